@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the page cache needs from the machine around it.
+
+use blklab_types::{Bio, Hz, Jiffies, Span, TaskId, Time};
+
+/// The machine under the page cache: time, sleeping, and the block layer of
+/// one device. Handles are cheap to clone.
+///
+/// All methods act for the task that is being polled.
+#[allow(async_fn_in_trait, reason = "tasks run on one thread; futures need not be Send")]
+pub trait Host: Clone + 'static {
+    /// The present.
+    fn now(&self) -> Time;
+
+    /// Ticks per second.
+    fn hz(&self) -> Hz;
+
+    /// The tick counter now.
+    fn jiffies(&self) -> Jiffies {
+        self.hz().jiffies_at(self.now())
+    }
+
+    /// The task that runs.
+    fn current(&self) -> TaskId;
+
+    /// Submits a bio; sleeps while the request pool is exhausted. `bio.task`
+    /// and `bio.cookie` are the caller's. At the end of the I/O the
+    /// simulation hands the cookie to `PageCache::end_bio`.
+    async fn submit_bio(&self, bio: Bio);
+
+    /// Opens a task plug (2.6.39 and later; nothing before). Calls nest.
+    fn start_plug(&self);
+
+    /// Closes a task plug and submits what it holds.
+    fn finish_plug(&self);
+
+    /// The running task is about to wait for I/O: unplugs the queue (up to
+    /// 2.6.38) or flushes the task plug.
+    fn unplug(&self);
+
+    /// Whether the pool of asynchronous writes is nearly used up.
+    fn write_congested(&self) -> bool;
+
+    /// Whether the pool of reads is nearly used up.
+    fn read_congested(&self) -> bool;
+
+    /// Sleeps until write congestion ends somewhere, at most `timeout`
+    /// (`congestion_wait`).
+    async fn congestion_wait(&self, timeout: Span);
+
+    /// Sleeps until [`Host::wake`] names this task. Wakes that come before
+    /// are lost: register where the waker looks first, then suspend, then
+    /// test the condition again.
+    async fn suspend(&self);
+
+    /// Makes a suspended task runnable; nothing if it is not suspended.
+    fn wake(&self, task: TaskId);
+
+    /// Sleeps for a span.
+    async fn sleep(&self, span: Span);
+}

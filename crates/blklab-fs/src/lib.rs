@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page cache, write-back and the extent layout under it.
+//!
+//! Code here is written the way the kernel's is: as tasks that block. A task
+//! is an `async fn` that the simulation polls; it suspends only through
+//! [`Host`] and never holds a borrow of shared state while it does.
+
+mod host;
+
+pub use host::Host;

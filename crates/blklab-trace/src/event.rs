@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events and their flags.
+
+use blklab_types::{BioFlags, Dev, Op, Pid, Time};
+
+/// What happened, in blktrace's letters (`include/uapi/linux/blktrace_api.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Action {
+    /// Q: a bio entered the queue.
+    Queue = 1,
+    /// M: the bio was appended to a waiting request.
+    BackMerge = 2,
+    /// F: the bio was put in front of a waiting request.
+    FrontMerge = 3,
+    /// G: a request was granted.
+    GetRequest = 4,
+    /// S: the task goes to sleep because no request is free.
+    SleepRequest = 5,
+    /// R: the driver gave the request back.
+    Requeue = 6,
+    /// D: the driver was shown the request.
+    Issue = 7,
+    /// C: (part of) the request is done.
+    Complete = 8,
+    /// P: the queue or the task's list was plugged.
+    Plug = 9,
+    /// U: unplugged by somebody who waits.
+    Unplug = 10,
+    /// UT: unplugged by the timer.
+    UnplugTimer = 11,
+    /// I: the request entered the scheduler or the dispatch list.
+    Insert = 12,
+    /// X: a bio was split.
+    Split = 13,
+    /// B: a bio was bounced.
+    Bounce = 14,
+    /// A: a bio was remapped from a partition or stacked device.
+    Remap = 15,
+    /// m: a text message.
+    Message = 16,
+}
+
+impl Action {
+    /// blkparse's letters for the action.
+    pub fn letters(self) -> &'static str {
+        match self {
+            Action::Queue => "Q",
+            Action::BackMerge => "M",
+            Action::FrontMerge => "F",
+            Action::GetRequest => "G",
+            Action::SleepRequest => "S",
+            Action::Requeue => "R",
+            Action::Issue => "D",
+            Action::Complete => "C",
+            Action::Plug => "P",
+            Action::Unplug => "U",
+            Action::UnplugTimer => "UT",
+            Action::Insert => "I",
+            Action::Split => "X",
+            Action::Bounce => "B",
+            Action::Remap => "A",
+            Action::Message => "m",
+        }
+    }
+}
+
+/// Direction and flags as the kernel records them with an event. Which flags
+/// an event shows depends on the kernel version and on whether it is a bio or
+/// a request event; the block layer decides, readers take what is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rwbs(pub u16);
+
+impl Rwbs {
+    /// No direction: plug events, messages.
+    pub const NONE: Rwbs = Rwbs(0);
+    /// R.
+    pub const READ: Rwbs = Rwbs(1 << 0);
+    /// W.
+    pub const WRITE: Rwbs = Rwbs(1 << 1);
+    /// D.
+    pub const DISCARD: Rwbs = Rwbs(1 << 2);
+    /// F in front: the device's cache is flushed first (2.6.37 and later).
+    pub const FLUSH: Rwbs = Rwbs(1 << 3);
+    /// F behind the direction: forced unit access.
+    pub const FUA: Rwbs = Rwbs(1 << 4);
+    /// B: barrier (up to 2.6.36).
+    pub const BARRIER: Rwbs = Rwbs(1 << 5);
+    /// A: read-ahead.
+    pub const AHEAD: Rwbs = Rwbs(1 << 6);
+    /// S: sync.
+    pub const SYNC: Rwbs = Rwbs(1 << 7);
+    /// M: metadata.
+    pub const META: Rwbs = Rwbs(1 << 8);
+
+    /// Whether all bits of `o` are set.
+    pub fn has(self, o: Rwbs) -> bool {
+        self.0 & o.0 == o.0
+    }
+
+    /// The union.
+    #[must_use]
+    pub fn with(self, o: Rwbs) -> Rwbs {
+        Rwbs(self.0 | o.0)
+    }
+
+    /// Direction alone.
+    pub fn of_op(op: Op) -> Rwbs {
+        match op {
+            Op::Read => Rwbs::READ,
+            Op::Write => Rwbs::WRITE,
+            Op::Discard => Rwbs::DISCARD,
+            Op::Flush => Rwbs::FLUSH,
+        }
+    }
+
+    /// Direction and all flags of a bio.
+    pub fn of_bio(op: Op, flags: BioFlags) -> Rwbs {
+        let mut rwbs = Rwbs::of_op(op);
+        for (flag, bit) in [
+            (BioFlags::FLUSH, Rwbs::FLUSH),
+            (BioFlags::FUA, Rwbs::FUA),
+            (BioFlags::BARRIER, Rwbs::BARRIER),
+            (BioFlags::AHEAD, Rwbs::AHEAD),
+            (BioFlags::SYNC, Rwbs::SYNC),
+            (BioFlags::META, Rwbs::META),
+        ] {
+            if flags.has(flag) {
+                rwbs = rwbs.with(bit);
+            }
+        }
+        rwbs
+    }
+}
+
+/// One trace event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    /// First sector on the device, 0 where there is none.
+    pub sector: u64,
+    /// Further number, by action: requests at unplug ([`Action::Unplug`],
+    /// [`Action::UnplugTimer`]), new sector ([`Action::Split`]), sector on
+    /// the device above ([`Action::Remap`]); else 0.
+    pub arg: u64,
+    /// Length in bytes, 0 where there is none.
+    pub bytes: u32,
+    /// Task in whose context it happened; 0 in interrupts.
+    pub pid: Pid,
+    /// The device.
+    pub dev: Dev,
+    /// [`Action::Remap`]: the device above. Else as `dev` or zero.
+    pub from_dev: Dev,
+    /// Positive errno of a completion, 0 for success.
+    pub error: u16,
+    /// CPU on which it happened.
+    pub cpu: u16,
+    /// Direction and flags.
+    pub rwbs: Rwbs,
+    /// What happened.
+    pub action: Action,
+}
+
+impl Event {
+    /// Length in sectors.
+    pub fn nr_sectors(&self) -> u64 {
+        u64::from(self.bytes) / blklab_types::SECTOR_BYTES
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The trace event: what a kernel can record about one I/O, and nothing else.
+//!
+//! Simulated runs, imported files and real kernels all end in this stream;
+//! analysis sees only it. What only a simulator knows goes to a separate
+//! stream of [`truth::Truth`] records that tests and conformance checks read.
+
+mod digest;
+mod event;
+pub mod truth;
+
+pub use digest::{Digest, DigestSink};
+pub use event::{Action, Event, Rwbs};
+
+use blklab_types::{Dev, Pid, Time};
+
+/// Consumer of trace events, in order of time.
+///
+/// Every method is infallible: a sink that writes a file keeps its first
+/// error and reports it when it is finished.
+pub trait TraceSink {
+    /// One event.
+    fn event(&mut self, event: &Event);
+
+    /// A text message of the scheduler or another part (`m` events). The
+    /// event carries time, cpu, device and pid.
+    fn message(&mut self, event: &Event, text: &str) {
+        let _ = (event, text);
+    }
+
+    /// From now on `pid` is known as `comm` (at most 15 bytes are shown).
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        let _ = (time, pid, comm);
+    }
+}
+
+/// What a trace says about itself, once, before the first event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceHeader {
+    /// Device whose queue was traced, with the name a user would call it.
+    pub devices: Vec<(Dev, String)>,
+    /// Number of CPUs that may appear in events.
+    pub nr_cpus: u16,
+    /// Kernel release that recorded or was modelled, e.g. `2.6.28`.
+    pub kernel: String,
+    /// Free text: the experiment, seed and version that made the trace.
+    pub origin: String,
+}
+
+/// A sink that keeps nothing: for benchmarks and for runs without a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullSink;
+
+impl TraceSink for NullSink {
+    fn event(&mut self, _: &Event) {}
+}
+
+impl TraceSink for Vec<Event> {
+    fn event(&mut self, event: &Event) {
+        self.push(*event);
+    }
+}

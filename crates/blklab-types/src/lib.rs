@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plain values of the block layer: virtual time, sectors, operations, bios, ids.
+//!
+//! Nothing here has behaviour beyond arithmetic and formatting. Every quantity
+//! carries its unit in its type or in the last word of its name.
+
+mod bio;
+mod prio;
+mod time;
+
+pub use bio::{Bio, BioFlags, Dev, Op};
+pub use prio::{IoPrio, PrioClass};
+pub use time::{Hz, Jiffies, Span, Time};
+
+/// Bytes in one sector, the unit of every disk address in Linux.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// Bytes in one page of the page cache (x86).
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Sectors in one page.
+pub const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// A simulated task (process or kernel thread) and, with it, its io context.
+///
+/// An index given out by the simulation in order of creation; the pid that a
+/// trace shows is a property of the task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u32);
+
+impl TaskId {
+    /// The index as a `usize`.
+    pub fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A process id as a trace shows it. 0 is the idle task, in whose name
+/// interrupts appear.
+pub type Pid = u32;
