@@ -7,7 +7,10 @@ use blklab_types::{Bio, Hz, Jiffies, Span, TaskId, Time};
 /// one device. Handles are cheap to clone.
 ///
 /// All methods act for the task that is being polled.
-#[allow(async_fn_in_trait, reason = "tasks run on one thread; futures need not be Send")]
+#[allow(
+    async_fn_in_trait,
+    reason = "tasks run on one thread; futures need not be Send"
+)]
 pub trait Host: Clone + 'static {
     /// The present.
     fn now(&self) -> Time;

@@ -1,2 +1,110 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! I/O schedulers, one module each.
+//! I/O schedulers, one module each, and the table that names them.
+//!
+//! To add one: a module that implements `sq::Elevator`, its table of
+//! tunables, and one line in [`ALL`].
+
+pub mod deadline;
+pub mod noop;
+
+use blklab_block::sq::Elevator;
+use blklab_engine::Timers;
+use blklab_kernel::{KernelVersion, Tunable, Tunables};
+use blklab_types::Hz;
+use std::fmt;
+
+/// What a scheduler is built from.
+#[derive(Debug)]
+pub struct Build<'a> {
+    /// Kernel release.
+    pub version: KernelVersion,
+    /// Ticks per second.
+    pub hz: Hz,
+    /// Values of the scheduler's tunables.
+    pub tunables: &'a Tunables,
+    /// Where it registers its timers.
+    pub timers: &'a mut Timers,
+}
+
+/// One scheduler, as data.
+pub struct Scheduler {
+    /// Name in sysfs.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// First release that has it.
+    pub since: KernelVersion,
+    /// First release without it.
+    pub until: KernelVersion,
+    /// Tunables by their sysfs names.
+    pub tunables: &'static [Tunable],
+    /// Makes one.
+    pub build: fn(&mut Build<'_>) -> Box<dyn Elevator>,
+}
+
+/// Every scheduler of the single-queue path.
+pub const ALL: &[Scheduler] = &[noop::SCHEDULER, deadline::SCHEDULER];
+
+/// Schedulers of the kernels modelled that are not built yet: asking for one
+/// says so instead of calling it unknown.
+pub const NOT_YET: &[&str] = &["anticipatory", "cfq", "none", "mq-deadline", "kyber", "bfq"];
+
+/// Why no scheduler was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchedulerError {
+    /// No such name; the valid ones.
+    Unknown(String, Vec<&'static str>),
+    /// A scheduler of Linux that is not modelled yet.
+    NotYet(String, Vec<&'static str>),
+    /// Not in this kernel release; those that are.
+    NotInKernel(String, KernelVersion, Vec<&'static str>),
+}
+
+impl fmt::Display for SchedulerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SchedulerError::Unknown(name, valid) => {
+                write!(f, "no scheduler '{name}'; valid: {}", valid.join(", "))
+            }
+            SchedulerError::NotYet(name, valid) => {
+                write!(
+                    f,
+                    "scheduler '{name}' is not modelled yet; valid: {}",
+                    valid.join(", ")
+                )
+            }
+            SchedulerError::NotInKernel(name, v, valid) => {
+                write!(
+                    f,
+                    "kernel {v} has no scheduler '{name}'; valid: {}",
+                    valid.join(", ")
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SchedulerError {}
+
+/// Finds a scheduler of a kernel release by name.
+///
+/// # Errors
+/// If there is none of that name, or not in that release.
+pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, SchedulerError> {
+    let there = |s: &&Scheduler| s.since <= version && version < s.until;
+    let valid = || ALL.iter().filter(there).map(|s| s.name).collect::<Vec<_>>();
+    match ALL.iter().find(|s| s.name == name) {
+        Some(s) if there(&s) => Ok(s),
+        Some(_) => Err(SchedulerError::NotInKernel(
+            name.to_owned(),
+            version,
+            valid(),
+        )),
+        None if NOT_YET.contains(&name) => Err(SchedulerError::NotYet(name.to_owned(), valid())),
+        None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

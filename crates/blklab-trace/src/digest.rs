@@ -14,7 +14,10 @@ pub struct Digest {
 
 impl Default for Digest {
     fn default() -> Digest {
-        Digest { state: 0x6c62_6c6b_6c61_6221, nr_events: 0 }
+        Digest {
+            state: 0x6c62_6c6b_6c61_6221,
+            nr_events: 0,
+        }
     }
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the block layer sees of the world during a call, and what it asks for.
+
+use crate::RqId;
+use blklab_engine::Timers;
+use blklab_trace::truth::{Truth, TruthSink};
+use blklab_trace::{Event, TraceSink};
+use blklab_types::{Dev, IoPrio, Jiffies, Op, Pid, TaskId, Time};
+
+/// In whose context the block layer runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The task, or none in interrupts and kernel work.
+    pub task: Option<TaskId>,
+    /// Pid that trace events carry: 0 in interrupts.
+    pub pid: Pid,
+    /// CPU that trace events carry.
+    pub cpu: u16,
+}
+
+impl Running {
+    /// An interrupt, seen as the idle task.
+    pub const INTERRUPT: Running = Running {
+        task: None,
+        pid: 0,
+        cpu: 0,
+    };
+}
+
+/// One task's io context (`struct io_context`): created with the task, shared
+/// by nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IoContext {
+    /// Pid shown in traces.
+    pub pid: Pid,
+    /// Priority set with `ioprio_set(2)`; class none if it was not.
+    pub ioprio: IoPrio,
+    /// Requests left in the allocation batch.
+    pub batch_left: u32,
+    /// The batch is valid while the tick counter is before this value.
+    pub batch_until: Jiffies,
+}
+
+/// The io contexts of all tasks of a run, by [`TaskId`].
+#[derive(Clone, Debug, Default)]
+pub struct TaskTable {
+    contexts: Vec<IoContext>,
+}
+
+impl TaskTable {
+    /// Adds a task.
+    pub fn add(&mut self, pid: Pid, ioprio: IoPrio) -> TaskId {
+        self.contexts.push(IoContext {
+            pid,
+            ioprio,
+            ..IoContext::default()
+        });
+        TaskId(u32::try_from(self.contexts.len() - 1).expect("tasks fit 32 bits"))
+    }
+
+    /// A task's io context.
+    pub fn get(&self, task: TaskId) -> &IoContext {
+        &self.contexts[task.idx()]
+    }
+
+    /// A task's io context, to change it.
+    pub fn get_mut(&mut self, task: TaskId) -> &mut IoContext {
+        &mut self.contexts[task.idx()]
+    }
+
+    /// Number of tasks.
+    pub fn len(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Whether there is no task.
+    pub fn is_empty(&self) -> bool {
+        self.contexts.is_empty()
+    }
+}
+
+/// What a call into the block layer asks the simulation to do, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Hand this request to the device.
+    Dispatch(RqId),
+    /// Make a task that sleeps for a request runnable.
+    Wake(TaskId),
+    /// A bio finished.
+    BioDone {
+        /// The submitter's mark on the bio.
+        cookie: u64,
+        /// The submitter.
+        task: TaskId,
+        /// Positive errno, 0 for success.
+        error: u16,
+    },
+    /// A queue left the congested state (`true`: the pool that async writes
+    /// use).
+    Uncongested(bool),
+    /// kblockd is to call [`crate::sq::Queue::unplug_work`].
+    UnplugWork,
+    /// kblockd is to call [`crate::sq::Queue::run_work`].
+    RunWork,
+}
+
+/// The context of one call.
+pub struct Cx<'a> {
+    /// The present.
+    pub now: Time,
+    /// The tick counter now.
+    pub jiffies: Jiffies,
+    /// In whose context.
+    pub running: Running,
+    /// Timers of the run.
+    pub timers: &'a mut Timers,
+    /// io contexts.
+    pub tasks: &'a mut TaskTable,
+    /// Consumer of trace events.
+    pub trace: &'a mut dyn TraceSink,
+    /// Consumer of truth records, where somebody reads them.
+    pub truth: Option<&'a mut dyn TruthSink>,
+    /// What is to be done after the call, in order.
+    pub effects: &'a mut Vec<Effect>,
+}
+
+impl Cx<'_> {
+    /// Emits a trace event at the present, in the running context.
+    pub fn event(&mut self, dev: Dev, mut event: Event) {
+        event.time = self.now;
+        event.pid = self.running.pid;
+        event.cpu = self.running.cpu;
+        event.dev = dev;
+        self.trace.event(&event);
+    }
+
+    /// Emits a truth record, if anybody reads them.
+    pub fn truth(&mut self, mut record: Truth, text: &str) {
+        if let Some(sink) = self.truth.as_deref_mut() {
+            record.time = self.now;
+            sink.truth(&record, text);
+        }
+    }
+
+    /// A truth record about nothing but the running task.
+    pub fn truth_note(&mut self, kind: blklab_trace::truth::Kind, arg: u64, text: &str) {
+        let pid = self.running.pid;
+        self.truth(
+            Truth {
+                time: self.now,
+                kind,
+                pid,
+                op: Op::Read,
+                sync: false,
+                sector: 0,
+                nr_sectors: 0,
+                arg,
+            },
+            text,
+        );
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the single-queue block layer does differently by version: the one
+//! place where versions are compared.
+
+use blklab_kernel::KernelVersion;
+
+/// When the queue is not plugged for a new request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugPolicy {
+    /// Every empty queue is plugged.
+    Always,
+    /// Not on non-rotational queues (2.6.29 alone).
+    SkipNonrot,
+    /// Not on non-rotational queues whose driver uses block-layer tags.
+    SkipNonrotTagged,
+    /// Not on non-rotational queues that have had more than four requests in
+    /// flight (2.6.32 alone).
+    SkipNonrotDeep,
+}
+
+/// How ordered writes are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ordered {
+    /// Barriers that drain the queue.
+    Barrier,
+    /// FLUSH/FUA sequences, one at a time at the head of the dispatch list.
+    FlushSerial,
+    /// FLUSH/FUA with double-buffered flushes.
+    FlushDouble,
+}
+
+/// Which block-layer tags asynchronous requests may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncTags {
+    /// All.
+    All,
+    /// Those above the first quarter.
+    UpperThreeQuarters,
+    /// At most depth - 2, in flight and by number.
+    DepthMinusTwo,
+}
+
+/// Order in which a task plug is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushSort {
+    /// By queue, if it holds several; order of submission inside a queue.
+    Queue,
+    /// By queue and sector, if it holds requests of several queues.
+    SectorIfSeveralQueues,
+    /// By queue and sector, always.
+    Sector,
+}
+
+/// Named differences between versions. Sources: the kernel trees named in the
+/// comments, files block/ll_rw_blk.c (to 2.6.24), block/blk-core.c,
+/// blk-merge.c, elevator.c, blk-flush.c, blk-tag.c.
+#[derive(Clone, Copy, Debug)]
+pub struct Features {
+    /// The core keeps the back-merge hash (2.6.19); before, each scheduler.
+    pub core_merge_hash: bool,
+    /// Schedulers may refuse a bio merge (2.6.20).
+    pub allow_merge_hook: bool,
+    /// Equal failfast bits are needed to merge, so read-ahead bios do not
+    /// merge with requests made from read-ahead bios (2.6.31 alone).
+    pub failfast_blocks_merge: bool,
+    /// Request pools are split into async and sync (2.6.30), not by direction.
+    pub pools_by_sync: bool,
+    /// The sync flag also unplugs the queue (to 2.6.28).
+    pub sync_unplugs: bool,
+    /// Tasks hold their own plug (2.6.39), the queue none.
+    pub task_plug: bool,
+    /// When the queue plug is skipped.
+    pub plug_policy: PlugPolicy,
+    /// An unplug of a non-rotational queue that is not plugged calls the
+    /// driver all the same (2.6.29 to 2.6.38, `__generic_unplug_device`).
+    pub unplug_runs_nonrot: bool,
+    /// The plug timer's 3 ms are rounded up to jiffies (2.6.33), not down.
+    pub unplug_delay_rounds_up: bool,
+    /// How ordered writes are made.
+    pub ordered: Ordered,
+    /// An empty barrier is drain and flush alone (2.6.29); before, its empty
+    /// write proxy passes through the queue as well.
+    pub empty_barrier_is_flush: bool,
+    /// Flush commands count as requests in flight (2.6.36 alone).
+    pub flushes_count: bool,
+    /// The sorted dispatch list mixes directions (to 2.6.20).
+    pub sort_mixes_directions: bool,
+    /// I, D, C and R events show sync, meta and barrier flags (2.6.39).
+    pub rq_events_show_flags: bool,
+    /// Every allocation of a batching task is charged to its batch (3.3), not
+    /// only those near a full pool.
+    pub charge_always: bool,
+    /// Which tags asynchronous requests may use.
+    pub async_tags: AsyncTags,
+    /// Highest value of `nomerges`: 0 before 2.6.26, 2 from 2.6.34.
+    pub nomerges_max: u8,
+    /// The scheduler is asked about merges into a task plug (to 3.2).
+    pub plug_asks_allow_merge: bool,
+    /// Plugged requests that make the next one flush the plug; 0: no limit
+    /// (to 3.0).
+    pub plug_max_requests: u32,
+    /// Only requests of the same queue count towards that limit (3.2).
+    pub plug_counts_own_queue: bool,
+    /// A plug event follows such a flush (3.2).
+    pub plug_event_after_flush: bool,
+    /// A newest request of at least this many sectors makes the next one
+    /// flush the plug (4.10: 128 KiB); 0: no such rule.
+    pub plug_flush_sectors: u32,
+    /// Order of a plug flush.
+    pub flush_sort: FlushSort,
+    /// `io_schedule()` flushes the plug the way `schedule()` does, leaving the
+    /// driver to kblockd (4.11, kernel/sched/core.c, `io_schedule_prepare`).
+    pub io_schedule_defers: bool,
+    /// After an insertion merge the grown request is looked up again (3.8).
+    pub insertion_merge_repeats: bool,
+    /// The flush of a device that cannot queue it holds the scheduler back
+    /// (3.0 series and later).
+    pub flush_holds_queue: bool,
+}
+
+impl Features {
+    /// The features of a release.
+    pub fn of(v: KernelVersion) -> Features {
+        let at = |patch: u16| v >= KernelVersion::v2_6(patch);
+        let from = |major: u16, minor: u16| v >= KernelVersion::new(major, minor);
+        Features {
+            core_merge_hash: at(19),
+            allow_merge_hook: at(20),
+            failfast_blocks_merge: v == KernelVersion::v2_6(31),
+            pools_by_sync: at(30),
+            sync_unplugs: !at(29),
+            task_plug: at(39),
+            plug_policy: match v {
+                v if v == KernelVersion::v2_6(29) => PlugPolicy::SkipNonrot,
+                v if v == KernelVersion::v2_6(32) => PlugPolicy::SkipNonrotDeep,
+                v if v >= KernelVersion::v2_6(30) => PlugPolicy::SkipNonrotTagged,
+                _ => PlugPolicy::Always,
+            },
+            unplug_runs_nonrot: at(29) && !at(39),
+            unplug_delay_rounds_up: at(33),
+            ordered: if at(39) {
+                Ordered::FlushDouble
+            } else if at(37) {
+                Ordered::FlushSerial
+            } else {
+                Ordered::Barrier
+            },
+            empty_barrier_is_flush: at(29),
+            flushes_count: v == KernelVersion::v2_6(36),
+            sort_mixes_directions: !at(21),
+            rq_events_show_flags: at(39),
+            charge_always: from(3, 3),
+            async_tags: if at(31) {
+                AsyncTags::DepthMinusTwo
+            } else if at(28) {
+                AsyncTags::UpperThreeQuarters
+            } else {
+                AsyncTags::All
+            },
+            nomerges_max: if at(34) { 2 } else { u8::from(at(26)) },
+            plug_asks_allow_merge: !from(3, 3),
+            plug_max_requests: if from(3, 1) { 16 } else { 0 },
+            plug_counts_own_queue: from(3, 2),
+            plug_event_after_flush: from(3, 2),
+            plug_flush_sectors: if from(4, 10) { 256 } else { 0 },
+            flush_sort: if from(3, 9) {
+                FlushSort::Sector
+            } else if from(3, 7) {
+                FlushSort::SectorIfSeveralQueues
+            } else {
+                FlushSort::Queue
+            },
+            io_schedule_defers: from(4, 11),
+            insertion_merge_repeats: from(3, 8),
+            flush_holds_queue: from(3, 7),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests and the bios in them, in one table each.
+
+use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, TaskId, Time};
+use std::ops::{BitOrAssign, Index, IndexMut};
+
+/// Name of a request: its slot in the table, reused after it is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RqId(pub u32);
+
+impl RqId {
+    /// The slot as a `usize`.
+    pub fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// State flags of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RqState(u16);
+
+impl RqState {
+    /// The driver has been shown it.
+    pub const STARTED: RqState = RqState(1 << 0);
+    /// Nothing may be sorted in front of it; never merged.
+    pub const SOFTBARRIER: RqState = RqState(1 << 1);
+    /// Ordered write.
+    pub const HARDBARRIER: RqState = RqState(1 << 2);
+    /// A size or segment test failed once.
+    pub const NOMERGE: RqState = RqState(1 << 3);
+    /// Was given to the scheduler.
+    pub const SORTED: RqState = RqState(1 << 4);
+    /// Holds a slot of a request pool.
+    pub const POOLED: RqState = RqState(1 << 5);
+    /// Is in the merge hash.
+    pub const HASHED: RqState = RqState(1 << 6);
+    /// Prepared by the driver: takes no part in merging.
+    pub const SPECIAL: RqState = RqState(1 << 7);
+    /// Part of a barrier or flush sequence made by the block layer itself.
+    pub const PROXY: RqState = RqState(1 << 8);
+    /// Counted in the queue's `in_flight`.
+    pub const COUNTED: RqState = RqState(1 << 9);
+    /// Carries the newer of the two barrier colours.
+    pub const COLOR: RqState = RqState(1 << 10);
+    /// Goes through the flush machinery.
+    pub const FLUSH_SEQ: RqState = RqState(1 << 11);
+
+    /// Whether all of `o` are set.
+    pub fn has(self, o: RqState) -> bool {
+        self.0 & o.0 == o.0
+    }
+
+    /// Whether any of `o` is set.
+    pub fn any(self, o: RqState) -> bool {
+        self.0 & o.0 != 0
+    }
+
+    /// Clears `o`.
+    pub fn clear(&mut self, o: RqState) {
+        self.0 &= !o.0;
+    }
+
+    /// The union, for tests of several flags.
+    #[must_use]
+    pub const fn or(self, o: RqState) -> RqState {
+        RqState(self.0 | o.0)
+    }
+}
+
+impl BitOrAssign for RqState {
+    fn bitor_assign(&mut self, o: RqState) {
+        self.0 |= o.0;
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors.
+    pub nr_sectors: u32,
+    /// Physical segments.
+    pub segments: u32,
+    /// Direction.
+    pub op: Op,
+    /// Flags of the first bio.
+    pub flags: BioFlags,
+    /// Best priority of all bios.
+    pub ioprio: IoPrio,
+    /// When it was made; the earlier of the two after a request merge.
+    pub start_time: Jiffies,
+    /// Task that allocated it: the submitter of its first bio.
+    pub task: TaskId,
+    /// State flags.
+    pub state: RqState,
+    /// Pool it was taken from (0 or 1).
+    pub pool: u8,
+    /// Block-layer tag, where the driver uses them.
+    pub tag: Option<u16>,
+    /// When the driver handed it to the device.
+    pub handed_over: Time,
+    bio_head: Option<u32>,
+    bio_tail: Option<u32>,
+    pub(crate) list_prev: Option<RqId>,
+    pub(crate) list_next: Option<RqId>,
+    pub(crate) on_list: bool,
+    pub(crate) hash_prev: Option<RqId>,
+    pub(crate) hash_next: Option<RqId>,
+    pub(crate) flush_step: u8,
+}
+
+impl Request {
+    /// The sector after the last one.
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.nr_sectors)
+    }
+
+    /// Whether schedulers treat it as synchronous.
+    pub fn is_sync(&self) -> bool {
+        self.op == Op::Read || self.flags.has(BioFlags::SYNC)
+    }
+
+    /// 0 for reads, 1 for writes.
+    pub fn data_dir(&self) -> usize {
+        self.op.data_dir()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct BioNode {
+    bio: Bio,
+    queued: Time,
+    next: Option<u32>,
+}
+
+/// All requests of a queue and the bios in them. Slots are reused, so memory
+/// is bound by the largest number that was alive at once.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    slots: Vec<Request>,
+    free: Vec<RqId>,
+    bios: Vec<BioNode>,
+    free_bios: Vec<u32>,
+}
+
+impl Index<RqId> for Requests {
+    type Output = Request;
+    fn index(&self, id: RqId) -> &Request {
+        &self.slots[id.idx()]
+    }
+}
+
+impl IndexMut<RqId> for Requests {
+    fn index_mut(&mut self, id: RqId) -> &mut Request {
+        &mut self.slots[id.idx()]
+    }
+}
+
+impl Requests {
+    /// A new request without bios.
+    pub fn alloc(&mut self, op: Op, flags: BioFlags, task: TaskId, now: Jiffies) -> RqId {
+        let rq = Request {
+            sector: 0,
+            nr_sectors: 0,
+            segments: 0,
+            op,
+            flags,
+            ioprio: IoPrio::default(),
+            start_time: now,
+            task,
+            state: RqState::default(),
+            pool: 0,
+            tag: None,
+            handed_over: Time::ZERO,
+            bio_head: None,
+            bio_tail: None,
+            list_prev: None,
+            list_next: None,
+            on_list: false,
+            hash_prev: None,
+            hash_next: None,
+            flush_step: 0,
+        };
+        if let Some(id) = self.free.pop() {
+            self.slots[id.idx()] = rq;
+            id
+        } else {
+            self.slots.push(rq);
+            RqId(u32::try_from(self.slots.len() - 1).expect("requests fit 32 bits"))
+        }
+    }
+
+    /// Frees a request; its bios must have been taken.
+    pub fn free(&mut self, id: RqId) {
+        debug_assert!(!self[id].on_list && self[id].bio_head.is_none());
+        self.free.push(id);
+    }
+
+    /// Number of requests alive.
+    pub fn nr_alive(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Makes `bio` the first bio of an empty request.
+    pub fn fill(&mut self, id: RqId, bio: &Bio, queued: Time) {
+        let node = self.bio_node(bio, queued);
+        let rq = &mut self[id];
+        rq.bio_head = Some(node);
+        rq.bio_tail = Some(node);
+        rq.sector = bio.sector;
+        rq.nr_sectors = bio.nr_sectors;
+        rq.segments = u32::from(bio.segments);
+        rq.ioprio = bio.ioprio;
+    }
+
+    /// Appends a bio.
+    pub fn append(&mut self, id: RqId, bio: &Bio, queued: Time) {
+        let node = self.bio_node(bio, queued);
+        let tail = self[id].bio_tail.replace(node);
+        match tail {
+            Some(t) => self.bios[t as usize].next = Some(node),
+            None => self[id].bio_head = Some(node),
+        }
+        self.grow(id, bio);
+    }
+
+    /// Puts a bio in front.
+    pub fn prepend(&mut self, id: RqId, bio: &Bio, queued: Time) {
+        let node = self.bio_node(bio, queued);
+        let head = self[id].bio_head.replace(node);
+        self.bios[node as usize].next = head;
+        if head.is_none() {
+            self[id].bio_tail = Some(node);
+        }
+        self.grow(id, bio);
+        self[id].sector = bio.sector;
+    }
+
+    fn grow(&mut self, id: RqId, bio: &Bio) {
+        let rq = &mut self[id];
+        rq.nr_sectors += bio.nr_sectors;
+        rq.segments += u32::from(bio.segments);
+        rq.ioprio = rq.ioprio.best(bio.ioprio);
+    }
+
+    /// Moves the bios of `next`, which starts where `id` ends, to `id`.
+    pub fn absorb(&mut self, id: RqId, next: RqId) {
+        let (head, tail) = (self[next].bio_head.take(), self[next].bio_tail.take());
+        match self[id].bio_tail {
+            Some(t) => self.bios[t as usize].next = head,
+            None => self[id].bio_head = head,
+        }
+        if tail.is_some() {
+            self[id].bio_tail = tail;
+        }
+        let (n, s, start, prio) = {
+            let x = &self[next];
+            (x.nr_sectors, x.segments, x.start_time, x.ioprio)
+        };
+        let rq = &mut self[id];
+        rq.nr_sectors += n;
+        rq.segments += s;
+        rq.start_time = rq.start_time.min(start);
+        rq.ioprio = rq.ioprio.best(prio);
+    }
+
+    /// Moves all bios of `from` to the empty request `to`.
+    pub fn move_bios(&mut self, from: RqId, to: RqId) {
+        let (head, tail) = (self[from].bio_head.take(), self[from].bio_tail.take());
+        self[to].bio_head = head;
+        self[to].bio_tail = tail;
+    }
+
+    /// Takes the first bio of a finished request, with the time of its Q.
+    pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {
+        let idx = self[id].bio_head?;
+        let (bio, queued, next) = {
+            let node = &self.bios[idx as usize];
+            (node.bio, node.queued, node.next)
+        };
+        self[id].bio_head = next;
+        if next.is_none() {
+            self[id].bio_tail = None;
+        }
+        self.free_bios.push(idx);
+        Some((bio, queued))
+    }
+
+    fn bio_node(&mut self, bio: &Bio, queued: Time) -> u32 {
+        let node = BioNode {
+            bio: *bio,
+            queued,
+            next: None,
+        };
+        if let Some(idx) = self.free_bios.pop() {
+            self.bios[idx as usize] = node;
+            idx
+        } else {
+            self.bios.push(node);
+            u32::try_from(self.bios.len() - 1).expect("bios fit 32 bits")
+        }
+    }
+}

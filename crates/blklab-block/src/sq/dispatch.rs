@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The dispatch list: what left the scheduler and waits for the driver.
+
+use crate::sq::{Core, Queue};
+use crate::{Cx, List, RqId, RqState};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+impl Core {
+    /// Moves a request from the scheduler to its place in the dispatch list:
+    /// a one-way elevator that starts at the end of the last request, never
+    /// past requests of the other direction or those the driver has seen.
+    pub fn dispatch_sort(&mut self, rq: RqId) {
+        self.leave_scheduler(rq);
+        let boundary = self.end_sector;
+        let (sector, dir) = (self.rqs[rq].sector, self.rqs[rq].data_dir());
+        let fixed = RqState::STARTED
+            .or(RqState::SOFTBARRIER)
+            .or(RqState::HARDBARRIER);
+        let mut at = self.queue_head.back();
+        while let Some(p) = at {
+            let pos = &self.rqs[p];
+            if (!self.feat.sort_mixes_directions && pos.data_dir() != dir) || pos.state.any(fixed) {
+                break;
+            }
+            if sector >= boundary {
+                if pos.sector >= boundary && sector >= pos.sector {
+                    break;
+                }
+            } else if pos.sector >= boundary || sector >= pos.sector {
+                break;
+            }
+            at = List::prev(&self.rqs, p);
+        }
+        self.queue_head.insert_after(&mut self.rqs, at, rq);
+    }
+
+    /// Moves a request from the scheduler to the tail of the dispatch list.
+    pub fn dispatch_add_tail(&mut self, rq: RqId) {
+        self.leave_scheduler(rq);
+        self.end_sector = self.rqs[rq].end();
+        self.boundary_rq = Some(rq);
+        self.queue_head.push_back(&mut self.rqs, rq);
+    }
+
+    fn leave_scheduler(&mut self, rq: RqId) {
+        let end = self.rqs[rq].end();
+        self.hash.remove(&mut self.rqs, rq, end);
+        if self.last_merge == Some(rq) {
+            self.last_merge = None;
+        }
+        self.nr_sorted -= 1;
+    }
+}
+
+impl Queue {
+    /// The next request for the driver, which stays first on the dispatch
+    /// list until it is taken. Asks the scheduler only while that list is
+    /// empty. D at first sight.
+    pub(crate) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<RqId> {
+        loop {
+            let head = loop {
+                if let Some(head) = self.core.queue_head.front() {
+                    match self.order_barriers(cx, head) {
+                        Some(shown) => break shown?,
+                        None => continue,
+                    }
+                }
+                if self.flush_holds_scheduler() || self.elv.dispatch(&mut self.core, cx, false) == 0
+                {
+                    return None;
+                }
+            };
+            if self.core.rqs[head].state.has(RqState::FLUSH_SEQ)
+                && self.start_flush_serial(cx, head)
+            {
+                continue;
+            }
+            if !self.core.rqs[head].state.has(RqState::STARTED) {
+                if self.core.rqs[head].state.has(RqState::SORTED) {
+                    self.elv.activate(&mut self.core, cx, head);
+                }
+                self.core.rqs[head].state |= RqState::STARTED;
+                self.core.rq_event(cx, Action::Issue, Kind::Issue, head);
+            }
+            let core = &mut self.core;
+            if core.boundary_rq.is_none_or(|b| b == head) {
+                core.end_sector = core.rqs[head].end();
+                core.boundary_rq = None;
+            }
+            return Some(head);
+        }
+    }
+
+    /// The device refused a request: R, and back to the head of the list.
+    /// It gets a second D when it is looked at again.
+    pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.core.rq_trace(cx, Action::Requeue, rq, 0);
+        self.device_busy -= 1;
+        self.release_tag(rq);
+        let state = self.core.rqs[rq].state;
+        if state.has(RqState::COUNTED) {
+            self.core.in_flight -= 1;
+        }
+        if state.has(RqState::SORTED) {
+            self.elv.deactivate(&mut self.core, cx, rq);
+        }
+        self.core.rqs[rq]
+            .state
+            .clear(RqState::STARTED.or(RqState::COUNTED));
+        self.core.rqs[rq].state |= RqState::SPECIAL;
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        self.push_front(rq);
+    }
+}

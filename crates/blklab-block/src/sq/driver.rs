@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The driver: its loop, its tags, and completion.
+
+use crate::sq::{Pending, Queue};
+use crate::{AsyncTags, Cx, Effect, Fetch, RqId, RqState};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+impl Queue {
+    /// The driver's work loop: hands requests to the device while it has
+    /// room and the queue is not plugged.
+    pub(crate) fn run(&mut self, cx: &mut Cx<'_>) {
+        let depth = self.core.limits.queue_depth;
+        while !self.plugged {
+            if self.core.limits.fetch == Fetch::CheckThenPeek && self.device_busy >= depth {
+                return;
+            }
+            let Some(rq) = self.peek(cx) else { return };
+            if self.device_busy >= depth || !self.take_tag(rq) {
+                return;
+            }
+            self.hand_over(cx, rq);
+        }
+    }
+
+    fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.core.queue_head.remove(&mut self.core.rqs, rq);
+        if self.counts_in_flight(rq) {
+            self.core.in_flight += 1;
+            self.core.rqs[rq].state |= RqState::COUNTED;
+        }
+        self.device_busy += 1;
+        self.ever_deep |= self.device_busy > 4;
+        self.core.rqs[rq].handed_over = cx.now;
+        self.core
+            .rq_truth(cx, Kind::HandOver, rq, u64::from(self.device_busy));
+        cx.effects.push(Effect::Dispatch(rq));
+    }
+
+    /// Flush commands are no file-system requests and are not counted
+    /// (2.6.36 alone counts them).
+    fn counts_in_flight(&self, rq: RqId) -> bool {
+        self.core.feat.flushes_count
+            || !(self.core.rqs[rq].state.has(RqState::PROXY) && self.core.rqs[rq].nr_sectors == 0)
+    }
+
+    /// The device finished a request. In the kernel's order: C, the bios,
+    /// the scheduler, the pool, and then the driver looks for more.
+    pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        self.device_busy -= 1;
+        self.complete_event(cx, rq, error);
+        self.release_tag(rq);
+        let state = self.core.rqs[rq].state;
+        if state.has(RqState::PROXY) || state.has(RqState::FLUSH_SEQ) {
+            self.complete_sequenced(cx, rq, error);
+        } else {
+            self.finish_request(cx, rq, error);
+        }
+        self.run_after_completion(cx);
+    }
+
+    /// The C event of a request.
+    pub(crate) fn complete_event(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        self.core.rq_trace(cx, Action::Complete, rq, error);
+        self.core
+            .rq_truth(cx, Kind::Complete, rq, u64::from(self.device_busy));
+    }
+
+    /// Ends the bios of a request, tells the scheduler, frees it.
+    pub(crate) fn finish_request(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
+            self.end_bio(cx, &Pending { bio, queued }, error);
+        }
+        self.leave_flight(cx, rq);
+        self.put_request(cx, rq);
+    }
+
+    /// Accounting at the end of a request's stay at the device.
+    pub(crate) fn leave_flight(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        let state = self.core.rqs[rq].state;
+        if state.has(RqState::COUNTED) {
+            self.core.in_flight -= 1;
+            self.core.rqs[rq].state.clear(RqState::COUNTED);
+            if state.has(RqState::SORTED) {
+                self.elv.completed(&mut self.core, cx, rq);
+            }
+        }
+    }
+
+    fn run_after_completion(&mut self, cx: &mut Cx<'_>) {
+        if self.core.limits.completion_unplugs {
+            self.remove_plug(cx);
+        }
+        self.core.run_requested = false;
+        if self.core.feat.task_plug || !self.core.nothing_waits() {
+            self.run(cx);
+        }
+    }
+
+    /// Takes the lowest free block-layer tag the request may have; always
+    /// true where the driver has none.
+    fn take_tag(&mut self, rq: RqId) -> bool {
+        let depth = self.tags.len();
+        if depth == 0 {
+            return true;
+        }
+        let sync = self.core.rqs[rq].is_sync();
+        let range = match self.core.feat.async_tags {
+            AsyncTags::UpperThreeQuarters if !sync => depth / 4..depth,
+            AsyncTags::DepthMinusTwo if !sync && depth > 1 => {
+                let limit = depth.saturating_sub(2).max(1);
+                let in_flight = self
+                    .tags
+                    .iter()
+                    .filter(|&&t| t == Some(Tagged::Async))
+                    .count();
+                if in_flight > limit {
+                    return false;
+                }
+                0..limit
+            }
+            _ => 0..depth,
+        };
+        let Some(tag) = range.into_iter().find(|&t| self.tags[t].is_none()) else {
+            return false;
+        };
+        self.tags[tag] = Some(if sync { Tagged::Sync } else { Tagged::Async });
+        self.core.rqs[rq].tag = Some(tag as u16);
+        true
+    }
+
+    pub(crate) fn release_tag(&mut self, rq: RqId) {
+        if let Some(tag) = self.core.rqs[rq].tag.take() {
+            self.tags[usize::from(tag)] = None;
+        }
+    }
+}
+
+/// Who holds a block-layer tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tagged {
+    /// A sync request.
+    Sync,
+    /// An asynchronous request.
+    Async,
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The trait of single-queue schedulers: the kernel's `elevator_ops` with the
+//! same points of call.
+
+use crate::sq::Core;
+use crate::{Cx, RqId};
+use blklab_engine::TimerId;
+use blklab_types::{Bio, TaskId};
+
+/// Answer of [`Elevator::may_queue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayQueue {
+    /// Not now.
+    No,
+    /// If the pool has room.
+    May,
+    /// Even if the pool is full.
+    Must,
+}
+
+/// On which side a bio or request joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Behind the request.
+    Back,
+    /// In front of the request.
+    Front,
+}
+
+/// A single-queue I/O scheduler.
+///
+/// Hooks are called with the queue locked, so to say: nothing else happens
+/// during a call. A hook that wants the driver to look for work when it
+/// returns sets [`Core::run_requested`]; one that wants kblockd to do so
+/// pushes [`crate::Effect::RunWork`].
+pub trait Elevator {
+    /// Name in sysfs.
+    fn name(&self) -> &'static str;
+
+    /// A request enters the scheduler (after its I event). Required.
+    fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId);
+
+    /// Moves requests to the dispatch list with [`Core::dispatch_sort`] or
+    /// [`Core::dispatch_add_tail`]; called only while that list is empty, or
+    /// with `force` (every waiting request has to go, repeatedly until none
+    /// is moved). Returns how many were moved. Required.
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize;
+
+    /// Looks for a request that a bio could be put in front of; only requests
+    /// that are [`Core::merge_ok`] count. Called when `last_merge` and the
+    /// hash did not help.
+    fn find_front_merge(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        let _ = (q, cx, bio);
+        None
+    }
+
+    /// Whether this scheduler kept a back-merge hash of its own before the
+    /// core did (up to 2.6.18).
+    fn has_own_merge_hash(&self) -> bool {
+        true
+    }
+
+    /// Whether a bio may join a request that the core would accept (2.6.20).
+    fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
+        let _ = (q, cx, rq, bio);
+        true
+    }
+
+    /// A bio was merged and no request merge followed.
+    fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
+        let _ = (q, cx, rq, side);
+    }
+
+    /// `rq` absorbed `next`, which is forgotten when this returns.
+    fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId);
+
+    /// The waiting request before `rq` in the scheduler's order.
+    fn former(&self, q: &Core, rq: RqId) -> Option<RqId>;
+
+    /// The waiting request behind `rq` in the scheduler's order.
+    fn latter(&self, q: &Core, rq: RqId) -> Option<RqId>;
+
+    /// The driver sees the request for the first time (before its D event).
+    fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let _ = (q, cx, rq);
+    }
+
+    /// The driver gave the request back.
+    fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let _ = (q, cx, rq);
+    }
+
+    /// A request finished (after its bios, before it is freed).
+    fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let _ = (q, cx, rq);
+    }
+
+    /// Whether a task may allocate a request for this bio.
+    fn may_queue(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        let _ = (q, cx, bio);
+        MayQueue::May
+    }
+
+    /// A request was allocated for a bio of the running task.
+    fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        let _ = (q, cx, rq, bio);
+    }
+
+    /// A request is about to be freed.
+    fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let _ = (q, cx, rq);
+    }
+
+    /// A task's io context goes away.
+    fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        let _ = (q, cx, task);
+    }
+
+    /// A timer fired; returns false if it is not this scheduler's.
+    fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        let _ = (q, cx, timer);
+        false
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Insertion into the scheduler or the dispatch list.
+
+use crate::sq::Queue;
+use crate::sq::core::UNMERGEABLE;
+use crate::{Cx, RqId, RqState};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+impl Queue {
+    /// A normal request enters the scheduler (I).
+    pub(crate) fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        self.color_request(rq);
+        self.add_to_scheduler(cx, rq);
+        self.run_if_requested(cx);
+        self.unplug_at_threshold(cx);
+    }
+
+    /// Everything of an insertion but its event and its consequences.
+    pub(crate) fn add_to_scheduler(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        let core = &mut self.core;
+        core.rqs[rq].state |= RqState::SORTED;
+        core.nr_sorted += 1;
+        if !core.rqs[rq].state.any(UNMERGEABLE) {
+            core.hash.add(&mut core.rqs, rq);
+            if core.last_merge.is_none() {
+                core.last_merge = Some(rq);
+            }
+        }
+        self.elv.add(&mut self.core, cx, rq);
+    }
+
+    /// At the tail of the dispatch list (I): the scheduler is emptied first,
+    /// nothing is sorted past it, and the driver is called.
+    pub(crate) fn insert_back(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        self.core.rqs[rq].state |= RqState::SOFTBARRIER;
+        self.drain_scheduler(cx);
+        self.core.queue_head.push_back(&mut self.core.rqs, rq);
+        self.remove_plug(cx);
+        self.run(cx);
+    }
+
+    /// At the head of the dispatch list, without an event.
+    pub(crate) fn push_front(&mut self, rq: RqId) {
+        self.core.rqs[rq].state |= RqState::SOFTBARRIER;
+        self.core.queue_head.push_front(&mut self.core.rqs, rq);
+    }
+
+    /// Moves every waiting request to the dispatch list in the scheduler's
+    /// forced order.
+    pub(crate) fn drain_scheduler(&mut self, cx: &mut Cx<'_>) {
+        while self.elv.dispatch(&mut self.core, cx, true) > 0 {}
+        debug_assert_eq!(
+            self.core.nr_sorted, 0,
+            "forced dispatch left requests behind"
+        );
+    }
+
+    /// A request that leaves a task plug enters the scheduler (I), unless it
+    /// can be appended to one that is there.
+    pub(crate) fn insert_sort_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        if !self.insertion_merge(cx, rq) {
+            self.add_to_scheduler(cx, rq);
+            self.run_if_requested(cx);
+        }
+    }
+
+    /// Tries `last_merge`, then the hash. From 3.8 a request that grew so is
+    /// itself tried as an appendix of another, and so on.
+    fn insertion_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
+        let nomerges = self.core.limits.nomerges;
+        if nomerges >= 2 {
+            return false;
+        }
+        if let Some(last) = self.core.last_merge
+            && self.merge_requests(cx, last, rq)
+        {
+            return true;
+        }
+        if nomerges >= 1 {
+            return false;
+        }
+        let (mut next, mut merged) = (rq, false);
+        loop {
+            let start = self.core.rqs[next].sector;
+            let Some(found) = self.core.hash.find(&self.core.rqs, start, UNMERGEABLE) else {
+                return merged;
+            };
+            if !self.merge_requests(cx, found, next) {
+                return merged;
+            }
+            merged = true;
+            if !self.core.feat.insertion_merge_repeats {
+                return true;
+            }
+            next = found;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The single-queue path.
+//!
+//! ```text
+//! submit ── merge ──┬─ merged
+//!                   └─ get a request ── plug ── insert ─► scheduler
+//!                        (may sleep)                         │ dispatch
+//!                                                            ▼
+//! complete ◄── device ◄── driver loop ◄── peek ◄──── dispatch list
+//! ```
+
+mod barrier;
+mod core;
+mod dispatch;
+mod driver;
+mod elevator;
+mod flush;
+mod insert;
+mod merge;
+mod plug;
+mod pool;
+mod submit;
+mod task_plug;
+
+pub use self::core::Core;
+pub use self::elevator::{Elevator, MayQueue, Merge};
+pub use self::submit::{Pending, Submit};
+
+use crate::sq::barrier::BarrierSeq;
+use crate::sq::flush::FlushSeq;
+use crate::sq::pool::Pools;
+use crate::sq::task_plug::TaskPlug;
+use crate::{Cx, Features, Limits};
+use blklab_engine::{TimerId, Timers};
+use blklab_types::{Dev, TaskId};
+
+/// A block device's queue with its scheduler and driver.
+pub struct Queue {
+    pub(crate) core: Core,
+    pub(crate) elv: Box<dyn Elevator>,
+    pub(crate) pools: Pools,
+    plugged: bool,
+    unplug_timer: TimerId,
+    device_busy: u32,
+    ever_deep: bool,
+    barrier: BarrierSeq,
+    flush: FlushSeq,
+    plugs: Vec<TaskPlug>,
+    tags: Vec<Option<driver::Tagged>>,
+}
+
+impl Queue {
+    /// A queue for `dev` with a scheduler. Registers its timers.
+    pub fn new(
+        dev: Dev,
+        feat: Features,
+        limits: Limits,
+        elv: Box<dyn Elevator>,
+        timers: &mut Timers,
+    ) -> Queue {
+        let tags = if limits.tagged {
+            limits.queue_depth as usize
+        } else {
+            0
+        };
+        Queue {
+            core: Core::new(dev, feat, limits, timers.hz()),
+            elv,
+            pools: Pools::default(),
+            plugged: false,
+            unplug_timer: timers.register("unplug_timer"),
+            device_busy: 0,
+            ever_deep: false,
+            barrier: BarrierSeq::default(),
+            flush: FlushSeq::default(),
+            plugs: Vec::new(),
+            tags: vec![None; tags],
+        }
+    }
+
+    /// What schedulers see of the queue.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The scheduler.
+    pub fn elevator(&self) -> &dyn Elevator {
+        &*self.elv
+    }
+
+    /// Commands at the device.
+    pub fn device_busy(&self) -> u32 {
+        self.device_busy
+    }
+
+    /// Requests in use, per pool.
+    pub fn pool_counts(&self) -> [u32; 2] {
+        self.pools.count
+    }
+
+    /// Whether the pool that reads use is nearly used up.
+    pub fn read_congested(&self) -> bool {
+        self.pools.congested[usize::from(self.core.feat.pools_by_sync)]
+    }
+
+    /// Whether the pool that asynchronous writes use is nearly used up.
+    pub fn write_congested(&self) -> bool {
+        self.pools.congested[usize::from(!self.core.feat.pools_by_sync)]
+    }
+
+    /// A task ended: its io context goes.
+    pub fn exit_task(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        self.elv.exit_task(&mut self.core, cx, task);
+        self.run_if_requested(cx);
+    }
+
+    /// One of the scheduler's timers fired; false if it is not one of its.
+    pub fn elevator_timer(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        let known = self.elv.timer(&mut self.core, cx, timer);
+        self.run_if_requested(cx);
+        known
+    }
+
+    /// The timer that removes the queue plug.
+    pub fn unplug_timer_id(&self) -> TimerId {
+        self.unplug_timer
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    pub fn is_idle(&self) -> bool {
+        self.core.rqs.nr_alive() == 0
+    }
+
+    fn run_if_requested(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::take(&mut self.core.run_requested) {
+            self.start_queueing(cx);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The queue plug (to 2.6.38): a short wait for more requests.
+
+use crate::sq::Queue;
+use crate::{Cx, Effect, PlugPolicy};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+/// 3 ms: what a plug waits for more requests.
+const UNPLUG_DELAY_MS: u64 = 3;
+
+impl Queue {
+    /// Whether an empty queue is plugged when a request comes.
+    pub(crate) fn may_plug(&self) -> bool {
+        let limits = &self.core.limits;
+        match self.core.feat.plug_policy {
+            PlugPolicy::Always => true,
+            PlugPolicy::SkipNonrot => limits.rotational,
+            PlugPolicy::SkipNonrotTagged => limits.rotational || !limits.tagged,
+            PlugPolicy::SkipNonrotDeep => limits.rotational || !self.ever_deep,
+        }
+    }
+
+    /// Plugs the queue (P) and starts the timer; nothing if it is plugged.
+    pub(crate) fn plug(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::replace(&mut self.plugged, true) {
+            return;
+        }
+        let hz = u64::from(self.core.hz.0);
+        let delay = if self.core.feat.unplug_delay_rounds_up {
+            self.core.hz.from_ms(UNPLUG_DELAY_MS)
+        } else {
+            (UNPLUG_DELAY_MS * hz / 1000).max(1)
+        };
+        cx.timers.arm(self.unplug_timer, cx.jiffies.plus(delay));
+        cx.truth_note(Kind::TimerArm, delay, cx.timers.name(self.unplug_timer));
+        self.core.queue_event(cx, Action::Plug, 0);
+        cx.truth_note(Kind::Plug, 0, "");
+    }
+
+    /// Removes the plug; false if there was none.
+    pub(crate) fn remove_plug(&mut self, cx: &mut Cx<'_>) -> bool {
+        let was = std::mem::take(&mut self.plugged);
+        if was && cx.timers.cancel(self.unplug_timer) {
+            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.unplug_timer));
+        }
+        was
+    }
+
+    /// Removes the plug and calls the driver; nothing if there was no plug
+    /// (from 2.6.29 non-rotational queues call the driver all the same).
+    pub(crate) fn unplug_and_run(&mut self, cx: &mut Cx<'_>) {
+        let forced = self.core.feat.unplug_runs_nonrot && !self.core.limits.rotational;
+        if self.remove_plug(cx) || forced {
+            self.run(cx);
+        }
+    }
+
+    /// A task is about to wait for I/O, or submission of a batch ended: U,
+    /// then the driver. From 2.6.39 tasks have plugs of their own and this
+    /// does nothing.
+    pub fn unplug(&mut self, cx: &mut Cx<'_>) {
+        if self.core.feat.task_plug {
+            return;
+        }
+        let count = self.requests_allocated();
+        self.core.queue_event(cx, Action::Unplug, count);
+        cx.truth_note(Kind::Unplug, count, "");
+        self.unplug_and_run(cx);
+    }
+
+    /// The plug timer fired: UT; kblockd does the rest.
+    pub fn unplug_timeout(&mut self, cx: &mut Cx<'_>) {
+        cx.truth_note(Kind::TimerFire, 0, cx.timers.name(self.unplug_timer));
+        let count = self.requests_allocated();
+        self.core.queue_event(cx, Action::UnplugTimer, count);
+        cx.truth_note(Kind::UnplugTimer, count, "");
+        cx.effects.push(Effect::UnplugWork);
+    }
+
+    /// kblockd's part of a timer unplug: U, then the driver.
+    pub fn unplug_work(&mut self, cx: &mut Cx<'_>) {
+        self.unplug(cx);
+    }
+
+    /// kblockd calls the driver, plugged or not.
+    pub fn run_work(&mut self, cx: &mut Cx<'_>) {
+        self.start_queueing(cx);
+    }
+
+    /// A scheduler's kick: removes a plug, calls the driver in any case.
+    pub(crate) fn start_queueing(&mut self, cx: &mut Cx<'_>) {
+        self.remove_plug(cx);
+        self.run(cx);
+    }
+
+    /// At the end of an insertion: enough requests wait.
+    pub(crate) fn unplug_at_threshold(&mut self, cx: &mut Cx<'_>) {
+        if !self.plugged {
+            return;
+        }
+        let waiting = self
+            .requests_allocated()
+            .saturating_sub(u64::from(self.core.in_flight));
+        if waiting >= u64::from(self.core.limits.unplug_thresh) {
+            self.unplug_and_run(cx);
+        }
+    }
+
+    fn requests_allocated(&self) -> u64 {
+        u64::from(self.pools.count[0]) + u64::from(self.pools.count[1])
+    }
+}

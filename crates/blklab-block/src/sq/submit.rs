@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a bio from `submit_bio` to its request.
+
+use crate::sq::Queue;
+use crate::{Cx, Effect, Ordered, RqId};
+use blklab_trace::Action;
+use blklab_trace::truth::{Kind, Truth};
+use blklab_types::{Bio, BioFlags, Time};
+
+/// A bio on its way through the queue, with the time of its Q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The bio.
+    pub bio: Bio,
+    /// When it was queued.
+    pub queued: Time,
+}
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submit {
+    /// The queue has it (or it finished, see the effects).
+    Done,
+    /// The task sleeps for a request. When [`Effect::Wake`] names it, it goes
+    /// on with [`Queue::resume`].
+    Sleeps(Pending),
+}
+
+/// "Operation not supported", the error of ordered writes that a queue
+/// cannot do.
+const EOPNOTSUPP: u16 = 95;
+
+impl Queue {
+    /// A task submits a bio (Q). Its sectors lie on the device.
+    pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
+        let mut pending = Pending {
+            bio,
+            queued: cx.now,
+        };
+        let ordered = BioFlags::FLUSH | BioFlags::FUA;
+        if self.core.feat.ordered != Ordered::Barrier
+            && bio.flags.any(ordered)
+            && !self.core.limits.has_flush
+        {
+            pending.bio.flags = bio.flags.without(ordered);
+            if bio.nr_sectors == 0 {
+                self.end_bio(cx, &pending, 0);
+                return Submit::Done;
+            }
+        }
+        self.core
+            .bio_event(cx, Action::Queue, Kind::Queue, &pending.bio);
+        if self.core.feat.task_plug {
+            self.submit_with_task_plug(cx, pending)
+        } else {
+            self.submit_with_queue_plug(cx, pending)
+        }
+    }
+
+    /// A task that slept for a request goes on.
+    pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        self.grant_batch(cx, &pending.bio);
+        self.allocate_and_add(cx, pending)
+    }
+
+    fn submit_with_queue_plug(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        let bio = &pending.bio;
+        let ordered = match self.core.feat.ordered {
+            Ordered::Barrier => bio.flags.has(BioFlags::BARRIER),
+            _ => bio.flags.any(BioFlags::FLUSH | BioFlags::FUA),
+        };
+        if ordered && self.core.feat.ordered == Ordered::Barrier && !self.barriers_supported() {
+            self.end_bio(cx, &pending, EOPNOTSUPP);
+            return Submit::Done;
+        }
+        if !ordered && !self.core.nothing_waits() && self.merge_bio(cx, &pending) {
+            self.unplug_after_submit(cx, bio);
+            return Submit::Done;
+        }
+        self.allocate_and_add(cx, pending)
+    }
+
+    fn submit_with_task_plug(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        if !pending.bio.flags.any(BioFlags::FLUSH | BioFlags::FUA)
+            && (self.merge_into_plug(cx, &pending) || self.merge_bio(cx, &pending))
+        {
+            return Submit::Done;
+        }
+        self.allocate_and_add(cx, pending)
+    }
+
+    /// Steps 4 to 6 of the life of a bio: a request, then into the scheduler.
+    fn allocate_and_add(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        let Some(rq) = self.get_request(cx, &pending.bio) else {
+            self.sleep_for_request(cx, &pending);
+            return Submit::Sleeps(pending);
+        };
+        self.core.rqs.fill(rq, &pending.bio, pending.queued);
+        if self.core.feat.task_plug {
+            self.add_with_task_plug(cx, rq, &pending.bio);
+        } else {
+            self.add_with_queue_plug(cx, rq, &pending.bio);
+        }
+        Submit::Done
+    }
+
+    fn add_with_queue_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        if self.core.nothing_waits() && self.may_plug() {
+            self.plug(cx);
+        }
+        match self.core.feat.ordered {
+            Ordered::Barrier if bio.flags.has(BioFlags::BARRIER) => self.insert_barrier(cx, rq),
+            Ordered::FlushSerial if bio.flags.any(BioFlags::FLUSH | BioFlags::FUA) => {
+                self.insert_flush_serial(cx, rq);
+            }
+            _ => self.insert_sorted(cx, rq),
+        }
+        self.unplug_after_submit(cx, bio);
+    }
+
+    /// The flag that says "start now", or a queue that is not to be plugged.
+    fn unplug_after_submit(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+        let now_flag = if self.core.feat.sync_unplugs {
+            BioFlags::SYNC
+        } else {
+            BioFlags::UNPLUG
+        };
+        if bio.flags.has(now_flag) || !self.may_plug() {
+            self.unplug_and_run(cx);
+        }
+    }
+
+    /// Finishes a bio: its truth record, and the word to the simulation.
+    pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
+        let bio = &pending.bio;
+        let pid = cx.tasks.get(bio.task).pid;
+        let arg = cx.now.since(pending.queued).0;
+        let record = Truth {
+            time: cx.now,
+            kind: Kind::BioDone,
+            pid,
+            op: bio.op,
+            sync: bio.is_sync(),
+            sector: bio.sector,
+            nr_sectors: bio.nr_sectors,
+            arg,
+        };
+        cx.truth(record, "");
+        cx.effects.push(Effect::BioDone {
+            cookie: bio.cookie,
+            task: bio.task,
+            error,
+        });
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Task plugs (2.6.39 and later): a list of requests that a task holds back
+//! while it submits.
+
+use crate::sq::{Pending, Queue};
+use crate::{Cx, Effect, FlushSort, List, RqId};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, BioFlags, TaskId};
+
+/// What one task holds back for this queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskPlug {
+    /// Nesting of start and finish; only the outermost collects.
+    depth: u32,
+    list: List,
+    /// Requests the last merge walk saw.
+    walked: u32,
+}
+
+/// How a plug came to be flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    /// The driver is called at once, in the task.
+    Explicit,
+    /// The task is about to sleep; kblockd calls the driver.
+    FromSchedule,
+}
+
+impl Queue {
+    fn plug_mut(&mut self, task: TaskId) -> &mut TaskPlug {
+        if self.plugs.len() <= task.idx() {
+            self.plugs.resize_with(task.idx() + 1, TaskPlug::default);
+        }
+        &mut self.plugs[task.idx()]
+    }
+
+    fn has_plug(&self, task: TaskId) -> bool {
+        self.plugs.get(task.idx()).is_some_and(|p| p.depth > 0)
+    }
+
+    /// The task starts to collect requests. Calls nest. Nothing before 2.6.39.
+    pub fn start_plug(&mut self, task: TaskId) {
+        if self.core.feat.task_plug {
+            self.plug_mut(task).depth += 1;
+        }
+    }
+
+    /// The task stops collecting: what it holds is inserted, U, and the
+    /// driver is called.
+    pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if !self.has_plug(task) {
+            return;
+        }
+        if self.plugs[task.idx()].depth == 1 {
+            self.flush_plug(cx, task, Flush::Explicit, Kind::Unplug);
+        }
+        self.plugs[task.idx()].depth -= 1;
+    }
+
+    /// The task is about to sleep for I/O.
+    pub fn flush_plug_to_sleep(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let how = if self.core.feat.io_schedule_defers {
+            Flush::FromSchedule
+        } else {
+            Flush::Explicit
+        };
+        self.flush_plug(cx, task, how, Kind::UnplugSleep);
+    }
+
+    /// Tries the requests on the task's plug, newest first. True if merged.
+    pub(crate) fn merge_into_plug(&mut self, cx: &mut Cx<'_>, pending: &Pending) -> bool {
+        let task = pending.bio.task;
+        if !self.has_plug(task) {
+            return false;
+        }
+        let (mut at, mut walked) = (self.plugs[task.idx()].list.back(), 0);
+        let mut merged = false;
+        if self.core.limits.nomerges < 2 {
+            while let Some(rq) = at {
+                walked += 1;
+                if self.try_plugged(cx, rq, pending) {
+                    merged = true;
+                    break;
+                }
+                at = List::prev(&self.core.rqs, rq);
+            }
+        }
+        self.plugs[task.idx()].walked = walked;
+        merged
+    }
+
+    fn try_plugged(&mut self, cx: &mut Cx<'_>, rq: RqId, pending: &Pending) -> bool {
+        let ok = if self.core.feat.plug_asks_allow_merge {
+            self.merge_allowed(cx, rq, &pending.bio)
+        } else {
+            self.core.merge_ok(rq, &pending.bio)
+        };
+        let Some(side) = self.core.side(rq, &pending.bio).filter(|_| ok) else {
+            return false;
+        };
+        if !self.core.fits(rq, &pending.bio) {
+            self.core.set_nomerge(rq);
+            return false;
+        }
+        self.join(cx, rq, pending, side);
+        true
+    }
+
+    /// A filled request goes to the task's plug, or straight to the scheduler
+    /// and the driver.
+    pub(crate) fn add_with_task_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        let task = bio.task;
+        if !self.has_plug(task) {
+            self.insert_unplugged(cx, rq);
+            self.run(cx);
+            return;
+        }
+        let plug = &self.plugs[task.idx()];
+        let (newest, walked) = (
+            plug.list.back(),
+            std::mem::take(&mut self.plugs[task.idx()].walked),
+        );
+        match newest {
+            None => self.plug_event(cx),
+            Some(newest) if self.plug_is_full(newest, walked) => {
+                self.flush_plug(cx, task, Flush::Explicit, Kind::Unplug);
+                if self.core.feat.plug_event_after_flush {
+                    self.plug_event(cx);
+                }
+            }
+            Some(_) => {}
+        }
+        self.plugs[task.idx()]
+            .list
+            .push_back(&mut self.core.rqs, rq);
+    }
+
+    fn plug_is_full(&self, newest: RqId, walked: u32) -> bool {
+        let feat = &self.core.feat;
+        (feat.plug_max_requests > 0 && walked >= feat.plug_max_requests)
+            || (feat.plug_flush_sectors > 0
+                && self.core.rqs[newest].nr_sectors >= feat.plug_flush_sectors)
+    }
+
+    fn plug_event(&mut self, cx: &mut Cx<'_>) {
+        self.core.queue_event(cx, Action::Plug, 0);
+        cx.truth_note(Kind::Plug, 0, "");
+    }
+
+    fn insert_unplugged(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        if self.core.rqs[rq].flags.any(BioFlags::FLUSH | BioFlags::FUA) {
+            self.insert_flush(cx, rq);
+        } else {
+            self.insert_sorted(cx, rq);
+        }
+    }
+
+    /// Inserts everything the task holds (I each), then one unplug event.
+    fn flush_plug(&mut self, cx: &mut Cx<'_>, task: TaskId, how: Flush, kind: Kind) {
+        if !self.has_plug(task) || self.plugs[task.idx()].list.is_empty() {
+            return;
+        }
+        if self.core.feat.flush_sort == FlushSort::Sector {
+            self.sort_plug(task);
+        }
+        let mut count = 0;
+        while let Some(rq) = self.plugs[task.idx()].list.pop_front(&mut self.core.rqs) {
+            if self.core.rqs[rq].flags.any(BioFlags::FLUSH | BioFlags::FUA) {
+                self.insert_flush(cx, rq);
+            } else {
+                self.insert_sort_merge(cx, rq);
+            }
+            count += 1;
+        }
+        let action = match how {
+            Flush::Explicit => Action::Unplug,
+            Flush::FromSchedule => Action::UnplugTimer,
+        };
+        self.core.queue_event(cx, action, count);
+        cx.truth_note(kind, count, "");
+        match how {
+            Flush::Explicit => self.run(cx),
+            Flush::FromSchedule => cx.effects.push(Effect::RunWork),
+        }
+    }
+
+    /// Stable insertion sort by sector: lists are at most a few dozen long
+    /// and mostly sorted already.
+    fn sort_plug(&mut self, task: TaskId) {
+        let mut old = std::mem::take(&mut self.plugs[task.idx()].list);
+        let mut sorted = List::EMPTY;
+        let rqs = &mut self.core.rqs;
+        while let Some(rq) = old.pop_front(rqs) {
+            let mut at = sorted.back();
+            while let Some(p) = at
+                && rqs[p].sector > rqs[rq].sector
+            {
+                at = List::prev(rqs, p);
+            }
+            sorted.insert_after(rqs, at, rq);
+        }
+        self.plugs[task.idx()].list = sorted;
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is due, and when.
+
+use crate::timers::{TimerId, Timers};
+use blklab_types::{Hz, TaskId, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A device of the run, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u32);
+
+/// Deferred work, named by whoever asks for it (the block layer's kblockd).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkId(pub u32);
+
+/// Something that is due now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// A timer fires.
+    Timer(TimerId),
+    /// A device asked to be woken, with its own token.
+    Device(DeviceId, u64),
+    /// Deferred work runs.
+    Work(WorkId),
+    /// A task runs.
+    Task(TaskId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wake {
+    time: Time,
+    seq: u64,
+    device: DeviceId,
+    token: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ready {
+    Task(TaskId),
+    Work(WorkId),
+}
+
+/// The agenda of one run. Memory is bound by what is outstanding; nothing is
+/// allocated once the largest number of outstanding entries was reached.
+#[derive(Debug)]
+pub struct Agenda {
+    now: Time,
+    seq: u64,
+    /// Jiffy and high-resolution timers.
+    pub timers: Timers,
+    wakes: BinaryHeap<Reverse<Wake>>,
+    sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
+    ready: VecDeque<Ready>,
+}
+
+impl Agenda {
+    /// An empty agenda at time 0.
+    pub fn new(hz: Hz) -> Agenda {
+        Agenda {
+            now: Time::ZERO,
+            seq: 0,
+            timers: Timers::new(hz),
+            wakes: BinaryHeap::new(),
+            sleepers: BinaryHeap::new(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A device is to be woken at `time`.
+    ///
+    /// # Panics
+    /// If `time` is in the past: time does not go back.
+    pub fn wake_device(&mut self, device: DeviceId, time: Time, token: u64) {
+        assert!(
+            time >= self.now,
+            "device wake-up at {time} before now, {}",
+            self.now
+        );
+        self.seq += 1;
+        self.wakes.push(Reverse(Wake {
+            time,
+            seq: self.seq,
+            device,
+            token,
+        }));
+    }
+
+    /// A task becomes ready at `time`.
+    ///
+    /// # Panics
+    /// If `time` is in the past.
+    pub fn wake_task_at(&mut self, task: TaskId, time: Time) {
+        assert!(
+            time >= self.now,
+            "sleep until {time} before now, {}",
+            self.now
+        );
+        self.seq += 1;
+        self.sleepers.push(Reverse((time, self.seq, task)));
+    }
+
+    /// A task is ready now, behind everything that already is.
+    pub fn ready_task(&mut self, task: TaskId) {
+        self.ready.push_back(Ready::Task(task));
+    }
+
+    /// Work is ready now, behind everything that already is.
+    pub fn ready_work(&mut self, work: WorkId) {
+        self.ready.push_back(Ready::Work(work));
+    }
+
+    /// Takes the next due thing and moves the clock to it; `None` when
+    /// nothing will ever be due again, or nothing until `limit` (the clock
+    /// then stays where it is).
+    pub fn next(&mut self, limit: Time) -> Option<Due> {
+        loop {
+            if let Some(id) = self.timers.take_due(self.now) {
+                return Some(Due::Timer(id));
+            }
+            if let Some(&Reverse(w)) = self.wakes.peek()
+                && w.time <= self.now
+            {
+                self.wakes.pop();
+                return Some(Due::Device(w.device, w.token));
+            }
+            match self.ready.pop_front() {
+                Some(Ready::Task(t)) => return Some(Due::Task(t)),
+                Some(Ready::Work(w)) => return Some(Due::Work(w)),
+                None => {}
+            }
+            let mut next = self.timers.next_time();
+            if let Some(Reverse(w)) = self.wakes.peek() {
+                next = next.min(w.time);
+            }
+            if let Some(Reverse(s)) = self.sleepers.peek() {
+                next = next.min(s.0);
+            }
+            if next == Time::MAX || next > limit {
+                return None;
+            }
+            assert!(next >= self.now, "time went back");
+            self.now = next;
+            self.timers.set_now(next);
+            while let Some(&Reverse((time, _, task))) = self.sleepers.peek()
+                && time <= self.now
+            {
+                self.sleepers.pop();
+                self.ready.push_back(Ready::Task(task));
+            }
+        }
+    }
+}

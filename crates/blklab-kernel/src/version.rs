@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernel releases.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kernel release. The fourth number of 2.6.x.y and stable numbers of later
+/// series are accepted and dropped: no modelled behaviour depends on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelVersion {
+    major: u16,
+    minor: u16,
+    patch: u16,
+}
+
+/// Why a version was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionError(String);
+
+impl fmt::Display for VersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VersionError {}
+
+impl KernelVersion {
+    /// Release 2.6.`patch`.
+    pub const fn v2_6(patch: u16) -> KernelVersion {
+        KernelVersion {
+            major: 2,
+            minor: 6,
+            patch,
+        }
+    }
+
+    /// Release `major`.`minor` of the 3.x and later series.
+    pub const fn new(major: u16, minor: u16) -> KernelVersion {
+        KernelVersion {
+            major,
+            minor,
+            patch: 0,
+        }
+    }
+
+    /// Whether the single-queue block layer exists (it went with 5.0).
+    pub fn has_single_queue(self) -> bool {
+        self < KernelVersion::new(5, 0)
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)?;
+        if self.major == 2 {
+            write!(f, ".{}", self.patch)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl FromStr for KernelVersion {
+    type Err = VersionError;
+
+    fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
+        let bad = || {
+            VersionError(format!(
+                "'{s}' is not a kernel version; write it like 2.6.28 or 4.19 \
+                 (blklab list kernels shows the presets)"
+            ))
+        };
+        let mut parts = s.split('.').map(str::parse::<u16>);
+        let major = parts.next().ok_or_else(bad)?.map_err(|_| bad())?;
+        let minor = parts.next().ok_or_else(bad)?.map_err(|_| bad())?;
+        let third = parts.next().transpose().map_err(|_| bad())?;
+        let fourth = parts.next().transpose().map_err(|_| bad())?;
+        if parts.next().is_some() || (fourth.is_some() && major != 2) {
+            return Err(bad());
+        }
+        let version = if major == 2 {
+            if minor != 6 {
+                return Err(bad());
+            }
+            KernelVersion::v2_6(third.ok_or_else(bad)?)
+        } else {
+            KernelVersion::new(major, minor)
+        };
+        if version < KernelVersion::v2_6(16) {
+            return Err(VersionError(format!(
+                "kernel {s} is older than 2.6.16, the oldest modelled"
+            )));
+        }
+        if version > KernelVersion::v2_6(39) && major == 2 {
+            return Err(VersionError(format!(
+                "kernel {s} does not exist: 3.0 follows 2.6.39"
+            )));
+        }
+        Ok(version)
+    }
+}
+
+/// A release whose rules were read and measured, offered by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The release.
+    pub version: KernelVersion,
+    /// What it stands for, in a line.
+    pub summary: &'static str,
+}
+
+/// The presets, oldest first. Releases between them are accepted too and
+/// take each feature from the version at which it changed.
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        version: KernelVersion::v2_6(16),
+        summary: "queue plugs; unplug flag only; schedulers keep the merge hash",
+    },
+    Preset {
+        version: KernelVersion::v2_6(18),
+        summary: "sync writes known to the anticipatory scheduler",
+    },
+    Preset {
+        version: KernelVersion::v2_6(24),
+        summary: "core merge hash; deadline restarts at the oldest request",
+    },
+    Preset {
+        version: KernelVersion::v2_6(26),
+        summary: "nomerges",
+    },
+    Preset {
+        version: KernelVersion::v2_6(28),
+        summary: "deadline batches cross gaps; async tags restricted",
+    },
+    Preset {
+        version: KernelVersion::v2_6(32),
+        summary: "pools by sync and async; sync and unplug flags apart",
+    },
+    Preset {
+        version: KernelVersion::v2_6(33),
+        summary: "anticipatory removed",
+    },
+    Preset {
+        version: KernelVersion::new(3, 7),
+        summary: "task plugs, sorted flush; FLUSH/FUA without draining",
+    },
+    Preset {
+        version: KernelVersion::new(4, 19),
+        summary: "last long-term release with the single-queue path",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_parse_order_and_print() {
+        let v = |s: &str| s.parse::<KernelVersion>().unwrap();
+        assert_eq!(v("2.6.28.10"), KernelVersion::v2_6(28));
+        assert_eq!(v("4.19.13").to_string(), "4.19");
+        assert!(v("2.6.39") < v("3.0"));
+        assert_eq!(v("2.6.28.10").to_string(), "2.6.28");
+        for bad in [
+            "",
+            "2",
+            "2.6",
+            "2.4.20",
+            "2.6.9",
+            "2.6.40",
+            "4.x",
+            "4.1.2.3",
+            "2.6.1.2.3",
+        ] {
+            assert!(bad.parse::<KernelVersion>().is_err(), "{bad}");
+        }
+    }
+}
