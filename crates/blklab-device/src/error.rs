@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a device's name or parameters.
+
+use std::fmt;
+
+/// Why a device could not be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// No law or preset of this name.
+    UnknownDevice {
+        /// The name asked for.
+        name: String,
+        /// The known name that looks most like it.
+        nearest: Option<&'static str>,
+        /// Every known name.
+        known: Vec<&'static str>,
+    },
+    /// The device has no such parameter.
+    UnknownParam {
+        /// The device.
+        device: &'static str,
+        /// The parameter asked for.
+        param: String,
+        /// The known parameter that looks most like it.
+        nearest: Option<&'static str>,
+        /// Every parameter of the device.
+        known: Vec<&'static str>,
+    },
+    /// The same parameter was given twice.
+    RepeatedParam {
+        /// The device.
+        device: &'static str,
+        /// The parameter.
+        param: &'static str,
+    },
+    /// A value that the parameter does not take.
+    BadValue {
+        /// The device.
+        device: &'static str,
+        /// The parameter.
+        param: &'static str,
+        /// The value as written.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Values that are fine one by one but describe no possible device.
+    Impossible {
+        /// The device.
+        device: &'static str,
+        /// What does not fit together, and what would.
+        reason: String,
+    },
+    /// A disk description in DiskSim's format that cannot be used.
+    BadFile {
+        /// Line, from 1; 0 for the file as a whole.
+        line: usize,
+        /// What is wrong and what would be right.
+        reason: String,
+    },
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownDevice {
+                name,
+                nearest,
+                known,
+            } => {
+                write!(f, "no device is called '{name}'")?;
+                hint(f, *nearest, known)
+            }
+            Self::UnknownParam {
+                device,
+                param,
+                nearest,
+                known,
+            } => {
+                write!(f, "device {device} has no parameter '{param}'")?;
+                hint(f, *nearest, known)
+            }
+            Self::RepeatedParam { device, param } => {
+                write!(f, "device {device}: parameter {param} is given twice")
+            }
+            Self::BadValue {
+                device,
+                param,
+                value,
+                expected,
+            } => {
+                write!(f, "device {device}: {param}={value}: expected {expected}")
+            }
+            Self::Impossible { device, reason } => write!(f, "device {device}: {reason}"),
+            Self::BadFile { line: 0, reason } => f.write_str(reason),
+            Self::BadFile { line, reason } => write!(f, "line {line}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for DeviceError {}
+
+fn hint(f: &mut fmt::Formatter<'_>, nearest: Option<&str>, known: &[&str]) -> fmt::Result {
+    if let Some(nearest) = nearest {
+        write!(f, "; did you mean '{nearest}'?")?;
+    }
+    write!(f, " (known: {})", known.join(", "))
+}
+
+/// The one of `known` with the smallest edit distance to `name`, if any is
+/// close enough to be a slip of the finger.
+pub(crate) fn nearest(
+    name: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
+    known
+        .into_iter()
+        .map(|k| (edit_distance(name, k), k))
+        .filter(|&(distance, k)| distance <= 1 + k.len() / 3)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, k)| k)
+}
+
+/// Insertions, deletions and replacements of characters from `a` to `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_other_words_are_not() {
+        let known = ["serial", "parallel", "seek", "sata-7200-2008"];
+        assert_eq!(nearest("serail", known), Some("serial"));
+        assert_eq!(nearest("sata-7200", known), Some("sata-7200-2008"));
+        assert_eq!(nearest("nvme", known), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exact laws: devices whose service time is a formula, for comparison with
+//! measurements made on the same formula, event by event.
+
+pub(crate) mod null_blk;
+pub(crate) mod parallel;
+pub(crate) mod platter;
+pub(crate) mod seek;
+pub(crate) mod serial;
+pub(crate) mod server;
+pub(crate) mod simdisk;
+pub(crate) mod simdisk_cached;
+
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Law `null_blk`: the kernel's null block device with timer completions
+//! (queue_mode=2, irqmode=2), measured on Linux 6.1.
+//!
+//! Every command ends `completion_nsec` after it was handed over, whatever its
+//! size. With `mbps` = M there is a budget of M * 20971 bytes, renewed (not
+//! added to) every 20 ms: a command larger than what is left takes the rest and
+//! waits, with all that come after it, for the next tick, where it is tried
+//! again. A command larger than a whole budget would wait for ever in the
+//! kernel; here it takes the budget of one tick.
+//!
+//! Left out: the memory copies of `memory_backed`, and the phase of the ticks
+//! (they are multiples of 20 ms of virtual time; in the kernel they count from
+//! the creation of the device).
+
+use super::parallel::InFlight;
+use crate::device::{Command, Device, DeviceCx, EIO};
+use crate::error::DeviceError;
+use crate::param::{Kind, ParamInfo, Values};
+use blklab_types::{SECTOR_BYTES, Span, Time};
+use std::collections::VecDeque;
+
+pub(crate) const PARAMS: &[ParamInfo] = &[
+    ParamInfo {
+        name: "completion_nsec",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 3_600_000_000_000,
+        },
+        default: "10000",
+        help: "time of every command",
+    },
+    ParamInfo {
+        name: "mbps",
+        kind: Kind::Count {
+            min: 0,
+            max: 1_000_000,
+        },
+        default: "0",
+        help: "bandwidth limit in MiB/s; 0: none",
+    },
+    ParamInfo {
+        name: "gb",
+        kind: Kind::Count {
+            min: 1,
+            max: 1_000_000,
+        },
+        default: "250",
+        help: "capacity in GiB",
+    },
+];
+
+const TICK_NS: u64 = 20_000_000;
+/// Budget of one tick for each unit of `mbps`: 1 MiB / 50.
+const TICK_BYTES: i64 = 20_971;
+/// Token of the wake-up at a tick; completions have 0.
+const TICK: u64 = 1;
+
+struct NullBlk {
+    completion: Span,
+    capacity_sectors: u64,
+    in_flight: InFlight,
+    /// Bytes per tick; 0 for no limit.
+    tick_bytes: i64,
+    /// What is left of the budget; below zero while a command waits.
+    left_bytes: i64,
+    /// Number of the tick in which the budget was last renewed.
+    tick: u64,
+    /// Commands that the budget holds up, oldest first.
+    held: VecDeque<Command>,
+}
+
+impl NullBlk {
+    fn renew(&mut self, now: Time) {
+        let tick = now.ns() / TICK_NS;
+        if tick != self.tick {
+            self.tick = tick;
+            self.left_bytes = self.tick_bytes;
+        }
+    }
+
+    /// Whether the command may start now; takes its bytes in either case.
+    fn admit(&mut self, cmd: &Command) -> bool {
+        if self.tick_bytes == 0 {
+            return true;
+        }
+        let full = self.left_bytes == self.tick_bytes;
+        let bytes = (u64::from(cmd.nr_sectors) * SECTOR_BYTES) as i64;
+        self.left_bytes -= bytes;
+        self.left_bytes >= 0 || full
+    }
+
+    fn start(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
+        let end = cx.now + self.completion;
+        self.in_flight.push(cx, cmd.id, cx.now, end);
+    }
+
+    fn wake_at_next_tick(&self, cx: &mut DeviceCx<'_>) {
+        cx.wake_at(Time((cx.now.ns() / TICK_NS + 1) * TICK_NS), TICK);
+    }
+}
+
+impl Device for NullBlk {
+    fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
+        if cmd.end() > self.capacity_sectors {
+            cx.fail(cmd.id, EIO);
+            return;
+        }
+        self.renew(cx.now);
+        if self.held.is_empty() && self.admit(cmd) {
+            self.start(cx, cmd);
+            return;
+        }
+        if self.held.is_empty() {
+            self.wake_at_next_tick(cx);
+        }
+        self.held.push_back(*cmd);
+    }
+
+    fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
+        if token != TICK {
+            self.in_flight.pop(cx);
+            return;
+        }
+        self.renew(cx.now);
+        while let Some(cmd) = self.held.front().copied() {
+            if !self.admit(&cmd) {
+                self.wake_at_next_tick(cx);
+                break;
+            }
+            self.held.pop_front();
+            self.start(cx, &cmd);
+        }
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(self.capacity_sectors)
+    }
+}
+
+pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let tick_bytes = values.int("mbps") as i64 * TICK_BYTES;
+    Ok(Box::new(NullBlk {
+        completion: Span(values.int("completion_nsec")),
+        capacity_sectors: values.int("gb") << 21,
+        in_flight: InFlight::with_depth(depth),
+        tick_bytes,
+        left_bytes: tick_bytes,
+        tick: 0,
+        held: VecDeque::with_capacity(depth as usize),
+    }))
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Law `seek`: the time depends on the distance from the end of the command
+//! served before; one command at a time.
+//!
+//! ```text
+//! d   = |first sector - end of the command served last|     (0 at the start)
+//! end = begin + (d = 0 ? 0 : floor(a_ns + b * sqrt(d))) + sectors * ns_per_sector
+//! ```
+//!
+//! `order` says which of the commands handed over is next: `fifo`, or `nearest`
+//! for the smallest d, the earlier one of equals.
+
+use super::server::{Server, Service};
+use crate::device::{Command, Device};
+use crate::error::DeviceError;
+use crate::param::{Kind, ParamInfo, Values};
+use blklab_types::{Op, Span, Time};
+use std::collections::VecDeque;
+
+pub(crate) const PARAMS: &[ParamInfo] = &[
+    ParamInfo {
+        name: "a_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 3_600_000_000_000,
+        },
+        default: "3000000",
+        help: "time of any seek",
+    },
+    ParamInfo {
+        name: "b_ns_per_sqrt_sector",
+        kind: Kind::Real { min: 0.0, max: 1e9 },
+        default: "300.0",
+        help: "added for each unit of the square root of the distance in sectors",
+    },
+    ParamInfo {
+        name: "ns_per_sector",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 1_000_000_000,
+        },
+        default: "5000",
+        help: "time of one sector under the head",
+    },
+    ParamInfo {
+        name: "order",
+        kind: Kind::Choice(&["fifo", "nearest"]),
+        default: "fifo",
+        help: "which waiting command is next: the oldest, or the one with the shortest distance",
+    },
+];
+
+struct Seek {
+    a_ns: f64,
+    b_ns_per_sqrt_sector: f64,
+    ns_per_sector: u64,
+    nearest: bool,
+    /// Sector after the end of the command served last.
+    head: u64,
+}
+
+impl Seek {
+    /// The formula is one of floating-point numbers; IEEE square root, product
+    /// and sum are the same on every machine.
+    fn seek_ns(&self, distance: u64) -> u64 {
+        if distance == 0 {
+            return 0;
+        }
+        (self.a_ns + self.b_ns_per_sqrt_sector * (distance as f64).sqrt()).floor() as u64
+    }
+}
+
+impl Service for Seek {
+    fn choose(&self, _now: Time, waiting: &VecDeque<Command>) -> usize {
+        if !self.nearest {
+            return 0;
+        }
+        let distance = |cmd: &Command| match cmd.op {
+            Op::Read | Op::Write => cmd.sector.abs_diff(self.head),
+            Op::Flush | Op::Discard => 0,
+        };
+        let nearest = waiting
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, cmd)| distance(cmd));
+        nearest.map_or(0, |(i, _)| i)
+    }
+
+    fn serve(&mut self, now: Time, cmd: &Command) -> Time {
+        let seek_ns = self.seek_ns(cmd.sector.abs_diff(self.head));
+        self.head = cmd.end();
+        now + Span(seek_ns) + Span(u64::from(cmd.nr_sectors) * self.ns_per_sector)
+    }
+}
+
+pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let law = Seek {
+        a_ns: values.int("a_ns") as f64,
+        b_ns_per_sqrt_sector: values.real("b_ns_per_sqrt_sector"),
+        ns_per_sector: values.int("ns_per_sector"),
+        nearest: values.int("order") == 1,
+        head: 0,
+    };
+    Ok(Box::new(Server::new(law, depth)))
+}

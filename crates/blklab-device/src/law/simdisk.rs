@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Law `simdisk`: the simulated disk used for the measurements on Linux 6.1.
+//!
+//! One server, one command at a time. Mode 0 is a fixed time plus a time per
+//! sector, in order of arrival. Mode 1 is a platter ([`super::platter`]):
+//! `order` 0 takes the oldest command, 1 the one with the shortest positioning
+//! time (the oldest of equals; what the read-ahead holds costs nothing), chosen
+//! when the server becomes free. The fixed time of a command comes before its
+//! seek. Writes always go to the medium.
+
+use super::platter::{Platter, PlatterSpec};
+use super::serial::CommandTime;
+use super::server::{Server, Service};
+use crate::device::{Command, Device};
+use crate::error::DeviceError;
+use crate::param::{Kind, ParamInfo, Values};
+use blklab_types::{Op, Span, Time};
+use std::collections::VecDeque;
+
+pub(crate) const PARAMS: &[ParamInfo] = &[
+    ParamInfo {
+        name: "mode",
+        kind: Kind::Choice(&["0", "1"]),
+        default: "0",
+        help: "0: fixed time plus time per sector; 1: a rotating disk",
+    },
+    ParamInfo {
+        name: "fixed_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 3_600_000_000_000,
+        },
+        default: "100000",
+        help: "time of every command, before the seek in mode 1",
+    },
+    ParamInfo {
+        name: "sector_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 1_000_000_000,
+        },
+        default: "5000",
+        help: "time of one sector",
+    },
+    ParamInfo {
+        name: "order",
+        kind: Kind::Choice(&["0", "1"]),
+        default: "0",
+        help: "mode 1: 0 takes the oldest command, 1 the one with the shortest positioning time",
+    },
+    ParamInfo {
+        name: "spt",
+        kind: Kind::Count {
+            min: 1,
+            max: 1 << 20,
+        },
+        default: "1024",
+        help: "mode 1: sectors per track",
+    },
+    ParamInfo {
+        name: "ra",
+        kind: Kind::Sectors {
+            min: 0,
+            max: 1 << 20,
+        },
+        default: "512",
+        help: "mode 1: read-ahead in sectors",
+    },
+    ParamInfo {
+        name: "seek_min_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 1_000_000_000,
+        },
+        default: "1000000",
+        help: "mode 1: time of any seek",
+    },
+    ParamInfo {
+        name: "seek_var_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: 1_000_000_000,
+        },
+        default: "14000000",
+        help: "mode 1: added for a seek over the whole disk; by square root of the distance",
+    },
+];
+
+/// 4 GiB.
+const CAPACITY_SECTORS: u64 = 8_388_608;
+
+/// Mode 0.
+struct Fixed(CommandTime);
+
+impl Service for Fixed {
+    fn serve(&mut self, now: Time, cmd: &Command) -> Time {
+        now + self.0.of(cmd)
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(CAPACITY_SECTORS)
+    }
+}
+
+/// Mode 1.
+struct Disk {
+    platter: Platter,
+    fixed: Span,
+    shortest_first: bool,
+}
+
+impl Disk {
+    fn cost_ns(&self, now: Time, cmd: &Command) -> u64 {
+        let (sector, n) = (cmd.sector, u64::from(cmd.nr_sectors));
+        match cmd.op {
+            Op::Flush | Op::Discard => 0,
+            Op::Read if self.platter.is_hit(now.ns(), sector, n) => 0,
+            Op::Read | Op::Write => self.platter.positioning_ns((now + self.fixed).ns(), sector),
+        }
+    }
+}
+
+impl Service for Disk {
+    fn choose(&self, now: Time, waiting: &VecDeque<Command>) -> usize {
+        if !self.shortest_first {
+            return 0;
+        }
+        let first = waiting
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, cmd)| self.cost_ns(now, cmd));
+        first.map_or(0, |(i, _)| i)
+    }
+
+    fn serve(&mut self, now: Time, cmd: &Command) -> Time {
+        let (sector, n) = (cmd.sector, u64::from(cmd.nr_sectors));
+        let ready = now + self.fixed;
+        match cmd.op {
+            Op::Read if self.platter.is_hit(now.ns(), sector, n) => {
+                self.platter.read_ahead(now, ready, sector, n)
+            }
+            Op::Read => self.platter.read(ready, sector, n),
+            _ => self.platter.write(ready, sector, n),
+        }
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(self.platter.capacity_sectors())
+    }
+}
+
+pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let fixed_ns = values.int("fixed_ns");
+    let sector_ns = values.int("sector_ns");
+    if values.int("mode") == 0 {
+        let time = CommandTime {
+            read_ns: fixed_ns,
+            write_ns: fixed_ns,
+            ns_per_sector: sector_ns,
+        };
+        return Ok(Box::new(Server::new(Fixed(time), depth)));
+    }
+    if sector_ns == 0 {
+        return Err(values.bad(
+            "sector_ns",
+            "at least 1 ns in mode 1, where it makes the revolution".into(),
+        ));
+    }
+    let platter = Platter::new(PlatterSpec {
+        capacity_sectors: CAPACITY_SECTORS,
+        sector_ns,
+        track_sectors: values.int("spt"),
+        seek_min_ns: values.count("seek_min_ns"),
+        seek_var_ns: values.count("seek_var_ns"),
+        read_ahead_sectors: values.int("ra"),
+    });
+    let shortest_first = values.int("order") == 1;
+    Ok(Box::new(Server::new(
+        Disk {
+            platter,
+            fixed: Span(fixed_ns),
+            shortest_first,
+        },
+        depth,
+    )))
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of devices: one table describes a parameter for the parser, the
+//! help text and the documentation alike.
+//!
+//! The last word of a name is the unit of a plain number; a suffix on the value
+//! says otherwise: `read_ns=2000000` and `read_ns=2ms` are the same. Decimal
+//! numbers are read exactly, without going through a float, except for the
+//! dimensionless [`Kind::Real`].
+
+use crate::error::{DeviceError, nearest};
+use std::fmt;
+
+/// One parameter of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamInfo {
+    /// Name, in lower case with underscores; the last word is the unit.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Value if not given, as text; empty if it follows from others, as the
+    /// help says.
+    pub default: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// What values a parameter takes, with its range in the base unit.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A time; a plain number counts `unit_ns` nanoseconds. Suffixes ns, us,
+    /// ms, s.
+    Time {
+        /// Nanoseconds in the unit of a plain number.
+        unit_ns: u64,
+        /// Largest value in nanoseconds.
+        max_ns: u64,
+    },
+    /// A number of sectors, or of bytes with a suffix (B, kB, KiB, MB, MiB …).
+    Sectors {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// A number of bytes. Suffixes as for sectors.
+    Bytes {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// A whole number.
+    Count {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// A decimal number.
+    Real {
+        /// Smallest value.
+        min: f64,
+        /// Largest value.
+        max: f64,
+    },
+    /// One of a list of words.
+    Choice(&'static [&'static str]),
+    /// `on` or `off` (also 1, 0, true, false, yes, no).
+    Switch,
+    /// Free text with a grammar of its own; the help describes it.
+    Text,
+}
+
+impl fmt::Display for Kind {
+    /// The range in words, as in error messages and help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Kind::Time { unit_ns, max_ns } => {
+                let unit = unit_name(unit_ns);
+                let max = max_ns / unit_ns;
+                write!(
+                    f,
+                    "a time from 0 to {max}{unit} (plain numbers are {unit}; or ns, us, ms, s)"
+                )
+            }
+            Kind::Sectors { min, max } => {
+                write!(
+                    f,
+                    "{min} to {max} sectors (or bytes with B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)"
+                )
+            }
+            Kind::Bytes { min, max } => {
+                write!(
+                    f,
+                    "{min} to {max} bytes (suffixes B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)"
+                )
+            }
+            Kind::Count { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Kind::Real { min, max } => write!(f, "a number from {min} to {max}"),
+            Kind::Choice(list) => write!(f, "one of {}", list.join(", ")),
+            Kind::Switch => f.write_str("on or off"),
+            Kind::Text => f.write_str("text"),
+        }
+    }
+}
+
+fn unit_name(unit_ns: u64) -> &'static str {
+    match unit_ns {
+        1 => "ns",
+        1_000 => "us",
+        1_000_000 => "ms",
+        _ => "s",
+    }
+}
+
+/// Sizes by suffix, in bytes.
+const SIZES: &[(&str, u64)] = &[
+    ("b", 1),
+    ("kb", 1_000),
+    ("kib", 1 << 10),
+    ("mb", 1_000_000),
+    ("mib", 1 << 20),
+    ("gb", 1_000_000_000),
+    ("gib", 1 << 30),
+    ("tb", 1_000_000_000_000),
+    ("tib", 1 << 40),
+];
+
+/// Times by suffix, in nanoseconds.
+const TIMES: &[(&str, u64)] = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+];
+
+/// A value in its base unit.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    /// Nanoseconds, sectors, bytes, a count, the place in a list, 0 or 1.
+    Int(u64),
+    Real(f64),
+    Text(String),
+    /// Not given, and without a default of its own.
+    Absent,
+}
+
+/// The checked parameters of one device.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    device: &'static str,
+    table: &'static [ParamInfo],
+    values: Vec<Value>,
+}
+
+impl Values {
+    /// Reads `given` over the `preset` over the defaults of the `table`.
+    pub(crate) fn parse(
+        device: &'static str,
+        table: &'static [ParamInfo],
+        preset: &[(&str, &str)],
+        given: &[(String, String)],
+    ) -> Result<Values, DeviceError> {
+        let mut values = Vec::with_capacity(table.len());
+        for param in table {
+            let default = preset.iter().find(|(name, _)| *name == param.name);
+            values.push(match default.map_or(param.default, |(_, value)| value) {
+                "" => Value::Absent,
+                text => parse_value(device, param, text)?,
+            });
+        }
+        let mut seen = vec![false; table.len()];
+        for (name, text) in given {
+            let Some(i) = table.iter().position(|p| p.name == name) else {
+                return Err(DeviceError::UnknownParam {
+                    device,
+                    param: name.clone(),
+                    nearest: nearest(name, table.iter().map(|p| p.name)),
+                    known: table.iter().map(|p| p.name).collect(),
+                });
+            };
+            if std::mem::replace(&mut seen[i], true) {
+                return Err(DeviceError::RepeatedParam {
+                    device,
+                    param: table[i].name,
+                });
+            }
+            values[i] = parse_value(device, &table[i], text)?;
+        }
+        Ok(Values {
+            device,
+            table,
+            values,
+        })
+    }
+
+    fn value(&self, name: &str) -> &Value {
+        let i = self.table.iter().position(|p| p.name == name);
+        i.map_or(&Value::Absent, |i| &self.values[i])
+    }
+
+    /// The device these belong to.
+    pub(crate) fn device(&self) -> &'static str {
+        self.device
+    }
+
+    /// A time, size, count or place in a list; `None` if it was left open.
+    pub(crate) fn opt(&self, name: &str) -> Option<u64> {
+        match self.value(name) {
+            Value::Int(v) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// A time, size, count or place in a list that has a default.
+    pub(crate) fn int(&self, name: &str) -> u64 {
+        debug_assert!(
+            self.opt(name).is_some(),
+            "{name} is not a whole number with a default"
+        );
+        self.opt(name).unwrap_or_default()
+    }
+
+    /// A count, as the type its range guarantees.
+    pub(crate) fn count(&self, name: &str) -> u32 {
+        u32::try_from(self.int(name)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a switch is on.
+    pub(crate) fn on(&self, name: &str) -> bool {
+        self.int(name) != 0
+    }
+
+    /// A decimal number.
+    pub(crate) fn real(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Value::Real(v) => *v,
+            _ => 0.0,
+        }
+    }
+
+    /// Free text; empty if not given.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        match self.value(name) {
+            Value::Text(t) => t,
+            _ => "",
+        }
+    }
+
+    /// An error about a value that passed the table's check.
+    pub(crate) fn bad(&self, name: &'static str, expected: String) -> DeviceError {
+        let value = match self.value(name) {
+            Value::Int(v) => v.to_string(),
+            Value::Real(v) => v.to_string(),
+            Value::Text(t) => t.clone(),
+            Value::Absent => String::new(),
+        };
+        DeviceError::BadValue {
+            device: self.device,
+            param: name,
+            value,
+            expected,
+        }
+    }
+}
+
+fn parse_value(
+    device: &'static str,
+    param: &'static ParamInfo,
+    text: &str,
+) -> Result<Value, DeviceError> {
+    parse_kind(param.kind, text.trim()).ok_or_else(|| DeviceError::BadValue {
+        device,
+        param: param.name,
+        value: text.to_owned(),
+        expected: param.kind.to_string(),
+    })
+}
+
+fn parse_kind(kind: Kind, text: &str) -> Option<Value> {
+    let within = |v: u64, min: u64, max: u64| (min..=max).contains(&v).then_some(Value::Int(v));
+    match kind {
+        Kind::Time { unit_ns, max_ns } => within(scaled(text, unit_ns, TIMES)?, 0, max_ns),
+        Kind::Bytes { min, max } => within(scaled(text, 1, SIZES)?, min, max),
+        Kind::Sectors { min, max } if text.ends_with(|c: char| c.is_ascii_alphabetic()) => within(
+            scaled(text, 1, SIZES)? / blklab_types::SECTOR_BYTES,
+            min,
+            max,
+        ),
+        Kind::Sectors { min, max } | Kind::Count { min, max } => {
+            within(scaled(text, 1, &[])?, min, max)
+        }
+        Kind::Real { min, max } => {
+            let v: f64 = text.parse().ok()?;
+            (v >= min && v <= max).then_some(Value::Real(v))
+        }
+        Kind::Choice(list) => {
+            let i = list
+                .iter()
+                .position(|word| word.eq_ignore_ascii_case(text))?;
+            Some(Value::Int(i as u64))
+        }
+        Kind::Switch => match text {
+            "on" | "1" | "true" | "yes" => Some(Value::Int(1)),
+            "off" | "0" | "false" | "no" => Some(Value::Int(0)),
+            _ => None,
+        },
+        Kind::Text => Some(Value::Text(text.to_owned())),
+    }
+}
+
+/// A decimal number with an optional suffix, in base units; what it says must
+/// be a whole number of them.
+fn scaled(text: &str, plain: u64, suffixes: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');
+    let (number, suffix) = text.split_at(digits.unwrap_or(text.len()));
+    let suffix = suffix.trim();
+    let unit = if suffix.is_empty() {
+        plain
+    } else {
+        suffixes
+            .iter()
+            .find(|(s, _)| s.eq_ignore_ascii_case(suffix))?
+            .1
+    };
+    let number = number.replace('_', "");
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.len() > 15 || whole.len() > 20 {
+        return None;
+    }
+    let value: u128 = format!("0{whole}{fraction}").parse().ok()?;
+    let product = value * u128::from(unit);
+    let divisor = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    if product % divisor != 0 {
+        return None;
+    }
+    u64::try_from(product / divisor).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_units_are_exact() {
+        let ms = |t| scaled(t, 1_000_000, TIMES);
+        assert_eq!(ms("0.8"), Some(800_000));
+        assert_eq!(ms("8.5ms"), Some(8_500_000));
+        assert_eq!(ms("150 us"), Some(150_000));
+        assert_eq!(ms("1s"), Some(1_000_000_000));
+        assert_eq!(ms(".5"), Some(500_000));
+        assert_eq!(ms("0.0000001"), None, "a tenth of a nanosecond");
+        for bad in ["", ".", "-1", "1 h", "1e3", "1.2.3", "1KiB"] {
+            assert_eq!(ms(bad), None, "{bad:?}");
+        }
+        assert_eq!(scaled("16MiB", 1, SIZES), Some(16 << 20));
+        assert_eq!(scaled("1.5 kB", 1, SIZES), Some(1500));
+        assert_eq!(scaled("976_773_168", 1, &[]), Some(976_773_168));
+    }
+
+    #[test]
+    fn sectors_may_be_given_in_bytes() {
+        let kind = Kind::Sectors {
+            min: 1,
+            max: 1 << 40,
+        };
+        assert_eq!(parse_kind(kind, "4KiB"), Some(Value::Int(8)));
+        assert_eq!(parse_kind(kind, "8"), Some(Value::Int(8)));
+        assert_eq!(parse_kind(kind, "0"), None);
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All devices by name: laws and presets, their parameters and sources.
+
+use crate::device::Device;
+use crate::error::{DeviceError, nearest};
+use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
+use crate::param::{ParamInfo, Values};
+
+/// One device that can be asked for by name.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceInfo {
+    /// Name, as on the command line.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Where its figures come from.
+    pub source: &'static str,
+    /// Its parameters. The default of a parameter is [`DeviceInfo::default_of`].
+    pub params: &'static [ParamInfo],
+    /// Values of this preset that differ from the defaults of the parameters.
+    pub preset: &'static [(&'static str, &'static str)],
+    /// How many commands it is normally given at a time.
+    pub queue_depth: u32,
+    build: Build,
+}
+
+type Build = fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>;
+
+impl DeviceInfo {
+    /// What a parameter is if nothing is said, as text; empty if it follows
+    /// from others.
+    pub fn default_of(&self, param: &ParamInfo) -> &'static str {
+        let preset = self.preset.iter().find(|(name, _)| *name == param.name);
+        preset.map_or(param.default, |(_, value)| value)
+    }
+}
+
+/// Every device.
+pub const ALL: &[DeviceInfo] = &[
+    DeviceInfo {
+        name: "serial",
+        summary: "fixed time per command plus time per sector, one at a time",
+        source: "exact law of the legacy scheduler measurements",
+        params: serial::PARAMS,
+        preset: &[],
+        queue_depth: 1,
+        build: serial::build,
+    },
+    DeviceInfo {
+        name: "parallel",
+        summary: "fixed time per command plus time per sector, all at once",
+        source: "exact law of the legacy scheduler measurements",
+        params: serial::PARAMS,
+        preset: &[("read_ns", "150000"), ("write_ns", "300000")],
+        queue_depth: 32,
+        build: parallel::build,
+    },
+    DeviceInfo {
+        name: "seek",
+        summary: "seek by square root of the distance, one at a time",
+        source: "exact law of the legacy scheduler measurements",
+        params: seek::PARAMS,
+        preset: &[],
+        queue_depth: 1,
+        build: seek::build,
+    },
+    DeviceInfo {
+        name: "null_blk",
+        summary: "the kernel's null block device: one time for every command, all at once",
+        source: "law of the measurements on Linux 6.1",
+        params: null_blk::PARAMS,
+        preset: &[],
+        queue_depth: 64,
+        build: null_blk::build,
+    },
+    DeviceInfo {
+        name: "simdisk",
+        summary: "simulated disk: mode 0 fixed times, mode 1 a platter of 4 GiB with read-ahead",
+        source: "law of the measurements on Linux 6.1",
+        params: simdisk::PARAMS,
+        preset: &[],
+        queue_depth: 31,
+        build: simdisk::build,
+    },
+    DeviceInfo {
+        name: "simdisk-2628",
+        summary: "simulated disk: a platter of 64 GiB with read-ahead and write cache",
+        source: "law of the measurements on Linux 2.6.28",
+        params: simdisk_cached::PARAMS,
+        preset: &[],
+        queue_depth: 31,
+        build: simdisk_cached::build,
+    },
+];
+
+/// Finds a device by name.
+///
+/// # Errors
+///
+/// If there is none; the error names all of them and the most similar one.
+pub fn find(name: &str) -> Result<&'static DeviceInfo, DeviceError> {
+    ALL.iter()
+        .find(|d| d.name == name)
+        .ok_or_else(|| DeviceError::UnknownDevice {
+            name: name.to_owned(),
+            nearest: nearest(name, ALL.iter().map(|d| d.name)),
+            known: ALL.iter().map(|d| d.name).collect(),
+        })
+}
+
+/// Builds a device by name with parameters over its defaults.
+///
+/// `queue_depth` is how many commands the driver holds at most; queues are
+/// sized for it, so that nothing is allocated while commands flow.
+///
+/// # Errors
+///
+/// If the device or a parameter does not exist, a value is not possible, or
+/// the values together describe no device.
+pub fn build(
+    name: &str,
+    params: &[(String, String)],
+    queue_depth: u32,
+) -> Result<Box<dyn Device>, DeviceError> {
+    let info = find(name)?;
+    if !(1..=MAX_QUEUE_DEPTH).contains(&queue_depth) {
+        return Err(DeviceError::Impossible {
+            device: info.name,
+            reason: format!("queue depth {queue_depth}: expected 1 to {MAX_QUEUE_DEPTH}"),
+        });
+    }
+    let values = Values::parse(info.name, info.params, info.preset, params)?;
+    (info.build)(&values, queue_depth)
+}
+
+/// Most commands a device can be asked to hold (the limit of NVMe queues).
+pub const MAX_QUEUE_DEPTH: u32 = 65_536;
+
+/// Splits `name,key=value,key=value` as written on a command line.
+///
+/// # Errors
+///
+/// If a part after the name has no `=`.
+pub fn parse_spec(text: &str) -> Result<(&'static DeviceInfo, Vec<(String, String)>), DeviceError> {
+    let mut parts = text.split(',').map(str::trim);
+    let info = find(parts.next().unwrap_or_default())?;
+    let mut params = Vec::new();
+    for part in parts {
+        let Some((key, value)) = part.split_once('=') else {
+            return Err(DeviceError::Impossible {
+                device: info.name,
+                reason: format!("'{part}' is not of the form parameter=value"),
+            });
+        };
+        params.push((key.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok((info, params))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(text: &[(&str, &str)]) -> Vec<(String, String)> {
+        text.iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    fn error(name: &str, given: &[(&str, &str)]) -> String {
+        build(name, &params(given), 1)
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string()
+    }
+
+    #[test]
+    fn every_device_builds_with_its_defaults_and_names_are_unique() {
+        for (i, info) in ALL.iter().enumerate() {
+            assert!(
+                build(info.name, &[], info.queue_depth).is_ok(),
+                "{}",
+                info.name
+            );
+            assert!(ALL[..i].iter().all(|other| other.name != info.name));
+            for (name, _) in info.preset {
+                assert!(
+                    info.params.iter().any(|p| p.name == *name),
+                    "{}: {name}",
+                    info.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_written_out_are_accepted() {
+        for info in ALL {
+            let all: Vec<(String, String)> = info
+                .params
+                .iter()
+                .map(|p| (p.name.to_owned(), info.default_of(p).to_owned()))
+                .filter(|(_, value)| !value.is_empty())
+                .collect();
+            assert!(build(info.name, &all, 1).is_ok(), "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        let text = error("serail", &[]);
+        assert!(text.contains("did you mean 'serial'?"), "{text}");
+        assert!(text.contains("simdisk-2628"), "{text}");
+        let text = error("serial", &[("read", "1")]);
+        assert!(text.contains("did you mean 'read_ns'?"), "{text}");
+        let text = error("serial", &[("read_ns", "2 hours")]);
+        assert_eq!(
+            text,
+            "device serial: read_ns=2 hours: expected a time from 0 to 3600000000000ns \
+             (plain numbers are ns; or ns, us, ms, s)"
+        );
+        let text = error("seek", &[("order", "closest")]);
+        assert_eq!(
+            text,
+            "device seek: order=closest: expected one of fifo, nearest"
+        );
+        let text = error("seek", &[("a_ns", "1"), ("a_ns", "2")]);
+        assert_eq!(text, "device seek: parameter a_ns is given twice");
+        let none = build("serial", &[], 0)
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(none, "device serial: queue depth 0: expected 1 to 65536");
+    }
+
+    #[test]
+    fn a_spec_is_a_name_and_parameters() {
+        let (info, given) = parse_spec("serial,read_ns=2ms, ns_per_sector=0").expect("valid");
+        assert_eq!(info.name, "serial");
+        assert_eq!(given, params(&[("read_ns", "2ms"), ("ns_per_sector", "0")]));
+        let text = parse_spec("serial,2ms")
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string();
+        assert_eq!(
+            text,
+            "device serial: '2ms' is not of the form parameter=value"
+        );
+    }
+}
