@@ -1,2 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One experiment as data: workload, block stack, device.
+//! One experiment as a plain value: workload, block stack, device.
+//!
+//! [`load`] reads an experiment file (TOML, or JSON with the same keys) or a
+//! fio job file; [`Experiment::set`] applies one `KEY=VALUE`;
+//! [`Experiment::check`] refuses what cannot be run. After that a run cannot
+//! fail for a reason that lies in its input.
+
+mod error;
+mod experiment;
+mod load;
+mod patch;
+mod raw;
+mod set;
+
+pub use error::ExperimentError;
+pub use experiment::{DeviceSpec, Experiment, QueueSettings, Vm, Workload};
+pub use load::{Source, load, parse};
+pub use patch::{PATCHES, Patch};
+pub use set::{MACHINE_TUNABLES, parse_size};
+
+#[cfg(test)]
+mod tests;

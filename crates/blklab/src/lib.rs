@@ -1,2 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! blklab, a laboratory for Linux block-I/O latency: plan, run, compare.
+//! blklab, a laboratory for Linux block-I/O latency.
+//!
+//! The facade: load an [`Experiment`], run it, compare it with a measurement.
+
+pub mod conform;
+
+pub use blklab_experiment::{Experiment, ExperimentError};

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The experiment value.
+
+use crate::{ExperimentError, patch};
+use blklab_block::{Features, Fetch, Limits, batch_patch};
+use blklab_kernel::{KernelVersion, Tunables};
+use blklab_sched::Scheduler;
+use blklab_types::Hz;
+use blklab_workload::Process;
+
+/// What issues the I/O.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Processes that submit bios without files.
+    Processes(Vec<Process>),
+    /// A fio job file: its name for messages, and its text.
+    Fio {
+        /// Name for messages and relative includes.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// The disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceSpec {
+    /// Name of a law or preset.
+    pub name: String,
+    /// Parameters that differ from the preset, in order.
+    pub params: Vec<(String, String)>,
+}
+
+/// Files of `/sys/block/X/queue` and the driver's settings. `None` is the
+/// default of the kernel or device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Requests per pool.
+    pub nr_requests: Option<u32>,
+    /// Largest request in sectors.
+    pub max_sectors: Option<u32>,
+    /// Most segments of a request.
+    pub max_segments: Option<u32>,
+    /// Whether the device seeks.
+    pub rotational: Option<bool>,
+    /// Merging switched off (1, 2).
+    pub nomerges: Option<u8>,
+    /// Commands at the device.
+    pub queue_depth: Option<u32>,
+    /// When the driver looks at the next request.
+    pub fetch: Fetch,
+    /// Largest readahead window in KiB.
+    pub read_ahead_kb: Option<u32>,
+}
+
+/// Memory and `/proc/sys/vm`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vm {
+    /// Memory of the machine in bytes.
+    pub memory_bytes: Option<u64>,
+    /// `dirty_ratio` in percent.
+    pub dirty_ratio: Option<u32>,
+    /// `dirty_background_ratio` in percent.
+    pub dirty_background_ratio: Option<u32>,
+    /// `dirty_writeback_centisecs`.
+    pub dirty_writeback_centisecs: Option<u32>,
+    /// `dirty_expire_centisecs`.
+    pub dirty_expire_centisecs: Option<u32>,
+}
+
+/// One experiment, complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Short name.
+    pub id: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// Kernel release.
+    pub kernel: KernelVersion,
+    /// Ticks per second.
+    pub hz: Hz,
+    /// I/O scheduler.
+    pub scheduler: String,
+    /// The scheduler's tunables that were set, in order.
+    pub tunables: Vec<(String, i64)>,
+    /// Patches that are switched on.
+    pub patches: Vec<String>,
+    /// Queue and driver.
+    pub queue: QueueSettings,
+    /// The disk.
+    pub device: DeviceSpec,
+    /// Memory.
+    pub vm: Vm,
+    /// Seed of everything random in the models.
+    pub seed: u64,
+    /// What issues the I/O.
+    pub workload: Workload,
+}
+
+/// The newest release whose single-queue path is modelled.
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
+
+impl Experiment {
+    /// An experiment with defaults for everything but the workload: kernel
+    /// 4.19, deadline, a 7200 rpm SATA disk.
+    pub fn new(id: &str, workload: Workload) -> Experiment {
+        Experiment {
+            id: id.to_owned(),
+            title: String::new(),
+            kernel: DEFAULT_KERNEL,
+            hz: Hz(250),
+            scheduler: "deadline".to_owned(),
+            tunables: Vec::new(),
+            patches: Vec::new(),
+            queue: QueueSettings::default(),
+            device: DeviceSpec {
+                name: "sata-7200-2008".to_owned(),
+                params: Vec::new(),
+            },
+            vm: Vm::default(),
+            seed: 0,
+            workload,
+        }
+    }
+
+    /// The scheduler and the values of its tunables.
+    ///
+    /// # Errors
+    /// If the kernel has no such scheduler, or it no such tunable.
+    pub fn scheduler(&self) -> Result<(&'static Scheduler, Tunables), ExperimentError> {
+        let scheduler = blklab_sched::find(&self.scheduler, self.kernel)?;
+        let mut tunables = Tunables::defaults(scheduler.tunables);
+        for (name, value) in &self.tunables {
+            tunables.set(self.kernel, name, *value)?;
+        }
+        Ok((scheduler, tunables))
+    }
+
+    /// Commands the driver hands to the device at most.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn queue_depth(&self) -> Result<u32, ExperimentError> {
+        match self.queue.queue_depth {
+            Some(depth) => Ok(depth),
+            None => Ok(blklab_device::find(&self.device.name)?.queue_depth),
+        }
+    }
+
+    /// Limits of the queue and its driver.
+    ///
+    /// # Errors
+    /// If a patch is unknown or does not fit, or a setting does not exist in
+    /// this kernel.
+    pub fn limits(&self) -> Result<Limits, ExperimentError> {
+        let mut limits = Limits::new(self.hz);
+        let q = &self.queue;
+        let feat = Features::of(self.kernel);
+        limits.nr_requests = q.nr_requests.unwrap_or(limits.nr_requests);
+        limits.max_sectors = q.max_sectors.unwrap_or(limits.max_sectors);
+        limits.max_segments = q.max_segments.unwrap_or(limits.max_segments);
+        limits.rotational = q.rotational.unwrap_or(limits.rotational);
+        limits.nomerges = q.nomerges.unwrap_or(0);
+        if limits.nomerges > feat.nomerges_max {
+            return Err(ExperimentError::new(format!(
+                "nomerges={} does not exist in kernel {}; largest value {}",
+                limits.nomerges, self.kernel, feat.nomerges_max
+            )));
+        }
+        limits.queue_depth = self.queue_depth()?;
+        limits.fetch = q.fetch;
+        for name in &self.patches {
+            if patch::find(name, self.kernel)?.name == "batch_patch" {
+                batch_patch(&mut limits, self.hz);
+            }
+        }
+        Ok(limits)
+    }
+
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        if !self.kernel.has_single_queue() {
+            return Err(ExperimentError::new(format!(
+                "kernel {} has only the multi-queue block layer, which is not modelled yet; \
+                 use 2.6.16 to 4.20",
+                self.kernel
+            )));
+        }
+        self.scheduler()?;
+        let limits = self.limits()?;
+        let device =
+            blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
+        if let Workload::Processes(processes) = &self.workload {
+            for p in processes {
+                check_process(p, &limits, device.capacity_sectors())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_process(
+    p: &Process,
+    limits: &Limits,
+    capacity: Option<u64>,
+) -> Result<(), ExperimentError> {
+    let fail = |what: String| {
+        Err(ExperimentError::new(format!(
+            "process '{}': {what}",
+            p.name
+        )))
+    };
+    if p.depth == 0 {
+        return fail("depth is 0; it is the number of bios outstanding, at least 1".into());
+    }
+    if p.ioprio_level > 7 {
+        return fail(format!(
+            "ioprio_level {} is out of range 0..7",
+            p.ioprio_level
+        ));
+    }
+    let largest = p.io.largest_nr_sectors();
+    if largest > limits.max_sectors {
+        return fail(format!(
+            "a bio of {largest} sectors is larger than a request may be ({} sectors)",
+            limits.max_sectors
+        ));
+    }
+    match (p.io.end_sector(), capacity) {
+        (None, _) => fail("sectors run past 2^64".into()),
+        (Some(end), Some(capacity)) if end > capacity => fail(format!(
+            "I/O up to sector {end} lies beyond the device, which has {capacity} sectors"
+        )),
+        _ => Ok(()),
+    }
+}

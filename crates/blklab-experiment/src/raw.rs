@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiment files as they are written.
+
+use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, QueueSettings, Vm};
+use crate::{Experiment, ExperimentError, Workload, set};
+use blklab_block::Fetch;
+use blklab_types::Hz;
+use blklab_workload::Process;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A scalar of a table whose keys are known only to whoever it is for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl Scalar {
+    fn text(&self) -> String {
+        match self {
+            Scalar::Bool(b) => u8::from(*b).to_string(),
+            Scalar::Int(i) => i.to_string(),
+            Scalar::Float(x) => x.to_string(),
+            Scalar::Text(s) => s.clone(),
+        }
+    }
+}
+
+impl Scalar {
+    /// A whole number, or the text of one, as written to sysfs.
+    fn whole(&self) -> Option<i64> {
+        match self {
+            Scalar::Bool(b) => Some(i64::from(*b)),
+            Scalar::Int(i) => Some(*i),
+            Scalar::Float(_) => None,
+            Scalar::Text(s) => s.trim().parse().ok(),
+        }
+    }
+}
+
+type Table = BTreeMap<String, Scalar>;
+
+/// The keys of an experiment file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawExperiment {
+    id: Option<String>,
+    #[serde(default)]
+    title: String,
+    /// Free text for readers of the file.
+    #[serde(default, rename = "notes")]
+    _notes: String,
+    kernel: Option<String>,
+    hz: Option<u32>,
+    scheduler: Option<String>,
+    #[serde(default)]
+    tunables: Table,
+    #[serde(default)]
+    patches: Vec<String>,
+    #[serde(default)]
+    queue: RawQueue,
+    device: Option<Table>,
+    #[serde(default)]
+    vm: Table,
+    seed: Option<u64>,
+    processes: Option<Vec<Process>>,
+    job: Option<String>,
+    job_file: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawQueue {
+    nr_requests: Option<u32>,
+    max_sectors: Option<u32>,
+    max_sectors_kb: Option<u32>,
+    max_segments: Option<u32>,
+    rotational: Option<bool>,
+    nomerges: Option<u8>,
+    read_ahead_kb: Option<u32>,
+}
+
+impl RawExperiment {
+    /// The value, with job files read through `read_file`.
+    pub(crate) fn resolve(
+        self,
+        name: &str,
+        read_file: &dyn Fn(&str) -> Result<String, ExperimentError>,
+    ) -> Result<Experiment, ExperimentError> {
+        let workload = match (self.processes, self.job, self.job_file) {
+            (Some(p), None, None) => Workload::Processes(p),
+            (None, Some(text), None) => Workload::Fio {
+                name: format!("{name} (job)"),
+                text,
+            },
+            (None, None, Some(file)) => {
+                let text = read_file(&file)?;
+                Workload::Fio { name: file, text }
+            }
+            (None, None, None) => {
+                return Err(ExperimentError::new(
+                    "no workload: give 'processes', 'job' (fio job text) or 'job_file'",
+                ));
+            }
+            _ => {
+                return Err(ExperimentError::new(
+                    "more than one workload: give one of 'processes', 'job' and 'job_file'",
+                ));
+            }
+        };
+        let mut e = Experiment::new(&self.id.unwrap_or_else(|| name.to_owned()), workload);
+        e.title = self.title;
+        e.kernel = match &self.kernel {
+            Some(v) => v.parse()?,
+            None => DEFAULT_KERNEL,
+        };
+        if let Some(hz) = self.hz {
+            e.hz = set::parse_hz(hz)?;
+        } else {
+            e.hz = Hz::default();
+        }
+        e.scheduler = self.scheduler.unwrap_or(e.scheduler);
+        for (key, value) in &self.tunables {
+            let value = value.whole().ok_or_else(|| {
+                ExperimentError::new(format!(
+                    "tunables: {key} = {}: not a whole number",
+                    value.text()
+                ))
+            })?;
+            e.tunables.push((key.clone(), value));
+        }
+        e.patches = self.patches;
+        e.queue = self.queue.resolve()?;
+        if let Some(table) = self.device {
+            resolve_device(&mut e, table)?;
+        }
+        e.vm = Vm::default();
+        for (key, value) in self.vm {
+            e.set(&key, &value.text())?;
+        }
+        e.seed = self.seed.unwrap_or(0);
+        Ok(e)
+    }
+}
+
+impl RawQueue {
+    fn resolve(self) -> Result<QueueSettings, ExperimentError> {
+        let max_sectors = match (self.max_sectors, self.max_sectors_kb) {
+            (Some(_), Some(_)) => {
+                return Err(ExperimentError::new(
+                    "queue: give max_sectors or max_sectors_kb, not both",
+                ));
+            }
+            (sectors, kb) => sectors.or(kb.map(|kb| kb.saturating_mul(2))),
+        };
+        let settings = QueueSettings {
+            nr_requests: self.nr_requests,
+            max_sectors,
+            max_segments: self.max_segments,
+            rotational: self.rotational,
+            nomerges: self.nomerges,
+            read_ahead_kb: self.read_ahead_kb,
+            ..QueueSettings::default()
+        };
+        set::check_queue(&settings)?;
+        Ok(settings)
+    }
+}
+
+/// `law`, `name` or `kind` names the device; `queue_depth` and `fetch` are the
+/// driver's; everything else is a parameter of the device.
+fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), ExperimentError> {
+    let name = ["law", "name", "kind"]
+        .iter()
+        .find_map(|k| table.remove(*k));
+    let Some(name) = name else {
+        return Err(ExperimentError::new(
+            "device: no 'name' (a preset) or 'law'",
+        ));
+    };
+    if let Some(depth) = table.remove("queue_depth") {
+        e.set("queue_depth", &depth.text())?;
+    }
+    if let Some(fetch) = table.remove("fetch") {
+        e.queue.fetch = match fetch.text().as_str() {
+            "peek_then_check" => Fetch::PeekThenCheck,
+            "check_then_peek" => Fetch::CheckThenPeek,
+            other => {
+                return Err(ExperimentError::new(format!(
+                    "device: fetch '{other}' is neither peek_then_check nor check_then_peek"
+                )));
+            }
+        };
+    }
+    let params = table.into_iter().map(|(k, v)| (k, v.text())).collect();
+    e.device = DeviceSpec {
+        name: name.text(),
+        params,
+    };
+    Ok(())
+}

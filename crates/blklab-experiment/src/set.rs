@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `KEY=VALUE` settings: tunables of the scheduler, files of the queue,
+//! memory and vm.
+
+use crate::experiment::QueueSettings;
+use crate::{Experiment, ExperimentError};
+use blklab_block::QUEUE_TUNABLES;
+use blklab_kernel::{KernelVersion, Tunable, Unit};
+use blklab_types::Hz;
+
+const FIRST: KernelVersion = KernelVersion::v2_6(16);
+
+/// Settings of the machine and of `/proc/sys/vm`. `memory` takes a size.
+pub const MACHINE_TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "memory",
+        unit: Unit::KiB,
+        default: 8 << 20,
+        range: (16 << 10, 1 << 40),
+        since: FIRST,
+        help: "memory of the machine (a size such as 2g)",
+    },
+    Tunable {
+        name: "dirty_ratio",
+        unit: Unit::Count,
+        default: 10,
+        range: (0, 100),
+        since: FIRST,
+        help: "percent of memory dirty at which writers write themselves",
+    },
+    Tunable {
+        name: "dirty_background_ratio",
+        unit: Unit::Count,
+        default: 5,
+        range: (0, 100),
+        since: FIRST,
+        help: "percent of memory dirty at which background writing starts",
+    },
+    Tunable {
+        name: "dirty_writeback_centisecs",
+        unit: Unit::Count,
+        default: 500,
+        range: (0, i32::MAX as i64),
+        since: FIRST,
+        help: "period of periodic writing, in 1/100 s",
+    },
+    Tunable {
+        name: "dirty_expire_centisecs",
+        unit: Unit::Count,
+        default: 3000,
+        range: (0, i32::MAX as i64),
+        since: FIRST,
+        help: "age at which periodic writing takes a file, in 1/100 s",
+    },
+];
+
+/// A size with an optional suffix k, m, g, t (powers of 1024), in bytes.
+///
+/// # Errors
+/// If it is no size.
+pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
+    let bad = || {
+        ExperimentError::new(format!(
+            "'{text}' is not a size; write it like 2g, 512m or 8589934592"
+        ))
+    };
+    let lower = text.to_ascii_lowercase();
+    let body = lower.trim_end_matches("ib").trim_end_matches('b');
+    let (digits, shift) = match body.char_indices().last() {
+        Some((i, 'k')) => (&body[..i], 10),
+        Some((i, 'm')) => (&body[..i], 20),
+        Some((i, 'g')) => (&body[..i], 30),
+        Some((i, 't')) => (&body[..i], 40),
+        _ => (body, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| bad())?;
+    n.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+pub(crate) fn parse_hz(hz: u32) -> Result<Hz, ExperimentError> {
+    match hz {
+        100 | 250 | 300 | 1000 => Ok(Hz(hz)),
+        _ => Err(ExperimentError::new(format!(
+            "hz={hz}: kernels have 100, 250, 300 or 1000"
+        ))),
+    }
+}
+
+fn in_range(t: &Tunable, value: i64) -> Result<i64, ExperimentError> {
+    if value < t.range.0 || value > t.range.1 {
+        return Err(blklab_kernel::TunableError::Range(t.name, value, t.range).into());
+    }
+    Ok(value)
+}
+
+/// Tests what an experiment file says about the queue.
+pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
+    let given = [
+        ("nr_requests", q.nr_requests),
+        ("max_sectors_kb", q.max_sectors.map(|s| s.div_ceil(2))),
+        ("max_segments", q.max_segments),
+        ("nomerges", q.nomerges.map(u32::from)),
+        ("queue_depth", q.queue_depth),
+        ("read_ahead_kb", q.read_ahead_kb),
+    ];
+    for (name, value) in given {
+        if let (Some(value), Some(t)) = (value, QUEUE_TUNABLES.iter().find(|t| t.name == name)) {
+            in_range(t, i64::from(value))?;
+        }
+    }
+    Ok(())
+}
+
+impl Experiment {
+    /// Applies one `KEY=VALUE`: a file of the queue, a setting of the
+    /// machine, `hz`, `seed`, or a tunable of the scheduler.
+    ///
+    /// # Errors
+    /// If nothing has that name, or the value is not possible.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
+        let number = || -> Result<i64, ExperimentError> {
+            value.parse().map_err(|_| {
+                ExperimentError::new(format!("{key}={value}: the value is not a whole number"))
+            })
+        };
+        match key {
+            "memory" => {
+                let bytes = parse_size(value)?;
+                in_range(
+                    &MACHINE_TUNABLES[0],
+                    i64::try_from(bytes >> 10).unwrap_or(i64::MAX),
+                )?;
+                self.vm.memory_bytes = Some(bytes);
+                return Ok(());
+            }
+            "hz" => {
+                self.hz = parse_hz(u32::try_from(number()?).unwrap_or(0))?;
+                return Ok(());
+            }
+            "seed" => {
+                self.seed = number()?.unsigned_abs();
+                return Ok(());
+            }
+            _ => {}
+        }
+        if let Some(t) = QUEUE_TUNABLES.iter().find(|t| t.name == key) {
+            let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
+            self.set_queue(t.name, value);
+            return Ok(());
+        }
+        if let Some(t) = MACHINE_TUNABLES.iter().find(|t| t.name == key) {
+            let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
+            self.set_vm(t.name, value);
+            return Ok(());
+        }
+        let number = number()?;
+        let (scheduler, mut tunables) = self.scheduler()?;
+        tunables
+            .set(self.kernel, key, number)
+            .map_err(|e| match e {
+                blklab_kernel::TunableError::Unknown(..) => {
+                    self.unknown_key(key, scheduler.tunables)
+                }
+                e => e.into(),
+            })?;
+        self.tunables.retain(|(k, _)| k != key);
+        self.tunables.push((key.to_owned(), number));
+        Ok(())
+    }
+
+    fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
+        let of = |table: &[Tunable]| {
+            let there = table.iter().filter(|t| t.since <= self.kernel);
+            there.map(|t| t.name).collect::<Vec<_>>().join(", ")
+        };
+        let own = match of(sched) {
+            names if names.is_empty() => "none".to_owned(),
+            names => names,
+        };
+        ExperimentError::new(format!(
+            "nothing to set is called '{key}'; of {}: {own}; of the queue: {}; of the machine: \
+             {}, hz, seed",
+            self.scheduler,
+            of(QUEUE_TUNABLES),
+            of(MACHINE_TUNABLES)
+        ))
+    }
+
+    fn set_queue(&mut self, name: &str, value: u32) {
+        let q = &mut self.queue;
+        match name {
+            "nr_requests" => q.nr_requests = Some(value),
+            "max_sectors_kb" => q.max_sectors = Some(value * 2),
+            "max_segments" => q.max_segments = Some(value),
+            "rotational" => q.rotational = Some(value != 0),
+            "nomerges" => q.nomerges = Some(value as u8),
+            "queue_depth" => q.queue_depth = Some(value),
+            "read_ahead_kb" => q.read_ahead_kb = Some(value),
+            other => unreachable!("queue setting {other} is in the table but not here"),
+        }
+    }
+
+    fn set_vm(&mut self, name: &str, value: u32) {
+        let vm = &mut self.vm;
+        match name {
+            "dirty_ratio" => vm.dirty_ratio = Some(value),
+            "dirty_background_ratio" => vm.dirty_background_ratio = Some(value),
+            "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),
+            "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
+            other => unreachable!("vm setting {other} is in the table but not here"),
+        }
+    }
+}

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A simulated computer: the agenda's loop, the tasks, and the routes between
+//! queue, device and tasks.
+
+use blklab_block::sq::{Pending, Queue, Submit};
+use blklab_block::{Cx, Effect, RqId, Running, TaskTable};
+use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
+use blklab_engine::{Agenda, DeviceId, Due, WorkId};
+use blklab_trace::TraceSink;
+use blklab_trace::truth::{Kind, TruthSink};
+use blklab_types::{Bio, IoPrio, Pid, Span, TaskId, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+const UNPLUG_WORK: WorkId = WorkId(0);
+const RUN_WORK: WorkId = WorkId(1);
+const DISK: DeviceId = DeviceId(0);
+
+/// Pid of the kernel thread that does the block layer's deferred work.
+pub const KBLOCKD_PID: Pid = 42;
+
+/// Bio cookies with this bit belong to the owner registered with
+/// [`Machine::on_bio_done`]; the others to processes that count completions.
+pub const OWNED_COOKIE: u64 = 1 << 63;
+
+/// Where the streams of a run go.
+pub struct Sinks {
+    /// Trace events.
+    pub trace: Box<dyn TraceSink>,
+    /// Truth records, where somebody wants them.
+    pub truth: Option<Box<dyn TruthSink>>,
+}
+
+/// What a machine is made of.
+pub struct Config {
+    /// Virtual time and timers; the queue's timers are registered in it.
+    pub agenda: Agenda,
+    /// The disk's queue.
+    pub queue: Queue,
+    /// The disk.
+    pub device: Box<dyn Device>,
+    /// Streams of the run.
+    pub sinks: Sinks,
+}
+
+type Body = Pin<Box<dyn Future<Output = ()>>>;
+type BioDone = dyn Fn(u64, u16);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct TaskState {
+    /// Suspended and not made runnable since.
+    suspended: bool,
+    /// The request pool has room for it.
+    request_granted: bool,
+    /// Bios on their way, of a process that counts them.
+    outstanding: u32,
+    /// Does the run go on for its sake?
+    foreground: bool,
+}
+
+struct World {
+    agenda: Agenda,
+    queue: Queue,
+    device: Box<dyn Device>,
+    sinks: Sinks,
+    tasks: TaskTable,
+    states: Vec<TaskState>,
+    running: Running,
+    effects: Vec<Effect>,
+    wakes: Vec<(Time, u64)>,
+    done: Vec<Done>,
+    spawned: Vec<(TaskId, Body)>,
+    congestion_waiters: VecDeque<TaskId>,
+    nr_foreground: usize,
+}
+
+struct Inner {
+    world: RefCell<World>,
+    routed: RefCell<VecDeque<Effect>>,
+    bio_done: RefCell<Option<Rc<BioDone>>>,
+    interrupted: Cell<bool>,
+}
+
+/// A simulated computer. Handles are cheap to clone; all name the same one.
+#[derive(Clone)]
+pub struct Machine {
+    inner: Rc<Inner>,
+}
+
+impl World {
+    /// Calls into the queue with a context of the present.
+    fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        let mut cx = Cx {
+            now: self.agenda.now(),
+            jiffies: self.agenda.timers.jiffies(),
+            running: self.running,
+            timers: &mut self.agenda.timers,
+            tasks: &mut self.tasks,
+            trace: &mut *self.sinks.trace,
+            truth: match &mut self.sinks.truth {
+                Some(t) => Some(&mut **t),
+                None => None,
+            },
+            effects: &mut self.effects,
+        };
+        f(&mut self.queue, &mut cx)
+    }
+
+    fn with_device(&mut self, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
+        let mut cx = DeviceCx {
+            now: self.agenda.now(),
+            wakes: &mut self.wakes,
+            done: &mut self.done,
+        };
+        f(&mut *self.device, &mut cx);
+        for (time, token) in self.wakes.drain(..) {
+            self.agenda.wake_device(DISK, time, token);
+        }
+    }
+
+    fn hand_over(&mut self, rq: RqId) {
+        let command = {
+            let r = &self.queue.core().rqs[rq];
+            Command {
+                id: CmdId(rq.0),
+                op: r.op,
+                flags: r.flags,
+                sector: r.sector,
+                nr_sectors: r.nr_sectors,
+            }
+        };
+        self.with_device(|device, cx| device.submit(cx, &command));
+    }
+
+    fn wake(&mut self, task: TaskId) {
+        let state = &mut self.states[task.idx()];
+        if std::mem::take(&mut state.suspended) {
+            self.agenda.ready_task(task);
+        }
+    }
+}
+
+impl Machine {
+    /// A machine at time 0 without tasks.
+    pub fn new(config: Config) -> Machine {
+        let world = World {
+            agenda: config.agenda,
+            queue: config.queue,
+            device: config.device,
+            sinks: config.sinks,
+            tasks: TaskTable::default(),
+            states: Vec::new(),
+            running: Running::INTERRUPT,
+            effects: Vec::new(),
+            wakes: Vec::new(),
+            done: Vec::new(),
+            spawned: Vec::new(),
+            congestion_waiters: VecDeque::new(),
+            nr_foreground: 0,
+        };
+        Machine {
+            inner: Rc::new(Inner {
+                world: RefCell::new(world),
+                routed: RefCell::new(VecDeque::new()),
+                bio_done: RefCell::new(None),
+                interrupted: Cell::new(false),
+            }),
+        }
+    }
+
+    /// Adds a task that becomes runnable at `start`. The run ends when all
+    /// foreground tasks have.
+    pub fn spawn_at(
+        &self,
+        name: &str,
+        pid: Pid,
+        ioprio: IoPrio,
+        foreground: bool,
+        start: Time,
+        body: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.tasks.add(pid, ioprio);
+        w.states.push(TaskState {
+            foreground,
+            ..TaskState::default()
+        });
+        w.nr_foreground += usize::from(foreground);
+        let now = w.agenda.now();
+        w.sinks.trace.process(now, pid, name);
+        w.agenda.wake_task_at(task, start.max(now));
+        w.spawned.push((task, Box::pin(body)));
+        task
+    }
+
+    /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
+    pub fn on_bio_done(&self, f: impl Fn(u64, u16) + 'static) {
+        *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));
+    }
+
+    /// Ends the run at the next step.
+    pub fn interrupt(&self) {
+        self.inner.interrupted.set(true);
+    }
+
+    /// Runs until every foreground task has ended and the queue is empty, or
+    /// nothing is due any more, or `limit`.
+    pub fn run(&self, limit: Time) {
+        let mut bodies: Vec<Option<Body>> = Vec::new();
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            let due = {
+                let mut w = self.inner.world.borrow_mut();
+                for (task, body) in w.spawned.drain(..) {
+                    debug_assert_eq!(task.idx(), bodies.len(), "tasks are numbered in order");
+                    bodies.push(Some(body));
+                }
+                if self.inner.interrupted.get() || (w.nr_foreground == 0 && w.queue.is_idle()) {
+                    return;
+                }
+                w.agenda.next(limit)
+            };
+            match due {
+                None => return,
+                Some(Due::Task(task)) => self.poll(&mut bodies, &mut context, task),
+                Some(Due::Device(_, token)) => self.device_due(token),
+                Some(Due::Timer(timer)) => self.interrupt_entry(Running::INTERRUPT, |q, cx| {
+                    if timer == q.unplug_timer_id() {
+                        q.unplug_timeout(cx);
+                    } else {
+                        let known = q.elevator_timer(cx, timer);
+                        debug_assert!(known, "a timer without an owner");
+                    }
+                }),
+                Some(Due::Work(work)) => {
+                    let kblockd = Running {
+                        task: None,
+                        pid: KBLOCKD_PID,
+                        cpu: 0,
+                    };
+                    self.interrupt_entry(kblockd, |q, cx| {
+                        if work == UNPLUG_WORK {
+                            q.unplug_work(cx)
+                        } else {
+                            q.run_work(cx)
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn poll(&self, bodies: &mut [Option<Body>], context: &mut Context<'_>, task: TaskId) {
+        let Some(body) = bodies[task.idx()].as_mut() else {
+            return;
+        };
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let pid = w.tasks.get(task).pid;
+            w.states[task.idx()].suspended = false;
+            w.running = Running {
+                task: Some(task),
+                pid,
+                cpu: 0,
+            };
+        }
+        let ready = body.as_mut().poll(context).is_ready();
+        if ready {
+            bodies[task.idx()] = None;
+            let mut w = self.inner.world.borrow_mut();
+            w.enter(|q, cx| {
+                q.exit_task(cx, task);
+                cx.truth_note(Kind::Exit, 0, "");
+            });
+            let foreground = w.states[task.idx()].foreground;
+            w.nr_foreground -= usize::from(foreground);
+            drop(w);
+            self.route();
+        }
+        self.inner.world.borrow_mut().running = Running::INTERRUPT;
+    }
+
+    fn device_due(&self, token: u64) {
+        {
+            let mut w = self.inner.world.borrow_mut();
+            w.running = Running::INTERRUPT;
+            w.with_device(|device, cx| device.wake(cx, token));
+        }
+        self.route();
+    }
+
+    fn interrupt_entry(&self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>)) {
+        {
+            let mut w = self.inner.world.borrow_mut();
+            w.running = running;
+            w.enter(f);
+        }
+        self.route();
+        self.inner.world.borrow_mut().running = Running::INTERRUPT;
+    }
+
+    /// Carries out what the queue asked for, in order, and completes what the
+    /// device finished, until nothing is left.
+    fn route(&self) {
+        loop {
+            let mut w = self.inner.world.borrow_mut();
+            let mut routed = self.inner.routed.borrow_mut();
+            routed.extend(w.effects.drain(..));
+            if let Some(effect) = routed.pop_front() {
+                drop(routed);
+                drop(w);
+                self.carry_out(effect);
+            } else if w.done.is_empty() {
+                return;
+            } else {
+                let done = w.done.remove(0);
+                w.enter(|q, cx| q.complete(cx, RqId(done.id.0), done.error));
+            }
+        }
+    }
+
+    fn carry_out(&self, effect: Effect) {
+        let mut w = self.inner.world.borrow_mut();
+        match effect {
+            Effect::Dispatch(rq) => w.hand_over(rq),
+            Effect::Wake(task) => {
+                w.states[task.idx()].request_granted = true;
+                w.wake(task);
+            }
+            Effect::BioDone {
+                cookie,
+                task,
+                error,
+            } => {
+                if cookie & OWNED_COOKIE != 0 {
+                    drop(w);
+                    let handler = self.inner.bio_done.borrow().clone();
+                    if let Some(handler) = handler {
+                        handler(cookie & !OWNED_COOKIE, error);
+                    }
+                } else {
+                    w.states[task.idx()].outstanding -= 1;
+                    w.wake(task);
+                }
+            }
+            Effect::Uncongested(_) => {
+                while let Some(task) = w.congestion_waiters.pop_front() {
+                    w.wake(task);
+                }
+            }
+            Effect::UnplugWork => w.agenda.ready_work(UNPLUG_WORK),
+            Effect::RunWork => w.agenda.ready_work(RUN_WORK),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.inner.world.borrow().agenda.now()
+    }
+
+    /// The task that runs.
+    ///
+    /// # Panics
+    /// Outside a task: a bug in the caller.
+    pub fn current(&self) -> TaskId {
+        self.inner
+            .world
+            .borrow()
+            .running
+            .task
+            .expect("called in a task")
+    }
+
+    /// Calls into the queue in the running context and carries out what it
+    /// asks for.
+    pub fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        let r = self.inner.world.borrow_mut().enter(f);
+        self.route();
+        r
+    }
+
+    /// Looks at the queue.
+    pub fn queue_state<R>(&self, f: impl FnOnce(&Queue) -> R) -> R {
+        f(&self.inner.world.borrow().queue)
+    }
+
+    /// Sleeps until woken. May return early: callers test their condition.
+    pub async fn suspend(&self) {
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            w.states[task.idx()].suspended = true;
+        }
+        Suspend { polled: false }.await;
+    }
+
+    /// Makes a suspended task runnable.
+    pub fn wake(&self, task: TaskId) {
+        self.inner.world.borrow_mut().wake(task);
+    }
+
+    /// Sleeps until `time`.
+    pub async fn sleep_until(&self, time: Time) {
+        if time <= self.now() {
+            return;
+        }
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            w.agenda.wake_task_at(task, time);
+        }
+        while self.now() < time {
+            Suspend { polled: false }.await;
+        }
+    }
+
+    /// Sleeps until woken, at most until `time`.
+    pub async fn suspend_until(&self, time: Time) {
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            w.agenda.wake_task_at(task, time);
+        }
+        self.suspend().await;
+    }
+
+    /// Submits a bio; sleeps while no request is free.
+    pub async fn submit_bio(&self, bio: Bio) {
+        let mut state = self.with_queue(|q, cx| q.submit(cx, bio));
+        while let Submit::Sleeps(pending) = state {
+            state = self.wait_for_request(pending).await;
+        }
+    }
+
+    async fn wait_for_request(&self, pending: Pending) -> Submit {
+        let task = self.current();
+        while !std::mem::take(&mut self.inner.world.borrow_mut().states[task.idx()].request_granted)
+        {
+            self.suspend().await;
+        }
+        self.with_queue(|q, cx| q.resume(cx, pending))
+    }
+
+    /// Sleeps until some queue leaves congestion, at most `timeout`.
+    pub async fn congestion_wait(&self, timeout: Span) {
+        let task = self.current();
+        let deadline = self.now() + timeout;
+        self.inner
+            .world
+            .borrow_mut()
+            .congestion_waiters
+            .push_back(task);
+        self.suspend_until(deadline).await;
+        self.inner
+            .world
+            .borrow_mut()
+            .congestion_waiters
+            .retain(|&t| t != task);
+    }
+
+    /// Counts a bio that the running process submits itself.
+    pub(crate) fn count_submission(&self, task: TaskId) {
+        self.inner.world.borrow_mut().states[task.idx()].outstanding += 1;
+    }
+
+    /// Bios on their way, of a process that counts them.
+    pub(crate) fn outstanding(&self, task: TaskId) -> u32 {
+        self.inner.world.borrow().states[task.idx()].outstanding
+    }
+}
+
+struct Suspend {
+    polled: bool,
+}
+
+impl Future for Suspend {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.polled, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
