@@ -105,6 +105,3 @@ pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, Sc
         None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
     }
 }
-
-#[cfg(test)]
-mod tests;

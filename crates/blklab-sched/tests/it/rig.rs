@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A queue driven by hand: bios in, events out, the device under control.
+
+use blklab_block::sq::{Core, Elevator, Pending, Queue, Submit};
+use blklab_block::{Cx, Effect, Features, Limits, RqId, Running, TaskTable};
+use blklab_engine::{Agenda, Due};
+use blklab_kernel::Tunables;
+use blklab_sched::Build;
+use blklab_trace::NullSink;
+use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_types::{Bio, BioFlags, Dev, Hz, IoPrio, Op, TaskId, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+#[derive(Clone, Default)]
+struct Log(Rc<RefCell<Vec<(Truth, String)>>>);
+
+impl TruthSink for Log {
+    fn truth(&mut self, r: &Truth, text: &str) {
+        self.0.borrow_mut().push((*r, text.to_owned()));
+    }
+}
+
+/// The queue and everything around it.
+pub struct Rig {
+    pub agenda: Agenda,
+    pub queue: Queue,
+    tasks: TaskTable,
+    log: Log,
+    effects: Vec<Effect>,
+    /// Requests at the device, in order of hand-over.
+    pub at_device: Vec<RqId>,
+    /// Tasks woken for a request since last asked.
+    pub woken: Vec<TaskId>,
+    sleepers: Vec<(TaskId, Pending)>,
+    running: Running,
+    /// Segments of the next bio; one per started page if none is set.
+    pub segments: Option<u16>,
+    pub done: Vec<u64>,
+}
+
+/// Settings of a rig.
+pub struct Setup {
+    pub kernel: &'static str,
+    pub sched: &'static str,
+    pub hz: u32,
+    pub tunables: &'static [(&'static str, i64)],
+    pub limits: fn(&mut Limits),
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            kernel: "2.6.24",
+            sched: "deadline",
+            hz: 1000,
+            tunables: &[],
+            limits: |l| l.queue_depth = 1,
+        }
+    }
+}
+
+impl Setup {
+    pub fn rig(self) -> Rig {
+        let hz = Hz(self.hz);
+        let version = self.kernel.parse().expect("a kernel version");
+        let sched = blklab_sched::find(self.sched, version).expect("a scheduler");
+        let mut tunables = Tunables::defaults(sched.tunables);
+        for (name, value) in self.tunables {
+            tunables.set(version, name, *value).expect("a tunable");
+        }
+        let mut agenda = Agenda::new(hz);
+        let timers = &mut agenda.timers;
+        let elv: Box<dyn Elevator> = (sched.build)(&mut Build {
+            version,
+            hz,
+            tunables: &tunables,
+            timers,
+        });
+        let mut limits = Limits::new(hz);
+        (self.limits)(&mut limits);
+        let queue = Queue::new(Dev::default(), Features::of(version), limits, elv, timers);
+        Rig {
+            agenda,
+            queue,
+            tasks: TaskTable::default(),
+            log: Log::default(),
+            effects: Vec::new(),
+            at_device: Vec::new(),
+            woken: Vec::new(),
+            sleepers: Vec::new(),
+            running: Running::INTERRUPT,
+            segments: None,
+            done: Vec::new(),
+        }
+    }
+}
+
+/// `W 100+8`, `R 8+8`, with flags behind: `WS 100+8` sync, `WB` barrier,
+/// `WF` flush, `WA` FUA (letters may be combined).
+pub fn bio(task: TaskId, text: &str) -> Bio {
+    let (letters, range) = text.split_once(' ').expect("letters and range");
+    let (sector, len) = range.split_once('+').expect("sector+length");
+    let flags = letters[1..].chars().fold(BioFlags::NONE, |f, c| {
+        f | match c {
+            'S' => BioFlags::SYNC,
+            'B' => BioFlags::BARRIER,
+            'F' => BioFlags::FLUSH,
+            'A' => BioFlags::FUA,
+            other => panic!("no flag {other}"),
+        }
+    });
+    let nr_sectors = len.parse().expect("a length");
+    Bio {
+        op: if letters.starts_with('R') {
+            Op::Read
+        } else {
+            Op::Write
+        },
+        flags,
+        sector: sector.parse().expect("a sector"),
+        nr_sectors,
+        segments: Bio::segments_of_pages(nr_sectors),
+        task,
+        ioprio: IoPrio::default(),
+        cookie: 0,
+    }
+}
+
+impl Rig {
+    pub fn task(&mut self) -> TaskId {
+        let pid = 100 + self.tasks.len() as u32;
+        self.tasks.add(pid, IoPrio::default())
+    }
+
+    pub fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        let mut null = NullSink;
+        let mut log = self.log.clone();
+        let mut cx = Cx {
+            now: self.agenda.now(),
+            jiffies: self.agenda.timers.jiffies(),
+            running: self.running,
+            timers: &mut self.agenda.timers,
+            tasks: &mut self.tasks,
+            trace: &mut null,
+            truth: Some(&mut log),
+            effects: &mut self.effects,
+        };
+        let r = f(&mut self.queue, &mut cx);
+        for effect in self.effects.drain(..) {
+            match effect {
+                Effect::Dispatch(rq) => self.at_device.push(rq),
+                Effect::Wake(task) => self.woken.push(task),
+                Effect::BioDone { cookie, .. } => self.done.push(cookie),
+                Effect::UnplugWork => self.agenda.ready_work(blklab_engine::WorkId(0)),
+                Effect::RunWork => self.agenda.ready_work(blklab_engine::WorkId(1)),
+                Effect::Uncongested(_) => {}
+            }
+        }
+        r
+    }
+
+    /// Submits; false if the task sleeps for a request.
+    pub fn submit(&mut self, task: TaskId, text: &str) -> bool {
+        let mut b = bio(task, text);
+        b.segments = self.segments.unwrap_or(b.segments);
+        self.submit_bio(b)
+    }
+
+    pub fn submit_bio(&mut self, b: Bio) -> bool {
+        self.running = Running {
+            task: Some(b.task),
+            pid: 1,
+            cpu: 0,
+        };
+        let state = self.enter(|q, cx| q.submit(cx, b));
+        self.running = Running::INTERRUPT;
+        self.keep(b.task, state)
+    }
+
+    /// A woken task runs; false if it sleeps again.
+    pub fn resume(&mut self, task: TaskId) -> bool {
+        let at = self
+            .sleepers
+            .iter()
+            .position(|s| s.0 == task)
+            .expect("a sleeper");
+        let (_, pending) = self.sleepers.remove(at);
+        let state = self.enter(|q, cx| q.resume(cx, pending));
+        self.keep(task, state)
+    }
+
+    fn keep(&mut self, task: TaskId, state: Submit) -> bool {
+        match state {
+            Submit::Done => true,
+            Submit::Sleeps(pending) => {
+                self.sleepers.push((task, pending));
+                false
+            }
+        }
+    }
+
+    /// Lets everything happen that is due up to the start of `jiffy`.
+    pub fn until_jiffy(&mut self, jiffy: u64) {
+        let hz = self.agenda.timers.hz();
+        self.until(hz.start_of(blklab_types::Jiffies(jiffy)));
+    }
+
+    pub fn until(&mut self, time: Time) {
+        // A sleeper moves the clock to the very instant.
+        self.agenda.wake_task_at(TaskId(u32::MAX), time);
+        while self.agenda.now() < time {
+            match self.agenda.next(time) {
+                None => break,
+                Some(Due::Timer(t)) => self.enter(|q, cx| {
+                    if t == q.unplug_timer_id() {
+                        q.unplug_timeout(cx);
+                    } else {
+                        q.elevator_timer(cx, t);
+                    }
+                }),
+                Some(Due::Work(w)) => self.work(w.0),
+                Some(Due::Task(_) | Due::Device(..)) => {}
+            }
+        }
+        self.settle();
+    }
+
+    /// Deferred work that is ready now.
+    pub fn settle(&mut self) {
+        let now = self.agenda.now();
+        while let Some(due) = self.agenda.next(now) {
+            match due {
+                Due::Work(w) => self.work(w.0),
+                Due::Timer(t) => self.enter(|q, cx| {
+                    if t == q.unplug_timer_id() {
+                        q.unplug_timeout(cx);
+                    }
+                }),
+                Due::Task(_) | Due::Device(..) => {}
+            }
+        }
+    }
+
+    fn work(&mut self, work: u32) {
+        self.enter(|q, cx| {
+            if work == 0 {
+                q.unplug_work(cx)
+            } else {
+                q.run_work(cx)
+            }
+        });
+    }
+
+    /// The device finishes the request that starts at `sector`.
+    pub fn complete(&mut self, sector: u64) {
+        let at = self
+            .at_device
+            .iter()
+            .position(|&rq| self.queue.core().rqs[rq].sector == sector)
+            .unwrap_or_else(|| panic!("no request at {sector} at the device"));
+        let rq = self.at_device.remove(at);
+        self.enter(|q, cx| q.complete(cx, rq, 0));
+    }
+
+    /// The device finishes its oldest request.
+    pub fn complete_first(&mut self) {
+        let rq = self.at_device.remove(0);
+        self.enter(|q, cx| q.complete(cx, rq, 0));
+    }
+
+    /// Events since last asked: `Q 100+8`, timers and hand-overs left out.
+    pub fn events(&mut self) -> Vec<String> {
+        let mut shown = Vec::new();
+        for (r, _) in self.log.0.borrow_mut().drain(..) {
+            let letters = match r.kind {
+                Kind::Queue => "Q",
+                Kind::BackMerge => "M",
+                Kind::FrontMerge => "F",
+                Kind::RequestMerge => "MM",
+                Kind::GetRequest => "G",
+                Kind::SleepRequest => "S",
+                Kind::Insert => "I",
+                Kind::Issue => "D",
+                Kind::Complete => "C",
+                Kind::Plug => "P",
+                Kind::Unplug => "U",
+                Kind::UnplugTimer => "UT",
+                Kind::UnplugSleep => "UX",
+                _ => continue,
+            };
+            shown.push(match r.kind {
+                Kind::Plug => letters.to_owned(),
+                Kind::Unplug | Kind::UnplugTimer | Kind::UnplugSleep => {
+                    format!("{letters} {}", r.arg)
+                }
+                _ => format!("{letters} {}+{}", r.sector, r.nr_sectors),
+            });
+        }
+        shown
+    }
+
+    /// Events of one kind since last asked, without their letters.
+    pub fn only(&mut self, letters: &str) -> Vec<String> {
+        let keep = |e: String| e.strip_prefix(letters).map(|r| r.trim_start().to_owned());
+        let is_whole = |e: &String| e.split(' ').next() == Some(letters);
+        self.events()
+            .into_iter()
+            .filter(is_whole)
+            .filter_map(keep)
+            .collect()
+    }
+
+    pub fn core(&self) -> &Core {
+        self.queue.core()
+    }
+
+    pub fn batch_left(&self, task: TaskId) -> u32 {
+        self.tasks.get(task).batch_left
+    }
+}
+
+/// Compares events with a list written in one string.
+pub fn check(rig: &mut Rig, expected: &str) {
+    let expected: Vec<_> = expected.split(',').map(|e| e.trim().to_owned()).collect();
+    assert_eq!(rig.events(), expected);
+}
