@@ -2,6 +2,7 @@
 //! Events and their flags.
 
 use blklab_types::{BioFlags, Dev, Op, Pid, Time};
+use std::fmt;
 
 /// What happened, in blktrace's letters (`include/uapi/linux/blktrace_api.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +43,37 @@ pub enum Action {
 }
 
 impl Action {
+    /// Every action, in the order of the codes 1 to 16.
+    pub const ALL: [Action; 16] = [
+        Action::Queue,
+        Action::BackMerge,
+        Action::FrontMerge,
+        Action::GetRequest,
+        Action::SleepRequest,
+        Action::Requeue,
+        Action::Issue,
+        Action::Complete,
+        Action::Plug,
+        Action::Unplug,
+        Action::UnplugTimer,
+        Action::Insert,
+        Action::Split,
+        Action::Bounce,
+        Action::Remap,
+        Action::Message,
+    ];
+
+    /// The action with the code `code`, which is that of the kernel header
+    /// for all but messages.
+    pub fn from_code(code: u8) -> Option<Action> {
+        Action::ALL.get(usize::from(code).wrapping_sub(1)).copied()
+    }
+
+    /// The action that blkparse shows as `letters`.
+    pub fn from_letters(letters: &str) -> Option<Action> {
+        Action::ALL.into_iter().find(|a| a.letters() == letters)
+    }
+
     /// blkparse's letters for the action.
     pub fn letters(self) -> &'static str {
         match self {
@@ -92,10 +124,29 @@ impl Rwbs {
     pub const SYNC: Rwbs = Rwbs(1 << 7);
     /// M: metadata.
     pub const META: Rwbs = Rwbs(1 << 8);
+    /// A command passed through to the device instead of file-system I/O;
+    /// its sector means nothing. blkparse shows no letter for it.
+    pub const PC: Rwbs = Rwbs(1 << 9);
 
     /// Whether all bits of `o` are set.
     pub fn has(self, o: Rwbs) -> bool {
         self.0 & o.0 == o.0
+    }
+
+    /// The direction that the letters show, if there is one: a discard is
+    /// not counted as a write.
+    pub fn op(self) -> Option<Op> {
+        if self.has(Rwbs::DISCARD) {
+            Some(Op::Discard)
+        } else if self.has(Rwbs::WRITE) {
+            Some(Op::Write)
+        } else if self.has(Rwbs::READ) {
+            Some(Op::Read)
+        } else if self.has(Rwbs::FLUSH) {
+            Some(Op::Flush)
+        } else {
+            None
+        }
     }
 
     /// The union.
@@ -133,6 +184,36 @@ impl Rwbs {
     }
 }
 
+/// blkparse's letters: `F` flush; one of `D W R N`; then `F` forced unit
+/// access, `B` barrier, `A` read-ahead, `S` sync, `M` metadata.
+impl fmt::Display for Rwbs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = match self.op() {
+            Some(Op::Discard) => 'D',
+            Some(Op::Write) => 'W',
+            Some(Op::Read) => 'R',
+            Some(Op::Flush) | None => 'N',
+        };
+        let mut text = String::with_capacity(8);
+        if self.has(Rwbs::FLUSH) {
+            text.push('F');
+        }
+        text.push(direction);
+        for (bit, letter) in [
+            (Rwbs::FUA, 'F'),
+            (Rwbs::BARRIER, 'B'),
+            (Rwbs::AHEAD, 'A'),
+            (Rwbs::SYNC, 'S'),
+            (Rwbs::META, 'M'),
+        ] {
+            if self.has(bit) {
+                text.push(letter);
+            }
+        }
+        f.pad(&text)
+    }
+}
+
 /// One trace event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -166,5 +247,72 @@ impl Event {
     /// Length in sectors.
     pub fn nr_sectors(&self) -> u64 {
         u64::from(self.bytes) / blklab_types::SECTOR_BYTES
+    }
+}
+
+/// One line for test failures and snapshots, blkparse's order of fields:
+/// `8,0 0 1.000000500 42 Q WS 2048 + 8`, with `-> ARG` and `[ERROR]` where
+/// they are not 0.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{},{} {} {}.{:09} {} {} {} {} + {}",
+            self.dev.major,
+            self.dev.minor,
+            self.cpu,
+            self.time.0 / 1_000_000_000,
+            self.time.0 % 1_000_000_000,
+            self.pid,
+            self.action.letters(),
+            self.rwbs,
+            self.sector,
+            self.nr_sectors(),
+        )?;
+        if self.arg != 0 {
+            write!(f, " -> {}", self.arg)?;
+        }
+        if self.error != 0 {
+            write!(f, " [{}]", self.error)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line() {
+        let mut e = Event {
+            time: Time(1_000_000_500),
+            sector: 2048,
+            arg: 0,
+            bytes: 4096,
+            pid: 42,
+            dev: Dev { major: 8, minor: 0 },
+            from_dev: Dev::default(),
+            error: 0,
+            cpu: 0,
+            rwbs: Rwbs::WRITE.with(Rwbs::SYNC),
+            action: Action::Queue,
+        };
+        assert_eq!(e.to_string(), "8,0 0 1.000000500 42 Q WS 2048 + 8");
+        e.action = Action::Complete;
+        e.error = 5;
+        e.rwbs = Rwbs::FLUSH.with(Rwbs::FUA).with(Rwbs::WRITE);
+        assert_eq!(e.to_string(), "8,0 0 1.000000500 42 C FWF 2048 + 8 [5]");
+    }
+
+    #[test]
+    fn codes_are_those_of_the_kernel_header() {
+        for action in Action::ALL {
+            assert_eq!(Action::from_code(action as u8), Some(action));
+        }
+        assert_eq!(Action::from_code(0), None);
+        assert_eq!(Action::from_code(17), None);
+        assert_eq!(Action::from_letters("UT"), Some(Action::UnplugTimer));
+        assert_eq!(Action::from_letters("Z"), None);
     }
 }

@@ -7,10 +7,12 @@
 
 mod digest;
 mod event;
+mod source;
 pub mod truth;
 
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
+pub use source::{Item, OrderCheck, TraceSource};
 
 use blklab_types::{Dev, Pid, Time};
 
