@@ -1,2 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Byte and text layouts of traces: blktrace, blkparse, the compact form.
+//! Byte and text layouts of traces, and nothing else.
+//!
+//! | format | write | read |
+//! |---|---|---|
+//! | `events.blk`, the compact form of this project (`docs/trace-format.md`) | [`compact::CompactWriter`] | [`compact::CompactReader`] |
+//! | blktrace binary, version 7 | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
+//! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
+//!
+//! Writers are [`TraceSink`](blklab_trace::TraceSink)s: they keep their first
+//! error and report it from `finish`. Readers are
+//! [`TraceSource`](blklab_trace::TraceSource)s: memory is bounded, no input
+//! makes them panic, and whatever they cannot use is counted in a
+//! [`ReadCounts`].
+//!
+//! A file is written through a [`PartialFile`], which has the name only when
+//! it is complete.
+
+pub mod blkparse;
+pub mod blktrace;
+pub mod compact;
+mod counts;
+mod error;
+mod output;
+
+pub use counts::ReadCounts;
+pub use error::FormatError;
+pub use output::PartialFile;

@@ -72,7 +72,11 @@ pub struct OrderCheck<S> {
 impl<S: TraceSink> OrderCheck<S> {
     /// In front of `inner`.
     pub fn new(inner: S) -> OrderCheck<S> {
-        OrderCheck { inner, nr_backwards: 0, last: Time::ZERO }
+        OrderCheck {
+            inner,
+            nr_backwards: 0,
+            last: Time::ZERO,
+        }
     }
 
     fn check(&mut self, event: &Event) {

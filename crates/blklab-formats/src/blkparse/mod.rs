@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text that blkparse (blktrace tools 1.2.0) prints by default, byte for
+//! byte, and reading it back.
+//!
+//! Each line begins with device, CPU, sequence, time, process, action and
+//! flags, in fixed widths; what follows depends on the action:
+//!
+//! ```text
+//!   8,0    1       34     0.004803090  4175  Q   W 18540712 + 8 [pdflush]
+//! ```
+//!
+//! After the events comes a summary per CPU, their total, and the throughput.
+//! Left out: blkparse's own formats (`-f`), `-t` and `-s`.
+
+mod line;
+mod read;
+mod summary;
+mod ties;
+mod write;
+
+pub use read::BlkparseReader;
+pub use write::{BlkparseOptions, BlkparseWriter};

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Printing a trace as blkparse does.
+
+use super::line::{self, Shown};
+use super::summary::{CpuSums, Summary};
+use super::ties::{Order, Recency};
+use crate::FormatError;
+use crate::output::Output;
+use blklab_trace::{Action, Event, TraceSink};
+use blklab_types::{Pid, Time};
+use std::collections::HashMap;
+use std::io::Write;
+
+/// What blkparse's command line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlkparseOptions {
+    /// The NAME of `-i NAME`, which the summary shows.
+    pub name: String,
+    /// Whether to print the summary: false is `-q`.
+    pub summary: bool,
+    /// Whether to print the events: false is `-O`.
+    pub events: bool,
+}
+
+impl Default for BlkparseOptions {
+    fn default() -> BlkparseOptions {
+        BlkparseOptions {
+            name: "trace".into(),
+            summary: true,
+            events: true,
+        }
+    }
+}
+
+/// Writes what `blkparse -i NAME -o FILE` prints for the trace that
+/// [`BlktraceWriter`](crate::blktrace::BlktraceWriter) writes from the same
+/// events.
+///
+/// Like blkparse it counts time from the first event, shows the first name
+/// that a process ever had, `(null)` where there is none, and orders events
+/// of equal time by CPU (see `ties.rs`). Names must be known before the first
+/// event of their process. The numbers of the summary have no thousands
+/// separators: blkparse prints them only where the locale `en_US` exists.
+#[derive(Debug)]
+pub struct BlkparseWriter<W> {
+    out: Output<W>,
+    options: BlkparseOptions,
+    names: HashMap<Pid, Box<str>>,
+    /// Time of the first event.
+    genesis_ns: Option<u64>,
+    cpus: Vec<Cpu>,
+    summary: Summary,
+    order: Order,
+    /// Events of the latest time, in the order given.
+    group: Vec<Pending>,
+    /// Texts of the messages among them.
+    texts: String,
+    group_cpus: Vec<(u16, Recency)>,
+}
+
+#[derive(Debug, Default)]
+struct Cpu {
+    sequence: u32,
+    recency: Recency,
+    sums: CpuSums,
+}
+
+#[derive(Debug)]
+struct Pending {
+    event: Event,
+    /// Start and end in `texts`; of interest for messages.
+    text: (usize, usize),
+}
+
+impl<W: Write> BlkparseWriter<W> {
+    /// Prints to `inner`.
+    pub fn new(inner: W, options: BlkparseOptions) -> BlkparseWriter<W> {
+        BlkparseWriter {
+            out: Output::new(inner),
+            options,
+            names: HashMap::new(),
+            genesis_ns: None,
+            cpus: Vec::new(),
+            summary: Summary::default(),
+            order: Order::default(),
+            group: Vec::new(),
+            texts: String::new(),
+            group_cpus: Vec::new(),
+        }
+    }
+
+    /// Prints the rest and the summary, and returns what was printed to.
+    ///
+    /// # Errors
+    /// The first error since the start.
+    pub fn finish(mut self) -> Result<W, FormatError> {
+        self.end_group();
+        if self.options.summary {
+            let cpus = self.cpus.iter().map(|cpu| &cpu.sums);
+            let text = self.summary.print(&self.options.name, cpus);
+            self.out.buf.extend_from_slice(text.as_bytes());
+        }
+        self.out.finish("blkparse text")
+    }
+
+    #[inline]
+    fn add(&mut self, event: &Event, text: &str) {
+        if self
+            .group
+            .first()
+            .is_some_and(|first| first.event.time != event.time)
+        {
+            self.end_group();
+        }
+        let start = self.texts.len();
+        self.texts.push_str(text);
+        self.group.push(Pending {
+            event: *event,
+            text: (start, self.texts.len()),
+        });
+    }
+
+    /// Prints the group of equal times.
+    fn end_group(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let Some(first) = group.first() else { return };
+        let cpu = first.event.cpu;
+        if group.iter().all(|p| p.event.cpu == cpu) {
+            for pending in &group {
+                self.print(pending);
+            }
+        } else {
+            self.print_by_cpu(&group);
+        }
+        self.group = group;
+        self.group.clear();
+        self.texts.clear();
+    }
+
+    #[cold]
+    fn print_by_cpu(&mut self, group: &[Pending]) {
+        let mut cpus = std::mem::take(&mut self.group_cpus);
+        for pending in group {
+            let cpu = pending.event.cpu;
+            if cpus.iter().all(|(other, _)| *other != cpu) {
+                let known = self.cpus.get(usize::from(cpu));
+                cpus.push((cpu, known.map(|c| c.recency).unwrap_or_default()));
+            }
+        }
+        self.order.sort(&mut cpus);
+        for &(cpu, _) in &cpus {
+            for pending in group.iter().filter(|p| p.event.cpu == cpu) {
+                self.print(pending);
+            }
+        }
+        cpus.clear();
+        self.group_cpus = cpus;
+    }
+
+    fn print(&mut self, pending: &Pending) {
+        let event = &pending.event;
+        let genesis_ns = *self.genesis_ns.get_or_insert(event.time.0);
+        let time_ns = event.time.0.wrapping_sub(genesis_ns);
+        let idx = usize::from(event.cpu);
+        if idx >= self.cpus.len() {
+            self.cpus.resize_with(idx + 1, Cpu::default);
+        }
+        let cpu = &mut self.cpus[idx];
+        self.order.given_out(event.cpu, &mut cpu.recency);
+        if event.action == Action::Message {
+            self.summary.count_message(&mut cpu.sums, time_ns);
+            if self.options.events {
+                let text = &self.texts[pending.text.0..pending.text.1];
+                line::put_message(&mut self.out.buf, event, time_ns, text);
+            }
+        } else {
+            cpu.sequence = cpu.sequence.wrapping_add(1);
+            self.summary.count(&mut cpu.sums, event, time_ns);
+            if self.options.events {
+                let comm = self.names.get(&event.pid).map(|name| &**name);
+                let shown = Shown {
+                    sequence: cpu.sequence,
+                    time_ns,
+                    comm,
+                };
+                line::put_event(&mut self.out.buf, event, &shown);
+            }
+        }
+        self.out.end_record();
+    }
+}
+
+impl<W: Write> TraceSink for BlkparseWriter<W> {
+    fn event(&mut self, event: &Event) {
+        self.add(event, "");
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        self.add(event, text);
+    }
+
+    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
+        self.names
+            .entry(pid)
+            .or_insert_with(|| comm[..comm.floor_char_boundary(15)].into());
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong with a trace file as a whole. Damage inside a file is
+//! not an error but a number in [`ReadCounts`](crate::ReadCounts).
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Why a trace cannot be written or read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// The system refused.
+    Io {
+        /// What was being done, with the name of the file.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The input is something else.
+    Unrecognised {
+        /// File or stream.
+        input: String,
+        /// What it would begin with.
+        expected: &'static str,
+        /// What it begins with.
+        found: String,
+    },
+    /// The format is known, this version of it is not.
+    Version {
+        /// File or stream.
+        input: String,
+        /// The format.
+        format: &'static str,
+        /// The version it has.
+        found: u32,
+        /// The version that can be read.
+        supported: u32,
+    },
+    /// The header of the file is damaged, so the rest has no meaning.
+    Header {
+        /// File or stream.
+        input: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// More CPUs than a trace can have files for.
+    TooManyCpus {
+        /// The number asked for.
+        nr_cpus: u32,
+        /// The limit.
+        limit: u32,
+    },
+}
+
+impl FormatError {
+    pub(crate) fn io(doing: impl Into<String>, source: io::Error) -> FormatError {
+        FormatError::Io {
+            doing: doing.into(),
+            source,
+        }
+    }
+
+    pub(crate) fn at(verb: &str, path: &Path, source: io::Error) -> FormatError {
+        FormatError::io(format!("{verb} {}", path.display()), source)
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+            FormatError::Unrecognised {
+                input,
+                expected,
+                found,
+            } => write!(f, "{input}: begins with {found}, expected {expected}"),
+            FormatError::Version {
+                input,
+                format,
+                found,
+                supported,
+            } => write!(
+                f,
+                "{input}: {format} version {found} is not supported, only version {supported}"
+            ),
+            FormatError::Header { input, problem } => {
+                write!(f, "{input}: damaged header: {problem}")
+            }
+            FormatError::TooManyCpus { nr_cpus, limit } => {
+                write!(f, "trace with {nr_cpus} CPUs, at most {limit} are possible")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FormatError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FormatError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The writers and readers against the real tools, golden files, recorded
+//! traces, and arbitrary input.
+
+mod oracle;
+mod synthetic;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real blkparse and btt read what we write, and print what we print.
+
+use crate::synthetic::{Said, header, send, trace};
+use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
+use blklab_formats::blktrace::{BlktraceStream, BlktraceWriter};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs a tool in `dir`; `None` if it is not installed.
+pub fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
+    match Command::new(name).args(args).current_dir(dir).output() {
+        Ok(output) => Some(output),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            println!("skipped: {name} is not installed");
+            None
+        }
+        Err(e) => panic!("{name}: {e}"),
+    }
+}
+
+/// blkparse's number formatting depends on whether this locale exists.
+fn has_separators() -> bool {
+    Command::new("locale").arg("-a").output().is_ok_and(|o| {
+        String::from_utf8_lossy(&o.stdout)
+            .lines()
+            .any(|l| l.starts_with("en_US"))
+    })
+}
+
+fn our_text(said: &[Said], summary: bool) -> Vec<u8> {
+    let options = BlkparseOptions {
+        name: "t".into(),
+        summary,
+        events: true,
+    };
+    let mut writer = BlkparseWriter::new(Vec::new(), options);
+    send(said, &mut writer);
+    writer.finish().unwrap()
+}
+
+/// Compares our text with that of blkparse for the files we write.
+fn check(said: &[Said], nr_cpus: u16, what: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(nr_cpus)).unwrap();
+    send(said, &mut writer);
+    let written = writer.finish().unwrap();
+    assert_eq!(written.files.len(), usize::from(nr_cpus));
+    let summary = !has_separators();
+    let mut args = vec!["-i", "t", "-o", "text"];
+    if !summary {
+        args.push("-q");
+    }
+    let Some(output) = tool(dir.path(), "blkparse", &args) else {
+        return;
+    };
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{what}");
+    let theirs = fs::read(dir.path().join("text")).unwrap();
+    let ours = our_text(said, summary);
+    if ours != theirs {
+        let (ours, theirs) = (
+            String::from_utf8_lossy(&ours),
+            String::from_utf8_lossy(&theirs),
+        );
+        for (number, (a, b)) in ours.lines().zip(theirs.lines()).enumerate() {
+            assert_eq!(a, b, "{what}: line {}", number + 1);
+        }
+        panic!(
+            "{what}: {} lines, blkparse has {}",
+            ours.lines().count(),
+            theirs.lines().count()
+        );
+    }
+}
+
+#[test]
+fn text_is_that_of_blkparse() {
+    for seed in 0..12 {
+        check(&trace(seed, 400, 1, 1), 1, &format!("one cpu, seed {seed}"));
+        check(
+            &trace(seed, 600, 4, 0),
+            4,
+            &format!("four cpus, seed {seed}"),
+        );
+    }
+}
+
+#[test]
+fn ties_between_cpus_are_ordered_like_blkparse() {
+    for seed in 0..40 {
+        check(&trace(seed, 300, 5, 6), 5, &format!("ties, seed {seed}"));
+    }
+    check(
+        &trace(1, 3000, 7, 4),
+        7,
+        "longer than what blkparse reads at once",
+    );
+}
+
+#[test]
+fn an_empty_trace() {
+    check(&[], 2, "empty");
+}
+
+#[test]
+fn btt_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let said: Vec<Said> = trace(3, 2000, 2, 1);
+    let mut stream = BlktraceStream::new(Vec::new());
+    send(&said, &mut stream);
+    fs::write(dir.path().join("t.bin"), stream.finish().unwrap()).unwrap();
+    let Some(output) = tool(dir.path(), "btt", &["-A", "-i", "t.bin", "-o", "out"]) else {
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let averages = fs::read_to_string(dir.path().join("out.avg")).unwrap();
+    assert!(averages.contains("Q2Q"), "{averages}");
+}
