@@ -2,5 +2,6 @@
 //! The writers and readers against the real tools, golden files, recorded
 //! traces, and arbitrary input.
 
+mod compact;
 mod oracle;
 mod synthetic;

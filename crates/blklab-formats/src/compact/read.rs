@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading `events.blk`, as far as it goes: damaged chunks are passed over.
+
+use super::crc::crc32;
+use super::record::{Last, Read as Record};
+use super::varint::Bytes;
+use super::{
+    CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, CHUNK_MARK, END_BYTES, END_MARK, HEADER_BYTES_MAX, MAGIC,
+    PREFIX_BYTES, VERSION,
+};
+use crate::{FormatError, ReadCounts};
+use blklab_trace::{Item, TraceHeader, TraceSource};
+use blklab_types::Dev;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Reads `events.blk`.
+///
+/// A file that was cut is read up to its last complete chunk;
+/// [`ReadCounts::missing`] then says how many records of the cut chunk are
+/// lost, as far as its head is there.
+#[derive(Debug)]
+pub struct CompactReader<R> {
+    inner: R,
+    input: String,
+    header: TraceHeader,
+    counts: ReadCounts,
+    /// What was read and not yet used: from `at` on.
+    window: Vec<u8>,
+    at: usize,
+    /// The rest of the current chunk's payload, in `window`.
+    payload_end: usize,
+    left_in_chunk: u32,
+    last: Last,
+    text: String,
+    at_end: bool,
+}
+
+/// What stands where a chunk should begin.
+enum Found {
+    Chunk { payload_bytes: usize, nr: u32 },
+    End { nr_records: u64 },
+    /// The input ends in here, with so many records.
+    Cut { missing: u64 },
+    /// Neither, or a chunk that lost so many records.
+    Damage { missing: u64 },
+}
+
+impl CompactReader<File> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// As [`CompactReader::new`], or when it cannot be opened.
+    pub fn open(path: &Path) -> Result<CompactReader<File>, FormatError> {
+        let file = File::open(path).map_err(|e| FormatError::at("open", path, e))?;
+        CompactReader::new(file, &path.display().to_string())
+    }
+}
+
+impl<R: Read> CompactReader<R> {
+    /// Reads the header. `input` names the source in errors.
+    ///
+    /// # Errors
+    /// When this is no such trace, of another version, or its header is
+    /// damaged.
+    pub fn new(inner: R, input: &str) -> Result<CompactReader<R>, FormatError> {
+        let mut reader = CompactReader {
+            inner,
+            input: input.into(),
+            header: TraceHeader::default(),
+            counts: ReadCounts::default(),
+            window: Vec::with_capacity(2 * CHUNK_BYTES_MAX),
+            at: 0,
+            payload_end: 0,
+            left_in_chunk: 0,
+            last: Last::default(),
+            text: String::new(),
+            at_end: false,
+        };
+        reader.header = reader.read_header()?;
+        Ok(reader)
+    }
+
+    /// What the trace says about itself.
+    pub fn header(&self) -> &TraceHeader {
+        &self.header
+    }
+
+    /// What was found so far; complete after the last item.
+    pub fn counts(&self) -> &ReadCounts {
+        &self.counts
+    }
+
+    /// Makes `len` bytes available from `at` on, or fewer at the end.
+    fn fill(&mut self, len: usize) -> Result<&[u8], FormatError> {
+        if self.window.len() - self.at < len {
+            self.window.drain(..self.at);
+            self.at = 0;
+            while self.window.len() < len {
+                let have = self.window.len();
+                self.window.resize(have + len.max(64 * 1024) - have.min(len), 0);
+                let read = self.inner.read(&mut self.window[have..]);
+                let n = *read.as_ref().unwrap_or(&0);
+                self.window.truncate(have + n);
+                match read {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(FormatError::io(format!("read {}", self.input), e)),
+                }
+            }
+        }
+        let end = self.window.len().min(self.at + len);
+        Ok(&self.window[self.at..end])
+    }
+
+    fn read_header(&mut self) -> Result<TraceHeader, FormatError> {
+        let input = self.input.clone();
+        let damaged = |problem| FormatError::Header { input: input.clone(), problem };
+        let prefix = self.fill(PREFIX_BYTES)?.to_vec();
+        if prefix.len() < MAGIC.len() || prefix[..MAGIC.len()] != MAGIC {
+            let shown: Vec<u8> = prefix.into_iter().take(MAGIC.len()).collect();
+            return Err(FormatError::Unrecognised {
+                input,
+                expected: "\"\\x89blkev\\r\\n\" (events.blk)",
+                found: format!("\"{}\"", shown.escape_ascii()),
+            });
+        }
+        if prefix.len() < PREFIX_BYTES {
+            return Err(damaged("the file ends inside it"));
+        }
+        let version = u16::from_le_bytes([prefix[8], prefix[9]]);
+        if version != VERSION {
+            return Err(FormatError::Version {
+                input,
+                format: "events.blk",
+                found: version.into(),
+                supported: VERSION.into(),
+            });
+        }
+        let len = u32::from_le_bytes([prefix[10], prefix[11], prefix[12], prefix[13]]);
+        if len > HEADER_BYTES_MAX {
+            return Err(damaged("its length is more than a mebibyte"));
+        }
+        let total = PREFIX_BYTES + len as usize + 4;
+        let all = self.fill(total)?;
+        let Some((covered, crc)) = all.split_last_chunk::<4>().filter(|_| all.len() == total)
+        else {
+            return Err(damaged("the file ends inside it"));
+        };
+        if crc32(0, covered) != u32::from_le_bytes(*crc) {
+            return Err(damaged("the checksum does not match"));
+        }
+        let header = header_fields(&covered[PREFIX_BYTES..])
+            .ok_or_else(|| damaged("a field does not fit its length"))?;
+        self.at += total;
+        self.payload_end = self.at;
+        Ok(header)
+    }
+
+    /// Goes to the next whole chunk; false at the end of the trace.
+    fn next_chunk(&mut self) -> Result<bool, FormatError> {
+        self.at = self.payload_end;
+        let mut in_damage = false;
+        loop {
+            match self.look()? {
+                Found::Chunk { payload_bytes, nr } => {
+                    self.at += CHUNK_HEAD_BYTES;
+                    self.payload_end = self.at + payload_bytes;
+                    self.left_in_chunk = nr;
+                    self.last = Last::default();
+                    return Ok(true);
+                }
+                Found::End { nr_records } => {
+                    self.end(nr_records)?;
+                    return Ok(false);
+                }
+                Found::Cut { missing } => {
+                    self.counts.missing += missing;
+                    self.counts.skipped_bytes += (self.window.len() - self.at) as u64;
+                    self.counts.truncated = true;
+                    return Ok(false);
+                }
+                Found::Damage { missing } => {
+                    self.counts.missing += missing;
+                    if !in_damage {
+                        self.counts.damaged += 1;
+                        self.counts.example(|| "chunk with a wrong checksum or head".into());
+                    }
+                    in_damage = true;
+                    self.go_to_mark()?;
+                }
+            }
+        }
+    }
+
+    /// What stands at the current place.
+    fn look(&mut self) -> Result<Found, FormatError> {
+        let Some(head) = self.fill(CHUNK_HEAD_BYTES)?.first_chunk::<CHUNK_HEAD_BYTES>() else {
+            return Ok(Found::Cut { missing: 0 });
+        };
+        let head = *head;
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| head[at + i]));
+        let (crc, payload_bytes, nr) = (word(4), word(8) as usize, word(12));
+        if head[..4] == END_MARK && crc32(0, &head[8..END_BYTES]) == crc {
+            return Ok(Found::End { nr_records: u64::from(word(8)) | u64::from(nr) << 32 });
+        }
+        // A record has two bytes at least.
+        let believable = payload_bytes <= CHUNK_BYTES_MAX && nr as usize <= payload_bytes / 2;
+        if head[..4] != CHUNK_MARK || !believable {
+            return Ok(Found::Damage { missing: 0 });
+        }
+        let total = CHUNK_HEAD_BYTES + payload_bytes;
+        let chunk = self.fill(total)?;
+        let is_whole = chunk.len() == total;
+        if is_whole && crc32(0, &chunk[8..]) == crc {
+            return Ok(Found::Chunk { payload_bytes, nr });
+        }
+        let missing = u64::from(nr);
+        // If another mark follows, the file is not cut but the length wrong.
+        Ok(if is_whole || self.mark_follows() {
+            Found::Damage { missing }
+        } else {
+            Found::Cut { missing }
+        })
+    }
+
+    /// Goes on to the next mark, or near the end of the input.
+    fn go_to_mark(&mut self) -> Result<(), FormatError> {
+        let mut skip = 1;
+        while skip > 0 {
+            self.at += skip;
+            self.counts.skipped_bytes += skip as u64;
+            if self.fill(CHUNK_HEAD_BYTES)?.len() < CHUNK_HEAD_BYTES {
+                break;
+            }
+            skip = self.bytes_to_mark();
+        }
+        Ok(())
+    }
+
+    /// Whether another chunk begins in what is left of a cut file: then it is
+    /// not cut, but the length in the head is wrong.
+    fn mark_follows(&self) -> bool {
+        let rest = &self.window[self.at + 1..];
+        rest.windows(4).any(|w| w == CHUNK_MARK || w == END_MARK)
+    }
+
+    /// Bytes in the window before the next mark; keeps a few at its end that
+    /// may be the beginning of one.
+    fn bytes_to_mark(&self) -> usize {
+        let rest = &self.window[self.at..];
+        rest.windows(4)
+            .position(|w| w == CHUNK_MARK || w == END_MARK)
+            .unwrap_or(rest.len().saturating_sub(3))
+    }
+
+    /// The end mark says how many records there are: the missing ones are
+    /// known exactly now.
+    fn end(&mut self, nr_records: u64) -> Result<(), FormatError> {
+        self.at += END_BYTES;
+        self.payload_end = self.at;
+        let c = &mut self.counts;
+        c.missing = nr_records.saturating_sub(c.events + c.messages + c.processes);
+        let rest = self.fill(1)?.len();
+        if rest > 0 {
+            self.counts.damaged += 1;
+            self.counts.example(|| "data behind the end mark".into());
+        }
+        Ok(())
+    }
+
+    /// The rest of a chunk cannot be decoded although its checksum matches:
+    /// the writer was at fault.
+    fn give_chunk_up(&mut self) {
+        self.counts.damaged += 1;
+        self.counts.missing += u64::from(self.left_in_chunk);
+        self.counts.skipped_bytes += (self.payload_end - self.at) as u64;
+        self.counts.example(|| "record that cannot be decoded".into());
+        self.left_in_chunk = 0;
+    }
+}
+
+impl<R: Read> TraceSource for CompactReader<R> {
+    type Error = FormatError;
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
+        loop {
+            while self.left_in_chunk == 0 {
+                if self.at_end || !self.next_chunk()? {
+                    self.at_end = true;
+                    return Ok(None);
+                }
+            }
+            let mut bytes = Bytes(&self.window[self.at..self.payload_end]);
+            let Some(record) = self.last.read(&mut bytes) else {
+                self.give_chunk_up();
+                continue;
+            };
+            self.at = self.payload_end - bytes.0.len();
+            self.left_in_chunk -= 1;
+            let item = match record {
+                Record::Event(event) => {
+                    self.counts.events += 1;
+                    Item::Event(event)
+                }
+                Record::Message(event, text) => {
+                    self.counts.messages += 1;
+                    self.text.clear();
+                    self.text.push_str(&String::from_utf8_lossy(text));
+                    Item::Message(event, &self.text)
+                }
+                Record::Process(time, pid, comm) => {
+                    self.counts.processes += 1;
+                    self.text.clear();
+                    self.text.push_str(&String::from_utf8_lossy(comm));
+                    Item::Process { time, pid, comm: &self.text }
+                }
+            };
+            return Ok(Some(item));
+        }
+    }
+}
+
+/// The fields of the header; `None` if they do not fill it exactly.
+fn header_fields(fields: &[u8]) -> Option<TraceHeader> {
+    let mut bytes = Bytes(fields);
+    let u16_le = |b: &mut Bytes<'_>| Some(u16::from_le_bytes(b.slice(2)?.try_into().ok()?));
+    let u32_le = |b: &mut Bytes<'_>| Some(u32::from_le_bytes(b.slice(4)?.try_into().ok()?));
+    let string = |b: &mut Bytes<'_>| {
+        let len = u32_le(b)? as usize;
+        Some(String::from_utf8_lossy(b.slice(len)?).into_owned())
+    };
+    let mut header = TraceHeader {
+        nr_cpus: u16_le(&mut bytes)?,
+        kernel: string(&mut bytes)?,
+        origin: string(&mut bytes)?,
+        devices: Vec::new(),
+    };
+    for _ in 0..u32_le(&mut bytes)? {
+        let dev = Dev { major: u16_le(&mut bytes)?, minor: u16_le(&mut bytes)? };
+        header.devices.push((dev, string(&mut bytes)?));
+    }
+    bytes.0.is_empty().then_some(header)
+}
