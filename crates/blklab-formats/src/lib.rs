@@ -21,6 +21,7 @@ pub mod blktrace;
 pub mod compact;
 mod counts;
 mod error;
+mod input;
 mod output;
 
 pub use counts::ReadCounts;

@@ -13,6 +13,7 @@
 //! Left out: blkparse's own formats (`-f`), `-t` and `-s`.
 
 mod line;
+mod parse;
 mod read;
 mod summary;
 mod ties;

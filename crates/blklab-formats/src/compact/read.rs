@@ -8,11 +8,12 @@ use super::{
     CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, CHUNK_MARK, END_BYTES, END_MARK, HEADER_BYTES_MAX, MAGIC,
     PREFIX_BYTES, VERSION,
 };
+use crate::input::Input;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSource};
 use blklab_types::Dev;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// Reads `events.blk`.
@@ -22,15 +23,11 @@ use std::path::Path;
 /// lost, as far as its head is there.
 #[derive(Debug)]
 pub struct CompactReader<R> {
-    inner: R,
-    input: String,
+    input: Input<R>,
     header: TraceHeader,
     counts: ReadCounts,
-    /// What was read and not yet used: from `at` on.
-    window: Vec<u8>,
-    at: usize,
-    /// The rest of the current chunk's payload, in `window`.
-    payload_end: usize,
+    /// Bytes left of the current chunk's payload, all of them available.
+    payload_bytes: usize,
     left_in_chunk: u32,
     last: Last,
     text: String,
@@ -66,13 +63,10 @@ impl<R: Read> CompactReader<R> {
     /// damaged.
     pub fn new(inner: R, input: &str) -> Result<CompactReader<R>, FormatError> {
         let mut reader = CompactReader {
-            inner,
-            input: input.into(),
+            input: Input::new(inner, input),
             header: TraceHeader::default(),
             counts: ReadCounts::default(),
-            window: Vec::with_capacity(2 * CHUNK_BYTES_MAX),
-            at: 0,
-            payload_end: 0,
+            payload_bytes: 0,
             left_in_chunk: 0,
             last: Last::default(),
             text: String::new(),
@@ -92,33 +86,10 @@ impl<R: Read> CompactReader<R> {
         &self.counts
     }
 
-    /// Makes `len` bytes available from `at` on, or fewer at the end.
-    fn fill(&mut self, len: usize) -> Result<&[u8], FormatError> {
-        if self.window.len() - self.at < len {
-            self.window.drain(..self.at);
-            self.at = 0;
-            while self.window.len() < len {
-                let have = self.window.len();
-                self.window.resize(have + len.max(64 * 1024) - have.min(len), 0);
-                let read = self.inner.read(&mut self.window[have..]);
-                let n = *read.as_ref().unwrap_or(&0);
-                self.window.truncate(have + n);
-                match read {
-                    Ok(0) => break,
-                    Ok(_) => {}
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(FormatError::io(format!("read {}", self.input), e)),
-                }
-            }
-        }
-        let end = self.window.len().min(self.at + len);
-        Ok(&self.window[self.at..end])
-    }
-
     fn read_header(&mut self) -> Result<TraceHeader, FormatError> {
-        let input = self.input.clone();
+        let input = self.input.name.clone();
         let damaged = |problem| FormatError::Header { input: input.clone(), problem };
-        let prefix = self.fill(PREFIX_BYTES)?.to_vec();
+        let prefix = self.input.fill(PREFIX_BYTES)?.to_vec();
         if prefix.len() < MAGIC.len() || prefix[..MAGIC.len()] != MAGIC {
             let shown: Vec<u8> = prefix.into_iter().take(MAGIC.len()).collect();
             return Err(FormatError::Unrecognised {
@@ -144,7 +115,7 @@ impl<R: Read> CompactReader<R> {
             return Err(damaged("its length is more than a mebibyte"));
         }
         let total = PREFIX_BYTES + len as usize + 4;
-        let all = self.fill(total)?;
+        let all = self.input.fill(total)?;
         let Some((covered, crc)) = all.split_last_chunk::<4>().filter(|_| all.len() == total)
         else {
             return Err(damaged("the file ends inside it"));
@@ -154,20 +125,20 @@ impl<R: Read> CompactReader<R> {
         }
         let header = header_fields(&covered[PREFIX_BYTES..])
             .ok_or_else(|| damaged("a field does not fit its length"))?;
-        self.at += total;
-        self.payload_end = self.at;
+        self.input.skip(total);
         Ok(header)
     }
 
     /// Goes to the next whole chunk; false at the end of the trace.
     fn next_chunk(&mut self) -> Result<bool, FormatError> {
-        self.at = self.payload_end;
+        self.input.skip(self.payload_bytes);
+        self.payload_bytes = 0;
         let mut in_damage = false;
         loop {
             match self.look()? {
                 Found::Chunk { payload_bytes, nr } => {
-                    self.at += CHUNK_HEAD_BYTES;
-                    self.payload_end = self.at + payload_bytes;
+                    self.input.skip(CHUNK_HEAD_BYTES);
+                    self.payload_bytes = payload_bytes;
                     self.left_in_chunk = nr;
                     self.last = Last::default();
                     return Ok(true);
@@ -178,7 +149,7 @@ impl<R: Read> CompactReader<R> {
                 }
                 Found::Cut { missing } => {
                     self.counts.missing += missing;
-                    self.counts.skipped_bytes += (self.window.len() - self.at) as u64;
+                    self.counts.skipped_bytes += self.input.available().len() as u64;
                     self.counts.truncated = true;
                     return Ok(false);
                 }
@@ -197,7 +168,7 @@ impl<R: Read> CompactReader<R> {
 
     /// What stands at the current place.
     fn look(&mut self) -> Result<Found, FormatError> {
-        let Some(head) = self.fill(CHUNK_HEAD_BYTES)?.first_chunk::<CHUNK_HEAD_BYTES>() else {
+        let Some(head) = self.input.fill(CHUNK_HEAD_BYTES)?.first_chunk::<CHUNK_HEAD_BYTES>() else {
             return Ok(Found::Cut { missing: 0 });
         };
         let head = *head;
@@ -212,7 +183,7 @@ impl<R: Read> CompactReader<R> {
             return Ok(Found::Damage { missing: 0 });
         }
         let total = CHUNK_HEAD_BYTES + payload_bytes;
-        let chunk = self.fill(total)?;
+        let chunk = self.input.fill(total)?;
         let is_whole = chunk.len() == total;
         if is_whole && crc32(0, &chunk[8..]) == crc {
             return Ok(Found::Chunk { payload_bytes, nr });
@@ -230,9 +201,9 @@ impl<R: Read> CompactReader<R> {
     fn go_to_mark(&mut self) -> Result<(), FormatError> {
         let mut skip = 1;
         while skip > 0 {
-            self.at += skip;
+            self.input.skip(skip);
             self.counts.skipped_bytes += skip as u64;
-            if self.fill(CHUNK_HEAD_BYTES)?.len() < CHUNK_HEAD_BYTES {
+            if self.input.fill(CHUNK_HEAD_BYTES)?.len() < CHUNK_HEAD_BYTES {
                 break;
             }
             skip = self.bytes_to_mark();
@@ -243,14 +214,14 @@ impl<R: Read> CompactReader<R> {
     /// Whether another chunk begins in what is left of a cut file: then it is
     /// not cut, but the length in the head is wrong.
     fn mark_follows(&self) -> bool {
-        let rest = &self.window[self.at + 1..];
+        let rest = &self.input.available()[1..];
         rest.windows(4).any(|w| w == CHUNK_MARK || w == END_MARK)
     }
 
     /// Bytes in the window before the next mark; keeps a few at its end that
     /// may be the beginning of one.
     fn bytes_to_mark(&self) -> usize {
-        let rest = &self.window[self.at..];
+        let rest = self.input.available();
         rest.windows(4)
             .position(|w| w == CHUNK_MARK || w == END_MARK)
             .unwrap_or(rest.len().saturating_sub(3))
@@ -259,11 +230,10 @@ impl<R: Read> CompactReader<R> {
     /// The end mark says how many records there are: the missing ones are
     /// known exactly now.
     fn end(&mut self, nr_records: u64) -> Result<(), FormatError> {
-        self.at += END_BYTES;
-        self.payload_end = self.at;
+        self.input.skip(END_BYTES);
         let c = &mut self.counts;
         c.missing = nr_records.saturating_sub(c.events + c.messages + c.processes);
-        let rest = self.fill(1)?.len();
+        let rest = self.input.fill(1)?.len();
         if rest > 0 {
             self.counts.damaged += 1;
             self.counts.example(|| "data behind the end mark".into());
@@ -276,7 +246,7 @@ impl<R: Read> CompactReader<R> {
     fn give_chunk_up(&mut self) {
         self.counts.damaged += 1;
         self.counts.missing += u64::from(self.left_in_chunk);
-        self.counts.skipped_bytes += (self.payload_end - self.at) as u64;
+        self.counts.skipped_bytes += self.payload_bytes as u64;
         self.counts.example(|| "record that cannot be decoded".into());
         self.left_in_chunk = 0;
     }
@@ -293,12 +263,14 @@ impl<R: Read> TraceSource for CompactReader<R> {
                     return Ok(None);
                 }
             }
-            let mut bytes = Bytes(&self.window[self.at..self.payload_end]);
+            let payload = &self.input.available()[..self.payload_bytes];
+            let mut bytes = Bytes(payload);
             let Some(record) = self.last.read(&mut bytes) else {
                 self.give_chunk_up();
                 continue;
             };
-            self.at = self.payload_end - bytes.0.len();
+            let used = payload.len() - bytes.0.len();
+            self.payload_bytes -= used;
             self.left_in_chunk -= 1;
             let item = match record {
                 Record::Event(event) => {
@@ -318,6 +290,7 @@ impl<R: Read> TraceSource for CompactReader<R> {
                     Item::Process { time, pid, comm: &self.text }
                 }
             };
+            self.input.skip(used);
             return Ok(Some(item));
         }
     }

@@ -2,6 +2,8 @@
 //! The writers and readers against the real tools, golden files, recorded
 //! traces, and arbitrary input.
 
+mod arbitrary;
 mod compact;
 mod oracle;
+mod readers;
 mod synthetic;

@@ -119,3 +119,23 @@ fn btt_reads_it() {
     let averages = fs::read_to_string(dir.path().join("out.avg")).unwrap();
     assert!(averages.contains("Q2Q"), "{averages}");
 }
+
+/// Files made once with real blkparse, so that this holds without it.
+#[test]
+fn golden_files() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/blkparse");
+    let said = trace(11, 250, 2, 2);
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(2)).unwrap();
+    send(&said, &mut writer);
+    for file in writer.finish().unwrap().files {
+        let name = file.file_name().unwrap().to_str().unwrap().replace("t.", "all-actions.");
+        assert_eq!(fs::read(&file).unwrap(), fs::read(golden.join(&name)).unwrap(), "{name}");
+    }
+    let options = BlkparseOptions { name: "all-actions".into(), ..BlkparseOptions::default() };
+    let mut writer = BlkparseWriter::new(Vec::new(), options);
+    send(&said, &mut writer);
+    let text = writer.finish().unwrap();
+    let theirs = fs::read_to_string(golden.join("all-actions.txt")).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), theirs);
+}

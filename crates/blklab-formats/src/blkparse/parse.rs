@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One line of blkparse text, taken apart.
+
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Dev, SECTOR_BYTES, Time};
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    Event {
+        event: Event,
+        sequence: u32,
+        comm: Option<&'a [u8]>,
+    },
+    Message {
+        event: Event,
+        text: &'a [u8],
+    },
+    /// Lines were left out here.
+    Elided,
+    Blank,
+    /// Part of the summary, or a comment.
+    Note {
+        begins_summary: bool,
+    },
+    /// None of these, and why it is no event.
+    Other(&'static str),
+}
+
+/// What is left of a line.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn skip_spaces(&mut self) {
+        self.0 = self.0.trim_ascii_start();
+    }
+
+    /// The bytes up to the next space.
+    fn word(&mut self) -> &'a [u8] {
+        self.skip_spaces();
+        let end = self.0.iter().position(u8::is_ascii_whitespace).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    /// Whether the next character is `c`; takes it if so.
+    fn take(&mut self, c: u8) -> bool {
+        self.skip_spaces();
+        let found = self.0.first() == Some(&c);
+        if found {
+            self.0 = &self.0[1..];
+        }
+        found
+    }
+
+    /// A number, if one is next.
+    fn number(&mut self) -> Option<u64> {
+        self.skip_spaces();
+        let len = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        let n = decimal(&self.0[..len])?;
+        self.0 = &self.0[len..];
+        Some(n)
+    }
+
+    /// What stands between `open` and the last `close` of the line.
+    fn bracketed(&mut self, open: u8, close: u8) -> Option<&'a [u8]> {
+        if !self.take(open) {
+            return None;
+        }
+        let end = self.0.iter().rposition(|b| *b == close)?;
+        let inside = &self.0[..end];
+        self.0 = &self.0[end + 1..];
+        Some(inside)
+    }
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |n, b| {
+        let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
+        n.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// `MAJOR,MINOR`.
+fn device(word: &[u8]) -> Option<Dev> {
+    let comma = word.iter().position(|b| *b == b',')?;
+    Some(Dev {
+        major: decimal(&word[..comma])?.try_into().ok()?,
+        minor: decimal(&word[comma + 1..])?.try_into().ok()?,
+    })
+}
+
+/// `SECONDS.FRACTION`, up to nine digits after the point.
+fn time(word: &[u8]) -> Option<Time> {
+    let point = word.iter().position(|b| *b == b'.')?;
+    let (seconds, fraction) = (decimal(&word[..point])?, &word[point + 1..]);
+    if fraction.len() > 9 {
+        return None;
+    }
+    let scale = 10_u64.pow(9 - fraction.len() as u32);
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(decimal(fraction)? * scale)
+        .map(Time)
+}
+
+fn rwbs(word: &[u8]) -> Option<Rwbs> {
+    let (mut flags, rest) = match word {
+        [b'F', rest @ ..] => (Rwbs::FLUSH, rest),
+        _ => (Rwbs::NONE, word),
+    };
+    let (direction, rest) = rest.split_first()?;
+    flags = flags.with(match direction {
+        b'R' => Rwbs::READ,
+        b'W' => Rwbs::WRITE,
+        b'D' => Rwbs::DISCARD,
+        b'N' => Rwbs::NONE,
+        _ => return None,
+    });
+    for letter in rest {
+        flags = flags.with(match letter {
+            b'F' => Rwbs::FUA,
+            b'B' => Rwbs::BARRIER,
+            b'A' => Rwbs::AHEAD,
+            b'S' => Rwbs::SYNC,
+            b'M' => Rwbs::META,
+            _ => return None,
+        });
+    }
+    Some(flags)
+}
+
+/// Takes a line apart.
+pub(super) fn parse(line: &[u8]) -> Line<'_> {
+    let mut line = line.trim_ascii();
+    while let [b'>' | b'|', rest @ ..] = line {
+        line = rest.trim_ascii_start();
+    }
+    match line {
+        [] => return Line::Blank,
+        [b'#', ..] => return Line::Note { begins_summary: false },
+        [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+        _ => {}
+    }
+    if line.starts_with(b"Input file ") {
+        return Line::Note { begins_summary: false };
+    }
+    let begins_summary = line.starts_with(b"CPU") && line.ends_with(b"):")
+        || line.starts_with(b"Total (")
+        || line.starts_with(b"Throughput (");
+    if begins_summary {
+        return Line::Note { begins_summary };
+    }
+    event(line).unwrap_or_else(Line::Other)
+}
+
+fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
+    let mut rest = Rest(line);
+    let dev = device(rest.word()).ok_or("does not begin with a device, as in 8,0")?;
+    let cpu = rest.word();
+    let cpu = decimal(cpu).and_then(|n| n.try_into().ok()).ok_or("CPU is not a number")?;
+    let sequence = std::str::from_utf8(rest.word()).ok().and_then(|w| w.parse::<i64>().ok());
+    // blkparse prints numbers from 2^31 up as negative.
+    let sequence = sequence.ok_or("sequence is not a number")? as u32;
+    let time = time(rest.word()).ok_or("time is not SECONDS.NANOSECONDS")?;
+    let pid = rest.word();
+    let pid = decimal(pid).and_then(|n| n.try_into().ok()).ok_or("process is not a number")?;
+    let letters = std::str::from_utf8(rest.word()).unwrap_or_default();
+    let action = Action::from_letters(letters).ok_or("unknown action")?;
+    let rwbs = rwbs(rest.word()).ok_or("unknown letter in RWBS")?;
+    let mut event = Event {
+        time,
+        sector: 0,
+        arg: 0,
+        bytes: 0,
+        pid,
+        dev,
+        from_dev: Dev::default(),
+        error: 0,
+        cpu,
+        rwbs,
+        action,
+    };
+    if action == Action::Message {
+        let text = rest.0.strip_prefix(b" ").unwrap_or(rest.0);
+        return Ok(Line::Message { event, text });
+    }
+    let comm = details(&mut rest, &mut event).ok_or("what follows RWBS does not fit the action")?;
+    Ok(Line::Event { event, sequence, comm })
+}
+
+/// The part of the line that depends on the action; the process's name, if
+/// there is one.
+fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Option<&'a [u8]>> {
+    let comm = |rest: &mut Rest<'a>| rest.bracketed(b'[', b']');
+    match event.action {
+        Action::Plug => Some(comm(rest)),
+        Action::Unplug | Action::UnplugTimer => {
+            let comm = comm(rest)?;
+            event.arg = rest.number()?;
+            Some(Some(comm))
+        }
+        Action::Split => {
+            event.sector = rest.number()?;
+            if !rest.take(b'/') {
+                return None;
+            }
+            event.arg = rest.number()?;
+            // The kernel records the length of the part in front.
+            let front = event.arg.checked_sub(event.sector);
+            event.bytes = front.and_then(length).unwrap_or(0);
+            Some(comm(rest))
+        }
+        Action::Remap => {
+            extent(rest, event)?;
+            if !(rest.take(b'<') && rest.take(b'-') && rest.take(b'(')) {
+                return None;
+            }
+            let end = rest.0.iter().position(|b| *b == b')')?;
+            event.from_dev = device(&rest.0[..end])?;
+            rest.0 = &rest.0[end + 1..];
+            event.arg = rest.number()?;
+            Some(None)
+        }
+        Action::Complete | Action::Requeue => {
+            if !extent(rest, event)? {
+                event.rwbs = event.rwbs.with(Rwbs::PC);
+            }
+            skip_parentheses(rest)?;
+            let code = rest.bracketed(b'[', b']').unwrap_or(b"0");
+            event.error = error(code)?;
+            Some(None)
+        }
+        _ => {
+            let sector = rest.number();
+            if rest.take(b'+') {
+                event.sector = sector?;
+                event.bytes = length(rest.number()?)?;
+            } else if let Some(bytes) = sector {
+                // No length: the number counts the bytes of a command.
+                event.bytes = bytes.try_into().ok()?;
+                event.rwbs = event.rwbs.with(Rwbs::PC);
+            }
+            skip_parentheses(rest)?;
+            Some(comm(rest))
+        }
+    }
+}
+
+/// `SECTOR + N` or `SECTOR`; whether either is there.
+fn extent(rest: &mut Rest<'_>, event: &mut Event) -> Option<bool> {
+    let Some(sector) = rest.number() else {
+        return Some(false);
+    };
+    event.sector = sector;
+    if rest.take(b'+') {
+        event.bytes = length(rest.number()?)?;
+    }
+    Some(true)
+}
+
+fn length(nr_sectors: u64) -> Option<u32> {
+    nr_sectors.checked_mul(SECTOR_BYTES)?.try_into().ok()
+}
+
+/// The elapsed time of `-t`, or the bytes of a command.
+fn skip_parentheses(rest: &mut Rest<'_>) -> Option<()> {
+    if rest.take(b'(') {
+        let end = rest.0.iter().position(|b| *b == b')')?;
+        rest.0 = &rest.0[end + 1..];
+    }
+    Some(())
+}
+
+/// blkparse prints the 16 bits of the kernel, which are a negative errno or a
+/// positive number.
+fn error(code: &[u8]) -> Option<u16> {
+    let digits = code.strip_prefix(b"-").unwrap_or(code);
+    let n = u16::try_from(decimal(digits)?).ok()?;
+    Some(if n > u16::MAX - 4096 { n.wrapping_neg() } else { n })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: &str, comm: Option<&str>) {
+        match parse(line.as_bytes()) {
+            Line::Event { event, comm: found, .. } => {
+                assert_eq!(event.to_string(), expected, "{line}");
+                assert_eq!(found, comm.map(str::as_bytes), "{line}");
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_of_all_kinds() {
+        let pdflush = Some("pdflush");
+        check(
+            "104,48   1     2139     4.803090086  4175  Q   W 18540712 + 8 [pdflush]",
+            "104,48 1 4.803090086 4175 Q W 18540712 + 8",
+            pdflush,
+        );
+        check(
+            "> >  8,0    1     2139     4.803090086  4175  D  WS 18540712 + 8 (   41225) [a [b] c]",
+            "8,0 1 4.803090086 4175 D WS 18540712 + 8",
+            Some("a [b] c"),
+        );
+        check("8,0 0 1 0.5 9 C R 8 + 8 [65531]", "8,0 0 0.500000000 9 C R 8 + 8 [5]", None);
+        check("8,0 0 1 0.5 9 C FN 8 [0]", "8,0 0 0.500000000 9 C FN 8 + 0", None);
+        check("8,0 0 1 0.5 9 P N [x]", "8,0 0 0.500000000 9 P N 0 + 0", Some("x"));
+        check("8,0 0 1 0.5 9 UT N [x] 3", "8,0 0 0.500000000 9 UT N 0 + 0 -> 3", Some("x"));
+        check("8,0 0 1 0.5 9 X WS 0 / 1024 [x]", "8,0 0 0.500000000 9 X WS 0 + 1024 -> 1024", Some("x"));
+        check(
+            "8,0 0 1 0.5 9 A R 71 + 8 <- (8,1) 8",
+            "8,0 0 0.500000000 9 A R 71 + 8 -> 8",
+            None,
+        );
+        check("8,0 0 1 0.5 9 D R 36 (12 00 ..) [hal]", "8,0 0 0.500000000 9 D R 0 + 0", Some("hal"));
+        check("8,0 0 1 0.5 9 Q WS [x]", "8,0 0 0.500000000 9 Q WS 0 + 0", Some("x"));
+        check("8,0 0 1 0.5 9 Q WFSM 8 + 8", "8,0 0 0.500000000 9 Q WFSM 8 + 8", None);
+    }
+
+    #[test]
+    fn lines_that_are_no_events() {
+        let text = "8,0    0        0     0.000001000     0  m   N cfq12 alloced";
+        let Line::Message { event, text } = parse(text.as_bytes()) else { panic!() };
+        assert_eq!((event.cpu, text), (0, &b"cfq12 alloced"[..]));
+        for elided in ["...", "> ....", "[...]"] {
+            assert_eq!(parse(elided.as_bytes()), Line::Elided);
+        }
+        assert_eq!(parse(b"Total (sda):"), Line::Note { begins_summary: true });
+        assert_eq!(parse(b"  "), Line::Blank);
+        let other = |line: &[u8]| match parse(line) {
+            Line::Other(problem) => problem,
+            line => panic!("{line:?}"),
+        };
+        assert_eq!(other(b"Hello,"), "does not begin with a device, as in 8,0");
+        assert_eq!(other(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
+        assert_eq!(other(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"), "what follows RWBS does not fit the action");
+        assert_eq!(other(b"8,0 0 1 99999999999999.5 9 Q R 8 + 8"), "time is not SECONDS.NANOSECONDS");
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Input a piece at a time: as much as is asked for, never the whole file.
+
+use crate::FormatError;
+use std::io::{self, Read};
+
+/// Bytes asked for at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A part of the input, from the current place on.
+#[derive(Debug)]
+pub(crate) struct Input<R> {
+    inner: R,
+    /// What to call it in errors.
+    pub(crate) name: String,
+    buf: Vec<u8>,
+    at: usize,
+    offset: u64,
+}
+
+impl<R: Read> Input<R> {
+    pub(crate) fn new(inner: R, name: &str) -> Input<R> {
+        Input {
+            inner,
+            name: name.into(),
+            buf: Vec::new(),
+            at: 0,
+            offset: 0,
+        }
+    }
+
+    /// Makes `len` bytes available and returns them, or fewer at the end of
+    /// the input.
+    #[inline]
+    pub(crate) fn fill(&mut self, len: usize) -> Result<&[u8], FormatError> {
+        if self.buf.len() - self.at < len {
+            self.read_on(len)?;
+        }
+        let end = self.buf.len().min(self.at + len);
+        Ok(&self.buf[self.at..end])
+    }
+
+    #[cold]
+    fn read_on(&mut self, len: usize) -> Result<(), FormatError> {
+        self.buf.drain(..self.at);
+        self.at = 0;
+        while self.buf.len() < len {
+            let have = self.buf.len();
+            self.buf.resize(have + (len - have).max(READ_BYTES), 0);
+            let read = self.inner.read(&mut self.buf[have..]);
+            let n = *read.as_ref().unwrap_or(&0);
+            self.buf.truncate(have + n);
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(FormatError::io(format!("read {}", self.name), e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is available without reading.
+    #[inline]
+    pub(crate) fn available(&self) -> &[u8] {
+        &self.buf[self.at..]
+    }
+
+    /// Goes on by `len` bytes, which must be available.
+    #[inline]
+    pub(crate) fn skip(&mut self, len: usize) {
+        self.at += len;
+        self.offset += len as u64;
+    }
+
+    /// Bytes before the current place.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+}
