@@ -134,6 +134,15 @@ impl<W: Write> Output<W> {
     }
 }
 
+/// The first `max_bytes` of `text`, fewer where a character would be cut.
+pub(crate) fn prefix(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +187,14 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn prefixes_are_whole_characters() {
+        assert_eq!(prefix("aéb", 1), "a");
+        assert_eq!(prefix("aéb", 2), "a");
+        assert_eq!(prefix("aéb", 3), "aé");
+        assert_eq!(prefix("aéb", 9), "aéb");
     }
 
     #[test]

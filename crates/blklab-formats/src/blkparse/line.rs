@@ -12,7 +12,7 @@ pub(super) struct Shown<'a> {
     /// Time since the first event.
     pub(super) time_ns: u64,
     /// Name of the process, if known.
-    pub(super) comm: Option<&'a str>,
+    pub(super) comm: Option<&'a [u8]>,
 }
 
 /// Appends `n` in decimal, right-aligned in `width`.
@@ -117,9 +117,9 @@ fn put_time(buf: &mut Vec<u8>, time_ns: u64) {
 }
 
 #[inline]
-fn put_comm(buf: &mut Vec<u8>, comm: Option<&str>) {
+fn put_comm(buf: &mut Vec<u8>, comm: Option<&[u8]>) {
     buf.push(b'[');
-    buf.extend_from_slice(comm.unwrap_or("(null)").as_bytes());
+    buf.extend_from_slice(comm.unwrap_or(b"(null)"));
     buf.push(b']');
 }
 

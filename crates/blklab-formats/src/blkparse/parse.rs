@@ -38,7 +38,11 @@ impl<'a> Rest<'a> {
     /// The bytes up to the next space.
     fn word(&mut self) -> &'a [u8] {
         self.skip_spaces();
-        let end = self.0.iter().position(u8::is_ascii_whitespace).unwrap_or(self.0.len());
+        let end = self
+            .0
+            .iter()
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at(end);
         self.0 = rest;
         word
@@ -142,12 +146,18 @@ pub(super) fn parse(line: &[u8]) -> Line<'_> {
     }
     match line {
         [] => return Line::Blank,
-        [b'#', ..] => return Line::Note { begins_summary: false },
+        [b'#', ..] => {
+            return Line::Note {
+                begins_summary: false,
+            };
+        }
         [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
         _ => {}
     }
     if line.starts_with(b"Input file ") {
-        return Line::Note { begins_summary: false };
+        return Line::Note {
+            begins_summary: false,
+        };
     }
     let begins_summary = line.starts_with(b"CPU") && line.ends_with(b"):")
         || line.starts_with(b"Total (")
@@ -162,13 +172,19 @@ fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let mut rest = Rest(line);
     let dev = device(rest.word()).ok_or("does not begin with a device, as in 8,0")?;
     let cpu = rest.word();
-    let cpu = decimal(cpu).and_then(|n| n.try_into().ok()).ok_or("CPU is not a number")?;
-    let sequence = std::str::from_utf8(rest.word()).ok().and_then(|w| w.parse::<i64>().ok());
+    let cpu = decimal(cpu)
+        .and_then(|n| n.try_into().ok())
+        .ok_or("CPU is not a number")?;
+    let sequence = std::str::from_utf8(rest.word())
+        .ok()
+        .and_then(|w| w.parse::<i64>().ok());
     // blkparse prints numbers from 2^31 up as negative.
     let sequence = sequence.ok_or("sequence is not a number")? as u32;
     let time = time(rest.word()).ok_or("time is not SECONDS.NANOSECONDS")?;
     let pid = rest.word();
-    let pid = decimal(pid).and_then(|n| n.try_into().ok()).ok_or("process is not a number")?;
+    let pid = decimal(pid)
+        .and_then(|n| n.try_into().ok())
+        .ok_or("process is not a number")?;
     let letters = std::str::from_utf8(rest.word()).unwrap_or_default();
     let action = Action::from_letters(letters).ok_or("unknown action")?;
     let rwbs = rwbs(rest.word()).ok_or("unknown letter in RWBS")?;
@@ -190,7 +206,11 @@ fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
         return Ok(Line::Message { event, text });
     }
     let comm = details(&mut rest, &mut event).ok_or("what follows RWBS does not fit the action")?;
-    Ok(Line::Event { event, sequence, comm })
+    Ok(Line::Event {
+        event,
+        sequence,
+        comm,
+    })
 }
 
 /// The part of the line that depends on the action; the process's name, if
@@ -281,7 +301,11 @@ fn skip_parentheses(rest: &mut Rest<'_>) -> Option<()> {
 fn error(code: &[u8]) -> Option<u16> {
     let digits = code.strip_prefix(b"-").unwrap_or(code);
     let n = u16::try_from(decimal(digits)?).ok()?;
-    Some(if n > u16::MAX - 4096 { n.wrapping_neg() } else { n })
+    Some(if n > u16::MAX - 4096 {
+        n.wrapping_neg()
+    } else {
+        n
+    })
 }
 
 #[cfg(test)]
@@ -290,7 +314,9 @@ mod tests {
 
     fn check(line: &str, expected: &str, comm: Option<&str>) {
         match parse(line.as_bytes()) {
-            Line::Event { event, comm: found, .. } => {
+            Line::Event {
+                event, comm: found, ..
+            } => {
                 assert_eq!(event.to_string(), expected, "{line}");
                 assert_eq!(found, comm.map(str::as_bytes), "{line}");
             }
@@ -311,30 +337,69 @@ mod tests {
             "8,0 1 4.803090086 4175 D WS 18540712 + 8",
             Some("a [b] c"),
         );
-        check("8,0 0 1 0.5 9 C R 8 + 8 [65531]", "8,0 0 0.500000000 9 C R 8 + 8 [5]", None);
-        check("8,0 0 1 0.5 9 C FN 8 [0]", "8,0 0 0.500000000 9 C FN 8 + 0", None);
-        check("8,0 0 1 0.5 9 P N [x]", "8,0 0 0.500000000 9 P N 0 + 0", Some("x"));
-        check("8,0 0 1 0.5 9 UT N [x] 3", "8,0 0 0.500000000 9 UT N 0 + 0 -> 3", Some("x"));
-        check("8,0 0 1 0.5 9 X WS 0 / 1024 [x]", "8,0 0 0.500000000 9 X WS 0 + 1024 -> 1024", Some("x"));
+        check(
+            "8,0 0 1 0.5 9 C R 8 + 8 [65531]",
+            "8,0 0 0.500000000 9 C R 8 + 8 [5]",
+            None,
+        );
+        check(
+            "8,0 0 1 0.5 9 C FN 8 [0]",
+            "8,0 0 0.500000000 9 C FN 8 + 0",
+            None,
+        );
+        check(
+            "8,0 0 1 0.5 9 P N [x]",
+            "8,0 0 0.500000000 9 P N 0 + 0",
+            Some("x"),
+        );
+        check(
+            "8,0 0 1 0.5 9 UT N [x] 3",
+            "8,0 0 0.500000000 9 UT N 0 + 0 -> 3",
+            Some("x"),
+        );
+        check(
+            "8,0 0 1 0.5 9 X WS 0 / 1024 [x]",
+            "8,0 0 0.500000000 9 X WS 0 + 1024 -> 1024",
+            Some("x"),
+        );
         check(
             "8,0 0 1 0.5 9 A R 71 + 8 <- (8,1) 8",
             "8,0 0 0.500000000 9 A R 71 + 8 -> 8",
             None,
         );
-        check("8,0 0 1 0.5 9 D R 36 (12 00 ..) [hal]", "8,0 0 0.500000000 9 D R 0 + 0", Some("hal"));
-        check("8,0 0 1 0.5 9 Q WS [x]", "8,0 0 0.500000000 9 Q WS 0 + 0", Some("x"));
-        check("8,0 0 1 0.5 9 Q WFSM 8 + 8", "8,0 0 0.500000000 9 Q WFSM 8 + 8", None);
+        check(
+            "8,0 0 1 0.5 9 D R 36 (12 00 ..) [hal]",
+            "8,0 0 0.500000000 9 D R 0 + 0",
+            Some("hal"),
+        );
+        check(
+            "8,0 0 1 0.5 9 Q WS [x]",
+            "8,0 0 0.500000000 9 Q WS 0 + 0",
+            Some("x"),
+        );
+        check(
+            "8,0 0 1 0.5 9 Q WFSM 8 + 8",
+            "8,0 0 0.500000000 9 Q WFSM 8 + 8",
+            None,
+        );
     }
 
     #[test]
     fn lines_that_are_no_events() {
         let text = "8,0    0        0     0.000001000     0  m   N cfq12 alloced";
-        let Line::Message { event, text } = parse(text.as_bytes()) else { panic!() };
+        let Line::Message { event, text } = parse(text.as_bytes()) else {
+            panic!()
+        };
         assert_eq!((event.cpu, text), (0, &b"cfq12 alloced"[..]));
         for elided in ["...", "> ....", "[...]"] {
             assert_eq!(parse(elided.as_bytes()), Line::Elided);
         }
-        assert_eq!(parse(b"Total (sda):"), Line::Note { begins_summary: true });
+        assert_eq!(
+            parse(b"Total (sda):"),
+            Line::Note {
+                begins_summary: true
+            }
+        );
         assert_eq!(parse(b"  "), Line::Blank);
         let other = |line: &[u8]| match parse(line) {
             Line::Other(problem) => problem,
@@ -342,7 +407,13 @@ mod tests {
         };
         assert_eq!(other(b"Hello,"), "does not begin with a device, as in 8,0");
         assert_eq!(other(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
-        assert_eq!(other(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"), "what follows RWBS does not fit the action");
-        assert_eq!(other(b"8,0 0 1 99999999999999.5 9 Q R 8 + 8"), "time is not SECONDS.NANOSECONDS");
+        assert_eq!(
+            other(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"),
+            "what follows RWBS does not fit the action"
+        );
+        assert_eq!(
+            other(b"8,0 0 1 99999999999999.5 9 Q R 8 + 8"),
+            "time is not SECONDS.NANOSECONDS"
+        );
     }
 }

@@ -99,12 +99,20 @@ impl<R: Read> BlkparseReader<R> {
             return self.damaged("line too long", len);
         }
         match parse(line) {
-            Line::Event { event, sequence, comm } => {
+            Line::Event {
+                event,
+                sequence,
+                comm,
+            } => {
                 self.in_summary = false;
                 let mut name_is_new = false;
                 if let Some(comm) = comm.filter(|c| *c != b"(null)") {
                     let comm = String::from_utf8_lossy(comm);
-                    if self.names.get(&event.pid).is_none_or(|known| **known != *comm) {
+                    if self
+                        .names
+                        .get(&event.pid)
+                        .is_none_or(|known| **known != *comm)
+                    {
                         self.text.clear();
                         self.text.push_str(&comm);
                         self.names.insert(event.pid, comm.into());
@@ -185,12 +193,22 @@ impl<R: Read> TraceSource for BlkparseReader<R> {
             let taken = self.take_line(len);
             self.input.skip(total);
             match taken {
-                Taken::Event { event, name_is_new: false } => return Ok(Some(Item::Event(event))),
-                Taken::Event { event, name_is_new: true } => {
+                Taken::Event {
+                    event,
+                    name_is_new: false,
+                } => return Ok(Some(Item::Event(event))),
+                Taken::Event {
+                    event,
+                    name_is_new: true,
+                } => {
                     self.pending = Some(event);
                     self.counts.processes += 1;
                     let Event { time, pid, .. } = event;
-                    return Ok(Some(Item::Process { time, pid, comm: &self.text }));
+                    return Ok(Some(Item::Process {
+                        time,
+                        pid,
+                        comm: &self.text,
+                    }));
                 }
                 Taken::Message(event) => return Ok(Some(Item::Message(event, &self.text))),
                 Taken::Nothing => {}

@@ -4,6 +4,7 @@
 //! a requeue takes the bytes of a dispatch back, even one that was not seen.
 
 use crate::blktrace::may_be_passed_through;
+use crate::output::prefix;
 use blklab_trace::{Action, Event, Rwbs};
 use std::fmt::Write as _;
 
@@ -254,15 +255,15 @@ impl Summary {
         let mut total = CpuSums::default();
         let mut nr_cpus = 0;
         for (number, cpu) in cpus.enumerate().filter(|(_, cpu)| cpu.nr_events > 0) {
-            let title = format!("CPU{number} ({}):", cut(name, 31));
-            cpu.print(&mut text, cut(&title, 46), Some(self.depth_max));
+            let title = format!("CPU{number} ({}):", prefix(name, 31));
+            cpu.print(&mut text, prefix(&title, 46), Some(self.depth_max));
             total.join(cpu);
             nr_cpus += 1;
         }
         if nr_cpus > 1 {
             text.push('\n');
-            let title = format!("Total ({}):", cut(name, 31));
-            total.print(&mut text, cut(&title, 46), None);
+            let title = format!("Total ({}):", prefix(name, 31));
+            total.print(&mut text, prefix(&title, 46), None);
         }
         let rate = |way: usize| {
             let done = &total.file_system[way].completed;
@@ -275,14 +276,9 @@ impl Summary {
              Skips: 0 forward (0 -   0.0%)\n",
             rate(0),
             rate(1),
-            cut(name, 47),
+            prefix(name, 47),
             self.nr_events,
         );
         text
     }
-}
-
-/// The first `max` bytes of `text`, or fewer where a letter would be cut.
-fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
 }

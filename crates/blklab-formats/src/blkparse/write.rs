@@ -45,7 +45,7 @@ impl Default for BlkparseOptions {
 pub struct BlkparseWriter<W> {
     out: Output<W>,
     options: BlkparseOptions,
-    names: HashMap<Pid, Box<str>>,
+    names: HashMap<Pid, Box<[u8]>>,
     /// Time of the first event.
     genesis_ns: Option<u64>,
     cpus: Vec<Cpu>,
@@ -200,8 +200,9 @@ impl<W: Write> TraceSink for BlkparseWriter<W> {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.names
-            .entry(pid)
-            .or_insert_with(|| comm[..comm.floor_char_boundary(15)].into());
+        // What fits the 16 bytes of a note with its final NUL.
+        let comm = &comm.as_bytes()[..comm.len().min(15)];
+        let end = comm.iter().position(|b| *b == 0).unwrap_or(comm.len());
+        self.names.entry(pid).or_insert_with(|| comm[..end].into());
     }
 }

@@ -84,7 +84,9 @@ impl<R: Read> BlktraceReader<R> {
     }
 
     fn time(&self, stream: usize) -> Time {
-        self.heads[stream].as_ref().map_or(Time::MAX, |(event, _)| event.time)
+        self.heads[stream]
+            .as_ref()
+            .map_or(Time::MAX, |(event, _)| event.time)
     }
 
     /// Puts a stream in its place: by time, before others of the same time
@@ -121,7 +123,10 @@ impl<R: Read> BlktraceReader<R> {
         // The stream was and is the first; it stays if not later than the next.
         self.loading = None;
         let stays = event.is_some()
-            && self.queue.get(1).is_none_or(|next| self.time(stream) <= self.time(*next));
+            && self
+                .queue
+                .get(1)
+                .is_none_or(|next| self.time(stream) <= self.time(*next));
         if !stays {
             self.queue.remove(0);
             if event.is_some() {
@@ -146,9 +151,13 @@ impl<R: Read> TraceSource for BlktraceReader<R> {
                 None => self.loaded(stream, None),
             }
         }
-        let Some(&first) = self.queue.first() else { return Ok(None) };
+        let Some(&first) = self.queue.first() else {
+            return Ok(None);
+        };
         self.loading = Some(first);
-        let Some((event, text)) = self.heads[first].take() else { return Ok(None) };
+        let Some((event, text)) = self.heads[first].take() else {
+            return Ok(None);
+        };
         self.counts.backwards += u64::from(event.time < self.last_time);
         self.last_time = event.time;
         if event.action == Action::Message {

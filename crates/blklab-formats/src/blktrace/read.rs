@@ -84,7 +84,10 @@ impl<R: Read> Stream<R> {
                 self.cut(counts);
                 return Ok(None);
             };
-            let head = Head { bytes, big_endian: self.big_endian };
+            let head = Head {
+                bytes,
+                big_endian: self.big_endian,
+            };
             if head.u32(0) != MAGIC | VERSION {
                 self.pass_over_damage(counts)?;
                 continue;
@@ -160,7 +163,10 @@ impl<R: Read> Stream<R> {
             }
             let rest = self.input.available();
             // The last bytes may be the beginning of a magic number.
-            skip = rest.windows(4).position(|w| w == magic).unwrap_or(rest.len() - 3);
+            skip = rest
+                .windows(4)
+                .position(|w| w == magic)
+                .unwrap_or(rest.len() - 3);
         }
         Ok(())
     }
@@ -170,7 +176,10 @@ impl<R: Read> Stream<R> {
     fn parse(&mut self, total: usize, counts: &mut ReadCounts) -> Option<Said> {
         let record = &self.input.available()[..total];
         let (bytes, payload) = record.split_first_chunk::<RECORD_BYTES>()?;
-        let head = Head { bytes, big_endian: self.big_endian };
+        let head = Head {
+            bytes,
+            big_endian: self.big_endian,
+        };
         let categories = head.u32(28) >> 16;
         let code = head.u32(28) & 0xffff;
         let payload = match code & CGROUP {
@@ -204,7 +213,9 @@ impl<R: Read> Stream<R> {
         if categories & category::NOTIFY != 0 {
             return self.parse_note(code, event, RECORD_BYTES..total, payload.len(), counts);
         }
-        let known = u8::try_from(code).ok().filter(|c| *c < Action::Message as u8);
+        let known = u8::try_from(code)
+            .ok()
+            .filter(|c| *c < Action::Message as u8);
         let Some(action) = known.and_then(Action::from_code) else {
             counts.unknown += 1;
             counts.example(|| place(&format!("unknown action {code}")));
@@ -293,5 +304,9 @@ impl<R: Read> Stream<R> {
 /// Kernels record the negative errno cut to 16 bits; older ones a positive
 /// number.
 fn error(recorded: u16) -> u16 {
-    if recorded > u16::MAX - 4096 { recorded.wrapping_neg() } else { recorded }
+    if recorded > u16::MAX - 4096 {
+        recorded.wrapping_neg()
+    } else {
+        recorded
+    }
 }

@@ -36,12 +36,21 @@ pub struct CompactReader<R> {
 
 /// What stands where a chunk should begin.
 enum Found {
-    Chunk { payload_bytes: usize, nr: u32 },
-    End { nr_records: u64 },
+    Chunk {
+        payload_bytes: usize,
+        nr: u32,
+    },
+    End {
+        nr_records: u64,
+    },
     /// The input ends in here, with so many records.
-    Cut { missing: u64 },
+    Cut {
+        missing: u64,
+    },
     /// Neither, or a chunk that lost so many records.
-    Damage { missing: u64 },
+    Damage {
+        missing: u64,
+    },
 }
 
 impl CompactReader<File> {
@@ -88,7 +97,10 @@ impl<R: Read> CompactReader<R> {
 
     fn read_header(&mut self) -> Result<TraceHeader, FormatError> {
         let input = self.input.name.clone();
-        let damaged = |problem| FormatError::Header { input: input.clone(), problem };
+        let damaged = |problem| FormatError::Header {
+            input: input.clone(),
+            problem,
+        };
         let prefix = self.input.fill(PREFIX_BYTES)?.to_vec();
         if prefix.len() < MAGIC.len() || prefix[..MAGIC.len()] != MAGIC {
             let shown: Vec<u8> = prefix.into_iter().take(MAGIC.len()).collect();
@@ -157,7 +169,8 @@ impl<R: Read> CompactReader<R> {
                     self.counts.missing += missing;
                     if !in_damage {
                         self.counts.damaged += 1;
-                        self.counts.example(|| "chunk with a wrong checksum or head".into());
+                        self.counts
+                            .example(|| "chunk with a wrong checksum or head".into());
                     }
                     in_damage = true;
                     self.go_to_mark()?;
@@ -168,14 +181,20 @@ impl<R: Read> CompactReader<R> {
 
     /// What stands at the current place.
     fn look(&mut self) -> Result<Found, FormatError> {
-        let Some(head) = self.input.fill(CHUNK_HEAD_BYTES)?.first_chunk::<CHUNK_HEAD_BYTES>() else {
+        let Some(head) = self
+            .input
+            .fill(CHUNK_HEAD_BYTES)?
+            .first_chunk::<CHUNK_HEAD_BYTES>()
+        else {
             return Ok(Found::Cut { missing: 0 });
         };
         let head = *head;
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| head[at + i]));
         let (crc, payload_bytes, nr) = (word(4), word(8) as usize, word(12));
         if head[..4] == END_MARK && crc32(0, &head[8..END_BYTES]) == crc {
-            return Ok(Found::End { nr_records: u64::from(word(8)) | u64::from(nr) << 32 });
+            return Ok(Found::End {
+                nr_records: u64::from(word(8)) | u64::from(nr) << 32,
+            });
         }
         // A record has two bytes at least.
         let believable = payload_bytes <= CHUNK_BYTES_MAX && nr as usize <= payload_bytes / 2;
@@ -247,7 +266,8 @@ impl<R: Read> CompactReader<R> {
         self.counts.damaged += 1;
         self.counts.missing += u64::from(self.left_in_chunk);
         self.counts.skipped_bytes += self.payload_bytes as u64;
-        self.counts.example(|| "record that cannot be decoded".into());
+        self.counts
+            .example(|| "record that cannot be decoded".into());
         self.left_in_chunk = 0;
     }
 }
@@ -287,7 +307,11 @@ impl<R: Read> TraceSource for CompactReader<R> {
                     self.counts.processes += 1;
                     self.text.clear();
                     self.text.push_str(&String::from_utf8_lossy(comm));
-                    Item::Process { time, pid, comm: &self.text }
+                    Item::Process {
+                        time,
+                        pid,
+                        comm: &self.text,
+                    }
                 }
             };
             self.input.skip(used);
@@ -312,7 +336,10 @@ fn header_fields(fields: &[u8]) -> Option<TraceHeader> {
         devices: Vec::new(),
     };
     for _ in 0..u32_le(&mut bytes)? {
-        let dev = Dev { major: u16_le(&mut bytes)?, minor: u16_le(&mut bytes)? };
+        let dev = Dev {
+            major: u16_le(&mut bytes)?,
+            minor: u16_le(&mut bytes)?,
+        };
         header.devices.push((dev, string(&mut bytes)?));
     }
     bytes.0.is_empty().then_some(header)

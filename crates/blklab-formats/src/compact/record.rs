@@ -4,6 +4,7 @@
 
 use super::TEXT_BYTES_MAX;
 use super::varint::{BYTES_MAX, Bytes, fold, put, unfold};
+use crate::output::prefix;
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 
@@ -67,16 +68,27 @@ fn device_number(dev: Dev) -> u64 {
 
 fn device(number: u64) -> Option<Dev> {
     let number = u32::try_from(number).ok()?;
-    Some(Dev { major: (number >> 16) as u16, minor: number as u16 })
+    Some(Dev {
+        major: (number >> 16) as u16,
+        minor: number as u16,
+    })
 }
 
 /// Lengths are mostly whole sectors: those are counted in sectors.
 fn length_number(bytes: u32) -> u64 {
-    if bytes.is_multiple_of(512) { u64::from(bytes / 512) << 1 } else { u64::from(bytes) << 1 | 1 }
+    if bytes.is_multiple_of(512) {
+        u64::from(bytes / 512) << 1
+    } else {
+        u64::from(bytes) << 1 | 1
+    }
 }
 
 fn length(number: u64) -> Option<u32> {
-    let bytes = if number & 1 == 0 { (number >> 1).checked_mul(512)? } else { number >> 1 };
+    let bytes = if number & 1 == 0 {
+        (number >> 1).checked_mul(512)?
+    } else {
+        number >> 1
+    };
     u32::try_from(bytes).ok()
 }
 
@@ -137,8 +149,14 @@ impl Last {
 
     /// Appends a message.
     pub(super) fn put_message(&mut self, buf: &mut Vec<u8>, e: &Event, text: &str) {
-        self.put_event(buf, &Event { action: Action::Message, ..*e });
-        put_text(buf, &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]);
+        self.put_event(
+            buf,
+            &Event {
+                action: Action::Message,
+                ..*e
+            },
+        );
+        put_text(buf, prefix(text, TEXT_BYTES_MAX));
     }
 
     /// Appends the name of a process.
@@ -147,7 +165,7 @@ impl Last {
         let at = put(&mut r, 1, fold(time.0.wrapping_sub(self.0.time.0)));
         let at = put(&mut r, at, pid.into());
         buf.extend_from_slice(&r[..at]);
-        put_text(buf, &comm[..comm.floor_char_boundary(TEXT_BYTES_MAX)]);
+        put_text(buf, prefix(comm, TEXT_BYTES_MAX));
         self.0.time = time;
     }
 
@@ -165,7 +183,14 @@ impl Last {
             return Some(Read::Process(time, pid, text(bytes)?));
         }
         let action = Action::from_code((first & CODE) + 1)?;
-        let mut e = Event { time, action, arg: 0, error: 0, from_dev: Dev::default(), ..self.0 };
+        let mut e = Event {
+            time,
+            action,
+            arg: 0,
+            error: 0,
+            from_dev: Dev::default(),
+            ..self.0
+        };
         if first & SAME_PLACE == 0 {
             let place = bytes.byte()?;
             if place & !(DEVICE | FLAGS | LENGTH | SECTOR) != 0 {

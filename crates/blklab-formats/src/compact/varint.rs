@@ -75,7 +75,17 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for n in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
+        for n in [
+            0,
+            1,
+            127,
+            128,
+            16_383,
+            16_384,
+            u64::from(u32::MAX),
+            u64::MAX - 1,
+            u64::MAX,
+        ] {
             let mut buf = [0; BYTES_MAX];
             let len = put(&mut buf, 0, n);
             let mut bytes = Bytes(&buf[..len]);

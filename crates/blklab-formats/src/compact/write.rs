@@ -3,7 +3,9 @@
 
 use super::crc::crc32;
 use super::record::Last;
-use super::{CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_MARK, END_MARK, HEADER_BYTES_MAX, MAGIC, VERSION};
+use super::{
+    CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_MARK, END_MARK, HEADER_BYTES_MAX, MAGIC, VERSION,
+};
 use crate::FormatError;
 use blklab_trace::{Action, Event, TraceHeader, TraceSink};
 use blklab_types::{Pid, Time};

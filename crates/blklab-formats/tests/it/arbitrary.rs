@@ -13,8 +13,21 @@ fn dev() -> impl Strategy<Value = Dev> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let place = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>(), dev(), dev());
-    let rest = (any::<u32>(), any::<u16>(), any::<u16>(), any::<u16>(), 0..16_usize);
+    let place = (
+        any::<u64>(),
+        any::<u64>(),
+        any::<u64>(),
+        any::<u32>(),
+        dev(),
+        dev(),
+    );
+    let rest = (
+        any::<u32>(),
+        any::<u16>(),
+        any::<u16>(),
+        any::<u16>(),
+        0..16_usize,
+    );
     (place, rest).prop_map(|((time, sector, arg, bytes, dev, from_dev), rest)| {
         let (pid, error, cpu, rwbs, action) = rest;
         Event {
@@ -64,7 +77,11 @@ fn read_all_ways(bytes: &[u8]) {
 }
 
 /// Puts `edits` over `bytes` and cuts them.
-fn edited(mut bytes: Vec<u8>, edits: &[(prop::sample::Index, u8)], cut: prop::sample::Index) -> Vec<u8> {
+fn edited(
+    mut bytes: Vec<u8>,
+    edits: &[(prop::sample::Index, u8)],
+    cut: prop::sample::Index,
+) -> Vec<u8> {
     for (place, value) in edits {
         let place = place.index(bytes.len());
         bytes[place] = *value;

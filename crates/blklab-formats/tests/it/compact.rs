@@ -21,14 +21,20 @@ pub fn read(bytes: &[u8]) -> Result<(TraceHeader, Vec<Said>, ReadCounts), Format
 
 #[test]
 fn there_and_back() {
-    let head = TraceHeader { origin: "seed 7, ünï".into(), ..header(3) };
+    let head = TraceHeader {
+        origin: "seed 7, ünï".into(),
+        ..header(3)
+    };
     let said = trace(7, 30_000, 3, 1);
     let bytes = write(&said, &head);
     let (head_back, back, counts) = read(&bytes).unwrap();
     assert_eq!(head_back, head);
     assert_eq!(back, said);
     assert!(counts.is_clean(), "{counts:?}");
-    assert_eq!(counts.events + counts.messages + counts.processes, said.len() as u64);
+    assert_eq!(
+        counts.events + counts.messages + counts.processes,
+        said.len() as u64
+    );
     let (_, none, counts) = read(&write(&[], &head)).unwrap();
     assert!(none.is_empty() && counts.is_clean());
 }
@@ -38,7 +44,10 @@ fn any_cut_leaves_a_prefix() {
     let said = trace(1, 24_000, 2, 1);
     let bytes = write(&said, &header(2));
     let mut complete = 0;
-    for cut in (0..bytes.len()).step_by(997).chain([bytes.len() - 1, bytes.len() - 16]) {
+    for cut in (0..bytes.len())
+        .step_by(997)
+        .chain([bytes.len() - 1, bytes.len() - 16])
+    {
         match read(&bytes[..cut]) {
             Err(FormatError::Unrecognised { .. } | FormatError::Header { .. }) => {
                 assert!(cut < 100, "cut at {cut}");
@@ -62,13 +71,23 @@ fn a_flipped_bit_costs_one_chunk() {
     let said = trace(2, 40_000, 2, 1);
     let bytes = write(&said, &header(2));
     let start = bytes.windows(4).position(|w| w == b"Chnk").unwrap();
-    for place in [start + 1, start + 9, start + 13, start + 5_000, start + 150_000] {
+    for place in [
+        start + 1,
+        start + 9,
+        start + 13,
+        start + 5_000,
+        start + 150_000,
+    ] {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x10;
         let (_, back, counts) = read(&damaged).unwrap();
         assert_eq!(counts.damaged, 1, "at {place}: {counts:?}");
         assert!(counts.missing > 1000);
-        assert_eq!(back.len() as u64 + counts.missing, said.len() as u64, "at {place}");
+        assert_eq!(
+            back.len() as u64 + counts.missing,
+            said.len() as u64,
+            "at {place}"
+        );
     }
 }
 
@@ -79,7 +98,10 @@ fn other_files_and_versions_are_named() {
     let mut bytes = write(&[], &header(1));
     bytes[8] = 9;
     let error = read(&bytes).unwrap_err().to_string();
-    assert_eq!(error, "test: events.blk version 9 is not supported, only version 1");
+    assert_eq!(
+        error,
+        "test: events.blk version 9 is not supported, only version 1"
+    );
 }
 
 /// One I/O after the other as a disk sees it: the size of a typical event.
@@ -114,5 +136,44 @@ fn events_are_small() {
         }
     }
     let bytes = write(&said, &header(1)).len();
-    assert!(bytes < 8 * said.len(), "{} bytes for {} events", bytes, said.len());
+    assert!(
+        bytes < 8 * said.len(),
+        "{} bytes for {} events",
+        bytes,
+        said.len()
+    );
+}
+
+/// The example of `docs/trace-format.md`.
+#[test]
+fn the_documented_example() {
+    let q = Event {
+        time: blklab_types::Time(1000),
+        sector: 2048,
+        arg: 0,
+        bytes: 4096,
+        pid: 42,
+        dev: blklab_types::Dev { major: 8, minor: 0 },
+        from_dev: blklab_types::Dev::default(),
+        error: 0,
+        cpu: 0,
+        rwbs: blklab_trace::Rwbs::READ,
+        action: Action::Queue,
+    };
+    let g = Event {
+        time: blklab_types::Time(1300),
+        action: Action::GetRequest,
+        ..q
+    };
+    let bytes = write(&[Said::Event(q), Said::Event(g)], &TraceHeader::default());
+    let documented = include_str!("../../../../docs/trace-format.md");
+    let section = documented.split("## Example").nth(1).unwrap();
+    let block = section.split("```").nth(1).unwrap();
+    let expected: Vec<u8> = block
+        .lines()
+        .flat_map(|line| line.get(..14).unwrap_or_default().split_whitespace())
+        .map(|hex| u8::from_str_radix(hex, 16).unwrap())
+        .collect();
+    let start = bytes.windows(4).position(|w| w == b"Chnk").unwrap() + 16;
+    assert_eq!(bytes[start..bytes.len() - 16], expected);
 }

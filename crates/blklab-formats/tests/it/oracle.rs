@@ -129,10 +129,22 @@ fn golden_files() {
     let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(2)).unwrap();
     send(&said, &mut writer);
     for file in writer.finish().unwrap().files {
-        let name = file.file_name().unwrap().to_str().unwrap().replace("t.", "all-actions.");
-        assert_eq!(fs::read(&file).unwrap(), fs::read(golden.join(&name)).unwrap(), "{name}");
+        let name = file
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace("t.", "all-actions.");
+        assert_eq!(
+            fs::read(&file).unwrap(),
+            fs::read(golden.join(&name)).unwrap(),
+            "{name}"
+        );
     }
-    let options = BlkparseOptions { name: "all-actions".into(), ..BlkparseOptions::default() };
+    let options = BlkparseOptions {
+        name: "all-actions".into(),
+        ..BlkparseOptions::default()
+    };
     let mut writer = BlkparseWriter::new(Vec::new(), options);
     send(&said, &mut writer);
     let text = writer.finish().unwrap();

@@ -78,7 +78,10 @@ fn files_of_cpus_there_and_back_in_blkparse_order() {
         reader.send_all(&mut recorder).unwrap();
         assert!(reader.counts().is_clean(), "{:?}", reader.counts());
         let printed = print(&recorder.0);
-        assert_eq!(String::from_utf8_lossy(&printed), String::from_utf8_lossy(&print(&said)));
+        assert_eq!(
+            String::from_utf8_lossy(&printed),
+            String::from_utf8_lossy(&print(&said))
+        );
     }
 }
 
@@ -104,7 +107,10 @@ fn text_there_and_back() {
     assert!(counts.notes > 10, "the summary");
     // What is printed has all that was read.
     let again = print(&back);
-    for (a, b) in String::from_utf8_lossy(&text).lines().zip(String::from_utf8_lossy(&again).lines()) {
+    for (a, b) in String::from_utf8_lossy(&text)
+        .lines()
+        .zip(String::from_utf8_lossy(&again).lines())
+    {
         if a.starts_with("CPU0") {
             break;
         }
@@ -139,7 +145,10 @@ fn both_byte_orders_and_cgroup_ids() {
             arg: 3,
             bytes: 0,
             pid: 42,
-            dev: Dev { major: 8, minor: 16 },
+            dev: Dev {
+                major: 8,
+                minor: 16
+            },
             from_dev: Dev::default(),
             error: 0,
             cpu: 1,
@@ -174,14 +183,21 @@ fn damage_is_counted() {
     let mut bad_magic = bytes.clone();
     bad_magic[find(50)] ^= 1;
     let (_, counts) = read_binary(&bad_magic);
-    assert_eq!((counts.damaged, counts.lost, counts.gaps), (1, 1, 1), "{counts:?}");
+    assert_eq!(
+        (counts.damaged, counts.lost, counts.gaps),
+        (1, 1, 1),
+        "{counts:?}"
+    );
     assert_eq!(counts.events, all - 1);
     assert!(counts.examples[0].contains("no record at byte"));
 
     let mut unknown = bytes.clone();
     unknown[find(50) + 28] = 17;
     let (_, counts) = read_binary(&unknown);
-    assert_eq!((counts.unknown, counts.damaged, counts.events), (1, 0, all - 1));
+    assert_eq!(
+        (counts.unknown, counts.damaged, counts.events),
+        (1, 0, all - 1)
+    );
 
     let (_, counts) = read_binary(&bytes[..bytes.len() - 3]);
     assert!(counts.truncated);
@@ -208,7 +224,12 @@ fn versions_and_other_files_are_named() {
         "x.blktrace.0: begins with \"8,0 \", expected \"\\x07tae\" or \"eat\\x07\" (blktrace)"
     );
     let missing = BlktraceReader::open(Path::new("/nonexistent/t")).map(|_| ());
-    assert!(missing.unwrap_err().to_string().starts_with("cannot open /nonexistent/t: "));
+    assert!(
+        missing
+            .unwrap_err()
+            .to_string()
+            .starts_with("cannot open /nonexistent/t: ")
+    );
 }
 
 /// The directory with measured cases, if it is there.
@@ -226,12 +247,16 @@ pub fn shared(path: &str) -> Option<PathBuf> {
 
 #[test]
 fn recorded_traces_print_like_blkparse() {
-    let Some(dir) = shared("truth/traces") else { return };
+    let Some(dir) = shared("truth/traces") else {
+        return;
+    };
     let mut nr_traces = 0;
     for entry in std::fs::read_dir(&dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        let Some(case) = name.strip_suffix(".blktrace.0.zst") else { continue };
+        let Some(case) = name.strip_suffix(".blktrace.0.zst") else {
+            continue;
+        };
         let file = std::fs::File::open(&path).unwrap();
         let file = zstd::stream::Decoder::new(file).unwrap();
         let mut reader = BlktraceReader::from_stream(file, name);
@@ -260,14 +285,18 @@ fn recorded_traces_print_like_blkparse() {
 fn quoted_traces_are_read() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/blkparse");
     for (name, nr_events, lost) in [
-        ("missed-merge-2.6.24.txt", 17, 29),
+        ("missed-merge.txt", 17, 29),
         ("sync-write-2.6.24.txt", 10, 141),
         ("sync-write-stall-2.6.26.txt", 37, 23),
     ] {
         let text = std::fs::read(samples.join(name)).unwrap();
         let (said, counts) = read_text(&text);
         assert_eq!(events(&said).len(), nr_events, "{name}");
-        assert_eq!((counts.damaged, counts.unknown, counts.lost), (0, 0, lost), "{name}");
+        assert_eq!(
+            (counts.damaged, counts.unknown, counts.lost),
+            (0, 0, lost),
+            "{name}"
+        );
         let quoted: String = String::from_utf8(text)
             .unwrap()
             .lines()
@@ -276,6 +305,9 @@ fn quoted_traces_are_read() {
         let (again, counts) = read_text(format!("Hello\n{quoted}> ...\n").as_bytes());
         assert_eq!(again, said);
         assert_eq!((counts.damaged, counts.elided), (1, 1));
-        assert_eq!(counts.examples, ["test:1: does not begin with a device, as in 8,0"]);
+        assert_eq!(
+            counts.examples,
+            ["test:1: does not begin with a device, as in 8,0"]
+        );
     }
 }
