@@ -1,2 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio's statistics and result formats.
+//! What fio 3.33 measures about its jobs, and how it prints it.
+//!
+//! Three steps, each usable alone:
+//!
+//! 1. [`JobStats`] is the statistics side of one fio thread. Whoever runs the
+//!    job (here: a simulation) tells it about every submission and completion.
+//! 2. [`FioRun`] holds the finished threads of one run. [`FioRun::result`]
+//!    merges them the way fio's `group_reporting` and `unified_rw_reporting` do.
+//! 3. [`FioResult`] is the plain outcome, and [`FioResult::render`] prints it as
+//!    `normal`, `json`, `json+`, `terse` or `csv` text.
+//!
+//! Source: behaviour of the fio 3.33 binary, its manual page, and `stat.c`,
+//! `stat.h`, `iolog.c` of axboe/fio for facts a black box does not show.
+//! Left out: `steadystate`, `block_error_percentiles`, cache-hit counts,
+//! compressed logs, and client/server mode.
+//!
+//! Units: latencies in nanoseconds, run times in milliseconds, amounts in
+//! bytes. Times handed in are nanoseconds of one clock that never goes back.
+
+mod hist;
+mod io_stat;
+mod json;
+mod json_report;
+mod log;
+mod normal;
+mod rank;
+mod record;
+mod render;
+mod result;
+mod sampler;
+mod scaled;
+mod terse;
+mod thread_stat;
+
+pub use hist::{BUCKETS, LatencyHist};
+pub use io_stat::IoStat;
+pub use log::{HistLog, HistRow, IoLog, LogKind, LogOptions, LogRow, LogWindow, log_file_name};
+pub use normal::JobHeader;
+pub use record::{Completion, JobLogs, JobStats, StatOptions};
+pub use render::{Format, ParseFormatError, TerseVersion};
+pub use result::{
+    DiskAggregate, DiskUtil, Entry, FioResult, FioRun, GroupDir, GroupStats, JobInfo, JobRecord,
+    LatencyTarget, PercentileOptions, UnifiedRw, Units,
+};
+pub use thread_stat::{Ddir, DepthMap, DirStat, LatDist, Latency, PrioStat, ThreadStat};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio's latency histogram: 29 groups of 64 buckets over 64-bit nanoseconds.
+//!
+//! Values below 128 have a bucket each; above that every power of two is cut
+//! into 64 equal buckets, so a bucket is at most 1/64 of its value wide. Source:
+//! fio's `stat.h`. Values from 2^34 ns (17 s) on share the last bucket.
+
+use crate::rank::percentile_rank;
+
+/// Number of buckets.
+pub const BUCKETS: usize = 29 << GROUP_BITS;
+
+const GROUP_BITS: u32 = 6;
+const GROUP_LEN: u64 = 1 << GROUP_BITS;
+
+/// Counts of latencies by bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyHist {
+    counts: Box<[u64]>,
+}
+
+impl Default for LatencyHist {
+    fn default() -> Self {
+        LatencyHist {
+            counts: vec![0; BUCKETS].into_boxed_slice(),
+        }
+    }
+}
+
+impl LatencyHist {
+    /// Counts one value.
+    pub fn add(&mut self, value_ns: u64) {
+        self.counts[bucket_of(value_ns)] += 1;
+    }
+
+    /// Counts `n` values at once.
+    pub fn add_many(&mut self, value_ns: u64, n: u64) {
+        self.counts[bucket_of(value_ns)] += n;
+    }
+
+    /// Adds the counts of another histogram.
+    pub fn merge(&mut self, other: &LatencyHist) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// Sets all counts to zero.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// The counts, by bucket.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Value and count of each bucket that is not empty, in rising order.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
+        let numbered = self.counts.iter().enumerate();
+        numbered
+            .filter(|&(_, &count)| count > 0)
+            .map(|(bucket, &count)| (value_of(bucket), count))
+    }
+
+    /// The value at each percentile of a sorted list: that of the first bucket
+    /// at which the running count reaches the percentile of `samples`.
+    ///
+    /// `samples` is the number of values summarised elsewhere; it equals the sum
+    /// of the counts unless counting was switched off.
+    pub fn percentiles(&self, sorted_list: &[f64], samples: u64) -> Vec<u64> {
+        let mut values = Vec::with_capacity(sorted_list.len());
+        let mut pending = sorted_list
+            .iter()
+            .map(|&p| percentile_rank(p, samples))
+            .peekable();
+        let mut sum = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            sum += count;
+            while pending.next_if(|&rank| sum >= rank).is_some() {
+                values.push(value_of(bucket));
+            }
+            if pending.peek().is_none() {
+                break;
+            }
+        }
+        values.resize(sorted_list.len(), 0);
+        values
+    }
+}
+
+/// The bucket that counts a value.
+fn bucket_of(value: u64) -> usize {
+    let msb = value.checked_ilog2().unwrap_or(0);
+    if msb <= GROUP_BITS {
+        return value as usize;
+    }
+    let shift = msb - GROUP_BITS;
+    let first_of_group = u64::from(shift + 1) << GROUP_BITS;
+    let bucket = first_of_group + ((value >> shift) & (GROUP_LEN - 1));
+    (bucket as usize).min(BUCKETS - 1)
+}
+
+/// The value a bucket stands for: the middle of its range.
+fn value_of(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < GROUP_LEN << 1 {
+        return bucket;
+    }
+    let shift = (bucket >> GROUP_BITS) - 1;
+    let first = 1 << (shift + u64::from(GROUP_BITS));
+    first + ((bucket % GROUP_LEN) << shift) + ((1 << shift) >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_values_are_exact() {
+        for value in 0..128 {
+            assert_eq!(value_of(bucket_of(value)), value);
+        }
+    }
+
+    #[test]
+    fn bucket_edges() {
+        let check = |value, bucket, middle| {
+            assert_eq!(bucket_of(value), bucket, "bucket of {value}");
+            assert_eq!(value_of(bucket), middle, "value of {bucket}");
+        };
+        check(128, 128, 129);
+        check(129, 128, 129);
+        check(130, 129, 131);
+        check(255, 191, 255);
+        check(256, 192, 258);
+        check(22_912, 601, 22_912);
+        check((1 << 34) - 1, BUCKETS - 1, 17_112_760_320);
+        check(u64::MAX, BUCKETS - 1, 17_112_760_320);
+    }
+
+    #[test]
+    fn every_bucket_holds_its_own_value() {
+        for bucket in 0..BUCKETS {
+            assert_eq!(bucket_of(value_of(bucket)), bucket);
+        }
+    }
+
+    #[test]
+    fn percentile_is_the_first_bucket_that_reaches_the_rank() {
+        let mut hist = LatencyHist::default();
+        (1..=100).for_each(|v| hist.add(v));
+        assert_eq!(
+            hist.percentiles(&[1.0, 50.0, 99.0, 100.0], 100),
+            [1, 50, 99, 100]
+        );
+        assert_eq!(hist.percentiles(&[99.5], 100), [100]);
+        assert_eq!(LatencyHist::default().percentiles(&[50.0], 0), [0]);
+    }
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The recording side: one [`JobStats`] per fio thread.
+//!
+//! Whoever runs the job calls it at each step of an I/O, in the order of time:
+//!
+//! ```text
+//! on_issue ─ on_submit(n, depth) ─ … ─ on_complete ─ … ─ on_complete_batch(n)
+//! ```
+//!
+//! and, once per pass over the job's data (`loops`, `time_based`), `end_pass`.
+//! Source: fio 3.33, `stat.c`, `io_u.c`, `ioengines.c`. Left out: the lag of
+//! fio's sampling thread; samples here are exactly on time. Nothing is allocated
+//! per I/O, except for logs that were asked for.
+//!
+//! ```
+//! use blklab_fiostat::{Completion, Ddir, JobStats, StatOptions};
+//!
+//! let mut stats = JobStats::new(StatOptions::default(), 0);
+//! stats.on_issue(Ddir::Read);
+//! stats.on_submit(1, 1);
+//! let done = Completion { clat_ns: 80_000, lat_ns: 81_000, now_ns: 81_000,
+//!                         ..Completion::new(Ddir::Read, 4096) };
+//! stats.on_complete(&done);
+//! stats.on_complete_batch(1);
+//! stats.end_pass(81_000);
+//! let (stat, _logs) = stats.finish(81_000);
+//! assert_eq!(stat.dir(Ddir::Read).runtime_ms, 1);
+//! ```
+
+use crate::sampler::{RateSampler, Rates};
+use crate::thread_stat::{DirStat, PrioStat};
+use crate::{Ddir, HistLog, IoLog, IoStat, Latency, LogKind, LogOptions, LogRow, ThreadStat};
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct StatOptions {
+    /// Keep a histogram of submission latency.
+    pub slat_percentiles: bool,
+    /// Keep a histogram of completion latency.
+    pub clat_percentiles: bool,
+    /// Keep a histogram of total latency.
+    pub lat_percentiles: bool,
+    /// Ignore submission latency.
+    pub disable_slat: bool,
+    /// Ignore completion latency, that of syncs too.
+    pub disable_clat: bool,
+    /// Ignore total latency.
+    pub disable_lat: bool,
+    /// Ignore the bandwidth of single I/Os (`disable_bw_measurement`); matters
+    /// only with a bandwidth log of every I/O.
+    pub disable_bw: bool,
+    /// Time between bandwidth samples, ms; 500 if not set, or the window of the
+    /// bandwidth log.
+    pub bwavgtime_ms: Option<u64>,
+    /// Time between IOPS samples, ms; likewise.
+    pub iopsavgtime_ms: Option<u64>,
+    /// The priorities of a job that uses several, to be told apart.
+    pub ioprios: Vec<u16>,
+    /// Log latencies (`write_lat_log`).
+    pub lat_log: bool,
+    /// Log bandwidth (`write_bw_log`).
+    pub bw_log: bool,
+    /// Log IOPS (`write_iops_log`).
+    pub iops_log: bool,
+    /// Log histograms (`write_hist_log`).
+    pub hist_log: bool,
+    /// How to log.
+    pub log: LogOptions,
+}
+
+/// fio's defaults.
+impl Default for StatOptions {
+    fn default() -> Self {
+        StatOptions {
+            slat_percentiles: false,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            disable_slat: false,
+            disable_clat: false,
+            disable_lat: false,
+            disable_bw: false,
+            bwavgtime_ms: None,
+            iopsavgtime_ms: None,
+            ioprios: Vec::new(),
+            lat_log: false,
+            bw_log: false,
+            iops_log: false,
+            hist_log: false,
+            log: LogOptions::default(),
+        }
+    }
+}
+
+/// One completed transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Direction.
+    pub dir: Ddir,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Offset in the file, for logs.
+    pub offset: u64,
+    /// Priority, for logs and latency by priority.
+    pub ioprio: u16,
+    /// From built to submitted, ns; `None` with synchronous engines, and if it
+    /// was reported at submission by [`JobStats::on_slat`].
+    pub slat_ns: Option<u64>,
+    /// From submitted to reaped, ns.
+    pub clat_ns: u64,
+    /// From built to reaped, ns.
+    pub lat_ns: u64,
+    /// When it was reaped.
+    pub now_ns: u64,
+}
+
+impl Completion {
+    /// A completion with everything else at zero.
+    pub fn new(dir: Ddir, bytes: u64) -> Completion {
+        Completion {
+            dir,
+            bytes,
+            offset: 0,
+            ioprio: 0,
+            slat_ns: None,
+            clat_ns: 0,
+            lat_ns: 0,
+            now_ns: 0,
+        }
+    }
+}
+
+/// The logs of one thread; those not asked for are `None`.
+#[derive(Clone, Debug, Default)]
+pub struct JobLogs {
+    /// Submission latency.
+    pub slat: Option<IoLog>,
+    /// Completion latency.
+    pub clat: Option<IoLog>,
+    /// Total latency.
+    pub lat: Option<IoLog>,
+    /// Bandwidth.
+    pub bw: Option<IoLog>,
+    /// IOPS.
+    pub iops: Option<IoLog>,
+    /// Histograms of completion latency.
+    pub clat_hist: Option<HistLog>,
+}
+
+impl JobLogs {
+    fn new(options: &StatOptions) -> JobLogs {
+        let log = |on: bool, kind| on.then(|| IoLog::new(kind, options.log.clone()));
+        JobLogs {
+            slat: log(options.lat_log && !options.disable_slat, LogKind::Slat),
+            clat: log(options.lat_log && !options.disable_clat, LogKind::Clat),
+            lat: log(options.lat_log && !options.disable_lat, LogKind::Lat),
+            bw: log(options.bw_log, LogKind::Bw),
+            iops: log(options.iops_log, LogKind::Iops),
+            clat_hist: options.hist_log.then(|| HistLog::new(options.log.clone())),
+        }
+    }
+
+    /// The text of each log, by kind.
+    pub fn texts(&self) -> Vec<(LogKind, String)> {
+        let logs = [&self.slat, &self.clat, &self.lat, &self.bw, &self.iops];
+        let logs = logs
+            .into_iter()
+            .flatten()
+            .map(|l| (l.kind(), l.to_string()));
+        let hist = self
+            .clat_hist
+            .iter()
+            .map(|h| (LogKind::ClatHist, h.to_string()));
+        logs.chain(hist).collect()
+    }
+
+    fn finish(&mut self, time_ms: u64) {
+        let logs = [
+            &mut self.slat,
+            &mut self.clat,
+            &mut self.lat,
+            &mut self.bw,
+            &mut self.iops,
+        ];
+        logs.into_iter()
+            .flatten()
+            .for_each(|log| log.finish(time_ms));
+    }
+}
+
+/// Records one thread.
+#[derive(Clone, Debug)]
+pub struct JobStats {
+    options: StatOptions,
+    stat: ThreadStat,
+    logs: JobLogs,
+    start_ns: u64,
+    bw_sampler: RateSampler,
+    iops_sampler: RateSampler,
+    completed_ios: [u64; 3],
+    pass_bytes: [u64; 3],
+    active_ns: [u64; 3],
+    errors: u64,
+    first_error: i32,
+}
+
+impl JobStats {
+    /// Starts recording; `start_ns` is when the job starts its first I/O.
+    pub fn new(options: StatOptions, start_ns: u64) -> JobStats {
+        let logs = JobLogs::new(&options);
+        let bw_ms = sample_interval_ms(options.bwavgtime_ms, logs.bw.is_some(), &options.log);
+        let iops_ms = sample_interval_ms(options.iopsavgtime_ms, logs.iops.is_some(), &options.log);
+        let mut stat = ThreadStat::default();
+        for dir in &mut stat.dirs {
+            dir.prios = options
+                .ioprios
+                .iter()
+                .map(|&ioprio| PrioStat {
+                    ioprio,
+                    latency: Latency::default(),
+                })
+                .collect();
+        }
+        JobStats {
+            options,
+            stat,
+            logs,
+            start_ns,
+            bw_sampler: RateSampler::new(bw_ms, start_ns),
+            iops_sampler: RateSampler::new(iops_ms, start_ns),
+            completed_ios: [0; 3],
+            pass_bytes: [0; 3],
+            active_ns: [0; 3],
+            errors: 0,
+            first_error: 0,
+        }
+    }
+
+    /// A transfer was handed to the engine.
+    pub fn on_issue(&mut self, dir: Ddir) {
+        self.stat.dirs[dir.idx()].total_ios += 1;
+    }
+
+    /// An fsync, fdatasync or sync_file_range was handed to the engine.
+    pub fn on_sync_issue(&mut self) {
+        self.stat.sync_ios += 1;
+    }
+
+    /// One submission call took `n` I/Os; `depth` are in flight with them. A
+    /// synchronous engine submits 1 at depth 1.
+    pub fn on_submit(&mut self, n: u32, depth: u32) {
+        self.stat.depth.add_depth(depth, u64::from(n));
+        self.stat.submit.add_batch(n);
+        self.stat.total_submit += 1;
+    }
+
+    /// One completion call brought `n` I/Os.
+    pub fn on_complete_batch(&mut self, n: u32) {
+        self.stat.complete.add_batch(n);
+        self.stat.total_complete += 1;
+    }
+
+    /// The submission latency of an I/O, reported when it was submitted, so that
+    /// rows of the log are in the order of submission as in fio. `now_ns` is the
+    /// time of submission; `done` supplies direction, size, offset and priority.
+    pub fn on_slat(&mut self, done: &Completion, slat_ns: u64, now_ns: u64) {
+        if self.options.disable_slat {
+            return;
+        }
+        let with_hist = self.options.slat_percentiles;
+        self.stat.dirs[done.dir.idx()].slat.add(slat_ns, with_hist);
+        let row = self.row(done, slat_ns, now_ns);
+        if let Some(log) = &mut self.logs.slat {
+            log.add(row);
+        }
+    }
+
+    /// A transfer was reaped.
+    pub fn on_complete(&mut self, done: &Completion) {
+        self.sample_rates(done.now_ns);
+        let dir = done.dir.idx();
+        if let Some(slat_ns) = done.slat_ns {
+            self.on_slat(done, slat_ns, done.now_ns.saturating_sub(done.clat_ns));
+        }
+        self.add_lat(done);
+        self.add_clat(done);
+        self.add_single_rates(done);
+        self.stat.dirs[dir].io_bytes += done.bytes;
+        self.completed_ios[dir] += 1;
+        self.pass_bytes[dir] += done.bytes;
+    }
+
+    /// A sync was reaped, `latency_ns` after it was submitted.
+    pub fn on_sync_complete(&mut self, latency_ns: u64) {
+        if !self.options.disable_clat {
+            self.stat.sync.add(latency_ns, true);
+        }
+    }
+
+    /// A transfer moved less than asked.
+    pub fn on_short(&mut self, dir: Ddir) {
+        self.stat.dirs[dir.idx()].short_ios += 1;
+    }
+
+    /// A transfer was given up before it was issued.
+    pub fn on_drop(&mut self, dir: Ddir) {
+        self.stat.dirs[dir.idx()].drop_ios += 1;
+    }
+
+    /// A transfer failed with an error number and the job went on.
+    pub fn on_error(&mut self, errno: i32) {
+        if self.errors == 0 {
+            self.first_error = errno;
+        }
+        self.errors += 1;
+    }
+
+    /// How many errors, and the number of the first (0: none).
+    pub fn errors(&self) -> (u64, i32) {
+        (self.errors, self.first_error)
+    }
+
+    /// A zone was reset.
+    pub fn on_zone_reset(&mut self) {
+        self.stat.zone_resets += 1;
+    }
+
+    /// Adds resource usage: user and system time in ms, context switches, major
+    /// and minor page faults.
+    pub fn add_usage(&mut self, usr_ms: u64, sys_ms: u64, ctx: u64, majf: u64, minf: u64) {
+        self.stat.usr_ms += usr_ms;
+        self.stat.sys_ms += sys_ms;
+        self.stat.ctx += ctx;
+        self.stat.majf += majf;
+        self.stat.minf += minf;
+    }
+
+    /// The ramp time is over: what was counted so far is forgotten. Logs and the
+    /// start of the job stay.
+    pub fn end_ramp(&mut self, now_ns: u64) {
+        self.stat.clear();
+        self.completed_ios = [0; 3];
+        self.pass_bytes = [0; 3];
+        self.active_ns = [0; 3];
+        self.bw_sampler.restart(now_ns);
+        self.iops_sampler.restart(now_ns);
+    }
+
+    /// One pass over the data ended, `elapsed_ns` after its first I/O (or after
+    /// the ramp time), its last completion and `end_fsync` included. Counts as
+    /// run time of the directions that moved bytes in it.
+    pub fn end_pass(&mut self, elapsed_ns: u64) {
+        for (active_ns, bytes) in self.active_ns.iter_mut().zip(&mut self.pass_bytes) {
+            if std::mem::take(bytes) > 0 {
+                *active_ns += elapsed_ns;
+            }
+        }
+    }
+
+    /// The thread ended. Returns its statistics and logs.
+    pub fn finish(mut self, now_ns: u64) -> (ThreadStat, JobLogs) {
+        self.sample_rates(now_ns);
+        let time_ms = self.time_ms(now_ns);
+        self.logs.finish(time_ms);
+        self.stat.job_runtime_ms = time_ms;
+        for (dir, active_ns) in self.stat.dirs.iter_mut().zip(self.active_ns) {
+            // fio counts microseconds and rounds their sum up.
+            dir.runtime_ms = (active_ns / 1000).div_ceil(1000);
+        }
+        (self.stat, self.logs)
+    }
+
+    fn add_lat(&mut self, done: &Completion) {
+        if self.options.disable_lat {
+            return;
+        }
+        let with_hist = self.options.lat_percentiles;
+        let dir = &mut self.stat.dirs[done.dir.idx()];
+        dir.lat.add(done.lat_ns, with_hist);
+        if with_hist {
+            add_to_prio(dir, done.ioprio, done.lat_ns, true);
+        }
+        let row = self.row(done, done.lat_ns, done.now_ns);
+        if let Some(log) = &mut self.logs.lat {
+            log.add(row);
+        }
+    }
+
+    fn add_clat(&mut self, done: &Completion) {
+        if self.options.disable_clat {
+            return;
+        }
+        let with_hist = self.options.clat_percentiles;
+        let row = self.row(done, done.clat_ns, done.now_ns);
+        let dir = &mut self.stat.dirs[done.dir.idx()];
+        dir.clat.add(done.clat_ns, with_hist);
+        if !self.options.lat_percentiles {
+            add_to_prio(dir, done.ioprio, done.clat_ns, with_hist);
+        }
+        if let Some(log) = &mut self.logs.clat_hist {
+            log.on_io(row.time_ms, done.dir, done.bytes, &dir.clat.hist);
+        }
+        if let Some(log) = &mut self.logs.clat {
+            log.add(row);
+        }
+        self.stat.lat_dist.add(done.clat_ns);
+    }
+
+    /// With a log of every I/O, fio samples the rate of every I/O, in units of
+    /// 1000 B/s, instead of one per interval.
+    fn add_single_rates(&mut self, done: &Completion) {
+        let rate = done
+            .bytes
+            .saturating_mul(1_000_000)
+            .checked_div(done.clat_ns)
+            .unwrap_or(0);
+        let bw_row = self.row(done, rate, done.now_ns);
+        let iops_row = self.row(done, 1, done.now_ns);
+        let dir = &mut self.stat.dirs[done.dir.idx()];
+        if let Some(log) = self.logs.bw.as_mut().filter(|log| log.is_per_io())
+            && !self.options.disable_bw
+        {
+            dir.bw.add(rate);
+            log.add(bw_row);
+        }
+        if let Some(log) = self.logs.iops.as_mut().filter(|log| log.is_per_io()) {
+            dir.iops.add(1);
+            log.add(iops_row);
+        }
+    }
+
+    fn sample_rates(&mut self, now_ns: u64) {
+        let bytes = std::array::from_fn(|i| self.stat.dirs[i].io_bytes);
+        if let Some((end_ns, rates)) = self.bw_sampler.close(now_ns, bytes) {
+            let time_ms = self.time_ms(end_ns);
+            let kib = rates.map(|rate| rate.map(|bytes| bytes / 1024));
+            add_rates(
+                &mut self.stat,
+                |dir| &mut dir.bw,
+                &mut self.logs.bw,
+                time_ms,
+                kib,
+            );
+        }
+        if let Some((end_ns, rates)) = self.iops_sampler.close(now_ns, self.completed_ios) {
+            let time_ms = self.time_ms(end_ns);
+            add_rates(
+                &mut self.stat,
+                |dir| &mut dir.iops,
+                &mut self.logs.iops,
+                time_ms,
+                rates,
+            );
+        }
+    }
+
+    fn time_ms(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.start_ns) / 1_000_000
+    }
+
+    fn row(&self, done: &Completion, value: u64, now_ns: u64) -> LogRow {
+        LogRow {
+            time_ms: self.time_ms(now_ns),
+            value,
+            max: None,
+            dir: done.dir,
+            bytes: done.bytes,
+            offset: done.offset,
+            ioprio: done.ioprio,
+            issue_ns: done
+                .now_ns
+                .saturating_sub(done.clat_ns)
+                .saturating_sub(self.start_ns),
+        }
+    }
+}
+
+/// Adds the samples of one interval to statistics and log.
+fn add_rates(
+    stat: &mut ThreadStat,
+    series: fn(&mut DirStat) -> &mut IoStat,
+    log: &mut Option<IoLog>,
+    time_ms: u64,
+    rates: Rates,
+) {
+    for (dir, rate) in Ddir::ALL.into_iter().zip(rates) {
+        let Some(rate) = rate else { continue };
+        series(&mut stat.dirs[dir.idx()]).add(rate);
+        if let Some(log) = log {
+            log.add(LogRow::of_window(time_ms, rate, dir));
+        }
+    }
+}
+
+fn add_to_prio(dir: &mut DirStat, ioprio: u16, latency_ns: u64, with_hist: bool) {
+    if let Some(prio) = dir.prios.iter_mut().find(|p| p.ioprio == ioprio) {
+        prio.latency.add(latency_ns, with_hist);
+    }
+}
+
+/// Time between samples of a rate. A log of every I/O replaces them (0); a log
+/// of windows sets the time unless it was given.
+fn sample_interval_ms(given_ms: Option<u64>, logged: bool, log: &LogOptions) -> u64 {
+    match (logged, given_ms) {
+        (true, _) if log.avg_ms == 0 => 0,
+        (true, None) => log.avg_ms,
+        (_, given_ms) => given_ms.unwrap_or(500),
+    }
+}

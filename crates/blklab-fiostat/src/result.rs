@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From finished threads to the entries and groups of a result.
+//!
+//! Source: fio 3.33, measured, and `stat.c`. Kept quirks: a merged entry has the
+//! name, description and unit options of its first member, but the job options,
+//! percentile options and latency target of its last; a member without
+//! `group_reporting` is merged with those right behind it that have it and are
+//! in its group. Not kept: the empty entry without name that fio adds in that
+//! last case.
+
+use crate::ThreadStat;
+use crate::thread_stat::per_second;
+
+/// Whether directions are reported apart (`unified_rw_reporting`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnifiedRw {
+    /// Apart.
+    #[default]
+    None,
+    /// As one, named `mixed`.
+    Mixed,
+    /// Apart, and as one.
+    Both,
+}
+
+/// Which percentiles to print.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PercentileOptions {
+    /// The percentiles, 0 < p <= 100, in any order.
+    pub list: Vec<f64>,
+    /// Decimals of the percentiles in text (`percentile_precision`, from the
+    /// longest number in `percentile_list`; 2 with the default list).
+    pub precision: usize,
+    /// For submission latency.
+    pub slat: bool,
+    /// For completion latency.
+    pub clat: bool,
+    /// For total latency.
+    pub lat: bool,
+}
+
+impl Default for PercentileOptions {
+    fn default() -> Self {
+        PercentileOptions {
+            list: vec![
+                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5,
+                99.9, 99.95, 99.99,
+            ],
+            precision: 2,
+            slat: false,
+            clat: true,
+            lat: false,
+        }
+    }
+}
+
+impl PercentileOptions {
+    /// The percentiles in rising order, as they are printed.
+    pub(crate) fn sorted(&self) -> Vec<f64> {
+        let mut list = self.list.clone();
+        list.sort_by(f64::total_cmp);
+        list
+    }
+
+    /// Name of the latency that is told apart by priority.
+    pub(crate) fn prio_latency(&self) -> &'static str {
+        if self.lat { "lat" } else { "clat" }
+    }
+}
+
+/// How amounts and rates are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// 1024 or 1000 (`kb_base`).
+    pub kb_base: u64,
+    /// Rates in bits (`unit_base=1`) instead of bytes.
+    pub bits: bool,
+    /// `significant_figures`.
+    pub significant_figures: usize,
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Units {
+            kb_base: 1024,
+            bits: false,
+            significant_figures: 4,
+        }
+    }
+}
+
+/// Outcome of `latency_target`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyTarget {
+    /// Queue depth found, or the `iodepth` of the job.
+    pub depth: u32,
+    /// `latency_target`, ns.
+    pub target_ns: u64,
+    /// `latency_window`, µs.
+    pub window_us: u64,
+    /// `latency_percentile`.
+    pub percentile: f64,
+}
+
+impl Default for LatencyTarget {
+    fn default() -> Self {
+        LatencyTarget {
+            depth: 1,
+            target_ns: 0,
+            window_us: 0,
+            percentile: 100.0,
+        }
+    }
+}
+
+/// What a result says about a job besides its statistics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobInfo {
+    /// Job name.
+    pub name: String,
+    /// `description`; empty if there is none.
+    pub description: String,
+    /// Group number, from 0.
+    pub group_id: u32,
+    /// `group_reporting`.
+    pub group_reporting: bool,
+    /// `unified_rw_reporting`.
+    pub unified: UnifiedRw,
+    /// Process id.
+    pub pid: u32,
+    /// The section's options as written, in order. Those without a value do not
+    /// appear in JSON, as in fio.
+    pub options: Vec<(String, String)>,
+    /// Percentiles to print.
+    pub percentiles: PercentileOptions,
+    /// Units to print.
+    pub units: Units,
+    /// Latency target and queue depth.
+    pub latency: LatencyTarget,
+    /// Error number that ended the job; 0 for none.
+    pub error: i32,
+    /// What the error was.
+    pub error_text: String,
+    /// `continue_on_error` is on: the error counts are printed.
+    pub continue_on_error: bool,
+    /// Number of errors met.
+    pub errors: u64,
+    /// Number of the first error.
+    pub first_error: i32,
+    /// What the first error means.
+    pub first_error_text: String,
+}
+
+/// A finished thread.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobRecord {
+    /// About the job.
+    pub info: JobInfo,
+    /// What was measured.
+    pub stat: ThreadStat,
+}
+
+/// A finished run: all its threads in the order of their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FioRun {
+    /// Version text, such as `fio-3.33`.
+    pub version: String,
+    /// When the result is printed, ms since 1970.
+    pub timestamp_ms: u64,
+    /// Since the start of the run, s, rounded up.
+    pub elapsed_s: u64,
+    /// Options of the global sections as written, in order.
+    pub global_options: Vec<(String, String)>,
+    /// The threads.
+    pub jobs: Vec<JobRecord>,
+    /// Disks used.
+    pub disk_util: Vec<DiskUtil>,
+    /// Appended to JSON as `blklab`.
+    pub blklab: Option<serde_json::Value>,
+}
+
+impl FioRun {
+    /// Merges what is reported together.
+    pub fn result(self) -> FioResult {
+        let entries = merge_jobs(self.jobs);
+        FioResult {
+            version: self.version,
+            timestamp_ms: self.timestamp_ms,
+            elapsed_s: self.elapsed_s,
+            eta_s: 0,
+            global_options: self.global_options,
+            groups: group_stats(&entries),
+            entries,
+            disk_util: self.disk_util,
+            blklab: self.blklab,
+        }
+    }
+}
+
+/// One entry of a result: a thread or several merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// About the job.
+    pub info: JobInfo,
+    /// Number of threads merged.
+    pub members: u32,
+    /// What was measured. With [`UnifiedRw::Mixed`] all is in the first direction.
+    pub stat: ThreadStat,
+}
+
+/// Rates of a group in each direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Whether the group has a job that reports directions as one, and whether
+    /// one reports both ways.
+    pub mixed: bool,
+    /// See `mixed`.
+    pub both: bool,
+    /// Units of its last entry.
+    pub units: Units,
+    /// By direction; `None` where nothing ran.
+    pub dirs: [Option<GroupDir>; 3],
+}
+
+/// Rates of a group in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupDir {
+    /// Bytes transferred.
+    pub io_bytes: u64,
+    /// Shortest run time of an entry, ms (mint).
+    pub min_run_ms: u64,
+    /// Longest run time of an entry, ms (maxt).
+    pub max_run_ms: u64,
+    /// Smallest bandwidth of an entry, B/s (minb).
+    pub min_bw: u64,
+    /// Largest bandwidth of an entry, B/s (maxb).
+    pub max_bw: u64,
+    /// All bytes over the longest run time, B/s.
+    pub agg: u64,
+}
+
+impl GroupDir {
+    /// Takes in the same group's rates in another direction.
+    pub(crate) fn mix(self, other: GroupDir) -> GroupDir {
+        GroupDir {
+            io_bytes: self.io_bytes + other.io_bytes,
+            agg: self.agg + other.agg,
+            ..self.span(other)
+        }
+    }
+
+    /// The extremes of two.
+    fn span(self, other: GroupDir) -> GroupDir {
+        GroupDir {
+            min_run_ms: self.min_run_ms.min(other.min_run_ms),
+            max_run_ms: self.max_run_ms.max(other.max_run_ms),
+            min_bw: self.min_bw.min(other.min_bw),
+            max_bw: self.max_bw.max(other.max_bw),
+            ..self
+        }
+    }
+}
+
+/// Use of a disk during the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskUtil {
+    /// Device name.
+    pub name: String,
+    /// Reads completed.
+    pub read_ios: u64,
+    /// Writes completed.
+    pub write_ios: u64,
+    /// Reads merged.
+    pub read_merges: u64,
+    /// Writes merged.
+    pub write_merges: u64,
+    /// Time spent by reads, ms.
+    pub read_ticks_ms: u64,
+    /// Time spent by writes, ms.
+    pub write_ticks_ms: u64,
+    /// Time weighted by I/Os in progress, ms.
+    pub in_queue_ms: u64,
+    /// Time with I/O in progress in percent of the run.
+    pub util_percent: f64,
+    /// Means over the devices below a stacked one.
+    pub aggregate: Option<DiskAggregate>,
+}
+
+/// Means over the devices below a stacked one (md, dm).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskAggregate {
+    /// Reads completed.
+    pub read_ios: u64,
+    /// Writes completed.
+    pub write_ios: u64,
+    /// Reads merged.
+    pub read_merges: u64,
+    /// Writes merged.
+    pub write_merges: u64,
+    /// Time spent by reads, ms.
+    pub read_ticks_ms: u64,
+    /// Time spent by writes, ms.
+    pub write_ticks_ms: u64,
+    /// Time weighted by I/Os in progress, ms.
+    pub in_queue_ms: u64,
+    /// Largest utilisation of any, percent.
+    pub util_percent: f64,
+}
+
+/// A result, ready to be printed. Build it with [`FioRun::result`], or entry by
+/// entry with [`FioResult::from_entries`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FioResult {
+    /// Version text, such as `fio-3.33`.
+    pub version: String,
+    /// When the result is printed, ms since 1970.
+    pub timestamp_ms: u64,
+    /// Since the start of the run, s, rounded up.
+    pub elapsed_s: u64,
+    /// Remaining time, s; 0 for a run that ended.
+    pub eta_s: u64,
+    /// Options of the global sections as written, in order.
+    pub global_options: Vec<(String, String)>,
+    /// Threads, merged where asked for.
+    pub entries: Vec<Entry>,
+    /// Groups by number.
+    pub groups: Vec<GroupStats>,
+    /// Disks used.
+    pub disk_util: Vec<DiskUtil>,
+    /// Appended to JSON as `blklab`.
+    pub blklab: Option<serde_json::Value>,
+}
+
+impl FioResult {
+    /// A result of given entries, everything else empty.
+    pub fn from_entries(entries: Vec<Entry>) -> FioResult {
+        FioResult {
+            groups: group_stats(&entries),
+            entries,
+            ..FioResult::default()
+        }
+    }
+
+    /// The group of an entry.
+    pub(crate) fn group_of(&self, entry: &Entry) -> GroupStats {
+        let group = self.groups.get(entry.info.group_id as usize);
+        group.cloned().unwrap_or_default()
+    }
+}
+
+fn merge_jobs(jobs: Vec<JobRecord>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for JobRecord { info, stat } in jobs {
+        let open = entries
+            .last_mut()
+            .filter(|last| info.group_reporting && last.info.group_id == info.group_id);
+        match open {
+            Some(entry) => entry.add_member(info, &stat),
+            None => entries.push(Entry::of(info, &stat)),
+        }
+    }
+    entries
+}
+
+impl Entry {
+    /// An entry of one thread.
+    pub fn of(info: JobInfo, stat: &ThreadStat) -> Entry {
+        let mut entry = Entry {
+            info,
+            members: 1,
+            stat: ThreadStat::default(),
+        };
+        entry.merge_stat(stat);
+        entry
+    }
+
+    fn add_member(&mut self, info: JobInfo, stat: &ThreadStat) {
+        self.merge_stat(stat);
+        self.members += 1;
+        let mine = &mut self.info;
+        mine.options = info.options;
+        mine.percentiles = info.percentiles;
+        mine.latency = info.latency;
+        mine.continue_on_error = info.continue_on_error;
+        mine.errors += info.errors;
+        mine.first_error = info.first_error;
+        mine.first_error_text = info.first_error_text;
+        if mine.error == 0 {
+            mine.error = info.error;
+            mine.error_text = info.error_text;
+        }
+    }
+
+    fn merge_stat(&mut self, stat: &ThreadStat) {
+        self.stat.merge(stat, self.info.unified == UnifiedRw::Mixed);
+    }
+}
+
+/// Rates of the groups 0 to the last one in use.
+fn group_stats(entries: &[Entry]) -> Vec<GroupStats> {
+    let last = entries
+        .iter()
+        .map(|entry| entry.info.group_id as usize)
+        .max();
+    let mut groups = vec![GroupStats::default(); last.map_or(0, |id| id + 1)];
+    for entry in entries {
+        let group = &mut groups[entry.info.group_id as usize];
+        group.units = entry.info.units;
+        group.mixed |= entry.info.unified == UnifiedRw::Mixed;
+        group.both |= entry.info.unified == UnifiedRw::Both;
+        for (sum, dir) in group.dirs.iter_mut().zip(&entry.stat.dirs) {
+            if dir.runtime_ms == 0 {
+                continue;
+            }
+            let own = GroupDir {
+                io_bytes: dir.io_bytes,
+                min_run_ms: dir.runtime_ms,
+                max_run_ms: dir.runtime_ms,
+                min_bw: dir.bw_bytes(),
+                max_bw: dir.bw_bytes(),
+                agg: dir.bw_bytes(),
+            };
+            let mut both = sum.map_or(own, |sum| sum.mix(own));
+            both.agg = per_second(both.io_bytes, both.max_run_ms);
+            *sum = Some(both);
+        }
+    }
+    groups
+}

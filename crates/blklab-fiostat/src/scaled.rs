@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers with a unit prefix, as fio 3.33 prints amounts and rates.
+//!
+//! The number is divided by 1000 or 1024 until its whole part fits the digits
+//! asked for; what room is left is used for decimals. Measured on fio 3.33.
+
+/// The unit behind a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    None,
+    Bytes,
+    BytesPerSecond,
+    /// Of a number given in bytes per second.
+    BitsPerSecond,
+}
+
+const POWERS_OF_1024: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const POWERS_OF_1000: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+
+/// `number` in at most `digits` digits, with prefixes of 1024 or 1000.
+pub(crate) fn scaled(number: u64, digits: usize, of_1024: bool, unit: Unit) -> String {
+    let (step, prefixes) = match of_1024 {
+        true => (1024, POWERS_OF_1024),
+        false => (1000, POWERS_OF_1000),
+    };
+    let name = unit_name(unit);
+    let mut whole = match unit {
+        Unit::BitsPerSecond => number.saturating_mul(8),
+        _ => number,
+    };
+    let mut rest = None;
+    let mut power = 0;
+    while digits_of(whole) > digits && power + 1 < prefixes.len() {
+        rest = Some(whole % step);
+        whole /= step;
+        power += 1;
+    }
+    let prefix = prefixes[power];
+    let Some(rest) = rest else {
+        return format!("{whole}{name}");
+    };
+    // A point takes the place of one digit.
+    match digits.saturating_sub(digits_of(whole) + 1) {
+        0 => {
+            let rounded = whole + u64::from(rest >= step / 2);
+            format!("{rounded}{prefix}{name}")
+        }
+        decimals => {
+            let value = whole as f64 + rest as f64 / step as f64;
+            format!("{value:.decimals$}{prefix}{name}")
+        }
+    }
+}
+
+fn digits_of(number: u64) -> usize {
+    number.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::None => "",
+        Unit::Bytes => "B",
+        Unit::BytesPerSecond => "B/s",
+        Unit::BitsPerSecond => "bit/s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected texts were printed by fio 3.33 as the `io=` of runs of that size.
+    #[test]
+    fn amounts() {
+        let check = |kib: u64, digits, expected: &str| {
+            let bytes = kib * 1024;
+            let binary = scaled(bytes, digits, true, Unit::Bytes);
+            let decimal = scaled(bytes, digits, false, Unit::Bytes);
+            assert_eq!(
+                format!("{binary} ({decimal})"),
+                expected,
+                "{kib}k in {digits} digits"
+            );
+        };
+        check(12_251, 4, "12.0MiB (12.5MB)");
+        check(12_251, 1, "0GiB (0GB)");
+        check(12_251, 2, "12MiB (13MB)");
+        check(12_251, 6, "12251KiB (12545kB)");
+        check(12_251, 9, "12545024B (12545024B)");
+        check(1_023, 1, "1MiB (1MB)");
+        check(1_023, 6, "1023.0KiB (1047.6kB)");
+        check(1_000, 4, "1000KiB (1024kB)");
+        check(999, 6, "999.00KiB (1023.0kB)");
+        check(10_235, 4, "10.00MiB (10.5MB)");
+        check(10_235, 1, "10MiB (0GB)");
+        check(9_999, 6, "9999.0KiB (10239kB)");
+        check(99_999, 4, "97.7MiB (102MB)");
+        check(99_999, 2, "98MiB (0GB)");
+        check(102_399, 4, "100.0MiB (105MB)");
+        check(123_456, 4, "121MiB (126MB)");
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(
+            scaled(67_720_533, 4, true, Unit::BytesPerSecond),
+            "64.6MiB/s"
+        );
+        assert_eq!(
+            scaled(67_720_533, 4, false, Unit::BytesPerSecond),
+            "67.7MB/s"
+        );
+        assert_eq!(
+            scaled(1_048_576_000, 4, true, Unit::BitsPerSecond),
+            "8000Mibit/s"
+        );
+        assert_eq!(
+            scaled(1_048_576_000, 4, false, Unit::BitsPerSecond),
+            "8389Mbit/s"
+        );
+        assert_eq!(scaled(16_533, 4, false, Unit::None), "16.5k");
+        assert_eq!(scaled(0, 4, true, Unit::Bytes), "0B");
+        assert_eq!(scaled(u64::MAX, 1, true, Unit::Bytes), "16EiB");
+    }
+}
