@@ -56,19 +56,17 @@ fn job(result: &FioResult, entry: &Entry, with_bins: bool) -> Value {
     job.insert("eta".into(), json!(result.eta_s));
     job.insert("elapsed".into(), json!(result.elapsed_s));
     insert_options(&mut job, "job options", &info.options);
-    match info.unified {
-        UnifiedRw::Mixed => {
-            let mixed = latencies.direction(stat.dir(Ddir::Read), group.dirs[0]);
-            job.insert("mixed".into(), mixed);
+    if info.unified == UnifiedRw::Mixed {
+        // fio leaves out syncs here.
+        let mixed = latencies.direction(stat.dir(Ddir::Read), group.dirs[0]);
+        job.insert("mixed".into(), mixed);
+    } else {
+        for dir in Ddir::ALL {
+            let own = latencies.direction(stat.dir(dir), group.dirs[dir.idx()]);
+            job.insert(dir.name().into(), own);
         }
-        UnifiedRw::None | UnifiedRw::Both => {
-            for dir in Ddir::ALL {
-                let own = latencies.direction(stat.dir(dir), group.dirs[dir.idx()]);
-                job.insert(dir.name().into(), own);
-            }
-        }
+        job.insert("sync".into(), latencies.sync(stat));
     }
-    job.insert("sync".into(), latencies.sync(stat));
     if info.unified == UnifiedRw::Both {
         let mixed = latencies.direction(stat.mixed().dir(Ddir::Read), group.dirs[0]);
         job.insert("mixed".into(), mixed);

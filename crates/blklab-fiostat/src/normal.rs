@@ -207,19 +207,14 @@ impl EntryText<'_> {
         }
         let units = &self.entry.info.units;
         let base = units.kb_base as f64;
-        let factor = if units.bits { 8.0 } else { 1.0 };
-        let large = bw.mean * factor > base * base;
-        let divisor = if large { base } else { 1.0 };
-        let whole = |kib: u64| (kib as f64 * factor / divisor) as u64;
-        let name = match (large, units.bits, units.binary()) {
-            (true, true, _) => "Mibit",
-            (true, false, _) => "MiB",
-            (false, true, true) => "Kibit",
-            (false, true, false) => "kbit",
-            (false, false, true) => "KiB",
-            (false, false, false) => "kB",
+        // Bytes even where rates are in bits; samples count in 1024 always.
+        let (divisor, name) = match bw.mean > base * base {
+            true => (base, "MiB"),
+            false if units.binary() => (1.0, "KiB"),
+            false => (1.0, "kB"),
         };
-        let (mean, dev) = (bw.mean * factor / divisor, bw.stddev() * factor / divisor);
+        let whole = |rate: u64| (rate as f64 / divisor) as u64;
+        let (mean, dev) = (bw.mean / divisor, bw.stddev() / divisor);
         let share = percent_of_group(bw, group);
         write!(
             out,
