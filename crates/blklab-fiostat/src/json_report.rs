@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::normal::utc_time_text;
 use crate::result::GroupDir;
 use crate::thread_stat::{DirStat, percent_of};
+use crate::utc::utc_time_text;
 use crate::{
     Ddir, DepthMap, DiskUtil, Entry, FioResult, IoStat, Latency, PercentileOptions, ThreadStat,
     UnifiedRw,
@@ -192,8 +192,8 @@ impl LatencyPrinter<'_> {
         }
         let of = |prio: &&crate::PrioStat| {
             let mut out = Map::new();
-            out.insert("prioclass".into(), json!(prio.ioprio >> 13));
-            out.insert("prio".into(), json!(prio.ioprio & 7));
+            out.insert("prioclass".into(), json!(prio.class()));
+            out.insert("prio".into(), json!(prio.level()));
             let shown = self.options.lat || self.options.clat;
             out.insert(format!("{name}_ns"), self.latency(&prio.latency, shown));
             Value::Object(out)

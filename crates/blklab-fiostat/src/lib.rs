@@ -20,27 +20,33 @@
 
 mod hist;
 mod io_stat;
+mod job_logs;
 mod json;
 mod json_report;
 mod log;
 mod normal;
+mod preamble;
 mod rank;
 mod record;
 mod render;
 mod result;
 mod sampler;
 mod scaled;
+mod stat_options;
 mod terse;
 mod thread_stat;
+mod utc;
 
 pub use hist::{BUCKETS, LatencyHist};
 pub use io_stat::IoStat;
+pub use job_logs::JobLogs;
 pub use log::{HistLog, HistRow, IoLog, LogKind, LogOptions, LogRow, LogWindow, log_file_name};
-pub use normal::JobHeader;
-pub use record::{Completion, JobLogs, JobStats, StatOptions};
+pub use preamble::{JobHeader, preamble};
+pub use record::{Completion, JobStats};
 pub use render::{Format, ParseFormatError, TerseVersion};
 pub use result::{
     DiskAggregate, DiskUtil, Entry, FioResult, FioRun, GroupDir, GroupStats, JobInfo, JobRecord,
     LatencyTarget, PercentileOptions, UnifiedRw, Units,
 };
+pub use stat_options::StatOptions;
 pub use thread_stat::{Ddir, DepthMap, DirStat, LatDist, Latency, PrioStat, ThreadStat};

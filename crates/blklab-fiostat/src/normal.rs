@@ -7,6 +7,7 @@ use crate::json_report::percent_of_group;
 use crate::result::GroupDir;
 use crate::scaled::{Unit, scaled};
 use crate::thread_stat::{DirStat, percent_of};
+use crate::utc::utc_time_text;
 use crate::{
     Ddir, DiskUtil, Entry, FioResult, GroupStats, IoStat, Latency, ThreadStat, UnifiedRw, Units,
 };
@@ -132,7 +133,7 @@ impl EntryText<'_> {
             return Ok(());
         }
         for prio in prios {
-            let name = format!("{kind} prio {}/{}", prio.ioprio >> 13, prio.ioprio & 7);
+            let name = format!("{kind} prio {}/{}", prio.class(), prio.level());
             write_latency(out, &name, &prio.latency.stat)?;
         }
         Ok(())
@@ -156,7 +157,7 @@ impl EntryText<'_> {
         let all = if options.lat { &dir.lat } else { &dir.clat };
         for prio in prios {
             let share = 100.0 * prio.latency.stat.samples as f64 / all.stat.samples as f64;
-            let (class, level) = (prio.ioprio >> 13, prio.ioprio & 7);
+            let (class, level) = (prio.class(), prio.level());
             let name = format!("{kind} prio {class}/{level} ({share:.2}% of IOs)");
             self.write_percentiles(out, &name, &prio.latency)?;
         }
@@ -415,100 +416,4 @@ fn write_disks(out: &mut String, disks: &[DiskUtil]) -> fmt::Result {
         out.write_char('\n')?;
     }
     Ok(())
-}
-
-impl Units {
-    fn binary(&self) -> bool {
-        self.kb_base.is_power_of_two()
-    }
-
-    /// An amount of bytes in the main and in the other kind of prefix.
-    fn amount(&self, bytes: u64) -> (String, String) {
-        self.both(bytes, Unit::Bytes)
-    }
-
-    /// A rate in the main and in the other kind of prefix.
-    fn rate(&self, bytes_per_s: u64) -> (String, String) {
-        let unit = if self.bits {
-            Unit::BitsPerSecond
-        } else {
-            Unit::BytesPerSecond
-        };
-        self.both(bytes_per_s, unit)
-    }
-
-    fn both(&self, number: u64, unit: Unit) -> (String, String) {
-        let digits = self.significant_figures;
-        let binary = self.binary();
-        (
-            scaled(number, digits, binary, unit),
-            scaled(number, digits, !binary, unit),
-        )
-    }
-}
-
-/// The lines fio prints when it starts: one per section.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobHeader {
-    /// Job name.
-    pub name: String,
-    /// Group number.
-    pub group_id: u32,
-    /// `rw` as fio names it, such as `randread`.
-    pub rw: String,
-    /// Smallest and largest block size by direction.
-    pub block_sizes: [(u64, u64); 3],
-    /// Engine name.
-    pub engine: String,
-    /// Queue depth.
-    pub iodepth: u32,
-    /// Threads of the section.
-    pub numjobs: u32,
-    /// Units to print.
-    pub units: Units,
-}
-
-impl fmt::Display for JobHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = |bytes| self.units.amount(bytes).0;
-        let [r, w, t] = self
-            .block_sizes
-            .map(|(a, b)| format!("{}-{}", size(a), size(b)));
-        write!(f, "{}: (g={}): rw={}, ", self.name, self.group_id, self.rw)?;
-        write!(f, "bs=(R) {r}, (W) {w}, (T) {t}, ")?;
-        writeln!(f, "ioengine={}, iodepth={}", self.engine, self.iodepth)?;
-        match self.numjobs {
-            0 | 1 => Ok(()),
-            _ => writeln!(f, "..."),
-        }
-    }
-}
-
-/// Universal time in the form of C's `ctime`, without a line feed.
-pub(crate) fn utc_time_text(seconds: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let days = seconds / 86_400;
-    let (year, month, day) = civil_from_days(days);
-    let (week_day, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
-    let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{week_day} {month} {day:2} {h:02}:{m:02}:{s:02} {year}")
-}
-
-/// Year, month (0 = January) and day of a number of days since 1970-01-01.
-///
-/// Years are taken to begin in March, so that the leap day comes last; 146097
-/// days are 400 years, and the months from March follow 153 days in 5 months.
-fn civil_from_days(days: u64) -> (u64, usize, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = (from_march + 2) % 12;
-    let year = era * 400 + year_of_era + u64::from(month < 2);
-    (year, month as usize, day)
 }

@@ -27,69 +27,10 @@
 //! assert_eq!(stat.dir(Ddir::Read).runtime_ms, 1);
 //! ```
 
+use crate::job_logs::{ms_between, row};
 use crate::sampler::{RateSampler, Rates};
 use crate::thread_stat::{DirStat, PrioStat};
-use crate::{Ddir, HistLog, IoLog, IoStat, Latency, LogKind, LogOptions, LogRow, ThreadStat};
-
-/// What to record.
-#[derive(Clone, Debug)]
-pub struct StatOptions {
-    /// Keep a histogram of submission latency.
-    pub slat_percentiles: bool,
-    /// Keep a histogram of completion latency.
-    pub clat_percentiles: bool,
-    /// Keep a histogram of total latency.
-    pub lat_percentiles: bool,
-    /// Ignore submission latency.
-    pub disable_slat: bool,
-    /// Ignore completion latency, that of syncs too.
-    pub disable_clat: bool,
-    /// Ignore total latency.
-    pub disable_lat: bool,
-    /// Ignore the bandwidth of single I/Os (`disable_bw_measurement`); matters
-    /// only with a bandwidth log of every I/O.
-    pub disable_bw: bool,
-    /// Time between bandwidth samples, ms; 500 if not set, or the window of the
-    /// bandwidth log.
-    pub bwavgtime_ms: Option<u64>,
-    /// Time between IOPS samples, ms; likewise.
-    pub iopsavgtime_ms: Option<u64>,
-    /// The priorities of a job that uses several, to be told apart.
-    pub ioprios: Vec<u16>,
-    /// Log latencies (`write_lat_log`).
-    pub lat_log: bool,
-    /// Log bandwidth (`write_bw_log`).
-    pub bw_log: bool,
-    /// Log IOPS (`write_iops_log`).
-    pub iops_log: bool,
-    /// Log histograms (`write_hist_log`).
-    pub hist_log: bool,
-    /// How to log.
-    pub log: LogOptions,
-}
-
-/// fio's defaults.
-impl Default for StatOptions {
-    fn default() -> Self {
-        StatOptions {
-            slat_percentiles: false,
-            clat_percentiles: true,
-            lat_percentiles: false,
-            disable_slat: false,
-            disable_clat: false,
-            disable_lat: false,
-            disable_bw: false,
-            bwavgtime_ms: None,
-            iopsavgtime_ms: None,
-            ioprios: Vec::new(),
-            lat_log: false,
-            bw_log: false,
-            iops_log: false,
-            hist_log: false,
-            log: LogOptions::default(),
-        }
-    }
-}
+use crate::{Ddir, IoLog, JobLogs, LogRow, StatOptions, ThreadStat};
 
 /// One completed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,64 +70,6 @@ impl Completion {
     }
 }
 
-/// The logs of one thread; those not asked for are `None`.
-#[derive(Clone, Debug, Default)]
-pub struct JobLogs {
-    /// Submission latency.
-    pub slat: Option<IoLog>,
-    /// Completion latency.
-    pub clat: Option<IoLog>,
-    /// Total latency.
-    pub lat: Option<IoLog>,
-    /// Bandwidth.
-    pub bw: Option<IoLog>,
-    /// IOPS.
-    pub iops: Option<IoLog>,
-    /// Histograms of completion latency.
-    pub clat_hist: Option<HistLog>,
-}
-
-impl JobLogs {
-    fn new(options: &StatOptions) -> JobLogs {
-        let log = |on: bool, kind| on.then(|| IoLog::new(kind, options.log.clone()));
-        JobLogs {
-            slat: log(options.lat_log && !options.disable_slat, LogKind::Slat),
-            clat: log(options.lat_log && !options.disable_clat, LogKind::Clat),
-            lat: log(options.lat_log && !options.disable_lat, LogKind::Lat),
-            bw: log(options.bw_log, LogKind::Bw),
-            iops: log(options.iops_log, LogKind::Iops),
-            clat_hist: options.hist_log.then(|| HistLog::new(options.log.clone())),
-        }
-    }
-
-    /// The text of each log, by kind.
-    pub fn texts(&self) -> Vec<(LogKind, String)> {
-        let logs = [&self.slat, &self.clat, &self.lat, &self.bw, &self.iops];
-        let logs = logs
-            .into_iter()
-            .flatten()
-            .map(|l| (l.kind(), l.to_string()));
-        let hist = self
-            .clat_hist
-            .iter()
-            .map(|h| (LogKind::ClatHist, h.to_string()));
-        logs.chain(hist).collect()
-    }
-
-    fn finish(&mut self, time_ms: u64) {
-        let logs = [
-            &mut self.slat,
-            &mut self.clat,
-            &mut self.lat,
-            &mut self.bw,
-            &mut self.iops,
-        ];
-        logs.into_iter()
-            .flatten()
-            .for_each(|log| log.finish(time_ms));
-    }
-}
-
 /// Records one thread.
 #[derive(Clone, Debug)]
 pub struct JobStats {
@@ -207,26 +90,20 @@ impl JobStats {
     /// Starts recording; `start_ns` is when the job starts its first I/O.
     pub fn new(options: StatOptions, start_ns: u64) -> JobStats {
         let logs = JobLogs::new(&options);
-        let bw_ms = sample_interval_ms(options.bwavgtime_ms, logs.bw.is_some(), &options.log);
-        let iops_ms = sample_interval_ms(options.iopsavgtime_ms, logs.iops.is_some(), &options.log);
+        let bw_sampler = RateSampler::new(options.bw_interval_ms(), start_ns);
+        let iops_sampler = RateSampler::new(options.iops_interval_ms(), start_ns);
         let mut stat = ThreadStat::default();
         for dir in &mut stat.dirs {
-            dir.prios = options
-                .ioprios
-                .iter()
-                .map(|&ioprio| PrioStat {
-                    ioprio,
-                    latency: Latency::default(),
-                })
-                .collect();
+            let prios = options.ioprios.iter();
+            dir.prios = prios.map(|&ioprio| PrioStat::new(ioprio)).collect();
         }
         JobStats {
             options,
             stat,
             logs,
             start_ns,
-            bw_sampler: RateSampler::new(bw_ms, start_ns),
-            iops_sampler: RateSampler::new(iops_ms, start_ns),
+            bw_sampler,
+            iops_sampler,
             completed_ios: [0; 3],
             pass_bytes: [0; 3],
             active_ns: [0; 3],
@@ -268,9 +145,8 @@ impl JobStats {
         }
         let with_hist = self.options.slat_percentiles;
         self.stat.dirs[done.dir.idx()].slat.add(slat_ns, with_hist);
-        let row = self.row(done, slat_ns, now_ns);
         if let Some(log) = &mut self.logs.slat {
-            log.add(row);
+            log.add(row(done, slat_ns, now_ns, self.start_ns));
         }
     }
 
@@ -359,7 +235,7 @@ impl JobStats {
     /// The thread ended. Returns its statistics and logs.
     pub fn finish(mut self, now_ns: u64) -> (ThreadStat, JobLogs) {
         self.sample_rates(now_ns);
-        let time_ms = self.time_ms(now_ns);
+        let time_ms = ms_between(self.start_ns, now_ns);
         self.logs.finish(time_ms);
         self.stat.job_runtime_ms = time_ms;
         for (dir, active_ns) in self.stat.dirs.iter_mut().zip(self.active_ns) {
@@ -379,9 +255,8 @@ impl JobStats {
         if with_hist {
             add_to_prio(dir, done.ioprio, done.lat_ns, true);
         }
-        let row = self.row(done, done.lat_ns, done.now_ns);
         if let Some(log) = &mut self.logs.lat {
-            log.add(row);
+            log.add(row(done, done.lat_ns, done.now_ns, self.start_ns));
         }
     }
 
@@ -389,102 +264,74 @@ impl JobStats {
         if self.options.disable_clat {
             return;
         }
+        self.stat.lat_dist.add(done.clat_ns);
         let with_hist = self.options.clat_percentiles;
-        let row = self.row(done, done.clat_ns, done.now_ns);
         let dir = &mut self.stat.dirs[done.dir.idx()];
         dir.clat.add(done.clat_ns, with_hist);
         if !self.options.lat_percentiles {
             add_to_prio(dir, done.ioprio, done.clat_ns, with_hist);
         }
         if let Some(log) = &mut self.logs.clat_hist {
-            log.on_io(row.time_ms, done.dir, done.bytes, &dir.clat.hist);
+            let time_ms = ms_between(self.start_ns, done.now_ns);
+            log.on_io(time_ms, done.dir, done.bytes, &dir.clat.hist);
         }
         if let Some(log) = &mut self.logs.clat {
-            log.add(row);
+            log.add(row(done, done.clat_ns, done.now_ns, self.start_ns));
         }
-        self.stat.lat_dist.add(done.clat_ns);
     }
 
     /// With a log of every I/O, fio samples the rate of every I/O, in units of
     /// 1000 B/s, instead of one per interval.
     fn add_single_rates(&mut self, done: &Completion) {
-        let rate = done
-            .bytes
-            .saturating_mul(1_000_000)
-            .checked_div(done.clat_ns)
-            .unwrap_or(0);
-        let bw_row = self.row(done, rate, done.now_ns);
-        let iops_row = self.row(done, 1, done.now_ns);
         let dir = &mut self.stat.dirs[done.dir.idx()];
-        if let Some(log) = self.logs.bw.as_mut().filter(|log| log.is_per_io())
-            && !self.options.disable_bw
-        {
+        if let Some(log) = per_io(&mut self.logs.bw).filter(|_| !self.options.disable_bw) {
+            let scaled = done.bytes.saturating_mul(1_000_000);
+            let rate = scaled.checked_div(done.clat_ns).unwrap_or(0);
             dir.bw.add(rate);
-            log.add(bw_row);
+            log.add(row(done, rate, done.now_ns, self.start_ns));
         }
-        if let Some(log) = self.logs.iops.as_mut().filter(|log| log.is_per_io()) {
+        if let Some(log) = per_io(&mut self.logs.iops) {
             dir.iops.add(1);
-            log.add(iops_row);
+            log.add(row(done, 1, done.now_ns, self.start_ns));
         }
     }
 
     fn sample_rates(&mut self, now_ns: u64) {
-        let bytes = std::array::from_fn(|i| self.stat.dirs[i].io_bytes);
-        if let Some((end_ns, rates)) = self.bw_sampler.close(now_ns, bytes) {
-            let time_ms = self.time_ms(end_ns);
-            let kib = rates.map(|rate| rate.map(|bytes| bytes / 1024));
-            add_rates(
-                &mut self.stat,
-                |dir| &mut dir.bw,
-                &mut self.logs.bw,
-                time_ms,
-                kib,
-            );
+        if self.bw_sampler.is_due(now_ns) {
+            let bytes = std::array::from_fn(|dir| self.stat.dirs[dir].io_bytes);
+            if let Some((end_ns, rates)) = self.bw_sampler.close(now_ns, bytes) {
+                let kib = rates.map(|rate| rate.map(|bytes| bytes / 1024));
+                let time_ms = ms_between(self.start_ns, end_ns);
+                let series = |dir: &mut DirStat, rate| dir.bw.add(rate);
+                add_rates(&mut self.stat, series, &mut self.logs.bw, time_ms, kib);
+            }
         }
-        if let Some((end_ns, rates)) = self.iops_sampler.close(now_ns, self.completed_ios) {
-            let time_ms = self.time_ms(end_ns);
-            add_rates(
-                &mut self.stat,
-                |dir| &mut dir.iops,
-                &mut self.logs.iops,
-                time_ms,
-                rates,
-            );
+        if self.iops_sampler.is_due(now_ns)
+            && let Some((end_ns, rates)) = self.iops_sampler.close(now_ns, self.completed_ios)
+        {
+            let time_ms = ms_between(self.start_ns, end_ns);
+            let series = |dir: &mut DirStat, rate| dir.iops.add(rate);
+            add_rates(&mut self.stat, series, &mut self.logs.iops, time_ms, rates);
         }
     }
+}
 
-    fn time_ms(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.start_ns) / 1_000_000
-    }
-
-    fn row(&self, done: &Completion, value: u64, now_ns: u64) -> LogRow {
-        LogRow {
-            time_ms: self.time_ms(now_ns),
-            value,
-            max: None,
-            dir: done.dir,
-            bytes: done.bytes,
-            offset: done.offset,
-            ioprio: done.ioprio,
-            issue_ns: done
-                .now_ns
-                .saturating_sub(done.clat_ns)
-                .saturating_sub(self.start_ns),
-        }
-    }
+/// The log, if every I/O has a row in it.
+fn per_io(log: &mut Option<IoLog>) -> Option<&mut IoLog> {
+    log.as_mut().filter(|log| log.is_per_io())
 }
 
 /// Adds the samples of one interval to statistics and log.
 fn add_rates(
     stat: &mut ThreadStat,
-    series: fn(&mut DirStat) -> &mut IoStat,
+    add: fn(&mut DirStat, u64),
     log: &mut Option<IoLog>,
     time_ms: u64,
     rates: Rates,
 ) {
     for (dir, rate) in Ddir::ALL.into_iter().zip(rates) {
         let Some(rate) = rate else { continue };
-        series(&mut stat.dirs[dir.idx()]).add(rate);
+        add(&mut stat.dirs[dir.idx()], rate);
         if let Some(log) = log {
             log.add(LogRow::of_window(time_ms, rate, dir));
         }
@@ -494,15 +341,5 @@ fn add_rates(
 fn add_to_prio(dir: &mut DirStat, ioprio: u16, latency_ns: u64, with_hist: bool) {
     if let Some(prio) = dir.prios.iter_mut().find(|p| p.ioprio == ioprio) {
         prio.latency.add(latency_ns, with_hist);
-    }
-}
-
-/// Time between samples of a rate. A log of every I/O replaces them (0); a log
-/// of windows sets the time unless it was given.
-fn sample_interval_ms(given_ms: Option<u64>, logged: bool, log: &LogOptions) -> u64 {
-    match (logged, given_ms) {
-        (true, _) if log.avg_ms == 0 => 0,
-        (true, None) => log.avg_ms,
-        (_, given_ms) => given_ms.unwrap_or(500),
     }
 }

@@ -15,19 +15,29 @@ pub(crate) type Rates = [Option<u64>; 3];
 /// Cuts running totals into samples.
 #[derive(Clone, Debug)]
 pub(crate) struct RateSampler {
-    interval_ns: u64,
-    start_ns: u64,
+    interval_ms: u64,
+    /// End of the current interval; `u64::MAX` if there are none.
+    end_ns: u64,
     totals: [u64; 3],
 }
+
+const NS_PER_MS: u64 = 1_000_000;
 
 impl RateSampler {
     /// Samples every `interval_ms` from `start_ns`; never if that is 0.
     pub(crate) fn new(interval_ms: u64, start_ns: u64) -> RateSampler {
-        RateSampler {
-            interval_ns: interval_ms.saturating_mul(1_000_000),
-            start_ns,
+        let mut sampler = RateSampler {
+            interval_ms,
+            end_ns: u64::MAX,
             totals: [0; 3],
-        }
+        };
+        sampler.restart(start_ns);
+        sampler
+    }
+
+    /// Whether `now_ns` has left the current interval behind.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns
     }
 
     /// Ends the intervals that `now_ns` has left behind. All progress in
@@ -36,26 +46,27 @@ impl RateSampler {
     /// Returns the end of that interval and the progress per second of each
     /// direction that made some.
     pub(crate) fn close(&mut self, now_ns: u64, totals: [u64; 3]) -> Option<(u64, Rates)> {
-        let passed = now_ns
-            .saturating_sub(self.start_ns)
-            .checked_div(self.interval_ns)?;
-        if passed == 0 {
+        if !self.is_due(now_ns) {
             return None;
         }
-        let end_ns = self.start_ns + self.interval_ns;
-        let interval_ms = self.interval_ns / 1_000_000;
+        let end_ns = self.end_ns;
+        let interval_ns = self.interval_ms.saturating_mul(NS_PER_MS);
+        let empty_intervals = (now_ns - end_ns).checked_div(interval_ns)?;
         let rates = std::array::from_fn(|dir| {
             let progress = totals[dir].saturating_sub(self.totals[dir]);
-            (progress > 0).then(|| per_second(progress, interval_ms))
+            (progress > 0).then(|| per_second(progress, self.interval_ms))
         });
-        self.start_ns += passed * self.interval_ns;
+        self.end_ns = end_ns.saturating_add((empty_intervals + 1).saturating_mul(interval_ns));
         self.totals = totals;
         Some((end_ns, rates))
     }
 
     /// Begins the first interval anew.
     pub(crate) fn restart(&mut self, now_ns: u64) {
-        self.start_ns = now_ns;
+        self.end_ns = match self.interval_ms.saturating_mul(NS_PER_MS) {
+            0 => u64::MAX,
+            interval_ns => now_ns.saturating_add(interval_ns),
+        };
         self.totals = [0; 3];
     }
 }

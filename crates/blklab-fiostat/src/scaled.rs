@@ -4,6 +4,8 @@
 //! The number is divided by 1000 or 1024 until its whole part fits the digits
 //! asked for; what room is left is used for decimals. Measured on fio 3.33.
 
+use crate::Units;
+
 /// The unit behind a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -62,6 +64,36 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Bytes => "B",
         Unit::BytesPerSecond => "B/s",
         Unit::BitsPerSecond => "bit/s",
+    }
+}
+
+impl Units {
+    pub(crate) fn binary(&self) -> bool {
+        self.kb_base.is_power_of_two()
+    }
+
+    /// An amount of bytes in the main and in the other kind of prefix.
+    pub(crate) fn amount(&self, bytes: u64) -> (String, String) {
+        self.both(bytes, Unit::Bytes)
+    }
+
+    /// A rate in the main and in the other kind of prefix.
+    pub(crate) fn rate(&self, bytes_per_s: u64) -> (String, String) {
+        let unit = if self.bits {
+            Unit::BitsPerSecond
+        } else {
+            Unit::BytesPerSecond
+        };
+        self.both(bytes_per_s, unit)
+    }
+
+    fn both(&self, number: u64, unit: Unit) -> (String, String) {
+        let digits = self.significant_figures;
+        let binary = self.binary();
+        (
+            scaled(number, digits, binary, unit),
+            scaled(number, digits, !binary, unit),
+        )
     }
 }
 

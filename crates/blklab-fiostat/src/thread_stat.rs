@@ -70,6 +70,25 @@ pub struct PrioStat {
     pub latency: Latency,
 }
 
+impl PrioStat {
+    pub(crate) fn new(ioprio: u16) -> PrioStat {
+        PrioStat {
+            ioprio,
+            latency: Latency::default(),
+        }
+    }
+
+    /// Class: 1 real-time, 2 best effort, 3 idle, 0 none.
+    pub fn class(&self) -> u16 {
+        self.ioprio >> 13
+    }
+
+    /// Level within the class, 0 the highest.
+    pub fn level(&self) -> u16 {
+        self.ioprio & 7
+    }
+}
+
 /// What a thread did in one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirStat {
@@ -318,7 +337,7 @@ impl ThreadStat {
     /// Forgets what the ramp time brought, keeping the memory.
     pub(crate) fn clear(&mut self) {
         self.dirs.iter_mut().for_each(DirStat::clear);
-        self.sync.hist.clear();
+        self.sync.clear();
         self.sync_ios = 0;
         self.lat_dist = LatDist::default();
         self.depth = DepthMap::default();

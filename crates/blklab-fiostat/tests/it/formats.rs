@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What fio printed, printed again.
 
-use blklab_fiostat::{Format, TerseVersion};
+use blklab_fiostat::{Format, JobHeader, TerseVersion, Units, preamble};
 use serde_json::Value;
 
 use crate::recorded::{self, Recorded};
@@ -65,6 +65,27 @@ fn terse_has_the_same_fields() {
         let ours = case.result().render(&[Format::Terse], version);
         same_lines(&case, "terse", &ours, &case.terse);
     }
+}
+
+#[test]
+fn preamble_is_the_same() {
+    let header = |name: &str, rw: &str, block_sizes, numjobs| JobHeader {
+        name: name.into(),
+        group_id: 0,
+        rw: rw.into(),
+        block_sizes,
+        engine: "null".into(),
+        iodepth: 1,
+        numjobs,
+        units: Units::default(),
+    };
+    let writes = (1 << 10, 1 << 20);
+    let headers = [
+        header("one", "randrw", [(512, 16 << 10), writes, writes], 1),
+        header("two", "trimwrite", [(64 << 10, 64 << 10); 3], 3),
+    ];
+    let ours = preamble(&headers, "fio-3.33", 1, 3);
+    assert_eq!(ours, recorded::load("threads").preamble);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 /// The parts of one recorded output.
 pub(crate) struct Recorded {
     pub(crate) name: String,
+    pub(crate) preamble: String,
     pub(crate) terse: String,
     pub(crate) json: String,
     pub(crate) normal: String,
@@ -53,6 +54,7 @@ pub(crate) fn load(name: &str) -> Recorded {
         .expect("terse line");
     Recorded {
         name: name.to_string(),
+        preamble: text[..terse_start].to_string(),
         terse: text[terse_start..json_start].to_string(),
         json: text[json_start..json_end].to_string(),
         normal: text[json_end..].to_string(),

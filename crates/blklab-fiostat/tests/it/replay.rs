@@ -2,7 +2,10 @@
 //! Latencies that fio logged, fed to the recording side: it must come to the
 //! numbers that fio printed for the same run, and write the same logs.
 
-use blklab_fiostat::{Completion, Ddir, DirStat, JobStats, LogKind, LogOptions, StatOptions};
+use blklab_fiostat::{
+    Completion, Ddir, DirStat, FioRun, JobInfo, JobLogs, JobRecord, JobStats, LogKind, LogOptions,
+    StatOptions, ThreadStat, UnifiedRw, log_file_name,
+};
 
 use crate::recorded;
 
@@ -13,8 +16,8 @@ struct Row {
     done: Completion,
 }
 
-fn rows(case: &str, log: &str) -> Vec<Row> {
-    let text = recorded::file(case, &format!("log_{log}.1.log"));
+fn rows(case: &str, log: &str, job_number: u32) -> Vec<Row> {
+    let text = recorded::file(case, &format!("log_{log}.{job_number}.log"));
     text.lines().map(row).collect()
 }
 
@@ -33,15 +36,37 @@ fn row(line: &str) -> Row {
     }
 }
 
-/// Replays the logs of a case and compares statistics and logs.
-fn check(case: &str, options: StatOptions) {
+/// Replays the logs of a run of threads and compares entries and logs.
+fn check(case: &str, jobs: &[JobInfo], options: &StatOptions) {
     let expected = recorded::load(case).result();
-    let expected = &expected.entries[0].stat;
+    let mut run = FioRun::default();
+    for (number, info) in (1..).zip(jobs) {
+        let (stat, logs) = replay(case, number, options.clone());
+        for (kind, ours) in logs.texts() {
+            let name = log_file_name("log", kind, Some(number));
+            same_log(kind, &ours, &recorded::file(case, &name));
+        }
+        let info = info.clone();
+        run.jobs.push(JobRecord { info, stat });
+    }
+    let result = run.result();
+    assert_eq!(result.entries.len(), expected.entries.len());
+    for (ours, theirs) in result.entries.iter().zip(&expected.entries) {
+        assert_eq!(ours.members, theirs.members);
+        for (ours, theirs) in ours.stat.dirs.iter().zip(&theirs.stat.dirs) {
+            same_direction(ours, theirs);
+        }
+        assert_eq!(ours.stat.lat_dist, theirs.stat.lat_dist);
+    }
+}
+
+fn replay(case: &str, number: u32, options: StatOptions) -> (ThreadStat, JobLogs) {
     let mut stats = JobStats::new(options, 0);
-    for row in rows(case, "slat") {
+    for row in rows(case, "slat", number) {
         stats.on_slat(&row.done, row.value, row.time_ns);
     }
-    for (clat, lat) in rows(case, "clat").into_iter().zip(rows(case, "lat")) {
+    let lats = rows(case, "lat", number);
+    for (clat, lat) in rows(case, "clat", number).into_iter().zip(lats) {
         stats.on_issue(clat.done.dir);
         stats.on_complete(&Completion {
             clat_ns: clat.value,
@@ -50,16 +75,7 @@ fn check(case: &str, options: StatOptions) {
             ..clat.done
         });
     }
-    let (stat, logs) = stats.finish(expected.job_runtime_ms * 1_000_000);
-    for (ours, theirs) in stat.dirs.iter().zip(&expected.dirs) {
-        same_direction(ours, theirs);
-    }
-    assert_eq!(stat.lat_dist, expected.lat_dist);
-    assert_eq!(stat.job_runtime_ms, expected.job_runtime_ms);
-    for (kind, ours) in logs.texts() {
-        let theirs = recorded::file(case, &format!("log_{}.1.log", kind.name()));
-        same_log(kind, &ours, &theirs);
-    }
+    stats.finish(0)
 }
 
 /// The same lines. fio reads the clock for each log anew, so a millisecond may
@@ -85,7 +101,9 @@ fn same_log(kind: LogKind, ours: &str, theirs: &str) {
 fn same_direction(ours: &DirStat, theirs: &DirStat) {
     assert_eq!(ours.total_ios, theirs.total_ios);
     assert_eq!(ours.io_bytes, theirs.io_bytes);
+    assert_eq!(ours.slat.hist, theirs.slat.hist);
     assert_eq!(ours.clat.hist, theirs.clat.hist);
+    assert_eq!(ours.lat.hist, theirs.lat.hist);
     let pairs = [
         (&ours.slat.stat, &theirs.slat.stat),
         (&ours.clat.stat, &theirs.clat.stat),
@@ -122,7 +140,7 @@ fn synchronous_run() {
         },
         ..StatOptions::default()
     };
-    check("psync-randrw", options);
+    check("psync-randrw", &[JobInfo::default()], &options);
 }
 
 #[test]
@@ -137,7 +155,43 @@ fn asynchronous_run_with_every_log() {
         },
         ..StatOptions::default()
     };
-    check("logs-per-io", options);
+    check("logs-per-io", &[JobInfo::default()], &options);
+}
+
+#[test]
+fn merged_threads() {
+    let options = StatOptions {
+        slat_percentiles: true,
+        lat_percentiles: true,
+        lat_log: true,
+        bw_log: true,
+        ..StatOptions::default()
+    };
+    let merged = JobInfo {
+        group_reporting: true,
+        ..JobInfo::default()
+    };
+    let single = JobInfo {
+        group_id: 1,
+        ..JobInfo::default()
+    };
+    let jobs = [merged.clone(), merged.clone(), merged, single];
+    check("replay-group", &jobs, &options);
+}
+
+#[test]
+fn merged_directions() {
+    let options = StatOptions {
+        lat_log: true,
+        bw_log: true,
+        iops_log: true,
+        ..StatOptions::default()
+    };
+    let mixed = JobInfo {
+        unified: UnifiedRw::Mixed,
+        ..JobInfo::default()
+    };
+    check("replay-mixed", &[mixed], &options);
 }
 
 /// A histogram log has as many columns as fio's at the same coarseness, and its
