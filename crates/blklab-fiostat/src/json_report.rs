@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::dist::percent_of;
 use crate::result::GroupDir;
-use crate::thread_stat::{DirStat, percent_of};
+use crate::thread_stat::DirStat;
 use crate::utc::utc_time_text;
 use crate::{
     Ddir, DepthMap, DiskUtil, Entry, FioResult, IoStat, Latency, PercentileOptions, ThreadStat,

@@ -18,13 +18,18 @@
 //! Units: latencies in nanoseconds, run times in milliseconds, amounts in
 //! bytes. Times handed in are nanoseconds of one clock that never goes back.
 
+mod disk_util;
+mod dist;
 mod hist;
+mod hist_log;
 mod io_stat;
+mod job_info;
 mod job_logs;
 mod json;
 mod json_report;
 mod log;
 mod normal;
+mod normal_group;
 mod preamble;
 mod rank;
 mod record;
@@ -37,16 +42,17 @@ mod terse;
 mod thread_stat;
 mod utc;
 
+pub use disk_util::{DiskAggregate, DiskUtil};
+pub use dist::{DepthMap, LatDist};
 pub use hist::{BUCKETS, LatencyHist};
+pub use hist_log::{HistLog, HistRow};
 pub use io_stat::IoStat;
+pub use job_info::{JobInfo, LatencyTarget, PercentileOptions, UnifiedRw, Units};
 pub use job_logs::JobLogs;
-pub use log::{HistLog, HistRow, IoLog, LogKind, LogOptions, LogRow, LogWindow, log_file_name};
+pub use log::{IoLog, LogKind, LogOptions, LogRow, LogWindow, log_file_name};
 pub use preamble::{JobHeader, preamble};
 pub use record::{Completion, JobStats};
 pub use render::{Format, ParseFormatError, TerseVersion};
-pub use result::{
-    DiskAggregate, DiskUtil, Entry, FioResult, FioRun, GroupDir, GroupStats, JobInfo, JobRecord,
-    LatencyTarget, PercentileOptions, UnifiedRw, Units,
-};
+pub use result::{Entry, FioResult, FioRun, GroupDir, GroupStats, JobRecord};
 pub use stat_options::StatOptions;
-pub use thread_stat::{Ddir, DepthMap, DirStat, LatDist, Latency, PrioStat, ThreadStat};
+pub use thread_stat::{Ddir, DirStat, Latency, PrioStat, ThreadStat};

@@ -5,9 +5,10 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::dist::percent_of;
 use crate::render::TerseVersion;
 use crate::result::GroupDir;
-use crate::thread_stat::{DirStat, percent_of};
+use crate::thread_stat::DirStat;
 use crate::{Ddir, DiskUtil, Entry, FioResult, IoStat, UnifiedRw};
 
 /// Percentile fields there are, whether used or not.

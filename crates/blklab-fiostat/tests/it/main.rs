@@ -3,5 +3,6 @@
 //! (`testdata/fiostat`, see its README).
 
 mod formats;
+mod record;
 mod recorded;
 mod replay;
