@@ -81,7 +81,7 @@ pub struct JobStats {
     iops_sampler: RateSampler,
     completed_ios: [u64; 3],
     pass_bytes: [u64; 3],
-    active_ns: [u64; 3],
+    active_us: [u64; 3],
     errors: u64,
     first_error: i32,
 }
@@ -106,7 +106,7 @@ impl JobStats {
             iops_sampler,
             completed_ios: [0; 3],
             pass_bytes: [0; 3],
-            active_ns: [0; 3],
+            active_us: [0; 3],
             errors: 0,
             first_error: 0,
         }
@@ -216,7 +216,7 @@ impl JobStats {
         self.stat.clear();
         self.completed_ios = [0; 3];
         self.pass_bytes = [0; 3];
-        self.active_ns = [0; 3];
+        self.active_us = [0; 3];
         self.bw_sampler.restart(now_ns);
         self.iops_sampler.restart(now_ns);
     }
@@ -225,9 +225,10 @@ impl JobStats {
     /// the ramp time), its last completion and `end_fsync` included. Counts as
     /// run time of the directions that moved bytes in it.
     pub fn end_pass(&mut self, elapsed_ns: u64) {
-        for (active_ns, bytes) in self.active_ns.iter_mut().zip(&mut self.pass_bytes) {
+        // fio counts whole microseconds of each pass.
+        for (active_us, bytes) in self.active_us.iter_mut().zip(&mut self.pass_bytes) {
             if std::mem::take(bytes) > 0 {
-                *active_ns += elapsed_ns;
+                *active_us += elapsed_ns / 1000;
             }
         }
     }
@@ -238,9 +239,8 @@ impl JobStats {
         let time_ms = ms_between(self.start_ns, now_ns);
         self.logs.finish(time_ms);
         self.stat.job_runtime_ms = time_ms;
-        for (dir, active_ns) in self.stat.dirs.iter_mut().zip(self.active_ns) {
-            // fio counts microseconds and rounds their sum up.
-            dir.runtime_ms = (active_ns / 1000).div_ceil(1000);
+        for (dir, active_us) in self.stat.dirs.iter_mut().zip(self.active_us) {
+            dir.runtime_ms = active_us.div_ceil(1000);
         }
         (self.stat, self.logs)
     }

@@ -72,10 +72,10 @@ fn log_windows_set_the_interval() {
 fn run_time_is_summed_over_passes_and_rounded_up() {
     let mut stats = JobStats::new(StatOptions::default(), 0);
     run_one_per_ms(&mut stats, Ddir::Write, 1..=2);
-    stats.end_pass(2_000_400);
+    stats.end_pass(2_000_999);
     run_one_per_ms(&mut stats, Ddir::Read, 3..=4);
     run_one_per_ms(&mut stats, Ddir::Write, 5..=6);
-    stats.end_pass(4_000_700);
+    stats.end_pass(4_001_000);
     let (stat, _) = stats.finish(6_900_000);
     let runtimes = stat.dirs.each_ref().map(|dir| dir.runtime_ms);
     assert_eq!(runtimes, [5, 7, 0]);
