@@ -5,6 +5,12 @@
 //! is an `async fn` that the simulation polls; it suspends only through
 //! [`Host`] and never holds a borrow of shared state while it does.
 
+mod bits;
+mod features;
 mod host;
+mod layout;
+mod limits;
+mod proportion;
+mod readahead;
 
 pub use host::Host;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the pages of files lie on the disk.
+//!
+//! Stands in for a filesystem: space is handed out in ascending order, each
+//! file contiguous, or in chunks with a gap after each, the way block groups
+//! interrupt a large file. There is no metadata: mapping a page never reads
+//! the disk, files have no holes, and nothing is ever freed. Sectors are those
+//! of the whole disk.
+
+use blklab_types::PAGE_SECTORS;
+
+/// How space is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// First sector of the filesystem's data.
+    pub start_sector: u64,
+    /// The sector after the last one.
+    pub end_sector: u64,
+    /// Longest contiguous piece of a file, in pages (128 MiB block groups:
+    /// 32768); `u64::MAX` for no limit.
+    pub chunk_pages: u64,
+    /// Sectors left free after each full chunk.
+    pub gap_sectors: u64,
+    /// Pages reserved at a time for a file that grows, so that files growing
+    /// side by side do not alternate page by page.
+    pub growth_pages: u64,
+}
+
+impl Default for Layout {
+    /// One partition from sector 2048 on, files contiguous, growth by 8 MiB.
+    fn default() -> Layout {
+        Layout {
+            start_sector: 2048,
+            end_sector: u64::MAX / 2,
+            chunk_pages: u64::MAX,
+            gap_sectors: 0,
+            growth_pages: 2048,
+        }
+    }
+}
+
+/// A contiguous piece of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// First page of the file.
+    pub page: u64,
+    /// Sector of that page.
+    pub sector: u64,
+    /// Length in pages.
+    pub pages: u64,
+}
+
+/// The pieces of one file in ascending order, without holes, and what is
+/// reserved behind the last one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extents {
+    runs: Vec<Extent>,
+    reserved_sector: u64,
+    reserved_pages: u64,
+}
+
+impl Extents {
+    /// Number of pages that have a place.
+    pub(crate) fn pages(&self) -> u64 {
+        self.runs.last().map_or(0, |e| e.page + e.pages)
+    }
+
+    /// The pieces.
+    pub(crate) fn runs(&self) -> &[Extent] {
+        &self.runs
+    }
+
+    /// Sector of `page`, and how many pages follow contiguously, itself
+    /// included; none beyond the end of the file.
+    pub(crate) fn map(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        let skip = page - e.page;
+        (skip < e.pages).then(|| (e.sector + skip * PAGE_SECTORS, e.pages - skip))
+    }
+
+    fn append(&mut self, sector: u64, pages: u64) {
+        let page = self.pages();
+        match self.runs.last_mut() {
+            Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,
+            _ => self.runs.push(Extent { page, sector, pages }),
+        }
+    }
+}
+
+/// Hands out space.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocator {
+    layout: Layout,
+    next_sector: u64,
+}
+
+impl Allocator {
+    pub(crate) fn new(layout: Layout) -> Allocator {
+        Allocator { layout, next_sector: layout.start_sector }
+    }
+
+    /// Gives `file` a place for its first `pages` pages. A file of known size
+    /// takes what it needs; one that grows takes a reservation. Returns
+    /// whether the space was there.
+    #[must_use]
+    pub(crate) fn ensure(&mut self, file: &mut Extents, pages: u64, grows: bool) -> bool {
+        let missing = pages.saturating_sub(file.pages());
+        let left = self.layout.end_sector.saturating_sub(self.next_sector) / PAGE_SECTORS;
+        if missing > file.reserved_pages.saturating_add(left) {
+            return false;
+        }
+        while file.pages() < pages {
+            if file.reserved_pages == 0 {
+                let want = pages - file.pages();
+                let want = if grows { want.max(self.layout.growth_pages) } else { want };
+                let Some((sector, got)) = self.take(want) else {
+                    return false;
+                };
+                (file.reserved_sector, file.reserved_pages) = (sector, got);
+            }
+            let take = file.reserved_pages.min(pages - file.pages());
+            file.append(file.reserved_sector, take);
+            file.reserved_sector += take * PAGE_SECTORS;
+            file.reserved_pages -= take;
+        }
+        true
+    }
+
+    /// One contiguous piece of at most `want` pages.
+    fn take(&mut self, want: u64) -> Option<(u64, u64)> {
+        let left = self.layout.end_sector.saturating_sub(self.next_sector) / PAGE_SECTORS;
+        let pages = want.min(self.layout.chunk_pages).min(left);
+        let sector = self.next_sector;
+        self.next_sector += pages * PAGE_SECTORS;
+        if pages == self.layout.chunk_pages {
+            self.next_sector = self.next_sector.saturating_add(self.layout.gap_sectors);
+        }
+        (pages > 0).then_some((sector, pages))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_lie_one_after_another_in_chunks() {
+        let mut space = Allocator::new(Layout {
+            start_sector: 80,
+            end_sector: 80 + 100 * 8,
+            chunk_pages: 10,
+            gap_sectors: 8,
+            growth_pages: 4,
+        });
+        let mut a = Extents::default();
+        assert!(space.ensure(&mut a, 25, false));
+        let want = [(0, 80, 10), (10, 168, 10), (20, 256, 5)];
+        let got: Vec<_> = a.runs().iter().map(|e| (e.page, e.sector, e.pages)).collect();
+        assert_eq!(got, want);
+        assert_eq!(a.map(12), Some((184, 8)));
+        assert_eq!(a.map(25), None);
+
+        let (mut b, mut c) = (Extents::default(), Extents::default());
+        assert!(space.ensure(&mut b, 1, true));
+        assert!(space.ensure(&mut c, 1, true));
+        assert!(space.ensure(&mut b, 5, true));
+        assert_eq!(b.runs().len(), 2, "four pages, then behind the other file");
+        assert!(!space.ensure(&mut b, 1000, true), "the disk is full");
+    }
+}

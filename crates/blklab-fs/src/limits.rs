@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many pages may be dirty: mm/page-writeback.c, `get_dirty_limits`.
+//!
+//! Pure arithmetic, in pages and percent, truncating as the kernel does.
+//! Left out: high memory, the extra quarter of real-time tasks, byte-valued
+//! limits, minimum and maximum shares of a device (defaults 0 and 100).
+
+use crate::features::LimitBase;
+
+/// The memory that the limits depend on, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// All memory that the kernel's own does not take.
+    pub total_pages: u64,
+    /// Anonymous pages and mapped file pages.
+    pub mapped_pages: u64,
+}
+
+/// Where background writing starts and where writers are stopped, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Background work runs above it.
+    pub background: u64,
+    /// Writers are throttled above it.
+    pub dirty: u64,
+}
+
+impl Limits {
+    /// The limits for two ratios in percent.
+    ///
+    /// Ratios below 5 % act as 5 %; a background ratio not below the dirty
+    /// ratio acts as half of that.
+    pub fn new(base: LimitBase, memory: Memory, dirty: u32, background: u32) -> Limits {
+        let (available, dirty) = match base {
+            LimitBase::AllMemory => {
+                let mapped = (memory.mapped_pages * 100).checked_div(memory.total_pages);
+                let unmapped = 100_u64.saturating_sub(mapped.unwrap_or(0));
+                (memory.total_pages, u64::from(dirty).min(unmapped / 2))
+            }
+            // Free and LRU pages together do not change here: the page cache
+            // and the anonymous pages are LRU pages, and the rest is free.
+            LimitBase::FreeAndLru => (memory.total_pages + 1, u64::from(dirty)),
+        };
+        let dirty = dirty.max(5);
+        let mut background = u64::from(background);
+        if background >= dirty {
+            background = dirty / 2;
+        }
+        Limits { background: background * available / 100, dirty: dirty * available / 100 }
+    }
+
+    /// Below the middle nobody is throttled (2.6.24 and later).
+    pub fn freerun(&self) -> u64 {
+        (self.background + self.dirty) / 2
+    }
+
+    /// A device's part of the dirty limit: its share of recent completions,
+    /// but not more than is left of the global limit beside its own pages.
+    pub fn of_device(&self, (num, den): (u64, u64), global_pages: u64, device_pages: u64) -> u64 {
+        let share = u128::from(self.dirty) * u128::from(num) / u128::from(den.max(1));
+        let left = self.dirty.saturating_sub(global_pages) + device_pages;
+        u64::try_from(share).unwrap_or(u64::MAX).min(left)
+    }
+}
+
+/// A task's part of the device's limit: less, the more of the recently dirtied
+/// pages are its own, down to seven eighths.
+pub fn of_task(limit: u64, (num, den): (u64, u64)) -> u64 {
+    let off = u128::from(limit >> 3) * u128::from(num) / u128::from(den.max(1));
+    limit.saturating_sub(u64::try_from(off).unwrap_or(u64::MAX)).max(limit / 2)
+}
+
+/// Pages that one CPU may dirty between two checks (`set_ratelimit`).
+pub fn ratelimit_pages(total_pages: u64, cpus: u32) -> u64 {
+    (total_pages / (u64::from(cpus.max(1)) * 32)).clamp(16, 1024)
+}
+
+/// Pages that a throttled task is asked to write (`sync_writeback_pages`).
+pub fn write_chunk(ratelimit: u64) -> u64 {
+    ratelimit + ratelimit / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(base: LimitBase, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
+        let memory = Memory { total_pages: memory.0, mapped_pages: memory.1 };
+        let got = Limits::new(base, memory, ratios.0, ratios.1);
+        assert_eq!((got.background, got.dirty), want);
+        got
+    }
+
+    #[test]
+    fn rate_limits_of_small_and_large_machines() {
+        assert_eq!((ratelimit_pages(131_072, 1), write_chunk(1024)), (1024, 1536));
+        assert_eq!((ratelimit_pages(16_384, 1), write_chunk(512)), (512, 768));
+        assert_eq!(ratelimit_pages(16_384, 64), 16);
+    }
+
+    #[test]
+    fn limits_of_2_6_18_are_clipped_by_the_unmapped_share() {
+        check(LimitBase::AllMemory, (262_144, 26_214), (40, 10), (26_214, 104_857));
+        check(LimitBase::AllMemory, (262_144, 26_214), (1, 10), (5_242, 13_107));
+        check(LimitBase::AllMemory, (262_144, 131_072), (40, 10), (26_214, 65_536));
+        check(LimitBase::AllMemory, (262_144, 262_144), (40, 10), (5_242, 13_107));
+    }
+
+    #[test]
+    fn limits_of_2_6_24_with_device_and_task_share() {
+        let l = check(LimitBase::FreeAndLru, (262_144, 0), (10, 5), (13_107, 26_214));
+        assert_eq!(l.freerun(), 19_660);
+        let device = l.of_device((1, 1), 20_000, 20_000);
+        assert_eq!(device, 26_214);
+        assert_eq!(of_task(device, (1, 1)), 22_938);
+        assert_eq!(l.of_device((1, 2), 0, 0), 13_107);
+        assert_eq!(l.of_device((1, 1), 30_000, 100), 100, "others used up the global limit");
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Floating proportions: who caused which share of recent events.
+//!
+//! Linux 2.6.24 to 3.3, lib/proportions.c. Every event counts for the party
+//! that caused it and for all together; at each half period of all events
+//! every party's count is halved, which a party does for itself when it is
+//! next looked at. Counts here are exact; the kernel's per-CPU counters lag by
+//! a few events.
+
+/// The count of all events, and the period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    half_shift: u32,
+    total: u64,
+}
+
+/// The count of one party.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    events: u64,
+    epoch: u64,
+}
+
+/// `log2` of the period for a dirty limit of so many pages
+/// (`calc_period_shift`): the period is 4 times the limit rounded to a power
+/// of two.
+pub fn period_shift(dirty_pages: u64) -> u32 {
+    2 + dirty_pages.saturating_sub(1).max(1).ilog2()
+}
+
+impl Events {
+    /// No events yet; the period is 2 to the power of `period_shift`.
+    pub fn new(period_shift: u32) -> Events {
+        Events { half_shift: period_shift.saturating_sub(1).min(62), total: 0 }
+    }
+
+    fn half(&self) -> u64 {
+        1 << self.half_shift
+    }
+
+    /// Counts `n` events of one party.
+    pub fn add(&mut self, share: &mut Share, mut n: u64) {
+        while n > 0 {
+            self.age(share);
+            let step = n.min(self.half() - self.total % self.half());
+            share.events += step;
+            self.total += step;
+            n -= step;
+        }
+    }
+
+    /// Numerator and denominator of a party's share.
+    pub fn fraction(&self, share: &mut Share) -> (u64, u64) {
+        self.age(share);
+        (share.events, self.half() + self.total % self.half())
+    }
+
+    /// Halves a count once for every half period that it has not seen.
+    fn age(&self, share: &mut Share) {
+        let epoch = self.total >> self.half_shift;
+        let missed = epoch - share.epoch;
+        share.events = if missed < 64 { share.events >> missed } else { 0 };
+        share.epoch = epoch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sole_party_approaches_all_of_it() {
+        assert_eq!(period_shift(26214), 16);
+        let (mut all, mut one, mut idle) = (Events::new(16), Share::default(), Share::default());
+        assert_eq!(all.fraction(&mut one), (0, 32768));
+        all.add(&mut one, 16384);
+        assert_eq!(all.fraction(&mut one), (16384, 49152));
+        all.add(&mut one, 16384);
+        assert_eq!(all.fraction(&mut one), (16384, 32768), "halved at the half period");
+        all.add(&mut one, 20 * 32768);
+        let (num, den) = all.fraction(&mut one);
+        assert!(num * 1000 > den * 999, "{num}/{den}");
+        assert_eq!(all.fraction(&mut idle).0, 0);
+    }
+
+    #[test]
+    fn one_by_one_is_the_same_as_all_at_once() {
+        let (mut a, mut x, mut b, mut y) = Default::default();
+        (a, b) = (Events { half_shift: 5, ..a }, Events { half_shift: 5, ..b });
+        for n in [1, 7, 40, 200, 3] {
+            a.add(&mut x, n);
+            (0..n).for_each(|_| b.add(&mut y, 1));
+            assert_eq!((a.fraction(&mut x), a), (b.fraction(&mut y), b));
+        }
+    }
+}
