@@ -26,7 +26,9 @@ impl PageBits {
 
     /// Whether `page` is in the set.
     pub(crate) fn test(&self, page: u64) -> bool {
-        self.words.get((page / BITS) as usize).is_some_and(|w| w >> (page % BITS) & 1 == 1)
+        self.words
+            .get((page / BITS) as usize)
+            .is_some_and(|w| w >> (page % BITS) & 1 == 1)
     }
 
     /// Adds a run of pages; returns how many are new.
@@ -78,7 +80,9 @@ impl PageBits {
     /// Number of pages of `run` in the set.
     pub(crate) fn count_in(&self, run: Range<u64>) -> u64 {
         let run = run.start..run.end.min(self.limit());
-        masks(run).map(|(i, mask)| u64::from((mask & self.words[i]).count_ones())).sum()
+        masks(run)
+            .map(|(i, mask)| u64::from((mask & self.words[i]).count_ones()))
+            .sum()
     }
 
     /// The first page of the set in `from..end`.
@@ -116,7 +120,9 @@ impl PageBits {
 
     /// Number of pages in the set immediately before `page`, at most `max`.
     pub(crate) fn run_before(&self, page: u64, max: u64) -> u64 {
-        (0..max.min(page)).take_while(|i| self.test(page - 1 - i)).count() as u64
+        (0..max.min(page))
+            .take_while(|i| self.test(page - 1 - i))
+            .count() as u64
     }
 
     /// The first word at or after `from` that is not zero.
@@ -137,7 +143,11 @@ impl PageBits {
 
 /// The words that a run touches, each with the mask of its bits.
 fn masks(run: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
-    let words = if run.is_empty() { 0..0 } else { run.start / BITS..run.end.div_ceil(BITS) };
+    let words = if run.is_empty() {
+        0..0
+    } else {
+        run.start / BITS..run.end.div_ceil(BITS)
+    };
     words.map(move |word| {
         let low = run.start.max(word * BITS) - word * BITS;
         let high = run.end.min((word + 1) * BITS) - word * BITS;
@@ -191,7 +201,10 @@ mod tests {
                 }
                 _ => {
                     let end = run.end + draw(9000);
-                    assert_eq!(bits.next_set(start, end), plain.range(start..end).next().copied());
+                    assert_eq!(
+                        bits.next_set(start, end),
+                        plain.range(start..end).next().copied()
+                    );
                     let clear = (start..end).find(|p| !plain.contains(p)).unwrap_or(end);
                     assert_eq!(bits.next_clear(start, end), clear);
                 }

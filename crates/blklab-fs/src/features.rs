@@ -107,6 +107,9 @@ pub struct Features {
     /// Background work waits, rather than ends, when inodes are left on
     /// `more_io` (2.6.25).
     pub more_io_waits: bool,
+    /// Background work that wrote less than it could sleeps before it ends
+    /// (up to 2.6.24).
+    pub background_always_waits: bool,
     /// Read-ahead.
     pub readahead: Readahead,
     /// `POSIX_FADV_RANDOM`.
@@ -126,7 +129,10 @@ pub struct UnsupportedRelease(pub [u16; 4]);
 impl fmt::Display for UnsupportedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.0;
-        write!(f, "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 2.6.28 are modelled")
+        write!(
+            f,
+            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 2.6.28 are modelled"
+        )
     }
 }
 
@@ -144,6 +150,7 @@ impl Features {
         inode_lists: InodeLists::Two,
         walk: Walk::Batched,
         more_io_waits: false,
+        background_always_waits: true,
         readahead: Readahead::TwoWindow,
         fadvise_random: FadviseRandom::PageByPage,
         stable_pages: false,
@@ -152,12 +159,19 @@ impl Features {
     };
 
     /// 2.6.22: ratios 10 and 5 (commit 07db59b).
-    pub const K2622: Features =
-        Features { name: "2.6.22", dirty_ratio: 10, dirty_background_ratio: 5, ..Features::K2616 };
+    pub const K2622: Features = Features {
+        name: "2.6.22",
+        dirty_ratio: 10,
+        dirty_background_ratio: 5,
+        ..Features::K2616
+    };
 
     /// 2.6.23: on-demand read-ahead.
-    pub const K2623: Features =
-        Features { name: "2.6.23", readahead: Readahead::OnDemandV1, ..Features::K2622 };
+    pub const K2623: Features = Features {
+        name: "2.6.23",
+        readahead: Readahead::OnDemandV1,
+        ..Features::K2622
+    };
 
     /// 2.6.24: a limit per device, three inode lists.
     pub const K2624: Features = Features {
@@ -170,13 +184,20 @@ impl Features {
     };
 
     /// 2.6.25 to 2.6.28.
-    pub const K2628: Features =
-        Features { name: "2.6.28", more_io_waits: true, ..Features::K2624 };
+    pub const K2628: Features = Features {
+        name: "2.6.28",
+        more_io_waits: true,
+        background_always_waits: false,
+        ..Features::K2624
+    };
 
     /// 2.6.28.6, with the corrected page walk. In which stable release
     /// between 2.6.28.1 and this one it came is not known here.
-    pub const K26286: Features =
-        Features { name: "2.6.28.6", walk: Walk::Exact, ..Features::K2628 };
+    pub const K26286: Features = Features {
+        name: "2.6.28.6",
+        walk: Walk::Exact,
+        ..Features::K2628
+    };
 
     /// The features of a release, for example `[2, 6, 28, 0]`.
     ///

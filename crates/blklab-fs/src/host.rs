@@ -2,6 +2,11 @@
 //! What the page cache needs from the machine around it.
 
 use blklab_types::{Bio, Hz, Jiffies, Span, TaskId, Time};
+use std::future::Future;
+use std::pin::Pin;
+
+/// The body of a task.
+pub type TaskBody = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The machine under the page cache: time, sleeping, and the block layer of
 /// one device. Handles are cheap to clone.
@@ -58,6 +63,12 @@ pub trait Host: Clone + 'static {
 
     /// Makes a suspended task runnable; nothing if it is not suspended.
     fn wake(&self, task: TaskId);
+
+    /// Starts a background task: a kernel thread or timer. It runs for the
+    /// first time after the caller next sleeps or returns. A run ends when its
+    /// foreground tasks have ended, whatever background tasks there are; they
+    /// are dropped where they sleep.
+    fn spawn(&self, name: &'static str, body: TaskBody) -> TaskId;
 
     /// Sleeps for a span.
     async fn sleep(&self, span: Span);

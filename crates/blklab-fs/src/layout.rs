@@ -83,7 +83,11 @@ impl Extents {
         let page = self.pages();
         match self.runs.last_mut() {
             Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,
-            _ => self.runs.push(Extent { page, sector, pages }),
+            _ => self.runs.push(Extent {
+                page,
+                sector,
+                pages,
+            }),
         }
     }
 }
@@ -97,7 +101,10 @@ pub(crate) struct Allocator {
 
 impl Allocator {
     pub(crate) fn new(layout: Layout) -> Allocator {
-        Allocator { layout, next_sector: layout.start_sector }
+        Allocator {
+            layout,
+            next_sector: layout.start_sector,
+        }
     }
 
     /// Gives `file` a place for its first `pages` pages. A file of known size
@@ -113,7 +120,11 @@ impl Allocator {
         while file.pages() < pages {
             if file.reserved_pages == 0 {
                 let want = pages - file.pages();
-                let want = if grows { want.max(self.layout.growth_pages) } else { want };
+                let want = if grows {
+                    want.max(self.layout.growth_pages)
+                } else {
+                    want
+                };
                 let Some((sector, got)) = self.take(want) else {
                     return false;
                 };
@@ -156,7 +167,11 @@ mod tests {
         let mut a = Extents::default();
         assert!(space.ensure(&mut a, 25, false));
         let want = [(0, 80, 10), (10, 168, 10), (20, 256, 5)];
-        let got: Vec<_> = a.runs().iter().map(|e| (e.page, e.sector, e.pages)).collect();
+        let got: Vec<_> = a
+            .runs()
+            .iter()
+            .map(|e| (e.page, e.sector, e.pages))
+            .collect();
         assert_eq!(got, want);
         assert_eq!(a.map(12), Some((184, 8)));
         assert_eq!(a.map(25), None);

@@ -1,16 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page cache, write-back and the extent layout under it.
+//! Page cache, write-back, and the extent layout under it.
 //!
-//! Code here is written the way the kernel's is: as tasks that block. A task
-//! is an `async fn` that the simulation polls; it suspends only through
-//! [`Host`] and never holds a borrow of shared state while it does.
+//! What happens between a system call and the moment bios enter the block
+//! layer, for Linux 2.6.16 to 2.6.28 ([`Features`]). Code is written the way
+//! the kernel's is: as tasks that block. A task is an `async fn` that the
+//! simulation polls; it suspends only through [`Host`], exactly where the
+//! kernel's task would sleep, and never holds a borrow of shared state while
+//! it does.
+//!
+//! ```text
+//! write ─► dirty pages ─► throttle ─┐
+//! fsync, O_SYNC ────────────────────┼─► page walk ─► bios ─► Host::submit_bio
+//! pdflush ──────────────────────────┘                              │
+//! read, fault ─► read-ahead ─► bios ───────────────────────────────┤
+//! O_DIRECT ─► bios ────────────────────────────────────────────────┘
+//!                           PageCache::end_bio(cookie) ◄─ completion
+//! ```
+//!
+//! Left out: journals and all metadata ([`Layout`] stands in for a
+//! filesystem), access times, truncation, swapping, several devices or
+//! superblocks. A page is 4096 bytes.
 
+mod advice;
+mod aio;
 mod bits;
+mod cache;
+mod config;
+mod direct;
 mod features;
+mod file;
 mod host;
+mod inode_lists;
 mod layout;
 mod limits;
+mod lru;
+mod memory;
+mod pdflush;
 mod proportion;
+mod read;
 mod readahead;
+mod slab;
+mod state;
+mod stats;
+mod sync;
+mod throttle;
+mod write;
+mod writeback;
 
-pub use host::Host;
+pub use advice::{Advice, Fault};
+pub use aio::{AioEvent, AioId, DirectRequest};
+pub use cache::{FsError, PageCache, UnknownCookie};
+pub use config::{Config, ConfigError, DirectLocking};
+pub use features::{
+    FadviseRandom, Features, InodeLists, LimitBase, Readahead, TaskShare, Throttle,
+    UnsupportedRelease, Walk,
+};
+pub use file::{Fd, FileId};
+pub use host::{Host, TaskBody};
+pub use layout::{Extent, Layout};
+pub use limits::{Limits, Memory};
+pub use stats::{Stats, Throttled, Usage};
+pub use sync::SyncRange;

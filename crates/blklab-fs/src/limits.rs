@@ -46,7 +46,10 @@ impl Limits {
         if background >= dirty {
             background = dirty / 2;
         }
-        Limits { background: background * available / 100, dirty: dirty * available / 100 }
+        Limits {
+            background: background * available / 100,
+            dirty: dirty * available / 100,
+        }
     }
 
     /// Below the middle nobody is throttled (2.6.24 and later).
@@ -65,18 +68,20 @@ impl Limits {
 
 /// A task's part of the device's limit: less, the more of the recently dirtied
 /// pages are its own, down to seven eighths.
-pub fn of_task(limit: u64, (num, den): (u64, u64)) -> u64 {
+pub(crate) fn of_task(limit: u64, (num, den): (u64, u64)) -> u64 {
     let off = u128::from(limit >> 3) * u128::from(num) / u128::from(den.max(1));
-    limit.saturating_sub(u64::try_from(off).unwrap_or(u64::MAX)).max(limit / 2)
+    limit
+        .saturating_sub(u64::try_from(off).unwrap_or(u64::MAX))
+        .max(limit / 2)
 }
 
 /// Pages that one CPU may dirty between two checks (`set_ratelimit`).
-pub fn ratelimit_pages(total_pages: u64, cpus: u32) -> u64 {
+pub(crate) fn ratelimit_pages(total_pages: u64, cpus: u32) -> u64 {
     (total_pages / (u64::from(cpus.max(1)) * 32)).clamp(16, 1024)
 }
 
 /// Pages that a throttled task is asked to write (`sync_writeback_pages`).
-pub fn write_chunk(ratelimit: u64) -> u64 {
+pub(crate) fn write_chunk(ratelimit: u64) -> u64 {
     ratelimit + ratelimit / 2
 }
 
@@ -85,7 +90,10 @@ mod tests {
     use super::*;
 
     fn check(base: LimitBase, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
-        let memory = Memory { total_pages: memory.0, mapped_pages: memory.1 };
+        let memory = Memory {
+            total_pages: memory.0,
+            mapped_pages: memory.1,
+        };
         let got = Limits::new(base, memory, ratios.0, ratios.1);
         assert_eq!((got.background, got.dirty), want);
         got
@@ -93,27 +101,59 @@ mod tests {
 
     #[test]
     fn rate_limits_of_small_and_large_machines() {
-        assert_eq!((ratelimit_pages(131_072, 1), write_chunk(1024)), (1024, 1536));
+        assert_eq!(
+            (ratelimit_pages(131_072, 1), write_chunk(1024)),
+            (1024, 1536)
+        );
         assert_eq!((ratelimit_pages(16_384, 1), write_chunk(512)), (512, 768));
         assert_eq!(ratelimit_pages(16_384, 64), 16);
     }
 
     #[test]
     fn limits_of_2_6_18_are_clipped_by_the_unmapped_share() {
-        check(LimitBase::AllMemory, (262_144, 26_214), (40, 10), (26_214, 104_857));
-        check(LimitBase::AllMemory, (262_144, 26_214), (1, 10), (5_242, 13_107));
-        check(LimitBase::AllMemory, (262_144, 131_072), (40, 10), (26_214, 65_536));
-        check(LimitBase::AllMemory, (262_144, 262_144), (40, 10), (5_242, 13_107));
+        check(
+            LimitBase::AllMemory,
+            (262_144, 26_214),
+            (40, 10),
+            (26_214, 104_857),
+        );
+        check(
+            LimitBase::AllMemory,
+            (262_144, 26_214),
+            (1, 10),
+            (5_242, 13_107),
+        );
+        check(
+            LimitBase::AllMemory,
+            (262_144, 131_072),
+            (40, 10),
+            (26_214, 65_536),
+        );
+        check(
+            LimitBase::AllMemory,
+            (262_144, 262_144),
+            (40, 10),
+            (5_242, 13_107),
+        );
     }
 
     #[test]
     fn limits_of_2_6_24_with_device_and_task_share() {
-        let l = check(LimitBase::FreeAndLru, (262_144, 0), (10, 5), (13_107, 26_214));
+        let l = check(
+            LimitBase::FreeAndLru,
+            (262_144, 0),
+            (10, 5),
+            (13_107, 26_214),
+        );
         assert_eq!(l.freerun(), 19_660);
         let device = l.of_device((1, 1), 20_000, 20_000);
         assert_eq!(device, 26_214);
         assert_eq!(of_task(device, (1, 1)), 22_938);
         assert_eq!(l.of_device((1, 2), 0, 0), 13_107);
-        assert_eq!(l.of_device((1, 1), 30_000, 100), 100, "others used up the global limit");
+        assert_eq!(
+            l.of_device((1, 1), 30_000, 100),
+            100,
+            "others used up the global limit"
+        );
     }
 }

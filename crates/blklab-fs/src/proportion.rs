@@ -9,14 +9,14 @@
 
 /// The count of all events, and the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
+pub(crate) struct Events {
     half_shift: u32,
     total: u64,
 }
 
 /// The count of one party.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub(crate) struct Share {
     events: u64,
     epoch: u64,
 }
@@ -24,14 +24,17 @@ pub struct Share {
 /// `log2` of the period for a dirty limit of so many pages
 /// (`calc_period_shift`): the period is 4 times the limit rounded to a power
 /// of two.
-pub fn period_shift(dirty_pages: u64) -> u32 {
+pub(crate) fn period_shift(dirty_pages: u64) -> u32 {
     2 + dirty_pages.saturating_sub(1).max(1).ilog2()
 }
 
 impl Events {
     /// No events yet; the period is 2 to the power of `period_shift`.
-    pub fn new(period_shift: u32) -> Events {
-        Events { half_shift: period_shift.saturating_sub(1).min(62), total: 0 }
+    pub(crate) fn new(period_shift: u32) -> Events {
+        Events {
+            half_shift: period_shift.saturating_sub(1).min(62),
+            total: 0,
+        }
     }
 
     fn half(&self) -> u64 {
@@ -39,7 +42,7 @@ impl Events {
     }
 
     /// Counts `n` events of one party.
-    pub fn add(&mut self, share: &mut Share, mut n: u64) {
+    pub(crate) fn add(&mut self, share: &mut Share, mut n: u64) {
         while n > 0 {
             self.age(share);
             let step = n.min(self.half() - self.total % self.half());
@@ -50,7 +53,7 @@ impl Events {
     }
 
     /// Numerator and denominator of a party's share.
-    pub fn fraction(&self, share: &mut Share) -> (u64, u64) {
+    pub(crate) fn fraction(&self, share: &mut Share) -> (u64, u64) {
         self.age(share);
         (share.events, self.half() + self.total % self.half())
     }
@@ -59,7 +62,11 @@ impl Events {
     fn age(&self, share: &mut Share) {
         let epoch = self.total >> self.half_shift;
         let missed = epoch - share.epoch;
-        share.events = if missed < 64 { share.events >> missed } else { 0 };
+        share.events = if missed < 64 {
+            share.events >> missed
+        } else {
+            0
+        };
         share.epoch = epoch;
     }
 }
@@ -76,7 +83,11 @@ mod tests {
         all.add(&mut one, 16384);
         assert_eq!(all.fraction(&mut one), (16384, 49152));
         all.add(&mut one, 16384);
-        assert_eq!(all.fraction(&mut one), (16384, 32768), "halved at the half period");
+        assert_eq!(
+            all.fraction(&mut one),
+            (16384, 32768),
+            "halved at the half period"
+        );
         all.add(&mut one, 20 * 32768);
         let (num, den) = all.fraction(&mut one);
         assert!(num * 1000 > den * 999, "{num}/{den}");

@@ -9,17 +9,17 @@ use crate::features::Readahead;
 
 /// Pages to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// First page.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Number of pages.
-    pub pages: u64,
+    pub(crate) pages: u64,
     /// Page that gets the marker; reaching it starts the next window.
-    pub marker: Option<u64>,
+    pub(crate) marker: Option<u64>,
 }
 
 /// What a decision may ask about the page cache of the file.
-pub trait Cached {
+pub(crate) trait Cached {
     /// The first uncached page after `page`, looking at no more than `max`
     /// pages from `page` on.
     fn next_hole(&self, page: u64, max: u64) -> Option<u64>;
@@ -29,24 +29,24 @@ pub trait Cached {
 
 /// Read-ahead state of one open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RaState {
+pub(crate) struct RaState {
     /// First page of the current window.
-    pub start: u64,
+    pub(crate) start: u64,
     /// Its size.
-    pub size: u64,
+    pub(crate) size: u64,
     /// How many pages at its end are ahead of the reader; two windows: size
     /// of the ahead window.
-    pub async_size: u64,
+    pub(crate) async_size: u64,
     /// Last page of the previous call; `u64::MAX` before the first.
-    pub prev: u64,
+    pub(crate) prev: u64,
     /// Largest window; 0 turns read-ahead off.
-    pub max: u64,
+    pub(crate) max: u64,
     /// Misses less hits of page faults.
-    pub mmap_miss: i64,
+    pub(crate) mmap_miss: i64,
     /// Two windows: a cached page of the window was found gone.
-    pub missed: bool,
+    pub(crate) missed: bool,
     /// Two windows: pages found cached in a row by read-ahead.
-    pub cache_hits: u64,
+    pub(crate) cache_hits: u64,
 }
 
 /// Smallest window of the two-window algorithm (16 KiB).
@@ -57,7 +57,7 @@ const MAX_CACHE_HITS: u64 = 256;
 
 impl RaState {
     /// The state of a file just opened.
-    pub fn new(max: u64) -> RaState {
+    pub(crate) fn new(max: u64) -> RaState {
         RaState {
             start: 0,
             size: 0,
@@ -71,7 +71,7 @@ impl RaState {
     }
 
     /// Size of the first window for a request of `req` pages.
-    pub fn init_size(&self, req: u64) -> u64 {
+    pub(crate) fn init_size(&self, req: u64) -> u64 {
         let size = req.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
         if size <= self.max / 32 {
             size * 4
@@ -84,13 +84,17 @@ impl RaState {
 
     /// Size of the window that follows one of `size`.
     fn next_size(&self, size: u64) -> u64 {
-        let next = if size < self.max / 16 { size * 4 } else { size * 2 };
+        let next = if size < self.max / 16 {
+            size * 4
+        } else {
+            size * 2
+        };
         next.min(self.max)
     }
 
     /// The decision of the on-demand algorithms for a missing page (`marker`
     /// false) or a marked one, `req` pages before the end of the request.
-    pub fn on_demand(
+    pub(crate) fn on_demand(
         &mut self,
         which: Readahead,
         offset: u64,
@@ -120,7 +124,11 @@ impl RaState {
         } else if context {
             let mut history = cached.run_before(offset, self.max);
             if history == 0 {
-                return Some(Window { start: offset, pages: req, marker: None });
+                return Some(Window {
+                    start: offset,
+                    pages: req,
+                    marker: None,
+                });
             }
             if history >= offset {
                 history *= 2;
@@ -129,7 +137,11 @@ impl RaState {
             self.size = self.init_size(history + req);
             self.async_size = self.size;
         } else {
-            return Some(Window { start: offset, pages: req, marker: None });
+            return Some(Window {
+                start: offset,
+                pages: req,
+                marker: None,
+            });
         }
         if context && offset == self.start && self.size == self.async_size {
             self.async_size = self.next_size(self.size);
@@ -146,14 +158,29 @@ impl RaState {
     fn begin(&mut self, offset: u64, req: u64) {
         self.start = offset;
         self.size = self.init_size(req);
-        self.async_size = if self.size > req { self.size - req } else { self.size };
+        self.async_size = if self.size > req {
+            self.size - req
+        } else {
+            self.size
+        };
     }
 
     /// The decision of the two-window algorithm at the start of a request of
     /// `req` pages: up to two windows to read. `congested`: do not read ahead
     /// what nobody waits for.
-    pub fn two_window(&mut self, offset: u64, req: u64, congested: bool) -> [Option<Window>; 2] {
-        let exact = |start, pages| Some(Window { start, pages, marker: None });
+    pub(crate) fn two_window(
+        &mut self,
+        offset: u64,
+        req: u64,
+        congested: bool,
+    ) -> [Option<Window>; 2] {
+        let exact = |start, pages| {
+            Some(Window {
+                start,
+                pages,
+                marker: None,
+            })
+        };
         let (mut offset, mut req) = (offset, req);
         if offset == self.prev {
             req -= 1;
@@ -164,6 +191,7 @@ impl RaState {
         }
         let sequential = offset == self.prev.wrapping_add(1);
         let n = req.min(self.max);
+        self.prev = offset;
         if n == 0 || self.cache_hits >= MAX_CACHE_HITS {
             return [None; 2];
         }
@@ -172,7 +200,14 @@ impl RaState {
             self.size = self.init_size(n);
             self.start = offset;
             let window = exact(self.start, self.size);
-            return [window, if req >= self.max { self.ahead(false) } else { None }];
+            return [
+                window,
+                if req >= self.max {
+                    self.ahead(false)
+                } else {
+                    None
+                },
+            ];
         }
         if !sequential {
             (self.start, self.size, self.async_size) = (0, 0, 0);
@@ -206,19 +241,23 @@ impl RaState {
             self.next_size(self.size)
         };
         self.async_size = next;
-        Some(Window { start: self.start + self.size, pages: next, marker: None })
+        Some(Window {
+            start: self.start + self.size,
+            pages: next,
+            marker: None,
+        })
     }
 
     /// Two windows: a page of a request was not there although its window had
     /// been read; later windows shrink.
-    pub fn note_miss(&mut self) {
+    pub(crate) fn note_miss(&mut self) {
         self.missed = true;
         self.cache_hits = 0;
     }
 
     /// Two windows: read-ahead of `pages` pages found `read` of them missing.
     /// After 256 cached ones in a row it gives up until a page is missing.
-    pub fn note_read(&mut self, pages: u64, read: u64) {
+    pub(crate) fn note_read(&mut self, pages: u64, read: u64) {
         self.cache_hits = if read > 0 { 0 } else { self.cache_hits + pages };
     }
 }
@@ -272,7 +311,14 @@ mod tests {
     fn v1_grows_to_the_maximum_and_stays_one_window_ahead() {
         assert_eq!(
             sequential(Readahead::OnDemandV1, 1, 64),
-            [(0, 0, 4, 1), (1, 4, 8, 4), (4, 12, 16, 12), (12, 28, 32, 28), (28, 60, 32, 60), (60, 92, 32, 92)]
+            [
+                (0, 0, 4, 1),
+                (1, 4, 8, 4),
+                (4, 12, 16, 12),
+                (12, 28, 32, 28),
+                (28, 60, 32, 60),
+                (60, 92, 32, 92)
+            ]
         );
     }
 
@@ -280,7 +326,12 @@ mod tests {
     fn v2_starts_large_requests_with_two_windows() {
         assert_eq!(
             sequential(Readahead::OnDemandV2, 32, 128),
-            [(0, 0, 64, 32), (32, 64, 32, 64), (64, 96, 32, 96), (96, 128, 32, 128)]
+            [
+                (0, 0, 64, 32),
+                (32, 64, 32, 64),
+                (64, 96, 32, 96),
+                (96, 128, 32, 128)
+            ]
         );
     }
 
@@ -290,7 +341,14 @@ mod tests {
         ra.prev = 7;
         let before = ra;
         let w = ra.on_demand(Readahead::OnDemandV1, 1000, 11, false, &Prefix(0));
-        assert_eq!(w, Some(Window { start: 1000, pages: 11, marker: None }));
+        assert_eq!(
+            w,
+            Some(Window {
+                start: 1000,
+                pages: 11,
+                marker: None
+            })
+        );
         assert_eq!(ra, before);
     }
 
@@ -303,10 +361,26 @@ mod tests {
                 seen.push((page, w.start, w.pages));
             }
         }
-        let want =
-            [(0, 0, 4), (1, 4, 8), (4, 12, 16), (12, 28, 32), (28, 60, 32), (60, 92, 32)];
+        let want = [
+            (0, 0, 4),
+            (1, 4, 8),
+            (4, 12, 16),
+            (12, 28, 32),
+            (28, 60, 32),
+            (60, 92, 32),
+        ];
         assert_eq!(seen, want);
         let random = ra.two_window(500, 5, false);
-        assert_eq!(random, [Some(Window { start: 500, pages: 5, marker: None }), None]);
+        assert_eq!(
+            random,
+            [
+                Some(Window {
+                    start: 500,
+                    pages: 5,
+                    marker: None
+                }),
+                None
+            ]
+        );
     }
 }

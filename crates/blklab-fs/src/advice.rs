@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `posix_fadvise` and page faults of mappings (mm/fadvise.c and
+//! `filemap_fault` of mm/filemap.c, 2.6.28).
+
+use crate::cache::{FsError, PageCache};
+use crate::file::Fd;
+use crate::host::Host;
+use crate::readahead::Window;
+use crate::write::{file_range, pages_of};
+use blklab_types::{PAGE_BYTES, Span};
+
+/// Misses of page faults after which only single pages are read
+/// (`MMAP_LOTSAMISS`).
+const MANY_MISSES: i64 = 100;
+
+/// What a program says about its access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing: the device's read-ahead.
+    #[default]
+    Normal,
+    /// Twice as much read-ahead.
+    Sequential,
+    /// None; before 2.6.34 even reads of many pages go page by page.
+    Random,
+    /// Read the range now, without waiting.
+    WillNeed,
+    /// Drop the range's clean pages, and start writing the dirty ones of the
+    /// file.
+    DontNeed,
+}
+
+/// How a page fault went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The page was there.
+    Minor,
+    /// It had to be read.
+    Major,
+}
+
+impl<H: Host> PageCache<H> {
+    /// `posix_fadvise`; a length of 0 means up to the end of the file.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`], [`FsError::TooBig`].
+    pub async fn fadvise(
+        &self,
+        fd: Fd,
+        offset: u64,
+        bytes: u64,
+        advice: Advice,
+    ) -> Result<(), FsError> {
+        let id = self.opened(fd)?.file;
+        let mut range = file_range(offset, bytes)?;
+        if bytes == 0 {
+            range.end = u64::MAX / PAGE_BYTES * PAGE_BYTES;
+        }
+        let device = self.config.read_ahead_pages();
+        let (max, random) = match advice {
+            Advice::Normal => (device, false),
+            Advice::Sequential => (device * 2, false),
+            Advice::Random if self.random_reads_whole() => (device, true),
+            Advice::Random => (0, false),
+            Advice::WillNeed => {
+                let pages = pages_of(&range);
+                self.read_forced(id, pages.start, pages.end - pages.start)
+                    .await;
+                return Ok(());
+            }
+            Advice::DontNeed => {
+                if !self.host.write_congested() {
+                    self.write_out(id, 0..u64::MAX, false).await;
+                }
+                let whole = range.start.div_ceil(PAGE_BYTES)..range.end / PAGE_BYTES;
+                // The last page is whole if the file ends within it.
+                let last = range.end.div_ceil(PAGE_BYTES);
+                let end = if range.end >= self.size_bytes(id) {
+                    last
+                } else {
+                    whole.end
+                };
+                self.with(|s| s.drop_clean(id, whole.start..end.max(whole.start)));
+                return Ok(());
+            }
+        };
+        self.with(|s| {
+            let open = &mut s.open[fd.0 as usize];
+            open.ra.max = max;
+            open.random = random;
+        });
+        Ok(())
+    }
+
+    /// `madvise` on the file's mapping: Normal, Sequential and Random; the
+    /// others do nothing here.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`].
+    pub fn madvise(&self, fd: Fd, advice: Advice) -> Result<(), FsError> {
+        self.opened(fd)?;
+        if matches!(advice, Advice::Normal | Advice::Sequential | Advice::Random) {
+            self.with(|s| s.open[fd.0 as usize].mapped_as = advice);
+        }
+        Ok(())
+    }
+
+    /// A program touches a page of the file's mapping for the first time; a
+    /// write makes the page dirty.
+    ///
+    /// # Errors
+    /// [`FsError::TooBig`] behind the end of the file (the program would get
+    /// SIGBUS), [`FsError::Io`].
+    pub async fn fault(&self, fd: Fd, page: u64, write: bool) -> Result<Fault, FsError> {
+        let open = self.opened(fd)?;
+        let id = open.file;
+        if self.with(|s| page >= s.file(id).eof_pages()) {
+            return Err(FsError::TooBig);
+        }
+        let cached = || self.with(|s| s.file(id).cached.test(page));
+        let mut fault = Fault::Minor;
+        if open.mapped_as == Advice::Sequential {
+            if !cached() {
+                fault = Fault::Major;
+                self.missing_readahead(fd, id, page, 1).await;
+            }
+            if self.with(|s| s.file(id).marker.test(page)) {
+                self.marked_readahead(fd, id, page, 1).await;
+            }
+        }
+        if !cached() {
+            fault = Fault::Major;
+            if open.mapped_as != Advice::Random {
+                self.read_around(fd, page).await;
+            }
+        } else if fault == Fault::Minor && open.mapped_as != Advice::Random {
+            self.with(|s| s.open[fd.0 as usize].ra.mmap_miss -= 1);
+        }
+        self.wait_unlocked(id, page).await;
+        // Not read by now, or in vain: once more, alone.
+        if !self.read_page(id, page).await {
+            return Err(FsError::Io);
+        }
+        self.with(|s| s.touch(id, page..page + 1));
+        let cost = self.config.page_cost;
+        self.spend(if cost > Span::ZERO { cost } else { Span::ZERO })
+            .await;
+        if write {
+            let size = self.size_bytes(id);
+            if self.set_dirty(id, page..page + 1, size, true).await > 0 {
+                self.balance_ratelimited(1).await;
+            }
+        }
+        Ok(fault)
+    }
+
+    /// Reads a window around a missing page, unless such reads mostly missed
+    /// or the device has too much to read already.
+    async fn read_around(&self, fd: Fd, page: u64) {
+        let (id, miss, max) = self.with(|s| {
+            let open = &mut s.open[fd.0 as usize];
+            open.ra.mmap_miss += 1;
+            (open.file, open.ra.mmap_miss, open.ra.max)
+        });
+        if miss <= MANY_MISSES && max > 0 && !self.host.read_congested() {
+            let start = page.saturating_sub(max / 2);
+            self.read_window(
+                id,
+                Window {
+                    start,
+                    pages: max,
+                    marker: None,
+                },
+            )
+            .await;
+        }
+    }
+}

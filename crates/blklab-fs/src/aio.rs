@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Asynchronous contexts: `io_setup`, `io_submit`, `io_getevents` (fs/aio.c).
+//!
+//! Only direct I/O is asynchronous. A context collects the ends of I/Os in the
+//! order in which they happen. io_uring's rings are served by the same calls.
+
+use crate::cache::{FsError, PageCache};
+use crate::direct::Waits;
+use crate::file::Fd;
+use crate::host::Host;
+use blklab_types::{Op, TaskId};
+use std::collections::VecDeque;
+
+/// An asynchronous context, an index in order of creation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AioId(pub u32);
+
+/// One direct I/O to submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectRequest {
+    /// The open file.
+    pub fd: Fd,
+    /// Read or write.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Length.
+    pub bytes: u64,
+    /// The submitter's own mark, handed back in the event.
+    pub user_data: u64,
+}
+
+/// The end of an asynchronous I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AioEvent {
+    /// The submitter's mark.
+    pub user_data: u64,
+    /// Bytes transferred.
+    pub result: Result<u64, FsError>,
+}
+
+/// Events that wait to be fetched, and tasks that wait for events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AioContext {
+    events: VecDeque<AioEvent>,
+    waiters: Vec<TaskId>,
+}
+
+impl AioContext {
+    pub(crate) fn post(&mut self, event: AioEvent, wake: &mut Vec<TaskId>) {
+        self.events.push_back(event);
+        wake.append(&mut self.waiters);
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// A new context (`io_setup`).
+    pub fn aio_setup(&self) -> AioId {
+        self.with(|s| {
+            s.aio.push(AioContext::default());
+            AioId(s.aio.len() as u32 - 1)
+        })
+    }
+
+    /// Submits one direct I/O (`io_submit` with one entry; several entries are
+    /// several calls, between [`Host::start_plug`] and [`Host::finish_plug`]).
+    /// Returns when everything is submitted; its end becomes an event of the
+    /// context. It may sleep on the way: for the file's mutex, for dirty pages
+    /// of the range, for requests, and for a write that extends the file to
+    /// its end.
+    ///
+    /// # Errors
+    /// What is wrong with the request; there is no event then.
+    pub async fn aio_submit(&self, context: AioId, request: DirectRequest) -> Result<(), FsError> {
+        let DirectRequest {
+            fd,
+            op,
+            offset,
+            bytes,
+            user_data,
+        } = request;
+        let context = context.0 as usize;
+        if self.with(|s| s.aio.len() <= context) {
+            return Err(FsError::BadHandle);
+        }
+        let waits = Waits::Context { context, user_data };
+        let result = match self.direct(fd, op, offset, bytes, Some(waits)).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(bytes)) => Ok(bytes),
+            Err(FsError::Io) => Err(FsError::Io),
+            Err(refused) => return Err(refused),
+        };
+        self.waking(|s, wake| s.aio[context].post(AioEvent { user_data, result }, wake));
+        Ok(())
+    }
+
+    /// Appends between `min` and `max` events to `events`; sleeps until `min`
+    /// are there (`io_getevents`). Returns how many. Nobody unplugs the queue
+    /// for a sleep here.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`].
+    pub async fn aio_getevents(
+        &self,
+        context: AioId,
+        min: usize,
+        max: usize,
+        events: &mut Vec<AioEvent>,
+    ) -> Result<usize, FsError> {
+        let context = context.0 as usize;
+        let me = self.host.current();
+        let mut got = 0;
+        loop {
+            let enough = self.with(|s| {
+                let aio = s.aio.get_mut(context).ok_or(FsError::BadHandle)?;
+                let take = aio.events.len().min(max.saturating_sub(got));
+                events.extend(aio.events.drain(..take));
+                got += take;
+                let enough = got >= min.min(max);
+                if !enough {
+                    aio.waiters.push(me);
+                }
+                Ok(enough)
+            })?;
+            if enough {
+                return Ok(got);
+            }
+            self.host.suspend().await;
+        }
+    }
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The handle that tasks use: files, sleeping on pages, submitting runs.
+
+use crate::config::{Config, ConfigError};
+use crate::features::Readahead;
+use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
+use crate::host::Host;
+use crate::layout::Extent;
+use crate::readahead::RaState;
+use crate::state::{BioWork, State};
+use crate::stats::{Stats, Usage};
+use blklab_types::{Bio, BioFlags, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Why a call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FsError {
+    /// The descriptor, file or context does not exist (`EBADF`).
+    BadHandle,
+    /// A direct I/O is not aligned to 512 bytes (`EINVAL`).
+    Unaligned,
+    /// The disk is full (`ENOSPC`).
+    NoSpace,
+    /// The range does not fit the address space of a file (`EFBIG`).
+    TooBig,
+    /// The device reported an error (`EIO`).
+    Io,
+}
+
+impl fmt::Display for FsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FsError::BadHandle => "no such file, descriptor or context",
+            FsError::Unaligned => "offset and length of direct I/O must be multiples of 512 bytes",
+            FsError::NoSpace => "no space left in the layout",
+            FsError::TooBig => "the range ends beyond the largest file",
+            FsError::Io => "input/output error",
+        })
+    }
+}
+
+impl std::error::Error for FsError {}
+
+/// A cookie that names no bio in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownCookie(pub u64);
+
+impl fmt::Display for UnknownCookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cookie {:#x} names no bio of the page cache in flight",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownCookie {}
+
+/// The page cache of a machine with one device. Clones are handles to the
+/// same cache.
+#[derive(Clone)]
+pub struct PageCache<H: Host> {
+    pub(crate) host: H,
+    pub(crate) config: Rc<Config>,
+    state: Rc<RefCell<State>>,
+}
+
+impl<H: Host> PageCache<H> {
+    /// An empty cache. [`PageCache::start`] starts the threads that write it
+    /// back.
+    ///
+    /// # Errors
+    /// Settings that cannot work.
+    pub fn new(host: H, config: Config) -> Result<PageCache<H>, ConfigError> {
+        config.validate()?;
+        let state = Rc::new(RefCell::new(State::new(&config)));
+        Ok(PageCache {
+            host,
+            config: Rc::new(config),
+            state,
+        })
+    }
+
+    /// Runs `f` on the shared state. Not re-entrant: `f` must not use the
+    /// handle or the host.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        f(&mut self.state.borrow_mut())
+    }
+
+    /// Runs `f` and wakes the tasks that it names, in order.
+    pub(crate) fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
+        let mut wake = self.with(|s| std::mem::take(&mut s.wakeups));
+        self.with(|s| f(s, &mut wake));
+        wake.drain(..).for_each(|task| self.host.wake(task));
+        self.with(|s| s.wakeups = wake);
+    }
+
+    // Files ------------------------------------------------------------------
+
+    /// A file of that size as an earlier run left it: on the disk, contiguous
+    /// as the layout allows, not in the cache. Laying files out (`fio` does it
+    /// before its jobs start) takes no simulated time.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`].
+    pub fn create_laid_out(&self, size_bytes: u64) -> Result<FileId, FsError> {
+        self.with(|s| {
+            let mut file = File::new(size_bytes);
+            let pages = file.eof_pages();
+            if !s.space.ensure(&mut file.extents, pages, false) {
+                return Err(FsError::NoSpace);
+            }
+            s.files.push(file);
+            Ok(FileId(s.files.len() as u32 - 1))
+        })
+    }
+
+    /// An empty file. If the size that it will have is given, its space is
+    /// set aside now, in one piece as the layout allows; otherwise it grows by
+    /// reservations, between other growing files.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`].
+    pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
+        let id = self.create_laid_out(final_bytes.unwrap_or(0))?;
+        self.with(|s| {
+            s.file(id).size_bytes = 0;
+            s.file(id).grows = final_bytes.is_none();
+        });
+        Ok(id)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`].
+    pub fn open(&self, file: FileId, o_sync: bool) -> Result<Fd, FsError> {
+        let max = self.config.read_ahead_pages();
+        self.with(|s| {
+            s.files.get(file.idx()).ok_or(FsError::BadHandle)?;
+            let mapped_as = crate::Advice::Normal;
+            let ra = RaState::new(max);
+            s.open.push(OpenFile {
+                file,
+                o_sync,
+                ra,
+                random: false,
+                prev_end: 0,
+                mapped_as,
+            });
+            Ok(Fd(s.open.len() as u32 - 1))
+        })
+    }
+
+    pub(crate) fn opened(&self, fd: Fd) -> Result<OpenFile, FsError> {
+        self.with(|s| s.open.get(fd.0 as usize).copied().ok_or(FsError::BadHandle))
+    }
+
+    /// Size of a file in bytes; 0 for a file that does not exist.
+    pub fn size_bytes(&self, file: FileId) -> u64 {
+        self.with(|s| s.files.get(file.idx()).map_or(0, |f| f.size_bytes))
+    }
+
+    /// Where a file lies.
+    pub fn extents(&self, file: FileId) -> Vec<Extent> {
+        self.with(|s| {
+            s.files
+                .get(file.idx())
+                .map_or(Vec::new(), |f| f.extents.runs().to_vec())
+        })
+    }
+
+    /// Makes sure that the file has a place for its bytes up to `end_bytes`.
+    pub(crate) fn allocate(&self, id: FileId, end_bytes: u64) -> Result<(), FsError> {
+        self.with(|s| {
+            let State { files, space, .. } = s;
+            let file = &mut files[id.idx()];
+            let grows = file.grows;
+            if space.ensure(&mut file.extents, end_bytes.div_ceil(PAGE_BYTES), grows) {
+                Ok(())
+            } else {
+                Err(FsError::NoSpace)
+            }
+        })
+    }
+
+    // Figures ----------------------------------------------------------------
+
+    /// Counters since the start.
+    pub fn stats(&self) -> Stats {
+        self.with(|s| s.stats.clone())
+    }
+
+    /// Page counts now.
+    pub fn usage(&self) -> Usage {
+        let capacity = self.config.cache_pages();
+        self.with(|s| Usage {
+            cached: s.nr_cached,
+            dirty: s.nr_dirty,
+            writeback: s.nr_writeback,
+            free: capacity.saturating_sub(s.nr_cached),
+            background_limit: s.limits.background,
+            dirty_limit: s.limits.dirty,
+            pdflush_threads: s.pdflush.threads(),
+        })
+    }
+
+    /// Bios submitted and not ended.
+    pub fn bios_in_flight(&self) -> usize {
+        self.with(|s| s.bios.len())
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    // Sleeping ---------------------------------------------------------------
+
+    /// Sleeps until nobody holds the page's lock.
+    pub(crate) async fn wait_unlocked(&self, id: FileId, page: u64) {
+        self.wait_page(id, page, WaitFor::Unlock).await;
+    }
+
+    /// Sleeps until the page's write has ended.
+    pub(crate) async fn wait_writeback(&self, id: FileId, page: u64) {
+        self.wait_page(id, page, WaitFor::Writeback).await;
+    }
+
+    async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
+        let me = self.host.current();
+        let must_wait = || {
+            self.with(|s| {
+                let file = s.file(id);
+                let bits = match what {
+                    WaitFor::Unlock => &file.locked,
+                    WaitFor::Writeback => &file.writeback,
+                };
+                let busy = bits.test(page);
+                if busy {
+                    file.wait(page, what, me);
+                }
+                busy
+            })
+        };
+        while must_wait() {
+            self.host.unplug();
+            self.host.suspend().await;
+        }
+    }
+
+    /// Waits for the writes of a run that are in flight, in ascending order.
+    pub(crate) async fn wait_writeback_run(&self, id: FileId, run: Range<u64>) {
+        let mut page = run.start;
+        while let Some(next) = self.with(|s| s.file(id).writeback.next_set(page, run.end)) {
+            self.wait_writeback(id, next).await;
+            page = next + 1;
+        }
+    }
+
+    /// Gives up the lock of a page.
+    pub(crate) fn unlock_page(&self, id: FileId, page: u64) {
+        self.waking(|s, wake| {
+            let file = s.file(id);
+            file.locked.clear(page..page + 1);
+            file.take_waiters(&(page..page + 1), WaitFor::Unlock, wake);
+        });
+    }
+
+    /// Takes the inode's mutex.
+    pub(crate) async fn lock_inode(&self, id: FileId) {
+        let me = self.host.current();
+        if self.with(|s| s.file(id).mutex.lock_or_queue(me)) {
+            return;
+        }
+        loop {
+            self.host.suspend().await;
+            if self.with(|s| s.file(id).mutex.granted(me)) {
+                return;
+            }
+        }
+    }
+
+    /// Gives up the inode's mutex.
+    pub(crate) fn unlock_inode(&self, id: FileId) {
+        self.waking(|s, wake| wake.extend(s.file(id).mutex.unlock()));
+    }
+
+    /// Spends processor time.
+    pub(crate) async fn spend(&self, cost: Span) {
+        if cost > Span::ZERO {
+            self.host.sleep(cost).await;
+        }
+    }
+
+    // Bios -------------------------------------------------------------------
+
+    /// Submits one bio for a contiguous run of pages.
+    pub(crate) async fn submit(&self, op: Op, flags: BioFlags, id: FileId, run: PageRun) {
+        let cookie = self.with(|s| {
+            let pages = run.start..run.start + run.pages;
+            match op {
+                Op::Read => {
+                    s.stats.pages_read += run.pages;
+                    s.stats.read_bios += 1;
+                }
+                _ => {
+                    s.stats.pages_written += run.pages;
+                    s.stats.write_bios += 1;
+                }
+            }
+            s.bios.insert(BioWork::Pages {
+                op,
+                file: id,
+                run: pages,
+            })
+        });
+        self.submit_sectors(
+            op,
+            flags,
+            run.sector,
+            (run.pages * PAGE_SECTORS) as u32,
+            cookie,
+        )
+        .await;
+    }
+
+    /// Submits a bio for sectors of the disk.
+    pub(crate) async fn submit_sectors(
+        &self,
+        op: Op,
+        flags: BioFlags,
+        sector: u64,
+        nr_sectors: u32,
+        cookie: u64,
+    ) {
+        let bio = Bio {
+            op,
+            flags,
+            sector,
+            nr_sectors,
+            segments: Bio::segments_of_pages(nr_sectors),
+            task: self.host.current(),
+            cookie,
+            ..Bio::default()
+        };
+        self.host.submit_bio(bio).await;
+    }
+
+    /// The end of a bio's I/O: the simulation calls it with the bio's cookie.
+    /// Never sleeps; wakes whoever waited.
+    ///
+    /// # Errors
+    /// A cookie that was not handed out, or whose bio has ended.
+    pub fn end_bio(&self, cookie: u64, failed: bool) -> Result<(), UnknownCookie> {
+        let work = self.with(|s| {
+            s.stats.failed_bios += u64::from(failed);
+            s.bios.remove(cookie)
+        });
+        match work.ok_or(UnknownCookie(cookie))? {
+            BioWork::Pages {
+                op: Op::Read,
+                file,
+                run,
+            } => {
+                self.waking(|s, wake| s.end_read(file, &run, failed, wake));
+            }
+            BioWork::Pages { file, run, .. } => {
+                self.waking(|s, wake| s.end_writeback(file, &run, failed, wake));
+            }
+            BioWork::Direct(key) => self.waking(|s, wake| s.end_direct(key, failed, wake)),
+        }
+        Ok(())
+    }
+
+    /// Whether read-ahead is the old one with two windows.
+    pub(crate) fn two_windows(&self) -> bool {
+        self.config.features.readahead == Readahead::TwoWindow
+    }
+}
+
+/// A contiguous run of pages of a file, on the disk and in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageRun {
+    pub(crate) start: u64,
+    pub(crate) pages: u64,
+    pub(crate) sector: u64,
+}
+
+impl PageRun {
+    /// How many more pages fit behind, if `page` at `sector` continues the
+    /// run.
+    pub(crate) fn room(&self, page: u64, sector: u64, bio_pages: u64) -> u64 {
+        let follows =
+            self.start + self.pages == page && self.sector + self.pages * PAGE_SECTORS == sector;
+        if follows { bio_pages - self.pages } else { 0 }
+    }
+}

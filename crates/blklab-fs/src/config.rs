@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The settings of the machine's page cache, checked once.
+
+use crate::features::Features;
+use crate::layout::Layout;
+use crate::limits::Memory;
+use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Span};
+use std::fmt;
+
+/// What direct I/O does with the inode's mutex (fs/direct-io.c).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectLocking {
+    /// Reads hold it while they submit, writes until they return (ext2, ext3).
+    #[default]
+    Inode,
+    /// Nobody holds it (XFS; its own lock is shared by direct I/O).
+    None,
+}
+
+/// Settings of a [`crate::PageCache`]. Sizes are bytes unless the name says
+/// otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// What the kernel version does.
+    pub features: Features,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// The kernel's own memory; 5 % and 64 MiB by default.
+    pub kernel_bytes: u64,
+    /// Anonymous memory of processes: not available to the page cache.
+    pub anon_bytes: u64,
+    /// Mapped file pages: they lower the limits up to 2.6.23.
+    pub mapped_bytes: u64,
+    /// Processors. A task dirties pages on processor `task % cpus`.
+    pub cpus: u32,
+    /// `vm.dirty_ratio`, percent.
+    pub dirty_ratio: u32,
+    /// `vm.dirty_background_ratio`, percent.
+    pub dirty_background_ratio: u32,
+    /// `vm.dirty_writeback_centisecs`; 0 turns periodic writing off.
+    pub dirty_writeback_centisecs: u64,
+    /// `vm.dirty_expire_centisecs`.
+    pub dirty_expire_centisecs: u64,
+    /// Pages that background work writes per round (`MAX_WRITEBACK_PAGES`).
+    pub max_writeback_pages: u64,
+    /// Fewest pdflush threads (`MIN_PDFLUSH_THREADS`).
+    pub pdflush_min: u32,
+    /// Most pdflush threads (`MAX_PDFLUSH_THREADS`).
+    pub pdflush_max: u32,
+    /// Largest read-ahead window (`read_ahead_kb`).
+    pub read_ahead_bytes: u64,
+    /// Speed of copying between user memory and the page cache, bytes per
+    /// second.
+    pub copy_bytes_per_s: u64,
+    /// Processor time per page besides copying: lookup, lock, block mapping.
+    pub page_cost: Span,
+    /// Pages that a bio can hold: see [`Config::bio_pages`].
+    pub bio_pages: u64,
+    /// Where files are put.
+    pub layout: Layout,
+    /// Locking of direct I/O.
+    pub direct_locking: DirectLocking,
+}
+
+/// A setting that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// The defaults for a machine of that size in the years of the kernels
+    /// modelled: 1 processor, copies at 1.5 GB/s and 1 us per page, 128 KiB
+    /// read-ahead, bios of 512 KiB.
+    pub fn new(features: Features, memory_bytes: u64) -> Config {
+        Config {
+            features,
+            memory_bytes,
+            kernel_bytes: (memory_bytes / 20).saturating_add(64 << 20),
+            anon_bytes: 0,
+            mapped_bytes: 0,
+            cpus: 1,
+            dirty_ratio: features.dirty_ratio,
+            dirty_background_ratio: features.dirty_background_ratio,
+            dirty_writeback_centisecs: 500,
+            dirty_expire_centisecs: 3000,
+            max_writeback_pages: 1024,
+            pdflush_min: 2,
+            pdflush_max: 8,
+            read_ahead_bytes: 128 << 10,
+            copy_bytes_per_s: 1_500_000_000,
+            page_cost: Span::from_us(1),
+            bio_pages: Config::bio_pages(1024, 128),
+            layout: Layout::default(),
+            direct_locking: DirectLocking::Inode,
+        }
+    }
+
+    /// Pages per bio for a queue of these limits: at most 256 pages, the
+    /// queue's segments, and its request size (fs/mpage.c,
+    /// `bio_get_nr_vecs`).
+    pub fn bio_pages(max_sectors: u32, max_segments: u16) -> u64 {
+        (u64::from(max_sectors) / PAGE_SECTORS)
+            .min(u64::from(max_segments))
+            .clamp(1, 256)
+    }
+
+    /// Pages of memory as the dirty limits see them.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            total_pages: self.memory_bytes.saturating_sub(self.kernel_bytes) / PAGE_BYTES,
+            mapped_pages: self.anon_bytes.saturating_add(self.mapped_bytes) / PAGE_BYTES,
+        }
+    }
+
+    /// Pages that may cache files.
+    pub fn cache_pages(&self) -> u64 {
+        self.memory()
+            .total_pages
+            .saturating_sub(self.anon_bytes / PAGE_BYTES)
+    }
+
+    /// Largest read-ahead window in pages.
+    pub(crate) fn read_ahead_pages(&self) -> u64 {
+        self.read_ahead_bytes / PAGE_BYTES
+    }
+
+    /// Processor time of copying so many bytes that lie in so many pages.
+    pub(crate) fn copy_cost(&self, bytes: u64, pages: u64) -> Span {
+        let copy = u128::from(bytes) * 1_000_000_000 / u128::from(self.copy_bytes_per_s);
+        let copy = u64::try_from(copy).unwrap_or(u64::MAX);
+        Span(copy.saturating_add(self.page_cost.ns().saturating_mul(pages)))
+    }
+
+    /// Checks what the model relies on.
+    ///
+    /// # Errors
+    /// Names the first setting that cannot work.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let demands = [
+            (
+                self.cache_pages() >= 1024,
+                format!(
+                    "memory of {} bytes leaves {} pages for the page cache beside {} bytes of the kernel and {} of \
+                     processes; at least 1024 are needed",
+                    self.memory_bytes,
+                    self.cache_pages(),
+                    self.kernel_bytes,
+                    self.anon_bytes
+                ),
+            ),
+            (self.cpus > 0, "a machine has at least 1 processor".to_owned()),
+            (
+                self.dirty_ratio <= 100 && self.dirty_background_ratio <= 100,
+                "dirty_ratio and dirty_background_ratio are at most 100 percent".to_owned(),
+            ),
+            (
+                (1..=self.pdflush_max).contains(&self.pdflush_min),
+                "pdflush needs at least 1 thread, and no more threads at the least than at the most".to_owned(),
+            ),
+            (self.max_writeback_pages > 0, "max_writeback_pages is at least 1".to_owned()),
+            (self.copy_bytes_per_s > 0, "copy_bytes_per_s is at least 1".to_owned()),
+            ((1..=256).contains(&self.bio_pages), "a bio holds 1 to 256 pages".to_owned()),
+            (
+                self.layout.chunk_pages > 0 && self.layout.growth_pages > 0,
+                "chunk_pages and growth_pages of the layout are at least 1".to_owned(),
+            ),
+        ];
+        demands
+            .into_iter()
+            .find(|(met, _)| !met)
+            .map_or(Ok(()), |(_, text)| Err(ConfigError(text)))
+    }
+}

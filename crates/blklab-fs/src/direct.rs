@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `O_DIRECT` (fs/direct-io.c, mm/filemap.c, 2.6.28).
+//!
+//! Dirty pages of the range are written and waited for, a write drops the
+//! range from the cache, then one bio per contiguous run is submitted. Left
+//! out: pinning user pages, holes (the layout has none).
+
+use crate::aio::AioEvent;
+use crate::cache::{FsError, PageCache};
+use crate::config::DirectLocking;
+use crate::file::{Fd, FileId};
+use crate::host::Host;
+use crate::state::{BioWork, State};
+use crate::write::{file_range, pages_of};
+use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES, TaskId};
+use std::ops::Range;
+
+/// Who is told about the end of a direct I/O.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waits {
+    /// A task that sleeps until then.
+    Task(TaskId),
+    /// An asynchronous context, with the submitter's mark.
+    Context { context: usize, user_data: u64 },
+}
+
+/// A direct I/O in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct Direct {
+    /// Bios in flight, and one for the submitter while it submits.
+    pending: u32,
+    failed: bool,
+    bytes: u64,
+    waits: Waits,
+}
+
+impl State {
+    /// One bio, or the submitter, is done with a direct I/O.
+    pub(crate) fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
+        let Some(direct) = self.directs.get_mut(key) else {
+            return;
+        };
+        direct.failed |= failed;
+        direct.pending -= 1;
+        if direct.pending > 0 {
+            return;
+        }
+        match direct.waits {
+            Waits::Task(task) => wake.push(task),
+            Waits::Context { context, user_data } => {
+                let result = if direct.failed {
+                    Err(FsError::Io)
+                } else {
+                    Ok(direct.bytes)
+                };
+                self.directs.remove(key);
+                self.aio[context].post(AioEvent { user_data, result }, wake);
+            }
+        }
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// `pread` with `O_DIRECT`: returns the bytes read.
+    ///
+    /// # Errors
+    /// [`FsError::Unaligned`], [`FsError::Io`].
+    pub async fn direct_read(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
+        self.direct(fd, Op::Read, offset, bytes, None)
+            .await
+            .map(|n| n.unwrap_or(0))
+    }
+
+    /// `pwrite` with `O_DIRECT`: returns the bytes written.
+    ///
+    /// # Errors
+    /// [`FsError::Unaligned`], [`FsError::NoSpace`], [`FsError::Io`].
+    pub async fn direct_write(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
+        self.direct(fd, Op::Write, offset, bytes, None)
+            .await
+            .map(|n| n.unwrap_or(0))
+    }
+
+    /// One direct I/O. With a context it returns `None` when everything is
+    /// submitted, except for a write that extends the file, which is waited
+    /// for in any case.
+    pub(crate) async fn direct(
+        &self,
+        fd: Fd,
+        op: Op,
+        offset: u64,
+        bytes: u64,
+        context: Option<Waits>,
+    ) -> Result<Option<u64>, FsError> {
+        let open = self.opened(fd)?;
+        let id = open.file;
+        let mut range = file_range(offset, bytes)?;
+        if !offset.is_multiple_of(SECTOR_BYTES) || !bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(FsError::Unaligned);
+        }
+        let locks = self.config.direct_locking == DirectLocking::Inode;
+        if op == Op::Read {
+            // Up to the last sector that the file reaches into.
+            let size = self.size_bytes(id);
+            range.end = range.end.min(size.next_multiple_of(SECTOR_BYTES));
+            if range.start >= range.end {
+                return Ok(Some(0));
+            }
+            self.write_and_wait(id, &range).await;
+            if locks {
+                self.lock_inode(id).await;
+                self.write_and_wait(id, &range).await;
+            }
+            let key = self.submit_direct(id, op, &range, context).await;
+            if locks {
+                self.unlock_inode(id);
+            }
+            let done = self.finish_direct(key, context.is_some()).await?;
+            return Ok(done.map(|n| n.min(size - offset)));
+        }
+        if range.is_empty() {
+            return Ok(Some(0));
+        }
+        if locks {
+            self.lock_inode(id).await;
+        }
+        let result = self.direct_write_locked(id, &range, context).await;
+        if locks {
+            self.unlock_inode(id);
+        }
+        if result.is_ok() && open.o_sync {
+            self.sync_written(id, pages_of(&range)).await?;
+        }
+        result
+    }
+
+    async fn direct_write_locked(
+        &self,
+        id: FileId,
+        range: &Range<u64>,
+        context: Option<Waits>,
+    ) -> Result<Option<u64>, FsError> {
+        self.allocate(id, range.end)?;
+        self.write_and_wait(id, range).await;
+        self.invalidate(id, range).await;
+        let extends = range.end > self.size_bytes(id);
+        let context = context.filter(|_| !extends);
+        let key = self.submit_direct(id, Op::Write, range, context).await;
+        let done = self.finish_direct(key, context.is_some()).await?;
+        self.with(|s| s.file(id).size_bytes = s.file(id).size_bytes.max(range.end));
+        if done.is_some() {
+            // Pages that were read in the meantime hold old data.
+            self.invalidate(id, range).await;
+        }
+        Ok(done)
+    }
+
+    /// Waits for the bios of a synchronous I/O.
+    async fn finish_direct(&self, key: u64, queued: bool) -> Result<Option<u64>, FsError> {
+        self.waking(|s, wake| s.end_direct(key, false, wake));
+        if queued {
+            return Ok(None);
+        }
+        while self.with(|s| s.directs.get_mut(key).is_some_and(|d| d.pending > 0)) {
+            self.host.unplug();
+            self.host.suspend().await;
+        }
+        match self.with(|s| s.directs.remove(key)) {
+            Some(direct) if !direct.failed => Ok(Some(direct.bytes)),
+            _ => Err(FsError::Io),
+        }
+    }
+
+    /// Submits all bios of a range; the submitter's part is still pending.
+    async fn submit_direct(
+        &self,
+        id: FileId,
+        op: Op,
+        range: &Range<u64>,
+        context: Option<Waits>,
+    ) -> u64 {
+        let flags = match op {
+            Op::Read => BioFlags::NONE,
+            _ => self.config.features.direct_write_flags,
+        };
+        let waits = context.unwrap_or(Waits::Task(self.host.current()));
+        let bytes = range.end - range.start;
+        let key = self.with(|s| {
+            s.directs.insert(Direct {
+                pending: 1,
+                failed: false,
+                bytes,
+                waits,
+            })
+        });
+        let bio_bytes = self.config.bio_pages * PAGE_BYTES;
+        let mut at = range.start;
+        self.host.start_plug();
+        while at < range.end {
+            let bio = self.with(|s| {
+                let (sector, pages) = s.file(id).extents.map(at / PAGE_BYTES)?;
+                let skip = at % PAGE_BYTES;
+                let len = (pages * PAGE_BYTES - skip)
+                    .min(bio_bytes)
+                    .min(range.end - at);
+                s.directs.get_mut(key)?.pending += 1;
+                s.stats.direct_bios += 1;
+                Some((
+                    sector + skip / SECTOR_BYTES,
+                    len,
+                    s.bios.insert(BioWork::Direct(key)),
+                ))
+            });
+            // The whole range has a place: files have no holes.
+            let Some((sector, len, cookie)) = bio else {
+                break;
+            };
+            self.submit_sectors(op, flags, sector, (len / SECTOR_BYTES) as u32, cookie)
+                .await;
+            at += len;
+        }
+        self.host.finish_plug();
+        key
+    }
+
+    async fn write_and_wait(&self, id: FileId, range: &Range<u64>) {
+        let pages = pages_of(range);
+        let busy = self.with(|s| {
+            let file = s.file(id);
+            file.dirty.next_set(pages.start, pages.end).is_some()
+                || file.writeback.next_set(pages.start, pages.end).is_some()
+        });
+        if busy {
+            self.write_out(id, pages.clone(), true).await;
+            self.wait_writeback_run(id, pages).await;
+        }
+    }
+
+    /// Drops the range from the cache, page after page as they become idle
+    /// (`invalidate_inode_pages2_range`).
+    async fn invalidate(&self, id: FileId, range: &Range<u64>) {
+        let pages = pages_of(range);
+        let mut page = pages.start;
+        while let Some(next) = self.with(|s| s.file(id).cached.next_set(page, pages.end)) {
+            self.wait_unlocked(id, next).await;
+            self.wait_writeback(id, next).await;
+            page = self.with(|s| {
+                let end = s
+                    .file(id)
+                    .next_busy(next..pages.end)
+                    .unwrap_or(pages.end)
+                    .max(next + 1);
+                s.drop_clean(id, next..end);
+                end
+            });
+        }
+    }
+}

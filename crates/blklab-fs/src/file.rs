@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One file: its pages, who waits for them, and its inode's state.
+
+use crate::bits::PageBits;
+use crate::layout::Extents;
+use crate::readahead::{Cached, RaState};
+use blklab_types::{Jiffies, PAGE_BYTES, TaskId};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A file of the simulated machine, an index in order of creation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+impl FileId {
+    /// The index as a `usize`.
+    pub fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An open file, an index in order of opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fd(pub u32);
+
+/// The state of an open file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: FileId,
+    pub(crate) o_sync: bool,
+    pub(crate) ra: RaState,
+    /// `POSIX_FADV_RANDOM`, 2.6.34 and later.
+    pub(crate) random: bool,
+    /// Where the previous read ended, in bytes.
+    pub(crate) prev_end: u64,
+    /// Advice for the mapping (`madvise`).
+    pub(crate) mapped_as: crate::Advice,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    Unlock,
+    Writeback,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    page: u64,
+    what: WaitFor,
+    task: TaskId,
+}
+
+/// A sleeping lock that passes from waiter to waiter in order.
+///
+/// The kernel's mutex wakes the first waiter but lets a task that runs take
+/// the lock before it; that race is left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mutex {
+    held: bool,
+    granted: Option<TaskId>,
+    queue: VecDeque<TaskId>,
+}
+
+impl Mutex {
+    /// Takes the lock if it is free; else joins the queue.
+    pub(crate) fn lock_or_queue(&mut self, task: TaskId) -> bool {
+        if self.held {
+            self.queue.push_back(task);
+            return false;
+        }
+        self.held = true;
+        true
+    }
+
+    /// Whether the lock has passed to the task that waited for it.
+    pub(crate) fn granted(&mut self, task: TaskId) -> bool {
+        self.granted.take_if(|t| *t == task).is_some()
+    }
+
+    /// Gives the lock up; returns the task that has it now.
+    pub(crate) fn unlock(&mut self) -> Option<TaskId> {
+        self.granted = self.queue.pop_front();
+        self.held = self.granted.is_some();
+        self.granted
+    }
+}
+
+/// One file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct File {
+    pub(crate) size_bytes: u64,
+    pub(crate) extents: Extents,
+    /// Whether the file takes space by reservations.
+    pub(crate) grows: bool,
+
+    pub(crate) cached: PageBits,
+    pub(crate) uptodate: PageBits,
+    pub(crate) dirty: PageBits,
+    pub(crate) writeback: PageBits,
+    pub(crate) locked: PageBits,
+    pub(crate) marker: PageBits,
+    pub(crate) referenced: PageBits,
+    pub(crate) active: PageBits,
+    waiters: Vec<Waiter>,
+
+    /// `i_mutex`.
+    pub(crate) mutex: Mutex,
+    /// Where the last cyclic walk stopped (`writeback_index`).
+    pub(crate) cursor: u64,
+    /// When it last became dirty after being clean.
+    pub(crate) dirtied_when: Jiffies,
+    /// `I_DIRTY_PAGES`.
+    pub(crate) inode_dirty: bool,
+    /// `I_SYNC` (`I_LOCK` before 2.6.24): somebody writes it.
+    pub(crate) syncing: bool,
+    /// A write failed since the last fsync (`AS_EIO`).
+    pub(crate) write_error: bool,
+}
+
+impl File {
+    /// A file of that size without a place on the disk.
+    pub(crate) fn new(size_bytes: u64) -> File {
+        File {
+            size_bytes,
+            ..File::default()
+        }
+    }
+
+    /// Number of pages up to the end of the file.
+    pub(crate) fn eof_pages(&self) -> u64 {
+        self.size_bytes.div_ceil(PAGE_BYTES)
+    }
+
+    /// Whether the page may be dropped: clean, unlocked, not on its way.
+    pub(crate) fn busy(&self, page: u64) -> bool {
+        self.dirty.test(page) || self.writeback.test(page) || self.locked.test(page)
+    }
+
+    /// The first busy page of a run.
+    pub(crate) fn next_busy(&self, run: Range<u64>) -> Option<u64> {
+        [&self.dirty, &self.writeback, &self.locked]
+            .into_iter()
+            .filter_map(|bits| bits.next_set(run.start, run.end))
+            .min()
+    }
+
+    /// Registers a task to be woken when the page is as it wants.
+    pub(crate) fn wait(&mut self, page: u64, what: WaitFor, task: TaskId) {
+        self.waiters.push(Waiter { page, what, task });
+    }
+
+    /// Takes the tasks that wait for pages of a run, in order of arrival.
+    pub(crate) fn take_waiters(&mut self, run: &Range<u64>, what: WaitFor, out: &mut Vec<TaskId>) {
+        self.waiters.retain(|w| {
+            let hit = w.what == what && run.contains(&w.page);
+            if hit {
+                out.push(w.task);
+            }
+            !hit
+        });
+    }
+}
+
+impl Cached for File {
+    fn next_hole(&self, page: u64, max: u64) -> Option<u64> {
+        let hole = self.cached.next_clear(page, page + max);
+        (hole < page + max).then_some(hole)
+    }
+
+    fn run_before(&self, page: u64, max: u64) -> u64 {
+        self.cached.run_before(page, max)
+    }
+}

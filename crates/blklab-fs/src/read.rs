@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Buffered reads (mm/filemap.c, `do_generic_file_read`; mm/readahead.c) of
+//! 2.6.18 and 2.6.28.
+//!
+//! Pages that are there are copied in runs, the processor time of which is
+//! spent before the next thing that could be seen from outside: a submission,
+//! a wait, the end of the call. Access times are left out.
+
+use crate::cache::{FsError, PageCache, PageRun};
+use crate::features::FadviseRandom;
+use crate::file::{Fd, File, FileId};
+use crate::host::Host;
+use crate::readahead::Window;
+use crate::state::State;
+use crate::write::file_range;
+use blklab_types::{BioFlags, Op, PAGE_BYTES, Span};
+
+/// Pages per piece of a read-ahead that was asked for explicitly (2 MiB).
+const FORCED_PAGES: u64 = 512;
+
+/// What the next page of a request needs.
+enum Look {
+    /// It is not in the cache.
+    Absent,
+    /// It carries the marker.
+    Marked,
+    /// It is being read.
+    Locked,
+    /// Its read failed.
+    Stale,
+    /// So many pages are ready to be copied.
+    Ready(u64),
+}
+
+impl<H: Host> PageCache<H> {
+    /// `pread`: returns the bytes read, fewer at the end of the file.
+    ///
+    /// # Errors
+    /// [`FsError::Io`] if a page cannot be read.
+    pub async fn read(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
+        let open = self.opened(fd)?;
+        let id = open.file;
+        let request = file_range(offset, bytes)?;
+        let end = request.end.min(self.size_bytes(id));
+        if offset >= end {
+            return Ok(0);
+        }
+        let (stop, last) = (end.div_ceil(PAGE_BYTES), request.end.div_ceil(PAGE_BYTES));
+        let mut page = offset / PAGE_BYTES;
+        let mut unspent = Span::ZERO;
+        // A page whose marker was seen, a page that was read a second time.
+        let (mut marker_seen, mut retried) = (None, None);
+        let mut next_call = if self.two_windows() { page } else { u64::MAX };
+        while page < stop {
+            if page == next_call {
+                self.spend(std::mem::take(&mut unspent)).await;
+                next_call = self.two_window_readahead(fd, id, page, last - page).await;
+            }
+            let marker = if marker_seen == Some(page) {
+                None
+            } else {
+                Some(page)
+            };
+            let look = self.with(|s| look(s.file(id), page, stop.min(next_call), marker));
+            if !matches!(look, Look::Ready(_)) {
+                self.spend(std::mem::take(&mut unspent)).await;
+            }
+            match look {
+                Look::Ready(pages) => {
+                    let from = offset.max(page * PAGE_BYTES);
+                    let upto = end.min((page + pages) * PAGE_BYTES);
+                    unspent += self.config.copy_cost(upto - from, pages);
+                    // Going on within the page of the previous call is one use.
+                    let again = from == open.prev_end && !from.is_multiple_of(PAGE_BYTES);
+                    self.with(|s| s.touch(id, page + u64::from(again)..page + pages));
+                    page += pages;
+                }
+                Look::Marked => {
+                    marker_seen = Some(page);
+                    self.marked_readahead(fd, id, page, last - page).await;
+                }
+                Look::Locked => self.wait_unlocked(id, page).await,
+                Look::Absent => {
+                    self.missing_readahead(fd, id, page, last - page).await;
+                    if !self.with(|s| s.file(id).cached.test(page)) {
+                        self.submit_page(id, page).await;
+                    }
+                }
+                Look::Stale if retried == Some(page) => return Err(FsError::Io),
+                Look::Stale => {
+                    retried = Some(page);
+                    self.submit_page(id, page).await;
+                }
+            }
+        }
+        self.spend(unspent).await;
+        self.with(|s| {
+            let open = &mut s.open[fd.0 as usize];
+            open.prev_end = end;
+            if next_call == u64::MAX {
+                open.ra.prev = stop - 1;
+            }
+        });
+        Ok(end - offset)
+    }
+
+    /// A page is not there: reads what the algorithm says
+    /// (`page_cache_sync_readahead`).
+    pub(crate) async fn missing_readahead(&self, fd: Fd, id: FileId, page: u64, req: u64) {
+        if self.two_windows() {
+            return self.with(|s| s.open[fd.0 as usize].ra.note_miss());
+        }
+        if self.opened(fd).is_ok_and(|open| open.random) {
+            return self.read_forced(id, page, req).await;
+        }
+        self.on_demand(fd, id, page, req, false).await;
+    }
+
+    /// A page has the marker: reads the next window, unless the device has
+    /// too much to read already (`page_cache_async_readahead`).
+    pub(crate) async fn marked_readahead(&self, fd: Fd, id: FileId, page: u64, req: u64) {
+        let off = self.with(|s| {
+            let off = s.open[fd.0 as usize].ra.max == 0 || s.file(id).writeback.test(page);
+            if !off {
+                s.file(id).marker.clear(page..page + 1);
+            }
+            off
+        });
+        if !off && !self.host.read_congested() {
+            self.on_demand(fd, id, page, req, true).await;
+        }
+    }
+
+    async fn on_demand(&self, fd: Fd, id: FileId, page: u64, req: u64, marker: bool) {
+        let which = self.config.features.readahead;
+        let window = self.with(|s| {
+            let State { open, files, .. } = s;
+            let ra = &mut open[fd.0 as usize].ra;
+            if ra.max == 0 {
+                None
+            } else {
+                ra.on_demand(which, page, req, marker, &files[id.idx()])
+            }
+        });
+        if let Some(window) = window {
+            self.read_window(id, window).await;
+        }
+    }
+
+    /// Returns the page at which the algorithm is to be asked again.
+    async fn two_window_readahead(&self, fd: Fd, id: FileId, page: u64, req: u64) -> u64 {
+        let congested = self.host.read_congested();
+        let (windows, next) = self.with(|s| {
+            let ra = &mut s.open[fd.0 as usize].ra;
+            (ra.two_window(page, req, congested), ra.prev.wrapping_add(1))
+        });
+        for window in windows.into_iter().flatten() {
+            let read = self.read_window(id, window).await;
+            self.with(|s| s.open[fd.0 as usize].ra.note_read(window.pages, read));
+        }
+        next
+    }
+
+    /// Reads pages that an advice or a random reader asked for, in pieces.
+    pub(crate) async fn read_forced(&self, id: FileId, start: u64, pages: u64) {
+        let end = start
+            .saturating_add(pages)
+            .min(self.with(|s| s.file(id).eof_pages()));
+        let mut page = start;
+        while page < end {
+            let pages = FORCED_PAGES.min(end - page);
+            self.read_window(
+                id,
+                Window {
+                    start: page,
+                    pages,
+                    marker: None,
+                },
+            )
+            .await;
+            page += pages;
+        }
+    }
+
+    /// Submits reads of the missing pages of a window, as far as the file
+    /// goes, without waiting for them. Returns how many there were.
+    pub(crate) async fn read_window(&self, id: FileId, window: Window) -> u64 {
+        let (missing, end) = self.with(|s| {
+            let file = s.file(id);
+            let end = window
+                .start
+                .saturating_add(window.pages)
+                .min(file.eof_pages())
+                .max(window.start);
+            (
+                end - window.start - file.cached.count_in(window.start..end),
+                end,
+            )
+        });
+        if missing == 0 {
+            return 0;
+        }
+        self.make_room(missing).await;
+        self.host.start_plug();
+        let mut page = window.start;
+        let mut bio: Option<PageRun> = None;
+        while let Some((run, continues)) = self.with(|s| {
+            let (run, continues) = next_missing(s.file(id), page, end, bio, self.config.bio_pages)?;
+            let pages = run.start..run.start + run.pages;
+            s.add_locked(id, pages.clone());
+            if let Some(marker) = window.marker.filter(|m| pages.contains(m)) {
+                s.file(id).marker.set(marker..marker + 1);
+            }
+            Some((run, continues))
+        }) {
+            page = run.start + run.pages;
+            match &mut bio {
+                Some(bio) if continues => bio.pages += run.pages,
+                _ => {
+                    // The page is locked while the bio before it is submitted.
+                    if let Some(full) = bio.replace(run) {
+                        self.submit(Op::Read, BioFlags::NONE, id, full).await;
+                    }
+                }
+            }
+        }
+        if let Some(rest) = bio {
+            self.submit(Op::Read, BioFlags::NONE, id, rest).await;
+        }
+        self.host.finish_plug();
+        missing
+    }
+
+    /// Whether the advice of random access reads whole requests.
+    pub(crate) fn random_reads_whole(&self) -> bool {
+        self.config.features.fadvise_random == FadviseRandom::WholeRequest
+    }
+}
+
+/// The next missing pages of a window: those that continue the bio under
+/// construction, or the one page that begins another.
+fn next_missing(
+    file: &File,
+    page: u64,
+    end: u64,
+    bio: Option<PageRun>,
+    most: u64,
+) -> Option<(PageRun, bool)> {
+    let start = file.cached.next_clear(page, end);
+    if start >= end {
+        return None;
+    }
+    let (sector, contiguous) = file.extents.map(start)?;
+    let room = bio.map_or(0, |b| b.room(start, sector, most));
+    if room == 0 {
+        return Some((
+            PageRun {
+                start,
+                pages: 1,
+                sector,
+            },
+            false,
+        ));
+    }
+    let missing = file.cached.next_set(start, end).unwrap_or(end) - start;
+    Some((
+        PageRun {
+            start,
+            pages: missing.min(contiguous).min(room),
+            sector,
+        },
+        true,
+    ))
+}
+
+/// Looks at the next page, whose marker counts only if it is `marker`.
+fn look(file: &File, page: u64, stop: u64, marker: Option<u64>) -> Look {
+    if !file.cached.test(page) {
+        return Look::Absent;
+    }
+    if marker == Some(page) && file.marker.test(page) {
+        return Look::Marked;
+    }
+    if !file.uptodate.test(page) {
+        return if file.locked.test(page) {
+            Look::Locked
+        } else {
+            Look::Stale
+        };
+    }
+    let end = file.uptodate.next_clear(page, stop.max(page + 1));
+    Look::Ready(file.marker.next_set(page + 1, end).unwrap_or(end) - page)
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shared state of the page cache, and the accounting of page states.
+//!
+//! A page counts as dirty or as under write-back, never as both, unless it is
+//! dirtied again while its write is in flight. Functions here never sleep.
+
+use crate::aio::AioContext;
+use crate::config::Config;
+use crate::direct::Direct;
+use crate::features::{InodeLists as ListRule, TaskShare, Throttle};
+use crate::file::{File, FileId, OpenFile, WaitFor};
+use crate::inode_lists::{End, InodeLists, List};
+use crate::layout::Allocator;
+use crate::limits::{self, Limits};
+use crate::lru::Lru;
+use crate::pdflush::Pool;
+use crate::proportion::{Events, Share, period_shift};
+use crate::slab::Slab;
+use crate::stats::Stats;
+use blklab_types::{Jiffies, Op, TaskId};
+use std::ops::Range;
+
+/// What a bio in flight completes.
+#[derive(Clone, Debug)]
+pub(crate) enum BioWork {
+    /// Pages of a file, read or written back.
+    Pages {
+        op: Op,
+        file: FileId,
+        run: Range<u64>,
+    },
+    /// Part of a direct I/O, by key.
+    Direct(u64),
+}
+
+/// The device's limit for a task, and what counts against it, in pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Check {
+    /// Dirty pages that could be written.
+    pub(crate) dirty: u64,
+    /// Dirty pages and pages under write-back.
+    pub(crate) pages: u64,
+    /// The limit of `pages`.
+    pub(crate) limit: u64,
+    /// Below it nobody is held back.
+    pub(crate) freerun: u64,
+    /// Background work starts above it.
+    pub(crate) background: u64,
+}
+
+/// Everything that tasks share.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) files: Vec<File>,
+    pub(crate) open: Vec<OpenFile>,
+    pub(crate) space: Allocator,
+    pub(crate) lru: Lru,
+    pub(crate) nr_cached: u64,
+    pub(crate) nr_dirty: u64,
+    pub(crate) nr_writeback: u64,
+    pub(crate) limits: Limits,
+    completions: Events,
+    device_share: Share,
+    dirtyings: Events,
+    task_shares: Vec<Share>,
+    pub(crate) dirty_exceeded: bool,
+    pub(crate) ratelimit: u64,
+    /// Pages dirtied since the last check, by processor.
+    pub(crate) dirtied: Vec<u64>,
+    pub(crate) inodes: InodeLists,
+    /// A pdflush thread works on the device.
+    pub(crate) flusher_busy: bool,
+    pub(crate) pdflush: Pool,
+    pub(crate) bios: Slab<BioWork>,
+    pub(crate) directs: Slab<Direct>,
+    pub(crate) aio: Vec<AioContext>,
+    pub(crate) stats: Stats,
+    /// Room for tasks to wake, kept to save allocations.
+    pub(crate) wakeups: Vec<TaskId>,
+}
+
+impl State {
+    pub(crate) fn new(config: &Config) -> State {
+        let memory = config.memory();
+        let limits = Limits::new(
+            config.features.limit_base,
+            memory,
+            config.dirty_ratio,
+            config.dirty_background_ratio,
+        );
+        let shift = period_shift(u64::from(config.dirty_ratio) * (memory.total_pages + 1) / 100);
+        State {
+            files: Vec::new(),
+            open: Vec::new(),
+            space: Allocator::new(config.layout),
+            lru: Lru::default(),
+            nr_cached: 0,
+            nr_dirty: 0,
+            nr_writeback: 0,
+            limits,
+            completions: Events::new(shift),
+            device_share: Share::default(),
+            dirtyings: Events::new(shift),
+            task_shares: Vec::new(),
+            dirty_exceeded: false,
+            ratelimit: limits::ratelimit_pages(memory.total_pages, config.cpus),
+            dirtied: vec![0; config.cpus as usize],
+            inodes: InodeLists::default(),
+            flusher_busy: false,
+            pdflush: Pool::default(),
+            bios: Slab::default(),
+            directs: Slab::default(),
+            aio: Vec::new(),
+            stats: Stats::default(),
+            wakeups: Vec::new(),
+        }
+    }
+
+    pub(crate) fn file(&mut self, id: FileId) -> &mut File {
+        &mut self.files[id.idx()]
+    }
+
+    /// Adds pages to the cache, locked, for reading into.
+    pub(crate) fn add_locked(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_cached += file.cached.set(run.clone());
+        file.locked.set(run.clone());
+        self.lru.add(id, run);
+    }
+
+    /// A reader or writer used cached pages.
+    pub(crate) fn touch(&mut self, id: FileId, run: Range<u64>) {
+        self.lru.touch(&mut self.files[id.idx()], run);
+    }
+
+    /// Pages of a file have been written to in memory: adds them to the
+    /// cache if need be and makes them dirty. Returns how many were clean.
+    pub(crate) fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
+        let file = &mut self.files[id.idx()];
+        let mut at = run.start;
+        while at < run.end {
+            let hole = file.cached.next_clear(at, run.end);
+            at = file.cached.next_set(hole, run.end).unwrap_or(run.end);
+            if hole < at {
+                self.nr_cached += file.cached.set(hole..at);
+                self.lru.add(id, hole..at);
+            }
+        }
+        file.uptodate.set(run.clone());
+        self.lru.touch(file, run.clone());
+        let new = file.dirty.set(run);
+        self.nr_dirty += new;
+        self.stats.pages_dirtied += new;
+        let all = self.nr_dirty + self.nr_writeback;
+        self.stats.dirty_or_writeback_max = self.stats.dirty_or_writeback_max.max(all);
+        if new > 0 && !file.inode_dirty {
+            file.inode_dirty = true;
+            if !file.syncing {
+                file.dirtied_when = now;
+                self.inodes.put(id, List::Dirty, End::Newest);
+            }
+        }
+        new
+    }
+
+    /// Counts pages that a task made dirty for its share of the limit.
+    pub(crate) fn count_dirtying(
+        &mut self,
+        config: &Config,
+        task: TaskId,
+        pages: u64,
+        mapped: bool,
+    ) {
+        let counts = match config.features.task_share {
+            TaskShare::None => false,
+            TaskShare::Mapped => mapped,
+            TaskShare::All => true,
+        };
+        if counts {
+            let share = share_of(&mut self.task_shares, task);
+            self.dirtyings.add(share, pages);
+        }
+    }
+
+    /// Dirty pages are on their way into a bio.
+    pub(crate) fn start_writeback(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_dirty -= file.dirty.clear(run.clone());
+        self.nr_writeback += file.writeback.set(run);
+    }
+
+    /// A write of pages has ended. A failed one is remembered for fsync.
+    pub(crate) fn end_writeback(
+        &mut self,
+        id: FileId,
+        run: &Range<u64>,
+        failed: bool,
+        wake: &mut Vec<TaskId>,
+    ) {
+        let file = &mut self.files[id.idx()];
+        let pages = file.writeback.clear(run.clone());
+        self.nr_writeback -= pages;
+        self.completions.add(&mut self.device_share, pages);
+        file.write_error |= failed;
+        file.take_waiters(run, WaitFor::Writeback, wake);
+    }
+
+    /// A read of pages has ended.
+    pub(crate) fn end_read(
+        &mut self,
+        id: FileId,
+        run: &Range<u64>,
+        failed: bool,
+        wake: &mut Vec<TaskId>,
+    ) {
+        let file = &mut self.files[id.idx()];
+        if !failed {
+            file.uptodate.set(run.clone());
+        }
+        file.locked.clear(run.clone());
+        file.take_waiters(run, WaitFor::Unlock, wake);
+    }
+
+    /// Drops the clean pages of a run.
+    pub(crate) fn drop_clean(&mut self, id: FileId, run: Range<u64>) -> u64 {
+        let dropped = self.lru.drop_clean(id, &mut self.files[id.idx()], run);
+        self.nr_cached -= dropped;
+        dropped
+    }
+
+    /// What the throttle compares for a task.
+    pub(crate) fn check(&mut self, config: &Config, task: TaskId) -> Check {
+        let pages = self.nr_dirty + self.nr_writeback;
+        let (limit, freerun) = match config.features.throttle {
+            Throttle::Global => (self.limits.dirty, 0),
+            Throttle::PerDevice => {
+                let share = self.completions.fraction(&mut self.device_share);
+                let device = self.limits.of_device(share, pages, pages);
+                let part = self
+                    .dirtyings
+                    .fraction(share_of(&mut self.task_shares, task));
+                (limits::of_task(device, part), self.limits.freerun())
+            }
+        };
+        Check {
+            dirty: self.nr_dirty,
+            pages,
+            limit,
+            freerun,
+            background: self.limits.background,
+        }
+    }
+
+    /// Chooses inodes for a run of write-back: those waiting for another turn
+    /// come first, then what was left, then the dirty ones from the oldest on,
+    /// up to `older_than`.
+    pub(crate) fn queue_io(&mut self, rule: ListRule, older_than: Option<i64>) {
+        while let Some(inode) = self.inodes.newest(List::MoreIo) {
+            self.inodes.put(inode, List::Io, End::Oldest);
+        }
+        while let Some(inode) = self.inodes.oldest(List::Dirty) {
+            let young = older_than
+                .is_some_and(|limit| self.files[inode.idx()].dirtied_when.0 as i64 > limit);
+            if young && rule == ListRule::Three {
+                break;
+            }
+            self.inodes.put(inode, List::Io, End::Newest);
+        }
+    }
+
+    /// Puts an inode back among the dirty ones. Its time is renewed only if
+    /// the list would be out of order otherwise.
+    pub(crate) fn redirty(&mut self, id: FileId, now: Jiffies) {
+        if let Some(newest) = self.inodes.newest(List::Dirty)
+            && self.files[id.idx()].dirtied_when < self.files[newest.idx()].dirtied_when
+        {
+            self.files[id.idx()].dirtied_when = now;
+        }
+        self.inodes.put(id, List::Dirty, End::Newest);
+    }
+}
+
+fn share_of(shares: &mut Vec<Share>, task: TaskId) -> &mut Share {
+    if shares.len() <= task.idx() {
+        shares.resize(task.idx() + 1, Share::default());
+    }
+    &mut shares[task.idx()]
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing for integrity: fsync, `O_SYNC`, `sync_file_range`, sync (fs/sync.c,
+//! mm/filemap.c, 2.6.28).
+//!
+//! The layout has no metadata, so the filesystem's own step of fsync takes no
+//! time, and fdatasync is the same as fsync.
+
+use crate::cache::{FsError, PageCache};
+use crate::file::{Fd, FileId};
+use crate::host::Host;
+use crate::inode_lists::List;
+use crate::pdflush::Job;
+use crate::write::{file_range, pages_of};
+use crate::writeback::WriteControl;
+use std::ops::Range;
+
+/// Steps of `sync_file_range`, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncRange {
+    /// Wait for writes that are in flight already.
+    pub wait_before: bool,
+    /// Start writing dirty pages that are not in flight.
+    pub write: bool,
+    /// Wait for all writes.
+    pub wait_after: bool,
+}
+
+impl<H: Host> PageCache<H> {
+    /// `fsync`: writes all dirty pages of the file, takes its mutex for the
+    /// filesystem's step, and waits for all its writes.
+    ///
+    /// # Errors
+    /// [`FsError::Io`] if a write failed since the last call.
+    pub async fn fsync(&self, fd: Fd) -> Result<(), FsError> {
+        let id = self.opened(fd)?.file;
+        self.sync_written(id, 0..u64::MAX).await
+    }
+
+    /// `fdatasync`.
+    ///
+    /// # Errors
+    /// As [`PageCache::fsync`].
+    pub async fn fdatasync(&self, fd: Fd) -> Result<(), FsError> {
+        self.fsync(fd).await
+    }
+
+    /// `sync_file_range`; a length of 0 means up to the end of the file.
+    ///
+    /// # Errors
+    /// [`FsError::Io`] if a write that it waited for failed.
+    pub async fn sync_file_range(
+        &self,
+        fd: Fd,
+        offset: u64,
+        bytes: u64,
+        steps: SyncRange,
+    ) -> Result<(), FsError> {
+        let id = self.opened(fd)?.file;
+        let mut pages = pages_of(&file_range(offset, bytes)?);
+        if bytes == 0 {
+            pages.end = u64::MAX;
+        }
+        if steps.wait_before {
+            self.wait_writeback_run(id, pages.clone()).await;
+        }
+        if steps.write {
+            self.write_out(id, pages.clone(), false).await;
+        }
+        if steps.wait_after {
+            self.wait_writeback_run(id, pages).await;
+        }
+        if steps.wait_before || steps.wait_after {
+            self.take_write_error(id)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// `sync`: lets pdflush start, writes all dirty files without waiting,
+    /// then once more with waiting.
+    pub async fn sync(&self) {
+        let min_pages = self.with(|s| s.nr_dirty) as i64;
+        self.offer(Job::Background { min_pages });
+        let lists = [List::MoreIo, List::Io, List::Dirty];
+        let files = self.with(|s| {
+            let mut files: Vec<FileId> = lists.into_iter().flat_map(|l| s.inodes.iter(l)).collect();
+            // What is only on its way is waited for as well.
+            let clean = s
+                .files
+                .iter()
+                .enumerate()
+                .filter(|(_, f)| !f.inode_dirty && f.writeback.count() > 0);
+            files.extend(clean.map(|(i, _)| FileId(i as u32)));
+            files
+        });
+        for id in &files {
+            self.write_out(*id, 0..u64::MAX, false).await;
+        }
+        for id in files {
+            self.write_out(id, 0..u64::MAX, true).await;
+            self.wait_writeback_run(id, 0..u64::MAX).await;
+        }
+    }
+
+    /// Writes pages for integrity and waits for them.
+    pub(crate) async fn sync_written(&self, id: FileId, pages: Range<u64>) -> Result<(), FsError> {
+        self.write_out(id, pages.clone(), true).await;
+        self.lock_inode(id).await;
+        self.unlock_inode(id);
+        self.wait_writeback_run(id, pages).await;
+        self.take_write_error(id)
+    }
+
+    /// Starts writing the dirty pages of a run (`__filemap_fdatawrite_range`).
+    pub(crate) async fn write_out(&self, id: FileId, pages: Range<u64>, integrity: bool) {
+        let nr_to_write = self.with(|s| s.file(id).cached.count() as i64 * 2);
+        let range = Some(pages);
+        let mut control = WriteControl {
+            integrity,
+            nr_to_write,
+            range,
+            ..WriteControl::default()
+        };
+        self.write_pages(id, &mut control).await;
+    }
+
+    fn take_write_error(&self, id: FileId) -> Result<(), FsError> {
+        let failed = self.with(|s| std::mem::take(&mut s.file(id).write_error));
+        if failed { Err(FsError::Io) } else { Ok(()) }
+    }
+}

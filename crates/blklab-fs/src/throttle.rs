@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holding back tasks that dirty pages: `balance_dirty_pages`
+//! (mm/page-writeback.c, 2.6.18 and 2.6.28).
+//!
+//! Every so many pages dirtied on a processor the limits are checked; a task
+//! over its limit writes pages itself, of whatever file is next, and may sleep
+//! for a request while it does.
+
+use crate::cache::PageCache;
+use crate::features::Throttle;
+use crate::host::Host;
+use crate::limits;
+use crate::memory::CONGESTION_TIMEOUT;
+use crate::pdflush::Job;
+use crate::state::{Check, State};
+use crate::writeback::WriteControl;
+
+/// Pages between checks while the limit is exceeded.
+const EXCEEDED_PAGES: u64 = 8;
+
+impl<H: Host> PageCache<H> {
+    /// Pages that the running task can dirty until the limits are checked.
+    pub(crate) fn pages_until_check(&self) -> u64 {
+        let cpu = self.cpu();
+        self.with(|s| check_interval(s).saturating_sub(s.dirtied[cpu]).max(1))
+    }
+
+    /// Counts pages just dirtied and checks the limits when it is time to.
+    pub(crate) async fn balance_ratelimited(&self, pages: u64) {
+        let cpu = self.cpu();
+        let due = self.with(|s| {
+            s.dirtied[cpu] += pages;
+            let due = s.dirtied[cpu] >= check_interval(s);
+            if due {
+                s.dirtied[cpu] = 0;
+            }
+            due
+        });
+        if due {
+            self.balance().await;
+        }
+    }
+
+    fn cpu(&self) -> usize {
+        self.host.current().idx() % self.config.cpus as usize
+    }
+
+    async fn balance(&self) {
+        let task = self.host.current();
+        let started = self.host.now();
+        let global = self.config.features.throttle == Throttle::Global;
+        let chunk = self.with(|s| limits::write_chunk(s.ratelimit));
+        let check = || self.with(|s| s.check(&self.config, task));
+        let mut exceeded = false;
+        let mut waits = 0;
+        let mut written = 0;
+        let mut now: Check;
+        loop {
+            now = check();
+            if now.pages <= now.limit || now.pages < now.freerun {
+                break;
+            }
+            exceeded = true;
+            self.with(|s| s.dirty_exceeded = true);
+            if now.dirty > 0 {
+                let mut control = WriteControl::background(chunk);
+                self.write_inodes(&mut control, false).await;
+                written += control.written(chunk);
+                now = check();
+            }
+            if now.pages <= now.limit || written >= chunk {
+                break;
+            }
+            self.host.congestion_wait(CONGESTION_TIMEOUT).await;
+            waits += 1;
+        }
+        let took = self.host.now().since(started);
+        let background_wanted = self.with(|s| {
+            let below = if global {
+                now.pages <= now.limit
+            } else {
+                now.pages < now.limit
+            };
+            s.dirty_exceeded &= !below;
+            let t = s.stats.throttled_mut(task);
+            t.checks += 1;
+            t.exceeded += u64::from(exceeded);
+            t.waits += waits;
+            t.pages_written += written;
+            t.time += took;
+            !s.flusher_busy && s.nr_dirty > now.background
+        });
+        if background_wanted {
+            self.offer(Job::Background { min_pages: 0 });
+        }
+    }
+}
+
+fn check_interval(s: &State) -> u64 {
+    if s.dirty_exceeded {
+        EXCEEDED_PAGES
+    } else {
+        s.ratelimit
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Buffered writes (mm/filemap.c, `generic_file_buffered_write`, 2.6.28).
+//!
+//! The kernel copies page by page under the page's lock. Here the pages up to
+//! the next check of the dirty limits are copied in one sleep, and become
+//! dirty when it ends; a page that somebody else has locked is waited for
+//! before it becomes dirty. The file's mutex is held all the while.
+
+use crate::cache::{FsError, PageCache, PageRun};
+use crate::file::{Fd, FileId};
+use crate::host::Host;
+use blklab_types::{BioFlags, Op, PAGE_BYTES};
+use std::ops::Range;
+
+impl<H: Host> PageCache<H> {
+    /// `pwrite`: returns the bytes written.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] before anything is written; [`FsError::Io`] if a
+    /// page to be changed in part cannot be read, or an `O_SYNC` write fails.
+    pub async fn write(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
+        let open = self.opened(fd)?;
+        let end = file_range(offset, bytes)?.end;
+        if bytes == 0 {
+            return Ok(0);
+        }
+        self.lock_inode(open.file).await;
+        let result = self.write_locked(open.file, offset, end).await;
+        self.unlock_inode(open.file);
+        result?;
+        if open.o_sync {
+            self.sync_written(open.file, pages_of(&(offset..end)))
+                .await?;
+        }
+        Ok(bytes)
+    }
+
+    async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
+        self.allocate(id, end)?;
+        let mut at = offset;
+        while at < end {
+            let page = at / PAGE_BYTES;
+            let whole = if at.is_multiple_of(PAGE_BYTES) {
+                (end - at) / PAGE_BYTES
+            } else {
+                0
+            };
+            let pages = if whole == 0 {
+                1
+            } else {
+                whole.min(self.pages_until_check())
+            };
+            let upto = end.min((page + pages) * PAGE_BYTES);
+            let run = page..page + pages;
+            self.prepare(id, run.clone(), whole == 0).await?;
+            self.spend(self.config.copy_cost(upto - at, pages)).await;
+            self.set_dirty(id, run, upto, false).await;
+            at = upto;
+            self.balance_ratelimited(pages).await;
+        }
+        Ok(())
+    }
+
+    /// Brings pages into a state to be written to: room for those that are
+    /// missing; a page written to in part is read first, unless it lies behind
+    /// the end of the file.
+    async fn prepare(&self, id: FileId, run: Range<u64>, partial: bool) -> Result<(), FsError> {
+        if self.config.features.stable_pages {
+            self.wait_writeback_run(id, run.clone()).await;
+        }
+        let page = run.start;
+        if partial && self.with(|s| page < s.file(id).eof_pages()) {
+            self.wait_unlocked(id, page).await;
+            if !self.read_page(id, page).await {
+                return Err(FsError::Io);
+            }
+        }
+        let missing = self.with(|s| run.end - run.start - s.file(id).cached.count_in(run));
+        if missing > 0 {
+            self.make_room(missing).await;
+        }
+        Ok(())
+    }
+
+    /// Makes pages dirty as their locks allow, and the file at least `end`
+    /// bytes long. Returns how many were clean.
+    pub(crate) async fn set_dirty(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+        mapped: bool,
+    ) -> u64 {
+        let task = self.host.current();
+        let mut page = run.start;
+        let mut clean = 0;
+        while page < run.end {
+            let now = self.host.jiffies();
+            let stop = self.with(|s| {
+                let stop = s.file(id).locked.next_set(page, run.end).unwrap_or(run.end);
+                if page < stop {
+                    let new = s.dirty(id, page..stop, now);
+                    s.count_dirtying(&self.config, task, new, mapped);
+                    clean += new;
+                }
+                stop
+            });
+            page = stop;
+            if page < run.end {
+                self.wait_unlocked(id, page).await;
+            }
+        }
+        self.with(|s| {
+            let file = s.file(id);
+            file.size_bytes = file.size_bytes.max(end);
+        });
+        clean
+    }
+
+    /// Reads one page if it is not up to date, and waits for it. Returns
+    /// whether it is then.
+    pub(crate) async fn read_page(&self, id: FileId, page: u64) -> bool {
+        if self.with(|s| s.file(id).uptodate.test(page)) {
+            return true;
+        }
+        self.submit_page(id, page).await;
+        self.wait_unlocked(id, page).await;
+        self.with(|s| s.file(id).uptodate.test(page))
+    }
+
+    /// Reads one page that nobody has locked, on its own.
+    pub(crate) async fn submit_page(&self, id: FileId, page: u64) {
+        if !self.with(|s| s.file(id).cached.test(page)) {
+            self.make_room(1).await;
+        }
+        let place = self.with(|s| {
+            let file = s.file(id);
+            let place = file.extents.map(page);
+            // Somebody else may have begun to read it during the sleep.
+            let wanted = !file.locked.test(page) && !file.uptodate.test(page);
+            if wanted && place.is_some() {
+                s.add_locked(id, page..page + 1);
+            }
+            place.filter(|_| wanted)
+        });
+        if let Some((sector, _)) = place {
+            self.submit(
+                Op::Read,
+                BioFlags::NONE,
+                id,
+                PageRun {
+                    start: page,
+                    pages: 1,
+                    sector,
+                },
+            )
+            .await;
+        }
+    }
+}
+
+/// The bytes of a call, if a file can have them.
+pub(crate) fn file_range(offset: u64, bytes: u64) -> Result<Range<u64>, FsError> {
+    let end = offset
+        .checked_add(bytes)
+        .filter(|end| *end <= i64::MAX as u64);
+    Ok(offset..end.ok_or(FsError::TooBig)?)
+}
+
+/// The pages that bytes lie in.
+pub(crate) fn pages_of(bytes: &Range<u64>) -> Range<u64> {
+    bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES)
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing dirty inodes: which inode, which pages, which bios.
+//!
+//! fs/fs-writeback.c (`generic_sync_sb_inodes`), mm/page-writeback.c
+//! (`write_cache_pages`) and the generic multi-page path of fs/mpage.c, 2.6.18
+//! to 2.6.28. The kernel handles page after page; here a run of pages that
+//! nothing can come between is handled in one step. The page that does not fit
+//! into the bio under construction stays locked while that bio is submitted,
+//! and therefore while its submitter sleeps for a request: whoever writes to
+//! that page waits as long.
+//!
+//! Left out: superblocks (there is one), inodes without pages, metadata.
+
+use crate::cache::{PageCache, PageRun};
+use crate::features::{InodeLists as ListRule, Walk};
+use crate::file::{File, FileId};
+use crate::host::Host;
+use crate::inode_lists::{End, List};
+use blklab_types::{BioFlags, Op};
+use std::ops::Range;
+
+/// Pages looked up at a time (`PAGEVEC_SIZE`).
+const BATCH: u64 = 14;
+
+/// What a run of write-back is asked for, and what it met: the kernel's
+/// `writeback_control`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteControl {
+    /// Every page dirty at the start must be written, and be waited for if it
+    /// is on its way already (`WB_SYNC_ALL`).
+    pub(crate) integrity: bool,
+    /// Pages left to write; may become negative.
+    pub(crate) nr_to_write: i64,
+    /// Stop when the device is congested.
+    pub(crate) nonblocking: bool,
+    /// Pages to write; `None` for a cyclic walk from the inode's cursor.
+    pub(crate) range: Option<Range<u64>>,
+    /// Periodic work: only inodes that became dirty no later (jiffies, perhaps
+    /// before the start).
+    pub(crate) older_than: Option<i64>,
+    /// Met: congestion.
+    pub(crate) congested: bool,
+    /// Met: inodes that need another turn.
+    pub(crate) more_io: bool,
+}
+
+impl WriteControl {
+    /// A cyclic walk over whatever inodes are dirty, up to so many pages.
+    pub(crate) fn background(pages: u64) -> WriteControl {
+        WriteControl {
+            nr_to_write: pages as i64,
+            ..WriteControl::default()
+        }
+    }
+
+    /// Pages written of a budget.
+    pub(crate) fn written(&self, budget: u64) -> u64 {
+        (budget as i64).saturating_sub(self.nr_to_write).max(0) as u64
+    }
+
+    fn periodic(&self) -> bool {
+        self.older_than.is_some()
+    }
+}
+
+/// The state of one walk over an inode's pages.
+#[derive(Debug, Default)]
+struct Walking {
+    /// Pages to look at.
+    index: u64,
+    end: u64,
+    /// Dirty pages looked at.
+    seen: u64,
+    /// The budget is used up, or congestion was met.
+    done: bool,
+    /// Something may have been submitted since congestion was last looked at.
+    slept: bool,
+    /// The bio under construction.
+    bio: Option<PageRun>,
+}
+
+/// The next thing to do in a walk.
+enum Step {
+    /// No dirty page is left.
+    End,
+    /// Somebody holds the page's lock.
+    Locked(u64),
+    /// An integrity walk meets a page on its way to the disk.
+    InFlight(u64),
+    /// Another walk passes over such pages.
+    Skip(Range<u64>),
+    /// The page needs a bio of its own: submit the one under construction.
+    Submit(u64),
+    /// Pages for the bio under construction.
+    Take(PageRun),
+}
+
+impl<H: Host> PageCache<H> {
+    /// Writes inodes, the oldest first, until the budget is used up
+    /// (`writeback_inodes`). `flusher`: a pdflush thread does it; of those
+    /// only one at a time writes to a device.
+    pub(crate) async fn write_inodes(&self, control: &mut WriteControl, flusher: bool) {
+        let start = self.host.jiffies();
+        let rule = self.config.features.inode_lists;
+        self.with(|s| {
+            if !control.periodic() || s.inodes.is_empty(List::Io) {
+                s.queue_io(rule, control.older_than);
+            }
+        });
+        while let Some(id) = self.with(|s| s.inodes.oldest(List::Io)) {
+            if control.nonblocking && self.host.write_congested() {
+                control.congested = true;
+                return;
+            }
+            let dirtied_when = self.with(|s| s.file(id).dirtied_when);
+            let young = control
+                .older_than
+                .is_some_and(|limit| dirtied_when.0 as i64 > limit);
+            if dirtied_when > start || young && rule == ListRule::Two {
+                return;
+            }
+            if flusher && self.with(|s| std::mem::replace(&mut s.flusher_busy, true)) {
+                return;
+            }
+            self.write_inode(id, control).await;
+            self.with(|s| {
+                s.flusher_busy &= !flusher;
+                control.more_io |= control.nr_to_write <= 0 || !s.inodes.is_empty(List::MoreIo);
+            });
+            if control.nr_to_write <= 0 {
+                return;
+            }
+        }
+    }
+
+    /// Writes one inode's pages (`__writeback_single_inode`) and puts it on
+    /// the list where it belongs then.
+    async fn write_inode(&self, id: FileId, control: &mut WriteControl) {
+        let rule = self.config.features.inode_lists;
+        let busy = self.with(|s| {
+            let busy = std::mem::replace(&mut s.file(id).syncing, true);
+            match rule {
+                _ if !busy => s.file(id).inode_dirty = false,
+                ListRule::Two => s.inodes.put(id, List::Dirty, End::Newest),
+                ListRule::Three => s.inodes.put(id, List::MoreIo, End::Newest),
+            }
+            busy
+        });
+        if busy {
+            return;
+        }
+        self.write_pages(id, control).await;
+        let now = self.host.jiffies();
+        self.with(|s| {
+            let file = s.file(id);
+            file.syncing = false;
+            let redirtied = file.inode_dirty;
+            let left = file.dirty.count() > 0;
+            file.inode_dirty = redirtied || left;
+            match (rule, redirtied, left) {
+                (_, false, false) => s.inodes.remove(id),
+                (ListRule::Two, true, _) => s.inodes.put(id, List::Dirty, End::Newest),
+                (ListRule::Two, false, true) if control.periodic() => {
+                    s.inodes.put(id, List::Dirty, End::Oldest);
+                }
+                (ListRule::Two, false, true) => {
+                    s.file(id).dirtied_when = now;
+                    s.inodes.put(id, List::Dirty, End::Newest);
+                }
+                (ListRule::Three, false, true)
+                    if control.periodic() && control.nr_to_write <= 0 =>
+                {
+                    s.inodes.put(id, List::MoreIo, End::Newest);
+                }
+                (ListRule::Three, _, _) => s.redirty(id, now),
+            }
+        });
+    }
+
+    /// Writes dirty pages of one inode (`write_cache_pages`).
+    pub(crate) async fn write_pages(&self, id: FileId, control: &mut WriteControl) {
+        if control.nr_to_write <= 0 {
+            return;
+        }
+        if control.nonblocking && self.host.write_congested() {
+            control.congested = true;
+            return;
+        }
+        let exact = self.config.features.walk == Walk::Exact;
+        let cursor = self.with(|s| s.file(id).cursor);
+        let range = control.range.clone().unwrap_or(cursor..u64::MAX);
+        let mut walk = Walking {
+            index: range.start,
+            end: range.end,
+            ..Walking::default()
+        };
+        self.host.start_plug();
+        self.walk(id, control, &mut walk).await;
+        let wraps = if exact {
+            cursor > 0 && !walk.done
+        } else {
+            walk.seen == 0
+        };
+        if control.range.is_none() && wraps {
+            walk.index = 0;
+            walk.end = if exact { cursor } else { u64::MAX };
+            self.walk(id, control, &mut walk).await;
+        }
+        if let Some(run) = walk.bio.take() {
+            self.submit(Op::Write, self.write_flags(control), id, run)
+                .await;
+        }
+        self.host.finish_plug();
+        let whole = control.range == Some(0..u64::MAX);
+        if control.range.is_none() || whole && control.nr_to_write > 0 {
+            self.with(|s| s.file(id).cursor = walk.index);
+        }
+    }
+
+    /// One pass of a walk.
+    async fn walk(&self, id: FileId, control: &mut WriteControl, walk: &mut Walking) {
+        let exact = self.config.features.walk == Walk::Exact;
+        while !walk.done || !exact && !walk.seen.is_multiple_of(BATCH) {
+            match self.with(|s| self.step(s.file(id), control, walk)) {
+                Step::End => return,
+                Step::Locked(page) => {
+                    self.wait_unlocked(id, page).await;
+                    walk.slept = true;
+                }
+                Step::InFlight(page) => {
+                    self.with(|s| s.file(id).locked.set(page..page + 1));
+                    self.wait_writeback(id, page).await;
+                    self.unlock_page(id, page);
+                    walk.slept = true;
+                }
+                Step::Skip(run) => {
+                    walk.seen += run.end - run.start;
+                    walk.index = run.end;
+                }
+                Step::Submit(page) => {
+                    self.with(|s| s.file(id).locked.set(page..page + 1));
+                    if let Some(run) = walk.bio.take() {
+                        self.submit(Op::Write, self.write_flags(control), id, run)
+                            .await;
+                    }
+                    self.unlock_page(id, page);
+                    walk.slept = true;
+                }
+                Step::Take(run) => {
+                    self.with(|s| s.start_writeback(id, run.start..run.start + run.pages));
+                    walk.seen += run.pages;
+                    walk.index = run.start + run.pages;
+                    match &mut walk.bio {
+                        Some(bio) => bio.pages += run.pages,
+                        None => walk.bio = Some(run),
+                    }
+                    self.charge(control, walk, run.pages);
+                }
+            }
+        }
+    }
+
+    /// Takes written pages off the budget; looks at congestion.
+    fn charge(&self, control: &mut WriteControl, walk: &mut Walking, pages: u64) {
+        control.nr_to_write -= pages as i64;
+        if self.to_the_end(control) {
+            control.nr_to_write = control.nr_to_write.max(0);
+        } else {
+            walk.done |= control.nr_to_write <= 0;
+        }
+        if control.nonblocking && std::mem::take(&mut walk.slept) && self.host.write_congested() {
+            control.congested = true;
+            walk.done = true;
+        }
+    }
+
+    /// Decides what comes next.
+    fn step(&self, file: &File, control: &WriteControl, walk: &Walking) -> Step {
+        let Some(page) = file.dirty.next_set(walk.index, walk.end) else {
+            return Step::End;
+        };
+        if file.locked.test(page) {
+            return Step::Locked(page);
+        }
+        // After a sleep congestion is looked at before the second page.
+        let most = if walk.done {
+            BATCH - walk.seen % BATCH
+        } else if control.nonblocking && walk.slept {
+            1
+        } else if self.to_the_end(control) {
+            u64::MAX
+        } else {
+            control.nr_to_write as u64
+        };
+        let end = file
+            .dirty
+            .next_clear(page, walk.end.min(page.saturating_add(most)));
+        if file.writeback.test(page) {
+            return match control.integrity {
+                true => Step::InFlight(page),
+                false => Step::Skip(page..file.writeback.next_clear(page, end)),
+            };
+        }
+        let end = file.locked.next_set(page, end).unwrap_or(end);
+        let end = file.writeback.next_set(page, end).unwrap_or(end);
+        // Every dirty page has a place: it got one when it was written to.
+        let (sector, contiguous) = file.extents.map(page).unwrap_or_default();
+        let room = match &walk.bio {
+            Some(bio) => bio.room(page, sector, self.config.bio_pages),
+            None => self.config.bio_pages,
+        };
+        if room == 0 {
+            return Step::Submit(page);
+        }
+        Step::Take(PageRun {
+            start: page,
+            pages: (end - page).min(room).min(contiguous).max(1),
+            sector,
+        })
+    }
+
+    /// Whether the walk goes on when its budget is used up.
+    fn to_the_end(&self, control: &WriteControl) -> bool {
+        control.integrity && self.config.features.walk == Walk::Exact
+    }
+
+    fn write_flags(&self, control: &WriteControl) -> BioFlags {
+        if control.integrity {
+            self.config.features.integrity_flags
+        } else {
+            BioFlags::NONE
+        }
+    }
+}

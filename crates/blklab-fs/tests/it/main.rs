@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page cache on a small machine: whole tasks in virtual time.
+
+mod direct;
+mod machine;
+mod property;
+mod read;
+mod write;
+
+use blklab_fs::{Config, Features, PageCache};
+use blklab_types::Span;
+use machine::{Disk, Machine};
+
+/// 75 MB/s and 100 us per request.
+pub(crate) const DISK: Disk = Disk {
+    per_request: Span::from_us(100),
+    bytes_per_s: 75_000_000,
+    bad_sector: None,
+};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A machine of so much memory, on which a kernel of these features runs.
+pub(crate) fn boot(features: Features, memory_bytes: u64) -> (Machine, PageCache<Machine>) {
+    boot_with(Config::new(features, memory_bytes), DISK)
+}
+
+pub(crate) fn boot_with(config: Config, disk: Disk) -> (Machine, PageCache<Machine>) {
+    let machine = Machine::new(disk);
+    let cache = PageCache::new(machine.clone(), config).expect("the settings work");
+    cache.start();
+    (machine, cache)
+}
