@@ -1,2 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio job files: parsed, expanded, and turned into the I/Os that fio 3.33 issues.
+
+pub mod dist;
+pub mod error;
+pub mod job;
+pub mod lfsr;
+pub mod option;
+pub mod parse;
+pub mod randmap;
+pub mod rng;
+pub mod seeds;
+pub mod settings;
+
+mod apply;
+mod assign;
+mod expand;
+mod lists;
+mod suggest;
+mod text;
+mod value;

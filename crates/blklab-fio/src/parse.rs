@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the text of job files to jobs.
+//!
+//! Everything the text may refer to outside itself (environment, included
+//! files, facts about the machine) comes through [`Surroundings`], so parsing
+//! depends on its arguments alone.
+//!
+//! ```
+//! use blklab_fio::parse::{Fixed, ParseOptions, parse};
+//! let text = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randread\n";
+//! let jobs = parse("x.fio", text, &ParseOptions::default(), &Fixed::default()).unwrap().jobs;
+//! assert_eq!(jobs[0].files, ["a.0.0"]);
+//! ```
+
+use crate::apply::read;
+use crate::assign::assign;
+use crate::error::{JobFileError, Note, Place, Problem};
+use crate::expand::expand;
+use crate::job::Job;
+use crate::option::{Effect, OptionSpec, Queueing, engine_options, find};
+use crate::settings::{Settings, ZoneMode};
+use crate::suggest::nearest_option;
+use crate::text::{Line, Section, sections};
+
+/// Most jobs, clones included (as in fio).
+pub const JOBS_MAX: usize = 4096;
+/// Most files over all jobs.
+pub const FILES_MAX: usize = 1 << 20;
+
+/// What a job file may ask about the world outside.
+pub trait Surroundings {
+    /// An environment variable.
+    fn environment(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The text of a file to include.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, _path: &str) -> Result<String, String> {
+        Err("no such file".to_owned())
+    }
+
+    /// Whether the path is a directory in which files can be laid out.
+    fn is_directory(&self, _path: &str) -> bool {
+        true
+    }
+
+    /// Whether something other than a regular file has that name: a job of
+    /// that name uses it instead of files of its own.
+    fn is_device(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// `$pagesize`.
+    fn page_size_bytes(&self) -> u64 {
+        4096
+    }
+
+    /// `$mb_memory`.
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+
+    /// `$ncpus`.
+    fn cpus(&self) -> u32 {
+        1
+    }
+}
+
+/// Surroundings that are all given.
+#[derive(Clone, Debug, Default)]
+pub struct Fixed {
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
+    /// Files that can be included.
+    pub files: Vec<(String, String)>,
+    /// Names of devices.
+    pub devices: Vec<String>,
+}
+
+fn lookup(list: &[(String, String)], name: &str) -> Option<String> {
+    list.iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.clone())
+}
+
+impl Surroundings for Fixed {
+    fn environment(&self, name: &str) -> Option<String> {
+        lookup(&self.environment, name)
+    }
+
+    fn read(&self, path: &str) -> Result<String, String> {
+        lookup(&self.files, path).ok_or_else(|| "no such file".to_owned())
+    }
+
+    fn is_device(&self, path: &str) -> bool {
+        self.devices.iter().any(|device| device == path)
+    }
+}
+
+/// What a caller may choose.
+#[derive(Clone, Debug, Default)]
+pub struct ParseOptions {
+    /// Only these sections make jobs; all if empty.
+    pub sections: Vec<String>,
+    /// Option lines set before the first file, as on fio's command line.
+    pub template: Vec<String>,
+    /// Stands for the system's entropy with `randrepeat=0`.
+    pub entropy: u64,
+}
+
+/// The jobs of one or several files.
+#[derive(Clone, Debug, Default)]
+pub struct JobFile {
+    /// In thread order.
+    pub jobs: Vec<Job>,
+    /// What is worth saying about accepted options.
+    pub notes: Vec<Note>,
+    /// Options of the global sections as written.
+    pub global_options: Vec<(&'static str, Option<String>)>,
+}
+
+/// Reads one job file. The name is for messages and for finding included
+/// files beside it.
+///
+/// # Errors
+/// Everything that is wrong with the first bad section.
+pub fn parse(
+    file: &str,
+    text: &str,
+    options: &ParseOptions,
+    around: &dyn Surroundings,
+) -> Result<JobFile, JobFileError> {
+    parse_files(&[(file, text)], options, around)
+}
+
+/// Reads several job files as one run: each starts from the defaults, and the
+/// first job of every file but the first waits for all earlier jobs.
+///
+/// # Errors
+/// Everything that is wrong with the first bad section.
+pub fn parse_files(
+    files: &[(&str, &str)],
+    options: &ParseOptions,
+    around: &dyn Surroundings,
+) -> Result<JobFile, JobFileError> {
+    let mut reader = Reader {
+        out: JobFile::default(),
+        options,
+        around,
+        jobs_in_group: 0,
+        group: 0,
+        files_total: 0,
+    };
+    for (at, (file, text)) in files.iter().enumerate() {
+        reader.read_file(file, text, at == 0)?;
+    }
+    if reader.out.jobs.is_empty() {
+        let file = files.first().map_or("", |(file, _)| file);
+        let place = Place {
+            file: file.to_owned(),
+            line: 0,
+        };
+        return Err(JobFileError::at(&place, "No job(s) defined"));
+    }
+    Ok(reader.out)
+}
+
+struct Reader<'a> {
+    out: JobFile,
+    options: &'a ParseOptions,
+    around: &'a dyn Surroundings,
+    jobs_in_group: u32,
+    group: u32,
+    files_total: usize,
+}
+
+impl Reader<'_> {
+    fn read_file(&mut self, file: &str, text: &str, first: bool) -> Result<(), JobFileError> {
+        let wanted = |section: &Section| {
+            let chosen = &self.options.sections;
+            section.is_global() || chosen.is_empty() || chosen.contains(&section.name)
+        };
+        let sections = sections(file, text, self.around, &wanted)?;
+        let mut template = Settings::default();
+        if first && !self.options.template.is_empty() {
+            self.read_template(&mut template)?;
+        }
+        let mut separate = !first;
+        for section in &sections {
+            if section.is_global() {
+                let options = self.read_options(section, &mut template)?;
+                self.out.global_options.extend(options);
+                continue;
+            }
+            let mut settings = template.clone();
+            if std::mem::take(&mut separate) {
+                settings.stonewall = true;
+            }
+            let options = self.read_options(section, &mut settings)?;
+            let job = Job::new(&section.name, section.place.clone(), settings, options);
+            self.add_with_clones(job)?;
+        }
+        Ok(())
+    }
+
+    fn read_template(&mut self, template: &mut Settings) -> Result<(), JobFileError> {
+        let place = Place {
+            file: "command line".to_owned(),
+            line: 0,
+        };
+        let line = |text: &String| Line {
+            place: place.clone(),
+            text: text.clone(),
+        };
+        let lines = self.options.template.iter().map(line).collect();
+        let section = Section {
+            name: "global".to_owned(),
+            place: place.clone(),
+            lines,
+        };
+        let options = self.read_options(&section, template)?;
+        self.out.global_options.extend(options);
+        Ok(())
+    }
+
+    /// Applies the lines of a section and returns what was given.
+    fn read_options(
+        &mut self,
+        section: &Section,
+        settings: &mut Settings,
+    ) -> Result<Vec<(&'static str, Option<String>)>, JobFileError> {
+        let mut given = Vec::new();
+        let mut problems = Vec::new();
+        let mut unknown = Vec::new();
+        for line in in_order(&section.lines) {
+            let Some(spec) = find(split(&line.text).0) else {
+                unknown.push(line);
+                continue;
+            };
+            self.read_option(spec, line, settings, &mut given, &mut problems);
+        }
+        for line in unknown {
+            let own = engine_options(&settings.ioengine);
+            match own.iter().find(|spec| spec.is_called(split(&line.text).0)) {
+                Some(spec) => self.read_option(spec, line, settings, &mut given, &mut problems),
+                None => problems.push(Problem {
+                    place: line.place.clone(),
+                    message: format!("Bad option <{}>", line.text),
+                    hint: nearest_option(&line.text).map(|name| format!("Did you mean {name}?")),
+                }),
+            }
+        }
+        if problems.is_empty() {
+            return Ok(given);
+        }
+        problems.sort_by_key(|problem| problem.place.line);
+        Err(JobFileError {
+            problems,
+            dropped: Some(section.name.clone()),
+        })
+    }
+
+    fn read_option(
+        &mut self,
+        spec: &'static OptionSpec,
+        line: &Line,
+        settings: &mut Settings,
+        given: &mut Vec<(&'static str, Option<String>)>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let applied = expand(&line.text, self.around).and_then(|text| {
+            let (_, value) = split(&text);
+            let read = read(spec, value, settings.kb_base)?;
+            assign(settings, spec.name, &read)?;
+            if spec.name == "directory" {
+                self.check_directories(settings)?;
+            }
+            Ok(value.map(str::to_owned))
+        });
+        match applied {
+            Ok(value) => {
+                self.note(spec, line, value.as_deref());
+                given.push((spec.name, value));
+            }
+            Err(why) => problems.push(Problem {
+                place: line.place.clone(),
+                message: format!("fio: failed parsing {}: {why}", line.text),
+                hint: None,
+            }),
+        }
+    }
+
+    fn check_directories(&self, settings: &Settings) -> Result<(), String> {
+        let list = settings.directory.as_deref().unwrap_or_default();
+        match list.split(':').find(|path| !self.around.is_directory(path)) {
+            Some(path) => Err(format!("fio: {path} is not a directory")),
+            None => Ok(()),
+        }
+    }
+
+    /// Says so if the option does less here than in fio.
+    fn note(&mut self, spec: &OptionSpec, line: &Line, value: Option<&str>) {
+        if value == Some(spec.default) {
+            return;
+        }
+        let text = match (spec.effect, spec.kind) {
+            (_, crate::option::Kind::Deprecated { .. }) => {
+                "the option is deprecated and does nothing"
+            }
+            (Effect::Unsupported(text), _) => text,
+            (Effect::NoEffect, _) => "has no effect on block I/O here",
+            (Effect::Shapes | Effect::Reporting, _) => return,
+        };
+        let note = Note {
+            place: line.place.clone(),
+            option: spec.name,
+            text: text.to_owned(),
+        };
+        if !self.out.notes.contains(&note) {
+            self.out.notes.push(note);
+        }
+    }
+
+    fn say(&mut self, place: &Place, text: String) {
+        self.out.notes.push(Note {
+            place: place.clone(),
+            option: "",
+            text,
+        });
+    }
+
+    /// Adds a section's job and its clones.
+    fn add_with_clones(&mut self, job: Job) -> Result<(), JobFileError> {
+        let place = job.place.clone();
+        let clones = job.settings.numjobs;
+        if clones == 0 || self.out.jobs.len() + clones as usize > JOBS_MAX {
+            let message =
+                format!("error: maximum number of jobs ({JOBS_MAX}) reached: numjobs={clones}");
+            return Err(JobFileError {
+                dropped: Some(job.section),
+                ..JobFileError::at(&place, message)
+            });
+        }
+        self.note_engine(&job);
+        let own_files = job.settings.file_names.is_empty();
+        let parent = self.out.jobs.len();
+        self.add(job, own_files)?;
+        for subjob in (1..clones).rev() {
+            let clone = self.out.jobs[parent].clone_as(subjob);
+            self.add(clone, own_files)?;
+        }
+        Ok(())
+    }
+
+    fn note_engine(&mut self, job: &Job) {
+        let place = job.place.clone();
+        let name = &job.settings.ioengine;
+        match job.engine() {
+            None => self.say(
+                &place,
+                format!("ioengine {name}: fio 3.33 does not have this engine"),
+            ),
+            Some(engine) if engine.queueing == Queueing::NotModelled => {
+                self.say(
+                    &place,
+                    format!("ioengine {name}: this engine is not modelled"),
+                );
+            }
+            Some(_) => {}
+        }
+        if job.settings.zonemode == ZoneMode::Zbd {
+            self.say(
+                &place,
+                "zonemode zbd: zoned devices are not modelled".to_owned(),
+            );
+        }
+    }
+
+    fn add(&mut self, mut job: Job, own_files: bool) -> Result<(), JobFileError> {
+        let place = job.place.clone();
+        let refuse = |message: String, section: &str| JobFileError {
+            dropped: Some(section.to_owned()),
+            ..JobFileError::at(&place, message)
+        };
+        let count = if own_files {
+            job.settings.nrfiles as usize
+        } else {
+            job.settings.file_names.len()
+        };
+        self.files_total = self.files_total.saturating_add(count);
+        if self.files_total > FILES_MAX {
+            return Err(refuse(format!("more than {FILES_MAX} files"), &job.section));
+        }
+        job.files = if own_files {
+            own_file_names(&job, self.around)
+        } else {
+            job.settings.file_names.clone()
+        };
+        let thread = self.out.jobs.len() as u32 + 1;
+        let entropy = self.options.entropy.wrapping_add(u64::from(thread));
+        let warnings = job
+            .fix_up(thread, entropy)
+            .map_err(|message| refuse(message, &job.section))?;
+        if let Some(wanted) = &job.settings.wait_for {
+            self.check_wait_for(wanted, &job)
+                .map_err(|message| refuse(message, &job.section))?;
+        }
+        if job.subjob == 0 {
+            for warning in warnings {
+                self.say(&place, warning);
+            }
+        }
+        if (job.settings.stonewall || job.settings.new_group) && self.jobs_in_group > 0 {
+            self.jobs_in_group = 0;
+            self.group += 1;
+        }
+        job.group = self.group;
+        self.jobs_in_group += 1;
+        self.out.jobs.push(job);
+        Ok(())
+    }
+
+    fn check_wait_for(&self, wanted: &str, job: &Job) -> Result<(), String> {
+        if job.name == wanted {
+            return Err(format!(
+                "{wanted}: a job cannot wait for itself (wait_for={wanted})"
+            ));
+        }
+        match self
+            .out
+            .jobs
+            .iter()
+            .filter(|other| other.subjob == 0 && other.name == wanted)
+            .count()
+        {
+            1 => Ok(()),
+            0 => Err(format!("wait_for={wanted}: no earlier job has that name")),
+            _ => Err(format!("wait_for={wanted}: several jobs have that name")),
+        }
+    }
+}
+
+/// The lines in the order in which fio evaluates them: what others depend on
+/// first, files last.
+fn in_order(lines: &[Line]) -> Vec<&Line> {
+    let rank = |line: &&Line| match find(split(&line.text).0).map(|spec| spec.name) {
+        Some("kb_base" | "unit_base" | "lockfile" | "cpus_allowed_policy") => 0,
+        Some("filename" | "filename_format") => 2,
+        _ => 1,
+    };
+    let mut out: Vec<&Line> = lines.iter().collect();
+    out.sort_by_key(rank);
+    out
+}
+
+/// Name and value. Blanks behind the name go, those before the value stay.
+fn split(line: &str) -> (&str, Option<&str>) {
+    match line.split_once('=') {
+        Some((name, value)) => (name.trim_end(), Some(value)),
+        None => (line.trim_end(), None),
+    }
+}
+
+/// Names of the files of a job without `filename`.
+fn own_file_names(job: &Job, around: &dyn Surroundings) -> Vec<String> {
+    let directory = match &job.settings.directory {
+        Some(list) => {
+            let names: Vec<&str> = list.split(':').collect();
+            format!("{}/", names[job.subjob as usize % names.len()])
+        }
+        None => String::new(),
+    };
+    if job.settings.nrfiles == 1 && around.is_device(&job.section) {
+        return vec![format!("{directory}{}", job.section)];
+    }
+    let format = match job.settings.filename_format.as_str() {
+        "" => "$jobname.$jobnum.$filenum",
+        format => format,
+    };
+    let named = replace_word(
+        &replace_word(format, "$clientuid", ""),
+        "$jobname",
+        &job.section,
+    );
+    let numbered = replace_word(&named, "$jobnum", &job.subjob.to_string());
+    (0..job.settings.nrfiles)
+        .map(|file| {
+            format!(
+                "{directory}{}",
+                replace_word(&numbered, "$filenum", &file.to_string())
+            )
+        })
+        .collect()
+}
+
+/// Every occurrence of a word replaced, whatever its case.
+fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    while let Some(at) = lower[from..].find(word) {
+        out.push_str(&text[from..from + at]);
+        out.push_str(by);
+        from += at + word.len();
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the text of a job file to sections of option lines: comments, blank
+//! lines, section headers, `include`.
+//!
+//! Behaviour of fio 3.33: a comment starts at the first `;` or `#` anywhere,
+//! a section's name is what follows `[` without the line's last character,
+//! and the name of an included file starts eight characters into the line.
+
+use crate::error::{JobFileError, Place};
+use crate::parse::Surroundings;
+
+/// Longest section name.
+const NAME_BYTES_MAX: usize = 255;
+/// How deeply files may include each other.
+const INCLUDE_DEPTH_MAX: usize = 16;
+/// How many lines all included files of a job file may have.
+const LINES_MAX: usize = 1_000_000;
+
+/// One option line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+}
+
+/// One section as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Section {
+    /// Whether the section changes the template instead of making a job.
+    pub(crate) fn is_global(&self) -> bool {
+        self.name.starts_with("global")
+    }
+}
+
+/// Where option lines go while a file is read.
+#[derive(Clone, Copy)]
+enum Open {
+    Nothing,
+    Skipped,
+    Section(usize),
+}
+
+/// Splits a file into sections. The predicate says which are wanted: lines of
+/// others are skipped.
+///
+/// # Errors
+/// Options before the first section, and whatever is wrong with an include.
+pub(crate) fn sections(
+    file: &str,
+    text: &str,
+    around: &dyn Surroundings,
+    wanted: &dyn Fn(&Section) -> bool,
+) -> Result<Vec<Section>, JobFileError> {
+    let mut out: Vec<Section> = Vec::new();
+    let mut open = Open::Nothing;
+    let mut lines_total = 0;
+    for (number, line) in text.lines().enumerate() {
+        let line = clean(line);
+        let place = Place {
+            file: file.to_owned(),
+            line: number as u32 + 1,
+        };
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let section = Section {
+                name: section_name(header),
+                place,
+                lines: Vec::new(),
+            };
+            open = if wanted(&section) {
+                out.push(section);
+                Open::Section(out.len() - 1)
+            } else {
+                Open::Skipped
+            };
+            continue;
+        }
+        match open {
+            Open::Nothing => {
+                return Err(JobFileError::at(
+                    &place,
+                    format!("fio: option <{line}> outside of [] job section"),
+                ));
+            }
+            Open::Skipped => {}
+            Open::Section(at) => {
+                add_line(place, line, around, 0, &mut lines_total, &mut out[at].lines)?
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Adds an option line, or the lines of the file it includes.
+fn add_line(
+    place: Place,
+    line: &str,
+    around: &dyn Surroundings,
+    depth: usize,
+    lines_total: &mut usize,
+    out: &mut Vec<Line>,
+) -> Result<(), JobFileError> {
+    *lines_total += 1;
+    if *lines_total > LINES_MAX {
+        return Err(JobFileError::at(
+            &place,
+            format!("more than {LINES_MAX} option lines"),
+        ));
+    }
+    if !line.starts_with("include") {
+        out.push(Line {
+            place,
+            text: line.to_owned(),
+        });
+        return Ok(());
+    }
+    if depth == INCLUDE_DEPTH_MAX {
+        return Err(JobFileError::at(
+            &place,
+            format!("files include each other more than {INCLUDE_DEPTH_MAX} deep"),
+        ));
+    }
+    let wanted = line.get(8..).unwrap_or("");
+    let (file, text) = included(wanted, &place.file, around)
+        .map_err(|why| JobFileError::at(&place, format!("include {wanted}: {why}")))?;
+    for (number, line) in text.lines().enumerate() {
+        let line = clean(line);
+        let place = Place {
+            file: file.clone(),
+            line: number as u32 + 1,
+        };
+        if line.starts_with('[') {
+            return Err(JobFileError::at(
+                &place,
+                "No new sections in included files",
+            ));
+        }
+        if !line.is_empty() {
+            add_line(place, line, around, depth + 1, lines_total, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Name and text of an included file, looked for as given and then beside the
+/// file that includes it.
+fn included(
+    wanted: &str,
+    from: &str,
+    around: &dyn Surroundings,
+) -> Result<(String, String), String> {
+    let as_given = around.read(wanted);
+    if let Ok(text) = as_given {
+        return Ok((wanted.to_owned(), text));
+    }
+    if let Some((directory, _)) = from.rsplit_once('/') {
+        let beside = format!("{directory}/{wanted}");
+        if let Ok(text) = around.read(&beside) {
+            return Ok((beside, text));
+        }
+    }
+    as_given.map(|text| (wanted.to_owned(), text))
+}
+
+/// A line without comment and without blanks at both ends.
+fn clean(line: &str) -> &str {
+    let line = line.trim_start_matches(|c: char| c.is_ascii_whitespace());
+    let line = &line[..line.find([';', '#']).unwrap_or(line.len())];
+    line.trim_end_matches(|c: char| c.is_ascii_whitespace() || c.is_ascii_control())
+}
+
+/// The header's text without its last character.
+fn section_name(header: &str) -> String {
+    let mut end = header.len().min(NAME_BYTES_MAX);
+    while !header.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut name = header[..end].to_owned();
+    name.pop();
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::Fixed;
+
+    fn read(text: &str) -> Result<Vec<Section>, JobFileError> {
+        sections("x.fio", text, &Fixed::default(), &|_| true)
+    }
+
+    #[test]
+    fn comments_and_blanks_go() {
+        let out = read("; one\n\n  [a b] \n\trw=read ; x\n  bs = 4k#y\n[c\n").expect("well formed");
+        assert_eq!(out.len(), 2);
+        assert_eq!(out[0].name, "a b");
+        let texts: Vec<&str> = out[0].lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["rw=read", "bs = 4k"]);
+        assert_eq!(out[1].name, "");
+        assert_eq!(out[0].lines[1].place.line, 5);
+    }
+
+    #[test]
+    fn options_need_a_section() {
+        let error = read("rw=read\n[a]\n").expect_err("no section");
+        assert_eq!(
+            error.to_string(),
+            "x.fio:1: fio: option <rw=read> outside of [] job section"
+        );
+    }
+
+    #[test]
+    fn includes_are_spliced_in_and_may_not_loop() {
+        let around = Fixed {
+            files: vec![
+                ("d/inc".into(), "bs=8k\ninclude more\n".into()),
+                ("d/more".into(), "size=1m".into()),
+                ("loop".into(), "include loop\n".into()),
+                ("sect".into(), "[b]\n".into()),
+            ],
+            ..Fixed::default()
+        };
+        let read = |file, text| sections(file, text, &around, &|_| true);
+        let out = read("d/x.fio", "[a]\nrw=read\ninclude inc\nrw=write\n").expect("files exist");
+        let texts: Vec<&str> = out[0].lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["rw=read", "bs=8k", "size=1m", "rw=write"]);
+        assert!(read("x", "[a]\ninclude loop\n").is_err());
+        assert!(read("x", "[a]\ninclude sect\n").is_err());
+        assert!(read("x", "[a]\ninclude none\n").is_err());
+    }
+}
