@@ -174,13 +174,14 @@ fn simdisk_read_ahead_crosses_tracks_and_stops() {
 fn simdisk_2628_overlaps_overhead_with_service() {
     let mut host = Host::build("simdisk-2628,order=fifo", 31);
     // Skew = ceil(seek(1) / 6200) = ceil(845,567 / 6200) = 137; revolution 8,332,800.
-    // Ready at 150 us: sector 0 passes at 8,332,800; the second follows at once.
-    let finished = submit_all(&mut host, &[(Op::Read, 0, 8), (Op::Write, 8, 8)]);
+    // Ready at 150 us: sector 0 passes at 8,332,800. The second is chosen 2 us after
+    // the first has passed; sector 9 is still to come, sector 8 is a revolution away.
+    let finished = submit_all(&mut host, &[(Op::Read, 0, 8), (Op::Write, 9, 8)]);
     assert_eq!(
         times(&finished),
         [
-            (0, 150_000, 8_332_800 + 49_600),
-            (8, 8_382_400, 8_382_400 + 49_600)
+            (0, 150_000, 8_384_400),
+            (9, 8_384_400, 8_332_800 + 17 * 6200 + 2_000)
         ]
     );
 }
@@ -205,8 +206,11 @@ fn simdisk_2628_full_cache_waits_for_the_medium() {
     ];
     let finished = submit_all(&mut host, &cmds);
     let on_medium = 8_332_800 + 100 * 6200;
-    assert_eq!(finished[1].started.ns(), on_medium);
-    assert_eq!(finished[1].ended.ns(), on_medium + 256_000);
+    assert_eq!(finished[1].started.ns(), on_medium + 2_000);
+    assert_eq!(finished[1].ended.ns(), on_medium + 258_000);
     // Sector 100 has just passed when its data is there: one revolution more.
-    assert_eq!(finished[2].ended.ns(), on_medium + 8_332_800 + 100 * 6200);
+    assert_eq!(
+        finished[2].ended.ns(),
+        on_medium + 8_332_800 + 100 * 6200 + 2_000
+    );
 }
