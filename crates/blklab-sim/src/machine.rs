@@ -76,6 +76,7 @@ struct World {
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
+    next_kernel_pid: Pid,
 }
 
 struct Inner {
@@ -161,6 +162,7 @@ impl Machine {
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
+            next_kernel_pid: KBLOCKD_PID,
         };
         Machine {
             inner: Rc::new(Inner {
@@ -192,9 +194,27 @@ impl Machine {
         w.nr_foreground += usize::from(foreground);
         let now = w.agenda.now();
         w.sinks.trace.process(now, pid, name);
-        w.agenda.wake_task_at(task, start.max(now));
+        if start > now {
+            w.agenda.wake_task_at(task, start);
+        } else {
+            w.agenda.ready_task(task);
+        }
         w.spawned.push((task, Box::pin(body)));
         task
+    }
+
+    /// Adds a background task with the next free pid of kernel threads.
+    pub fn spawn_kernel_thread(
+        &self,
+        name: &str,
+        body: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
+        let pid = {
+            let mut w = self.inner.world.borrow_mut();
+            w.next_kernel_pid += 1;
+            w.next_kernel_pid
+        };
+        self.spawn_at(name, pid, IoPrio::default(), false, Time::ZERO, body)
     }
 
     /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine as the page cache sees it.
+
+use crate::Machine;
+use blklab_fs::{Host, TaskBody};
+use blklab_types::{Bio, Hz, IoPrio, Span, TaskId, Time};
+
+impl Host for Machine {
+    fn now(&self) -> Time {
+        Machine::now(self)
+    }
+
+    fn hz(&self) -> Hz {
+        self.queue_state(|q| q.core().hz)
+    }
+
+    fn current(&self) -> TaskId {
+        Machine::current(self)
+    }
+
+    async fn submit_bio(&self, mut bio: Bio) {
+        bio.cookie |= crate::OWNED_COOKIE;
+        Machine::submit_bio(self, bio).await;
+    }
+
+    fn start_plug(&self) {
+        let task = Machine::current(self);
+        self.with_queue(|q, _| q.start_plug(task));
+    }
+
+    fn finish_plug(&self) {
+        let task = Machine::current(self);
+        self.with_queue(|q, cx| q.finish_plug(cx, task));
+    }
+
+    fn unplug(&self) {
+        let task = Machine::current(self);
+        self.with_queue(|q, cx| {
+            if q.core().feat.task_plug {
+                q.flush_plug_to_sleep(cx, task);
+            } else {
+                q.unplug(cx);
+            }
+        });
+    }
+
+    fn write_congested(&self) -> bool {
+        self.queue_state(blklab_block::sq::Queue::write_congested)
+    }
+
+    fn read_congested(&self) -> bool {
+        self.queue_state(blklab_block::sq::Queue::read_congested)
+    }
+
+    async fn congestion_wait(&self, timeout: Span) {
+        Machine::congestion_wait(self, timeout).await;
+    }
+
+    async fn suspend(&self) {
+        Machine::suspend(self).await;
+    }
+
+    fn wake(&self, task: TaskId) {
+        Machine::wake(self, task);
+    }
+
+    fn spawn(&self, name: &'static str, body: TaskBody) -> TaskId {
+        self.spawn_kernel_thread(name, body)
+    }
+
+    async fn sleep(&self, span: Span) {
+        self.sleep_until(Machine::now(self) + span).await;
+    }
+}
