@@ -11,6 +11,7 @@
 //! whose definition uses them.
 
 mod device;
+mod disk;
 mod error;
 mod law;
 mod param;

@@ -2,6 +2,7 @@
 //! All devices by name: laws and presets, their parameters and sources.
 
 use crate::device::Device;
+use crate::disk::presets;
 use crate::error::{DeviceError, nearest};
 use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
 use crate::param::{ParamInfo, Values};
@@ -21,10 +22,10 @@ pub struct DeviceInfo {
     pub preset: &'static [(&'static str, &'static str)],
     /// How many commands it is normally given at a time.
     pub queue_depth: u32,
-    build: Build,
+    pub(crate) build: Build,
 }
 
-type Build = fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>;
+pub(crate) type Build = fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>;
 
 impl DeviceInfo {
     /// What a parameter is if nothing is said, as text; empty if it follows
@@ -91,6 +92,22 @@ pub const ALL: &[DeviceInfo] = &[
         queue_depth: 31,
         build: simdisk_cached::build,
     },
+    presets::SATA_7200_2008,
+    presets::SATA_7200_2008_250G,
+    presets::SATA_7200_2008_1TB,
+    presets::LAPTOP_5400,
+    presets::SAS_10K,
+    presets::SAS_15K,
+    presets::ATLAS_10K_V,
+    presets::ATLAS_10K,
+    presets::CHEETAH_9LP,
+    presets::CHEETAH_4LP,
+    presets::IBM_18ES,
+    presets::ATLAS_III,
+    presets::BARRACUDA_4LP,
+    presets::HP_C3323A,
+    presets::HP_C2490A,
+    presets::DEC_RZ26,
 ];
 
 /// Finds a device by name.

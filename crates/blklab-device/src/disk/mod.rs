@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A rotating disk with its controller: overhead, queue, buffer, mechanism.
+//!
+//! ```text
+//! submit ─overhead─► ready ─┬─ read in the buffer ──────────► bus ─► done
+//!                           ├─ write, cache on, room ───────► bus ─► done, dirty
+//!                           ├─ write, cache on, full ─► waits for destaging
+//!                           └─ everything else ─► queue ─► mechanism ─► done
+//! ```
+//!
+//! Overheads of different commands overlap; bus and mechanism serve one at a
+//! time. When the mechanism is free it takes a queued command (by the selection
+//! policy) or a dirty range (by shortest positioning time); which of the two is
+//! the read priority's decision. After a read, and while it has nothing to do,
+//! it reads ahead. A flush holds back everything that becomes ready after it,
+//! and ends when all that was there before is on the medium.
+//!
+//! Sources: sections on disks in the literature cited in [`seek`]; DiskSim 4.0
+//! for the parts of the controller. Left out: media errors and remapping,
+//! thermal recalibration, power states, and spindle speed variation.
+
+mod dirty;
+mod geometry;
+mod mechanism;
+mod params;
+pub(crate) mod presets;
+mod read_cache;
+mod seek;
+mod select;
+#[cfg(test)]
+mod tests;
+mod write_cache;
+
+pub(crate) use params::{PARAMS, build};
+
+use crate::device::{Command, Device, DeviceCx, EIO};
+use blklab_types::{BioFlags, Op, Span, Time};
+use dirty::DirtySet;
+use mechanism::Mechanism;
+use read_cache::{Lookup, ReadCache};
+use select::{Queued, Selection, Situation};
+use std::collections::VecDeque;
+use write_cache::{Next, WriteCache};
+
+/// Time from hand-over until a command is ready, by kind of command and kind of
+/// the command before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overheads {
+    pub(crate) read_hit_ns: [u64; 2],
+    pub(crate) read_miss_ns: [u64; 2],
+    pub(crate) write_hit_ns: [u64; 2],
+    pub(crate) write_miss_ns: [u64; 2],
+}
+
+/// Kinds of wake-ups, in the upper half of the token; below is the slot.
+const READY: u64 = 0;
+const BUS: u64 = 1 << 32;
+const MECHANISM: u64 = 2 << 32;
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    cmd: Command,
+    started: Time,
+    /// A write that goes to the cache.
+    cached: bool,
+}
+
+/// What the mechanism is busy with.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    /// A command; the media part ends with the job, the bus maybe later.
+    Command { slot: u32, bus_end: Time },
+    /// A read that waits for the medium running on to its end.
+    Coming { slot: u32 },
+    /// Dirty sectors on their way to the medium.
+    Destage { sectors: u64 },
+    /// Read-ahead that must not be interrupted yet.
+    Prefetch,
+}
+
+/// The disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    mech: Mechanism,
+    overheads: Overheads,
+    /// Bus time of one sector.
+    bus_ns: u64,
+    selection: Selection,
+    cache: ReadCache,
+    prefetch_min_sectors: u64,
+    resume_read_ahead: bool,
+    writes: WriteCache,
+
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Ready for the mechanism, oldest first.
+    queue: Vec<Queued>,
+    /// Ready writes without room in the cache, oldest first.
+    waiting: VecDeque<u32>,
+    /// Ready after a flush, oldest first.
+    held: VecDeque<u32>,
+    flush: Option<u32>,
+    job: Option<Job>,
+    bus_free: Time,
+    /// The command handed over last was a write.
+    after_write: bool,
+    /// Sector after the last one accessed.
+    position: u64,
+}
+
+impl Device for Disk {
+    fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
+        if cmd.end() > self.mech.geometry.capacity_sectors() {
+            cx.fail(cmd.id, EIO);
+            return;
+        }
+        let n = u64::from(cmd.nr_sectors);
+        let cached = cmd.op == Op::Write && !cmd.flags.has(BioFlags::FUA) && self.writes.takes(n);
+        let overhead_ns = self.overhead_ns(cx.now, cmd, cached);
+        let slot = self.take_slot(Slot {
+            cmd: *cmd,
+            started: cx.now,
+            cached,
+        });
+        self.after_write = cmd.op != Op::Read;
+        if overhead_ns == 0 {
+            self.ready(cx, slot);
+            self.start_next(cx);
+        } else {
+            cx.wake_at(cx.now + Span(overhead_ns), READY | u64::from(slot));
+        }
+    }
+
+    fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
+        let slot = token as u32;
+        match token & !u64::from(u32::MAX) {
+            READY => self.ready(cx, slot),
+            BUS => self.bus_done(cx, slot),
+            _ => self.job_done(cx),
+        }
+        self.start_next(cx);
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(self.mech.geometry.capacity_sectors())
+    }
+}
+
+impl Disk {
+    fn take_slot(&mut self, slot: Slot) -> u32 {
+        if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = slot;
+            return i;
+        }
+        self.slots.push(slot);
+        self.slots.len() as u32 - 1
+    }
+
+    fn finish(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        let Slot {
+            cmd: Command { id, .. },
+            started,
+            ..
+        } = self.slots[slot as usize];
+        self.free.push(slot);
+        cx.finish(id, started);
+    }
+
+    fn overhead_ns(&self, now: Time, cmd: &Command, cached: bool) -> u64 {
+        let by_kind = match cmd.op {
+            Op::Read => match self.look_up(now, cmd) {
+                Lookup::Miss => &self.overheads.read_miss_ns,
+                Lookup::Hit | Lookup::Coming(_) => &self.overheads.read_hit_ns,
+            },
+            Op::Write if !cached => &self.overheads.write_miss_ns,
+            Op::Write | Op::Discard | Op::Flush => &self.overheads.write_hit_ns,
+        };
+        by_kind[usize::from(self.after_write)]
+    }
+
+    fn look_up(&self, now: Time, cmd: &Command) -> Lookup {
+        if self.writes.holds(cmd.sector, cmd.end()) {
+            return Lookup::Hit;
+        }
+        self.cache
+            .lookup(&self.mech.geometry, cmd.sector, cmd.end(), now.ns())
+    }
+
+    /// A command's overhead is over.
+    fn ready(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        if self.flush.is_some() {
+            self.held.push_back(slot);
+            return;
+        }
+        let Slot { cmd, cached, .. } = self.slots[slot as usize];
+        match cmd.op {
+            _ if cmd.op != Op::Flush && cmd.nr_sectors == 0 => self.finish(cx, slot),
+            Op::Discard => self.finish(cx, slot),
+            Op::Flush => self.flush = Some(slot),
+            Op::Read => self.ready_read(cx, slot),
+            Op::Write if cached => {
+                self.waiting.push_back(slot);
+                self.admit(cx);
+            }
+            Op::Write => self.enqueue(cx.now, slot),
+        }
+    }
+
+    fn ready_read(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        let cmd = self.slots[slot as usize].cmd;
+        match self.look_up(cx.now, &cmd) {
+            Lookup::Hit => self.serve_hit(cx, slot),
+            Lookup::Coming(end_ns) if self.job.is_none() => self.serve_coming(cx, slot, end_ns),
+            Lookup::Coming(_) | Lookup::Miss => self.enqueue(cx.now, slot),
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, slot: u32) {
+        let cmd = &self.slots[slot as usize].cmd;
+        self.queue.push(Queued {
+            slot,
+            write: cmd.op == Op::Write,
+            start: cmd.sector,
+            end: cmd.end(),
+            since: now,
+            place: self.mech.geometry.place(cmd.sector),
+        });
+    }
+
+    /// A read from the buffer: over the bus.
+    fn serve_hit(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        let cmd = self.slots[slot as usize].cmd;
+        let (geometry, now_ns) = (&self.mech.geometry, cx.now.ns());
+        self.cache.hit(geometry, cmd.sector, cmd.end(), now_ns);
+        if self.resume_read_ahead && self.job.is_none() && self.queue.is_empty() {
+            let resume = self
+                .cache
+                .resume_at(geometry, cmd.sector, cmd.end(), now_ns);
+            if let Some(from) = resume.filter(|&from| from < geometry.capacity_sectors()) {
+                let place = geometry.place(from);
+                let moment = self.mech.moment(now_ns);
+                let wait_ns = self.mech.positioning_ns(moment, &place, false);
+                self.cache
+                    .resume(geometry, cmd.end(), now_ns + u64::from(wait_ns));
+                self.mech.moved_to(from + 1);
+            }
+        }
+        self.over_bus(cx, slot);
+    }
+
+    fn serve_coming(&mut self, cx: &mut DeviceCx<'_>, slot: u32, end_ns: u64) {
+        self.slots[slot as usize].started = cx.now;
+        self.job = Some(Job::Coming { slot });
+        cx.wake_at(Time(end_ns), MECHANISM);
+    }
+
+    fn over_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        let begin = self.bus_free.max(cx.now);
+        let slot_ref = &mut self.slots[slot as usize];
+        slot_ref.started = cx.now;
+        self.bus_free = begin + Span(u64::from(slot_ref.cmd.nr_sectors) * self.bus_ns);
+        cx.wake_at(self.bus_free, BUS | u64::from(slot));
+    }
+
+    /// Lets waiting writes into the cache while there is room.
+    fn admit(&mut self, cx: &mut DeviceCx<'_>) {
+        while let Some(&slot) = self.waiting.front() {
+            let cmd = self.slots[slot as usize].cmd;
+            if !self.writes.reserve(u64::from(cmd.nr_sectors)) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.cache.invalidate(cmd.sector, cmd.end());
+            self.over_bus(cx, slot);
+        }
+    }
+
+    fn bus_done(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
+        let Slot { cmd, cached, .. } = self.slots[slot as usize];
+        self.finish(cx, slot);
+        if cached {
+            self.writes.fill(&self.mech, cmd.sector, cmd.end(), cx.now);
+            self.admit(cx);
+        }
+    }
+
+    fn job_done(&mut self, cx: &mut DeviceCx<'_>) {
+        let now_ns = cx.now.ns();
+        match self.job.take() {
+            Some(Job::Command { slot, bus_end }) => {
+                let cmd = self.slots[slot as usize].cmd;
+                if cmd.op == Op::Read {
+                    self.cache
+                        .read(&self.mech.geometry, cmd.sector, cmd.end(), now_ns);
+                }
+                self.finish_after_bus(cx, slot, bus_end);
+            }
+            Some(Job::Coming { slot }) => {
+                let end = self.slots[slot as usize].cmd.end();
+                self.cache.ran_to(&self.mech.geometry, end, now_ns);
+                self.mech.moved_to(end);
+                self.position = end;
+                let Slot { cmd, started, .. } = self.slots[slot as usize];
+                let bus_end = self.bus_end(started, cx.now, u64::from(cmd.nr_sectors));
+                self.finish_after_bus(cx, slot, bus_end);
+            }
+            Some(Job::Destage { sectors }) => {
+                self.writes.destaged(sectors);
+                self.admit(cx);
+            }
+            Some(Job::Prefetch) | None => {}
+        }
+    }
+
+    /// Gives the free mechanism something to do, and ends a flush that has
+    /// nothing left to wait for.
+    fn start_next(&mut self, cx: &mut DeviceCx<'_>) {
+        while self.job.is_none() {
+            if self.queue.is_empty() && self.writes.dirty().is_empty() {
+                if !self.end_flush(cx) {
+                    return;
+                }
+                continue;
+            }
+            if self.keep_prefetching(cx) {
+                return;
+            }
+            self.start_one(cx);
+        }
+    }
+
+    /// Read-ahead that something waits for, but that has its minimum to do.
+    fn keep_prefetching(&mut self, cx: &mut DeviceCx<'_>) -> bool {
+        if self.prefetch_min_sectors == 0 {
+            return false;
+        }
+        let until = self
+            .cache
+            .run_time_ns(&self.mech.geometry, self.prefetch_min_sectors);
+        let Some(until) = until.map(Time).filter(|&until| until > cx.now) else {
+            return false;
+        };
+        self.job = Some(Job::Prefetch);
+        cx.wake_at(until, MECHANISM);
+        true
+    }
+
+    fn start_one(&mut self, cx: &mut DeviceCx<'_>) {
+        let at = Situation {
+            mech: &self.mech,
+            moment: self.mech.moment(cx.now.ns()),
+            now: cx.now,
+            passed: self.cache.passed(&self.mech.geometry, cx.now.ns()),
+            position: self.position,
+        };
+        let flushing = self.flush.is_some();
+        match self
+            .writes
+            .next(&self.queue, &self.selection, &at, flushing)
+        {
+            Some(Next::Command(i)) => self.start_command(cx, i),
+            Some(Next::Destage(i)) => self.start_destage(cx, i),
+            None => {}
+        }
+    }
+
+    fn start_command(&mut self, cx: &mut DeviceCx<'_>, i: usize) {
+        let queued = self.queue.remove(i);
+        let slot = queued.slot;
+        if !queued.write {
+            // Read-ahead may have caught up with it in the meantime.
+            match self.look_up(cx.now, &self.slots[slot as usize].cmd) {
+                Lookup::Hit => return self.serve_hit(cx, slot),
+                Lookup::Coming(end_ns) => return self.serve_coming(cx, slot, end_ns),
+                Lookup::Miss => {}
+            }
+        }
+        self.leave_run(cx.now);
+        let (start, end) = (queued.start, queued.end);
+        if queued.write {
+            self.cache.invalidate(start, end);
+            self.writes.overwrite(&self.mech, start, end);
+        }
+        let access = self
+            .mech
+            .access(cx.now.ns(), &queued.place, start, end - start, queued.write);
+        self.position = end;
+        self.slots[slot as usize].started = cx.now;
+        let media_end = Time(access.end_ns);
+        let bus_end = if queued.write {
+            media_end
+        } else {
+            self.bus_end(Time(access.first_ns), media_end, end - start)
+        };
+        self.job = Some(Job::Command { slot, bus_end });
+        cx.wake_at(Time(access.end_ns), MECHANISM);
+    }
+
+    /// When a read has crossed the bus whose `n` sectors come off the medium
+    /// between two times: with the last one if the bus is faster than the medium,
+    /// since it follows the head sector by sector.
+    fn bus_end(&mut self, first: Time, media_end: Time, n: u64) -> Time {
+        let bus_end = self.bus_free.max(first) + Span(n * self.bus_ns);
+        if bus_end <= media_end {
+            return media_end;
+        }
+        self.bus_free = bus_end;
+        bus_end
+    }
+
+    fn finish_after_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32, bus_end: Time) {
+        if bus_end > cx.now {
+            cx.wake_at(bus_end, BUS | u64::from(slot));
+        } else {
+            self.finish(cx, slot);
+        }
+    }
+
+    fn start_destage(&mut self, cx: &mut DeviceCx<'_>, i: usize) {
+        self.leave_run(cx.now);
+        let (start, end, place) = self.writes.take(&self.mech, i);
+        let access = self
+            .mech
+            .access(cx.now.ns(), &place, start, end - start, true);
+        self.position = end;
+        self.job = Some(Job::Destage {
+            sectors: end - start,
+        });
+        cx.wake_at(Time(access.end_ns), MECHANISM);
+    }
+
+    /// Ends read-ahead; the head is where it got to.
+    fn leave_run(&mut self, now: Time) {
+        if let Some(end) = self.cache.stop_running(&self.mech.geometry, now.ns()) {
+            self.mech.moved_to(end);
+        }
+    }
+
+    /// Ends a flush if everything before it is done, and lets in what it held
+    /// back. Returns whether anything may have become ready.
+    fn end_flush(&mut self, cx: &mut DeviceCx<'_>) -> bool {
+        let Some(slot) = self.flush else { return false };
+        if !self.writes.is_clean() || !self.waiting.is_empty() {
+            return false;
+        }
+        self.flush = None;
+        self.finish(cx, slot);
+        while self.flush.is_none() {
+            let Some(slot) = self.held.pop_front() else {
+                break;
+            };
+            self.ready(cx, slot);
+        }
+        true
+    }
+}

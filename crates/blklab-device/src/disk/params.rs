@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of the rotating disk, and how they become a disk.
+
+use super::geometry::{Geometry, Layout, ZoneSpec};
+use super::mechanism::Mechanism;
+use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec};
+use super::seek::{SeekCurve, SeekTable};
+use super::select::{Policy, Selection};
+use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
+use super::{Disk, Overheads};
+use crate::device::Device;
+use crate::error::DeviceError;
+use crate::param::{Kind, ParamInfo, Values};
+use blklab_types::{SECTOR_BYTES, Time};
+use std::collections::VecDeque;
+
+const MS: u64 = 1_000_000;
+const TIME_MS: Kind = Kind::Time {
+    unit_ns: MS,
+    max_ns: 1_000 * MS,
+};
+const LONG_MS: Kind = Kind::Time {
+    unit_ns: MS,
+    max_ns: 3_600_000 * MS,
+};
+const COEFFICIENT: Kind = Kind::Real {
+    min: -1000.0,
+    max: 1000.0,
+};
+const FRACTION: Kind = Kind::Real {
+    min: 0.0,
+    max: 0.95,
+};
+const PER_CENT: Kind = Kind::Count { min: 0, max: 100 };
+
+/// Largest number of cylinders (it is the size of a table).
+const MAX_CYLINDERS: u64 = 4_000_000;
+
+const fn param(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    help: &'static str,
+) -> ParamInfo {
+    ParamInfo {
+        name,
+        kind,
+        default,
+        help,
+    }
+}
+
+/// The defaults are those of a 3.5 inch 7200 rpm SATA disk of 500 GB, 2008.
+#[rustfmt::skip]
+pub(crate) const PARAMS: &[ParamInfo] = &[
+    // Geometry.
+    param("capacity_sectors", Kind::Sectors { min: 10_000, max: 1 << 36 }, "976773168", "size of the disk"),
+    param("rpm", Kind::Count { min: 1_000, max: 60_000 }, "7200", "revolutions per minute"),
+    param("surfaces", Kind::Count { min: 1, max: 64 }, "4", "recording surfaces (heads)"),
+    param("zones", Kind::Count { min: 1, max: 256 }, "16", "zones of equally many cylinders"),
+    param("track_outer_sectors", Kind::Count { min: 8, max: 100_000 }, "1709", "sectors per track of the outermost zone (rate in B/s * 60 / (rpm * 512))"),
+    param("track_inner_sectors", Kind::Count { min: 8, max: 100_000 }, "846", "sectors per track of the innermost zone"),
+    param("cylinders", Kind::Count { min: 2, max: MAX_CYLINDERS }, "", "cylinders; if given, the zones between are bent to fill the capacity, else their tracks shrink evenly and the capacity says how many cylinders there are"),
+    param("layout", Kind::Choice(&["classic", "serpentine"]), "classic", "classic: cylinder by cylinder; serpentine: strips inwards and outwards, surface by surface"),
+    param("strip_cylinders", Kind::Count { min: 1, max: 4096 }, "32", "serpentine: cylinders in a strip"),
+    param("head_skew", FRACTION, "0.10", "skew from one surface to the next, in revolutions"),
+    param("cylinder_skew", FRACTION, "0.10", "skew from one cylinder to the next, in revolutions"),
+    // Mechanics.
+    param("seek_curve", Kind::Choice(&["data_sheet", "three_part", "table"]), "data_sheet", "data_sheet: through seek_min, seek_avg and seek_max; three_part: a + b*sqrt(d) and c + e*d; table: measured"),
+    param("seek_min_ms", TIME_MS, "0.8", "data_sheet: one cylinder"),
+    param("seek_avg_ms", TIME_MS, "8.5", "data_sheet: mean of random seeks"),
+    param("seek_max_ms", TIME_MS, "18", "data_sheet: all cylinders"),
+    param("seek_a", COEFFICIENT, "0.8", "three_part: a in ms"),
+    param("seek_b", COEFFICIENT, "0.03", "three_part: b in ms per square root of a cylinder"),
+    param("seek_limit_cylinders", Kind::Count { min: 0, max: MAX_CYLINDERS }, "10000", "three_part: distance from which c + e*d applies"),
+    param("seek_c", COEFFICIENT, "3", "three_part: c in ms"),
+    param("seek_e", COEFFICIENT, "0.0001", "three_part: e in ms per cylinder"),
+    param("seek_table", Kind::Text, "", "table: distance:ms pairs in ascending order, as in 1:0.8 100:1.0 10000:3.5; straight lines between"),
+    param("head_switch_ms", TIME_MS, "0.8", "to another surface of the same cylinder; no seek to another surface takes less"),
+    param("write_settle_ms", TIME_MS, "1.0", "added to the move before a write"),
+    param("zero_latency", Kind::Switch, "off", "begin a read within one track at whatever wanted sector comes first"),
+    // Controller.
+    param("overhead_read_hit_ms", TIME_MS, "0.15", "command overhead of a read that is in the buffer"),
+    param("overhead_read_miss_ms", TIME_MS, "0.15", "of a read from the medium"),
+    param("overhead_write_hit_ms", TIME_MS, "0.15", "of a write into the cache, and of a flush"),
+    param("overhead_write_miss_ms", TIME_MS, "0.15", "of a write to the medium"),
+    param("bus_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "200", "effective rate of the bus in 10^6 B/s"),
+    // Buffer.
+    param("buffer_bytes", Kind::Bytes { min: 4096, max: 1 << 40 }, "16MiB", "size of the buffer"),
+    param("segments", Kind::Count { min: 1, max: 1024 }, "32", "read segments it is divided into"),
+    param("read_ahead_sectors", Kind::Sectors { min: 0, max: 1 << 24 }, "", "how far the drive reads ahead of the host; a whole segment if not given"),
+    param("prefetch_min_sectors", Kind::Sectors { min: 0, max: 1 << 24 }, "0", "read-ahead that a pending command cannot interrupt"),
+    param("prefetch_stop", Kind::Choice(&["segment", "track", "cylinder"]), "segment", "where read-ahead ends: when the segment is full, or at the end of the track or cylinder before"),
+    param("read_ahead_resume", Kind::Switch, "on", "an idle drive goes on reading ahead when hits have used up half of it"),
+    // Write cache.
+    param("write_cache", Kind::Switch, "on", "complete writes when they are in the buffer"),
+    param("dirty_limit_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "", "most dirty data; half of the buffer if not given"),
+    param("max_dirty_ranges", Kind::Count { min: 1, max: 65_536 }, "512", "most dirty ranges; adjacent writes are one"),
+    param("destage_sectors", Kind::Sectors { min: 1, max: 1 << 24 }, "1024", "most sectors written to the medium in one piece"),
+    param("destage_high_pct", PER_CENT, "75", "destaging is due above this share of the limits …"),
+    param("destage_low_pct", PER_CENT, "25", "… until below this"),
+    param("destage_age_ms", LONG_MS, "500", "destaging is due when data is older; 0: never"),
+    param("read_priority", Kind::Choice(&["strict", "mixed", "greedy"]), "mixed", "queued commands and dirty data: strict: commands first; mixed: one command after every mixed_ranges pieces when destaging is due; greedy: shortest positioning time"),
+    param("mixed_ranges", Kind::Count { min: 0, max: 65_536 }, "4", "mixed: pieces destaged between two commands"),
+    param("read_hits_on_writes", Kind::Switch, "on", "reads of dirty data come from the cache"),
+    // Queue.
+    param("selection", Kind::Choice(&["fcfs", "sptf", "sptf_aged", "sptf_window", "scan"]), "sptf_aged", "which queued command is next"),
+    param("age_weight", Kind::Real { min: 0.0, max: 1000.0 }, "0.1", "sptf_aged: ms of positioning time that a ms of waiting makes up for"),
+    param("age_limit_ms", LONG_MS, "0", "a command that has waited longer goes first; 0: none"),
+    param("window", Kind::Count { min: 1, max: 65_536 }, "8", "sptf_window: how many of the oldest are considered"),
+    param("reorder_bias_write", Kind::Real { min: 1.0, max: 1000.0 }, "1", "cost of reads is multiplied by this"),
+];
+
+pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let mech = mechanism(values)?;
+    let buffer_sectors = values.int("buffer_bytes") / SECTOR_BYTES;
+    let cache = read_cache(values, buffer_sectors)?;
+    let writes = write_cache(values, buffer_sectors)?;
+    let ns = |name| [values.int(name); 2];
+    let overheads = Overheads {
+        read_hit_ns: ns("overhead_read_hit_ms"),
+        read_miss_ns: ns("overhead_read_miss_ms"),
+        write_hit_ns: ns("overhead_write_hit_ms"),
+        write_miss_ns: ns("overhead_write_miss_ms"),
+    };
+    Ok(Box::new(Disk {
+        mech,
+        overheads,
+        bus_ns: (SECTOR_BYTES as f64 * 1_000.0 / values.real("bus_mb_per_s")).round() as u64,
+        selection: selection(values),
+        cache,
+        prefetch_min_sectors: values.int("prefetch_min_sectors"),
+        resume_read_ahead: values.on("read_ahead_resume"),
+        writes,
+        slots: Vec::with_capacity(depth as usize),
+        free: Vec::with_capacity(depth as usize),
+        queue: Vec::with_capacity(depth as usize),
+        waiting: VecDeque::with_capacity(depth as usize),
+        held: VecDeque::new(),
+        flush: None,
+        job: None,
+        bus_free: Time::ZERO,
+        after_write: false,
+        position: 0,
+    }))
+}
+
+fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
+    let revolution_ns = (60_000_000_000 + values.int("rpm") / 2) / values.int("rpm");
+    let revolution_ns = u32::try_from(revolution_ns).unwrap_or(u32::MAX);
+    let surfaces = values.count("surfaces");
+    let layout = match values.int("layout") {
+        0 => Layout::Classic,
+        _ => Layout::Serpentine(values.count("strip_cylinders")),
+    };
+    let zones = zones(values, layout, revolution_ns)?;
+    let cylinders = zones.iter().map(|z| z.cylinders).sum();
+    let seek = SeekTable::new(&seek_curve(values, cylinders)?, cylinders);
+    let head_switch_ns = values.count("head_switch_ms");
+    let geometry = Geometry::new(
+        &zones,
+        layout,
+        surfaces,
+        revolution_ns,
+        values.int("capacity_sectors"),
+        &seek,
+        head_switch_ns,
+    );
+    let settle_ns = values.count("write_settle_ms");
+    let zero_latency = values.on("zero_latency");
+    Ok(Mechanism::new(
+        geometry,
+        seek,
+        revolution_ns,
+        head_switch_ns,
+        settle_ns,
+        zero_latency,
+    ))
+}
+
+/// Zones of equally many cylinders with tracks that shrink from the outer to
+/// the inner length, `inner + (outer - inner) * (1 - x^p)` for x from 0 to 1.
+/// p is 1 if the number of cylinders is free, else such that the capacity fits.
+fn zones(
+    values: &Values,
+    layout: Layout,
+    revolution_ns: u32,
+) -> Result<Vec<ZoneSpec>, DeviceError> {
+    let (outer, inner) = (
+        values.count("track_outer_sectors"),
+        values.count("track_inner_sectors"),
+    );
+    if inner > outer {
+        return Err(values.bad(
+            "track_inner_sectors",
+            format!("at most the {outer} of the outermost track"),
+        ));
+    }
+    let nr_zones = if inner == outer {
+        1
+    } else {
+        values.int("zones")
+    };
+    let capacity = values.int("capacity_sectors");
+    let surfaces = values.int("surfaces");
+    let spread = f64::from(outer - inner);
+    let power = values.opt("cylinders").map_or(1.0, |cylinders| {
+        let mean = capacity as f64 / (cylinders * surfaces) as f64;
+        let share = ((mean - f64::from(inner)) / spread.max(1.0)).clamp(0.02, 0.98);
+        share / (1.0 - share)
+    });
+    let track_sectors = |zone: u64| {
+        let x = if nr_zones == 1 {
+            0.0
+        } else {
+            zone as f64 / (nr_zones - 1) as f64
+        };
+        (f64::from(inner) + spread * (1.0 - x.powf(power))).round() as u32
+    };
+    let sum: u64 = (0..nr_zones).map(|z| u64::from(track_sectors(z))).sum();
+    // A strip does not cross the end of its zone.
+    let unit = match layout {
+        Layout::Classic => 1,
+        Layout::Serpentine(cylinders) => u64::from(cylinders),
+    };
+    let each = capacity
+        .div_ceil(surfaces * sum)
+        .max(1)
+        .next_multiple_of(unit);
+    if each * nr_zones > MAX_CYLINDERS {
+        return Err(DeviceError::Impossible {
+            device: values.device(),
+            reason: format!(
+                "{capacity} sectors on {surfaces} surfaces make {} cylinders: expected at most {MAX_CYLINDERS}",
+                each * nr_zones
+            ),
+        });
+    }
+    let skew_ns = |name| (values.real(name) * f64::from(revolution_ns)).round() as u32;
+    let zone = |z| ZoneSpec {
+        cylinders: each as u32,
+        track_sectors: track_sectors(z),
+        track_skew_ns: skew_ns("head_skew"),
+        cylinder_skew_ns: skew_ns("cylinder_skew"),
+    };
+    Ok((0..nr_zones).map(zone).collect())
+}
+
+fn seek_curve(values: &Values, cylinders: u32) -> Result<SeekCurve, DeviceError> {
+    let ms = |name| values.int(name) as f64 / MS as f64;
+    match values.int("seek_curve") {
+        0 => {
+            let (min, avg, max) = (ms("seek_min_ms"), ms("seek_avg_ms"), ms("seek_max_ms"));
+            if min > avg || avg > max {
+                let expected = format!("between seek_min_ms={min} and seek_max_ms={max}");
+                return Err(values.bad("seek_avg_ms", expected));
+            }
+            Ok(SeekCurve::from_data_sheet(min, avg, max, cylinders))
+        }
+        1 => Ok(SeekCurve::ThreePart {
+            a_ms: values.real("seek_a"),
+            b_ms: values.real("seek_b"),
+            limit: values.count("seek_limit_cylinders"),
+            c_ms: values.real("seek_c"),
+            e_ms: values.real("seek_e"),
+        }),
+        _ => seek_points(values.text("seek_table")).map(SeekCurve::Table).ok_or_else(|| {
+            values.bad("seek_table", "distance:ms pairs with rising distances and times up to 1000 ms, as in '1:0.8 100:1.0'".into())
+        }),
+    }
+}
+
+fn seek_points(text: &str) -> Option<Vec<(u32, f64)>> {
+    let mut points: Vec<(u32, f64)> = Vec::new();
+    for pair in text.split_whitespace() {
+        let (distance, ms) = pair.split_once(':')?;
+        let point: (u32, f64) = (distance.parse().ok()?, ms.parse().ok()?);
+        let rising = points.last().is_none_or(|last| last.0 < point.0);
+        if !rising || !(0.0..=1000.0).contains(&point.1) {
+            return None;
+        }
+        points.push(point);
+    }
+    (!points.is_empty()).then_some(points)
+}
+
+fn read_cache(values: &Values, buffer_sectors: u64) -> Result<ReadCache, DeviceError> {
+    let segments = values.count("segments");
+    let segment_sectors = buffer_sectors / u64::from(segments);
+    if segment_sectors == 0 {
+        return Err(values.bad(
+            "segments",
+            format!("at most {buffer_sectors}: a segment holds a sector or more"),
+        ));
+    }
+    let read_ahead_sectors = values.opt("read_ahead_sectors").unwrap_or(segment_sectors);
+    if read_ahead_sectors > segment_sectors {
+        return Err(values.bad(
+            "read_ahead_sectors",
+            format!("at most the {segment_sectors} of a segment"),
+        ));
+    }
+    let stop = match values.int("prefetch_stop") {
+        0 => PrefetchStop::Segment,
+        1 => PrefetchStop::Track,
+        _ => PrefetchStop::Cylinder,
+    };
+    Ok(ReadCache::new(ReadCacheSpec {
+        segments,
+        segment_sectors,
+        read_ahead_sectors,
+        stop,
+    }))
+}
+
+fn write_cache(values: &Values, buffer_sectors: u64) -> Result<WriteCache, DeviceError> {
+    let dirty_sectors = values
+        .opt("dirty_limit_bytes")
+        .map(|bytes| bytes / SECTOR_BYTES);
+    let (high_pct, low_pct) = (
+        values.count("destage_high_pct"),
+        values.count("destage_low_pct"),
+    );
+    if low_pct > high_pct {
+        return Err(values.bad(
+            "destage_low_pct",
+            format!("at most destage_high_pct={high_pct}"),
+        ));
+    }
+    Ok(WriteCache::new(WriteCacheSpec {
+        limit_sectors: match values.on("write_cache") {
+            true => dirty_sectors.unwrap_or(buffer_sectors / 2),
+            false => 0,
+        },
+        max_ranges: values.count("max_dirty_ranges"),
+        piece_sectors: values.int("destage_sectors"),
+        high_pct,
+        low_pct,
+        age_ns: values.int("destage_age_ms"),
+        read_priority: match values.int("read_priority") {
+            0 => ReadPriority::Strict,
+            1 => ReadPriority::Mixed(values.count("mixed_ranges")),
+            _ => ReadPriority::Greedy,
+        },
+        serves_reads: values.on("read_hits_on_writes"),
+    }))
+}
+
+fn selection(values: &Values) -> Selection {
+    let per_1024 = |name| (values.real(name) * 1024.0).round() as u32;
+    Selection {
+        policy: match values.int("selection") {
+            0 => Policy::Fcfs,
+            1 => Policy::Sptf,
+            2 => Policy::SptfAged(per_1024("age_weight")),
+            3 => Policy::SptfWindow(values.count("window")),
+            _ => Policy::Scan,
+        },
+        age_limit_ns: values.int("age_limit_ms"),
+        read_bias: per_1024("reorder_bias_write"),
+    }
+}
