@@ -12,6 +12,7 @@
 //!
 //! Source: behaviour of the fio 3.33 binary, its manual page, and `stat.c`,
 //! `stat.h`, `iolog.c` of axboe/fio for facts a black box does not show.
+//! Where fio prints `-nan` (terse, an entry without I/O) this prints 0.
 //! Left out: `steadystate`, `block_error_percentiles`, cache-hit counts,
 //! compressed logs, and client/server mode.
 //!

@@ -18,8 +18,8 @@ pub(crate) fn write(out: &mut String, result: &FioResult) -> fmt::Result {
     for entry in &result.entries {
         write_entry(out, result, entry)?;
     }
-    for (id, group) in result.groups.iter().enumerate() {
-        write_group(out, id, group)?;
+    for group in &result.groups {
+        write_group(out, group)?;
     }
     write_disks(out, &result.disk_util)
 }

@@ -7,9 +7,10 @@ use crate::result::GroupDir;
 use crate::{DiskUtil, GroupStats, Units};
 
 /// The rates of a group, by direction.
-pub(crate) fn write_group(out: &mut String, id: usize, group: &GroupStats) -> fmt::Result {
-    writeln!(out, "\nRun status group {id} (all jobs):")?;
-    let names = match group.mixed {
+pub(crate) fn write_group(out: &mut String, group: &GroupStats) -> fmt::Result {
+    writeln!(out, "\nRun status group {} (all jobs):", group.id)?;
+    // With entries of both kinds fio prints neither.
+    let names = match group.mixed && !group.both {
         true => ["MIXED"; 3],
         false => ["READ", "WRITE", "TRIM"],
     };
@@ -20,7 +21,9 @@ pub(crate) fn write_group(out: &mut String, id: usize, group: &GroupStats) -> fm
     }
     let mixed = group.dirs.iter().flatten().copied().reduce(GroupDir::mix);
     match mixed {
-        Some(mixed) if group.both => write_group_dir(out, "MIXED", &group.units, &mixed),
+        Some(mixed) if group.both && !group.mixed => {
+            write_group_dir(out, "MIXED", &group.units, &mixed)
+        }
         _ => Ok(()),
     }
 }

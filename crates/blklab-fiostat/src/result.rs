@@ -71,10 +71,11 @@ pub struct Entry {
 /// Rates of a group in each direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStats {
-    /// Whether the group has a job that reports directions as one, and whether
-    /// one reports both ways.
+    /// Group number.
+    pub id: u32,
+    /// Whether one of its entries reports all directions as one.
     pub mixed: bool,
-    /// See `mixed`.
+    /// Whether one of its entries reports directions apart and as one.
     pub both: bool,
     /// Units of its last entry.
     pub units: Units,
@@ -137,7 +138,7 @@ pub struct FioResult {
     pub global_options: Vec<(String, String)>,
     /// Threads, merged where asked for.
     pub entries: Vec<Entry>,
-    /// Groups by number.
+    /// Groups with entries, in the order of their first ones.
     pub groups: Vec<GroupStats>,
     /// Disks used.
     pub disk_util: Vec<DiskUtil>,
@@ -157,7 +158,8 @@ impl FioResult {
 
     /// The group of an entry.
     pub(crate) fn group_of(&self, entry: &Entry) -> GroupStats {
-        let group = self.groups.get(entry.info.group_id as usize);
+        let mut groups = self.groups.iter();
+        let group = groups.find(|group| group.id == entry.info.group_id);
         group.cloned().unwrap_or_default()
     }
 }
@@ -210,19 +212,31 @@ impl Entry {
     }
 }
 
-/// Rates of the groups 0 to the last one in use.
 fn group_stats(entries: &[Entry]) -> Vec<GroupStats> {
-    let last = entries
-        .iter()
-        .map(|entry| entry.info.group_id as usize)
-        .max();
-    let mut groups = vec![GroupStats::default(); last.map_or(0, |id| id + 1)];
+    let mut groups: Vec<GroupStats> = Vec::new();
     for entry in entries {
-        let group = &mut groups[entry.info.group_id as usize];
-        group.units = entry.info.units;
-        group.mixed |= entry.info.unified == UnifiedRw::Mixed;
-        group.both |= entry.info.unified == UnifiedRw::Both;
-        for (sum, dir) in group.dirs.iter_mut().zip(&entry.stat.dirs) {
+        let id = entry.info.group_id;
+        match groups.iter_mut().find(|group| group.id == id) {
+            Some(group) => group.add(entry),
+            None => {
+                let mut group = GroupStats {
+                    id,
+                    ..GroupStats::default()
+                };
+                group.add(entry);
+                groups.push(group);
+            }
+        }
+    }
+    groups
+}
+
+impl GroupStats {
+    fn add(&mut self, entry: &Entry) {
+        self.units = entry.info.units;
+        self.mixed |= entry.info.unified == UnifiedRw::Mixed;
+        self.both |= entry.info.unified == UnifiedRw::Both;
+        for (sum, dir) in self.dirs.iter_mut().zip(&entry.stat.dirs) {
             if dir.runtime_ms == 0 {
                 continue;
             }
@@ -234,10 +248,9 @@ fn group_stats(entries: &[Entry]) -> Vec<GroupStats> {
                 max_bw: dir.bw_bytes(),
                 agg: dir.bw_bytes(),
             };
-            let mut both = sum.map_or(own, |sum| sum.mix(own));
-            both.agg = per_second(both.io_bytes, both.max_run_ms);
-            *sum = Some(both);
+            let mut all = sum.map_or(own, |sum| sum.mix(own));
+            all.agg = per_second(all.io_bytes, all.max_run_ms);
+            *sum = Some(all);
         }
     }
-    groups
 }
