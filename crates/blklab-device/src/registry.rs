@@ -51,7 +51,7 @@ pub const ALL: &[DeviceInfo] = &[
         name: "parallel",
         summary: "fixed time per command plus time per sector, all at once",
         source: "exact law of the legacy scheduler measurements",
-        params: serial::PARAMS,
+        params: serial::PARALLEL_PARAMS,
         preset: &[("read_ns", "150000"), ("write_ns", "300000")],
         queue_depth: 32,
         build: parallel::build,

@@ -11,15 +11,22 @@ use blklab_sched::Build;
 use blklab_types::{Dev, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The disk as traces name it: sda.
 pub const SDA: Dev = Dev { major: 8, minor: 0 };
 
 /// A machine with the experiment's queue, scheduler and device, without tasks.
+/// Setting `stop` ends its run at the next step.
 ///
 /// # Errors
 /// If the experiment is not possible; see [`Experiment::check`].
-pub fn build_machine(e: &Experiment, mut sinks: Sinks) -> Result<Machine, ExperimentError> {
+pub fn build_machine(
+    e: &Experiment,
+    mut sinks: Sinks,
+    stop: Arc<AtomicBool>,
+) -> Result<Machine, ExperimentError> {
     let (scheduler, tunables) = e.scheduler()?;
     let limits = e.limits()?;
     let device = blklab_device::build(&e.device.name, &e.device.params, limits.queue_depth)?;
@@ -43,6 +50,7 @@ pub fn build_machine(e: &Experiment, mut sinks: Sinks) -> Result<Machine, Experi
         queue,
         device,
         sinks,
+        stop,
     }))
 }
 

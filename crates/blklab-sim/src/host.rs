@@ -3,7 +3,7 @@
 
 use crate::Machine;
 use blklab_fs::{Host, TaskBody};
-use blklab_types::{Bio, Hz, IoPrio, Span, TaskId, Time};
+use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
 impl Host for Machine {
     fn now(&self) -> Time {

@@ -9,11 +9,13 @@ use blklab_engine::{Agenda, DeviceId, Due, WorkId};
 use blklab_trace::TraceSink;
 use blklab_trace::truth::{Kind, TruthSink};
 use blklab_types::{Bio, IoPrio, Pid, Span, TaskId, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 const UNPLUG_WORK: WorkId = WorkId(0);
@@ -45,6 +47,8 @@ pub struct Config {
     pub device: Box<dyn Device>,
     /// Streams of the run.
     pub sinks: Sinks,
+    /// Set from outside to end the run at its next step.
+    pub stop: Arc<AtomicBool>,
 }
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -83,7 +87,7 @@ struct Inner {
     world: RefCell<World>,
     routed: RefCell<VecDeque<Effect>>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
-    interrupted: Cell<bool>,
+    stop: Arc<AtomicBool>,
 }
 
 /// A simulated computer. Handles are cheap to clone; all name the same one.
@@ -169,7 +173,7 @@ impl Machine {
                 world: RefCell::new(world),
                 routed: RefCell::new(VecDeque::new()),
                 bio_done: RefCell::new(None),
-                interrupted: Cell::new(false),
+                stop: config.stop,
             }),
         }
     }
@@ -222,11 +226,6 @@ impl Machine {
         *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));
     }
 
-    /// Ends the run at the next step.
-    pub fn interrupt(&self) {
-        self.inner.interrupted.set(true);
-    }
-
     /// Runs until every foreground task has ended and the queue is empty, or
     /// nothing is due any more, or `limit`.
     pub fn run(&self, limit: Time) {
@@ -239,7 +238,9 @@ impl Machine {
                     debug_assert_eq!(task.idx(), bodies.len(), "tasks are numbered in order");
                     bodies.push(Some(body));
                 }
-                if self.inner.interrupted.get() || (w.nr_foreground == 0 && w.queue.is_idle()) {
+                if self.inner.stop.load(Ordering::Relaxed)
+                    || (w.nr_foreground == 0 && w.queue.is_idle())
+                {
                     return;
                 }
                 w.agenda.next(limit)

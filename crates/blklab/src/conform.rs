@@ -15,6 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Outcome of one case.
 #[derive(Clone, Debug, Serialize)]
@@ -183,7 +184,7 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
         trace: Box::new(NullSink),
         truth: Some(Box::new(log.clone())),
     };
-    let machine = blklab_sim::build_machine(&experiment, sinks)?;
+    let machine = blklab_sim::build_machine(&experiment, sinks, Arc::default())?;
     blklab_sim::spawn_processes(&machine, processes);
     machine.run(Time::MAX);
     compare(&mut report, &recorded, &log.take());

@@ -3,6 +3,7 @@
 //! measurements made on the same formula, event by event.
 
 pub(crate) mod null_blk;
+mod order;
 pub(crate) mod parallel;
 pub(crate) mod platter;
 pub(crate) mod seek;

@@ -10,11 +10,12 @@
 //! `order` says which of the commands handed over is next: `fifo`, or `nearest`
 //! for the smallest d, the earlier one of equals.
 
+use super::order::{ORDER, Order};
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values};
-use blklab_types::{Op, Span, Time};
+use blklab_types::{Span, Time};
 use std::collections::VecDeque;
 
 pub(crate) const PARAMS: &[ParamInfo] = &[
@@ -42,21 +43,14 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
         default: "5000",
         help: "time of one sector under the head",
     },
-    ParamInfo {
-        name: "order",
-        kind: Kind::Choice(&["fifo", "nearest"]),
-        default: "fifo",
-        help: "which waiting command is next: the oldest, or the one with the shortest distance",
-    },
+    ORDER,
 ];
 
 struct Seek {
     a_ns: f64,
     b_ns_per_sqrt_sector: f64,
     ns_per_sector: u64,
-    nearest: bool,
-    /// Sector after the end of the command served last.
-    head: u64,
+    order: Order,
 }
 
 impl Seek {
@@ -72,23 +66,12 @@ impl Seek {
 
 impl Service for Seek {
     fn choose(&self, _now: Time, waiting: &VecDeque<Command>) -> usize {
-        if !self.nearest {
-            return 0;
-        }
-        let distance = |cmd: &Command| match cmd.op {
-            Op::Read | Op::Write => cmd.sector.abs_diff(self.head),
-            Op::Flush | Op::Discard => 0,
-        };
-        let nearest = waiting
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, cmd)| distance(cmd));
-        nearest.map_or(0, |(i, _)| i)
+        self.order.choose(waiting)
     }
 
     fn serve(&mut self, now: Time, cmd: &Command) -> Time {
-        let seek_ns = self.seek_ns(cmd.sector.abs_diff(self.head));
-        self.head = cmd.end();
+        let seek_ns = self.seek_ns(cmd.sector.abs_diff(self.order.head));
+        self.order.head = cmd.end();
         now + Span(seek_ns) + Span(u64::from(cmd.nr_sectors) * self.ns_per_sector)
     }
 }
@@ -98,8 +81,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         a_ns: values.int("a_ns") as f64,
         b_ns_per_sqrt_sector: values.real("b_ns_per_sqrt_sector"),
         ns_per_sector: values.int("ns_per_sector"),
-        nearest: values.int("order") == 1,
-        head: 0,
+        order: Order::from_values(values),
     };
     Ok(Box::new(Server::new(law, depth)))
 }

@@ -1,47 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Law `serial`: a fixed time per command plus a time per sector, one command
-//! at a time, in order of hand-over.
+//! at a time.
 //!
 //! ```text
 //! end = begin + (read_ns or write_ns) + sectors * ns_per_sector
 //! ```
+//!
+//! `order` says which of the commands handed over is next, as for `seek`;
+//! distance costs nothing here.
 
+use super::order::{ORDER, Order};
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values};
 use blklab_types::{Op, Span, Time};
+use std::collections::VecDeque;
 
-/// Parameters of the laws with a time per command and one per sector.
-pub(crate) const PARAMS: &[ParamInfo] = &[
+/// Parameters of the law `serial`.
+pub(crate) const PARAMS: &[ParamInfo] = &[READ, WRITE, PER_SECTOR, ORDER];
+
+/// Parameters of the law `parallel`: the same times; nothing ever waits, so
+/// the only order is that of hand-over.
+pub(crate) const PARALLEL_PARAMS: &[ParamInfo] = &[
+    READ,
+    WRITE,
+    PER_SECTOR,
     ParamInfo {
-        name: "read_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 3_600_000_000_000,
-        },
-        default: "4000000",
-        help: "time of a read, whatever its size",
-    },
-    ParamInfo {
-        name: "write_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 3_600_000_000_000,
-        },
-        default: "",
-        help: "time of a write, whatever its size; as read_ns if not given",
-    },
-    ParamInfo {
-        name: "ns_per_sector",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "0",
-        help: "added for each sector",
+        name: "order",
+        kind: Kind::Choice(&["fifo"]),
+        default: "fifo",
+        help: "no command waits for another",
     },
 ];
+
+const READ: ParamInfo = ParamInfo {
+    name: "read_ns",
+    kind: Kind::Time {
+        unit_ns: 1,
+        max_ns: 3_600_000_000_000,
+    },
+    default: "4000000",
+    help: "time of a read, whatever its size",
+};
+
+const WRITE: ParamInfo = ParamInfo {
+    name: "write_ns",
+    kind: Kind::Time {
+        unit_ns: 1,
+        max_ns: 3_600_000_000_000,
+    },
+    default: "",
+    help: "time of a write, whatever its size; as read_ns if not given",
+};
+
+const PER_SECTOR: ParamInfo = ParamInfo {
+    name: "ns_per_sector",
+    kind: Kind::Time {
+        unit_ns: 1,
+        max_ns: 1_000_000_000,
+    },
+    default: "0",
+    help: "added for each sector",
+};
 
 /// Service time by direction and length.
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +93,26 @@ impl CommandTime {
     }
 }
 
-impl Service for CommandTime {
+struct Serial {
+    time: CommandTime,
+    order: Order,
+}
+
+impl Service for Serial {
+    fn choose(&self, _now: Time, waiting: &VecDeque<Command>) -> usize {
+        self.order.choose(waiting)
+    }
+
     fn serve(&mut self, now: Time, cmd: &Command) -> Time {
-        now + self.of(cmd)
+        self.order.head = cmd.end();
+        now + self.time.of(cmd)
     }
 }
 
 pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
-    Ok(Box::new(Server::new(
-        CommandTime::from_values(values),
-        depth,
-    )))
+    let law = Serial {
+        time: CommandTime::from_values(values),
+        order: Order::from_values(values),
+    };
+    Ok(Box::new(Server::new(law, depth)))
 }
