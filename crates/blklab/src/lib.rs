@@ -4,5 +4,8 @@
 //! The facade: load an [`Experiment`], run it, compare it with a measurement.
 
 pub mod conform;
+pub mod list;
+pub mod matrix;
+pub mod parallel;
 
 pub use blklab_experiment::{Experiment, ExperimentError};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A laboratory for Linux block-I/O latency.
+#[derive(Debug, Parser)]
+#[command(name = "blklab", version, about, after_help = MAIN_EXAMPLES, max_term_width = 80)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const MAIN_EXAMPLES: &str = "\
+An experiment is a workload (a fio job file, or explicit processes) on a block
+stack (a kernel with its scheduler and tunables) on a device. It runs in
+virtual time, so minutes take seconds, and the same run gives the same bits.
+
+Examples:
+  blklab run job.fio                          a fio job on a SATA disk
+  blklab run job.fio --sched noop,deadline --set queue_depth=1,31
+                                              four experiments in one table
+  blklab workload job.fio --limit 20          what the job issues
+  blklab list devices                         what can stand under it
+
+Exit status: 0 done, 1 a comparison failed, 2 could not do it, 130 Ctrl-C.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run experiments: fio job files (any name) or experiment files (.toml, .json)
+    Run(RunArgs),
+    /// List what a job file issues, without a device behind it
+    Workload(WorkloadArgs),
+    /// Compare the model with event logs measured on real kernels
+    Conform(ConformArgs),
+    /// Show what can be chosen
+    List(ListArgs),
+    /// Read a trace: print it as blkparse does, or its statistics as btt does
+    #[command(subcommand)]
+    Trace(TraceCommand),
+}
+
+const RUN_EXAMPLES: &str = "\
+Lists and repeated options make a matrix: every combination is an experiment,
+all run side by side on all cores, and one table shows them.
+
+Examples:
+  blklab run ssh.fio --kernel 2.6.28 --sched noop,deadline
+  blklab run ssh.fio --device sata-7200-2008 --device sas-15k
+  blklab run ssh.fio --device sata-7200-2008,rpm=5400 --set fifo_batch=1,16
+  blklab run ssh.fio --output-format json+ > result.json
+  blklab run ssh.fio --trace run              run.blktrace.0, for blkparse
+  blklab run ssh.fio --out results            a run directory
+
+Each FILE is an experiment of its own. Options override what a file says.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// fio job files or experiment files; - is a job file on standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
+    #[arg(long, value_name = "V", value_delimiter = ',')]
+    pub(crate) kernel: Vec<String>,
+    /// I/O scheduler [default: the file's, else deadline]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) sched: Vec<String>,
+    /// Device and its parameters [default: the file's, else sata-7200-2008]
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) device: Vec<String>,
+    /// A tunable of scheduler or queue, or memory, hz, vm settings
+    #[arg(long, value_name = "KEY=V1,V2…")]
+    pub(crate) set: Vec<String>,
+    /// Memory of the machine, e.g. 2g
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Switch a historical patch on
+    #[arg(long, value_name = "NAME")]
+    pub(crate) patch: Vec<String>,
+    /// Where to run
+    #[arg(long, value_enum, default_value_t = Target::Sim)]
+    pub(crate) target: Target,
+    /// Run each experiment N times with different seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) repeat: u32,
+    /// Seed of the first repetition
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Experiments that run side by side [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Only these sections of job files
+    #[arg(long, value_name = "NAME")]
+    pub(crate) section: Vec<String>,
+    /// Write run directories into DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the trace: NAME.txt as blkparse prints it, NAME.blk in blklab's
+    /// compact form, anything else as blktrace's binary NAME.blktrace.0
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// table, or fio's own: normal, json, json+, terse, csv (several with
+    /// commas)
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output_format: String,
+    /// Version of the terse format (2 to 5)
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) terse_version: u32,
+    /// Write the result here instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Run every experiment twice and compare the digests
+    #[arg(long)]
+    pub(crate) verify_digest: bool,
+}
+
+/// Where experiments run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    /// Deterministic simulation in virtual time
+    Sim,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    /// The job file; - is standard input
+    #[arg(value_name = "JOB")]
+    pub(crate) file: PathBuf,
+    /// At most N lines of each job
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Only these sections
+    #[arg(long, value_name = "NAME")]
+    pub(crate) section: Vec<String>,
+    /// table or csv
+    #[arg(long, value_enum, default_value_t = WorkloadFormat::Table)]
+    pub(crate) output_format: WorkloadFormat,
+}
+
+/// Formats of `blklab workload`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadFormat {
+    /// Columns for people
+    Table,
+    /// job,op,offset,length,file
+    Csv,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConformArgs {
+    /// Cases, or folders of cases
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Where the recorded logs are [default: results/ beside the cases]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// table or json
+    #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+    pub(crate) output_format: PlainFormat,
+}
+
+/// Formats of commands that show one report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[arg(value_enum)]
+    pub(crate) what: ListWhat,
+    /// As of this kernel release
+    #[arg(long, value_name = "V")]
+    pub(crate) kernel: Option<String>,
+    /// One entry with all its parameters, by name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// table or json
+    #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+    pub(crate) output_format: PlainFormat,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListWhat {
+    /// I/O schedulers
+    Schedulers,
+    /// Tunables of schedulers, queue and machine
+    Tunables,
+    /// Device models
+    Devices,
+    /// Kernel presets
+    Kernels,
+    /// Historical patches
+    Patches,
+    /// Trace formats
+    Formats,
+    /// I/O engines of fio jobs
+    Engines,
+}
+
+/// What to do with a trace.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// The events as blkparse prints them
+    Print {
+        /// A trace: NAME.blktrace.0 or NAME, NAME.blk, or blkparse text
+        file: PathBuf,
+        /// Leave the summary out
+        #[arg(short, long)]
+        quiet: bool,
+    },
+    /// Latency splits, merges, depth and seeks, as btt counts them
+    Stats {
+        /// A trace
+        file: PathBuf,
+        /// table or json
+        #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+        output_format: PlainFormat,
+    },
+    /// Number of events, time span, devices, and what was lost or damaged
+    Info {
+        /// A trace
+        file: PathBuf,
+    },
+    /// The same events in another format, by the name of the output
+    Convert {
+        /// A trace
+        file: PathBuf,
+        /// NAME.txt, NAME.blk, or a name for NAME.blktrace.0
+        output: PathBuf,
+    },
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab conform`.
+
+use crate::Outcome;
+use crate::args::{ConformArgs, PlainFormat};
+use anyhow::Result;
+use blklab::conform::{CaseReport, Report, find_cases, run_case};
+use std::io::Write;
+
+pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
+    let cases = find_cases(&a.paths)?;
+    let reports = blklab::parallel::map(&cases, blklab::parallel::cores(), |case| {
+        run_case(case, a.results.as_deref())
+    });
+    let report = Report::new(reports.into_iter().collect::<Result<Vec<_>, _>>()?);
+    let mut out = std::io::stdout().lock();
+    match a.output_format {
+        PlainFormat::Json => {
+            serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        PlainFormat::Table => table(&mut out, &report)?,
+    }
+    out.flush()?;
+    Ok(if report.summary.different > 0 {
+        Outcome::Differs
+    } else {
+        Outcome::Done
+    })
+}
+
+fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{:<38} {:<10} {:>10} {:>9}  plugs",
+        "case", "result", "dispatches", "in order"
+    )?;
+    for c in report.cases.iter().filter(|c| c.ran) {
+        case_row(out, c)?;
+    }
+    let skipped: Vec<&CaseReport> = report.cases.iter().filter(|c| !c.ran).collect();
+    if !skipped.is_empty() {
+        writeln!(out, "\nnot run:")?;
+        for c in skipped {
+            let why = c.skipped.as_deref().unwrap_or("");
+            let why = why.split(';').next().unwrap_or(why);
+            writeln!(out, "{:<38} {why}", c.id)?;
+        }
+    }
+    let s = report.summary;
+    writeln!(
+        out,
+        "\n{} cases: {} ran, {} identical, {} different, {} not run",
+        s.cases, s.ran, s.identical, s.different, s.skipped
+    )?;
+    writeln!(
+        out,
+        "plug, unplug and timer lines identical in {} of {}",
+        s.side_lines_identical, s.ran
+    )
+}
+
+fn case_row(out: &mut impl Write, c: &CaseReport) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{:<38} {:<10} {:>10} {:>8.2}%  {}",
+        c.id,
+        if c.identical {
+            "identical"
+        } else {
+            "DIFFERENT"
+        },
+        c.dispatches,
+        100.0 * c.dispatch_prefix,
+        if c.side_lines_identical {
+            "identical"
+        } else {
+            "different"
+        },
+    )?;
+    if let Some(d) = &c.first_difference {
+        writeln!(out, "    {d}")?;
+        for l in &c.latency {
+            writeln!(
+                out,
+                "    pid {} {}: mean latency {:+.1}%, max {:+.1}%",
+                l.pid,
+                l.rw,
+                100.0 * l.mean_error,
+                100.0 * l.max_error
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab list`.
+
+use crate::Outcome;
+use crate::args::{ListArgs, ListWhat, PlainFormat};
+use anyhow::{Result, bail};
+use blklab::list::{self, Entry};
+use std::io::Write;
+
+pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
+    let kernel = a.kernel.as_deref().map(str::parse).transpose()?;
+    let mut entries = match a.what {
+        ListWhat::Schedulers => list::schedulers(kernel),
+        ListWhat::Tunables => list::tunables(kernel),
+        ListWhat::Devices => list::devices(),
+        ListWhat::Kernels => list::kernels(),
+        ListWhat::Patches => list::patches(kernel),
+        ListWhat::Formats => list::formats(),
+        ListWhat::Engines => list::engines(),
+    };
+    if let Some(name) = &a.name {
+        if !entries.iter().any(|e| &e.name == name) {
+            let valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+            bail!(
+                "nothing in this list is called '{name}'; valid: {}",
+                valid.join(", ")
+            );
+        }
+        entries.retain(|e| &e.name == name);
+    }
+    let mut out = std::io::stdout().lock();
+    match a.output_format {
+        PlainFormat::Json => {
+            serde_json::to_writer_pretty(&mut out, &entries).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        PlainFormat::Table => {
+            let width = entries
+                .iter()
+                .map(|e| e.name.len())
+                .max()
+                .unwrap_or(0)
+                .min(32);
+            for e in &entries {
+                show(&mut out, e, width, a.name.is_some())?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// One line per entry; everything about it if it was asked for by name.
+fn show(out: &mut impl Write, e: &Entry, width: usize, all: bool) -> std::io::Result<()> {
+    let indent = " ".repeat(width + 2);
+    let text = fold(&e.summary, 80_usize.saturating_sub(width + 2).max(30));
+    writeln!(
+        out,
+        "{:<width$}  {}",
+        e.name,
+        text.join(&format!("\n{indent}"))
+    )?;
+    if all {
+        for (key, value) in &e.details {
+            for (i, line) in fold(value, 66).iter().enumerate() {
+                let key = if i == 0 { key.as_str() } else { "" };
+                writeln!(out, "  {key:<12}{line}")?;
+            }
+        }
+        for p in &e.params {
+            writeln!(out, "\n  {} = {}  ({})", p.name, p.default, p.range)?;
+            for line in fold(&p.help, 74) {
+                writeln!(out, "      {line}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Breaks a text at blanks into lines of at most `width` characters.
+fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("never empty");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be chosen, read off the tables that the models themselves use.
+
+use blklab_block::QUEUE_TUNABLES;
+use blklab_experiment::{MACHINE_TUNABLES, PATCHES};
+use blklab_fio::option::{ENGINES, Queueing};
+use blklab_kernel::{KernelVersion, PRESETS, Tunable};
+use serde::Serialize;
+
+/// One thing that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line or two.
+    pub summary: String,
+    /// Further facts: name and text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<(String, String)>,
+    /// Its parameters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<Param>,
+}
+
+/// A parameter of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Its default, as text.
+    pub default: String,
+    /// What it takes.
+    pub range: String,
+    /// What it does.
+    pub help: String,
+}
+
+fn entry(name: &str, summary: impl Into<String>) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        summary: summary.into(),
+        details: Vec::new(),
+        params: Vec::new(),
+    }
+}
+
+fn tunable_param(t: &Tunable) -> Param {
+    Param {
+        name: t.name.to_owned(),
+        default: t.default.to_string(),
+        range: format!("{}, {} to {}", t.unit, t.range.0, t.range.1),
+        help: t.help.to_owned(),
+    }
+}
+
+fn there(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersion) -> bool {
+    kernel.is_none_or(|v| since <= v && v < until)
+}
+
+/// I/O schedulers, of all kernels or of one.
+pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let all = blklab_sched::ALL
+        .iter()
+        .filter(|s| there(kernel, s.since, s.until));
+    all.map(|s| Entry {
+        details: vec![(
+            "kernels".into(),
+            format!("{} up to, not including, {}", s.since, s.until),
+        )],
+        params: s.tunables.iter().map(tunable_param).collect(),
+        ..entry(s.name, s.summary)
+    })
+    .collect()
+}
+
+/// Tunables of schedulers, queue and machine.
+pub fn tunables(kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let mut all = Vec::new();
+    let mut add = |owner: &str, table: &[Tunable]| {
+        for t in table.iter().filter(|t| kernel.is_none_or(|v| t.since <= v)) {
+            all.push(entry(
+                &format!("{owner}/{}", t.name),
+                format!("{} ({}, default {})", t.help, t.unit, t.default),
+            ));
+        }
+    };
+    for s in blklab_sched::ALL
+        .iter()
+        .filter(|s| there(kernel, s.since, s.until))
+    {
+        add(s.name, s.tunables);
+    }
+    add("queue", QUEUE_TUNABLES);
+    add("machine", MACHINE_TUNABLES);
+    all
+}
+
+/// Device models and presets.
+pub fn devices() -> Vec<Entry> {
+    let all = blklab_device::ALL.iter();
+    all.map(|d| Entry {
+        details: vec![
+            ("source".into(), d.source.to_owned()),
+            ("queue depth".into(), d.queue_depth.to_string()),
+        ],
+        params: d
+            .params
+            .iter()
+            .map(|p| Param {
+                name: p.name.to_owned(),
+                default: match d.default_of(p) {
+                    "" => "as others say".to_owned(),
+                    text => text.to_owned(),
+                },
+                range: p.kind.to_string(),
+                help: p.help.to_owned(),
+            })
+            .collect(),
+        ..entry(d.name, d.summary)
+    })
+    .collect()
+}
+
+/// Kernel presets; releases between them are accepted as well.
+pub fn kernels() -> Vec<Entry> {
+    PRESETS
+        .iter()
+        .map(|p| {
+            let schedulers: Vec<String> = schedulers(Some(p.version))
+                .into_iter()
+                .map(|e| e.name)
+                .collect();
+            Entry {
+                details: vec![("schedulers".into(), schedulers.join(", "))],
+                ..entry(&p.version.to_string(), p.summary)
+            }
+        })
+        .collect()
+}
+
+/// Historical patches.
+pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let all = PATCHES.iter().filter(|p| there(kernel, p.since, p.until));
+    all.map(|p| Entry {
+        details: vec![(
+            "fits".into(),
+            format!("{} up to, not including, {}", p.since, p.until),
+        )],
+        ..entry(p.name, p.summary)
+    })
+    .collect()
+}
+
+/// Trace formats.
+pub fn formats() -> Vec<Entry> {
+    vec![
+        entry(
+            "blktrace",
+            "NAME.blktrace.CPU: the kernel's binary records, read and written",
+        ),
+        entry(
+            "blkparse",
+            "NAME.txt: text as blkparse prints it, read and written",
+        ),
+        entry(
+            "blk",
+            "NAME.blk: blklab's own compact form, read and written",
+        ),
+    ]
+}
+
+/// I/O engines of fio jobs and how they are run.
+pub fn engines() -> Vec<Entry> {
+    ENGINES
+        .iter()
+        .map(|e| {
+            let how = match e.queueing {
+                Queueing::Synchronous => "one request at a time, done when the call returns",
+                Queueing::Asynchronous => "requests are queued up to iodepth",
+                Queueing::ByDepth => "done at once at iodepth 1, queued above",
+                Queueing::NotModelled => "not simulated",
+            };
+            entry(e.name, how)
+        })
+        .collect()
+}
