@@ -3,11 +3,11 @@
 //! `filemap_fault` of mm/filemap.c, 2.6.28).
 
 use crate::cache::{FsError, PageCache};
-use crate::file::Fd;
+use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::readahead::Window;
 use crate::write::{file_range, pages_of};
-use blklab_types::{PAGE_BYTES, Span};
+use blklab_types::PAGE_BYTES;
 
 /// Misses of page faults after which only single pages are read
 /// (`MMAP_LOTSAMISS`).
@@ -72,15 +72,13 @@ impl<H: Host> PageCache<H> {
                 if !self.host.write_congested() {
                     self.write_out(id, 0..u64::MAX, false).await;
                 }
-                let whole = range.start.div_ceil(PAGE_BYTES)..range.end / PAGE_BYTES;
-                // The last page is whole if the file ends within it.
-                let last = range.end.div_ceil(PAGE_BYTES);
-                let end = if range.end >= self.size_bytes(id) {
-                    last
-                } else {
-                    whole.end
-                };
-                self.with(|s| s.drop_clean(id, whole.start..end.max(whole.start)));
+                // A first page that is not whole stays; a last one goes, as
+                // the range's end is rounded up.
+                let (start, end) = (
+                    range.start.div_ceil(PAGE_BYTES),
+                    range.end.div_ceil(PAGE_BYTES),
+                );
+                self.with(|s| s.drop_clean(id, start..end.max(start)));
                 return Ok(());
             }
         };
@@ -119,32 +117,33 @@ impl<H: Host> PageCache<H> {
         }
         let cached = || self.with(|s| s.file(id).cached.test(page));
         let mut fault = Fault::Minor;
-        if open.mapped_as == Advice::Sequential {
-            if !cached() {
+        match open.mapped_as {
+            Advice::Sequential => {
+                if !cached() {
+                    fault = Fault::Major;
+                }
+                self.sequential_fault(fd, id, page).await;
+            }
+            Advice::Random if !cached() => fault = Fault::Major,
+            Advice::Random => {}
+            _ if cached() => self.with(|s| s.open[fd.0 as usize].ra.mmap_miss -= 1),
+            _ => {
                 fault = Fault::Major;
-                self.missing_readahead(fd, id, page, 1).await;
-            }
-            if self.with(|s| s.file(id).marker.test(page)) {
-                self.marked_readahead(fd, id, page, 1).await;
-            }
-        }
-        if !cached() {
-            fault = Fault::Major;
-            if open.mapped_as != Advice::Random {
                 self.read_around(fd, page).await;
             }
-        } else if fault == Fault::Minor && open.mapped_as != Advice::Random {
-            self.with(|s| s.open[fd.0 as usize].ra.mmap_miss -= 1);
         }
         self.wait_unlocked(id, page).await;
         // Not read by now, or in vain: once more, alone.
         if !self.read_page(id, page).await {
             return Err(FsError::Io);
         }
-        self.with(|s| s.touch(id, page..page + 1));
-        let cost = self.config.page_cost;
-        self.spend(if cost > Span::ZERO { cost } else { Span::ZERO })
-            .await;
+        self.with(|s| {
+            s.touch(id, page..page + 1);
+            if !self.two_windows() {
+                s.open[fd.0 as usize].ra.prev = page;
+            }
+        });
+        self.spend(self.config.page_cost).await;
         if write {
             let size = self.size_bytes(id);
             if self.set_dirty(id, page..page + 1, size, true).await > 0 {
@@ -152,6 +151,19 @@ impl<H: Host> PageCache<H> {
             }
         }
         Ok(fault)
+    }
+
+    /// Reads ahead as `read` would for one page.
+    async fn sequential_fault(&self, fd: Fd, id: FileId, page: u64) {
+        if self.two_windows() {
+            self.two_window_readahead(fd, id, page, 1).await;
+        }
+        if !self.with(|s| s.file(id).cached.test(page)) {
+            self.missing_readahead(fd, id, page, 1).await;
+        }
+        if self.with(|s| s.file(id).marker.test(page)) {
+            self.marked_readahead(fd, id, page, 1).await;
+        }
     }
 
     /// Reads a window around a missing page, unless such reads mostly missed

@@ -9,6 +9,7 @@ use crate::layout::Extent;
 use crate::readahead::RaState;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
+use crate::write::file_range;
 use blklab_types::{Bio, BioFlags, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
 use std::fmt;
@@ -25,7 +26,7 @@ pub enum FsError {
     Unaligned,
     /// The disk is full (`ENOSPC`).
     NoSpace,
-    /// The range does not fit the address space of a file (`EFBIG`).
+    /// The range ends beyond 2 TiB, the largest file of ext3 (`EFBIG`).
     TooBig,
     /// The device reported an error (`EIO`).
     Io,
@@ -107,8 +108,9 @@ impl<H: Host> PageCache<H> {
     /// before its jobs start) takes no simulated time.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`].
+    /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_laid_out(&self, size_bytes: u64) -> Result<FileId, FsError> {
+        file_range(0, size_bytes)?;
         self.with(|s| {
             let mut file = File::new(size_bytes);
             let pages = file.eof_pages();
@@ -125,7 +127,7 @@ impl<H: Host> PageCache<H> {
     /// reservations, between other growing files.
     ///
     /// # Errors
-    /// [`FsError::NoSpace`].
+    /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
         let id = self.create_laid_out(final_bytes.unwrap_or(0))?;
         self.with(|s| {
@@ -234,23 +236,14 @@ impl<H: Host> PageCache<H> {
 
     async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
         let me = self.host.current();
-        let must_wait = || {
-            self.with(|s| {
-                let file = s.file(id);
-                let bits = match what {
-                    WaitFor::Unlock => &file.locked,
-                    WaitFor::Writeback => &file.writeback,
-                };
-                let busy = bits.test(page);
-                if busy {
-                    file.wait(page, what, me);
-                }
-                busy
-            })
-        };
-        while must_wait() {
+        while self.with(|s| s.file(id).must_wait(page, what)) {
             self.host.unplug();
-            self.host.suspend().await;
+            // Registered after the unplug and before the sleep: no wake is
+            // lost, even if the unplug brings the end about.
+            let waits = self.with(|s| s.file(id).wait(page, what, me));
+            if waits {
+                self.host.suspend().await;
+            }
         }
     }
 

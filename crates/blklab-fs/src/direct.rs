@@ -115,8 +115,7 @@ impl<H: Host> PageCache<H> {
             if locks {
                 self.unlock_inode(id);
             }
-            let done = self.finish_direct(key, context.is_some()).await?;
-            return Ok(done.map(|n| n.min(size - offset)));
+            return self.finish_direct(key, context.is_some()).await;
         }
         if range.is_empty() {
             return Ok(Some(0));
@@ -161,9 +160,12 @@ impl<H: Host> PageCache<H> {
         if queued {
             return Ok(None);
         }
-        while self.with(|s| s.directs.get_mut(key).is_some_and(|d| d.pending > 0)) {
+        let pending = || self.with(|s| s.directs.get_mut(key).is_some_and(|d| d.pending > 0));
+        while pending() {
             self.host.unplug();
-            self.host.suspend().await;
+            if pending() {
+                self.host.suspend().await;
+            }
         }
         match self.with(|s| s.directs.remove(key)) {
             Some(direct) if !direct.failed => Ok(Some(direct.bytes)),
@@ -184,7 +186,11 @@ impl<H: Host> PageCache<H> {
             _ => self.config.features.direct_write_flags,
         };
         let waits = context.unwrap_or(Waits::Task(self.host.current()));
-        let bytes = range.end - range.start;
+        let bytes = match op {
+            // The last sector may reach beyond the end of the file.
+            Op::Read => range.end.min(self.size_bytes(id)) - range.start,
+            _ => range.end - range.start,
+        };
         let key = self.with(|s| {
             s.directs.insert(Direct {
                 pending: 1,

@@ -145,9 +145,21 @@ impl File {
             .min()
     }
 
-    /// Registers a task to be woken when the page is as it wants.
-    pub(crate) fn wait(&mut self, page: u64, what: WaitFor, task: TaskId) {
-        self.waiters.push(Waiter { page, what, task });
+    /// Whether who waits for that has to sleep.
+    pub(crate) fn must_wait(&self, page: u64, what: WaitFor) -> bool {
+        match what {
+            WaitFor::Unlock => self.locked.test(page),
+            WaitFor::Writeback => self.writeback.test(page),
+        }
+    }
+
+    /// Registers a task to be woken, if it has to sleep.
+    pub(crate) fn wait(&mut self, page: u64, what: WaitFor, task: TaskId) -> bool {
+        let waits = self.must_wait(page, what);
+        if waits {
+            self.waiters.push(Waiter { page, what, task });
+        }
+        waits
     }
 
     /// Takes the tasks that wait for pages of a run, in order of arrival.

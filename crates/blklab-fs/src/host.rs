@@ -64,8 +64,9 @@ pub trait Host: Clone + 'static {
     /// Makes a suspended task runnable; nothing if it is not suspended.
     fn wake(&self, task: TaskId);
 
-    /// Starts a background task: a kernel thread or timer. It runs for the
-    /// first time after the caller next sleeps or returns. A run ends when its
+    /// Starts a background task: a kernel thread or timer. Also called outside
+    /// of tasks. It runs for the first time after the caller next sleeps or
+    /// returns. A run ends when its
     /// foreground tasks have ended, whatever background tasks there are; they
     /// are dropped where they sleep.
     fn spawn(&self, name: &'static str, body: TaskBody) -> TaskId;

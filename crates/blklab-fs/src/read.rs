@@ -148,7 +148,13 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Returns the page at which the algorithm is to be asked again.
-    async fn two_window_readahead(&self, fd: Fd, id: FileId, page: u64, req: u64) -> u64 {
+    pub(crate) async fn two_window_readahead(
+        &self,
+        fd: Fd,
+        id: FileId,
+        page: u64,
+        req: u64,
+    ) -> u64 {
         let congested = self.host.read_congested();
         let (windows, next) = self.with(|s| {
             let ra = &mut s.open[fd.0 as usize].ra;

@@ -186,6 +186,8 @@ impl State {
     pub(crate) fn start_writeback(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         self.nr_dirty -= file.dirty.clear(run.clone());
+        // The marker and the mark of reclaim are one bit of the page.
+        file.marker.clear(run.clone());
         self.nr_writeback += file.writeback.set(run);
     }
 

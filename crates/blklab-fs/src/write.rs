@@ -159,11 +159,14 @@ impl<H: Host> PageCache<H> {
     }
 }
 
+/// The largest file of ext3 with blocks of 4 KiB.
+const MAX_FILE_BYTES: u64 = 2 << 40;
+
 /// The bytes of a call, if a file can have them.
 pub(crate) fn file_range(offset: u64, bytes: u64) -> Result<Range<u64>, FsError> {
     let end = offset
         .checked_add(bytes)
-        .filter(|end| *end <= i64::MAX as u64);
+        .filter(|end| *end <= MAX_FILE_BYTES);
     Ok(offset..end.ok_or(FsError::TooBig)?)
 }
 

@@ -156,6 +156,21 @@ fn faults_read_around_and_writes_through_mappings_make_dirty() {
         assert_eq!(m.log()[1].nr_sectors, 8);
         assert_eq!(c.fsync(fd).await, Ok(()));
         assert_eq!((m.log()[2].op, m.log()[2].nr_sectors), (Op::Write, 8));
+        let fd = c.open(file, false).expect("it exists");
+        c.madvise(fd, Advice::Sequential).expect("it is open");
+        for page in 0..6 {
+            let want = if page == 0 {
+                Fault::Major
+            } else {
+                Fault::Minor
+            };
+            assert_eq!(c.fault(fd, page, false).await, Ok(want), "page {page}");
+        }
+        let reads: Vec<_> = m.log()[3..]
+            .iter()
+            .map(|b| ((b.sector - SECTOR0) / 8, b.nr_sectors / 8))
+            .collect();
+        assert_eq!(reads[..2], [(0, 4), (4, 8)]);
     });
     machine.run(&cache);
 }

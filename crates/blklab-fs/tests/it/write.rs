@@ -44,6 +44,11 @@ fn dd_stays_within_the_dirty_limits_and_everything_is_written() {
         stats.throttled(task).exceeded > 0 && longest.get() > Span::from_ms(10),
         "{longest:?}"
     );
+    // A chunk is 1536 pages in batches of 14; checks that exceed come on top of
+    // one per 1024 pages.
+    let t = stats.throttled(task);
+    assert!(t.pages_written <= t.exceeded * 1540, "{t:?}");
+    assert!(t.checks > 262_144 / 1024 + t.exceeded, "{t:?}");
     // 1 GiB at 75 MB/s takes 14.3 s, the dirty rest is written later.
     let rest = (usage.dirty + usage.writeback) * 4096;
     let least = Time((1024 * MIB - rest) * 1_000_000_000 / 75_000_000);
