@@ -111,6 +111,7 @@ impl Geometry {
             Layout::Serpentine(tracks) if surfaces % 2 == 0 => seek.ns(tracks),
             _ => step_ns,
         };
+        let zone_switch = geometry.zone_switch() as usize;
         let (mut first_sector, mut first_cylinder, mut base_ns) = (0, 0, 0);
         for spec in zones {
             let skew_ns = [
@@ -136,8 +137,7 @@ impl Geometry {
             let tracks = u64::from(spec.cylinders) * geometry.surfaces;
             first_sector += tracks * u64::from(track_sectors);
             first_cylinder += spec.cylinders;
-            // The first track of the next zone follows like that of a cylinder.
-            let last = geometry.skew_sum_ns(&zone, tracks.saturating_sub(1)) + skew_ns[1];
+            let last = geometry.skew_sum_ns(&zone, tracks.saturating_sub(1)) + skew_ns[zone_switch];
             base_ns = (base_ns + last) % geometry.revolution_ns;
         }
         geometry
@@ -299,10 +299,18 @@ impl Geometry {
             if at.track == tracks {
                 at.zone += 1;
                 at.track = 0;
-                return zone.gap_ns[Switch::Cylinder as usize];
+                return zone.gap_ns[self.zone_switch() as usize];
             }
         }
         self.zones[at.zone].gap_ns[self.switch_to(at.track) as usize]
+    }
+
+    /// How the first track of a zone follows the last of the one before.
+    fn zone_switch(&self) -> Switch {
+        match self.layout {
+            Layout::Classic => Switch::Cylinder,
+            Layout::Serpentine(_) => Switch::Strip,
+        }
     }
 
     fn switch_to(&self, track: u64) -> Switch {

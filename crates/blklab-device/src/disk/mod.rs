@@ -74,7 +74,7 @@ enum Job {
     /// A read that waits for the medium running on to its end.
     Coming { slot: u32 },
     /// Dirty sectors on their way to the medium.
-    Destage { sectors: u64 },
+    Destage,
     /// Read-ahead that must not be interrupted yet.
     Prefetch,
 }
@@ -305,8 +305,8 @@ impl Disk {
                 let bus_end = self.bus_end(started, cx.now, u64::from(cmd.nr_sectors));
                 self.finish_after_bus(cx, slot, bus_end);
             }
-            Some(Job::Destage { sectors }) => {
-                self.writes.destaged(sectors);
+            Some(Job::Destage) => {
+                self.writes.destaged();
                 self.admit(cx);
             }
             Some(Job::Prefetch) | None => {}
@@ -424,9 +424,7 @@ impl Disk {
             .mech
             .access(cx.now.ns(), &place, start, end - start, true);
         self.position = end;
-        self.job = Some(Job::Destage {
-            sectors: end - start,
-        });
+        self.job = Some(Job::Destage);
         cx.wake_at(Time(access.end_ns), MECHANISM);
     }
 

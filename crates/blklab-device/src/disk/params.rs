@@ -105,7 +105,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("read_hits_on_writes", Kind::Switch, "on", "reads of dirty data come from the cache"),
     // Queue.
     param("selection", Kind::Choice(&["fcfs", "sptf", "sptf_aged", "sptf_window", "scan"]), "sptf_aged", "which queued command is next"),
-    param("age_weight", Kind::Real { min: 0.0, max: 1000.0 }, "0.1", "sptf_aged: ms of positioning time that a ms of waiting makes up for"),
+    param("age_weight", Kind::Real { min: 0.0, max: 1000.0 }, "0.05", "sptf_aged: ms of positioning time that a ms of waiting makes up for"),
     param("age_limit_ms", LONG_MS, "0", "a command that has waited longer goes first; 0: none"),
     param("window", Kind::Count { min: 1, max: 65_536 }, "8", "sptf_window: how many of the oldest are considered"),
     param("reorder_bias_write", Kind::Real { min: 1.0, max: 1000.0 }, "1", "cost of reads is multiplied by this"),

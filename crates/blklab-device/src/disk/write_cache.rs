@@ -66,8 +66,8 @@ pub(crate) struct WriteCache {
     dirty: DirtySet,
     /// Sectors and number of writes on the bus.
     incoming: (u64, u32),
-    /// Sectors on their way to the medium.
-    outgoing: u64,
+    /// Sectors on their way to the medium, from and up to; nothing if equal.
+    outgoing: (u64, u64),
     /// Above the high watermark, and not yet below the low one.
     draining: bool,
     /// Pieces destaged since the last command.
@@ -85,7 +85,7 @@ impl WriteCache {
             spec,
             dirty: DirtySet::with_capacity(ranges),
             incoming: (0, 0),
-            outgoing: 0,
+            outgoing: (0, 0),
             draining: false,
             in_a_row: 0,
         }
@@ -102,20 +102,27 @@ impl WriteCache {
 
     /// Whether a read finds all of `[start, end)` here.
     pub(crate) fn holds(&self, start: u64, end: u64) -> bool {
-        self.spec.serves_reads && self.dirty.contains(start, end)
+        let leaving = self.outgoing.0 <= start && end <= self.outgoing.1;
+        self.spec.serves_reads && (leaving || self.dirty.contains(start, end))
     }
 
     /// Nothing is dirty, on its way in, or on its way out.
     pub(crate) fn is_clean(&self) -> bool {
-        self.dirty.is_empty() && self.incoming.1 == 0 && self.outgoing == 0
+        self.dirty.is_empty() && self.incoming.1 == 0 && self.outgoing_sectors() == 0
+    }
+
+    fn outgoing_sectors(&self) -> u64 {
+        self.outgoing.1 - self.outgoing.0
     }
 
     fn used_sectors(&self) -> u64 {
-        self.dirty.sectors() + self.incoming.0 + self.outgoing
+        self.dirty.sectors() + self.incoming.0 + self.outgoing_sectors()
     }
 
     fn used_ranges(&self) -> u64 {
-        self.dirty.nr_ranges() as u64 + u64::from(self.incoming.1) + u64::from(self.outgoing > 0)
+        self.dirty.nr_ranges() as u64
+            + u64::from(self.incoming.1)
+            + u64::from(self.outgoing_sectors() > 0)
     }
 
     /// Makes room for a write of `n` sectors, if there is.
@@ -144,13 +151,13 @@ impl WriteCache {
     /// Takes a piece of dirty range `i` out to write it.
     pub(crate) fn take(&mut self, mech: &Mechanism, i: usize) -> (u64, u64, Place) {
         let piece = self.dirty.take(mech, i, self.spec.piece_sectors);
-        self.outgoing = piece.1 - piece.0;
+        self.outgoing = (piece.0, piece.1);
         piece
     }
 
     /// The piece is on the medium.
-    pub(crate) fn destaged(&mut self, sectors: u64) {
-        self.outgoing -= sectors;
+    pub(crate) fn destaged(&mut self) {
+        self.outgoing = (0, 0);
     }
 
     /// Decides what the free mechanism does next.

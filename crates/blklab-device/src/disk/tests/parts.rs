@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Geometry and dirty ranges against slow, obvious versions of themselves.
+
+use super::Random;
+use crate::disk::dirty::DirtySet;
+use crate::disk::geometry::{Geometry, Layout, Place, ZoneSpec};
+use crate::disk::mechanism::Mechanism;
+use crate::disk::seek::{SeekCurve, SeekTable};
+use blklab_types::Time;
+use std::collections::BTreeSet;
+
+const REVOLUTION_NS: u32 = 1_000_003;
+const HEAD_SWITCH_NS: u32 = 90_000;
+
+fn table(cylinders: u32) -> SeekTable {
+    // Goes down at 4, as measured tables do.
+    let points = vec![(1, 0.1), (3, 0.3), (4, 0.25), (cylinders, 0.9)];
+    SeekTable::new(&SeekCurve::Table(points), cylinders)
+}
+
+fn geometry(layout: Layout, surfaces: u32) -> Geometry {
+    let zone = |cylinders, track_sectors| ZoneSpec {
+        cylinders,
+        track_sectors,
+        track_skew_ns: 95_001,
+        cylinder_skew_ns: 120_007,
+    };
+    let zones = [zone(8, 17), zone(12, 11), zone(4, 7)];
+    let capacity = u64::from(surfaces) * (8 * 17 + 12 * 11 + 4 * 7);
+    let seek = table(24);
+    Geometry::new(
+        &zones,
+        layout,
+        surfaces,
+        REVOLUTION_NS,
+        capacity,
+        &seek,
+        HEAD_SWITCH_NS,
+    )
+}
+
+fn all() -> Vec<Geometry> {
+    vec![
+        geometry(Layout::Classic, 1),
+        geometry(Layout::Classic, 3),
+        geometry(Layout::Serpentine(4), 2),
+        geometry(Layout::Serpentine(4), 3),
+    ]
+}
+
+/// Time from the begin of one sector to the begin of the next must lead from
+/// one angle to the other, and leave time for the switch.
+#[test]
+fn angles_and_transfer_times_agree() {
+    let revolution = u64::from(REVOLUTION_NS);
+    for g in all() {
+        let mut places = BTreeSet::new();
+        for sector in 0..g.capacity_sectors() {
+            let here = g.place(sector);
+            assert!(
+                places.insert((here.cylinder, here.surface, here.angle_ns)),
+                "twice: {here:?}"
+            );
+            if sector + 1 == g.capacity_sectors() {
+                break;
+            }
+            let next = g.place(sector + 1);
+            let one = g.transfer_ns(sector, 1);
+            let step = one + g.gap_before_ns(sector + 1);
+            let angle_ns = (u64::from(here.angle_ns) + step) % revolution;
+            assert_eq!(
+                angle_ns,
+                u64::from(next.angle_ns),
+                "{sector}: {here:?} {next:?}"
+            );
+            assert_eq!(
+                g.transfer_ns(sector, 2),
+                step + g.transfer_ns(sector + 1, 1)
+            );
+            let distance = here.cylinder.abs_diff(next.cylinder);
+            let switch_ns = match (distance, here.surface == next.surface) {
+                (0, true) => 0,
+                (0, false) => HEAD_SWITCH_NS,
+                (d, _) => table(24).ns(d).max(HEAD_SWITCH_NS),
+            };
+            assert!(
+                g.gap_before_ns(sector + 1) >= u64::from(switch_ns),
+                "{sector}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_has_passed_is_the_inverse_of_transfer() {
+    let mut random = Random(1);
+    for g in all() {
+        for _ in 0..2000 {
+            let from = random.below(g.capacity_sectors());
+            let limit = from + random.below(g.capacity_sectors() - from) + 1;
+            let n = random.below(limit - from) + 1;
+            let time_ns = g.transfer_ns(from, n);
+            assert_eq!(g.passed(from, time_ns, limit), from + n, "{from}+{n}");
+            assert_eq!(
+                g.passed(from, time_ns - 1, limit),
+                from + n - 1,
+                "{from}+{n}"
+            );
+            assert_eq!(g.passed(from, u64::MAX / 4, limit), limit);
+        }
+    }
+}
+
+#[test]
+fn tracks_and_cylinders_end_where_the_place_changes() {
+    for g in all() {
+        for sector in 0..g.capacity_sectors() {
+            let track = |p: Place| (p.cylinder, p.surface);
+            let end = g.track_end(sector);
+            assert_eq!(track(g.place(sector)), track(g.place(end - 1)));
+            if end < g.capacity_sectors() {
+                assert_ne!(track(g.place(sector)), track(g.place(end)));
+            }
+            assert!(g.cylinder_end(sector) >= end);
+        }
+    }
+    let g = geometry(Layout::Classic, 3);
+    assert_eq!(g.cylinder_end(0), 51);
+    assert_eq!(g.cylinder_end(51), 102);
+}
+
+fn mechanism(layout: Layout) -> Mechanism {
+    Mechanism::new(
+        geometry(layout, 3),
+        table(24),
+        REVOLUTION_NS,
+        HEAD_SWITCH_NS,
+        20_000,
+        false,
+    )
+}
+
+#[test]
+fn dirty_ranges_are_the_set_of_dirty_sectors() {
+    for layout in [Layout::Classic, Layout::Serpentine(4)] {
+        let mut mech = mechanism(layout);
+        let capacity = mech.geometry.capacity_sectors();
+        let (mut dirty, mut model) = (DirtySet::with_capacity(8), BTreeSet::new());
+        let mut random = Random(5);
+        for round in 0..20_000 {
+            let start = random.below(capacity - 12);
+            let end = start + 1 + random.below(12);
+            match random.below(8) {
+                0..4 => {
+                    dirty.insert(&mech, start, end, Time(round));
+                    model.extend(start..end);
+                }
+                4 => {
+                    dirty.remove(&mech, start, end);
+                    model.retain(|s| !(start..end).contains(s));
+                }
+                _ => {
+                    mech.moved_to(start + 1);
+                    let moment = mech.moment(random.below(1 << 40));
+                    let nearest = dirty.nearest(&mech, moment);
+                    let begins = |s: &&u64| **s == 0 || !model.contains(&(**s - 1));
+                    let cost = |s| mech.positioning_ns(moment, &mech.geometry.place(s), true);
+                    let best = model.iter().filter(begins).map(|&s| cost(s)).min();
+                    assert_eq!(nearest.map(|(_, ns)| ns), best);
+                    if let Some((i, _)) = nearest {
+                        let (from, to, place) = dirty.take(&mech, i, 5);
+                        assert_eq!(place, mech.geometry.place(from));
+                        assert!((from..to).all(|s| model.remove(&s)));
+                        assert!(to - from == 5 || !model.contains(&to));
+                    }
+                }
+            }
+            assert_eq!(dirty.sectors(), model.len() as u64);
+            let inside = (start..end).all(|s| model.contains(&s));
+            assert_eq!(dirty.contains(start, end), inside);
+            assert_eq!(dirty.is_empty(), dirty.oldest() == Time::MAX);
+        }
+    }
+}
