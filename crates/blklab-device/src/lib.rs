@@ -23,4 +23,4 @@ mod host;
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
 pub use error::DeviceError;
 pub use param::{Kind, ParamInfo};
-pub use registry::{ALL, DeviceInfo, MAX_QUEUE_DEPTH, build, find, parse_spec};
+pub use registry::{ALL, DeviceInfo, MAX_QUEUE_DEPTH, Params, build, find, parse_spec};

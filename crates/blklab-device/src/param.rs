@@ -331,7 +331,7 @@ fn scaled(text: &str, plain: u64, suffixes: &[(&str, u64)]) -> Option<u64> {
     let value: u128 = format!("0{whole}{fraction}").parse().ok()?;
     let product = value * u128::from(unit);
     let divisor = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    if product % divisor != 0 {
+    if !product.is_multiple_of(divisor) {
         return None;
     }
     u64::try_from(product / divisor).ok()

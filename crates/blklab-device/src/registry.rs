@@ -153,12 +153,15 @@ pub fn build(
 /// Most commands a device can be asked to hold (the limit of NVMe queues).
 pub const MAX_QUEUE_DEPTH: u32 = 65_536;
 
+/// Parameters as given: names and values.
+pub type Params = Vec<(String, String)>;
+
 /// Splits `name,key=value,key=value` as written on a command line.
 ///
 /// # Errors
 ///
 /// If a part after the name has no `=`.
-pub fn parse_spec(text: &str) -> Result<(&'static DeviceInfo, Vec<(String, String)>), DeviceError> {
+pub fn parse_spec(text: &str) -> Result<(&'static DeviceInfo, Params), DeviceError> {
     let mut parts = text.split(',').map(str::trim);
     let info = find(parts.next().unwrap_or_default())?;
     let mut params = Vec::new();

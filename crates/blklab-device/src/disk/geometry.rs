@@ -108,7 +108,7 @@ impl Geometry {
         };
         let step_ns = seek.ns(1).max(head_switch_ns);
         let strip_ns = match layout {
-            Layout::Serpentine(tracks) if surfaces % 2 == 0 => seek.ns(tracks),
+            Layout::Serpentine(tracks) if surfaces.is_multiple_of(2) => seek.ns(tracks),
             _ => step_ns,
         };
         let zone_switch = geometry.zone_switch() as usize;
@@ -315,7 +315,7 @@ impl Geometry {
 
     fn switch_to(&self, track: u64) -> Switch {
         match self.layout {
-            Layout::Classic if track % self.surfaces == 0 => Switch::Cylinder,
+            Layout::Classic if track.is_multiple_of(self.surfaces) => Switch::Cylinder,
             Layout::Classic => Switch::Head,
             Layout::Serpentine(tracks) => {
                 let tracks = u64::from(tracks);

@@ -77,8 +77,9 @@ impl Selection {
             }
             Policy::SptfAged(weight) => {
                 let aged = |q: &Queued| {
-                    let credit = u128::from(at.now.since(q.since).ns()) * u128::from(weight) >> 10;
-                    i128::from(self.cost_ns(q, at)) - credit as i128
+                    let age_ns = at.now.since(q.since).ns();
+                    let credit_ns = age_ns.saturating_mul(u64::from(weight)) >> 10;
+                    self.cost_ns(q, at) as i64 - credit_ns as i64
                 };
                 let next = (0..queue.len()).min_by_key(|&i| aged(&queue[i]))?;
                 Some((next, self.cost_ns(&queue[next], at)))

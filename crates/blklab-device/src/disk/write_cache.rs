@@ -203,19 +203,14 @@ impl WriteCache {
     }
 
     fn destage_due(&mut self, now: Time) -> bool {
-        let above = |pct: u32, spec: &WriteCacheSpec| {
-            let pct = u64::from(pct);
-            self.used_sectors() * 100 > spec.limit_sectors * pct
-                || self.used_ranges() * 100 > u64::from(spec.max_ranges) * pct
+        let pct = if self.draining {
+            self.spec.low_pct
+        } else {
+            self.spec.high_pct
         };
-        self.draining = above(
-            if self.draining {
-                self.spec.low_pct
-            } else {
-                self.spec.high_pct
-            },
-            &self.spec,
-        );
+        let above = |used: u64, limit: u64| used * 100 > limit * u64::from(pct);
+        self.draining = above(self.used_sectors(), self.spec.limit_sectors)
+            || above(self.used_ranges(), u64::from(self.spec.max_ranges));
         let age_ns = now.since(self.dirty.oldest()).ns();
         self.draining || (self.spec.age_ns > 0 && age_ns > self.spec.age_ns)
     }
