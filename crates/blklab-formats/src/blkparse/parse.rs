@@ -230,6 +230,10 @@ fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Option<&'a [u8]
                 return None;
             }
             event.arg = rest.number()?;
+            if event.arg < event.sector {
+                // blkparse prints the lower half.
+                event.arg |= event.sector & !u64::from(u32::MAX);
+            }
             // The kernel records the length of the part in front.
             let front = event.arg.checked_sub(event.sector);
             event.bytes = front.and_then(length).unwrap_or(0);
@@ -360,6 +364,11 @@ mod tests {
         check(
             "8,0 0 1 0.5 9 X WS 0 / 1024 [x]",
             "8,0 0 0.500000000 9 X WS 0 + 1024 -> 1024",
+            Some("x"),
+        );
+        check(
+            "8,0 0 1 0.5 9 X W 5000000000 / 705033216 [x]",
+            "8,0 0 0.500000000 9 X W 5000000000 + 512 -> 5000000512",
             Some("x"),
         );
         check(

@@ -6,13 +6,13 @@ use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, TraceHeader, TraceSource};
 
-pub fn write(said: &[Said], header: &TraceHeader) -> Vec<u8> {
+pub(crate) fn write(said: &[Said], header: &TraceHeader) -> Vec<u8> {
     let mut writer = CompactWriter::new(Vec::new(), header).unwrap();
     send(said, &mut writer);
     writer.finish().unwrap()
 }
 
-pub fn read(bytes: &[u8]) -> Result<(TraceHeader, Vec<Said>, ReadCounts), FormatError> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(TraceHeader, Vec<Said>, ReadCounts), FormatError> {
     let mut reader = CompactReader::new(bytes, "test")?;
     let mut recorder = Recorder::default();
     reader.send_all(&mut recorder)?;

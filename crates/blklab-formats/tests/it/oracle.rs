@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Runs a tool in `dir`; `None` if it is not installed.
-pub fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
+pub(crate) fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
     match Command::new(name).args(args).current_dir(dir).output() {
         Ok(output) => Some(output),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {

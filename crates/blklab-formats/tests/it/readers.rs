@@ -9,21 +9,21 @@ use blklab_trace::{Action, Event, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
 use std::path::{Path, PathBuf};
 
-pub fn read_binary(bytes: &[u8]) -> (Vec<Said>, ReadCounts) {
+pub(crate) fn read_binary(bytes: &[u8]) -> (Vec<Said>, ReadCounts) {
     let mut reader = BlktraceReader::from_stream(bytes, "test");
     let mut recorder = Recorder::default();
     reader.send_all(&mut recorder).unwrap();
     (recorder.0, reader.counts().clone())
 }
 
-pub fn read_text(text: &[u8]) -> (Vec<Said>, ReadCounts) {
+pub(crate) fn read_text(text: &[u8]) -> (Vec<Said>, ReadCounts) {
     let mut reader = BlkparseReader::new(text, "test");
     let mut recorder = Recorder::default();
     reader.send_all(&mut recorder).unwrap();
     (recorder.0, reader.counts().clone())
 }
 
-pub fn print(said: &[Said]) -> Vec<u8> {
+pub(crate) fn print(said: &[Said]) -> Vec<u8> {
     let mut writer = BlkparseWriter::new(Vec::new(), BlkparseOptions::default());
     send(said, &mut writer);
     writer.finish().unwrap()
@@ -233,7 +233,7 @@ fn versions_and_other_files_are_named() {
 }
 
 /// The directory with measured cases, if it is there.
-pub fn shared(path: &str) -> Option<PathBuf> {
+pub(crate) fn shared(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,

@@ -6,13 +6,13 @@ use blklab_types::{Dev, Pid, Time};
 
 /// What a sink was given, to be given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub(crate) enum Said {
     Event(Event),
     Message(Event, String),
     Process(Time, Pid, String),
 }
 
-pub fn send(said: &[Said], sink: &mut dyn TraceSink) {
+pub(crate) fn send(said: &[Said], sink: &mut dyn TraceSink) {
     for s in said {
         match s {
             Said::Event(event) => sink.event(event),
@@ -24,7 +24,7 @@ pub fn send(said: &[Said], sink: &mut dyn TraceSink) {
 
 /// Records what it is given.
 #[derive(Default)]
-pub struct Recorder(pub Vec<Said>);
+pub(crate) struct Recorder(pub(crate) Vec<Said>);
 
 impl TraceSink for Recorder {
     fn event(&mut self, event: &Event) {
@@ -38,7 +38,7 @@ impl TraceSink for Recorder {
     }
 }
 
-pub fn header(nr_cpus: u16) -> TraceHeader {
+pub(crate) fn header(nr_cpus: u16) -> TraceHeader {
     TraceHeader {
         devices: vec![(Dev { major: 8, minor: 0 }, "sda".into())],
         nr_cpus,
@@ -48,11 +48,11 @@ pub fn header(nr_cpus: u16) -> TraceHeader {
 }
 
 /// A small generator of numbers, the same on every run.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
     /// Below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -150,7 +150,7 @@ fn event(n: &mut Numbers, time: u64, action: Action, nr_cpus: u64) -> Event {
 
 /// `nr_events` events with messages between them; half of the processes have
 /// names; `tie` in 8 events have the time of their predecessor.
-pub fn trace(seed: u64, nr_events: usize, nr_cpus: u64, tie: u64) -> Vec<Said> {
+pub(crate) fn trace(seed: u64, nr_events: usize, nr_cpus: u64, tie: u64) -> Vec<Said> {
     let mut n = Numbers(seed);
     let mut said = Vec::new();
     for (pid, comm) in [
