@@ -1,2 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! I/O lifecycles and latency splits, from trace events alone.
+//! What a trace says about waiting, from its events alone.
+
+pub mod distribution;
+pub mod lifecycle;

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A distribution of latencies: exact count, sum, smallest and largest value,
+//! and percentiles from a histogram of logarithmic groups with linear steps.
+//!
+//! The buckets are fio's (`stat.h`): values below 128 have one each; above,
+//! every power of two is divided into 64. A percentile is the middle of its
+//! bucket, at most 0.8 % off. Units: whatever is put in, mostly ns.
+
+use serde::{Serialize, Serializer};
+
+/// Linear steps per power of two, as a power of two.
+const STEP_BITS: u32 = 6;
+/// fio's highest bucket: 29 groups of 64.
+const BUCKET_MAX: usize = 29 * 64 - 1;
+
+/// Percentiles that are serialised and printed: fio's default list.
+pub const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Values, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: u128,
+    /// Counts, as far as there are any.
+    buckets: Vec<u64>,
+}
+
+fn bucket_of(value: u64) -> usize {
+    let Some(highest) = value.checked_ilog2().filter(|bit| *bit > STEP_BITS) else {
+        return value as usize;
+    };
+    let shift = highest - STEP_BITS;
+    let idx = ((shift as usize + 1) << STEP_BITS) + (value >> shift & 63) as usize;
+    idx.min(BUCKET_MAX)
+}
+
+/// The middle of a bucket.
+fn value_of(bucket: usize) -> u64 {
+    if bucket < 128 {
+        return bucket as u64;
+    }
+    let shift = (bucket >> STEP_BITS) as u32 - 1;
+    let low = (1 << (shift + STEP_BITS)) + ((bucket as u64 & 63) << shift);
+    low + (1 << shift >> 1)
+}
+
+impl Distribution {
+    /// Counts a value.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        self.min = if self.count == 0 {
+            value
+        } else {
+            self.min.min(value)
+        };
+        self.max = self.max.max(value);
+        self.count += 1;
+        self.sum += u128::from(value);
+        let bucket = bucket_of(value);
+        if bucket >= self.buckets.len() {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] += 1;
+    }
+
+    /// Counts all values of `other`.
+    pub fn merge(&mut self, other: &Distribution) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+            *mine += theirs;
+        }
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Smallest value; 0 if there is none.
+    pub fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// Largest value; 0 if there is none.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Sum of the values.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Mean; 0 if there is no value.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
+    }
+
+    /// The value that `percent` of all values do not exceed, to the precision
+    /// of the buckets and never beyond the extremes; 0 if there is none.
+    pub fn percentile(&self, percent: f64) -> u64 {
+        let wanted = percent / 100.0 * self.count as f64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if *count > 0 && seen as f64 >= wanted {
+                return value_of(bucket).clamp(self.min, self.max);
+            }
+        }
+        self.max
+    }
+
+    /// Buckets that are not empty: middle and count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counts = self.buckets.iter().enumerate();
+        counts
+            .filter(|(_, n)| **n > 0)
+            .map(|(bucket, n)| (value_of(bucket), *n))
+    }
+}
+
+/// The parts of a distribution that reports show.
+#[derive(Serialize)]
+struct Shown {
+    count: u64,
+    min: u64,
+    mean: f64,
+    max: u64,
+    /// Percent and value.
+    percentiles: Vec<(f64, u64)>,
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let percentiles = match self.count {
+            0 => Vec::new(),
+            _ => PERCENTILES
+                .iter()
+                .map(|p| (*p, self.percentile(*p)))
+                .collect(),
+        };
+        let shown = Shown {
+            count: self.count,
+            min: self.min,
+            mean: self.mean(),
+            max: self.max,
+            percentiles,
+        };
+        shown.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_those_of_fio() {
+        for value in 0..128 {
+            assert_eq!(
+                (bucket_of(value), value_of(value as usize)),
+                (value as usize, value)
+            );
+        }
+        // Value 22800 lies in 22784..23040 of width 256, fio's bin "22912".
+        assert_eq!(value_of(bucket_of(22_800)), 22_912);
+        assert_eq!(bucket_of(u64::MAX), BUCKET_MAX);
+        for bit in 7..33 {
+            for value in [1_u64 << bit, (1 << bit) + 1, (2 << bit) - 1] {
+                let middle = value_of(bucket_of(value));
+                assert!(middle.abs_diff(value) * 128 <= value, "{value}: {middle}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_and_percentiles() {
+        let mut all = Distribution::default();
+        let mut low = Distribution::default();
+        let mut high = Distribution::default();
+        for value in 1..=100 {
+            all.add(value);
+            if value <= 50 {
+                low.add(value)
+            } else {
+                high.add(value)
+            }
+        }
+        assert_eq!(
+            (all.count(), all.min(), all.max(), all.mean()),
+            (100, 1, 100, 50.5)
+        );
+        assert_eq!(all.percentile(50.0), 50);
+        assert_eq!(all.percentile(99.0), 99);
+        assert_eq!((all.percentile(0.0), all.percentile(100.0)), (1, 100));
+        high.merge(&low);
+        assert_eq!(high, all);
+        assert_eq!(Distribution::default().percentile(50.0), 0);
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values in numbered places that are used again: no allocation once the
+//! table is as large as the I/O in flight.
+
+/// The number of a place.
+pub(super) type Slot = u32;
+
+/// Places for `T`.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    places: Vec<Option<T>>,
+    free: Vec<Slot>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab {
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) fn insert(&mut self, value: T) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            self.places[slot as usize] = Some(value);
+            return slot;
+        }
+        self.places.push(Some(value));
+        (self.places.len() - 1) as Slot
+    }
+
+    /// The value of an occupied place.
+    #[inline]
+    pub(super) fn get(&mut self, slot: Slot) -> &mut T {
+        self.places[slot as usize]
+            .as_mut()
+            .expect("slots are used only while occupied")
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> T {
+        self.free.push(slot);
+        self.places[slot as usize]
+            .take()
+            .expect("slots are used only while occupied")
+    }
+
+    /// Empties all places, in order.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.free.clear();
+        self.places.drain(..).flatten()
+    }
+}
