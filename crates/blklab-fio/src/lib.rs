@@ -8,7 +8,9 @@ pub mod lfsr;
 pub mod option;
 pub mod parse;
 pub mod randmap;
+pub mod range;
 pub mod rng;
+pub mod run;
 pub mod seeds;
 pub mod settings;
 

@@ -9,8 +9,8 @@
 
 const WORDS_PER_PAGE: usize = 512;
 const BITS_PER_PAGE: u64 = WORDS_PER_PAGE as u64 * 64;
-/// Most blocks of a map: 2^38, a petabyte of 4 KiB blocks.
-pub const BLOCKS_MAX: u64 = 1 << 38;
+/// Most blocks of a map: 2^34, 64 TiB in blocks of 4 KiB.
+pub const BLOCKS_MAX: u64 = 1 << 34;
 
 #[derive(Clone, Debug)]
 struct Page {

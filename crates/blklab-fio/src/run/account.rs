@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the engine's answers and completions change.
+
+use super::records::Record;
+use super::{Answer, At, Completion, IoOp, JobRun, Phase, Step, to_us};
+use crate::settings::Dir;
+
+/// Linux: connection timed out (a latency limit was exceeded).
+pub(super) const ETIMEDOUT: i32 = 110;
+/// Linux: no space left on device.
+const ENOSPC: i32 = 28;
+/// Linux: illegal byte sequence (contents are not what was written).
+const EILSEQ: i32 = 84;
+
+impl JobRun {
+    /// The engine's answer to the last [`Step::Issue`]. Without one it is
+    /// ignored.
+    pub fn answer(&mut self, answer: Answer, now_ns: u64) {
+        let At::Answer { record } = self.at else {
+            return;
+        };
+        let slot = *self.records.get(record);
+        let dir = slot.op.dir();
+        if let Some(dir) = dir {
+            self.count_issued(dir, &slot, answer != Answer::Busy);
+        }
+        match answer {
+            Answer::Completed { error } => self.complete(record, slot, error, now_ns),
+            Answer::Queued => {
+                self.queued += 1;
+                if self.phase == Phase::Run {
+                    self.count.queued_bytes = self.count.queued_bytes.wrapping_add(slot.length);
+                }
+                if self.queued >= self.job.settings.iodepth_batch
+                    || self.phase != Phase::Run && self.is_final_sync()
+                {
+                    self.commit();
+                }
+            }
+            Answer::Busy => {
+                if let (Some(id), Some(file)) = (slot.history, slot.file) {
+                    self.history.remove(id, file, slot.offset);
+                }
+                self.records.put_refused(record);
+                self.commit();
+            }
+        }
+        self.at = match self.phase {
+            Phase::FinalSync { file } if answer == Answer::Busy => At::FinalSync { file },
+            Phase::FinalSync { file } => At::FinalSyncReap { file },
+            _ if self.error != 0 => At::LoopEnd,
+            _ => At::Reaping {
+                busy: answer == Answer::Busy,
+                data: dir,
+                again: false,
+                full: false,
+            },
+        };
+    }
+
+    fn is_final_sync(&self) -> bool {
+        matches!(self.phase, Phase::FinalSync { .. })
+    }
+
+    /// Counts an I/O as issued (unless it was refused) and finds when the next
+    /// one in its direction may go.
+    fn count_issued(&mut self, dir: Dir, slot: &Record, taken: bool) {
+        if taken {
+            let at = dir as usize;
+            if !slot.verify {
+                self.count.issued[at] = self.count.issued[at].wrapping_add(1);
+                self.count.issued_bytes[at] = self.count.issued_bytes[at].wrapping_add(slot.length);
+            }
+            self.rate.issued_bytes[at] = self.rate.issued_bytes[at].wrapping_add(slot.length);
+        }
+        if self.phase == Phase::Run {
+            self.find_next_time(dir);
+        }
+    }
+
+    /// Requests that the last [`Step::Reap`] took, in the engine's order.
+    pub fn reaped(&mut self, completions: &[Completion], now_ns: u64) {
+        for completion in completions {
+            if let Some(slot) = self.records.used(completion.record) {
+                self.in_flight -= 1;
+                self.complete(completion.record, slot, completion.error, now_ns);
+            }
+        }
+        let running = !matches!(self.at, At::LoopEnd | At::FinalSyncReap { .. });
+        if self.error != 0 && running {
+            self.at = At::LoopEnd;
+        }
+    }
+
+    /// Accounts one request and frees its record.
+    fn complete(&mut self, record: u32, slot: Record, error: i32, now_ns: u64) {
+        let file = slot.file.unwrap_or(0);
+        self.last_was_sync = slot.op.dir().is_none();
+        match slot.op.dir() {
+            None => self.files.all[file as usize].dirty = None,
+            Some(dir) => {
+                self.last_dir = dir;
+                if error == 0 {
+                    self.count_completed(dir, &slot, file, now_ns);
+                }
+            }
+        }
+        if let Some(id) = slot.history {
+            if error == 0 {
+                self.history.completed(id, file, slot.offset);
+            } else {
+                self.history.remove(id, file, slot.offset);
+            }
+        }
+        if error != 0 {
+            self.failed(slot.op, error);
+        }
+        self.records.get(record).map_ignored = false;
+        let fsync = self.fsync_on_close();
+        self.files.release(file, fsync, &mut self.out);
+        self.records.put(record);
+    }
+
+    fn count_completed(&mut self, dir: Dir, slot: &Record, file: u32, now_ns: u64) {
+        let at = dir as usize;
+        self.count.blocks[at] = self.count.blocks[at].wrapping_add(1);
+        self.count.bytes[at] = self.count.bytes[at].wrapping_add(slot.length);
+        if !slot.verify {
+            self.min_rate.bytes[at] = self.min_rate.bytes[at].wrapping_add(slot.length);
+            self.min_rate.blocks[at] = self.min_rate.blocks[at].wrapping_add(1);
+        }
+        if dir == Dir::Write {
+            let end = slot.offset.wrapping_add(slot.length);
+            let dirty = &mut self.files.all[file as usize].dirty;
+            *dirty = Some(dirty.map_or((slot.offset, end), |(a, b)| {
+                (a.min(slot.offset), b.max(end))
+            }));
+        }
+        if !self.ramp_over && self.now_us(now_ns) >= self.job.settings.ramp_time_us {
+            self.end_ramp(now_ns);
+        }
+        if self.ramp_over {
+            self.judge_latency(dir, now_ns.saturating_sub(slot.start_ns));
+        }
+    }
+
+    /// The time that does not count is over: everything starts anew except the
+    /// bytes that bound the job.
+    fn end_ramp(&mut self, now_ns: u64) {
+        self.ramp_over = true;
+        self.epoch_us = to_us(now_ns);
+        self.min_rate.pass_start_us = self.epoch_us;
+        self.reset_stats(now_ns);
+        self.restart_latency_target(now_ns);
+    }
+
+    /// Forgets counts and statistics.
+    pub(super) fn reset_stats(&mut self, now_ns: u64) {
+        self.count.issued = [0; 3];
+        self.count.blocks = [0; 3];
+        self.count.bytes = [0; 3];
+        // Whatever this pass moves from here on counts as progress.
+        self.count.bytes_before = u64::MAX;
+        self.rate.clear();
+        self.min_rate.clear(to_us(now_ns));
+        self.zone_bytes = 0;
+        self.last_was_sync = false;
+        self.mix_quota = 0;
+        let settings = &self.job.settings;
+        if settings.time_based || settings.loops > 1 || settings.do_verify {
+            self.files.clear_done_count();
+        }
+        self.out.push_back(Step::ResetStats);
+    }
+
+    /// An I/O failed: the job ends unless it is to survive such errors.
+    pub(super) fn failed(&mut self, op: IoOp, error: i32) {
+        let settings = &self.job.settings;
+        let survives = settings.continue_on_error;
+        let survived = match (error, op) {
+            (EILSEQ, _) => survives.verify,
+            (_, IoOp::Read) => survives.reads,
+            _ => survives.writes,
+        };
+        if survived {
+            self.survived += 1;
+        } else if settings.fill_device && error == ENOSPC {
+            self.terminated = true;
+        } else if self.error == 0 {
+            self.error = error;
+        }
+    }
+}
