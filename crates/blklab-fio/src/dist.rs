@@ -47,9 +47,10 @@ impl Skewed {
     pub fn new(shape: Shape, range: u64, center: Option<f64>, seed: u32) -> Skewed {
         let range = range.max(1);
         let mut rng = Rng::new(u64::from(seed), false);
-        let mut centered = |rng: &mut Rng| match center {
-            Some(center) => (range as f64 * center) as u64,
-            None => rng.draw(),
+        // The draw takes place even if its result is not needed.
+        let centered = |rng: &mut Rng| {
+            let drawn = rng.draw();
+            center.map_or(drawn, |center| (range as f64 * center) as u64)
         };
         let (offset, curve) = match shape {
             Shape::Zipf(theta) => {
@@ -193,7 +194,7 @@ pub fn name_hash(name: &[u8]) -> u32 {
 }
 
 fn mix(a: &mut u32, b: &mut u32, c: &mut u32) {
-    let mut round = |x: &mut u32, y: &mut u32, z: &mut u32, bits: u32| {
+    let round = |x: &mut u32, y: &mut u32, z: &mut u32, bits: u32| {
         *x = x.wrapping_sub(*z) ^ z.rotate_left(bits);
         *z = z.wrapping_add(*y);
     };

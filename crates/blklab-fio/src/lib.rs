@@ -2,7 +2,9 @@
 //! fio job files: parsed, expanded, and turned into the I/Os that fio 3.33 issues.
 
 pub mod dist;
+pub mod engine;
 pub mod error;
+pub mod iolog;
 pub mod job;
 pub mod lfsr;
 pub mod option;
@@ -13,6 +15,7 @@ pub mod rng;
 pub mod run;
 pub mod seeds;
 pub mod settings;
+pub mod workload;
 
 mod apply;
 mod assign;

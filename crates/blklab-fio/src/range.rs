@@ -50,22 +50,35 @@ pub struct Ranges {
     pub size: u64,
 }
 
-/// A file to write before the jobs start.
+/// A file to set up before the jobs start, because it is missing or too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Index of the file in its job.
     pub file: u32,
-    /// Size it has.
+    /// Size it has now.
     pub from_bytes: u64,
     /// Size it must get.
     pub to_bytes: u64,
     /// Bytes per write: the largest write the job makes.
     pub block_bytes: u64,
-    /// Whether the blocks are written (for reads and overwrites) or the file
-    /// is only given its size.
+    /// Whether the file is removed, given its size and written from beginning
+    /// to end (for reads and overwrites); else it is merely created.
     pub written: bool,
+    /// Whether an existing file is removed first.
+    pub unlinked: bool,
     /// Whether an fsync follows.
     pub fsync: bool,
+}
+
+impl Layout {
+    /// Size of the file afterwards.
+    pub fn size_bytes(&self) -> u64 {
+        match (self.written, self.unlinked) {
+            (true, _) => self.to_bytes,
+            (false, true) => 0,
+            (false, false) => self.from_bytes,
+        }
+    }
 }
 
 /// Finds the ranges of a job's files. `state` says what is there.
@@ -129,24 +142,26 @@ pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Resul
     Ok(Ranges { files, size })
 }
 
-/// The files to lay out for these ranges, in order.
+/// The files to set up for these ranges, in order.
 pub fn layouts(job: &Job, ranges: &Ranges) -> Vec<Layout> {
     let settings = &job.settings;
-    let written = settings.overwrite || settings.rw.reads;
-    let block_bytes = settings.max_bs[Dir::Write as usize];
+    if settings.create_on_open {
+        return Vec::new();
+    }
+    let append = settings.file_append;
+    let written = settings.rw.reads || (settings.rw.writes && settings.overwrite && !append);
+    let layout = |(at, from_bytes, to_bytes)| Layout {
+        file: at as u32,
+        from_bytes,
+        to_bytes,
+        block_bytes: settings.max_bs[Dir::Write as usize],
+        written,
+        unlinked: written || (settings.rw.writes && !append),
+        fsync: settings.create_fsync && written,
+    };
     let files = ranges.files.iter().enumerate();
     files
-        .filter_map(|(at, range)| {
-            Some(Layout {
-                file: at as u32,
-                from_bytes: range.layout_from?,
-                to_bytes: range.real_size,
-                block_bytes,
-                written,
-                fsync: settings.create_fsync && written,
-            })
-        })
-        .filter(|_| !settings.create_on_open)
+        .filter_map(|(at, range)| Some(layout((at, range.layout_from?, range.real_size))))
         .collect()
 }
 

@@ -6,7 +6,7 @@
 
 use super::Effect::{NoEffect, Shapes, Unsupported};
 use super::Kind::{Bool, Flag, Int, Keyword, Text};
-use super::{Group, INT, OptionSpec, PERCENT, U32, row};
+use super::{Group, INT, OptionSpec, PERCENT, row};
 
 /// How an engine answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

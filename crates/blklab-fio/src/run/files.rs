@@ -256,10 +256,6 @@ impl Files {
         out.push_back(Step::Close { file: index, fsync });
     }
 
-    pub(super) fn is_open(&self, index: u32) -> bool {
-        self.all[index as usize].open
-    }
-
     /// An I/O uses the file.
     pub(super) fn hold(&mut self, index: u32) {
         self.all[index as usize].users += 1;

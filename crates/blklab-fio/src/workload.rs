@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a job file issues: every I/O of every job, in issue order per job, as
+//! if the device took no time.
+//!
+//! Jobs bound by time run on a clock that moves ten microseconds per I/O.
+
+use crate::engine::InstantEngine;
+use crate::job::Job;
+use crate::parse::JobFile;
+use crate::range::{FileState, Ranges, find_ranges, layouts};
+use crate::run::{Completion, Io, IoOp, JobRun, Step};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// What one I/O takes on the clock.
+const NS_PER_IO: u64 = 10_000;
+
+/// One line of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Thread number of the job, from 1.
+    pub thread: u32,
+    /// Operation.
+    pub op: IoOp,
+    /// First byte; 0 for syncs.
+    pub offset: u64,
+    /// Length; 0 for syncs.
+    pub length: u64,
+    /// Name of the file.
+    pub file: &'a str,
+}
+
+/// How much to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Lines per job; no limit if `None`.
+    pub lines_per_job: Option<u64>,
+}
+
+/// Why a job cannot be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetupError {
+    /// Name of the job.
+    pub job: String,
+    /// fio's message.
+    pub message: String,
+}
+
+impl std::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.job, self.message)
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// The ranges of all jobs, set up one after another: a job sees the files that
+/// earlier ones have laid out.
+///
+/// # Errors
+/// The first job that cannot be set up.
+pub fn set_up(
+    file: &JobFile,
+    state: impl Fn(&str) -> FileState,
+) -> Result<Vec<Ranges>, SetupError> {
+    let mut laid_out: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut out = Vec::with_capacity(file.jobs.len());
+    for job in &file.jobs {
+        let known = |name: &str| {
+            laid_out
+                .get(name)
+                .map_or_else(|| state(name), |&size| FileState::Regular(size))
+        };
+        let ranges = find_ranges(job, known).map_err(|message| SetupError {
+            job: job.name.clone(),
+            message,
+        })?;
+        for layout in layouts(job, &ranges) {
+            laid_out.insert(&job.files[layout.file as usize], layout.size_bytes());
+        }
+        out.push(ranges);
+    }
+    Ok(out)
+}
+
+/// Lists all jobs, one after another. `state` says which files exist; the
+/// visitor may stop the listing.
+///
+/// # Errors
+/// A job that cannot be set up.
+pub fn list(
+    file: &JobFile,
+    limits: Limits,
+    state: impl Fn(&str) -> FileState,
+    mut visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
+) -> Result<(), SetupError> {
+    let ranges = set_up(file, state)?;
+    for (job, ranges) in file.jobs.iter().zip(&ranges) {
+        let error = |message| SetupError {
+            job: job.name.clone(),
+            message,
+        };
+        let ios = Listing::new(job.clone(), ranges).map_err(error)?;
+        let limit = limits.lines_per_job.map_or(usize::MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        });
+        for io in ios.take(limit) {
+            let data = io.op.dir().is_some();
+            let line = Line {
+                thread: job.thread,
+                op: io.op,
+                offset: if data { io.offset } else { 0 },
+                length: if data { io.length } else { 0 },
+                file: job.files.get(io.file as usize).map_or("", String::as_str),
+            };
+            if visit(line).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The I/Os of one job, refused ones included each time they are tried.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    run: JobRun,
+    engine: InstantEngine,
+    now_ns: u64,
+    reaped: Vec<Completion>,
+}
+
+impl Listing {
+    /// The listing of a job whose files are set up.
+    ///
+    /// # Errors
+    /// fio's message if it cannot start.
+    pub fn new(job: Job, ranges: &Ranges) -> Result<Listing, String> {
+        let engine = InstantEngine::new(&job);
+        Ok(Listing {
+            run: JobRun::new(job, ranges)?,
+            engine,
+            now_ns: 0,
+            reaped: Vec::new(),
+        })
+    }
+
+    /// Time on the listing's clock.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// The next step that the job takes, already carried out; `None` at its
+    /// end.
+    pub fn next_step(&mut self) -> Option<Step> {
+        let step = self.run.step(self.now_ns);
+        match step {
+            Step::Issue(io) => {
+                self.now_ns += NS_PER_IO;
+                let answer = self.engine.queue(&io);
+                self.run.answer(answer, self.now_ns);
+            }
+            Step::Commit => self.engine.commit(),
+            Step::Reap { max, .. } => {
+                self.engine.reap(max, &mut self.reaped);
+                self.run.reaped(&self.reaped, self.now_ns);
+            }
+            Step::Wait { until_ns, .. } => self.now_ns = self.now_ns.max(until_ns),
+            Step::Done(_) => return None,
+            Step::Open { .. }
+            | Step::Close { .. }
+            | Step::Invalidate { .. }
+            | Step::PassStart
+            | Step::PassEnd
+            | Step::VerifyStart
+            | Step::VerifyEnd
+            | Step::ResetStats => {}
+        }
+        Some(step)
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Io;
+
+    fn next(&mut self) -> Option<Io> {
+        loop {
+            if let Step::Issue(io) = self.next_step()? {
+                return Some(io);
+            }
+        }
+    }
+}
