@@ -76,6 +76,8 @@ pub struct Features {
     pub unplug_runs_nonrot: bool,
     /// The plug timer's 3 ms are rounded up to jiffies (2.6.33), not down.
     pub unplug_delay_rounds_up: bool,
+    /// io_submit ends with an unplug of the queue (2.6.33 to 2.6.38, fs/aio.c).
+    pub io_submit_unplugs: bool,
     /// How ordered writes are made.
     pub ordered: Ordered,
     /// An empty barrier is drain and flush alone (2.6.29); before, its empty
@@ -138,6 +140,7 @@ impl Features {
             },
             unplug_runs_nonrot: at(29) && !at(39),
             unplug_delay_rounds_up: at(33),
+            io_submit_unplugs: at(33) && !at(39),
             ordered: if at(39) {
                 Ordered::FlushDouble
             } else if at(37) {

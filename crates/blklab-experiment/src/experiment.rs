@@ -5,7 +5,7 @@ use crate::{ExperimentError, patch};
 use blklab_block::{Features, Fetch, Limits, batch_patch};
 use blklab_kernel::{KernelVersion, Tunables};
 use blklab_sched::Scheduler;
-use blklab_types::Hz;
+use blklab_types::{Hz, Span};
 use blklab_workload::Process;
 
 /// What issues the I/O.
@@ -66,6 +66,8 @@ pub struct Vm {
     pub dirty_writeback_centisecs: Option<u32>,
     /// `dirty_expire_centisecs`.
     pub dirty_expire_centisecs: Option<u32>,
+    /// Processor time of one I/O in fio and its system call.
+    pub io_cost_ns: Option<u32>,
 }
 
 /// One experiment, complete.
@@ -145,6 +147,11 @@ impl Experiment {
             Some(depth) => Ok(depth),
             None => Ok(blklab_device::find(&self.device.name)?.queue_depth),
         }
+    }
+
+    /// Processor time of one I/O in fio and its system call: 1 us if not set.
+    pub fn io_cost(&self) -> Span {
+        Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000)))
     }
 
     /// Limits of the queue and its driver.

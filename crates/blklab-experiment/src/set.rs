@@ -45,6 +45,14 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "period of periodic writing, in 1/100 s",
     },
     Tunable {
+        name: "io_cost_ns",
+        unit: Unit::Count,
+        default: 1000,
+        range: (1, 1_000_000_000),
+        since: FIRST,
+        help: "processor time of one I/O in fio and its system call, in ns",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -206,6 +214,7 @@ impl Experiment {
             "dirty_ratio" => vm.dirty_ratio = Some(value),
             "dirty_background_ratio" => vm.dirty_background_ratio = Some(value),
             "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),
+            "io_cost_ns" => vm.io_cost_ns = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }

@@ -283,6 +283,10 @@ impl Reader<'_> {
         match applied {
             Ok(value) => {
                 self.note(spec, line, value.as_deref());
+                if spec.effect == Effect::Reporting {
+                    let text = value.clone().unwrap_or_else(|| "1".to_owned());
+                    settings.reporting.insert(spec.name, text);
+                }
                 given.push((spec.name, value));
             }
             Err(why) => problems.push(Problem {

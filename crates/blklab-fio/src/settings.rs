@@ -9,7 +9,7 @@
 //! Units: bytes, microseconds unless the name says otherwise. Triples are
 //! indexed by [`Dir`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -293,6 +293,9 @@ pub struct CmdPrio {
 pub struct Settings {
     /// Names of the options given, by this section or its template.
     pub given: BTreeSet<&'static str>,
+    /// Options that change only what is reported, as written (`1` for a flag
+    /// without value).
+    pub reporting: BTreeMap<&'static str, String>,
     /// 1024 or 1000.
     pub kb_base: u32,
     /// Displayed name.
@@ -546,6 +549,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             given: BTreeSet::new(),
+            reporting: BTreeMap::new(),
             kb_base: 1024,
             name: None,
             description: None,

@@ -5,7 +5,7 @@ use crate::config::{Config, ConfigError};
 use crate::features::Readahead;
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::host::Host;
-use crate::layout::Extent;
+use crate::layout::{Extent, Extents};
 use crate::readahead::RaState;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
@@ -135,6 +135,17 @@ impl<H: Host> PageCache<H> {
             s.file(id).grows = final_bytes.is_none();
         });
         Ok(id)
+    }
+
+    /// The disk itself as a file (`/dev/sda`), from `start_sector` on. It may
+    /// overlap files that the layout has placed.
+    pub fn create_raw(&self, start_sector: u64, size_bytes: u64) -> FileId {
+        self.with(|s| {
+            let mut file = File::new(size_bytes);
+            file.extents = Extents::raw(start_sector, file.eof_pages());
+            s.files.push(file);
+            FileId(s.files.len() as u32 - 1)
+        })
     }
 
     /// Opens a file.

@@ -79,6 +79,14 @@ impl Extents {
         (skip < e.pages).then(|| (e.sector + skip * PAGE_SECTORS, e.pages - skip))
     }
 
+    /// One piece at a given place, outside of what the layout hands out: a
+    /// disk opened as a file.
+    pub(crate) fn raw(sector: u64, pages: u64) -> Extents {
+        let mut extents = Extents::default();
+        extents.append(sector, pages);
+        extents
+    }
+
     fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
         match self.runs.last_mut() {

@@ -44,6 +44,11 @@ impl KernelVersion {
         }
     }
 
+    /// The three numbers; the third is 0 from 3.0 on.
+    pub fn numbers(self) -> [u16; 3] {
+        [self.major, self.minor, self.patch]
+    }
+
     /// Whether the single-queue block layer exists (it went with 5.0).
     pub fn has_single_queue(self) -> bool {
         self < KernelVersion::new(5, 0)

@@ -6,6 +6,7 @@
 //! scheduler and device are state machines that [`Machine`] routes between.
 
 mod build;
+pub mod fio;
 mod host;
 mod machine;
 mod process;

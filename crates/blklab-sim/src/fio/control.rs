@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio's main loop: who starts when.
+
+use super::job::{Recording, Settings, run_job};
+use super::{FIO_PID, files::Plan};
+use crate::Machine;
+use blklab_fs::PageCache;
+use blklab_types::{IoPrio, PrioClass, Span, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub(crate) type Slot = Rc<RefCell<Option<Recording>>>;
+
+/// What the controller knows of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// Which jobs run, shared between the controller and the jobs.
+#[derive(Debug)]
+struct Board {
+    states: Vec<State>,
+    terminate: Vec<bool>,
+}
+
+/// Starts the jobs in order, as delays, stonewalls and `wait_for` allow.
+pub(crate) async fn control(
+    m: Machine,
+    cache: PageCache<Machine>,
+    plans: Vec<Plan>,
+    slots: Vec<Slot>,
+    settings: Settings,
+) {
+    let me = m.current();
+    let begin = m.now();
+    let rules: Vec<Rule> = plans.iter().map(|p| Rule::of(p, &plans)).collect();
+    let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
+    let board = Rc::new(RefCell::new(Board {
+        states: vec![State::Waiting; plans.len()],
+        terminate: vec![false; plans.len()],
+    }));
+    loop {
+        let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
+        for i in start {
+            let Some(plan) = plans[i].take() else {
+                continue;
+            };
+            board.borrow_mut().states[i] = State::Running;
+            spawn(&m, &cache, plan, i, &slots[i], settings, &board, me);
+        }
+        if board.borrow().states.iter().all(|s| *s == State::Ended) {
+            return;
+        }
+        match next_delay {
+            Some(time) => m.suspend_until(time).await,
+            None => m.suspend().await,
+        }
+    }
+}
+
+/// What has to hold before a job starts.
+struct Rule {
+    delay: Span,
+    stonewall: bool,
+    waits_for: Vec<usize>,
+}
+
+impl Rule {
+    fn of(plan: &Plan, all: &[Plan]) -> Rule {
+        let settings = &plan.job.settings;
+        let waits_for = settings.wait_for.as_ref().map_or_else(Vec::new, |name| {
+            let named = |(_, p): &(usize, &Plan)| &p.job.section == name || &p.job.name == name;
+            all.iter()
+                .enumerate()
+                .filter(named)
+                .map(|(i, _)| i)
+                .collect()
+        });
+        Rule {
+            delay: Span::from_us(plan.job.start_delay_us),
+            stonewall: settings.stonewall,
+            waits_for,
+        }
+    }
+}
+
+/// The jobs that may start now, in order, and the next delay that ends.
+fn startable(board: &Board, rules: &[Rule], begin: Time, now: Time) -> (Vec<usize>, Option<Time>) {
+    let mut start = Vec::new();
+    let mut next_delay: Option<Time> = None;
+    let mut running = board.states.contains(&State::Running);
+    let mut left_behind = false;
+    for (i, rule) in rules.iter().enumerate() {
+        if board.states[i] != State::Waiting {
+            continue;
+        }
+        if rule.stonewall && (running || left_behind) {
+            break;
+        }
+        let due = begin + rule.delay;
+        if due > now {
+            next_delay = Some(next_delay.map_or(due, |t| t.min(due)));
+            left_behind = true;
+            continue;
+        }
+        if rule
+            .waits_for
+            .iter()
+            .any(|&w| board.states[w] != State::Ended)
+        {
+            left_behind = true;
+            continue;
+        }
+        start.push(i);
+        running = true;
+    }
+    (start, next_delay)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "everything a job task is made of"
+)]
+fn spawn(
+    m: &Machine,
+    cache: &PageCache<Machine>,
+    plan: Plan,
+    i: usize,
+    slot: &Slot,
+    settings: Settings,
+    board: &Rc<RefCell<Board>>,
+    controller: blklab_types::TaskId,
+) {
+    let pid = FIO_PID + plan.job.thread;
+    let (exit_all, group) = (plan.job.settings.exitall, plan.job.group);
+    let prio = priority(&plan);
+    // Repetitions with other seeds differ in when the jobs come to run.
+    let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
+    let late = if settings.seed == 0 {
+        0
+    } else {
+        jitter.below(1_000_000)
+    };
+    let name: String = plan.job.name.chars().take(15).collect();
+    let (machine, cache) = (m.clone(), cache.clone());
+    let (board, slot) = (Rc::clone(board), Rc::clone(slot));
+    let body = async move {
+        let stop = {
+            let board = Rc::clone(&board);
+            move || board.borrow().terminate[i]
+        };
+        run_job(&machine, &cache, plan, &slot, settings, stop).await;
+        let mut b = board.borrow_mut();
+        b.states[i] = State::Ended;
+        if exit_all {
+            let _ = group;
+            b.terminate.fill(true);
+            for s in &mut b.states {
+                if *s == State::Waiting {
+                    *s = State::Ended;
+                }
+            }
+        }
+        drop(b);
+        machine.wake(controller);
+    };
+    m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+}
+
+/// `prio` and `prioclass` of the job.
+fn priority(plan: &Plan) -> IoPrio {
+    let settings = &plan.job.settings;
+    let class = match (settings.prioclass, settings.prio) {
+        (Some(1), _) => PrioClass::RealTime,
+        (Some(3), _) => PrioClass::Idle,
+        (Some(_), _) | (None, Some(_)) => PrioClass::BestEffort,
+        (None, None) => return IoPrio::default(),
+    };
+    IoPrio {
+        class,
+        level: settings.prio.unwrap_or(4).min(7) as u8,
+    }
+}

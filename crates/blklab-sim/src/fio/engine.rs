@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio's I/O engines as system calls of a task.
+
+use super::posix::PosixAio;
+use crate::Machine;
+use blklab_fio::run::{Answer, Completion, Io, IoOp};
+use blklab_fs::{AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncRange};
+use blklab_types::{Op, PAGE_BYTES};
+use std::collections::VecDeque;
+
+/// How an engine turns requests into system calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// One call per request, done when it returns (sync, psync, pvsync …).
+    Sync,
+    /// A memory mapping: page faults do the reads.
+    Mmap,
+    /// Adjacent requests become one readv or writev.
+    Vsync,
+    /// io_submit and io_getevents; buffered I/O is done inside io_submit.
+    Aio,
+    /// glibc's POSIX AIO: a thread per file executes requests in order.
+    Posix,
+    /// Nothing is done.
+    Null,
+}
+
+/// One request that the engine holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    io: Io,
+    fd: Option<Fd>,
+}
+
+/// The engine of one job.
+pub(crate) struct Engine {
+    kind: Kind,
+    direct: bool,
+    depth: u32,
+    m: Machine,
+    cache: PageCache<Machine>,
+    aio: AioId,
+    held: Vec<Held>,
+    /// Completed inside a call and not reaped.
+    done: VecDeque<Completion>,
+    /// Submitted to the kernel and not completed.
+    in_flight: u32,
+    events: Vec<AioEvent>,
+    posix: PosixAio,
+    /// Records that the last commit submitted.
+    pub(crate) submitted: Vec<u32>,
+}
+
+const EINVAL: i32 = 22;
+
+fn errno(e: FsError) -> i32 {
+    match e {
+        FsError::Io => 5,
+        FsError::NoSpace => 28,
+        _ => EINVAL,
+    }
+}
+
+impl Engine {
+    /// The engine that a job names; engines that are not simulated have been
+    /// refused before.
+    pub(crate) fn new(
+        name: &str,
+        direct: bool,
+        depth: u32,
+        m: &Machine,
+        cache: &PageCache<Machine>,
+    ) -> Engine {
+        let kind = match name {
+            "mmap" => Kind::Mmap,
+            "vsync" => Kind::Vsync,
+            "libaio" | "io_uring" => Kind::Aio,
+            "posixaio" => Kind::Posix,
+            "null" => Kind::Null,
+            _ => Kind::Sync,
+        };
+        Engine {
+            kind,
+            direct: direct && kind != Kind::Mmap,
+            depth,
+            m: m.clone(),
+            cache: cache.clone(),
+            aio: cache.aio_setup(),
+            held: Vec::with_capacity(depth as usize),
+            done: VecDeque::with_capacity(depth as usize),
+            in_flight: 0,
+            events: Vec::with_capacity(depth as usize),
+            posix: PosixAio::default(),
+            submitted: Vec::with_capacity(depth as usize),
+        }
+    }
+
+    /// Whether every request is done when its call returns.
+    pub(crate) fn is_synchronous(&self) -> bool {
+        match self.kind {
+            Kind::Sync | Kind::Mmap => true,
+            Kind::Null => self.depth == 1,
+            _ => false,
+        }
+    }
+
+    /// Takes a request.
+    pub(crate) async fn queue(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
+        let is_data = matches!(io.op, IoOp::Read | IoOp::Write);
+        match self.kind {
+            Kind::Sync | Kind::Mmap => Answer::Completed {
+                error: self.perform(io, fd).await,
+            },
+            Kind::Null if self.depth == 1 => Answer::Completed { error: 0 },
+            Kind::Null if !self.done.is_empty() => Answer::Busy,
+            Kind::Null => self.hold(io, fd),
+            _ if !is_data && !self.held.is_empty() => Answer::Busy,
+            Kind::Aio | Kind::Vsync if !is_data => Answer::Completed {
+                error: self.perform(io, fd).await,
+            },
+            Kind::Vsync if self.held.last().is_some_and(|last| !follows(last, io)) => Answer::Busy,
+            Kind::Aio | Kind::Vsync => self.hold(io, fd),
+            Kind::Posix if io.op == IoOp::Trim => Answer::Completed { error: 0 },
+            Kind::Posix => {
+                if let Some(fd) = fd {
+                    let me = self.m.current();
+                    self.posix
+                        .enqueue(&self.m, &self.cache, io, fd, self.direct, me);
+                    self.in_flight += 1;
+                }
+                Answer::Queued
+            }
+        }
+    }
+
+    fn hold(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
+        if self.held.len() >= self.depth as usize {
+            return Answer::Busy;
+        }
+        self.held.push(Held { io: *io, fd });
+        Answer::Queued
+    }
+
+    /// Submits what is held; [`Engine::submitted`] then names the records.
+    pub(crate) async fn commit(&mut self) {
+        self.submitted.clear();
+        let held = std::mem::take(&mut self.held);
+        self.submitted.extend(held.iter().map(|h| h.io.record));
+        match self.kind {
+            Kind::Aio if self.direct => self.io_submit(&held).await,
+            Kind::Aio => {
+                for h in &held {
+                    let error = self.perform(&h.io, h.fd).await;
+                    self.done.push_back(Completion {
+                        record: h.io.record,
+                        error,
+                    });
+                }
+            }
+            Kind::Vsync => self.vectored(&held).await,
+            _ => {
+                let all = held.iter().map(|h| Completion {
+                    record: h.io.record,
+                    error: 0,
+                });
+                self.done.extend(all);
+            }
+        }
+        self.held = held;
+        self.held.clear();
+    }
+
+    async fn io_submit(&mut self, held: &[Held]) {
+        let task = self.m.current();
+        self.m.with_queue(|q, _| q.start_plug(task));
+        for h in held {
+            let Some(fd) = h.fd else { continue };
+            let request = DirectRequest {
+                fd,
+                op: if h.io.op == IoOp::Read {
+                    Op::Read
+                } else {
+                    Op::Write
+                },
+                offset: h.io.offset,
+                bytes: h.io.length,
+                user_data: u64::from(h.io.record),
+            };
+            match self.cache.aio_submit(self.aio, request).await {
+                Ok(()) => self.in_flight += 1,
+                Err(e) => {
+                    self.done.push_back(Completion {
+                        record: h.io.record,
+                        error: errno(e),
+                    });
+                }
+            }
+        }
+        self.m.with_queue(|q, cx| {
+            if q.core().feat.io_submit_unplugs {
+                q.unplug(cx);
+            }
+            q.finish_plug(cx, task);
+        });
+    }
+
+    /// One readv or writev for all that is held: they are adjacent.
+    async fn vectored(&mut self, held: &[Held]) {
+        let Some(first) = held.first() else { return };
+        let whole = Io {
+            length: held.iter().map(|h| h.io.length).sum(),
+            ..first.io
+        };
+        let error = self.perform(&whole, first.fd).await;
+        let all = held.iter().map(|h| Completion {
+            record: h.io.record,
+            error,
+        });
+        self.done.extend(all);
+    }
+
+    /// Waits for at least `min` completions and takes up to `max`.
+    pub(crate) async fn reap(&mut self, min: u32, max: u32, out: &mut Vec<Completion>) {
+        out.clear();
+        let max = max.max(min) as usize;
+        while out.len() < max
+            && let Some(c) = self.done.pop_front()
+        {
+            out.push(c);
+        }
+        let missing = (min as usize).saturating_sub(out.len());
+        let room = max - out.len();
+        match self.kind {
+            Kind::Aio if self.direct && room > 0 => {
+                let min = missing.min(self.in_flight as usize);
+                self.events.clear();
+                // The context exists: it was made with the engine.
+                let _ = self
+                    .cache
+                    .aio_getevents(self.aio, min, room, &mut self.events)
+                    .await;
+                self.in_flight -= self.events.len() as u32;
+                out.extend(self.events.iter().map(|e| Completion {
+                    record: e.user_data as u32,
+                    error: e.result.map_or_else(errno, |_| 0),
+                }));
+            }
+            Kind::Posix if room > 0 => {
+                let min = missing.min(self.in_flight as usize);
+                let before = out.len();
+                self.posix.reap(&self.m, min, room, out).await;
+                self.in_flight -= (out.len() - before) as u32;
+            }
+            _ => {}
+        }
+    }
+
+    /// One request as a system call; returns its error number.
+    async fn perform(&self, io: &Io, fd: Option<Fd>) -> i32 {
+        let Some(fd) = fd else { return 0 };
+        let result = match self.kind {
+            Kind::Mmap => self.mapped(io, fd).await,
+            _ => perform(&self.cache, io, fd, self.direct).await,
+        };
+        result.map_or_else(errno, |()| 0)
+    }
+
+    /// Copies between memory and the mapping: page faults do the I/O.
+    async fn mapped(&self, io: &Io, fd: Fd) -> Result<(), FsError> {
+        if !matches!(io.op, IoOp::Read | IoOp::Write) {
+            return perform(&self.cache, io, fd, false).await;
+        }
+        let pages = io.offset / PAGE_BYTES..(io.offset + io.length).div_ceil(PAGE_BYTES);
+        for page in pages {
+            self.cache.fault(fd, page, io.op == IoOp::Write).await?;
+        }
+        Ok(())
+    }
+}
+
+fn follows(last: &Held, io: &Io) -> bool {
+    last.io.op == io.op && last.io.file == io.file && last.io.offset + last.io.length == io.offset
+}
+
+/// One request as read, write, fsync … on an open file.
+pub(crate) async fn perform(
+    cache: &PageCache<Machine>,
+    io: &Io,
+    fd: Fd,
+    direct: bool,
+) -> Result<(), FsError> {
+    match (io.op, direct) {
+        (IoOp::Read, false) => cache.read(fd, io.offset, io.length).await.map(drop),
+        (IoOp::Read, true) => cache.direct_read(fd, io.offset, io.length).await.map(drop),
+        (IoOp::Write, false) => cache.write(fd, io.offset, io.length).await.map(drop),
+        (IoOp::Write, true) => cache.direct_write(fd, io.offset, io.length).await.map(drop),
+        (IoOp::Trim, _) => Ok(()),
+        (IoOp::Sync, _) => cache.fsync(fd).await,
+        (IoOp::Datasync, _) => cache.fdatasync(fd).await,
+        (IoOp::SyncFileRange, _) => {
+            cache
+                .sync_file_range(fd, io.offset, io.length, SyncRange::default())
+                .await
+        }
+    }
+}

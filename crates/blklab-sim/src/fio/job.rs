@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One fio job as a task: asks its state machine what is next, does it, and
+//! keeps fio's statistics.
+
+use super::control::Slot;
+use super::engine::Engine;
+use super::files::Plan;
+use super::report::stat_options;
+use crate::Machine;
+use blklab_fio::iolog::IologWriter;
+use blklab_fio::job::Job;
+use blklab_fio::run::{Answer, Io, IoOp, JobRun, Outcome, Step};
+use blklab_fio::settings::{FadviseHint, SyncWrites};
+use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, ThreadStat};
+use blklab_fs::{Advice, Fd, PageCache};
+use blklab_types::{Span, Time};
+
+/// Settings that all jobs of a run share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Processor time of one I/O in fio and the system call.
+    pub(crate) io_cost: Span,
+    /// Seed of the run; 0 for fio's own timing.
+    pub(crate) seed: u64,
+}
+
+/// A job's result.
+#[derive(Debug)]
+pub struct JobResult {
+    /// The job.
+    pub job: Job,
+    /// Its statistics.
+    pub stat: ThreadStat,
+    /// Its logs.
+    pub logs: JobLogs,
+    /// When it started its first I/O.
+    pub started: Time,
+    /// When it ended; none if the run was cut off.
+    pub ended: Option<Time>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its iolog, if it asked for one.
+    pub iolog: Option<String>,
+}
+
+/// What is kept of a job while it runs.
+pub(crate) struct Recording {
+    job: Job,
+    stats: JobStats,
+    started: Time,
+    pass_start: Option<Time>,
+    ended: Option<Time>,
+    outcome: Outcome,
+    iolog: Option<String>,
+}
+
+impl Recording {
+    /// The result, at the end of the run.
+    pub(crate) fn finish(mut self, now: Time) -> JobResult {
+        if let Some(start) = self.pass_start {
+            self.stats.end_pass(now.since(start).0);
+        }
+        let end = self.ended.unwrap_or(now);
+        let (stat, logs) = self.stats.finish(end.0);
+        JobResult {
+            job: self.job,
+            stat,
+            logs,
+            started: self.started,
+            ended: self.ended,
+            outcome: self.outcome,
+            iolog: self.iolog,
+        }
+    }
+}
+
+/// What a request record holds of the I/O it carries.
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    op: Option<IoOp>,
+    offset: u64,
+    length: u64,
+    built: Time,
+    issued: Time,
+}
+
+/// A running job.
+struct Runner<'a> {
+    m: &'a Machine,
+    cache: &'a PageCache<Machine>,
+    slot: &'a Slot,
+    engine: Engine,
+    fds: Vec<Option<Fd>>,
+    records: Vec<Record>,
+    in_flight: u32,
+    completions: Vec<blklab_fio::run::Completion>,
+    settings: Settings,
+    iolog: Option<IologWriter<Vec<u8>>>,
+    names: Vec<String>,
+    started: Time,
+}
+
+/// The body of a job's task.
+pub(crate) async fn run_job(
+    m: &Machine,
+    cache: &PageCache<Machine>,
+    plan: Plan,
+    slot: &Slot,
+    settings: Settings,
+    stop: impl Fn() -> bool,
+) {
+    let job = plan.job.clone();
+    let depth = job.settings.iodepth;
+    let stats = JobStats::new(stat_options(&job), m.now().0);
+    *slot.borrow_mut() = Some(Recording {
+        job: job.clone(),
+        stats,
+        started: m.now(),
+        pass_start: None,
+        ended: None,
+        outcome: Outcome::default(),
+        iolog: None,
+    });
+    let mut runner = Runner {
+        m,
+        cache,
+        slot,
+        engine: Engine::new(&job.settings.ioengine, job.settings.direct, depth, m, cache),
+        fds: vec![None; plan.files.len()],
+        records: vec![Record::default(); depth as usize + 1],
+        in_flight: 0,
+        completions: Vec::with_capacity(depth as usize),
+        settings,
+        iolog: None,
+        names: plan.job.files.clone(),
+        started: m.now(),
+    };
+    runner.start_iolog(&plan);
+    let mut run = match JobRun::new(job, &plan.ranges) {
+        Ok(run) => run,
+        Err(_) => {
+            runner.end(Outcome {
+                error: 22,
+                survived_errors: 0,
+            });
+            return;
+        }
+    };
+    loop {
+        if stop() {
+            run.terminate();
+        }
+        match run.step(m.now().0) {
+            Step::Issue(io) => runner.issue(&mut run, &io).await,
+            Step::Commit => runner.commit().await,
+            Step::Reap { min, max } => {
+                runner.commit().await;
+                runner.reap(&mut run, min, max).await;
+            }
+            Step::Wait { until_ns, .. } => m.sleep_until(Time(until_ns)).await,
+            Step::Open { file } => runner.open(&plan, file).await,
+            Step::Close { file, fsync } => runner.close(file, fsync).await,
+            Step::Invalidate { file } => runner.invalidate(&plan, file).await,
+            Step::PassStart | Step::VerifyStart => runner.pass_start(),
+            Step::PassEnd | Step::VerifyEnd => runner.pass_end(),
+            Step::ResetStats => {
+                let now = m.now();
+                runner.with(|r| {
+                    r.stats.end_ramp(now.0);
+                    r.pass_start = r.pass_start.map(|_| now);
+                });
+            }
+            Step::Done(outcome) => {
+                runner.end(outcome);
+                return;
+            }
+        }
+    }
+}
+
+impl Runner<'_> {
+    fn with<R>(&self, f: impl FnOnce(&mut Recording) -> R) -> R {
+        f(self
+            .slot
+            .borrow_mut()
+            .as_mut()
+            .expect("the recording lives as long as its job"))
+    }
+
+    fn start_iolog(&mut self, plan: &Plan) {
+        if plan.job.settings.write_iolog.is_some() {
+            let files = plan.job.files.iter().map(String::as_str);
+            self.iolog = IologWriter::new(Vec::new(), 0, files).ok();
+        }
+    }
+
+    /// Adds to the job's iolog, which is kept in memory: writing cannot fail.
+    fn log(&mut self, f: impl FnOnce(&mut IologWriter<Vec<u8>>, u64, &[String])) {
+        let now_us = self.m.now().since(self.started).0 / 1000;
+        if let Some(log) = &mut self.iolog {
+            f(log, now_us, &self.names);
+        }
+    }
+
+    async fn issue(&mut self, run: &mut JobRun, io: &Io) {
+        let built = self.m.now();
+        self.m.sleep_until(built + self.settings.io_cost).await;
+        let issued = self.m.now();
+        let at = io.record as usize;
+        if self.records.len() <= at {
+            self.records.resize(at + 1, Record::default());
+        }
+        self.records[at] = Record {
+            op: Some(io.op),
+            offset: io.offset,
+            length: io.length,
+            built,
+            issued,
+        };
+        let fd = self.fds[io.file as usize];
+        self.log(|log, us, names| {
+            let _ = log.io(us, &names[io.file as usize], io);
+        });
+        let answer = self.engine.queue(io, fd).await;
+        if answer != Answer::Busy {
+            self.with(|r| match io.op.dir() {
+                Some(dir) => r.stats.on_issue(ddir(dir)),
+                None => r.stats.on_sync_issue(),
+            });
+        }
+        match answer {
+            Answer::Completed { error } => {
+                self.with(|r| r.stats.on_submit(1, 1));
+                self.account(io.record, error, self.engine.is_synchronous());
+                self.with(|r| r.stats.on_complete_batch(1));
+            }
+            Answer::Queued => {
+                self.in_flight += 1;
+                // posixaio hands each request over as it comes.
+                self.records[at].issued = self.m.now();
+            }
+            Answer::Busy => {}
+        }
+        run.answer(answer, self.m.now().0);
+    }
+
+    async fn commit(&mut self) {
+        self.engine.commit().await;
+        let now = self.m.now();
+        for i in 0..self.engine.submitted.len() {
+            let record = self.engine.submitted[i] as usize;
+            self.records[record].issued = now;
+        }
+        let n = self.engine.submitted.len() as u32;
+        if n > 0 {
+            let depth = self.in_flight;
+            self.with(|r| r.stats.on_submit(n, depth));
+        }
+    }
+
+    async fn reap(&mut self, run: &mut JobRun, min: u32, max: u32) {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.engine.reap(min, max, &mut completions).await;
+        for c in &completions {
+            self.account(c.record, c.error, false);
+        }
+        let n = completions.len() as u32;
+        self.in_flight -= n;
+        if n > 0 {
+            self.with(|r| r.stats.on_complete_batch(n));
+        }
+        run.reaped(&completions, self.m.now().0);
+        self.completions = completions;
+    }
+
+    /// Statistics of one completion. All that one call reaps share a time.
+    fn account(&mut self, record: u32, error: i32, synchronous: bool) {
+        let now = self.m.now();
+        let rec = self.records[record as usize];
+        let clat_ns = now.since(rec.issued).0;
+        self.with(|r| {
+            if error != 0 {
+                r.stats.on_error(error);
+                return;
+            }
+            match rec.op.and_then(IoOp::dir) {
+                None => r.stats.on_sync_complete(clat_ns),
+                Some(dir) => r.stats.on_complete(&Completion {
+                    offset: rec.offset,
+                    slat_ns: (!synchronous).then(|| rec.issued.since(rec.built).0),
+                    clat_ns,
+                    lat_ns: now.since(rec.built).0,
+                    now_ns: now.0,
+                    ..Completion::new(ddir(dir), rec.length)
+                }),
+            }
+        });
+    }
+
+    async fn open(&mut self, plan: &Plan, file: u32) {
+        let Some(id) = plan.files[file as usize] else {
+            return;
+        };
+        let s = &plan.job.settings;
+        let o_sync = s.sync != SyncWrites::None;
+        let Ok(fd) = self.cache.open(id, o_sync) else {
+            return;
+        };
+        self.fds[file as usize] = Some(fd);
+        self.log(|log, us, names| {
+            let _ = log.open(us, &names[file as usize]);
+        });
+        self.invalidate(plan, file).await;
+        let advice = match s.fadvise_hint {
+            FadviseHint::None => return,
+            FadviseHint::Random => Advice::Random,
+            FadviseHint::Sequential => Advice::Sequential,
+            FadviseHint::ByPattern if s.rw.random => Advice::Random,
+            FadviseHint::ByPattern => Advice::Sequential,
+        };
+        // The descriptor was opened just now, so advice cannot fail.
+        if s.ioengine == "mmap" {
+            let _ = self.cache.madvise(fd, advice);
+        } else {
+            let _ = self.cache.fadvise(fd, 0, 0, advice).await;
+        }
+    }
+
+    async fn invalidate(&mut self, plan: &Plan, file: u32) {
+        if let Some(fd) = self.fds[file as usize]
+            && plan.job.settings.invalidate
+        {
+            let _ = self.cache.fadvise(fd, 0, 0, Advice::DontNeed).await;
+        }
+    }
+
+    async fn close(&mut self, file: u32, fsync: bool) {
+        self.log(|log, us, names| {
+            let _ = log.close(us, &names[file as usize]);
+        });
+        if let Some(fd) = self.fds[file as usize].take()
+            && fsync
+        {
+            let _ = self.cache.fsync(fd).await;
+        }
+    }
+
+    fn pass_start(&self) {
+        let now = self.m.now();
+        self.with(|r| r.pass_start = Some(now));
+    }
+
+    fn pass_end(&self) {
+        let now = self.m.now();
+        self.with(|r| {
+            if let Some(start) = r.pass_start.take() {
+                r.stats.end_pass(now.since(start).0);
+            }
+        });
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        let now = self.m.now();
+        let text = self.iolog.take().map(IologWriter::into_inner);
+        let iolog = text.and_then(|bytes| String::from_utf8(bytes).ok());
+        self.with(|r| {
+            r.iolog = iolog;
+            r.ended = Some(now);
+            r.outcome = outcome;
+        });
+    }
+}
+
+fn ddir(dir: blklab_fio::settings::Dir) -> Ddir {
+    match dir {
+        blklab_fio::settings::Dir::Read => Ddir::Read,
+        blklab_fio::settings::Dir::Write => Ddir::Write,
+        blklab_fio::settings::Dir::Trim => Ddir::Trim,
+    }
+}
