@@ -203,9 +203,9 @@ mod tests {
         for value in 1..=100 {
             all.add(value);
             if value <= 50 {
-                low.add(value)
+                low.add(value);
             } else {
-                high.add(value)
+                high.add(value);
             }
         }
         assert_eq!(

@@ -418,11 +418,11 @@ impl Device {
         let requests = &mut self.requests;
         let inside = self.waiting[range.class].within(range.start, range.end);
         found.extend(inside.filter(|slot| requests.get(*slot).end <= range.end));
-        let mut sum = found.iter().map(|slot| {
+        let lengths = found.iter().map(|slot| {
             let request = requests.get(*slot);
             request.end - request.start
         });
-        let covered = sum.by_ref().fold(0_u64, u64::saturating_add);
+        let covered = lengths.fold(0_u64, u64::saturating_add);
         let mut request = found.first().copied();
         for victim in found.iter().skip(1) {
             self.absorb(found[0], *victim);

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From events to [`TraceStats`], in one pass.
+//!
+//! Phases come from the lives of bios; counts, seeks and plugging from the
+//! events themselves. Memory is bound by I/O in flight, devices and processes.
+
+use crate::distribution::Distribution;
+use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
+use crate::seeks::Seeks;
+use crate::stats::{
+    Activity, DeviceStats, Directions, Phases, Plugs, ProcessStats, TraceStats, UnmatchedStats,
+};
+use crate::timeline::Timeline;
+use blklab_trace::{Action, Event, Rwbs, TraceSink};
+use blklab_types::{Dev, Op, Pid, Time};
+use std::collections::HashMap;
+
+/// Computes the statistics of the trace it is given.
+#[derive(Debug)]
+pub struct StatsCollector {
+    tracker: Lifecycles<Lives>,
+    nr_events: u64,
+    nr_messages: u64,
+    /// Times of the first and the last event.
+    span: Option<(Time, Time)>,
+    last_queue: Option<Time>,
+    q2q: Distribution,
+    devices: Vec<DeviceEvents>,
+    current: usize,
+}
+
+/// What is counted by event, of a device.
+#[derive(Debug)]
+struct DeviceEvents {
+    dev: Dev,
+    last_queue: Option<Time>,
+    q2q: Distribution,
+    queued: Directions,
+    nr_splits: u64,
+    nr_issued: u64,
+    nr_requeues: u64,
+    completed_sectors: Distribution,
+    q2q_seeks: Seeks,
+    d2d_seeks: Seeks,
+    plugs: Plugs,
+    plugged_since: Option<Time>,
+    /// Bios between Q and D, as far as counting shows it.
+    waiting: u64,
+    waiting_sum: u64,
+}
+
+impl DeviceEvents {
+    fn new(dev: Dev) -> DeviceEvents {
+        DeviceEvents {
+            dev,
+            last_queue: None,
+            q2q: Distribution::default(),
+            queued: Directions::default(),
+            nr_splits: 0,
+            nr_issued: 0,
+            nr_requeues: 0,
+            completed_sectors: Distribution::default(),
+            q2q_seeks: Seeks::default(),
+            d2d_seeks: Seeks::default(),
+            plugs: Plugs::default(),
+            plugged_since: None,
+            waiting: 0,
+            waiting_sum: 0,
+        }
+    }
+
+    fn event(&mut self, e: &Event) {
+        let (start, end) = (e.sector, e.sector.saturating_add(e.nr_sectors()));
+        let has_data = e.bytes > 0;
+        match e.action {
+            Action::Queue => {
+                if let Some(last) = self.last_queue.replace(e.time) {
+                    self.q2q.add(e.time.since(last).ns());
+                }
+                direction(&mut self.queued, e.rwbs, e.bytes).add(e.bytes.into());
+                if has_data {
+                    self.q2q_seeks.add(start, end);
+                }
+                self.waiting_sum += self.waiting;
+                self.waiting += 1;
+            }
+            Action::BackMerge | Action::FrontMerge => {
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+            Action::Split => self.nr_splits += 1,
+            Action::Issue if has_data => {
+                self.nr_issued += 1;
+                self.d2d_seeks.add(start, end);
+                self.waiting = self.waiting.saturating_sub(1);
+            }
+            Action::Requeue => self.nr_requeues += 1,
+            Action::Complete if has_data => self.completed_sectors.add(e.nr_sectors()),
+            Action::Plug => {
+                self.plugged_since.get_or_insert(e.time);
+            }
+            Action::Unplug | Action::UnplugTimer => self.unplug(e),
+            _ => {}
+        }
+    }
+
+    fn unplug(&mut self, e: &Event) {
+        let Some(since) = self.plugged_since.take() else {
+            return;
+        };
+        self.plugs.plugged_ns += e.time.since(since).ns();
+        if e.action == Action::Unplug {
+            self.plugs.nr_unplugs += 1;
+            self.plugs.nr_requests += e.arg;
+        } else {
+            self.plugs.nr_timer_unplugs += 1;
+            self.plugs.nr_timer_requests += e.arg;
+        }
+    }
+}
+
+/// The amount that a bio belongs to.
+fn direction(amounts: &mut Directions, rwbs: Rwbs, bytes: u32) -> &mut crate::stats::Amount {
+    match rwbs.op() {
+        Some(Op::Read) if bytes > 0 => &mut amounts.read,
+        Some(Op::Write) if bytes > 0 => &mut amounts.write,
+        Some(Op::Discard) if bytes > 0 => &mut amounts.discard,
+        _ => &mut amounts.other,
+    }
+}
+
+/// What is counted by life.
+#[derive(Debug, Default)]
+struct Lives {
+    /// In the order of the first life; found by `dev`.
+    devices: Vec<DeviceLives>,
+    current: usize,
+    processes: Vec<ProcessLives>,
+    process_of: HashMap<Pid, usize>,
+    current_process: usize,
+}
+
+#[derive(Debug)]
+struct DeviceLives {
+    stats: DeviceStats,
+    depth: Timeline,
+    device_depth: Timeline,
+    nr_issued: u32,
+    active_since: Time,
+    active_until: Option<Time>,
+}
+
+#[derive(Debug)]
+struct ProcessLives {
+    stats: ProcessStats,
+    last_queue: Option<Time>,
+}
+
+impl Lives {
+    fn device(&mut self, dev: Dev) -> &mut DeviceLives {
+        if self
+            .devices
+            .get(self.current)
+            .is_none_or(|d| d.stats.dev != dev)
+        {
+            let known = self.devices.iter().position(|d| d.stats.dev == dev);
+            self.current = known.unwrap_or_else(|| {
+                self.devices.push(DeviceLives {
+                    stats: DeviceStats {
+                        dev,
+                        ..DeviceStats::default()
+                    },
+                    depth: Timeline::default(),
+                    device_depth: Timeline::default(),
+                    nr_issued: 0,
+                    active_since: Time::ZERO,
+                    active_until: None,
+                });
+                self.devices.len() - 1
+            });
+        }
+        &mut self.devices[self.current]
+    }
+
+    fn process(&mut self, pid: Pid) -> &mut ProcessLives {
+        if self
+            .processes
+            .get(self.current_process)
+            .is_none_or(|p| p.stats.pid != pid)
+        {
+            self.current_process = *self.process_of.entry(pid).or_insert_with(|| {
+                let stats = ProcessStats {
+                    pid,
+                    ..ProcessStats::default()
+                };
+                self.processes.push(ProcessLives {
+                    stats,
+                    last_queue: None,
+                });
+                self.processes.len() - 1
+            });
+        }
+        &mut self.processes[self.current_process]
+    }
+}
+
+/// Adds the phases that a bio went through.
+fn add_phases(phases: &mut Phases, bio: &BioLife) {
+    let add = |to: &mut Distribution, from: Option<Time>, until: Option<Time>| {
+        if let (Some(from), Some(until)) = (from, until) {
+            to.add(until.since(from).ns());
+        }
+    };
+    let queue = Some(bio.queue);
+    let merge = bio.merge.map(|(time, _)| time);
+    add(&mut phases.q2g, queue, bio.get);
+    add(&mut phases.s2g, bio.sleep, bio.get);
+    add(&mut phases.g2i, bio.get, bio.insert);
+    add(&mut phases.q2m, queue, merge);
+    add(&mut phases.i2d, bio.insert, bio.issue);
+    add(&mut phases.m2d, merge, bio.issue);
+    add(&mut phases.d2c, bio.issue, bio.complete);
+    add(&mut phases.q2c, queue, bio.complete);
+}
+
+impl LifeSink for Lives {
+    fn bio(&mut self, bio: &BioLife) {
+        let device = &mut self.device(bio.dev).stats;
+        add_phases(&mut device.phases, bio);
+        match bio.merge {
+            Some((_, crate::lifecycle::Merge::Back)) => device.nr_back_merges += 1,
+            Some((_, crate::lifecycle::Merge::Front)) => device.nr_front_merges += 1,
+            None => {}
+        }
+        if bio.complete.is_some() {
+            direction(&mut device.completed, bio.rwbs, bio.bytes).add(bio.bytes.into());
+            device.nr_errors += u64::from(bio.error != 0);
+        }
+        let process = &mut self.process(bio.pid).stats;
+        add_phases(&mut process.phases, bio);
+        process.nr_merges += u64::from(bio.merge.is_some());
+        if bio.complete.is_some() {
+            direction(&mut process.completed, bio.rwbs, bio.bytes).add(bio.bytes.into());
+        }
+    }
+
+    fn request(&mut self, request: &RequestLife) {
+        let device = &mut self.device(request.dev).stats;
+        device.nr_request_merges += u64::from(request.nr_absorbed);
+        if let (Some(issue), Some(complete)) = (request.issue, request.complete) {
+            device.service.add(complete.since(issue).ns());
+        }
+    }
+
+    fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
+        let device = self.device(dev);
+        device.depth.set(time, nr_bios);
+        device.device_depth.set(time, nr_issued);
+        let before = std::mem::replace(&mut device.nr_issued, nr_issued);
+        let activity = &mut device.stats.activity;
+        if before == 0 && nr_issued > 0 {
+            device.active_since = time;
+            // A period that begins when the last one ended goes on.
+            activity.nr_periods += u64::from(device.active_until != Some(time));
+        } else if before > 0 && nr_issued == 0 {
+            activity.active_ns += time.since(device.active_since).ns();
+            device.active_until = Some(time);
+        }
+    }
+}
+
+impl Default for StatsCollector {
+    fn default() -> StatsCollector {
+        StatsCollector::new()
+    }
+}
+
+impl StatsCollector {
+    /// For one trace.
+    pub fn new() -> StatsCollector {
+        StatsCollector {
+            tracker: Lifecycles::new(Lives::default()),
+            nr_events: 0,
+            nr_messages: 0,
+            span: None,
+            last_queue: None,
+            q2q: Distribution::default(),
+            devices: Vec::new(),
+            current: 0,
+        }
+    }
+
+    fn device(&mut self, dev: Dev) -> &mut DeviceEvents {
+        if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
+            let known = self.devices.iter().position(|d| d.dev == dev);
+            self.current = known.unwrap_or_else(|| {
+                self.devices.push(DeviceEvents::new(dev));
+                self.devices.len() - 1
+            });
+        }
+        &mut self.devices[self.current]
+    }
+
+    /// The statistics of all that was given.
+    pub fn finish(self) -> TraceStats {
+        let (start, end) = self.span.unwrap_or_default();
+        let (mut lives, unmatched) = self.tracker.finish();
+        let mut all = Phases {
+            q2q: self.q2q,
+            ..Phases::default()
+        };
+        let devices: Vec<DeviceStats> = self
+            .devices
+            .into_iter()
+            .map(|events| {
+                let device = finish_device(events, &mut lives, start);
+                add_device(&mut all, &device.phases);
+                device
+            })
+            .collect();
+        let mut processes: Vec<ProcessStats> = lives
+            .processes
+            .into_iter()
+            .map(|p| p.stats)
+            .filter(|p| p.queued.total().count > 0)
+            .collect();
+        processes.sort_by_key(|p| p.pid);
+        let events = Action::ALL.map(|a| (a.letters(), unmatched.events(a)));
+        TraceStats {
+            nr_events: self.nr_events,
+            nr_messages: self.nr_messages,
+            start_ns: start.ns(),
+            end_ns: end.ns(),
+            all,
+            devices,
+            processes,
+            unmatched: UnmatchedStats {
+                events: events.into_iter().filter(|(_, n)| *n > 0).collect(),
+                unfinished_bios: unmatched.unfinished_bios,
+                unfinished_requests: unmatched.unfinished_requests,
+                passed_through: unmatched.passed_through,
+            },
+        }
+    }
+}
+
+/// Joins what was counted by event and by life.
+fn finish_device(events: DeviceEvents, lives: &mut Lives, start: Time) -> DeviceStats {
+    let device = lives.device(events.dev);
+    let activity = Activity {
+        until_ns: device
+            .active_until
+            .map_or(0, |until| until.since(start).ns()),
+        ..device.stats.activity
+    };
+    let mut stats = std::mem::take(&mut device.stats);
+    stats.phases.q2q = events.q2q;
+    let nr_queued = events.queued.total().count;
+    DeviceStats {
+        dev: events.dev,
+        queued: events.queued,
+        nr_splits: events.nr_splits,
+        nr_issued: events.nr_issued,
+        nr_requeues: events.nr_requeues,
+        completed_sectors: events.completed_sectors,
+        q2q_seeks: events.q2q_seeks,
+        d2d_seeks: events.d2d_seeks,
+        plugs: events.plugs,
+        waiting_at_q: match nr_queued {
+            0 => 0.0,
+            n => events.waiting_sum as f64 / n as f64,
+        },
+        activity,
+        depth: device.depth.profile(),
+        device_depth: device.device_depth.profile(),
+        ..stats
+    }
+}
+
+fn add_device(all: &mut Phases, device: &Phases) {
+    for (to, from) in [
+        (&mut all.q2g, &device.q2g),
+        (&mut all.s2g, &device.s2g),
+        (&mut all.g2i, &device.g2i),
+        (&mut all.q2m, &device.q2m),
+        (&mut all.i2d, &device.i2d),
+        (&mut all.m2d, &device.m2d),
+        (&mut all.d2c, &device.d2c),
+        (&mut all.q2c, &device.q2c),
+    ] {
+        to.merge(from);
+    }
+}
+
+impl TraceSink for StatsCollector {
+    fn event(&mut self, event: &Event) {
+        if event.action == Action::Message {
+            return self.message(event, "");
+        }
+        self.nr_events += 1;
+        self.span.get_or_insert((event.time, event.time)).1 = event.time;
+        if !event.rwbs.has(Rwbs::PC) {
+            self.device(event.dev).event(event);
+            if event.action == Action::Queue {
+                if let Some(last) = self.last_queue.replace(event.time) {
+                    self.q2q.add(event.time.since(last).ns());
+                }
+                let process = self.tracker.sink().process(event.pid);
+                if let Some(last) = process.last_queue.replace(event.time) {
+                    process.stats.phases.q2q.add(event.time.since(last).ns());
+                }
+                let queued = &mut process.stats.queued;
+                direction(queued, event.rwbs, event.bytes).add(event.bytes.into());
+            }
+        }
+        self.tracker.event(event);
+    }
+
+    fn message(&mut self, event: &Event, _: &str) {
+        self.nr_messages += 1;
+        self.span.get_or_insert((event.time, event.time)).1 = event.time;
+    }
+
+    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
+        self.tracker.sink().process(pid).stats.comm = Some(comm.into());
+    }
+}

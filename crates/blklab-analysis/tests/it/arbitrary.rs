@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Any events in any order: nothing panics, and every bio ends exactly once.
+
+use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
+use blklab_analysis::text::{TextOptions, render};
+use blklab_trace::{Action, Event, Rwbs, TraceSink};
+use blklab_types::{Dev, Time};
+use proptest::prelude::*;
+
+/// Few places and processes, so that much matches by chance.
+fn event() -> impl Strategy<Value = Event> {
+    let what = (0..15_usize, 0..5_usize, 0..40_u64, 0..4_u32, 0..60_u64);
+    (what, 0..3_u32, 0..2_u16, 0..1_000_u64).prop_map(|(what, pid, minor, step)| {
+        let (action, rwbs, sector, nr_sectors, arg) = what;
+        Event {
+            time: Time(step),
+            sector: if sector == 39 { u64::MAX - 1 } else { sector },
+            arg,
+            bytes: nr_sectors * 512,
+            pid,
+            dev: Dev { major: 8, minor },
+            from_dev: Dev::default(),
+            error: (pid == 2).into(),
+            cpu: 0,
+            rwbs: [
+                Rwbs::READ,
+                Rwbs::WRITE,
+                Rwbs::DISCARD,
+                Rwbs::FLUSH,
+                Rwbs::PC,
+            ][rwbs],
+            action: Action::ALL[action],
+        }
+    })
+}
+
+#[derive(Default)]
+struct Ends {
+    bios: Vec<BioLife>,
+    requests: Vec<RequestLife>,
+    depth: [(u32, u32); 2],
+}
+
+impl LifeSink for Ends {
+    fn bio(&mut self, bio: &BioLife) {
+        self.bios.push(*bio);
+    }
+    fn request(&mut self, request: &RequestLife) {
+        self.requests.push(*request);
+    }
+    fn depth(&mut self, _: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
+        self.depth[usize::from(dev.minor)] = (nr_bios, nr_issued);
+    }
+}
+
+/// Makes the steps of time into times.
+fn in_order(mut events: Vec<Event>) -> Vec<Event> {
+    let mut time = 0;
+    for event in &mut events {
+        time += event.time.0;
+        event.time.0 = time;
+    }
+    events
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_bio_ends_once(events in prop::collection::vec(event(), 0..400)) {
+        let events = in_order(events);
+        let mut tracker = Lifecycles::new(Ends::default());
+        for event in &events {
+            tracker.event(event);
+        }
+        let (ends, unmatched) = tracker.finish();
+        let count = |action: Action| {
+            let of = events.iter().filter(|e| e.action == action && e.rwbs != Rwbs::PC);
+            of.count() as u64
+        };
+        let nr_splits = count(Action::Split) - unmatched.events(Action::Split);
+        prop_assert_eq!(ends.bios.len() as u64, count(Action::Queue) + nr_splits);
+        prop_assert_eq!(ends.depth, [(0, 0); 2]);
+        let finished = ends.bios.iter().filter(|b| b.complete.is_some()).count() as u64;
+        prop_assert_eq!(finished + unmatched.unfinished_bios, ends.bios.len() as u64);
+        let in_requests: u64 = ends.requests.iter().map(|r| u64::from(r.nr_bios)).sum();
+        let with_request = ends.bios.iter().filter(|b| b.request.is_some()).count() as u64;
+        prop_assert_eq!(in_requests, with_request);
+        for bio in &ends.bios {
+            let steps = [Some(bio.queue), bio.get.or(bio.merge.map(|m| m.0)), bio.issue, bio.complete];
+            prop_assert!(steps.iter().flatten().is_sorted(), "{:?}", bio);
+        }
+        let mut numbers: Vec<u64> = ends.requests.iter().map(|r| r.number).collect();
+        numbers.sort_unstable();
+        prop_assert!(numbers.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn statistics_of_anything_can_be_shown(events in prop::collection::vec(event(), 0..200)) {
+        let mut collector = StatsCollector::new();
+        for event in &events {
+            // Times go back here, which no source should give but may.
+            collector.event(event);
+        }
+        let stats = collector.finish();
+        let text = render(&stats, TextOptions { all: true });
+        prop_assert!(text.lines().all(|l| l.chars().count() <= 80), "{}", text);
+        let _ = serde_json::to_string(&stats).unwrap();
+    }
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Statistics of recorded and made-up traces against real btt; arbitrary events.
+
+mod arbitrary;
+mod btt;
