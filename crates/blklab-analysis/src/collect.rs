@@ -246,6 +246,7 @@ impl LifeSink for Lives {
     fn request(&mut self, request: &RequestLife) {
         let device = &mut self.device(request.dev).stats;
         device.nr_request_merges += u64::from(request.nr_absorbed);
+        device.nr_silent_merges += u64::from(request.nr_silent_merges);
         if let (Some(issue), Some(complete)) = (request.issue, request.complete) {
             device.service.add(complete.since(issue).ns());
         }

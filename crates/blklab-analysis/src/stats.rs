@@ -127,6 +127,8 @@ pub struct DeviceStats {
     pub nr_front_merges: u64,
     /// Requests that vanished into another.
     pub nr_request_merges: u64,
+    /// Those of them whose merge the trace does not show.
+    pub nr_silent_merges: u64,
     /// Requests issued; a requeued one counts each time.
     pub nr_issued: u64,
     /// Requests given back.

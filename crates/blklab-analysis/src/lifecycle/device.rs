@@ -267,6 +267,7 @@ impl Device {
             nr_back_merges: 0,
             nr_front_merges: 0,
             nr_absorbed: 0,
+            nr_silent_merges: 0,
             nr_requeues: 0,
         };
         out.nr_requests += 1;
@@ -341,7 +342,7 @@ impl Device {
             .find_queued(range)
             .filter(|s| self.bios.get(*s).end == range.end);
         let Some(slot) = bio else {
-            return self.merge_requests(range, out);
+            return self.merge_requests(range);
         };
         self.take_queued(slot, range.class);
         self.bios.get(slot).life.merge = Some((e.time, kind));
@@ -367,7 +368,7 @@ impl Device {
     }
 
     /// The request of `range` vanishes into the one it touches.
-    fn merge_requests<S>(&mut self, range: Range, out: &mut Out<S>) -> bool {
+    fn merge_requests(&mut self, range: Range) -> bool {
         let Some(victim) = self.find_waiting(range) else {
             return false;
         };
@@ -377,7 +378,6 @@ impl Device {
             .find(|other| *other != victim);
         let Some(target) = target else { return false };
         self.absorb(target, victim);
-        out.unmatched.shown_merges += 1;
         true
     }
 
@@ -402,6 +402,7 @@ impl Device {
         rq.life.nr_back_merges += gone.life.nr_back_merges;
         rq.life.nr_front_merges += gone.life.nr_front_merges;
         rq.life.nr_absorbed += gone.life.nr_absorbed + 1;
+        rq.life.nr_silent_merges += gone.life.nr_silent_merges;
         let (start, end) = (rq.start.min(gone.start), rq.end.max(gone.end));
         self.resize(target, start, end);
     }
@@ -426,7 +427,7 @@ impl Device {
         let mut request = found.first().copied();
         for victim in found.iter().skip(1) {
             self.absorb(found[0], *victim);
-            out.unmatched.silent_merges += 1;
+            self.requests.get(found[0]).life.nr_silent_merges += 1;
         }
         if covered < range.end - range.start {
             found.clear();

@@ -137,6 +137,8 @@ pub struct RequestLife {
     pub nr_front_merges: u32,
     /// Requests it absorbed.
     pub nr_absorbed: u32,
+    /// Those of them whose merge the trace does not show.
+    pub nr_silent_merges: u32,
     /// Times it was given back.
     pub nr_requeues: u32,
 }
@@ -184,10 +186,6 @@ pub struct Unmatched {
     pub unfinished_requests: u64,
     /// Events of commands passed through.
     pub passed_through: u64,
-    /// Requests that vanished into another without an event.
-    pub silent_merges: u64,
-    /// Merges of two requests that the trace shows.
-    pub shown_merges: u64,
 }
 
 impl Unmatched {

@@ -18,7 +18,8 @@
 //! | 40 | u32 cpu |
 //! | 44 | u16 error, u16 length of the payload |
 //!
-//! Left out: version 8 records, driver data, and the bytes of SCSI commands.
+//! Left out: version 8 records, driver data, cgroup ids (blkparse 1.2.0 passes
+//! over messages that have one; they are read here), and the bytes of commands.
 //! 2.6 kernels had one category for barriers where later ones have flushes;
 //! both are written as that bit and read as a flush.
 

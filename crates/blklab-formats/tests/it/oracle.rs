@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real blkparse and btt read what we write, and print what we print.
 
-use crate::synthetic::{Said, header, send, trace};
+use crate::readers::shared;
+use crate::synthetic::{Recorder, Said, header, send, trace};
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
-use blklab_formats::blktrace::{BlktraceStream, BlktraceWriter};
+use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
+use blklab_trace::TraceSource;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -58,12 +60,14 @@ fn check(said: &[Said], nr_cpus: u16, what: &str) {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{what}");
     let theirs = fs::read(dir.path().join("text")).unwrap();
-    let ours = our_text(said, summary);
+    compare(&our_text(said, summary), &theirs, what);
+}
+
+/// Names the first line that differs.
+fn compare(ours: &[u8], theirs: &[u8], what: &str) {
     if ours != theirs {
-        let (ours, theirs) = (
-            String::from_utf8_lossy(&ours),
-            String::from_utf8_lossy(&theirs),
-        );
+        let ours = String::from_utf8_lossy(ours);
+        let theirs = String::from_utf8_lossy(theirs);
         for (number, (a, b)) in ours.lines().zip(theirs.lines()).enumerate() {
             assert_eq!(a, b, "{what}: line {}", number + 1);
         }
@@ -118,6 +122,45 @@ fn btt_reads_it() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let averages = fs::read_to_string(dir.path().join("out.avg")).unwrap();
     assert!(averages.contains("Q2Q"), "{averages}");
+}
+
+/// Everything that kernels recorded, messages and summary too.
+#[test]
+fn recorded_traces_print_like_blkparse() {
+    for directory in ["truth/traces", "truth-2628/traces"] {
+        let Some(directory) = shared(directory) else {
+            continue;
+        };
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|e| e != "zst") {
+                continue;
+            }
+            let dir = tempfile::tempdir().unwrap();
+            let binary = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
+            fs::write(dir.path().join("t.blktrace.0"), binary).unwrap();
+            let summary = !has_separators();
+            let args = ["-i", "t", "-o", "text", "-q"];
+            let args = &args[..if summary { 4 } else { 5 }];
+            let Some(output) = tool(dir.path(), "blkparse", args) else {
+                return;
+            };
+            assert!(output.status.success());
+            let theirs = fs::read(dir.path().join("text")).unwrap();
+            let mut reader = BlktraceReader::open(&dir.path().join("t")).unwrap();
+            let mut recorder = Recorder::default();
+            reader.send_all(&mut recorder).unwrap();
+            assert!(reader.counts().is_clean(), "{:?}", reader.counts());
+            // blkparse 1.2.0 passes over messages with a cgroup id.
+            let mut said = recorder.0;
+            if !String::from_utf8_lossy(&theirs).contains("  m   N ") {
+                said.retain(|s| !matches!(s, Said::Message(..)));
+            }
+            let ours = our_text(&said, summary);
+            assert!(theirs.len() > 100_000);
+            compare(&ours, &theirs, &path.display().to_string());
+        }
+    }
 }
 
 /// Files made once with real blkparse, so that this holds without it.
