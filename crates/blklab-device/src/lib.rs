@@ -21,6 +21,7 @@ mod registry;
 mod host;
 
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
+pub use disk::disksim::{DiskSimFiles, build_disksim};
 pub use error::DeviceError;
 pub use param::{Kind, ParamInfo};
 pub use registry::{ALL, DeviceInfo, MAX_QUEUE_DEPTH, Params, build, find, parse_spec};

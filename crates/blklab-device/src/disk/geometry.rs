@@ -20,13 +20,18 @@
 
 use super::seek::SeekTable;
 
-/// One zone as described: cylinders with equally many sectors per track.
+/// One zone as described: tracks with equally many sectors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneSpec {
-    pub(crate) cylinders: u32,
+    pub(crate) first_cylinder: u32,
+    /// Tracks in use; those that the cylinders have beyond that hold spares.
+    pub(crate) tracks: u64,
     pub(crate) track_sectors: u32,
     pub(crate) track_skew_ns: u32,
     pub(crate) cylinder_skew_ns: u32,
+    /// Angle of the first sector; if open, it follows the zone before like the
+    /// next cylinder.
+    pub(crate) first_angle_ns: Option<u32>,
 }
 
 /// The order of tracks along the addresses.
@@ -51,6 +56,7 @@ pub(crate) struct Place {
 struct Zone {
     first_sector: u64,
     first_cylinder: u32,
+    tracks: u64,
     track_sectors: u32,
     /// Angle of the first sector of the zone.
     base_ns: u64,
@@ -58,6 +64,8 @@ struct Zone {
     skew_ns: [u64; 3],
     /// Time of a switch, including the wait for the first sector.
     gap_ns: [u64; 3],
+    /// The same for the first track of the next zone.
+    leave_ns: u64,
 }
 
 /// Kinds of switches from one track to the next.
@@ -111,34 +119,39 @@ impl Geometry {
             Layout::Serpentine(tracks) if surfaces.is_multiple_of(2) => seek.ns(tracks),
             _ => step_ns,
         };
+        let switch_ns = [head_switch_ns, step_ns, strip_ns].map(u64::from);
         let zone_switch = geometry.zone_switch() as usize;
-        let (mut first_sector, mut first_cylinder, mut base_ns) = (0, 0, 0);
+        let (mut first_sector, mut last_base_ns) = (0, 0);
         for spec in zones {
             let skew_ns = [
                 u64::from(spec.track_skew_ns),
                 u64::from(spec.cylinder_skew_ns),
                 u64::from(spec.cylinder_skew_ns.max(strip_ns)),
             ];
-            let switch_ns = [head_switch_ns, step_ns, strip_ns].map(u64::from);
-            let gap_ns = [0, 1, 2].map(|i| {
-                let late_ns = switch_ns[i].saturating_sub(skew_ns[i]);
-                skew_ns[i] + late_ns.div_ceil(geometry.revolution_ns) * geometry.revolution_ns
-            });
-            let track_sectors = spec.track_sectors;
+            let base_ns = match (spec.first_angle_ns, geometry.zones.last_mut()) {
+                (Some(angle_ns), _) => u64::from(angle_ns),
+                (None, Some(before)) => last_base_ns + before.skew_ns[zone_switch],
+                (None, None) => 0,
+            } % geometry.revolution_ns;
+            if let Some(before) = geometry.zones.last_mut() {
+                let angle_ns = base_ns + geometry.revolution_ns - last_base_ns;
+                let skew_ns = angle_ns % geometry.revolution_ns;
+                before.leave_ns = gap_ns(skew_ns, switch_ns[zone_switch], geometry.revolution_ns);
+            }
             let zone = Zone {
                 first_sector,
-                first_cylinder,
-                track_sectors,
+                first_cylinder: spec.first_cylinder,
+                tracks: spec.tracks,
+                track_sectors: spec.track_sectors,
                 base_ns,
                 skew_ns,
-                gap_ns,
+                gap_ns: [0, 1, 2].map(|i| gap_ns(skew_ns[i], switch_ns[i], geometry.revolution_ns)),
+                leave_ns: 0,
             };
+            let last_ns = base_ns + geometry.skew_sum_ns(&zone, spec.tracks.saturating_sub(1));
+            last_base_ns = last_ns % geometry.revolution_ns;
+            first_sector += spec.tracks * u64::from(spec.track_sectors);
             geometry.zones.push(zone);
-            let tracks = u64::from(spec.cylinders) * geometry.surfaces;
-            first_sector += tracks * u64::from(track_sectors);
-            first_cylinder += spec.cylinders;
-            let last = geometry.skew_sum_ns(&zone, tracks.saturating_sub(1)) + skew_ns[zone_switch];
-            base_ns = (base_ns + last) % geometry.revolution_ns;
         }
         geometry
     }
@@ -293,16 +306,13 @@ impl Geometry {
     fn step(&self, at: &mut OnTrack) -> u64 {
         at.track += 1;
         at.sector = 0;
-        if let Some(next) = self.zones.get(at.zone + 1) {
-            let zone = &self.zones[at.zone];
-            let tracks = u64::from(next.first_cylinder - zone.first_cylinder) * self.surfaces;
-            if at.track == tracks {
-                at.zone += 1;
-                at.track = 0;
-                return zone.gap_ns[self.zone_switch() as usize];
-            }
+        let zone = &self.zones[at.zone];
+        if at.track == zone.tracks && at.zone + 1 < self.zones.len() {
+            at.zone += 1;
+            at.track = 0;
+            return zone.leave_ns;
         }
-        self.zones[at.zone].gap_ns[self.switch_to(at.track) as usize]
+        zone.gap_ns[self.switch_to(at.track) as usize]
     }
 
     /// How the first track of a zone follows the last of the one before.
@@ -351,4 +361,10 @@ impl Geometry {
     fn offset_ns(&self, zone: &Zone, sector: u64) -> u64 {
         sector * self.revolution_ns / u64::from(zone.track_sectors)
     }
+}
+
+/// Time from the end of one track to the begin of the next, given the angle
+/// between the two and the time of the switch.
+fn gap_ns(skew_ns: u64, switch_ns: u64, revolution_ns: u64) -> u64 {
+    skew_ns + switch_ns.saturating_sub(skew_ns).div_ceil(revolution_ns) * revolution_ns
 }

@@ -36,7 +36,8 @@ pub(crate) struct Mechanism {
     pub(crate) seek: SeekTable,
     pub(crate) revolution_ns: u32,
     pub(crate) head_switch_ns: u32,
-    pub(crate) write_settle_ns: u32,
+    /// Added to the move before a write; below zero if reads settle longer.
+    pub(crate) write_settle_ns: i32,
     /// Begin a read at whatever wanted sector comes first.
     pub(crate) zero_latency: bool,
     head: Place,
@@ -48,7 +49,7 @@ impl Mechanism {
         seek: SeekTable,
         revolution_ns: u32,
         head_switch_ns: u32,
-        write_settle_ns: u32,
+        write_settle_ns: i32,
         zero_latency: bool,
     ) -> Mechanism {
         let head = Place::default();
@@ -82,7 +83,8 @@ impl Mechanism {
         }
         let switch_ns = if same_surface { 0 } else { self.head_switch_ns };
         let settle_ns = if write { self.write_settle_ns } else { 0 };
-        self.seek.ns(distance).max(switch_ns) + settle_ns
+        let move_ns = self.seek.ns(distance).max(switch_ns);
+        move_ns.saturating_add_signed(settle_ns)
     }
 
     /// Move and wait until `place` is under the head. Cost: one table look-up

@@ -20,6 +20,7 @@
 //! thermal recalibration, power states, and spindle speed variation.
 
 mod dirty;
+pub(crate) mod disksim;
 mod geometry;
 mod mechanism;
 mod params;
@@ -79,19 +80,24 @@ enum Job {
     Prefetch,
 }
 
+/// What a disk consists of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) mech: Mechanism,
+    pub(crate) overheads: Overheads,
+    /// Bus time of one sector.
+    pub(crate) bus_ns: u64,
+    pub(crate) selection: Selection,
+    pub(crate) cache: ReadCache,
+    pub(crate) prefetch_min_sectors: u64,
+    pub(crate) resume_read_ahead: bool,
+    pub(crate) writes: WriteCache,
+}
+
 /// The disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    mech: Mechanism,
-    overheads: Overheads,
-    /// Bus time of one sector.
-    bus_ns: u64,
-    selection: Selection,
-    cache: ReadCache,
-    prefetch_min_sectors: u64,
-    resume_read_ahead: bool,
-    writes: WriteCache,
-
+    parts: Parts,
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Ready for the mechanism, oldest first.
@@ -111,12 +117,13 @@ pub(crate) struct Disk {
 
 impl Device for Disk {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        if cmd.end() > self.mech.geometry.capacity_sectors() {
+        if cmd.end() > self.parts.mech.geometry.capacity_sectors() {
             cx.fail(cmd.id, EIO);
             return;
         }
         let n = u64::from(cmd.nr_sectors);
-        let cached = cmd.op == Op::Write && !cmd.flags.has(BioFlags::FUA) && self.writes.takes(n);
+        let cached =
+            cmd.op == Op::Write && !cmd.flags.has(BioFlags::FUA) && self.parts.writes.takes(n);
         let overhead_ns = self.overhead_ns(cx.now, cmd, cached);
         let slot = self.take_slot(Slot {
             cmd: *cmd,
@@ -143,11 +150,28 @@ impl Device for Disk {
     }
 
     fn capacity_sectors(&self) -> Option<u64> {
-        Some(self.mech.geometry.capacity_sectors())
+        Some(self.parts.mech.geometry.capacity_sectors())
     }
 }
 
 impl Disk {
+    pub(crate) fn new(parts: Parts, depth: u32) -> Disk {
+        let depth = depth as usize;
+        Disk {
+            parts,
+            slots: Vec::with_capacity(depth),
+            free: Vec::with_capacity(depth),
+            queue: Vec::with_capacity(depth),
+            waiting: VecDeque::with_capacity(depth),
+            held: VecDeque::with_capacity(depth),
+            flush: None,
+            job: None,
+            bus_free: Time::ZERO,
+            after_write: false,
+            position: 0,
+        }
+    }
+
     fn take_slot(&mut self, slot: Slot) -> u32 {
         if let Some(i) = self.free.pop() {
             self.slots[i as usize] = slot;
@@ -170,21 +194,22 @@ impl Disk {
     fn overhead_ns(&self, now: Time, cmd: &Command, cached: bool) -> u64 {
         let by_kind = match cmd.op {
             Op::Read => match self.look_up(now, cmd) {
-                Lookup::Miss => &self.overheads.read_miss_ns,
-                Lookup::Hit | Lookup::Coming(_) => &self.overheads.read_hit_ns,
+                Lookup::Miss => &self.parts.overheads.read_miss_ns,
+                Lookup::Hit | Lookup::Coming(_) => &self.parts.overheads.read_hit_ns,
             },
-            Op::Write if !cached => &self.overheads.write_miss_ns,
-            Op::Write | Op::Discard | Op::Flush => &self.overheads.write_hit_ns,
+            Op::Write if !cached => &self.parts.overheads.write_miss_ns,
+            Op::Write | Op::Discard | Op::Flush => &self.parts.overheads.write_hit_ns,
         };
         by_kind[usize::from(self.after_write)]
     }
 
     fn look_up(&self, now: Time, cmd: &Command) -> Lookup {
-        if self.writes.holds(cmd.sector, cmd.end()) {
+        if self.parts.writes.holds(cmd.sector, cmd.end()) {
             return Lookup::Hit;
         }
-        self.cache
-            .lookup(&self.mech.geometry, cmd.sector, cmd.end(), now.ns())
+        self.parts
+            .cache
+            .lookup(&self.parts.mech.geometry, cmd.sector, cmd.end(), now.ns())
     }
 
     /// A command's overhead is over.
@@ -224,26 +249,30 @@ impl Disk {
             start: cmd.sector,
             end: cmd.end(),
             since: now,
-            place: self.mech.geometry.place(cmd.sector),
+            place: self.parts.mech.geometry.place(cmd.sector),
         });
     }
 
     /// A read from the buffer: over the bus.
     fn serve_hit(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
         let cmd = self.slots[slot as usize].cmd;
-        let (geometry, now_ns) = (&self.mech.geometry, cx.now.ns());
-        self.cache.hit(geometry, cmd.sector, cmd.end(), now_ns);
-        if self.resume_read_ahead && self.job.is_none() && self.queue.is_empty() {
+        let (geometry, now_ns) = (&self.parts.mech.geometry, cx.now.ns());
+        self.parts
+            .cache
+            .hit(geometry, cmd.sector, cmd.end(), now_ns);
+        if self.parts.resume_read_ahead && self.job.is_none() && self.queue.is_empty() {
             let resume = self
+                .parts
                 .cache
                 .resume_at(geometry, cmd.sector, cmd.end(), now_ns);
             if let Some(from) = resume.filter(|&from| from < geometry.capacity_sectors()) {
                 let place = geometry.place(from);
-                let moment = self.mech.moment(now_ns);
-                let wait_ns = self.mech.positioning_ns(moment, &place, false);
-                self.cache
+                let moment = self.parts.mech.moment(now_ns);
+                let wait_ns = self.parts.mech.positioning_ns(moment, &place, false);
+                self.parts
+                    .cache
                     .resume(geometry, cmd.end(), now_ns + u64::from(wait_ns));
-                self.mech.moved_to(from + 1);
+                self.parts.mech.moved_to(from + 1);
             }
         }
         self.over_bus(cx, slot);
@@ -259,7 +288,7 @@ impl Disk {
         let begin = self.bus_free.max(cx.now);
         let slot_ref = &mut self.slots[slot as usize];
         slot_ref.started = cx.now;
-        self.bus_free = begin + Span(u64::from(slot_ref.cmd.nr_sectors) * self.bus_ns);
+        self.bus_free = begin + Span(u64::from(slot_ref.cmd.nr_sectors) * self.parts.bus_ns);
         cx.wake_at(self.bus_free, BUS | u64::from(slot));
     }
 
@@ -267,11 +296,11 @@ impl Disk {
     fn admit(&mut self, cx: &mut DeviceCx<'_>) {
         while let Some(&slot) = self.waiting.front() {
             let cmd = self.slots[slot as usize].cmd;
-            if !self.writes.reserve(u64::from(cmd.nr_sectors)) {
+            if !self.parts.writes.reserve(u64::from(cmd.nr_sectors)) {
                 return;
             }
             self.waiting.pop_front();
-            self.cache.invalidate(cmd.sector, cmd.end());
+            self.parts.cache.invalidate(cmd.sector, cmd.end());
             self.over_bus(cx, slot);
         }
     }
@@ -280,7 +309,9 @@ impl Disk {
         let Slot { cmd, cached, .. } = self.slots[slot as usize];
         self.finish(cx, slot);
         if cached {
-            self.writes.fill(&self.mech, cmd.sector, cmd.end(), cx.now);
+            self.parts
+                .writes
+                .fill(&self.parts.mech, cmd.sector, cmd.end(), cx.now);
             self.admit(cx);
         }
     }
@@ -291,22 +322,25 @@ impl Disk {
             Some(Job::Command { slot, bus_end }) => {
                 let cmd = self.slots[slot as usize].cmd;
                 if cmd.op == Op::Read {
-                    self.cache
-                        .read(&self.mech.geometry, cmd.sector, cmd.end(), now_ns);
+                    self.parts
+                        .cache
+                        .read(&self.parts.mech.geometry, cmd.sector, cmd.end(), now_ns);
                 }
                 self.finish_after_bus(cx, slot, bus_end);
             }
             Some(Job::Coming { slot }) => {
                 let end = self.slots[slot as usize].cmd.end();
-                self.cache.ran_to(&self.mech.geometry, end, now_ns);
-                self.mech.moved_to(end);
+                self.parts
+                    .cache
+                    .ran_to(&self.parts.mech.geometry, end, now_ns);
+                self.parts.mech.moved_to(end);
                 self.position = end;
                 let Slot { cmd, started, .. } = self.slots[slot as usize];
                 let bus_end = self.bus_end(started, cx.now, u64::from(cmd.nr_sectors));
                 self.finish_after_bus(cx, slot, bus_end);
             }
             Some(Job::Destage) => {
-                self.writes.destaged();
+                self.parts.writes.destaged();
                 self.admit(cx);
             }
             Some(Job::Prefetch) | None => {}
@@ -317,7 +351,7 @@ impl Disk {
     /// nothing left to wait for.
     fn start_next(&mut self, cx: &mut DeviceCx<'_>) {
         while self.job.is_none() {
-            if self.queue.is_empty() && self.writes.dirty().is_empty() {
+            if self.queue.is_empty() && self.parts.writes.dirty().is_empty() {
                 if !self.end_flush(cx) {
                     return;
                 }
@@ -332,12 +366,13 @@ impl Disk {
 
     /// Read-ahead that something waits for, but that has its minimum to do.
     fn keep_prefetching(&mut self, cx: &mut DeviceCx<'_>) -> bool {
-        if self.prefetch_min_sectors == 0 {
+        if self.parts.prefetch_min_sectors == 0 {
             return false;
         }
         let until = self
+            .parts
             .cache
-            .run_time_ns(&self.mech.geometry, self.prefetch_min_sectors);
+            .run_time_ns(&self.parts.mech.geometry, self.parts.prefetch_min_sectors);
         let Some(until) = until.map(Time).filter(|&until| until > cx.now) else {
             return false;
         };
@@ -348,16 +383,20 @@ impl Disk {
 
     fn start_one(&mut self, cx: &mut DeviceCx<'_>) {
         let at = Situation {
-            mech: &self.mech,
-            moment: self.mech.moment(cx.now.ns()),
+            mech: &self.parts.mech,
+            moment: self.parts.mech.moment(cx.now.ns()),
             now: cx.now,
-            passed: self.cache.passed(&self.mech.geometry, cx.now.ns()),
+            passed: self
+                .parts
+                .cache
+                .passed(&self.parts.mech.geometry, cx.now.ns()),
             position: self.position,
         };
         let flushing = self.flush.is_some();
         match self
+            .parts
             .writes
-            .next(&self.queue, &self.selection, &at, flushing)
+            .next(&self.queue, &self.parts.selection, &at, flushing)
         {
             Some(Next::Command(i)) => self.start_command(cx, i),
             Some(Next::Destage(i)) => self.start_destage(cx, i),
@@ -379,30 +418,33 @@ impl Disk {
         self.leave_run(cx.now);
         let (start, end) = (queued.start, queued.end);
         if queued.write {
-            self.cache.invalidate(start, end);
-            self.writes.overwrite(&self.mech, start, end);
+            self.parts.cache.invalidate(start, end);
+            self.parts.writes.overwrite(&self.parts.mech, start, end);
         }
-        let access = self
-            .mech
-            .access(cx.now.ns(), &queued.place, start, end - start, queued.write);
+        let access =
+            self.parts
+                .mech
+                .access(cx.now.ns(), &queued.place, start, end - start, queued.write);
         self.position = end;
         self.slots[slot as usize].started = cx.now;
         let media_end = Time(access.end_ns);
         let bus_end = if queued.write {
             media_end
         } else {
-            self.bus_end(Time(access.first_ns), media_end, end - start)
+            let first =
+                Time(access.first_ns) + Span((access.end_ns - access.first_ns) / (end - start));
+            self.bus_end(first, media_end, end - start)
         };
         self.job = Some(Job::Command { slot, bus_end });
         cx.wake_at(Time(access.end_ns), MECHANISM);
     }
 
-    /// When a read has crossed the bus whose `n` sectors come off the medium
-    /// between two times: with the last one if the bus is faster than the medium,
+    /// When a read of `n` sectors has crossed the bus, of which the medium has
+    /// passed the first and the last at the times given: with the last one if the bus is faster than the medium,
     /// since it follows the head sector by sector.
     fn bus_end(&mut self, first: Time, media_end: Time, n: u64) -> Time {
-        let bus_end = self.bus_free.max(first) + Span(n * self.bus_ns);
-        if bus_end <= media_end {
+        let bus_end = self.bus_free.max(first) + Span(n * self.parts.bus_ns);
+        if bus_end <= media_end + Span(self.parts.bus_ns) {
             return media_end;
         }
         self.bus_free = bus_end;
@@ -419,8 +461,9 @@ impl Disk {
 
     fn start_destage(&mut self, cx: &mut DeviceCx<'_>, i: usize) {
         self.leave_run(cx.now);
-        let (start, end, place) = self.writes.take(&self.mech, i);
+        let (start, end, place) = self.parts.writes.take(&self.parts.mech, i);
         let access = self
+            .parts
             .mech
             .access(cx.now.ns(), &place, start, end - start, true);
         self.position = end;
@@ -430,8 +473,12 @@ impl Disk {
 
     /// Ends read-ahead; the head is where it got to.
     fn leave_run(&mut self, now: Time) {
-        if let Some(end) = self.cache.stop_running(&self.mech.geometry, now.ns()) {
-            self.mech.moved_to(end);
+        if let Some(end) = self
+            .parts
+            .cache
+            .stop_running(&self.parts.mech.geometry, now.ns())
+        {
+            self.parts.mech.moved_to(end);
         }
     }
 
@@ -439,7 +486,7 @@ impl Disk {
     /// back. Returns whether anything may have become ready.
     fn end_flush(&mut self, cx: &mut DeviceCx<'_>) -> bool {
         let Some(slot) = self.flush else { return false };
-        if !self.writes.is_clean() || !self.waiting.is_empty() {
+        if !self.parts.writes.is_clean() || !self.waiting.is_empty() {
             return false;
         }
         self.flush = None;

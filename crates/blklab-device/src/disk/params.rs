@@ -7,12 +7,11 @@ use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec};
 use super::seek::{SeekCurve, SeekTable};
 use super::select::{Policy, Selection};
 use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
-use super::{Disk, Overheads};
+use super::{Disk, Overheads, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values};
-use blklab_types::{SECTOR_BYTES, Time};
-use std::collections::VecDeque;
+use blklab_types::SECTOR_BYTES;
 
 const MS: u64 = 1_000_000;
 const TIME_MS: Kind = Kind::Time {
@@ -112,37 +111,24 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
 ];
 
 pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
-    let mech = mechanism(values)?;
     let buffer_sectors = values.int("buffer_bytes") / SECTOR_BYTES;
-    let cache = read_cache(values, buffer_sectors)?;
-    let writes = write_cache(values, buffer_sectors)?;
     let ns = |name| [values.int(name); 2];
-    let overheads = Overheads {
-        read_hit_ns: ns("overhead_read_hit_ms"),
-        read_miss_ns: ns("overhead_read_miss_ms"),
-        write_hit_ns: ns("overhead_write_hit_ms"),
-        write_miss_ns: ns("overhead_write_miss_ms"),
-    };
-    Ok(Box::new(Disk {
-        mech,
-        overheads,
+    let parts = Parts {
+        mech: mechanism(values)?,
+        overheads: Overheads {
+            read_hit_ns: ns("overhead_read_hit_ms"),
+            read_miss_ns: ns("overhead_read_miss_ms"),
+            write_hit_ns: ns("overhead_write_hit_ms"),
+            write_miss_ns: ns("overhead_write_miss_ms"),
+        },
         bus_ns: (SECTOR_BYTES as f64 * 1_000.0 / values.real("bus_mb_per_s")).round() as u64,
         selection: selection(values),
-        cache,
+        cache: read_cache(values, buffer_sectors)?,
         prefetch_min_sectors: values.int("prefetch_min_sectors"),
         resume_read_ahead: values.on("read_ahead_resume"),
-        writes,
-        slots: Vec::with_capacity(depth as usize),
-        free: Vec::with_capacity(depth as usize),
-        queue: Vec::with_capacity(depth as usize),
-        waiting: VecDeque::with_capacity(depth as usize),
-        held: VecDeque::new(),
-        flush: None,
-        job: None,
-        bus_free: Time::ZERO,
-        after_write: false,
-        position: 0,
-    }))
+        writes: write_cache(values, buffer_sectors)?,
+    };
+    Ok(Box::new(Disk::new(parts, depth)))
 }
 
 fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
@@ -154,7 +140,7 @@ fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
         _ => Layout::Serpentine(values.count("strip_cylinders")),
     };
     let zones = zones(values, layout, revolution_ns)?;
-    let cylinders = zones.iter().map(|z| z.cylinders).sum();
+    let cylinders = cylinders(&zones, surfaces);
     let seek = SeekTable::new(&seek_curve(values, cylinders)?, cylinders);
     let head_switch_ns = values.count("head_switch_ms");
     let geometry = Geometry::new(
@@ -166,7 +152,7 @@ fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
         &seek,
         head_switch_ns,
     );
-    let settle_ns = values.count("write_settle_ms");
+    let settle_ns = values.count("write_settle_ms") as i32;
     let zero_latency = values.on("zero_latency");
     Ok(Mechanism::new(
         geometry,
@@ -176,6 +162,12 @@ fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
         settle_ns,
         zero_latency,
     ))
+}
+
+/// How many cylinders the zones reach over.
+pub(crate) fn cylinders(zones: &[ZoneSpec], surfaces: u32) -> u32 {
+    let end = |z: &ZoneSpec| z.first_cylinder + z.tracks.div_ceil(u64::from(surfaces)) as u32;
+    zones.iter().map(end).max().unwrap_or(0)
 }
 
 /// Zones of equally many cylinders with tracks that shrink from the outer to
@@ -238,10 +230,12 @@ fn zones(
     }
     let skew_ns = |name| (values.real(name) * f64::from(revolution_ns)).round() as u32;
     let zone = |z| ZoneSpec {
-        cylinders: each as u32,
+        first_cylinder: (z * each) as u32,
+        tracks: each * surfaces,
         track_sectors: track_sectors(z),
         track_skew_ns: skew_ns("head_skew"),
         cylinder_skew_ns: skew_ns("cylinder_skew"),
+        first_angle_ns: None,
     };
     Ok((0..nr_zones).map(zone).collect())
 }

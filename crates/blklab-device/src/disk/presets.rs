@@ -464,7 +464,7 @@ pub(crate) const HP_C2490A: DeviceInfo = disk(
         ("overhead_read_miss_ms", "3.62"),
         ("overhead_write_hit_ms", "3.28"),
         ("overhead_write_miss_ms", "3.28"),
-        ("bus_mb_per_s", "10"),
+        ("bus_mb_per_s", "3.45"),
         ("buffer_bytes", "131072"),
         ("segments", "1"),
         ("read_ahead_sectors", "128"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disk against formulas, and against what must hold for any load.
 
+mod disksim;
 mod formulas;
 mod parts;
 mod semantics;

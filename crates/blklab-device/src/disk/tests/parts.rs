@@ -19,13 +19,19 @@ fn table(cylinders: u32) -> SeekTable {
 }
 
 fn geometry(layout: Layout, surfaces: u32) -> Geometry {
-    let zone = |cylinders, track_sectors| ZoneSpec {
-        cylinders,
+    let zone = |first_cylinder, cylinders, track_sectors, first_angle_ns| ZoneSpec {
+        first_cylinder,
+        tracks: cylinders * u64::from(surfaces),
         track_sectors,
         track_skew_ns: 95_001,
         cylinder_skew_ns: 120_007,
+        first_angle_ns,
     };
-    let zones = [zone(8, 17), zone(12, 11), zone(4, 7)];
+    let zones = [
+        zone(0, 8, 17, None),
+        zone(8, 12, 11, None),
+        zone(20, 4, 7, Some(5)),
+    ];
     let capacity = u64::from(surfaces) * (8 * 17 + 12 * 11 + 4 * 7);
     let seek = table(24);
     Geometry::new(
