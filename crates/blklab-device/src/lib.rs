@@ -19,6 +19,8 @@ mod registry;
 
 #[cfg(test)]
 mod host;
+#[cfg(test)]
+mod reference;
 
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
 pub use disk::disksim::{DiskSimFiles, build_disksim};
