@@ -56,6 +56,12 @@ impl Command {
     pub fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.nr_sectors))
     }
+
+    /// Whether it reaches beyond a device of so many sectors. A flush, whose
+    /// address means nothing, does not.
+    pub fn exceeds(&self, capacity_sectors: u64) -> bool {
+        self.op != Op::Flush && self.end() > capacity_sectors
+    }
 }
 
 /// A finished command.

@@ -76,11 +76,10 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Kind::Time { unit_ns, max_ns } => {
-                let unit = unit_name(unit_ns);
-                let max = max_ns / unit_ns;
+                let (unit, max_s) = (unit_name(unit_ns), max_ns / 1_000_000_000);
                 write!(
                     f,
-                    "a time from 0 to {max}{unit} (plain numbers are {unit}; or ns, us, ms, s)"
+                    "a time from 0 to {max_s}s (plain numbers are {unit}; or ns, us, ms, s)"
                 )
             }
             Kind::Sectors { min, max } => {
@@ -329,7 +328,7 @@ fn scaled(text: &str, plain: u64, suffixes: &[(&str, u64)]) -> Option<u64> {
         return None;
     }
     let value: u128 = format!("0{whole}{fraction}").parse().ok()?;
-    let product = value * u128::from(unit);
+    let product = value.checked_mul(u128::from(unit))?;
     let divisor = 10u128.pow(u32::try_from(fraction.len()).ok()?);
     if !product.is_multiple_of(divisor) {
         return None;
@@ -350,6 +349,10 @@ mod tests {
         assert_eq!(ms("1s"), Some(1_000_000_000));
         assert_eq!(ms(".5"), Some(500_000));
         assert_eq!(ms("0.0000001"), None, "a tenth of a nanosecond");
+        assert_eq!(
+            scaled("99999999999999999999.999999999999999 TB", 1, SIZES),
+            None
+        );
         for bad in ["", ".", "-1", "1 h", "1e3", "1.2.3", "1KiB"] {
             assert_eq!(ms(bad), None, "{bad:?}");
         }

@@ -236,7 +236,7 @@ mod tests {
         let text = error("serial", &[("read_ns", "2 hours")]);
         assert_eq!(
             text,
-            "device serial: read_ns=2 hours: expected a time from 0 to 3600000000000ns \
+            "device serial: read_ns=2 hours: expected a time from 0 to 3600s \
              (plain numbers are ns; or ns, us, ms, s)"
         );
         let text = error("seek", &[("order", "closest")]);

@@ -61,7 +61,7 @@ pub fn build_disksim(
         text,
     };
     let read_ahead = controller.number("Maximum read-ahead (blks)")? as u64;
-    let segment_sectors = (controller.number("Segment size (in blks)")? as u64).max(1);
+    let segment_sectors = controller.number("Segment size (in blks)")?.clamp(1.0, 1e9) as u64;
     let segments = controller
         .number("Number of buffer segments")?
         .clamp(1.0, 1024.0) as u32;
@@ -69,7 +69,7 @@ pub fn build_disksim(
     let fast_write_level = controller.number("Fast write level")? as u32;
     let write_segments = controller
         .number("Maximum number of write segments")?
-        .max(1.0) as u32;
+        .clamp(1.0, 1024.0) as u32;
     let bus = File {
         name: "parv",
         text: files.system,
@@ -196,7 +196,11 @@ fn zones(
         return Err(model.bad("Zones", "six parameters of each zone: first and last cylinder, blocks per track, offset of first block, and both skews"));
     }
     let tracks = |i: usize| (last[i] - first[i] + 1.0).max(1.0) * f64::from(surfaces);
-    let ok = |i: usize| spt[i] >= 1.0 && last[i] >= first[i] && last[i] < 4e6;
+    let before = |i: usize| if i == 0 { -1.0 } else { last[i - 1] };
+    let ok = |i: usize| {
+        let tracks = (1.0..=1e6).contains(&spt[i]);
+        tracks && first[i] > before(i) && last[i] >= first[i] && last[i] < 4e6
+    };
     if !(0..first.len()).all(ok) {
         return Err(model.bad(
             "Zones",
@@ -205,8 +209,8 @@ fn zones(
     }
     let raw: f64 = (0..first.len()).map(|i| tracks(i) * spt[i]).sum();
     let share = capacity as f64 / raw;
-    if share > 1.0 {
-        return Err(model.bad("Block count", &format!("at most the {raw} of all zones")));
+    if share > 1.0 || capacity == 0 {
+        return Err(model.bad("Block count", &format!("1 to the {raw} of all zones")));
     }
     let mut zones: Vec<ZoneSpec> = (0..first.len())
         .map(|i| {
@@ -231,6 +235,7 @@ fn zones(
             .saturating_sub(held)
             .div_ceil(u64::from(zone.track_sectors));
     }
+    zones.retain(|zone| zone.tracks > 0);
     Ok(zones)
 }
 

@@ -117,7 +117,7 @@ pub(crate) struct Disk {
 
 impl Device for Disk {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        if cmd.end() > self.parts.mech.geometry.capacity_sectors() {
+        if cmd.exceeds(self.parts.mech.geometry.capacity_sectors()) {
             cx.fail(cmd.id, EIO);
             return;
         }

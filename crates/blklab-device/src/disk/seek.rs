@@ -108,10 +108,10 @@ pub(crate) struct SeekTable {
 }
 
 impl SeekTable {
-    /// The curve for up to `cylinders`, rounded to nanoseconds.
+    /// The curve for up to `cylinders`, rounded to nanoseconds, within 0 to 1 s.
     pub(crate) fn new(curve: &SeekCurve, cylinders: u32) -> SeekTable {
         let ns: Vec<u32> = (0..cylinders.max(2))
-            .map(|d| (curve.ms(d).max(0.0) * 1e6).round() as u32)
+            .map(|d| (curve.ms(d).clamp(0.0, 1000.0) * 1e6).round() as u32)
             .collect();
         let mut floor_ns = Vec::new();
         if !ns.is_sorted() {

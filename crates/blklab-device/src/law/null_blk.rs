@@ -102,7 +102,7 @@ impl NullBlk {
 
 impl Device for NullBlk {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        if cmd.end() > self.capacity_sectors {
+        if cmd.exceeds(self.capacity_sectors) {
             cx.fail(cmd.id, EIO);
             return;
         }

@@ -67,7 +67,7 @@ impl<S: Service> Device for Server<S> {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if self
             .capacity_sectors()
-            .is_some_and(|capacity| cmd.end() > capacity)
+            .is_some_and(|capacity| cmd.exceeds(capacity))
         {
             cx.fail(cmd.id, EIO);
             return;

@@ -197,7 +197,7 @@ fn sectors(cmd: &Command) -> u64 {
 
 impl Device for CachedDisk {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        if cmd.end() > self.platter.capacity_sectors() {
+        if cmd.exceeds(self.platter.capacity_sectors()) {
             cx.fail(cmd.id, EIO);
             return;
         }

@@ -163,3 +163,59 @@ fn errors_name_file_and_line() {
         "model file: HPL seek equation values: expected an equation, or a file of seek times"
     );
 }
+
+/// Each parameter of the files in turn is given an absurd value: the disk is
+/// refused, or it works.
+#[test]
+fn absurd_files_do_not_break_anything() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/device/disksim");
+    let read = |file: &str| fs::read_to_string(dir.join(file)).expect(file);
+    let (diskspecs, model) = (read("atlas10k.diskspecs"), read("atlas10k.model"));
+    let seek = read("atlas10k.seek");
+    let (mut refused, mut served) = (0, 0);
+    let mut check = |diskspecs: &str, model: &str| {
+        let files = DiskSimFiles {
+            diskspecs,
+            model,
+            seek: &seek,
+            system: "",
+        };
+        let Ok(device) = build_disksim(&files, 2) else {
+            refused += 1;
+            return;
+        };
+        let mut host = Host::new(device);
+        let capacity = host.capacity().expect("a disk has an end");
+        for (i, op) in [Op::Read, Op::Write, Op::Flush, Op::Read]
+            .into_iter()
+            .enumerate()
+        {
+            let n = if op == Op::Flush {
+                0
+            } else {
+                capacity.min(900)
+            };
+            host.one(op, (capacity - n) / 3 * i as u64, n as u32);
+        }
+        served += 1;
+    };
+    for value in ["-1", "0", "1", "7.5", "1e14", "none"] {
+        let absurd = |text: &str, i: usize| {
+            let line = |(k, line): (usize, &str)| match line.split_once('=') {
+                Some((key, _)) if k == i => format!("{key}= {value},\n"),
+                _ => format!("{line}\n"),
+            };
+            text.lines().enumerate().map(line).collect::<String>()
+        };
+        for i in 0..diskspecs.lines().count() {
+            check(&absurd(&diskspecs, i), &model);
+        }
+        for i in 0..60 {
+            check(&diskspecs, &absurd(&model, i));
+        }
+    }
+    assert!(
+        refused > 50 && served > 500,
+        "{refused} refused, {served} served"
+    );
+}

@@ -2,6 +2,7 @@
 //! Caches, flushes, orders, and conservation under random load.
 
 use super::{C, Random};
+use crate::Kind;
 use crate::host::{Finished, Host};
 use blklab_types::{BioFlags, Op, Span, Time};
 
@@ -11,7 +12,10 @@ fn ms(f: &Finished) -> f64 {
 
 /// A random mixture of everything, with pauses; everything must come back.
 fn shake(spec: &str, depth: u32, seed: u64, count: usize) {
-    let mut host = Host::build(spec, depth);
+    load(Host::build(spec, depth), spec, depth, seed, count);
+}
+
+fn load(mut host: Host, spec: &str, depth: u32, seed: u64, count: usize) {
     let capacity = host.capacity().unwrap_or(1 << 24);
     let mut random = Random(seed);
     let mut finished = Vec::new();
@@ -126,8 +130,8 @@ fn forced_writes_and_flushes_reach_the_medium() {
     let mut fua = host.submit(Op::Write, BioFlags::FUA, 1 << 28, 8);
     fua.extend(host.drain());
     assert!(ms(&fua[0]) > 1.0, "{}", ms(&fua[0]));
-    // A flush with nothing dirty is free but for its overhead.
-    let flush = host.one(Op::Flush, 0, 0);
+    // A flush with nothing dirty is free but for its overhead; its address is ignored.
+    let flush = host.one(Op::Flush, u64::MAX, 0);
     assert_eq!((flush.ended - flush.submitted).ns(), 150_000);
     // One with 100 scattered writes takes about as long as to place them.
     let mut random = Random(2);
@@ -314,4 +318,46 @@ fn a_read_of_a_track_may_begin_anywhere() {
     };
     assert!(time("") > 8.5 + 0.15);
     assert!((time(",zero_latency=on") - (8.333 + 0.15)).abs() < 0.01);
+}
+
+/// Whatever the tables allow must build and serve, or be refused with a word.
+#[test]
+fn extreme_parameters_do_not_break_anything() {
+    let info = crate::find(C).expect("a preset");
+    let (mut random, mut built) = (Random(21), 0);
+    for round in 0..300 {
+        let mut params: Vec<(String, String)> = Vec::new();
+        for p in info.params {
+            if random.below(8) > 0 {
+                continue;
+            }
+            let either = |random: &mut Random, min: u64, max: u64| match random.below(3) {
+                0 => min,
+                1 => max.min(1 << 26),
+                _ => (min + random.below(1000)).min(max),
+            };
+            let value = match p.kind {
+                Kind::Time { unit_ns, max_ns } => {
+                    either(&mut random, 0, max_ns / unit_ns).to_string()
+                }
+                Kind::Count { min, max } => either(&mut random, min, max).to_string(),
+                Kind::Sectors { min, max } | Kind::Bytes { min, max } => {
+                    either(&mut random, min, max).to_string()
+                }
+                Kind::Real { min, max } => [min, max][random.below(2) as usize].to_string(),
+                Kind::Choice(list) => list[random.below(list.len() as u64) as usize].to_owned(),
+                Kind::Switch => ["on", "off"][random.below(2) as usize].to_owned(),
+                Kind::Text => "1:1000 5:0.5 70:3".to_owned(),
+            };
+            params.push((p.name.to_owned(), value));
+        }
+        match crate::build(C, &params, 8) {
+            Ok(device) => {
+                built += 1;
+                load(Host::new(device), &format!("{params:?}"), 8, round, 60);
+            }
+            Err(e) => assert!(!e.to_string().is_empty()),
+        }
+    }
+    assert!(built > 100, "{built} of 300 were possible");
 }
