@@ -8,7 +8,7 @@ use crate::cache::{FsError, PageCache};
 use crate::direct::Waits;
 use crate::file::Fd;
 use crate::host::Host;
-use blklab_types::{Op, TaskId};
+use blklab_types::TaskId;
 use std::collections::VecDeque;
 
 /// An asynchronous context, an index in order of creation.
@@ -20,8 +20,8 @@ pub struct AioId(pub u32);
 pub struct DirectRequest {
     /// The open file.
     pub fd: Fd,
-    /// Read or write.
-    pub op: Op,
+    /// A write; else a read.
+    pub write: bool,
     /// First byte.
     pub offset: u64,
     /// Length.
@@ -74,7 +74,7 @@ impl<H: Host> PageCache<H> {
     pub async fn aio_submit(&self, context: AioId, request: DirectRequest) -> Result<(), FsError> {
         let DirectRequest {
             fd,
-            op,
+            write,
             offset,
             bytes,
             user_data,
@@ -83,8 +83,12 @@ impl<H: Host> PageCache<H> {
         if self.with(|s| s.aio.len() <= context) {
             return Err(FsError::BadHandle);
         }
-        let waits = Waits::Context { context, user_data };
-        let result = match self.direct(fd, op, offset, bytes, Some(waits)).await {
+        let waits = Some(Waits::Context { context, user_data });
+        let result = match write {
+            true => self.write_direct(fd, offset, bytes, waits).await,
+            false => self.read_direct(fd, offset, bytes, waits).await,
+        };
+        let result = match result {
             Ok(None) => return Ok(()),
             Ok(Some(bytes)) => Ok(bytes),
             Err(FsError::Io) => Err(FsError::Io),

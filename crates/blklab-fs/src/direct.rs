@@ -66,9 +66,8 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::Unaligned`], [`FsError::Io`].
     pub async fn direct_read(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
-        self.direct(fd, Op::Read, offset, bytes, None)
-            .await
-            .map(|n| n.unwrap_or(0))
+        let done = self.read_direct(fd, offset, bytes, None).await?;
+        Ok(done.unwrap_or(0))
     }
 
     /// `pwrite` with `O_DIRECT`: returns the bytes written.
@@ -76,59 +75,65 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::Unaligned`], [`FsError::NoSpace`], [`FsError::Io`].
     pub async fn direct_write(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
-        self.direct(fd, Op::Write, offset, bytes, None)
-            .await
-            .map(|n| n.unwrap_or(0))
+        let done = self.write_direct(fd, offset, bytes, None).await?;
+        Ok(done.unwrap_or(0))
     }
 
-    /// One direct I/O. With a context it returns `None` when everything is
-    /// submitted, except for a write that extends the file, which is waited
-    /// for in any case.
-    pub(crate) async fn direct(
+    /// A direct read. With a context it returns `None` when everything is
+    /// submitted.
+    pub(crate) async fn read_direct(
         &self,
         fd: Fd,
-        op: Op,
+        offset: u64,
+        bytes: u64,
+        context: Option<Waits>,
+    ) -> Result<Option<u64>, FsError> {
+        let id = self.opened(fd)?.file;
+        let mut range = aligned_range(offset, bytes)?;
+        // Up to the last sector that the file reaches into.
+        range.end = range
+            .end
+            .min(self.size_bytes(id).next_multiple_of(SECTOR_BYTES));
+        if range.start >= range.end {
+            return Ok(Some(0));
+        }
+        let locks = self.config.direct_locking == DirectLocking::Inode;
+        self.write_and_wait(id, &range).await;
+        if locks {
+            self.lock_inode(id).await;
+            self.write_and_wait(id, &range).await;
+        }
+        let key = self.submit_direct(id, Op::Read, &range, context).await;
+        if locks {
+            self.unlock_inode(id);
+        }
+        self.finish_direct(key, context.is_some()).await
+    }
+
+    /// A direct write. With a context it returns `None` when everything is
+    /// submitted, unless it extends the file: that is waited for in any case.
+    pub(crate) async fn write_direct(
+        &self,
+        fd: Fd,
         offset: u64,
         bytes: u64,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
         let open = self.opened(fd)?;
-        let id = open.file;
-        let mut range = file_range(offset, bytes)?;
-        if !offset.is_multiple_of(SECTOR_BYTES) || !bytes.is_multiple_of(SECTOR_BYTES) {
-            return Err(FsError::Unaligned);
-        }
-        let locks = self.config.direct_locking == DirectLocking::Inode;
-        if op == Op::Read {
-            // Up to the last sector that the file reaches into.
-            let size = self.size_bytes(id);
-            range.end = range.end.min(size.next_multiple_of(SECTOR_BYTES));
-            if range.start >= range.end {
-                return Ok(Some(0));
-            }
-            self.write_and_wait(id, &range).await;
-            if locks {
-                self.lock_inode(id).await;
-                self.write_and_wait(id, &range).await;
-            }
-            let key = self.submit_direct(id, op, &range, context).await;
-            if locks {
-                self.unlock_inode(id);
-            }
-            return self.finish_direct(key, context.is_some()).await;
-        }
+        let range = aligned_range(offset, bytes)?;
         if range.is_empty() {
             return Ok(Some(0));
         }
+        let locks = self.config.direct_locking == DirectLocking::Inode;
         if locks {
-            self.lock_inode(id).await;
+            self.lock_inode(open.file).await;
         }
-        let result = self.direct_write_locked(id, &range, context).await;
+        let result = self.direct_write_locked(open.file, &range, context).await;
         if locks {
-            self.unlock_inode(id);
+            self.unlock_inode(open.file);
         }
-        if result.is_ok() && open.o_sync {
-            self.sync_written(id, pages_of(&range)).await?;
+        if open.o_sync && matches!(result, Ok(Some(_))) {
+            self.sync_written(open.file, pages_of(&range)).await?;
         }
         result
     }
@@ -260,5 +265,14 @@ impl<H: Host> PageCache<H> {
                 end
             });
         }
+    }
+}
+
+/// The bytes of a direct I/O: whole sectors.
+fn aligned_range(offset: u64, bytes: u64) -> Result<Range<u64>, FsError> {
+    if offset.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES) {
+        file_range(offset, bytes)
+    } else {
+        Err(FsError::Unaligned)
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `O_DIRECT` and asynchronous contexts.
 
-use crate::{MIB, boot};
-use blklab_fs::{DirectRequest, Features, FsError, Host};
+use crate::{DISK, MIB, boot, boot_with};
+use blklab_fs::{Config, DirectLocking, DirectRequest, Features, FsError, Host};
 use blklab_types::{Op, Time};
 
 #[test]
@@ -49,18 +49,15 @@ fn asynchronous_requests_end_as_events_in_order_of_completion() {
     let (c, m) = (cache.clone(), machine.clone());
     machine.task("libaio", async move {
         let context = c.aio_setup();
-        let request = |i: u64, op| DirectRequest {
+        let request = |i: u64, write| DirectRequest {
             fd,
-            op,
+            write,
             offset: i * 4096,
             bytes: 4096,
             user_data: i,
         };
         for i in 0..32 {
-            assert_eq!(
-                c.aio_submit(context, request(i * 7, Op::Read)).await,
-                Ok(())
-            );
+            assert_eq!(c.aio_submit(context, request(i * 7, false)).await, Ok(()));
         }
         assert_eq!(m.now(), Time::ZERO, "submission does not wait");
         let mut events = Vec::new();
@@ -73,14 +70,14 @@ fn asynchronous_requests_end_as_events_in_order_of_completion() {
         events.clear();
         let extends = DirectRequest {
             offset: 64 * MIB,
-            ..request(1, Op::Write)
+            ..request(1, true)
         };
         assert_eq!(c.aio_submit(context, extends).await, Ok(()));
         assert_eq!(c.bios_in_flight(), 0);
         assert_eq!(c.aio_getevents(context, 0, 100, &mut events).await, Ok(1));
         let wrong = DirectRequest {
             bytes: 100,
-            ..request(2, Op::Read)
+            ..request(2, false)
         };
         assert_eq!(c.aio_submit(context, wrong).await, Err(FsError::Unaligned));
     });
@@ -97,7 +94,7 @@ fn a_plugged_request_waits_for_the_plug_timer() {
         let context = c.aio_setup();
         let one = DirectRequest {
             fd,
-            op: Op::Read,
+            write: false,
             offset: 0,
             bytes: 4096,
             user_data: 0,
@@ -114,4 +111,33 @@ fn a_plugged_request_waits_for_the_plug_timer() {
         );
     });
     machine.run(&cache);
+}
+
+#[test]
+fn direct_readers_queue_behind_a_writer_where_the_filesystem_locks() {
+    for (direct_locking, waits) in [(DirectLocking::Inode, true), (DirectLocking::None, false)] {
+        let config = Config {
+            direct_locking,
+            ..Config::new(Features::K2628, 512 * MIB)
+        };
+        let (machine, cache) = boot_with(config, DISK);
+        let file = cache.create_laid_out(64 * MIB).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let c = cache.clone();
+        machine.task("writer", async move {
+            assert_eq!(c.write(fd, 0, 32 * MIB).await, Ok(32 * MIB));
+        });
+        let (c, m) = (cache.clone(), machine.clone());
+        machine.task("reader", async move {
+            assert_eq!(c.direct_read(fd, 48 * MIB, 4096).await, Ok(4096));
+            // Copying 32 MiB takes longer than 20 ms.
+            assert_eq!(
+                m.now() > Time(20_000_000),
+                waits,
+                "{direct_locking:?}: {}",
+                m.now()
+            );
+        });
+        machine.run(&cache);
+    }
 }
