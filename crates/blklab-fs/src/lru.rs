@@ -202,6 +202,7 @@ mod tests {
         let mut lru = Lru::default();
         for _ in 0..3 {
             cached(&mut files, &mut lru, 0, 0..50);
+            lru.touch(&mut files[0], 30..45);
             assert_eq!(lru.drop_clean(FileId(0), &mut files[0], 0..40), 40);
             assert_eq!(lru.drop_clean(FileId(0), &mut files[0], 0..50), 10);
         }

@@ -288,3 +288,36 @@ fn share_of(shares: &mut Vec<Share>, task: TaskId) -> &mut Share {
     }
     &mut shares[task.idx()]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::Features;
+
+    #[test]
+    fn inodes_waiting_for_another_turn_come_first_and_young_ones_stay() {
+        let mut s = State::new(&Config::new(Features::K2628, 1 << 30));
+        for (i, when) in [1, 2, 3, 4, 5, 6].into_iter().enumerate() {
+            s.files.push(File::new(4096));
+            s.dirty(FileId(i as u32), 0..1, Jiffies(when));
+        }
+        s.inodes.put(FileId(4), List::Io, End::Newest);
+        s.inodes.put(FileId(1), List::MoreIo, End::Newest);
+        s.inodes.put(FileId(0), List::MoreIo, End::Newest);
+        s.queue_io(ListRule::Three, Some(4));
+        let on = |s: &State, list| s.inodes.iter(list).map(|f| f.0).collect::<Vec<_>>();
+        assert_eq!(on(&s, List::Io), [1, 0, 4, 2, 3]);
+        assert_eq!(on(&s, List::Dirty), [5]);
+
+        s.redirty(FileId(3), Jiffies(100));
+        assert_eq!(
+            s.files[3].dirtied_when,
+            Jiffies(100),
+            "it would stand out of order"
+        );
+        s.inodes.remove(FileId(3));
+        s.inodes.remove(FileId(5));
+        s.redirty(FileId(2), Jiffies(200));
+        assert_eq!(s.files[2].dirtied_when, Jiffies(3));
+    }
+}

@@ -66,6 +66,15 @@ fn asynchronous_requests_end_as_events_in_order_of_completion() {
         let got: Vec<_> = events.iter().map(|e| (e.user_data, e.result)).collect();
         assert_eq!(got, (0..32).map(|i| (i * 7, Ok(4096))).collect::<Vec<_>>());
 
+        // A write drops the pages that it makes old.
+        assert_eq!(c.read(fd, 0, 4096).await, Ok(4096));
+        assert!(c.usage().cached > 0);
+        assert_eq!(c.aio_submit(context, request(0, true)).await, Ok(()));
+        assert_eq!(c.read(fd, 0, 1).await, Ok(1));
+        events.clear();
+        assert_eq!(c.aio_getevents(context, 1, 1, &mut events).await, Ok(1));
+        assert_eq!(m.log().len(), 32 + 1 + 2, "the page was read again");
+
         // A write that extends the file is over when its submission returns.
         events.clear();
         let extends = DirectRequest {

@@ -141,9 +141,12 @@ impl Machine {
         self.add(name, Box::pin(body), false)
     }
 
-    /// Runs until all foreground tasks have ended. Panics if none can go on.
+    /// Runs until all foreground tasks have ended. Panics if none can go on,
+    /// or if it takes them longer than an hour.
     pub(crate) fn run(&self, cache: &PageCache<Machine>) {
-        while self.step(cache) {}
+        while self.step(cache) {
+            assert!(self.now() < Time(3_600_000_000_000), "an hour has passed");
+        }
         let stuck: Vec<_> = self.with(|m| {
             (0..m.bodies.len())
                 .filter(|i| m.bodies[*i].is_some() && !m.background[*i])

@@ -199,3 +199,39 @@ fn a_file_larger_than_memory_pushes_itself_out() {
     machine.run(&cache);
     assert!(cache.usage().cached <= 32 * 256);
 }
+
+#[test]
+fn pages_used_twice_stay_when_a_large_file_passes_through() {
+    let config = Config {
+        kernel_bytes: 16 * MIB,
+        ..Config::new(Features::K2628, 48 * MIB)
+    };
+    let (machine, cache) = boot_with(config, DISK);
+    let files: Vec<_> = [4096, 4096, 64 * MIB]
+        .map(|n| cache.create_laid_out(n).expect("space"))
+        .into();
+    let fds: Vec<_> = files
+        .iter()
+        .map(|f| cache.open(*f, false).expect("it exists"))
+        .collect();
+    let c = cache.clone();
+    machine.task("reader", async move {
+        for piece in 0..8 {
+            assert_eq!(
+                c.read(fds[0], piece * 500, 500).await,
+                Ok(500),
+                "going on is one use"
+            );
+            assert_eq!(c.read(fds[1], 0, 500).await, Ok(500));
+        }
+        for at in (0..64 * MIB).step_by(1 << 16) {
+            assert_eq!(c.read(fds[2], at, 1 << 16).await, Ok(1 << 16));
+        }
+        let before = c.stats().pages_read;
+        assert_eq!(c.read(fds[1], 0, 500).await, Ok(500));
+        assert_eq!(c.stats().pages_read, before, "used often");
+        assert_eq!(c.read(fds[0], 0, 500).await, Ok(500));
+        assert_eq!(c.stats().pages_read, before + 1, "used once");
+    });
+    machine.run(&cache);
+}

@@ -381,3 +381,63 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
     assert!(text.contains("at least 1024"), "{text}");
     assert!(Features::of_release([2, 6, 32, 0]).is_err());
 }
+
+#[test]
+fn fsync_writes_again_what_was_changed_on_its_way() {
+    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let file = cache.create_empty(Some(MIB)).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let (c, m) = (cache.clone(), machine.clone());
+    machine.task("write", async move {
+        let start = SyncRange {
+            write: true,
+            ..SyncRange::default()
+        };
+        assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+        assert_eq!(c.sync_file_range(fd, 0, 0, start).await, Ok(()));
+        assert_eq!(
+            c.write(fd, 4096, 8192).await,
+            Ok(8192),
+            "no waiting for pages in flight"
+        );
+        assert_eq!(
+            (c.usage().dirty, c.usage().writeback, m.log().len()),
+            (2, 256, 0)
+        );
+        assert_eq!(c.fsync(fd).await, Ok(()));
+        let last = m.log()[2];
+        assert_eq!(
+            (m.log().len(), last.sector, last.nr_sectors),
+            (3, 2048 + 8, 16)
+        );
+    });
+    machine.run(&cache);
+}
+
+#[test]
+fn checks_are_rare_again_when_the_limit_is_no_longer_exceeded() {
+    let (machine, cache) = boot(Features::K2628, 256 * MIB);
+    let (task, _) = dd(&machine, &cache, 256 * MIB);
+    machine.run(&cache);
+    assert!(cache.stats().throttled(task).exceeded > 0);
+    machine.run_until(&cache, Time(60_000_000_000));
+    let (task, _) = dd(&machine, &cache, 4 * MIB);
+    machine.run(&cache);
+    let checks = cache.stats().throttled(task).checks;
+    assert!((1..=3).contains(&checks), "{checks}");
+}
+
+#[test]
+fn a_refused_periodic_job_comes_back_a_second_later() {
+    let config = Config {
+        pdflush_min: 1,
+        pdflush_max: 1,
+        ..Config::new(Features::K2628, 4096 * MIB)
+    };
+    let (machine, cache) = boot_with(config, DISK);
+    dd(&machine, &cache, 2048 * MIB);
+    machine.run(&cache);
+    assert!(cache.stats().pdflush_refused > 0);
+    machine.run_until(&cache, Time(90_000_000_000));
+    assert_eq!((cache.usage().dirty, cache.usage().pdflush_threads), (0, 1));
+}
