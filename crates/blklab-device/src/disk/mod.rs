@@ -286,9 +286,9 @@ impl Disk {
 
     fn over_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
         let begin = self.bus_free.max(cx.now);
-        let slot_ref = &mut self.slots[slot as usize];
-        slot_ref.started = cx.now;
-        self.bus_free = begin + Span(u64::from(slot_ref.cmd.nr_sectors) * self.parts.bus_ns);
+        let Slot { cmd, started, .. } = &mut self.slots[slot as usize];
+        *started = cx.now;
+        self.bus_free = begin + Span(u64::from(cmd.nr_sectors) * self.parts.bus_ns);
         cx.wake_at(self.bus_free, BUS | u64::from(slot));
     }
 
@@ -440,8 +440,9 @@ impl Disk {
     }
 
     /// When a read of `n` sectors has crossed the bus, of which the medium has
-    /// passed the first and the last at the times given: with the last one if the bus is faster than the medium,
-    /// since it follows the head sector by sector.
+    /// passed the first and the last at the times given. A bus faster than the
+    /// medium follows the head sector by sector and ends with it; its own last
+    /// sector is neglected.
     fn bus_end(&mut self, first: Time, media_end: Time, n: u64) -> Time {
         let bus_end = self.bus_free.max(first) + Span(n * self.parts.bus_ns);
         if bus_end <= media_end + Span(self.parts.bus_ns) {

@@ -85,13 +85,18 @@ impl ReadCache {
         geometry.passed(run.from, now_ns.saturating_sub(run.at_ns), run.limit)
     }
 
+    /// What the segment of a run holds by now.
+    fn held_by(&self, geometry: &Geometry, run: &Run, now_ns: u64) -> (u64, u64) {
+        let end = self.reached(geometry, run, now_ns);
+        let oldest = end.saturating_sub(self.spec.segment_sectors);
+        (self.segments[run.segment].start.max(oldest), end)
+    }
+
     /// The sectors of the segment that the last read went to, up to where the
     /// medium is: what a queued read may find there.
     pub(crate) fn passed(&self, geometry: &Geometry, now_ns: u64) -> (u64, u64) {
-        self.run.map_or((0, 0), |run| {
-            let end = self.reached(geometry, &run, now_ns);
-            (self.segments[run.segment].start, end)
-        })
+        self.run
+            .map_or((0, 0), |run| self.held_by(geometry, &run, now_ns))
     }
 
     /// The time at which the medium has passed `sectors` more than at the last
@@ -109,9 +114,8 @@ impl ReadCache {
     /// What is there for a read of `[start, end)` now.
     pub(crate) fn lookup(&self, geometry: &Geometry, start: u64, end: u64, now_ns: u64) -> Lookup {
         if let Some(run) = self.run {
-            let low = self.segments[run.segment].start;
+            let (low, reached) = self.held_by(geometry, &run, now_ns);
             if low <= start && start < run.limit {
-                let reached = self.reached(geometry, &run, now_ns);
                 if end <= reached {
                     return Lookup::Hit;
                 }
@@ -135,9 +139,8 @@ impl ReadCache {
     pub(crate) fn hit(&mut self, geometry: &Geometry, start: u64, end: u64, now_ns: u64) {
         let stop = self.stop(geometry, end);
         if let Some(mut run) = self.run {
-            let segment = self.segments[run.segment];
-            let reached = self.reached(geometry, &run, now_ns);
-            if segment.start <= start && end <= reached {
+            let (low, reached) = self.held_by(geometry, &run, now_ns);
+            if low <= start && end <= reached {
                 self.touch(run.segment);
                 if reached < run.limit {
                     run.limit = run.limit.max(stop);
@@ -171,11 +174,7 @@ impl ReadCache {
     }
 
     fn run_on(&mut self, geometry: &Geometry, i: usize, end: u64, end_ns: u64) {
-        let segment = &mut self.segments[i];
-        segment.end = end;
-        segment.start = segment
-            .start
-            .max(end.saturating_sub(self.spec.segment_sectors));
+        self.keep(i, end);
         self.touch(i);
         let limit = self.stop(geometry, end);
         let at_ns = end_ns + geometry.gap_before_ns(end);
@@ -197,28 +196,25 @@ impl ReadCache {
         now_ns: u64,
     ) -> Option<u64> {
         let run = self.run?;
-        let low = self.segments[run.segment].start;
+        let (low, reached) = self.held_by(geometry, &run, now_ns);
         let here = low <= start && end <= run.limit;
         let low_water = end + self.spec.read_ahead_sectors / 2 >= run.limit;
-        let stopped = self.reached(geometry, &run, now_ns) >= run.limit;
+        let stopped = reached >= run.limit;
         (here && low_water && stopped && self.stop(geometry, end) > run.limit).then_some(run.limit)
     }
 
     /// Lets the medium run on from where it had stopped, from `at_ns` on.
     pub(crate) fn resume(&mut self, geometry: &Geometry, end: u64, at_ns: u64) {
         let limit = self.stop(geometry, end);
-        if let Some(run) = &mut self.run {
-            let segment = &mut self.segments[run.segment];
-            segment.end = run.limit;
-            segment.start = segment
-                .start
-                .max(run.limit.saturating_sub(self.spec.segment_sectors));
-            *run = Run {
-                from: run.limit,
+        if let Some(run) = self.run {
+            self.keep(run.segment, run.limit);
+            let from = run.limit;
+            self.run = Some(Run {
+                from,
                 at_ns,
                 limit,
-                ..*run
-            };
+                ..run
+            });
         }
     }
 
@@ -227,11 +223,7 @@ impl ReadCache {
     pub(crate) fn stop_running(&mut self, geometry: &Geometry, now_ns: u64) -> Option<u64> {
         let run = self.run.take()?;
         let end = self.reached(geometry, &run, now_ns);
-        let segment = &mut self.segments[run.segment];
-        segment.end = end;
-        segment.start = segment
-            .start
-            .max(end.saturating_sub(self.spec.segment_sectors));
+        self.keep(run.segment, end);
         Some(end)
     }
 
@@ -249,6 +241,15 @@ impl ReadCache {
                 *segment = Segment::default();
             }
         }
+    }
+
+    /// A segment holds what was read up to `end`, as far as there is room.
+    fn keep(&mut self, i: usize, end: u64) {
+        let segment = &mut self.segments[i];
+        segment.end = end;
+        segment.start = segment
+            .start
+            .max(end.saturating_sub(self.spec.segment_sectors));
     }
 
     fn touch(&mut self, i: usize) {

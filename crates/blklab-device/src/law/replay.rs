@@ -229,5 +229,5 @@ fn simdisk_2628_agrees_with_a_trace_of_linux_2_6_28() {
         );
         compared += 1;
     }
-    assert_eq!(compared, 600);
+    assert_eq!(compared, 893);
 }
