@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffered writes, write-back, throttling, fsync.
+//! Buffered writes, throttling, fsync.
 
 use crate::machine::{Disk, Machine};
 use crate::{DISK, MIB, boot, boot_with};
@@ -10,7 +10,11 @@ use std::rc::Rc;
 
 /// Writes a new file from the start to the end in 1 MiB pieces; returns the
 /// task and the longest single write.
-fn dd(machine: &Machine, cache: &PageCache<Machine>, bytes: u64) -> (TaskId, Rc<Cell<Span>>) {
+pub(crate) fn dd(
+    machine: &Machine,
+    cache: &PageCache<Machine>,
+    bytes: u64,
+) -> (TaskId, Rc<Cell<Span>>) {
     let file = cache.create_empty(Some(bytes)).expect("the disk is large");
     let fd = cache.open(file, false).expect("it exists");
     let longest = Rc::new(Cell::new(Span::ZERO));
@@ -125,33 +129,6 @@ fn the_old_kernel_throttles_at_forty_percent() {
 }
 
 #[test]
-fn a_page_is_written_by_the_first_tick_after_thirty_seconds() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
-    let file = cache.create_empty(None).expect("space");
-    let fd = cache.open(file, false).expect("it exists");
-    machine.run_until(&cache, Time(1_000_000_000));
-    let c = cache.clone();
-    machine.task("write", async move {
-        assert_eq!(c.write(fd, 0, 4096).await, Ok(4096));
-    });
-    machine.run_until(&cache, Time(34_999_000_000));
-    assert!(machine.log().is_empty());
-    machine.run_until(&cache, Time(36_000_000_000));
-    let log = machine.log();
-    assert_eq!(
-        (log.len(), log[0].op, log[0].submitted),
-        (1, Op::Write, Time(35_000_000_000))
-    );
-    let before = machine.events_handled();
-    machine.run_until(&cache, Time(336_000_000_000));
-    assert_eq!(
-        machine.events_handled() - before,
-        60,
-        "an idle machine: one event in 5 s"
-    );
-}
-
-#[test]
 fn fsync_returns_when_the_data_is_on_the_device() {
     let (machine, cache) = boot(Features::K2628, 1024 * MIB);
     let file = cache.create_empty(Some(MIB)).expect("space");
@@ -226,27 +203,6 @@ fn writers_of_one_file_take_turns_and_fsync_waits_for_theirs() {
     machine.run(&cache);
     assert_eq!(*order.borrow(), [0, 1, 2, 3, 0, 1, 2, 3]);
     assert_eq!(cache.stats().pages_dirtied, 2048);
-}
-
-#[test]
-fn background_writing_starts_at_its_limit_and_stops_at_congestion() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
-    let limit = cache.usage().background_limit;
-    let bytes = (limit + 2048) * 4096;
-    dd(&machine, &cache, bytes);
-    machine.run(&cache);
-    machine.run_until(&cache, Time(20_000_000_000));
-    let (usage, stats) = (cache.usage(), cache.stats());
-    assert!(
-        usage.dirty < limit && usage.dirty + 1036 >= limit,
-        "{usage:?}"
-    );
-    assert_eq!(
-        stats.pages_written % 14,
-        0,
-        "batches of 14 are finished: {stats:?}"
-    );
-    assert_eq!(usage.pdflush_threads, 2);
 }
 
 #[test]
@@ -425,19 +381,4 @@ fn checks_are_rare_again_when_the_limit_is_no_longer_exceeded() {
     machine.run(&cache);
     let checks = cache.stats().throttled(task).checks;
     assert!((1..=3).contains(&checks), "{checks}");
-}
-
-#[test]
-fn a_refused_periodic_job_comes_back_a_second_later() {
-    let config = Config {
-        pdflush_min: 1,
-        pdflush_max: 1,
-        ..Config::new(Features::K2628, 4096 * MIB)
-    };
-    let (machine, cache) = boot_with(config, DISK);
-    dd(&machine, &cache, 2048 * MIB);
-    machine.run(&cache);
-    assert!(cache.stats().pdflush_refused > 0);
-    machine.run_until(&cache, Time(90_000_000_000));
-    assert_eq!((cache.usage().dirty, cache.usage().pdflush_threads), (0, 1));
 }
