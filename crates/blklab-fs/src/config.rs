@@ -54,7 +54,7 @@ pub struct Config {
     pub copy_bytes_per_s: u64,
     /// Processor time per page besides copying: lookup, lock, block mapping.
     pub page_cost: Span,
-    /// Pages that a bio can hold: see [`Config::bio_pages`].
+    /// Pages that a bio can hold: see [`Config::bio_pages_of_queue`].
     pub bio_pages: u64,
     /// Where files are put.
     pub layout: Layout,
@@ -96,7 +96,7 @@ impl Config {
             read_ahead_bytes: 128 << 10,
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
-            bio_pages: Config::bio_pages(1024, 128),
+            bio_pages: Config::bio_pages_of_queue(1024, 128),
             layout: Layout::default(),
             direct_locking: DirectLocking::Inode,
         }
@@ -105,7 +105,7 @@ impl Config {
     /// Pages per bio for a queue of these limits: at most 256 pages, the
     /// queue's segments, and its request size (fs/mpage.c,
     /// `bio_get_nr_vecs`).
-    pub fn bio_pages(max_sectors: u32, max_segments: u16) -> u64 {
+    pub fn bio_pages_of_queue(max_sectors: u32, max_segments: u16) -> u64 {
         (u64::from(max_sectors) / PAGE_SECTORS)
             .min(u64::from(max_segments))
             .clamp(1, 256)

@@ -2,10 +2,9 @@
 //! What differs between kernels, by name.
 //!
 //! One [`Features`] value per range of releases. Nothing else in this crate
-//! compares versions. Modelled so far: 2.6.16 to 2.6.28 (a global pdflush
-//! pool). From 2.6.29 on only single features are known here; the per-device
-//! flusher threads of 2.6.32 and the sleeping throttle of 3.2 are not
-//! modelled, so there is no preset for them.
+//! compares versions. Modelled so far: 2.6.16 to 2.6.31, the kernels with a
+//! global pdflush pool. The per-device flusher threads of 2.6.32 and the
+//! sleeping throttle of 3.2 are not modelled, so there is no preset for them.
 
 use blklab_types::BioFlags;
 use std::fmt;
@@ -100,6 +99,9 @@ pub struct Features {
     pub throttle: Throttle,
     /// The task's share of the device's limit.
     pub task_share: TaskShare,
+    /// A throttled task writes only while the dirty pages alone are over its
+    /// limit; before, while there are any (2.6.31, commit d7831a0).
+    pub writes_above_limit_only: bool,
     /// Bookkeeping of dirty inodes.
     pub inode_lists: InodeLists,
     /// Page walk of one inode.
@@ -116,7 +118,8 @@ pub struct Features {
     pub fadvise_random: FadviseRandom,
     /// `write` waits for a page under write-back before it changes it (3.0).
     pub stable_pages: bool,
-    /// Flags of data written for fsync and the like (SYNC from 2.6.29 on).
+    /// Flags of data written for fsync and the like (SYNC from 2.6.30 on,
+    /// commit a64c861; only where the filesystem writes through buffers).
     pub integrity_flags: BioFlags,
     /// Flags of direct writes.
     pub direct_write_flags: BioFlags,
@@ -131,7 +134,7 @@ impl fmt::Display for UnsupportedRelease {
         let [a, b, c, d] = self.0;
         write!(
             f,
-            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 2.6.28 are modelled"
+            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 2.6.31 are modelled"
         )
     }
 }
@@ -147,6 +150,7 @@ impl Features {
         limit_base: LimitBase::AllMemory,
         throttle: Throttle::Global,
         task_share: TaskShare::None,
+        writes_above_limit_only: false,
         inode_lists: InodeLists::Two,
         walk: Walk::Batched,
         more_io_waits: false,
@@ -199,6 +203,30 @@ impl Features {
         ..Features::K2628
     };
 
+    /// 2.6.29: all dirtied pages count for the task's share.
+    pub const K2629: Features = Features {
+        name: "2.6.29",
+        task_share: TaskShare::All,
+        ..Features::K26286
+    };
+
+    /// 2.6.30: ratios 20 and 10 (commit 1b5e62b), integrity writes are sync.
+    pub const K2630: Features = Features {
+        name: "2.6.30",
+        dirty_ratio: 20,
+        dirty_background_ratio: 10,
+        integrity_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::NOIDLE.0),
+        ..Features::K2629
+    };
+
+    /// 2.6.31: read-ahead with context.
+    pub const K2631: Features = Features {
+        name: "2.6.31",
+        writes_above_limit_only: true,
+        readahead: Readahead::OnDemandV2,
+        ..Features::K2630
+    };
+
     /// The features of a release, for example `[2, 6, 28, 0]`.
     ///
     /// # Errors
@@ -211,6 +239,9 @@ impl Features {
             [2, 6, 24, _] => Ok(Features::K2624),
             [2, 6, 25..=27, _] | [2, 6, 28, 0..=5] => Ok(Features::K2628),
             [2, 6, 28, _] => Ok(Features::K26286),
+            [2, 6, 29, _] => Ok(Features::K2629),
+            [2, 6, 30, _] => Ok(Features::K2630),
+            [2, 6, 31, _] => Ok(Features::K2631),
             _ => Err(UnsupportedRelease(release)),
         }
     }

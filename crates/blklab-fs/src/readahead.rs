@@ -2,7 +2,7 @@
 //! Read-ahead decisions: which pages to read next, and where to look again.
 //!
 //! Linux mm/readahead.c of 2.6.18 (two windows), 2.6.28 (on demand) and 3.7
-//! (on demand with context). Pure functions on the state of one open file;
+//! (on demand with context; its cap by free memory is left out). Pure functions on the state of one open file;
 //! reading the pages is the caller's business. All quantities are pages.
 
 use crate::features::Readahead;

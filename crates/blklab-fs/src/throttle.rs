@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holding back tasks that dirty pages: `balance_dirty_pages`
-//! (mm/page-writeback.c, 2.6.18 and 2.6.28).
+//! (mm/page-writeback.c, 2.6.18 to 2.6.31).
 //!
 //! Every so many pages dirtied on a processor the limits are checked; a task
 //! over its limit writes pages itself, of whatever file is next, and may sleep
@@ -62,7 +62,12 @@ impl<H: Host> PageCache<H> {
             }
             exceeded = true;
             self.with(|s| s.dirty_exceeded = true);
-            if now.dirty > 0 {
+            let enough = if self.config.features.writes_above_limit_only {
+                now.limit
+            } else {
+                0
+            };
+            if now.dirty > enough {
                 let mut control = WriteControl::background(chunk);
                 self.write_inodes(&mut control, false).await;
                 written += control.written(chunk);

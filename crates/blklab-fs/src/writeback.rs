@@ -3,7 +3,7 @@
 //!
 //! fs/fs-writeback.c (`generic_sync_sb_inodes`), mm/page-writeback.c
 //! (`write_cache_pages`) and the generic multi-page path of fs/mpage.c, 2.6.18
-//! to 2.6.28. The kernel handles page after page; here a run of pages that
+//! to 2.6.31. The kernel handles page after page; here a run of pages that
 //! nothing can come between is handled in one step. The page that does not fit
 //! into the bio under construction stays locked while that bio is submitted,
 //! and therefore while its submitter sleeps for a request: whoever writes to

@@ -382,3 +382,23 @@ fn checks_are_rare_again_when_the_limit_is_no_longer_exceeded() {
     let checks = cache.stats().throttled(task).checks;
     assert!((1..=3).contains(&checks), "{checks}");
 }
+
+#[test]
+fn from_2_6_31_on_a_throttled_task_leaves_small_rests_to_others() {
+    // With most pages under write-back the dirty ones alone are below the
+    // limit: nothing is left to write for the task, it waits.
+    let waits_of = |features| {
+        let config = Config {
+            dirty_ratio: 10,
+            dirty_background_ratio: 5,
+            ..Config::new(features, 256 * MIB)
+        };
+        let (machine, cache) = boot_with(config, DISK);
+        let (task, _) = dd(&machine, &cache, 256 * MIB);
+        machine.run(&cache);
+        let t = cache.stats().throttled(task);
+        (t.waits, t.pages_written)
+    };
+    let (old, new) = (waits_of(Features::K2630), waits_of(Features::K2631));
+    assert!(new.0 > old.0 && new.1 < old.1, "{old:?} {new:?}");
+}
