@@ -2,7 +2,8 @@
 //! What differs between kernels, by name.
 //!
 //! One [`Features`] value per range of releases. Nothing else in this crate
-//! compares versions. Modelled so far: 2.6.16 to 2.6.31, the kernels with a
+//! compares versions. Where a change has a name in quotes, it is the subject of
+//! the kernel's commit. Modelled so far: 2.6.16 to 2.6.31, the kernels with a
 //! global pdflush pool. The per-device flusher threads of 2.6.32 and the
 //! sleeping throttle of 3.2 are not modelled, so there is no preset for them.
 
@@ -24,7 +25,8 @@ pub enum LimitBase {
 pub enum Throttle {
     /// One limit for the machine (up to 2.6.23).
     Global,
-    /// A floating share of it per device (2.6.24, commit 04fbfdc).
+    /// A floating share of it per device (2.6.24, "mm: per device
+    /// dirty threshold").
     PerDevice,
 }
 
@@ -35,9 +37,10 @@ pub enum TaskShare {
     None,
     /// Only pages dirtied through `set_page_dirty`, that is through mappings:
     /// `write` dirties pages through their buffers and is not counted
-    /// (2.6.24 to 2.6.28, commit 3e26c14).
+    /// (2.6.24 to 2.6.28,
+    /// "mm: dirty balancing for tasks").
     Mapped,
-    /// All of them (2.6.29, commit 1cf6e7d).
+    /// All of them (2.6.29, "mm: task dirty accounting fix").
     All,
 }
 
@@ -58,8 +61,8 @@ pub enum Walk {
     /// stop at twice the cached pages (up to 2.6.28).
     Batched,
     /// Wraps once and stops at the old cursor; stops at the very page;
-    /// integrity walks go to the end (2.6.29, commits 31a1266, 05fe478,
-    /// bd19e01; in 2.6.28.6 as well).
+    /// integrity walks go to the end (2.6.29, "mm:
+    /// write_cache_pages cyclic fix" and six more; in 2.6.28.6 as well).
     Exact,
 }
 
@@ -68,10 +71,11 @@ pub enum Walk {
 pub enum Readahead {
     /// Current and ahead window (2.6.9 to 2.6.22).
     TwoWindow,
-    /// On demand, by markers (2.6.23, commit 122a21d).
+    /// On demand, by markers (2.6.23, "readahead: on-demand readahead
+    /// logic").
     OnDemandV1,
-    /// The same with context and two windows at the start (2.6.31, commit
-    /// 10be0b3).
+    /// The same with context and two windows at the start (2.6.31,
+    /// "readahead: introduce context readahead algorithm").
     OnDemandV2,
 }
 
@@ -80,7 +84,8 @@ pub enum Readahead {
 pub enum FadviseRandom {
     /// Turns read-ahead off, and with it reading more than one page at a time.
     PageByPage,
-    /// Reads exactly what is asked for in one go (2.6.34, commit 0141450).
+    /// Reads exactly what is asked for in one go (2.6.34,
+    /// "readahead: introduce FMODE_RANDOM for POSIX_FADV_RANDOM").
     WholeRequest,
 }
 
@@ -100,7 +105,8 @@ pub struct Features {
     /// The task's share of the device's limit.
     pub task_share: TaskShare,
     /// A throttled task writes only while the dirty pages alone are over its
-    /// limit; before, while there are any (2.6.31, commit d7831a0).
+    /// limit; before, while there are any (2.6.31, "mm: prevent
+    /// balance_dirty_pages() from doing too much work").
     pub writes_above_limit_only: bool,
     /// Bookkeeping of dirty inodes.
     pub inode_lists: InodeLists,
@@ -119,7 +125,8 @@ pub struct Features {
     /// `write` waits for a page under write-back before it changes it (3.0).
     pub stable_pages: bool,
     /// Flags of data written for fsync and the like (SYNC from 2.6.30 on,
-    /// commit a64c861; only where the filesystem writes through buffers).
+    /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
+    /// writebacks": filesystems that write through buffers).
     pub integrity_flags: BioFlags,
     /// Flags of direct writes.
     pub direct_write_flags: BioFlags,
@@ -162,7 +169,7 @@ impl Features {
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
     };
 
-    /// 2.6.22: ratios 10 and 5 (commit 07db59b).
+    /// 2.6.22: ratios 10 and 5 ("change default dirty-writeback limits").
     pub const K2622: Features = Features {
         name: "2.6.22",
         dirty_ratio: 10,
@@ -210,7 +217,7 @@ impl Features {
         ..Features::K26286
     };
 
-    /// 2.6.30: ratios 20 and 10 (commit 1b5e62b), integrity writes are sync.
+    /// 2.6.30: ratios 20 and 10 ("writeback: double the dirty thresholds"), integrity writes are sync.
     pub const K2630: Features = Features {
         name: "2.6.30",
         dirty_ratio: 20,
