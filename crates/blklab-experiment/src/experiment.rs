@@ -7,6 +7,7 @@ use blklab_kernel::{KernelVersion, Tunables};
 use blklab_sched::Scheduler;
 use blklab_types::{Hz, Span};
 use blklab_workload::Process;
+use serde::{Deserialize, Serialize};
 
 /// What issues the I/O.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +71,38 @@ pub struct Vm {
     pub io_cost_ns: Option<u32>,
 }
 
+/// A number that somebody published for a configuration of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Scheduler it was measured with; any if not given.
+    #[serde(default)]
+    pub scheduler: Option<String>,
+    /// Queue depth it was measured with; any if not given.
+    #[serde(default)]
+    pub queue_depth: Option<u32>,
+    /// read or write.
+    pub direction: String,
+    /// Shortest run time of a job, ms.
+    #[serde(default)]
+    pub runt_min_ms: Option<u64>,
+    /// Longest run time of a job, ms.
+    #[serde(default)]
+    pub runt_max_ms: Option<u64>,
+    /// Where it was published, and what differs from the experiment.
+    #[serde(default)]
+    pub source: String,
+}
+
+impl Published {
+    /// Whether it is about this experiment.
+    pub fn fits(&self, e: &Experiment) -> bool {
+        let depth = e.queue_depth().ok();
+        self.scheduler.as_ref().is_none_or(|s| *s == e.scheduler)
+            && self.queue_depth.is_none_or(|d| depth == Some(d))
+    }
+}
+
 /// One experiment, complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
@@ -97,6 +130,8 @@ pub struct Experiment {
     pub seed: u64,
     /// What issues the I/O.
     pub workload: Workload,
+    /// Numbers published for it.
+    pub published: Vec<Published>,
 }
 
 /// The newest release whose single-queue path is modelled.
@@ -122,6 +157,7 @@ impl Experiment {
             vm: Vm::default(),
             seed: 0,
             workload,
+            published: Vec::new(),
         }
     }
 

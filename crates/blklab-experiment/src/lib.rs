@@ -14,7 +14,7 @@ mod raw;
 mod set;
 
 pub use error::ExperimentError;
-pub use experiment::{DeviceSpec, Experiment, QueueSettings, Vm, Workload};
+pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Vm, Workload};
 pub use load::{Source, load, parse};
 pub use patch::{PATCHES, Patch};
 pub use set::{MACHINE_TUNABLES, parse_size};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files as they are written.
 
-use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, QueueSettings, Vm};
+use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Vm};
 use crate::{Experiment, ExperimentError, Workload, set};
 use blklab_block::Fetch;
 use blklab_types::Hz;
@@ -70,6 +70,8 @@ pub(crate) struct RawExperiment {
     processes: Option<Vec<Process>>,
     job: Option<String>,
     job_file: Option<String>,
+    #[serde(default)]
+    published: Vec<Published>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -143,6 +145,7 @@ impl RawExperiment {
             e.set(&key, &value.text())?;
         }
         e.seed = self.seed.unwrap_or(0);
+        e.published = self.published;
         Ok(e)
     }
 }

@@ -7,5 +7,10 @@ pub mod conform;
 pub mod list;
 pub mod matrix;
 pub mod parallel;
+pub mod run;
+pub mod summary;
+mod surroundings;
+pub mod trace_file;
 
-pub use blklab_experiment::{Experiment, ExperimentError};
+pub use blklab_experiment::{Experiment, ExperimentError, load};
+pub use surroundings::RealSurroundings;

@@ -5,7 +5,7 @@ use super::posix::PosixAio;
 use crate::Machine;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fs::{AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncRange};
-use blklab_types::{Op, PAGE_BYTES};
+use blklab_types::PAGE_BYTES;
 use std::collections::VecDeque;
 
 /// How an engine turns requests into system calls.
@@ -177,11 +177,7 @@ impl Engine {
             let Some(fd) = h.fd else { continue };
             let request = DirectRequest {
                 fd,
-                op: if h.io.op == IoOp::Read {
-                    Op::Read
-                } else {
-                    Op::Write
-                },
+                write: h.io.op == IoOp::Write,
                 offset: h.io.offset,
                 bytes: h.io.length,
                 user_data: u64::from(h.io.record),

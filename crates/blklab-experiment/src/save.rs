@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiments written as files, with every default spelled out.
+
+use crate::{Experiment, Workload};
+use blklab_block::Fetch;
+use serde_json::{Map, Value, json};
+
+impl Experiment {
+    /// The experiment as TOML that [`crate::load`] reads back. The text of a
+    /// fio job is referred to as `job_file`.
+    pub fn to_toml(&self, job_file: &str) -> String {
+        let mut top = Map::new();
+        top.insert("id".into(), json!(self.id));
+        top.insert("title".into(), json!(self.title));
+        top.insert("kernel".into(), json!(self.kernel.to_string()));
+        top.insert("hz".into(), json!(self.hz.0));
+        top.insert("scheduler".into(), json!(self.scheduler));
+        top.insert("seed".into(), json!(self.seed));
+        top.insert("patches".into(), json!(self.patches));
+        if let Workload::Fio { .. } = self.workload {
+            top.insert("job_file".into(), json!(job_file));
+        }
+        top.insert("tunables".into(), self.tunables_value());
+        top.insert("queue".into(), self.queue_value());
+        top.insert("device".into(), self.device_value());
+        top.insert("vm".into(), self.vm_value());
+        if let Workload::Processes(p) = &self.workload {
+            top.insert("processes".into(), json!(p));
+        }
+        if !self.published.is_empty() {
+            top.insert("published".into(), json!(self.published));
+        }
+        let value = without_nulls(Value::Object(top));
+        toml::to_string(&value).expect("tables, lists, numbers and texts are TOML")
+    }
+
+    /// All tunables of the scheduler, defaults included.
+    fn tunables_value(&self) -> Value {
+        let mut all = Map::new();
+        if let Ok((_, values)) = self.scheduler() {
+            let there = values.iter().filter(|(t, _)| t.since <= self.kernel);
+            all.extend(there.map(|(t, v)| (t.name.to_owned(), json!(v))));
+        }
+        Value::Object(all)
+    }
+
+    fn queue_value(&self) -> Value {
+        let mut q = Map::new();
+        if let Ok(l) = self.limits() {
+            q.insert("nr_requests".into(), json!(l.nr_requests));
+            q.insert("max_sectors".into(), json!(l.max_sectors));
+            q.insert("max_segments".into(), json!(l.max_segments));
+            q.insert("rotational".into(), json!(l.rotational));
+            q.insert("nomerges".into(), json!(l.nomerges));
+            q.insert("read_ahead_kb".into(), json!(self.queue.read_ahead_kb.unwrap_or(128)));
+        }
+        Value::Object(q)
+    }
+
+    fn device_value(&self) -> Value {
+        let mut d = Map::new();
+        d.insert("name".into(), json!(self.device.name));
+        d.insert("queue_depth".into(), json!(self.queue_depth().unwrap_or(1)));
+        let fetch = match self.queue.fetch {
+            Fetch::PeekThenCheck => "peek_then_check",
+            Fetch::CheckThenPeek => "check_then_peek",
+        };
+        d.insert("fetch".into(), json!(fetch));
+        if let Ok(info) = blklab_device::find(&self.device.name) {
+            for p in info.params {
+                let default = info.default_of(p);
+                if !default.is_empty() {
+                    d.insert(p.name.to_owned(), json!(default));
+                }
+            }
+        }
+        for (k, v) in &self.device.params {
+            d.insert(k.clone(), json!(v));
+        }
+        Value::Object(d)
+    }
+
+    fn vm_value(&self) -> Value {
+        let vm = &self.vm;
+        json!({
+            "memory": vm.memory_bytes.unwrap_or(8 << 30).to_string(),
+            "dirty_ratio": vm.dirty_ratio,
+            "dirty_background_ratio": vm.dirty_background_ratio,
+            "dirty_writeback_centisecs": vm.dirty_writeback_centisecs,
+            "dirty_expire_centisecs": vm.dirty_expire_centisecs,
+            "io_cost_ns": self.io_cost().0,
+        })
+    }
+}
+
+/// TOML has no null: what is not set is left out.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(k, v)| (k, without_nulls(v)))
+                .collect(),
+        ),
+        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a job file may ask about the world: environment, included files.
+
+use blklab_fio::parse::Surroundings;
+use std::path::{Path, PathBuf};
+
+/// The real environment and files; disks and directories are simulated, so
+/// every directory is fine and only names in /dev are devices.
+#[derive(Clone, Debug)]
+pub struct RealSurroundings {
+    base: PathBuf,
+}
+
+impl RealSurroundings {
+    /// Included files are looked for as given, then beside `job_file`.
+    pub fn beside(job_file: &Path) -> RealSurroundings {
+        RealSurroundings {
+            base: job_file.parent().unwrap_or(Path::new("")).to_path_buf(),
+        }
+    }
+}
+
+impl Surroundings for RealSurroundings {
+    fn environment(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn read(&self, path: &str) -> Result<String, String> {
+        let read = |p: &Path| std::fs::read_to_string(p);
+        match read(Path::new(path)) {
+            Ok(text) => Ok(text),
+            Err(_) if self.base.join(path).exists() => {
+                read(&self.base.join(path)).map_err(|e| e.to_string())
+            }
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    fn is_device(&self, path: &str) -> bool {
+        path.starts_with("/dev/")
+    }
+}
