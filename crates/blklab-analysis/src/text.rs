@@ -189,11 +189,11 @@ fn seeks(
 ) -> fmt::Result {
     writeln!(
         out,
-        "{:>10} | {:>15} {:>15} {:>15} | {:<15}",
-        "DEV", "NSEEKS", "MEAN", "MEDIAN", "SEQUENTIAL"
+        "{:>10} | {:>15} {:>15} {:>15} | SEQUENTIAL",
+        "DEV", "NSEEKS", "MEAN", "MEDIAN"
     )?;
     let rule = "---------------";
-    writeln!(out, "---------- | {rule} {rule} {rule} | {rule}")?;
+    writeln!(out, "---------- | {rule} {rule} {rule} | ----------")?;
     for device in &stats.devices {
         let seeks = of(device);
         let (n, distances) = (seeks.distances.count(), &seeks.distances);

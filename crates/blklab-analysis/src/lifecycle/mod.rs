@@ -35,6 +35,7 @@
 mod device;
 mod position;
 mod slab;
+mod table;
 #[cfg(test)]
 mod tests;
 mod track;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tracker: finds the device of an event.
 
-use super::device::{Device, Out};
+use super::table::{Device, Out};
 use super::{LifeSink, Unmatched};
 use blklab_trace::{Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Time};

@@ -101,46 +101,58 @@ struct Recorded {
     names: Vec<(Pid, String)>,
 }
 
-/// Traces of one directory of measured cases.
+/// Reads a compressed trace.
+fn read_trace(path: &Path, case: &str) -> Recorded {
+    let file = std::fs::File::open(path).unwrap();
+    let mut reader = BlktraceReader::from_stream(zstd::stream::Decoder::new(file).unwrap(), case);
+    let mut events = OnSda {
+        inner: Vec::new(),
+        genesis: None,
+    };
+    let mut names = Vec::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        match item {
+            Item::Process { pid, comm, .. } => names.push((pid, comm.into())),
+            Item::Event(event) => events.event(&event),
+            Item::Message(..) => {}
+        }
+    }
+    Recorded {
+        case: case.into(),
+        events: events.inner,
+        names,
+    }
+}
+
+/// The traces in a directory.
+fn traces_in(directory: &Path) -> Vec<Recorded> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    paths.sort();
+    let case = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        Some(name.strip_suffix(".blktrace.0.zst")?.to_string())
+    };
+    paths
+        .iter()
+        .filter_map(|path| Some(read_trace(path, &case(path)?)))
+        .collect()
+}
+
+/// Traces of one directory of measured cases, if it is there.
 fn recorded(directory: &str) -> Vec<Recorded> {
     let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
         PathBuf::from,
     );
-    let Ok(entries) = std::fs::read_dir(root.join(directory)) else {
-        println!("skipped: no {directory} in BLKLAB_SHARED");
+    let directory = root.join(directory);
+    if !directory.exists() {
+        println!("skipped: no {}", directory.display());
         return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.map(|e| e.unwrap().path()).collect();
-    paths.sort();
-    let mut traces = Vec::new();
-    for path in paths {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let Some(case) = name.strip_suffix(".blktrace.0.zst") else {
-            continue;
-        };
-        let file = std::fs::File::open(&path).unwrap();
-        let mut reader =
-            BlktraceReader::from_stream(zstd::stream::Decoder::new(file).unwrap(), name);
-        let mut events = OnSda {
-            inner: Vec::new(),
-            genesis: None,
-        };
-        let mut names = Vec::new();
-        while let Some(item) = reader.next_item().unwrap() {
-            match item {
-                Item::Process { pid, comm, .. } => names.push((pid, comm.into())),
-                Item::Event(event) => events.event(&event),
-                Item::Message(..) => {}
-            }
-        }
-        traces.push(Recorded {
-            case: case.into(),
-            events: events.inner,
-            names,
-        });
     }
-    traces
+    traces_in(&directory)
 }
 
 fn binary(events: &[Event], names: &[(Pid, String)]) -> Vec<u8> {
@@ -187,15 +199,12 @@ fn check_devices(case: &str, ours: &Report, theirs: &Report, device: &str) {
     assert_eq!(a, b, "{case}: overhead");
 }
 
-fn check_recorded(trace: &Recorded) {
+fn check_recorded(trace: &Recorded, theirs: &Report) {
     let Recorded {
         case,
         events,
         names,
     } = trace;
-    let Some(theirs) = btt(&binary(events, names)) else {
-        return;
-    };
     let stats = stats_of(events, names);
     assert_eq!(stats.unmatched.events, [], "{case}");
     let text = render(&stats, TextOptions { all: true });
@@ -208,7 +217,7 @@ fn check_recorded(trace: &Recorded) {
     let nr_shown = device.nr_request_merges - device.nr_silent_merges;
     for phase in PHASES {
         let a = row(&ours, "All Devices", phase);
-        let b = row(&theirs, "All Devices", phase);
+        let b = row(theirs, "All Devices", phase);
         match phase {
             "Q2Q" | "Q2G" | "S2G" => assert_eq!(a, b, "{case}: {phase}"),
             _ if is_split => {}
@@ -224,7 +233,7 @@ fn check_recorded(trace: &Recorded) {
         }
     }
     if !is_split && nr_shown == 0 {
-        check_devices(case, &ours, &theirs, "(  8,  0)");
+        check_devices(case, &ours, theirs, "(  8,  0)");
     }
     if device.plugs.nr_unplugs + device.plugs.nr_timer_unplugs > 0 {
         assert_eq!(
@@ -239,9 +248,29 @@ fn check_recorded(trace: &Recorded) {
         let a = row(&ours, "I/O Active Period Information", "(");
         assert_eq!(
             a,
-            row(&theirs, "I/O Active Period Information", "("),
+            row(theirs, "I/O Active Period Information", "("),
             "{case}"
         );
+    }
+}
+
+/// The samples of the project, against stored reports.
+#[test]
+fn samples() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/blktrace");
+    let traces = traces_in(&directory);
+    assert_eq!(traces.len(), 4);
+    for trace in &traces {
+        let report = directory.join(format!("{}.btt.txt", trace.case));
+        let report = sections(&std::fs::read_to_string(report).unwrap());
+        check_recorded(trace, &report);
+        if let Some(fresh) = btt(&binary(&trace.events, &trace.names)) {
+            assert_eq!(
+                fresh, report,
+                "{}: the file we write reads the same",
+                trace.case
+            );
+        }
     }
 }
 
@@ -249,7 +278,10 @@ fn check_recorded(trace: &Recorded) {
 fn linux_6_1() {
     let traces = recorded("truth/traces");
     for trace in &traces {
-        check_recorded(trace);
+        let Some(report) = btt(&binary(&trace.events, &trace.names)) else {
+            return;
+        };
+        check_recorded(trace, &report);
     }
     assert!(traces.is_empty() || traces.len() > 10);
 }
@@ -259,7 +291,10 @@ fn linux_6_1() {
 #[test]
 fn linux_2_6_28() {
     for trace in &recorded("truth-2628/traces") {
-        check_recorded(trace);
+        let Some(report) = btt(&binary(&trace.events, &trace.names)) else {
+            return;
+        };
+        check_recorded(trace, &report);
         let stats = stats_of(&trace.events, &trace.names);
         assert!(stats.unmatched.unfinished_bios > 1_000);
         assert!(stats.all.s2g.count() > 10);

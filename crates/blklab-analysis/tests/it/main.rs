@@ -3,3 +3,4 @@
 
 mod arbitrary;
 mod btt;
+mod metrics;
