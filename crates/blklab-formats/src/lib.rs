@@ -13,6 +13,8 @@
 //! makes them panic, and whatever they cannot use is counted in a
 //! [`ReadCounts`].
 //!
+//! [`TraceFile`] opens a file of any of these.
+//!
 //! A file is written through a [`PartialFile`], which has the name only when
 //! it is complete.
 
@@ -21,9 +23,11 @@ pub mod blktrace;
 pub mod compact;
 mod counts;
 mod error;
+mod file;
 mod input;
 mod output;
 
 pub use counts::ReadCounts;
 pub use error::FormatError;
+pub use file::TraceFile;
 pub use output::PartialFile;

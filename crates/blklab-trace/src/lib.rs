@@ -57,6 +57,59 @@ impl TraceSink for NullSink {
     fn event(&mut self, _: &Event) {}
 }
 
+impl<S: TraceSink + ?Sized> TraceSink for &mut S {
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        (**self).message(event, text);
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        (**self).process(time, pid, comm);
+    }
+}
+
+/// Both get everything, the first one first.
+impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        self.0.message(event, text);
+        self.1.message(event, text);
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        self.0.process(time, pid, comm);
+        self.1.process(time, pid, comm);
+    }
+}
+
+/// Gets everything if it is there.
+impl<S: TraceSink> TraceSink for Option<S> {
+    fn event(&mut self, event: &Event) {
+        if let Some(sink) = self {
+            sink.event(event);
+        }
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        if let Some(sink) = self {
+            sink.message(event, text);
+        }
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        if let Some(sink) = self {
+            sink.process(time, pid, comm);
+        }
+    }
+}
+
 impl TraceSink for Vec<Event> {
     fn event(&mut self, event: &Event) {
         self.push(*event);

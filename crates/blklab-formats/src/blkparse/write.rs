@@ -32,6 +32,10 @@ impl Default for BlkparseOptions {
     }
 }
 
+/// Events of one time that are put into blkparse's order together; beyond
+/// that, which no trace of a machine has, they are printed as they come.
+const GROUP_MAX: usize = 65_536;
+
 /// Writes what `blkparse -i NAME -o FILE` prints for the trace that
 /// [`BlktraceWriter`](crate::blktrace::BlktraceWriter) writes from the same
 /// events.
@@ -105,11 +109,8 @@ impl<W: Write> BlkparseWriter<W> {
 
     #[inline]
     fn add(&mut self, event: &Event, text: &str) {
-        if self
-            .group
-            .first()
-            .is_some_and(|first| first.event.time != event.time)
-        {
+        let differs = |first: &Pending| first.event.time != event.time;
+        if self.group.first().is_some_and(differs) || self.group.len() >= GROUP_MAX {
             self.end_group();
         }
         let start = self.texts.len();

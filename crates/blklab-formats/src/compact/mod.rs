@@ -18,7 +18,7 @@ pub use write::CompactWriter;
 
 /// First bytes of a file: a byte that is no text, the name, and line ends
 /// that a transfer as text would change.
-const MAGIC: [u8; 8] = *b"\x89blkev\r\n";
+pub(crate) const MAGIC: [u8; 8] = *b"\x89blkev\r\n";
 /// Version of the layout.
 const VERSION: u16 = 1;
 /// Longest header that is believed.

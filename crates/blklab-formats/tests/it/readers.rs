@@ -2,9 +2,9 @@
 //! Reading back: what we write, what kernels recorded, what mails quote.
 
 use crate::synthetic::{Recorder, Said, header, send, trace};
-use blklab_formats::ReadCounts;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
+use blklab_formats::{ReadCounts, TraceFile};
 use blklab_trace::{Action, Event, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
 use std::path::{Path, PathBuf};
@@ -116,6 +116,70 @@ fn text_there_and_back() {
         }
         assert_eq!(a, b);
     }
+}
+
+/// A writer that is dropped leaves whole records under partial names.
+#[test]
+fn an_interrupted_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(2)).unwrap();
+    send(&trace(6, 20_000, 2, 0), &mut writer);
+    drop(writer);
+    assert!(!dir.path().join("t.blktrace.0").exists());
+    for cpu in ["t.blktrace.0.partial", "t.blktrace.1.partial"] {
+        let (said, counts) = read_binary(&std::fs::read(dir.path().join(cpu)).unwrap());
+        assert!(counts.is_clean(), "{cpu}: {counts:?}");
+        assert!(said.len() > 5_000);
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there() {
+    let error = BlktraceWriter::create(Path::new("/nonexistent/t"), &header(1)).map(|_| ());
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot create /nonexistent/t.blktrace.0.partial: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn any_trace_file_is_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = trace(8, 300, 2, 0);
+    let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(2)).unwrap();
+    send(&said, &mut writer);
+    writer.finish().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+    put("text", &[b"Hello,\n\n", &print(&said)[..]].concat());
+    put("events.blk", &crate::compact::write(&said, &header(2)));
+    put("job.fio", b"[global]\nrw=read\n");
+    let nr_events = events(&said).len() as u64;
+    for (name, format) in [
+        ("t", "blktrace"),
+        ("t.blktrace.1", "blktrace"),
+        ("text", "blkparse"),
+        ("events.blk", "events.blk"),
+    ] {
+        let mut file = TraceFile::open(&dir.path().join(name)).unwrap();
+        assert_eq!(file.format(), format);
+        assert_eq!(file.header().is_some(), name == "events.blk");
+        file.send_all(&mut Vec::new()).unwrap();
+        assert_eq!(file.counts().events, nr_events, "{name}");
+    }
+    let error = TraceFile::open(&dir.path().join("job.fio"))
+        .map(|_| ())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("job.fio: begins with \"[global]"),
+        "{error}"
+    );
+    let error = TraceFile::open(&dir.path().join("none"))
+        .map(|_| ())
+        .unwrap_err();
+    assert!(error.to_string().contains("none: No such file"), "{error}");
 }
 
 #[test]
