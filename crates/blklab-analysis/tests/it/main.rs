@@ -3,4 +3,5 @@
 
 mod arbitrary;
 mod btt;
+mod legacy;
 mod metrics;

@@ -92,7 +92,7 @@ fn edited(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn compact_there_and_back(said in prop::collection::vec(said(), 0..300)) {
