@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{ListArgs, ListWhat, PlainFormat};
+use crate::output::fold;
 use anyhow::{Result, bail};
 use blklab::list::{self, Entry};
 use std::io::Write;
@@ -75,21 +76,4 @@ fn show(out: &mut impl Write, e: &Entry, width: usize, all: bool) -> std::io::Re
         }
     }
     Ok(())
-}
-
-/// Breaks a text at blanks into lines of at most `width` characters.
-fn fold(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().expect("never empty");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
 }

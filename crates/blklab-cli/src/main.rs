@@ -4,6 +4,11 @@
 mod args;
 mod conform;
 mod list;
+mod output;
+mod progress;
+mod run;
+mod trace;
+mod workload;
 
 use args::{Cli, Command};
 use clap::Parser as _;
@@ -26,7 +31,9 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
         Command::List(a) => list::list(&a),
-        _ => Ok(Outcome::Done),
+        Command::Run(a) => run::run(&a),
+        Command::Workload(a) => workload::workload(&a),
+        Command::Trace(c) => trace::trace(&c),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -15,7 +15,8 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(experiments as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} experiments {elapsed}")
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:30} {pos}/{len} experiments {elapsed}")
         {
             bar.set_style(style);
         }

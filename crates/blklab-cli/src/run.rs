@@ -44,13 +44,20 @@ pub(crate) fn run(a: &RunArgs) -> Result<Outcome> {
         report::write_run_directory(dir, &pairs).map_err(|e| anyhow!("{e}"))?;
     }
     write_job_files(&pairs)?;
-    Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })
+    Ok(if stop.load(Ordering::Relaxed) {
+        Outcome::Interrupted
+    } else {
+        Outcome::Done
+    })
 }
 
 /// The experiments that files and options ask for.
 fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
-    let experiments =
-        a.files.iter().map(|f| blklab::load(f)).collect::<Result<Vec<_>, _>>()?;
+    let experiments = a
+        .files
+        .iter()
+        .map(|f| blklab::load(f))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut devices = Vec::new();
     for text in &a.device {
         devices.extend(matrix::parse_devices(text)?);
@@ -89,8 +96,14 @@ fn execute(a: &RunArgs, cells: &[Cell], stop: &Arc<AtomicBool>) -> Result<Vec<Ru
             stop: Arc::clone(stop),
         };
         let result = blklab::run::run(&cell.experiment, &options);
-        if a.verify_digest && let Ok(first) = &result && !first.interrupted {
-            let again = RunOptions { trace: None, ..options };
+        if a.verify_digest
+            && let Ok(first) = &result
+            && !first.interrupted
+        {
+            let again = RunOptions {
+                trace: None,
+                ..options
+            };
             let second = blklab::run::run(&cell.experiment, &again);
             progress.step();
             return match second {
@@ -147,7 +160,10 @@ fn show(out: &mut impl Write, pairs: &[(&Cell, &RunOutput)]) -> Result<()> {
     let mut at = 0;
     while at < pairs.len() {
         let id = &pairs[at].0.experiment.id;
-        let n = pairs[at..].iter().take_while(|(c, _)| &c.experiment.id == id).count();
+        let n = pairs[at..]
+            .iter()
+            .take_while(|(c, _)| &c.experiment.id == id)
+            .count();
         show_file(out, &pairs[at..at + n])?;
         at += n;
         if at < pairs.len() {
@@ -255,7 +271,11 @@ fn show_processes(out: &mut impl Write, pairs: &[(&Cell, &RunOutput)]) -> std::i
         writeln!(
             out,
             "\n{}: {} s",
-            if cell.label.is_empty() { cell.experiment.scheduler.clone() } else { cell.name() },
+            if cell.label.is_empty() {
+                cell.experiment.scheduler.clone()
+            } else {
+                cell.name()
+            },
             run.end
         )?;
         writeln!(
@@ -298,7 +318,11 @@ fn show_footer(out: &mut impl Write, pairs: &[(&Cell, &RunOutput)]) -> Result<()
     let mut shown: Vec<&str> = Vec::new();
     for (_, run) in pairs {
         if run.interrupted {
-            writeln!(out, "interrupted at {} s: the numbers cover what ran", run.end)?;
+            writeln!(
+                out,
+                "interrupted at {} s: the numbers cover what ran",
+                run.end
+            )?;
         }
         for note in run.notes.iter().map(String::as_str) {
             if !shown.contains(&note) {

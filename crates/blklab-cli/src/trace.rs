@@ -4,15 +4,18 @@
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
 use anyhow::{Result, anyhow};
-use blklab::trace_file::{TraceIn, TraceOut};
-use blklab::{StatsCollector, TextOptions, TraceStats, render_stats};
+use blklab::trace_file::{TraceFile, TraceOut};
+use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
 use std::io::Write as _;
 use std::path::Path;
 
 pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
     match command {
         TraceCommand::Print { file, quiet } => print(file, *quiet)?,
-        TraceCommand::Stats { file, output_format } => stats(file, *output_format)?,
+        TraceCommand::Stats {
+            file,
+            output_format,
+        } => stats(file, *output_format)?,
         TraceCommand::Info { file } => info(file)?,
         TraceCommand::Convert { file, output } => convert(file, output)?,
     }
@@ -23,16 +26,17 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
     let name = file.to_string_lossy();
     let name = name.split(".blktrace.").next().unwrap_or("trace");
     let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut input = TraceIn::open(file)?;
-    let counts = blklab::trace_file::print(&mut input, out, name, quiet)?;
-    report_damage(file, &counts);
+    let mut input = TraceFile::open(file)?;
+    blklab::trace_file::print(&mut input, out, name, quiet)?;
+    report_damage(file, input.counts());
     Ok(())
 }
 
 fn collect(file: &Path) -> Result<TraceStats> {
     let mut collector = StatsCollector::new();
-    let counts = TraceIn::open(file)?.feed(&mut collector)?;
-    report_damage(file, &counts);
+    let mut input = TraceFile::open(file)?;
+    input.send_all(&mut collector)?;
+    report_damage(file, input.counts());
     Ok(collector.finish())
 }
 
@@ -51,16 +55,17 @@ fn stats(file: &Path, format: PlainFormat) -> Result<()> {
 }
 
 fn info(file: &Path) -> Result<()> {
-    let mut input = TraceIn::open(file)?;
+    let mut input = TraceFile::open(file)?;
     let header = input.header().cloned();
     let mut collector = StatsCollector::new();
-    let counts = input.feed(&mut collector)?;
+    input.send_all(&mut collector)?;
     let stats = collector.finish();
     let mut out = std::io::stdout().lock();
     if let Some(h) = header {
         writeln!(out, "kernel    {}", h.kernel)?;
         writeln!(out, "origin    {}", h.origin)?;
     }
+    writeln!(out, "format    {}", input.format())?;
     writeln!(out, "events    {}", stats.nr_events)?;
     writeln!(out, "messages  {}", stats.nr_messages)?;
     let seconds = (stats.end_ns - stats.start_ns) as f64 / 1e9;
@@ -73,17 +78,21 @@ fn info(file: &Path) -> Result<()> {
             d.dev.major, d.dev.minor, q.count, d.nr_issued
         )?;
     }
-    writeln!(out, "damage    {counts}")?;
+    writeln!(
+        out,
+        "damage    {}",
+        damage(input.counts()).unwrap_or("none".to_owned())
+    )?;
     out.flush()?;
     Ok(())
 }
 
 fn convert(file: &Path, output: &Path) -> Result<()> {
-    let mut input = TraceIn::open(file)?;
+    let mut input = TraceFile::open(file)?;
     let header = blklab::trace_file::header_for(&input, file)?;
     let mut out = TraceOut::create(output, &header)?;
-    let counts = input.feed(&mut out)?;
-    report_damage(file, &counts);
+    input.send_all(&mut out)?;
+    report_damage(file, input.counts());
     for path in out.finish().map_err(|e| anyhow!("{e}"))? {
         writeln!(std::io::stderr(), "wrote {}", path.display())?;
     }
@@ -91,8 +100,33 @@ fn convert(file: &Path, output: &Path) -> Result<()> {
 }
 
 /// Damage is counted and said, never silent.
-fn report_damage(file: &Path, counts: &blklab::ReadCounts) {
-    if !counts.is_clean() {
-        let _ = writeln!(std::io::stderr(), "blklab: {}: {counts}", file.display());
+fn report_damage(file: &Path, counts: &ReadCounts) {
+    if let Some(text) = damage(counts) {
+        let _ = writeln!(std::io::stderr(), "blklab: {}: {text}", file.display());
     }
+}
+
+/// What is wrong with a trace, in words; none if it is whole.
+fn damage(c: &ReadCounts) -> Option<String> {
+    if c.is_clean() {
+        return None;
+    }
+    let counts = [
+        ("events lost by the recorder", c.lost),
+        ("events out of order", c.backwards),
+        ("records of unknown kind", c.unknown),
+        ("damaged records", c.damaged),
+        ("passages left out", c.elided),
+        ("events missing at the end", c.missing),
+        ("the file ends inside a record", u64::from(c.truncated)),
+    ];
+    let parts = counts
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{what}: {n}"));
+    let mut text = parts.collect::<Vec<_>>().join("; ");
+    if let Some(first) = c.examples.first() {
+        text = format!("{text} (first: {first})");
+    }
+    Some(text)
 }

@@ -15,12 +15,18 @@ pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
     if csv {
         writeln!(out, "job,op,offset,length,file")?;
     } else {
-        writeln!(out, "{:>4}  {:<15} {:>14} {:>9}  file", "job", "op", "offset", "length")?;
+        writeln!(
+            out,
+            "{:>4}  {:<15} {:>14} {:>9}  file",
+            "job", "op", "offset", "length"
+        )?;
     }
     let mut failed = None;
-    let limits = Limits { lines_per_job: a.limit };
-    blklab::workload::list(&jobs, limits, &mut |line: &Line<'_>| {
-        match write_line(&mut out, line, csv) {
+    let limits = Limits {
+        lines_per_job: a.limit,
+    };
+    blklab::workload::list(&jobs, limits, |line: Line<'_>| {
+        match write_line(&mut out, &line, csv) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
                 failed = Some(e);
@@ -38,7 +44,15 @@ pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
 
 fn write_line(out: &mut impl Write, l: &Line<'_>, csv: bool) -> std::io::Result<()> {
     if csv {
-        writeln!(out, "{},{},{},{},{}", l.thread, l.op.name(), l.offset, l.length, l.file)
+        writeln!(
+            out,
+            "{},{},{},{},{}",
+            l.thread,
+            l.op.name(),
+            l.offset,
+            l.length,
+            l.file
+        )
     } else {
         writeln!(
             out,

@@ -11,6 +11,7 @@ mod experiment;
 mod load;
 mod patch;
 mod raw;
+mod save;
 mod set;
 
 pub use error::ExperimentError;

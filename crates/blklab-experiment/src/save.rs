@@ -52,7 +52,10 @@ impl Experiment {
             q.insert("max_segments".into(), json!(l.max_segments));
             q.insert("rotational".into(), json!(l.rotational));
             q.insert("nomerges".into(), json!(l.nomerges));
-            q.insert("read_ahead_kb".into(), json!(self.queue.read_ahead_kb.unwrap_or(128)));
+            q.insert(
+                "read_ahead_kb".into(),
+                json!(self.queue.read_ahead_kb.unwrap_or(128)),
+            );
         }
         Value::Object(q)
     }

@@ -7,10 +7,17 @@ pub mod conform;
 pub mod list;
 pub mod matrix;
 pub mod parallel;
+pub mod report;
 pub mod run;
 pub mod summary;
 mod surroundings;
 pub mod trace_file;
+pub mod workload;
 
+pub use blklab_analysis::collect::StatsCollector;
+pub use blklab_analysis::stats::TraceStats;
+pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_experiment::{Experiment, ExperimentError, load};
+pub use blklab_formats::ReadCounts;
+pub use blklab_trace::TraceSource;
 pub use surroundings::RealSurroundings;

@@ -5,9 +5,7 @@
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_experiment::{ExperimentError, Workload};
-use blklab_fiostat::{
-    DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name,
-};
+use blklab_fiostat::{DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name};
 use blklab_sim::fio::{FIO_PID, JobResult, job_info};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -26,9 +24,8 @@ impl FioFormats {
     /// # Errors
     /// If a name or the version does not exist.
     pub fn parse(text: &str, terse_version: u32) -> Result<FioFormats, ExperimentError> {
-        let formats = Format::parse_list(text).map_err(|e| {
-            ExperimentError::new(format!("--output-format {text}: {e}, or table"))
-        })?;
+        let formats = Format::parse_list(text)
+            .map_err(|e| ExperimentError::new(format!("--output-format {text}: {e}, or table")))?;
         let terse = TerseVersion::from_number(terse_version).ok_or_else(|| {
             ExperimentError::new(format!("--terse-version {terse_version}: there are 2 to 5"))
         })?;
@@ -60,7 +57,10 @@ fn record(j: &JobResult) -> JobRecord {
     let mut info = job_info(&j.job, FIO_PID + j.job.thread, depth);
     info.error = j.outcome.error;
     info.errors = j.outcome.survived_errors;
-    JobRecord { info, stat: j.stat.clone() }
+    JobRecord {
+        info,
+        stat: j.stat.clone(),
+    }
 }
 
 fn disk_util(run: &RunOutput) -> Vec<DiskUtil> {
@@ -112,15 +112,21 @@ pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
 
 /// All runs in fio's formats. Several runs as JSON are an array.
 pub fn fio_text(runs: &[(&Cell, &RunOutput)], f: &FioFormats) -> String {
-    let json_only =
-        f.formats.iter().all(|x| matches!(x, Format::Json | Format::JsonPlus));
+    let json_only = f
+        .formats
+        .iter()
+        .all(|x| matches!(x, Format::Json | Format::JsonPlus));
     if runs.len() > 1 && json_only {
         let bins = f.formats.contains(&Format::JsonPlus);
-        let all: Vec<Value> =
-            runs.iter().map(|(c, r)| fio_result(c, r).to_json(bins)).collect();
+        let all: Vec<Value> = runs
+            .iter()
+            .map(|(c, r)| fio_result(c, r).to_json(bins))
+            .collect();
         return format!("{:#}\n", Value::Array(all));
     }
-    let text = runs.iter().map(|(c, r)| fio_result(c, r).render(&f.formats, f.terse));
+    let text = runs
+        .iter()
+        .map(|(c, r)| fio_result(c, r).render(&f.formats, f.terse));
     text.collect::<Vec<_>>().join("\n")
 }
 
@@ -141,8 +147,13 @@ pub fn job_files(run: &RunOutput) -> Vec<(String, String)> {
                 "clat_hist" => "write_hist_log",
                 _ => "write_lat_log",
             };
-            let prefix = options.get(option).map_or(j.job.name.as_str(), String::as_str);
-            add(log_file_name(prefix, kind, per_job.then_some(j.job.thread)), text);
+            let prefix = options
+                .get(option)
+                .map_or(j.job.name.as_str(), String::as_str);
+            add(
+                log_file_name(prefix, kind, per_job.then_some(j.job.thread)),
+                text,
+            );
         }
         if let (Some(name), Some(text)) = (&j.job.settings.write_iolog, &j.iolog) {
             add(iolog_name(name, j), text.clone());
@@ -153,7 +164,11 @@ pub fn job_files(run: &RunOutput) -> Vec<(String, String)> {
 
 /// fio adds the thread number where several jobs log under one name.
 fn iolog_name(name: &str, j: &JobResult) -> String {
-    if j.job.thread == 1 { name.to_owned() } else { format!("{name}.{}", j.job.thread - 1) }
+    if j.job.thread == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}.{}", j.job.thread - 1)
+    }
 }
 
 /// A name for files of one experiment of a matrix.
@@ -223,7 +238,10 @@ pub fn write_run_directory(
         std::fs::create_dir_all(&own).map_err(|e| {
             ExperimentError::new(format!("cannot make the folder {}: {e}", own.display()))
         })?;
-        write_file(&own.join("experiment.toml"), experiment_toml(cell).as_bytes())?;
+        write_file(
+            &own.join("experiment.toml"),
+            experiment_toml(cell).as_bytes(),
+        )?;
         if let Workload::Fio { text, .. } = &cell.experiment.workload {
             write_file(&own.join("job.fio"), text.as_bytes())?;
         }
@@ -236,7 +254,11 @@ pub fn write_run_directory(
 /// Where the files of one experiment go: the folder itself if it is the only
 /// one.
 pub fn run_directory(dir: &Path, nr_runs: usize, cell: &Cell, index: usize) -> PathBuf {
-    if nr_runs == 1 { dir.to_path_buf() } else { dir.join(file_label(cell, index)) }
+    if nr_runs == 1 {
+        dir.to_path_buf()
+    } else {
+        dir.join(file_label(cell, index))
+    }
 }
 
 /// The experiment with everything spelled out; it can be run again.

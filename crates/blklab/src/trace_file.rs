@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trace files by name: which format a name stands for, writing and reading.
 
-use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
-use blklab_formats::blktrace::{BlktraceReader, BlktraceWriter};
-use blklab_formats::compact::{CompactReader, CompactWriter};
-use blklab_formats::{FormatError, PartialFile, ReadCounts};
-use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource};
+use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
+use blklab_formats::blktrace::BlktraceWriter;
+use blklab_formats::compact::CompactWriter;
+use blklab_formats::{FormatError, PartialFile};
+use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource as _};
+
+pub use blklab_formats::TraceFile;
 use blklab_types::{Pid, Time};
-use std::fs::File;
-use std::io::BufWriter;
+
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Formats of trace files.
@@ -121,63 +123,53 @@ impl TraceSink for TraceOut {
     }
 }
 
-/// A trace that is being read.
-pub enum TraceIn {
-    /// blktrace's binary records.
-    Blktrace(Box<BlktraceReader<File>>),
-    /// Text as blkparse prints it.
-    Blkparse(Box<BlkparseReader<File>>),
-    /// Our own form.
-    Compact(Box<CompactReader<File>>),
+/// Prints a trace as blkparse does; `name` is what its summary calls it.
+///
+/// # Errors
+/// If reading or writing fails.
+pub fn print(
+    input: &mut TraceFile,
+    out: impl Write,
+    name: &str,
+    quiet: bool,
+) -> Result<(), FormatError> {
+    let options = BlkparseOptions {
+        name: name.to_owned(),
+        summary: !quiet,
+        events: true,
+    };
+    let mut writer = BlkparseWriter::new(out, options);
+    input.send_all(&mut writer)?;
+    let mut out = writer.finish()?;
+    out.flush().map_err(|source| FormatError::Io {
+        doing: "write to standard output".into(),
+        source,
+    })
 }
 
-impl TraceIn {
-    /// Opens a trace. The format is found from the name; a name without
-    /// ending stands for `NAME.blktrace.0` and its siblings.
-    ///
-    /// # Errors
-    /// If it cannot be opened or is something else.
-    pub fn open(path: &Path) -> Result<TraceIn, FormatError> {
-        Ok(match TraceFormat::of(path) {
-            TraceFormat::Blkparse => TraceIn::Blkparse(Box::new(BlkparseReader::open(path)?)),
-            TraceFormat::Compact => TraceIn::Compact(Box::new(CompactReader::open(path)?)),
-            TraceFormat::Blktrace => TraceIn::Blktrace(Box::new(BlktraceReader::open(path)?)),
-        })
+/// The header for a copy of a trace: its own, or one that covers the CPUs
+/// that appear in it.
+///
+/// # Errors
+/// If reading fails.
+pub fn header_for(input: &TraceFile, path: &Path) -> Result<TraceHeader, FormatError> {
+    if let Some(header) = input.header() {
+        return Ok(header.clone());
     }
-
-    /// What the trace says about itself, where the format has room for it.
-    pub fn header(&self) -> Option<&TraceHeader> {
-        match self {
-            TraceIn::Compact(r) => Some(r.header()),
-            _ => None,
+    struct Cpus(u16);
+    impl TraceSink for Cpus {
+        fn event(&mut self, e: &Event) {
+            self.0 = self.0.max(e.cpu);
+        }
+        fn message(&mut self, e: &Event, _: &str) {
+            self.0 = self.0.max(e.cpu);
         }
     }
-
-    /// Passes the whole trace on; returns what was lost or damaged.
-    ///
-    /// # Errors
-    /// If reading fails.
-    pub fn feed(&mut self, sink: &mut dyn TraceSink) -> Result<ReadCounts, FormatError> {
-        match self {
-            TraceIn::Blktrace(r) => {
-                pump(&mut **r, sink)?;
-                Ok(r.counts().clone())
-            }
-            TraceIn::Blkparse(r) => {
-                pump(&mut **r, sink)?;
-                Ok(r.counts().clone())
-            }
-            TraceIn::Compact(r) => {
-                pump(&mut **r, sink)?;
-                Ok(r.counts().clone())
-            }
-        }
-    }
-}
-
-fn pump<S: TraceSource>(source: &mut S, sink: &mut dyn TraceSink) -> Result<(), S::Error> {
-    while let Some(item) = source.next_item()? {
-        item.send_to(sink);
-    }
-    Ok(())
+    let mut cpus = Cpus(0);
+    TraceFile::open(path)?.send_all(&mut cpus)?;
+    Ok(TraceHeader {
+        nr_cpus: cpus.0.saturating_add(1),
+        origin: format!("converted from {}", path.display()),
+        ..TraceHeader::default()
+    })
 }

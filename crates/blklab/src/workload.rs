@@ -35,10 +35,14 @@ pub fn load(path: &Path, sections: &[String]) -> Result<JobFile, ExperimentError
 pub fn list(
     jobs: &JobFile,
     limits: Limits,
-    sink: &mut dyn FnMut(&Line<'_>) -> ControlFlow<()>,
+    visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
 ) -> Result<(), SetupError> {
     let state = |name: &str| {
-        if name.starts_with("/dev/") { FileState::Device(DEVICE_BYTES) } else { FileState::Missing }
+        if name.starts_with("/dev/") {
+            FileState::Device(DEVICE_BYTES)
+        } else {
+            FileState::Missing
+        }
     };
-    blklab_fio::workload::list(jobs, state, limits, sink)
+    blklab_fio::workload::list(jobs, limits, state, visit)
 }

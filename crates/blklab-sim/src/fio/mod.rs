@@ -87,7 +87,7 @@ fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experiment
         c.read_ahead_bytes = u64::from(kb) << 10;
     }
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
-    c.bio_pages = Config::bio_pages(limits.max_sectors, segments);
+    c.bio_pages = Config::bio_pages_of_queue(limits.max_sectors, segments);
     if let Some(end_sector) = capacity {
         c.layout = Layout {
             end_sector,
