@@ -265,9 +265,9 @@ impl Machine {
                     };
                     self.interrupt_entry(kblockd, |q, cx| {
                         if work == UNPLUG_WORK {
-                            q.unplug_work(cx)
+                            q.unplug_work(cx);
                         } else {
-                            q.run_work(cx)
+                            q.run_work(cx);
                         }
                     });
                 }

@@ -21,7 +21,7 @@ async fn run_loop(m: &Machine, p: &Process) {
     loop {
         let burst = submit_burst(m, p, &mut cursor).await;
         if burst > 0 && p.unplug == UnplugWhen::OnWait {
-            m.with_queue(|q, cx| q.unplug(cx));
+            m.with_queue(blklab_block::sq::Queue::unplug);
         }
         let Some(next) = cursor.peek(&p.io) else {
             break;
@@ -82,7 +82,7 @@ async fn run_script(m: &Machine, p: &Process) {
             m.with_queue(|q, cx| q.finish_plug(cx, task));
         }
         if p.unplug == UnplugWhen::OnWait {
-            m.with_queue(|q, cx| q.unplug(cx));
+            m.with_queue(blklab_block::sq::Queue::unplug);
         }
     }
     while m.outstanding(task) > 0 {
@@ -105,6 +105,6 @@ async fn submit(m: &Machine, p: &Process, next: &NextBio) {
     })
     .await;
     if p.unplug == UnplugWhen::Each {
-        m.with_queue(|q, cx| q.unplug(cx));
+        m.with_queue(blklab_block::sq::Queue::unplug);
     }
 }

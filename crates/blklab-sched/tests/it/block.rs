@@ -19,7 +19,7 @@ fn bl1_merges() {
          I 200+8, Q 208+8, M 208+8, Q 116+84, F 116+84, MM 92+124",
     );
     assert_eq!(r.queue.pool_counts(), [1, 0]);
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     assert_eq!(r.only("D"), ["92+124"]);
 }
 
@@ -79,7 +79,7 @@ fn bl3_segments_of_the_missed_merge() {
         .filter(|e| e.starts_with('G'))
         .collect();
     assert_eq!(g, ["G 0+8", "G 376+48"]);
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     assert_eq!(r.only("D"), ["0+376", "376+248"]);
 }
 
@@ -144,7 +144,7 @@ fn bl6_limit_plus_one() {
         r.submit(t, b);
     }
     r.events();
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     check(&mut r, "U 4, D 100+8, D 300+8, D 500+8");
     assert_eq!(r.at_device.len(), 2);
     // What was shown to the driver takes no more bios.
@@ -167,7 +167,7 @@ fn bl10_barrier_with_flushes() {
     .rig();
     let t = r.task();
     r.submit(t, "W 100+8");
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     r.submit(t, "W 200+8");
     r.events();
     r.submit(t, "WB 300+8");
@@ -358,12 +358,12 @@ fn a_requeued_request_is_shown_again_first() {
     let t = r.task();
     r.submit(t, "R 100+8");
     r.submit(t, "R 300+8");
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     r.events();
     let rq = r.at_device.remove(0);
     r.enter(|q, cx| q.requeue(cx, rq));
     check(&mut r, "I 100+8");
-    r.enter(|q, cx| q.run_work(cx));
+    r.enter(blklab_block::sq::Queue::run_work);
     check(&mut r, "D 100+8");
 }
 
@@ -385,7 +385,7 @@ fn async_tags_leave_room_for_sync_requests() {
         for i in 0..20 {
             r.submit(t, &format!("W {}+8", 1000 * (i + 1)));
         }
-        r.enter(|q, cx| q.unplug(cx));
+        r.enter(blklab_block::sq::Queue::unplug);
         assert_eq!(r.at_device.len(), async_tags, "{kernel}");
     }
 }

@@ -30,7 +30,7 @@ fn add(r: &mut Rig, bios: &[&str]) {
     let t = r.task();
     if r.at_device.is_empty() {
         r.submit(t, "R 900000+8");
-        r.enter(|q, cx| q.unplug(cx));
+        r.enter(blklab_block::sq::Queue::unplug);
         r.events();
     }
     for b in bios {

@@ -120,7 +120,7 @@ fn one_sequence_at_a_time_in_2_6_37() {
     let t = r.task();
     r.submit(t, "WFS 100+8");
     r.submit(t, "WFS 200+8");
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     let mut d = r.only("D");
     while !r.at_device.is_empty() {
         assert_eq!(r.at_device.len(), 1, "steps of two sequences at once");

@@ -22,7 +22,7 @@ fn waiting(kernel: &'static str) -> Rig {
 }
 
 fn dispatch_all(r: &mut Rig) -> Vec<String> {
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     while !r.at_device.is_empty() {
         r.complete_first();
     }
@@ -156,7 +156,7 @@ fn n9_nothing_is_sorted_in_front_of_a_started_request() {
     // One at the device, one started at the head of the list.
     r.submit(t, "R 4+2");
     r.submit(t, "R 500+8");
-    r.enter(|q, cx| q.unplug(cx));
+    r.enter(blklab_block::sq::Queue::unplug);
     r.submit(t, "R 100+8");
     r.submit(t, "R 600+8");
     assert_eq!(drain(&mut r, 0), ["4+2", "500+8", "100+8", "600+8"]);

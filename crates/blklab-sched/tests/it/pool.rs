@@ -23,7 +23,7 @@ fn pool(kernel: &'static str, limits: fn(&mut Limits)) -> Pool {
     .rig();
     let blocker = rig.task();
     rig.submit(blocker, "R 1+1");
-    rig.enter(|q, cx| q.unplug(cx));
+    rig.enter(blklab_block::sq::Queue::unplug);
     Pool {
         rig,
         next_sector: 1000,
@@ -95,7 +95,7 @@ fn bl7_full_pool_batch_and_cap() {
     assert!(p.alloc(a) && p.alloc(a));
     assert!(!p.alloc(a));
     p.rig.woken.clear();
-    p.rig.enter(|q, cx| q.unplug(cx));
+    p.rig.enter(blklab_block::sq::Queue::unplug);
     for _ in 0..2 {
         p.free();
     }
@@ -146,7 +146,7 @@ fn bl9_wake_order() {
     p.rig.woken.clear();
     assert!(p.rig.resume(w));
     assert_eq!(p.fill(w), 31, "32 at once, then it sleeps behind r");
-    p.rig.enter(|q, cx| q.unplug(cx));
+    p.rig.enter(blklab_block::sq::Queue::unplug);
     for _ in 0..31 {
         p.free();
     }

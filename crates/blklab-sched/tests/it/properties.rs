@@ -69,7 +69,7 @@ fn run(kernel: &'static str, sched: &'static str, seed: u64, ordered: bool) {
                     asleep[i] = !r.submit_bio(b);
                 }
             }
-            6 => r.enter(|q, cx| q.unplug(cx)),
+            6 => r.enter(blklab_block::sq::Queue::unplug),
             7 => {
                 let now = r.agenda.now();
                 r.until(now + blklab_types::Span(s.below(5_000_000)));
@@ -95,7 +95,7 @@ fn run(kernel: &'static str, sched: &'static str, seed: u64, ordered: bool) {
             "{kernel} {sched} seed {seed}: the queue does not drain"
         );
         if r.at_device.is_empty() {
-            r.enter(|q, cx| q.unplug(cx));
+            r.enter(blklab_block::sq::Queue::unplug);
             let now = r.agenda.now();
             r.until(now + blklab_types::Span::from_ms(20));
         } else {
@@ -181,13 +181,13 @@ fn deadline_survives_tunables_at_their_extremes() {
                     r.complete_first();
                 }
                 if s.below(3) == 0 {
-                    r.enter(|q, cx| q.unplug(cx));
+                    r.enter(blklab_block::sq::Queue::unplug);
                 }
                 r.settle();
             }
             for _ in 0..1000 {
                 if r.at_device.is_empty() {
-                    r.enter(|q, cx| q.unplug(cx));
+                    r.enter(blklab_block::sq::Queue::unplug);
                 } else {
                     r.complete_first();
                 }

@@ -22,30 +22,30 @@ impl TruthSink for Log {
 }
 
 /// The queue and everything around it.
-pub struct Rig {
-    pub agenda: Agenda,
-    pub queue: Queue,
+pub(crate) struct Rig {
+    pub(crate) agenda: Agenda,
+    pub(crate) queue: Queue,
     tasks: TaskTable,
     log: Log,
     effects: Vec<Effect>,
     /// Requests at the device, in order of hand-over.
-    pub at_device: Vec<RqId>,
+    pub(crate) at_device: Vec<RqId>,
     /// Tasks woken for a request since last asked.
-    pub woken: Vec<TaskId>,
+    pub(crate) woken: Vec<TaskId>,
     sleepers: Vec<(TaskId, Pending)>,
     running: Running,
     /// Segments of the next bio; one per started page if none is set.
-    pub segments: Option<u16>,
-    pub done: Vec<u64>,
+    pub(crate) segments: Option<u16>,
+    pub(crate) done: Vec<u64>,
 }
 
 /// Settings of a rig.
-pub struct Setup {
-    pub kernel: &'static str,
-    pub sched: &'static str,
-    pub hz: u32,
-    pub tunables: &'static [(&'static str, i64)],
-    pub limits: fn(&mut Limits),
+pub(crate) struct Setup {
+    pub(crate) kernel: &'static str,
+    pub(crate) sched: &'static str,
+    pub(crate) hz: u32,
+    pub(crate) tunables: &'static [(&'static str, i64)],
+    pub(crate) limits: fn(&mut Limits),
 }
 
 impl Default for Setup {
@@ -61,7 +61,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    pub fn rig(self) -> Rig {
+    pub(crate) fn rig(self) -> Rig {
         let hz = Hz(self.hz);
         let version = self.kernel.parse().expect("a kernel version");
         let sched = blklab_sched::find(self.sched, version).expect("a scheduler");
@@ -98,7 +98,7 @@ impl Setup {
 
 /// `W 100+8`, `R 8+8`, with flags behind: `WS 100+8` sync, `WB` barrier,
 /// `WF` flush, `WA` FUA (letters may be combined).
-pub fn bio(task: TaskId, text: &str) -> Bio {
+pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
     let (letters, range) = text.split_once(' ').expect("letters and range");
     let (sector, len) = range.split_once('+').expect("sector+length");
     let flags = letters[1..].chars().fold(BioFlags::NONE, |f, c| {
@@ -128,12 +128,12 @@ pub fn bio(task: TaskId, text: &str) -> Bio {
 }
 
 impl Rig {
-    pub fn task(&mut self) -> TaskId {
+    pub(crate) fn task(&mut self) -> TaskId {
         let pid = 100 + self.tasks.len() as u32;
         self.tasks.add(pid, IoPrio::default())
     }
 
-    pub fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+    pub(crate) fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
         let mut null = NullSink;
         let mut log = self.log.clone();
         let mut cx = Cx {
@@ -161,13 +161,13 @@ impl Rig {
     }
 
     /// Submits; false if the task sleeps for a request.
-    pub fn submit(&mut self, task: TaskId, text: &str) -> bool {
+    pub(crate) fn submit(&mut self, task: TaskId, text: &str) -> bool {
         let mut b = bio(task, text);
         b.segments = self.segments.unwrap_or(b.segments);
         self.submit_bio(b)
     }
 
-    pub fn submit_bio(&mut self, b: Bio) -> bool {
+    pub(crate) fn submit_bio(&mut self, b: Bio) -> bool {
         self.running = Running {
             task: Some(b.task),
             pid: 1,
@@ -179,7 +179,7 @@ impl Rig {
     }
 
     /// A woken task runs; false if it sleeps again.
-    pub fn resume(&mut self, task: TaskId) -> bool {
+    pub(crate) fn resume(&mut self, task: TaskId) -> bool {
         let at = self
             .sleepers
             .iter()
@@ -201,12 +201,12 @@ impl Rig {
     }
 
     /// Lets everything happen that is due up to the start of `jiffy`.
-    pub fn until_jiffy(&mut self, jiffy: u64) {
+    pub(crate) fn until_jiffy(&mut self, jiffy: u64) {
         let hz = self.agenda.timers.hz();
         self.until(hz.start_of(blklab_types::Jiffies(jiffy)));
     }
 
-    pub fn until(&mut self, time: Time) {
+    pub(crate) fn until(&mut self, time: Time) {
         // A sleeper moves the clock to the very instant.
         self.agenda.wake_task_at(TaskId(u32::MAX), time);
         while self.agenda.now() < time {
@@ -227,7 +227,7 @@ impl Rig {
     }
 
     /// Deferred work that is ready now.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let now = self.agenda.now();
         while let Some(due) = self.agenda.next(now) {
             match due {
@@ -245,15 +245,15 @@ impl Rig {
     fn work(&mut self, work: u32) {
         self.enter(|q, cx| {
             if work == 0 {
-                q.unplug_work(cx)
+                q.unplug_work(cx);
             } else {
-                q.run_work(cx)
+                q.run_work(cx);
             }
         });
     }
 
     /// The device finishes the request that starts at `sector`.
-    pub fn complete(&mut self, sector: u64) {
+    pub(crate) fn complete(&mut self, sector: u64) {
         let at = self
             .at_device
             .iter()
@@ -264,13 +264,13 @@ impl Rig {
     }
 
     /// The device finishes its oldest request.
-    pub fn complete_first(&mut self) {
+    pub(crate) fn complete_first(&mut self) {
         let rq = self.at_device.remove(0);
         self.enter(|q, cx| q.complete(cx, rq, 0));
     }
 
     /// Events since last asked: `Q 100+8`, timers and hand-overs left out.
-    pub fn events(&mut self) -> Vec<String> {
+    pub(crate) fn events(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for (r, _) in self.log.0.borrow_mut().drain(..) {
             let letters = match r.kind {
@@ -301,7 +301,7 @@ impl Rig {
     }
 
     /// Events of one kind since last asked, without their letters.
-    pub fn only(&mut self, letters: &str) -> Vec<String> {
+    pub(crate) fn only(&mut self, letters: &str) -> Vec<String> {
         let keep = |e: String| e.strip_prefix(letters).map(|r| r.trim_start().to_owned());
         let is_whole = |e: &String| e.split(' ').next() == Some(letters);
         self.events()
@@ -311,17 +311,17 @@ impl Rig {
             .collect()
     }
 
-    pub fn core(&self) -> &Core {
+    pub(crate) fn core(&self) -> &Core {
         self.queue.core()
     }
 
-    pub fn batch_left(&self, task: TaskId) -> u32 {
+    pub(crate) fn batch_left(&self, task: TaskId) -> u32 {
         self.tasks.get(task).batch_left
     }
 }
 
 /// Compares events with a list written in one string.
-pub fn check(rig: &mut Rig, expected: &str) {
+pub(crate) fn check(rig: &mut Rig, expected: &str) {
     let expected: Vec<_> = expected.split(',').map(|e| e.trim().to_owned()).collect();
     assert_eq!(rig.events(), expected);
 }

@@ -5,7 +5,8 @@ use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, Queueing};
-use blklab_fio::range::{FileState, Ranges, find_ranges, layouts};
+use blklab_fio::range::{FileState, find_ranges, layouts};
+use blklab_fio::run::JobRun;
 use blklab_fs::{FileId, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 /// One job with its files.
 pub(crate) struct Plan {
     pub(crate) job: Job,
-    pub(crate) ranges: Ranges,
+    pub(crate) run: JobRun,
     /// None with engines that move no data.
     pub(crate) files: Vec<Option<FileId>>,
 }
@@ -79,9 +80,11 @@ pub(crate) fn set_up(
                 }
             }
         }
+        let run = JobRun::new(job.clone(), &ranges)
+            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)))?;
         plans.push(Plan {
             job,
-            ranges,
+            run,
             files: Vec::new(),
         });
     }

@@ -104,7 +104,7 @@ struct Runner<'a> {
 pub(crate) async fn run_job(
     m: &Machine,
     cache: &PageCache<Machine>,
-    plan: Plan,
+    mut plan: Plan,
     slot: &Slot,
     settings: Settings,
     stop: impl Fn() -> bool,
@@ -136,26 +136,16 @@ pub(crate) async fn run_job(
         started: m.now(),
     };
     runner.start_iolog(&plan);
-    let mut run = match JobRun::new(job, &plan.ranges) {
-        Ok(run) => run,
-        Err(_) => {
-            runner.end(Outcome {
-                error: 22,
-                survived_errors: 0,
-            });
-            return;
-        }
-    };
     loop {
         if stop() {
-            run.terminate();
+            plan.run.terminate();
         }
-        match run.step(m.now().0) {
-            Step::Issue(io) => runner.issue(&mut run, &io).await,
+        match plan.run.step(m.now().0) {
+            Step::Issue(io) => runner.issue(&mut plan.run, &io).await,
             Step::Commit => runner.commit().await,
             Step::Reap { min, max } => {
                 runner.commit().await;
-                runner.reap(&mut run, min, max).await;
+                runner.reap(&mut plan.run, min, max).await;
             }
             Step::Wait { until_ns, .. } => m.sleep_until(Time(until_ns)).await,
             Step::Open { file } => runner.open(&plan, file).await,
