@@ -29,7 +29,8 @@ pub(crate) enum Value<'a> {
     Flag(bool),
     Floats(Vec<f64>),
     Ranges([Option<(u64, u64)>; 3]),
-    Deprecated,
+    /// Accepted without changing anything.
+    Nothing,
 }
 
 /// The elements of a list of numbers.
@@ -63,6 +64,7 @@ pub(crate) fn read<'a>(
         return match spec.kind {
             Kind::Flag => Ok(Value::Flag(true)),
             Kind::Deprecated { refused } => deprecated(spec.name, refused),
+            Kind::OptionalText => Ok(Value::Nothing),
             Kind::Text
             | Kind::Int { .. }
             | Kind::Long { .. }
@@ -77,7 +79,7 @@ pub(crate) fn read<'a>(
     };
     match spec.kind {
         Kind::Text if text.is_empty() => Err(format!("{}: needs a value", spec.name)),
-        Kind::Text => Ok(Value::Text(text)),
+        Kind::Text | Kind::OptionalText => Ok(Value::Text(text)),
         Kind::Keyword(words) => match keyword(text, words) {
             Some(word) => Ok(Value::Keyword {
                 word,
@@ -86,6 +88,9 @@ pub(crate) fn read<'a>(
             None => Err(format!("{}: valid values: {}", spec.name, words.join(", "))),
         },
         Kind::Multi(words) => multi(spec.name, text, words),
+        Kind::Int { .. } | Kind::Long { .. } if text.ends_with('z') => {
+            Err(format!("{}: 'z' suffix isn't applicable", spec.name))
+        }
         Kind::Int { min, max } => numbers(text, |element| {
             let value = size_number(element, kb_base)?;
             Some(check_int(spec.name, value, min, max).map(|value| u64::from(value as u32)))
@@ -101,25 +106,20 @@ pub(crate) fn read<'a>(
             numbers(text, |element| time_us(element, unit_us).map(Ok)).map(Value::Numbers)
         }
         Kind::ZoneSize => zone_sized(spec.name, text, kb_base),
-        Kind::Bool => {
-            let max = 1;
-            numbers(text, |element| {
-                let value = leading_integer(element, 10)?.cast_unsigned();
-                Some(if value > max {
-                    Err(over(spec.name, value, max))
-                } else {
-                    Ok(value)
-                })
+        Kind::Bool => numbers(text, |element| {
+            let value = plain_integer(element)?;
+            Some(if value > 1 {
+                Err(over(spec.name, i64::from(value), 1))
+            } else {
+                Ok(u64::from(value != 0))
             })
-            .map(Value::Numbers)
-        }
+        })
+        .map(Value::Numbers),
         Kind::Flag => {
             let read = numbers(text, |element| {
-                leading_integer(element, 10).map(|v| Ok(v.cast_unsigned()))
+                plain_integer(element).map(|value| Ok(u64::from(value != 0)))
             })?;
-            read.each[0]
-                .map(|value| Value::Flag(value as u32 != 0))
-                .ok_or_else(no_number)
+            Ok(read.each[0].map_or(Value::Nothing, |value| Value::Flag(value != 0)))
         }
         Kind::Floats { min, max, count } => floats(spec.name, text, min, max, count),
         Kind::Ranges => ranges(text, kb_base),
@@ -131,7 +131,7 @@ fn deprecated<'a>(name: &str, refused: bool) -> Result<Value<'a>, String> {
     if refused {
         Err(format!("Option {name} is deprecated"))
     } else {
-        Ok(Value::Deprecated)
+        Ok(Value::Nothing)
     }
 }
 
@@ -139,23 +139,34 @@ fn no_number() -> String {
     "not a number".to_owned()
 }
 
-fn over(name: &str, value: u64, max: u64) -> String {
+fn over(name: &str, value: i64, max: i64) -> String {
     format!("{name}: max value out of range: {value} ({max} max)")
 }
 
-fn check_int(name: &str, value: u64, min: i64, max: i64) -> Result<u64, String> {
-    // The limit of 32 bits itself is not a limit: the value is cut instead.
-    if max < i64::from(u32::MAX)
-        && (min >= 0 || value.cast_signed() >= 0)
-        && value > max.cast_unsigned()
-    {
-        return Err(over(name, value, max.cast_unsigned()));
-    }
-    if min < 0 {
-        Ok(value)
+/// A number of 32 bits, hexadecimal with its prefix.
+fn plain_integer(text: &str) -> Option<i32> {
+    let base = if text.contains("0x") || text.contains("0X") {
+        16
     } else {
-        check_min(name, value, min.cast_unsigned())
+        10
+    };
+    leading_integer(text, base).map(|value| value as i32)
+}
+
+/// Checks a number of 32 bits. The limits see it as signed; the limit of 32
+/// bits itself is none: the value is cut instead.
+fn check_int(name: &str, value: u64, min: i64, max: i64) -> Result<u64, String> {
+    let signed = i64::from(value as i32);
+    if max < i64::from(u32::MAX) && (value > max.cast_unsigned() && (min >= 0 || signed > max)) {
+        return Err(over(name, value.cast_signed(), max));
     }
+    if min != 0 && signed < min {
+        return Err(format!(
+            "{name}: min value out of range: {} ({min} min)",
+            value.cast_signed()
+        ));
+    }
+    Ok(value)
 }
 
 fn check_min(name: &str, value: u64, min: u64) -> Result<u64, String> {
@@ -203,9 +214,8 @@ fn numbers(
 
 fn zone_sized<'a>(name: &str, text: &str, kb_base: u32) -> Result<Value<'a>, String> {
     if text.ends_with('z') && leading_integer(text, 10).is_some() {
-        return Err(format!(
-            "{name}: 'z' suffix isn't applicable: zones need a zoned device"
-        ));
+        // A number of zones counts only on zoned devices.
+        return Ok(Value::Zones(ZoneSized::Bytes(0)));
     }
     let value = numbers(text, |element| size_number(element, kb_base).map(Ok))?.last_good;
     Ok(Value::Zones(match percent_of(value) {
@@ -326,7 +336,7 @@ mod tests {
         assert_eq!(value("norandommap=0"), Ok(Value::Flag(false)));
         assert!(value("percentile_list=1:2:x").is_err());
         assert!(value("rwmixcycle=1").is_err());
-        assert_eq!(value("verifysort=1"), Ok(Value::Deprecated));
+        assert_eq!(value("verifysort=1"), Ok(Value::Nothing));
     }
 
     #[test]
@@ -352,6 +362,7 @@ mod tests {
             Ok(Value::Zones(ZoneSized::Bytes(2 << 20)))
         );
         assert!(value("io_size=200%").is_err());
-        assert!(value("size=3z").is_err());
+        assert_eq!(value("size=3z"), Ok(Value::Zones(ZoneSized::Bytes(0))));
+        assert!(value("bs=3z").is_err());
     }
 }

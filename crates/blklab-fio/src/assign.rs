@@ -44,7 +44,7 @@ pub(crate) fn assign(
                 }
             }
         }
-        Value::Deprecated => return Ok(()),
+        Value::Nothing => return Ok(()),
     }
     settings.given.insert(name);
     Ok(())

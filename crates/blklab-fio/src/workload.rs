@@ -48,7 +48,7 @@ pub struct SetupError {
 
 impl std::fmt::Display for SetupError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.job, self.message)
+        f.write_str(&self.message)
     }
 }
 

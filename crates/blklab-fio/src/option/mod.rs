@@ -19,6 +19,8 @@ pub use table::ALL;
 pub enum Kind {
     /// Any text that is not empty.
     Text,
+    /// Any text, or none at all.
+    OptionalText,
     /// One of these words, perhaps with a postfix after a colon.
     Keyword(&'static [&'static str]),
     /// One of these words with a number after a colon; several may be listed.

@@ -6,7 +6,7 @@
 
 use super::Effect::{NoEffect, Reporting, Shapes, Unsupported};
 use super::Kind::{
-    Bool, Deprecated, Flag, Floats, Int, Keyword, Long, Multi, Ranges, Text, ZoneSize,
+    Bool, Deprecated, Flag, Floats, Int, Keyword, Long, Multi, OptionalText, Ranges, Text, ZoneSize,
 };
 use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, keywords, row};
 
@@ -16,6 +16,7 @@ const ZONED: super::Effect = Unsupported("zoned devices are not modelled");
 const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
 const FLOW: super::Effect = Unsupported("flow control between jobs is not modelled");
 const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");
+const PROFILE: super::Effect = Unsupported("built-in profiles are not modelled");
 const CGROUP: super::Effect = Unsupported("control groups are not modelled");
 
 /// Every option that fio 3.33 knows for any engine.
@@ -41,7 +42,7 @@ pub const ALL: &[OptionSpec] = &[
     row("bs_is_seq_rand", "", Bool, "0", Group::BlockSize, Shapes),
     row("norandommap", "", Flag, "", Group::Random, Shapes),
     row("softrandommap", "", Bool, "0", Group::Random, Shapes),
-    row("ignore_error", "", Text, "", Group::Report, Unsupported("errors end the job unless continue_on_error is set")),
+    row("ignore_error", "", OptionalText, "", Group::Report, Unsupported("errors end the job unless continue_on_error is set")),
     row("rw_sequencer", "", Keyword(keywords::RW_SEQUENCER), "sequential", Group::Direction, Shapes),
     row("ioengine", "", Text, "psync", Group::Depth, Shapes),
     row("iodepth", "", Int { min: 1, max: U32 }, "1", Group::Depth, Shapes),
@@ -180,16 +181,16 @@ pub const ALL: &[OptionSpec] = &[
     row("new_group", "", Flag, "", Group::Time, Shapes),
     row("thread", "", Flag, "", Group::Time, Shapes),
     row("per_job_logs", "", Bool, "1", Group::Report, Reporting),
-    row("write_bw_log", "", Text, "", Group::Report, Reporting),
+    row("write_bw_log", "", OptionalText, "", Group::Report, Reporting),
     row("bwavgtime", "", INT, "500", Group::Report, Reporting),
-    row("write_lat_log", "", Text, "", Group::Report, Reporting),
-    row("write_iops_log", "", Text, "", Group::Report, Reporting),
+    row("write_lat_log", "", OptionalText, "", Group::Report, Reporting),
+    row("write_iops_log", "", OptionalText, "", Group::Report, Reporting),
     row("iopsavgtime", "", INT, "500", Group::Report, Reporting),
     row("log_entries", "", Int { min: 1024, max: 1048576 }, "1024", Group::Report, Reporting),
     row("log_avg_msec", "", INT, "0", Group::Report, Reporting),
     row("log_hist_msec", "", INT, "0", Group::Report, Reporting),
     row("log_hist_coarseness", "", INT, "0", Group::Report, Reporting),
-    row("write_hist_log", "", Text, "", Group::Report, Reporting),
+    row("write_hist_log", "", OptionalText, "", Group::Report, Reporting),
     row("log_max_value", "", Bool, "0", Group::Report, Reporting),
     row("log_offset", "", Bool, "0", Group::Report, Reporting),
     row("log_prio", "", Bool, "0", Group::Report, Reporting),
@@ -227,7 +228,7 @@ pub const ALL: &[OptionSpec] = &[
     row("unified_rw_reporting", "", Keyword(keywords::UNIFIED_RW_REPORTING), "none", Group::Direction, Reporting),
     row("continue_on_error", "", Keyword(keywords::CONTINUE_ON_ERROR), "none", Group::Report, Shapes),
     row("error_dump", "", Bool, "0", Group::Report, Reporting),
-    row("profile", "", Text, "", Group::Host, Unsupported("built-in profiles are not modelled")),
+    row("profile", "", Text, "", Group::Host, PROFILE),
     row("cgroup", "", Text, "", Group::Host, CGROUP),
     row("cgroup_nodelete", "", Bool, "0", Group::Host, CGROUP),
     row("cgroup_weight", "", Int { min: 100, max: 1000 }, "", Group::Host, CGROUP),
@@ -241,7 +242,19 @@ pub const ALL: &[OptionSpec] = &[
     row("flow_sleep", "", INT, "0", Group::Pacing, FLOW),
     row("steadystate", "ss", Keyword(keywords::STEADYSTATE), "iops_slope:0.01%", Group::Pacing, STEADY),
     row("steadystate_duration", "ss_dur", SECONDS, "0", Group::Pacing, STEADY),
-    row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, STEADY),    row("verifysort", "", Deprecated { refused: false }, "", Group::Verify, NoEffect),
+    row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, STEADY),
+    row("block", "", Text, "", Group::Host, PROFILE),
+    row("numruns", "", Text, "", Group::Host, PROFILE),
+    row("dir", "", Text, "", Group::Host, PROFILE),
+    row("threads", "", Text, "", Group::Host, PROFILE),
+    row("device-names", "", Text, "", Group::Host, PROFILE),
+    row("load", "", Text, "", Group::Host, PROFILE),
+    row("prep", "", OptionalText, "", Group::Host, PROFILE),
+    row("test-duration", "", Text, "", Group::Host, PROFILE),
+    row("threads-per-queue", "", Text, "", Group::Host, PROFILE),
+    row("read-req-num-512-blocks", "", Text, "", Group::Host, PROFILE),
+    row("large-block-op-kbytes", "", Text, "", Group::Host, PROFILE),
+    row("verifysort", "", Deprecated { refused: false }, "", Group::Verify, NoEffect),
     row("verifysort_nr", "", Deprecated { refused: false }, "", Group::Verify, NoEffect),
     row("flow_watermark", "", Deprecated { refused: false }, "", Group::Pacing, NoEffect),
     row("rwmixcycle", "", Deprecated { refused: true }, "", Group::Direction, NoEffect),

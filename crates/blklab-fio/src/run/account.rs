@@ -62,16 +62,21 @@ impl JobRun {
         matches!(self.phase, Phase::FinalSync { .. })
     }
 
-    /// Counts an I/O as issued (unless it was refused) and finds when the next
-    /// one in its direction may go.
+    /// Counts an I/O as issued and finds when the next one in its direction may
+    /// go. A refused one is taken back; so is, as in fio, a refused read of the
+    /// verification, which was not counted but will be when it comes again.
     fn count_issued(&mut self, dir: Dir, slot: &Record, taken: bool) {
+        let at = dir as usize;
+        let (issued, bytes) = (&mut self.count.issued[at], &mut self.count.issued_bytes[at]);
         if taken {
-            let at = dir as usize;
             if !slot.verify {
-                self.count.issued[at] = self.count.issued[at].wrapping_add(1);
-                self.count.issued_bytes[at] = self.count.issued_bytes[at].wrapping_add(slot.length);
+                *issued = issued.wrapping_add(1);
+                *bytes = bytes.wrapping_add(slot.length);
             }
             self.rate.issued_bytes[at] = self.rate.issued_bytes[at].wrapping_add(slot.length);
+        } else if slot.verify {
+            *issued = issued.wrapping_sub(1);
+            *bytes = bytes.wrapping_sub(slot.length);
         }
         if self.phase == Phase::Run {
             self.find_next_time(dir);

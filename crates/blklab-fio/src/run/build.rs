@@ -113,9 +113,7 @@ impl JobRun {
         self.zone_bytes = self.zone_bytes.wrapping_add(length);
         target.last_start[dir as usize] = offset;
         target.last_pos[dir as usize] = offset + length;
-        let record = self.records.get(record);
-        record.offset = offset;
-        record.length = length;
+        self.records.get(record).length = length;
         Ok(())
     }
 
@@ -149,10 +147,15 @@ impl JobRun {
         let trims =
             self.job.settings.rw.is_trimwrite() && self.job.settings.rw.random && dir == Dir::Trim;
         let file = &mut self.files.all[file as usize];
+        // The record remembers the offset even if nothing comes of it: a sync
+        // built from it shows it in the log.
+        let slot = self.records.get(record);
+        slot.offset = relative;
         if relative >= file.range.length {
             return Err(NoRoom);
         }
         let offset = relative.wrapping_add(file.offset);
+        slot.offset = offset;
         if offset >= file.range.real_size {
             return Err(NoRoom);
         }

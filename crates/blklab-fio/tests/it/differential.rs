@@ -252,7 +252,7 @@ fn ours(file: &JobFile) -> Result<Vec<(String, Vec<String>)>, String> {
 fn run_fio(text: &str, directory: &Path) -> Option<bool> {
     std::fs::write(directory.join("job.fio"), text).expect("a writable directory");
     let status = Command::new("timeout")
-        .args(["10", "fio", "--output=/dev/null", "job.fio"])
+        .args(["4", "fio", "--output=/dev/null", "job.fio"])
         .current_dir(directory)
         .stderr(Stdio::null())
         .status()
