@@ -74,8 +74,11 @@ impl RandomMap {
     }
 
     /// Marks up to `count` blocks from here on, up to the first that is marked
-    /// already, and returns how many. Blocks past the end can be marked too.
+    /// already, and returns how many. Blocks past the end can be marked too, up
+    /// to a multiple of 64.
     pub fn set(&mut self, block: u64, count: u64) -> u64 {
+        let room = self.blocks.next_multiple_of(64).saturating_sub(block);
+        let count = count.min(room);
         let mut done = 0;
         while done < count {
             let at = block + done;
@@ -246,6 +249,7 @@ mod tests {
     fn past_the_end() {
         let mut map = RandomMap::new(10).expect("small");
         assert_eq!(map.set(8, 4), 4);
+        assert_eq!(map.set(60, 9), 4);
         assert_eq!(map.set(9, 3), 0);
         assert!(map.is_set(10) && map.is_set(99));
         assert_eq!(map.next_free(10), None);

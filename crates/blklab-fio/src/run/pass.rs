@@ -208,7 +208,9 @@ impl JobRun {
             self.terminated = true;
         }
         let settings = &self.job.settings;
-        let verifies = settings.verify && settings.do_verify && self.history.len() > 0;
+        // A job that only reads, to verify, does so once.
+        self.terminated |= settings.verify && settings.rw.reads && !settings.rw.writes;
+        let verifies = settings.verify && settings.do_verify;
         self.at = At::NextPass;
         if verifies && !self.terminated && self.error == 0 {
             self.reset_for_pass();
