@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each engine makes of a job.
+
+use crate::rig::{experiment, parallel, run, try_run};
+use blklab_fiostat::Ddir;
+use blklab_trace::Action;
+
+#[test]
+fn synchronous_direct_reads_wait_for_the_disk_one_by_one() {
+    for engine in ["sync", "psync", "pvsync", "pvsync2"] {
+        let job =
+            format!("[a]\nioengine={engine}\ndirect=1\nrw=randread\nsize=1m\nnumber_ios=50\n");
+        let r = run(&experiment(), &job);
+        let read = r.job("a").stat.dir(Ddir::Read);
+        assert_eq!(read.total_ios, 50, "{engine}");
+        assert_eq!(read.clat.stat.min, 1_000_000, "{engine}");
+        assert_eq!(read.clat.stat.max, 1_000_000, "{engine}");
+        // 50 reads of 1 ms and 1 us of processor each.
+        assert_eq!(read.runtime_ms, 51, "{engine}");
+        assert_eq!(read.slat.stat.samples, 0, "{engine}");
+    }
+}
+
+#[test]
+fn libaio_keeps_iodepth_requests_in_flight() {
+    for engine in ["libaio", "io_uring"] {
+        let job = format!(
+            "[a]\nioengine={engine}\niodepth=8\ndirect=1\nrw=randread\nsize=4m\nnumber_ios=400\n"
+        );
+        // The plug of 2.6.28 would delay requests: 3.7 has none per queue.
+        let mut e = parallel(experiment());
+        e.kernel = "3.7".parse().unwrap();
+        let r = run(&e, &job);
+        let read = r.job("a").stat.dir(Ddir::Read);
+        assert_eq!(read.total_ios, 400);
+        assert!(
+            (50..=53).contains(&read.runtime_ms),
+            "{engine}: {} ms",
+            read.runtime_ms
+        );
+        assert!(read.slat.stat.samples == 400, "{engine}");
+        assert!(
+            r.job("a").stat.depth.0[3] > 300,
+            "{:?}",
+            r.job("a").stat.depth
+        );
+    }
+}
+
+#[test]
+fn random_buffered_reads_go_page_by_page_before_2_6_34() {
+    let job = "[a]\nrw=randread\nbs=44k\nsize=44k\nfilesize=4m\n";
+    let r = run(&experiment(), job);
+    let queued = r.of(Action::Queue);
+    assert_eq!(queued.len(), 11);
+    assert!(queued.iter().all(|&(_, n)| n == 8));
+    let sectors: Vec<u64> = queued.iter().map(|q| q.0).collect();
+    assert!(sectors.windows(2).all(|w| w[1] == w[0] + 8));
+    assert_eq!(r.job("a").stat.dir(Ddir::Read).clat.stat.samples, 1);
+    assert!(r.job("a").stat.dir(Ddir::Read).clat.stat.min >= 11_000_000);
+}
+
+#[test]
+fn sequential_buffered_reads_are_read_ahead() {
+    let job = "[a]\nrw=read\nbs=4k\nsize=4m\n";
+    let r = run(&experiment(), job);
+    let queued = r.of(Action::Queue);
+    assert!(queued.len() < 30, "{} bios for 1024 pages", queued.len());
+    assert_eq!(queued.iter().map(|q| q.1).sum::<u64>(), 8192);
+}
+
+#[test]
+fn buffered_writes_end_in_memory_and_fsync_puts_them_on_the_disk() {
+    let job =
+        "[a]\nrw=write\nbs=64k\nsize=1m\n[b]\nstonewall\nrw=write\nbs=64k\nsize=1m\nfsync=4\n";
+    let r = run(&experiment(), job);
+    assert!(r.job("a").stat.dir(Ddir::Write).runtime_ms < 5);
+    let b = &r.job("b").stat;
+    // After writes 4, 8 and 12; the 16th ends the job.
+    assert_eq!(b.sync_ios, 3);
+    let from_b = r
+        .events
+        .iter()
+        .filter(|e| e.action == Action::Queue && e.pid == 1002);
+    assert_eq!(from_b.map(|e| e.nr_sectors()).sum::<u64>(), 1536);
+}
+
+#[test]
+fn o_sync_writes_wait() {
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nsync=1\n";
+    let r = run(&experiment(), job);
+    let w = r.job("a").stat.dir(Ddir::Write);
+    assert!(w.clat.stat.min >= 1_000_000);
+    assert_eq!(r.of(Action::Complete).len(), 16);
+}
+
+#[test]
+fn mmap_reads_by_page_faults() {
+    let job = "[a]\nioengine=mmap\nrw=randread\nbs=4k\nsize=64k\n";
+    let r = run(&experiment(), job);
+    let a = r.job("a").stat.dir(Ddir::Read);
+    assert_eq!(a.total_ios, 16);
+    assert_eq!(r.of(Action::Queue).iter().map(|q| q.1).sum::<u64>(), 128);
+}
+
+#[test]
+fn vsync_joins_adjacent_requests_into_one_call() {
+    let job =
+        "[a]\nioengine=vsync\niodepth=4\niodepth_batch=4\ndirect=1\nrw=write\nbs=4k\nsize=64k\n";
+    let r = run(&experiment(), job);
+    assert_eq!(r.job("a").stat.dir(Ddir::Write).total_ios, 16);
+    assert!(
+        r.of(Action::Queue).iter().all(|&(_, n)| n > 8),
+        "{:?}",
+        r.of(Action::Queue)
+    );
+}
+
+#[test]
+fn posixaio_executes_requests_of_one_file_in_order() {
+    let one = "[a]\nioengine=posixaio\niodepth=4\ndirect=1\nrw=randread\nsize=1m\nnumber_ios=40\n";
+    let r = run(&parallel(experiment()), one);
+    let runtime_ms = r.job("a").stat.dir(Ddir::Read).runtime_ms;
+    assert!((40..45).contains(&runtime_ms), "one file: {runtime_ms} ms");
+    let four = one.replace("size=1m", "size=4m\nnrfiles=4");
+    let r = run(&parallel(experiment()), &four);
+    let runtime_ms = r.job("a").stat.dir(Ddir::Read).runtime_ms;
+    assert!(runtime_ms < 16, "four files: {runtime_ms} ms");
+}
+
+#[test]
+fn the_null_engine_touches_no_disk_and_still_ends() {
+    let job = "[a]\nioengine=null\nrw=randread\nsize=1m\nruntime=1\ntime_based\n";
+    let r = run(&experiment(), job);
+    assert_eq!(r.of(Action::Queue).len(), 0);
+    assert_eq!(r.job("a").stat.dir(Ddir::Read).runtime_ms, 1000);
+}
+
+#[test]
+fn a_disk_can_be_named_as_a_file() {
+    let mut e = experiment();
+    e.device = blklab_experiment::DeviceSpec {
+        name: "sata-7200-2008".to_owned(),
+        params: Vec::new(),
+    };
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=read\nbs=64k\noffset=1g\nsize=1m\n";
+    let r = run(&e, job);
+    assert_eq!(r.of(Action::Queue)[0], (2_097_152, 128));
+}
+
+#[test]
+fn engines_that_are_not_simulated_are_refused_by_name() {
+    let err = try_run(&experiment(), "[a]\nioengine=rbd\nsize=1m\n")
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        err.contains("engine 'rbd' is not simulated; those that are: sync"),
+        "{err}"
+    );
+}
+
+#[test]
+fn files_that_do_not_fit_the_disk_are_refused() {
+    let mut e = experiment();
+    e.device.name = "sata-7200-2008".to_owned();
+    e.device.params.clear();
+    let err = try_run(&e, "[a]\nrw=read\nsize=2t\n")
+        .map(drop)
+        .unwrap_err();
+    assert!(err.contains("does not fit the disk"), "{err}");
+}
+
+#[test]
+fn the_iolog_holds_what_the_job_issued() {
+    let job = "[a]\nioengine=null\nrw=randread\nsize=16k\nwrite_iolog=log\n";
+    let r = run(&experiment(), job);
+    let log = r.job("a").iolog.as_deref().expect("a log");
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines[0], "fio version 3 iolog");
+    assert_eq!(
+        lines.iter().filter(|l| l.contains(" read ")).count(),
+        4,
+        "{log}"
+    );
+}
