@@ -318,9 +318,10 @@ pub struct JobRun {
     zone_bytes: u64,
     last_was_sync: bool,
     last_dir: Dir,
-    /// Requests the engine holds and has not submitted.
+    /// Requests taken since the last commit. A reap submits them without
+    /// resetting this, and it outlives the pass.
     queued: u32,
-    /// Requests submitted and not reaped; off by what a reap submitted itself.
+    /// Requests committed and not reaped; too small by what a reap submitted.
     in_flight: i64,
     stuck: u32,
     at: At,

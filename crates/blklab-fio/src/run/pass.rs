@@ -155,8 +155,6 @@ impl JobRun {
                 max: depth,
             });
         }
-        self.queued = 0;
-        self.in_flight = 0;
         if self.phase == Phase::Verify {
             self.phase = Phase::Run;
             self.at = At::NextPass;
@@ -192,8 +190,6 @@ impl JobRun {
         if self.records.depth > 0 {
             return Some(Step::Reap { min: 1, max: 1 });
         }
-        self.queued = 0;
-        self.in_flight = 0;
         self.go(At::FinalSync { file: file + 1 })
     }
 
