@@ -151,7 +151,7 @@ fn keyword_option(
             };
         }
         "random_distribution" => {
-            settings.distribution = distribution(word, postfix, settings.kb_base)?
+            settings.distribution = distribution(word, postfix, settings.kb_base)?;
         }
         "file_service_type" => file_service(settings, word, postfix)?,
         "thinktime_blocks_type" => {

@@ -92,7 +92,7 @@ pub(crate) fn sections(
             }
             Open::Skipped => {}
             Open::Section(at) => {
-                add_line(place, line, around, 0, &mut lines_total, &mut out[at].lines)?
+                add_line(place, line, around, 0, &mut lines_total, &mut out[at].lines)?;
             }
         }
     }

@@ -150,6 +150,9 @@ impl JobRun {
         // The record remembers the offset even if nothing comes of it: a sync
         // built from it shows it in the log.
         let slot = self.records.get(record);
+        if relative == UNSET {
+            return Err(NoRoom);
+        }
         slot.offset = relative;
         if relative >= file.range.length {
             return Err(NoRoom);

@@ -483,7 +483,7 @@ impl JobRun {
     /// Top of the loop: whether to build another I/O.
     fn loop_top(&mut self, now_ns: u64) -> Option<Step> {
         let time_based = self.job.settings.time_based;
-        if self.terminated || self.done || !(time_based || !self.limit_reached()) {
+        if self.terminated || self.done || (!time_based && self.limit_reached()) {
             return self.go(At::LoopEnd);
         }
         if self.runtime_over(now_ns) {
@@ -690,13 +690,11 @@ impl JobRun {
         let settings = &self.job.settings;
         let wanted = settings.iodepth_batch_complete_min;
         let depth = self.records.depth;
-        let first = !again;
-        let full = if first { self.is_full() } else { full };
+        let full = if again { full } else { self.is_full() };
         let polling = wanted == 0 && settings.iodepth_batch_complete_max == 0;
-        let reap = if first {
-            full || (busy && depth > 0) || polling
-        } else {
-            full && depth > settings.iodepth_low
+        let reap = match again {
+            true => full && depth > settings.iodepth_low,
+            false => full || (busy && depth > 0) || polling,
         };
         if !reap || depth == 0 || self.error != 0 {
             return self.go(At::Think { dir: data });

@@ -37,7 +37,7 @@ impl Draw {
 
 /// A random job file whose jobs do not wait for time.
 fn job_file(draw: &mut Draw) -> String {
-    let mut out = String::from("[global]\nioengine=null\nthread\n");
+    let mut out = String::from("[global]\nioengine=null\n");
     if draw.one_in(4) {
         options(draw, &mut out, 4);
     }
@@ -249,12 +249,18 @@ fn ours(file: &JobFile) -> Result<Vec<(String, Vec<String>)>, String> {
 }
 
 /// Runs the real program; `None` if it does not end. Some jobs make it loop for
-/// ever and write its log all the while, so time and file size are limited and
-/// its jobs are threads: nothing outlives the one process that is killed.
+/// ever and write its log all the while. Its job processes survive their
+/// parent, so each has limits of its own for processor time and file size.
 fn run_fio(text: &str, directory: &Path) -> Option<bool> {
     std::fs::write(directory.join("job.fio"), text).expect("a writable directory");
     let status = Command::new("timeout")
-        .args(["--signal=KILL", "4", "prlimit", "--fsize=50000000"])
+        .args([
+            "--signal=KILL",
+            "6",
+            "prlimit",
+            "--cpu=2",
+            "--fsize=50000000",
+        ])
         .args(["fio", "--output=/dev/null", "job.fio"])
         .current_dir(directory)
         .stderr(Stdio::null())
