@@ -17,8 +17,14 @@ enum Kind {
     Mmap,
     /// Adjacent requests become one readv or writev.
     Vsync,
-    /// io_submit and io_getevents; buffered I/O is done inside io_submit.
+    /// io_submit and io_getevents; buffered I/O is done inside io_submit, and
+    /// syncs in a call of their own.
     Aio,
+    /// io_uring with direct I/O: submitted like libaio's; syncs are queued.
+    Uring,
+    /// io_uring with buffered I/O: the kernel's workers do it, one at a time
+    /// per file.
+    UringBuffered,
     /// glibc's POSIX AIO: a thread per file executes requests in order.
     Posix,
     /// Nothing is done.
@@ -74,7 +80,9 @@ impl Engine {
         let kind = match name {
             "mmap" => Kind::Mmap,
             "vsync" => Kind::Vsync,
-            "libaio" | "io_uring" => Kind::Aio,
+            "libaio" => Kind::Aio,
+            "io_uring" if direct => Kind::Uring,
+            "io_uring" => Kind::UringBuffered,
             "posixaio" => Kind::Posix,
             "null" => Kind::Null,
             _ => Kind::Sync,
@@ -114,22 +122,34 @@ impl Engine {
             Kind::Null if self.depth == 1 => Answer::Completed { error: 0 },
             Kind::Null if !self.done.is_empty() => Answer::Busy,
             Kind::Null => self.hold(io, fd),
-            _ if !is_data && !self.held.is_empty() => Answer::Busy,
+            Kind::Aio | Kind::Vsync if !is_data && !self.held.is_empty() => Answer::Busy,
+            Kind::Uring | Kind::UringBuffered if io.op == IoOp::Trim => {
+                if self.held.is_empty() {
+                    Answer::Completed { error: 0 }
+                } else {
+                    Answer::Busy
+                }
+            }
             Kind::Aio | Kind::Vsync if !is_data => Answer::Completed {
                 error: self.perform(io, fd).await,
             },
             Kind::Vsync if self.held.last().is_some_and(|last| !follows(last, io)) => Answer::Busy,
-            Kind::Aio | Kind::Vsync => self.hold(io, fd),
+            Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Vsync => self.hold(io, fd),
             Kind::Posix if io.op == IoOp::Trim => Answer::Completed { error: 0 },
             Kind::Posix => {
-                if let Some(fd) = fd {
-                    let me = self.m.current();
-                    self.posix
-                        .enqueue(&self.m, &self.cache, io, fd, self.direct, me);
-                    self.in_flight += 1;
-                }
+                self.enqueue(io, fd);
                 Answer::Queued
             }
+        }
+    }
+
+    /// Hands a request to the worker of its file.
+    fn enqueue(&mut self, io: &Io, fd: Option<Fd>) {
+        if let Some(fd) = fd {
+            let me = self.m.current();
+            self.posix
+                .enqueue(&self.m, &self.cache, io, fd, self.direct, me);
+            self.in_flight += 1;
         }
     }
 
@@ -147,7 +167,9 @@ impl Engine {
         let held = std::mem::take(&mut self.held);
         self.submitted.extend(held.iter().map(|h| h.io.record));
         match self.kind {
+            Kind::Uring => self.io_submit(&held).await,
             Kind::Aio if self.direct => self.io_submit(&held).await,
+            Kind::UringBuffered => held.iter().for_each(|h| self.enqueue(&h.io, h.fd)),
             Kind::Aio => {
                 for h in &held {
                     let error = self.perform(&h.io, h.fd).await;
@@ -175,6 +197,14 @@ impl Engine {
         self.m.with_queue(|q, _| q.start_plug(task));
         for h in held {
             let Some(fd) = h.fd else { continue };
+            if !matches!(h.io.op, IoOp::Read | IoOp::Write) {
+                let error = self.perform(&h.io, h.fd).await;
+                self.done.push_back(Completion {
+                    record: h.io.record,
+                    error,
+                });
+                continue;
+            }
             let request = DirectRequest {
                 fd,
                 write: h.io.op == IoOp::Write,
@@ -231,7 +261,7 @@ impl Engine {
         let missing = (min as usize).saturating_sub(out.len());
         let room = max - out.len();
         match self.kind {
-            Kind::Aio if self.direct && room > 0 => {
+            Kind::Aio | Kind::Uring if self.direct && room > 0 => {
                 let min = missing.min(self.in_flight as usize);
                 self.events.clear();
                 // The context exists: it was made with the engine.
@@ -245,7 +275,7 @@ impl Engine {
                     error: e.result.map_or_else(errno, |_| 0),
                 }));
             }
-            Kind::Posix if room > 0 => {
+            Kind::Posix | Kind::UringBuffered if room > 0 => {
                 let min = missing.min(self.in_flight as usize);
                 let before = out.len();
                 self.posix.reap(&self.m, min, room, out).await;

@@ -2,6 +2,8 @@
 //! glibc's POSIX AIO: requests on one descriptor are executed one at a time,
 //! in order, by a thread; descriptors run side by side.
 //!
+//! io_uring's workers for buffered I/O are hashed by file and do the same.
+//!
 //! Source: glibc's rt library, 2007 state. Left out: the limit of 20 threads,
 //! the cost of creating them, and their end after a second of idleness.
 

@@ -129,6 +129,17 @@ fn posixaio_executes_requests_of_one_file_in_order() {
 }
 
 #[test]
+fn io_uring_queues_syncs_and_buffered_io() {
+    let job = "[a]\nioengine=io_uring\niodepth=8\nrw=randwrite\nsize=1m\nfsync=16\n";
+    for direct in ["direct=0\n", "direct=1\n"] {
+        let r = run(&experiment(), &format!("{job}{direct}"));
+        let a = &r.job("a").stat;
+        assert_eq!(a.dir(Ddir::Write).total_ios, 256, "{direct}");
+        assert!(a.sync_ios >= 15, "{direct}: {} syncs", a.sync_ios);
+    }
+}
+
+#[test]
 fn the_null_engine_touches_no_disk_and_still_ends() {
     let job = "[a]\nioengine=null\nrw=randread\nsize=1m\nruntime=1\ntime_based\n";
     let r = run(&experiment(), job);
