@@ -205,7 +205,11 @@ fn from_log(path: &Path) -> Vec<(String, Vec<String>)> {
         return Vec::new();
     };
     let processes: Vec<&str> = text.split("fio version 3 iolog\n").skip(1).collect();
-    if processes.len() > 1 && text.len() > 8000 {
+    // A killed process leaves what it had in its buffer, or nothing.
+    let killed = processes
+        .iter()
+        .any(|process| !process.ends_with(" close\n"));
+    if killed || (processes.len() > 1 && text.len() > 8000) {
         return Vec::new();
     }
     let line = |line: &str| {

@@ -12,6 +12,11 @@
 //! assert_eq!(jobs[0].files, ["a.0.0"]);
 //! ```
 
+mod names;
+mod surroundings;
+
+pub use surroundings::{Fixed, Surroundings};
+
 use crate::apply::read;
 use crate::assign::assign;
 use crate::error::{JobFileError, Note, Place, Problem};
@@ -21,84 +26,12 @@ use crate::option::{Effect, OptionSpec, Queueing, engine_options, find};
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
 use crate::text::{Line, Section, sections};
+use names::own_file_names;
 
 /// Most jobs, clones included (as in fio).
 pub const JOBS_MAX: usize = 4096;
 /// Most files over all jobs.
 pub const FILES_MAX: usize = 1 << 20;
-
-/// What a job file may ask about the world outside.
-pub trait Surroundings {
-    /// An environment variable.
-    fn environment(&self, _name: &str) -> Option<String> {
-        None
-    }
-
-    /// The text of a file to include.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
-    fn read(&self, _path: &str) -> Result<String, String> {
-        Err("no such file".to_owned())
-    }
-
-    /// Whether the path is a directory in which files can be laid out.
-    fn is_directory(&self, _path: &str) -> bool {
-        true
-    }
-
-    /// Whether something other than a regular file has that name: a job of
-    /// that name uses it instead of files of its own.
-    fn is_device(&self, _path: &str) -> bool {
-        false
-    }
-
-    /// `$pagesize`.
-    fn page_size_bytes(&self) -> u64 {
-        4096
-    }
-
-    /// `$mb_memory`.
-    fn memory_mib(&self) -> u64 {
-        1024
-    }
-
-    /// `$ncpus`.
-    fn cpus(&self) -> u32 {
-        1
-    }
-}
-
-/// Surroundings that are all given.
-#[derive(Clone, Debug, Default)]
-pub struct Fixed {
-    /// Environment variables.
-    pub environment: Vec<(String, String)>,
-    /// Files that can be included.
-    pub files: Vec<(String, String)>,
-    /// Names of devices.
-    pub devices: Vec<String>,
-}
-
-fn lookup(list: &[(String, String)], name: &str) -> Option<String> {
-    list.iter()
-        .find(|(key, _)| key == name)
-        .map(|(_, value)| value.clone())
-}
-
-impl Surroundings for Fixed {
-    fn environment(&self, name: &str) -> Option<String> {
-        lookup(&self.environment, name)
-    }
-
-    fn read(&self, path: &str) -> Result<String, String> {
-        lookup(&self.files, path).ok_or_else(|| "no such file".to_owned())
-    }
-
-    fn is_device(&self, path: &str) -> bool {
-        self.devices.iter().any(|device| device == path)
-    }
-}
 
 /// What a caller may choose.
 #[derive(Clone, Debug, Default)]
@@ -466,52 +399,6 @@ fn split(line: &str) -> (&str, Option<&str>) {
         Some((name, value)) => (name.trim_end(), Some(value)),
         None => (line.trim_end(), None),
     }
-}
-
-/// Names of the files of a job without `filename`.
-fn own_file_names(job: &Job, around: &dyn Surroundings) -> Vec<String> {
-    let directory = match &job.settings.directory {
-        Some(list) => {
-            let names: Vec<&str> = list.split(':').collect();
-            format!("{}/", names[job.subjob as usize % names.len()])
-        }
-        None => String::new(),
-    };
-    if job.settings.nrfiles == 1 && around.is_device(&job.section) {
-        return vec![format!("{directory}{}", job.section)];
-    }
-    let format = match job.settings.filename_format.as_str() {
-        "" => "$jobname.$jobnum.$filenum",
-        format => format,
-    };
-    let named = replace_word(
-        &replace_word(format, "$clientuid", ""),
-        "$jobname",
-        &job.section,
-    );
-    let numbered = replace_word(&named, "$jobnum", &job.subjob.to_string());
-    (0..job.settings.nrfiles)
-        .map(|file| {
-            format!(
-                "{directory}{}",
-                replace_word(&numbered, "$filenum", &file.to_string())
-            )
-        })
-        .collect()
-}
-
-/// Every occurrence of a word replaced, whatever its case.
-fn replace_word(text: &str, word: &str, by: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    let mut out = String::with_capacity(text.len());
-    let mut from = 0;
-    while let Some(at) = lower[from..].find(word) {
-        out.push_str(&text[from..from + at]);
-        out.push_str(by);
-        from += at + word.len();
-    }
-    out.push_str(&text[from..]);
-    out
 }
 
 #[cfg(test)]

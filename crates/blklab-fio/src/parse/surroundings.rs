@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The world outside a job file, as far as its text may ask about it.
+
+/// What a job file may ask about the world outside.
+pub trait Surroundings {
+    /// An environment variable.
+    fn environment(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The text of a file to include.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read(&self, _path: &str) -> Result<String, String> {
+        Err("no such file".to_owned())
+    }
+
+    /// Whether the path is a directory in which files can be laid out.
+    fn is_directory(&self, _path: &str) -> bool {
+        true
+    }
+
+    /// Whether something other than a regular file has that name: a job of
+    /// that name uses it instead of files of its own.
+    fn is_device(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// `$pagesize`.
+    fn page_size_bytes(&self) -> u64 {
+        4096
+    }
+
+    /// `$mb_memory`.
+    fn memory_mib(&self) -> u64 {
+        1024
+    }
+
+    /// `$ncpus`.
+    fn cpus(&self) -> u32 {
+        1
+    }
+}
+
+/// Surroundings that are all given.
+#[derive(Clone, Debug, Default)]
+pub struct Fixed {
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
+    /// Files that can be included.
+    pub files: Vec<(String, String)>,
+    /// Names of devices.
+    pub devices: Vec<String>,
+}
+
+fn lookup(list: &[(String, String)], name: &str) -> Option<String> {
+    list.iter()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.clone())
+}
+
+impl Surroundings for Fixed {
+    fn environment(&self, name: &str) -> Option<String> {
+        lookup(&self.environment, name)
+    }
+
+    fn read(&self, path: &str) -> Result<String, String> {
+        lookup(&self.files, path).ok_or_else(|| "no such file".to_owned())
+    }
+
+    fn is_device(&self, path: &str) -> bool {
+        self.devices.iter().any(|device| device == path)
+    }
+}
