@@ -5,7 +5,7 @@
 //! Ignored by default, because it needs the program. Run it with
 //! `cargo test -p blklab-fio --test it differential -- --ignored --nocapture`;
 //! `BLKLAB_FIO_JOBS` says how many job files (200), `BLKLAB_FIO_SEED` where to
-//! begin (1). A job file that differs is printed.
+//! begin (1), `BLKLAB_FIO_ENGINE` which engine (null). A job file that differs is printed.
 
 use blklab_fio::parse::{Fixed, JobFile, ParseOptions, parse};
 use blklab_fio::range::FileState;
@@ -37,7 +37,8 @@ impl Draw {
 
 /// A random job file whose jobs do not wait for time.
 fn job_file(draw: &mut Draw) -> String {
-    let mut out = String::from("[global]\nioengine=null\n");
+    let engine = std::env::var("BLKLAB_FIO_ENGINE").unwrap_or_else(|_| "null".to_owned());
+    let mut out = format!("[global]\nioengine={engine}\n");
     if draw.one_in(4) {
         options(draw, &mut out, 4);
     }
@@ -59,7 +60,11 @@ fn job_file(draw: &mut Draw) -> String {
             "randwrite",
             "randrw",
         ];
-        let rw = draw.pick(&rw);
+        // Regular files cannot be trimmed everywhere.
+        let rw = match draw.pick(&rw) {
+            rw if engine != "null" && rw.contains("trim") => "randrw",
+            rw => rw,
+        };
         let postfix = match (draw.one_in(6), rw.starts_with("rand")) {
             (false, _) => String::new(),
             (true, true) => format!(":{}", draw.number(0, 9)),

@@ -2,4 +2,6 @@
 //! Job files against what fio 3.33 did with them.
 
 mod differential;
+mod log;
+mod timing;
 mod vectors;
