@@ -78,7 +78,9 @@ pub(crate) fn read<'a>(
         };
     };
     match spec.kind {
-        Kind::Text if text.is_empty() => Err(format!("{}: needs a value", spec.name)),
+        Kind::Text | Kind::Multi(_) if text.is_empty() => {
+            Err(format!("{}: needs a value", spec.name))
+        }
         Kind::Text | Kind::OptionalText => Ok(Value::Text(text)),
         Kind::Keyword(words) => match keyword(text, words) {
             Some(word) => Ok(Value::Keyword {
@@ -88,7 +90,7 @@ pub(crate) fn read<'a>(
             None => Err(format!("{}: valid values: {}", spec.name, words.join(", "))),
         },
         Kind::Multi(words) => multi(spec.name, text, words),
-        Kind::Int { .. } | Kind::Long { .. } if text.ends_with('z') => {
+        Kind::Int { .. } | Kind::Long { .. } | Kind::Time { .. } if text.ends_with('z') => {
             Err(format!("{}: 'z' suffix isn't applicable", spec.name))
         }
         Kind::Int { min, max } => numbers(text, |element| {
