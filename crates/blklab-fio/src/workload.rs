@@ -6,6 +6,7 @@
 
 use crate::engine::InstantEngine;
 use crate::job::Job;
+use crate::option::Queueing;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
 use crate::run::{Completion, Io, IoOp, JobRun, Step};
@@ -71,10 +72,20 @@ pub fn set_up(
                 .get(name)
                 .map_or_else(|| state(name), |&size| FileState::Regular(size))
         };
-        let ranges = find_ranges(job, known).map_err(|message| SetupError {
-            job: job.name.clone(),
-            message,
-        })?;
+        let ranges = match find_ranges(job, known) {
+            Ok(ranges) => ranges,
+            // What it works on is known to its engine alone.
+            Err(_) if is_foreign(job) => Ranges {
+                files: Vec::new(),
+                size: 0,
+            },
+            Err(message) => {
+                return Err(SetupError {
+                    job: job.name.clone(),
+                    message,
+                });
+            }
+        };
         for layout in layouts(job, &ranges) {
             laid_out.insert(&job.files[layout.file as usize], layout.size_bytes());
         }
@@ -83,7 +94,15 @@ pub fn set_up(
     Ok(out)
 }
 
-/// Lists all jobs, one after another. `state` says which files exist; the
+/// Whether the job's engine does something else than reading and writing
+/// files.
+fn is_foreign(job: &Job) -> bool {
+    job.engine()
+        .is_none_or(|engine| engine.queueing == Queueing::NotModelled)
+}
+
+/// Lists all jobs, one after another. A job whose engine is not modelled and
+/// that does not say how much it transfers lists nothing. `state` says which files exist; the
 /// visitor may stop the listing.
 ///
 /// # Errors
@@ -96,6 +115,9 @@ pub fn list(
 ) -> Result<(), SetupError> {
     let ranges = set_up(file, state)?;
     for (job, ranges) in file.jobs.iter().zip(&ranges) {
+        if ranges.files.is_empty() {
+            continue;
+        }
         let error = |message| SetupError {
             job: job.name.clone(),
             message,

@@ -5,7 +5,7 @@
 //! How each engine answers a request: the manual page and measurements.
 
 use super::Effect::{NoEffect, Shapes, Unsupported};
-use super::Kind::{Bool, Flag, Int, Keyword, Text};
+use super::Kind::{Bool, Flag, Int, Keyword, OptionalText, Text};
 use super::{Group, INT, OptionSpec, PERCENT, row};
 
 /// How an engine answers a request.
@@ -71,7 +71,7 @@ pub const ENGINES: &[EngineSpec] = &[
     spec("exec", Queueing::NotModelled, EXEC),
     spec("falloc", Queueing::NotModelled, &[]),
     spec("e4defrag", Queueing::NotModelled, E4DEFRAG),
-    spec("splice", Queueing::NotModelled, &[]),
+    spec("splice", Queueing::Synchronous, &[]),
     spec("gfapi", Queueing::NotModelled, GFAPI),
     spec("gfapi_async", Queueing::NotModelled, GFAPI),
     spec("mtd", Queueing::NotModelled, MTD),
@@ -83,6 +83,16 @@ pub const ENGINES: &[EngineSpec] = &[
     spec("pmemblk", Queueing::NotModelled, &[]),
     spec("dev-dax", Queueing::NotModelled, &[]),
     spec("libpmem", Queueing::NotModelled, &[]),
+    // Engines of fio 3.33 that Debian does not build: their jobs are read, so
+    // that one can be told which part of them cannot be simulated.
+    spec("dfs", Queueing::NotModelled, DFS),
+    spec("http", Queueing::NotModelled, HTTP),
+    spec("libcufile", Queueing::NotModelled, LIBCUFILE),
+    spec("librpma_apm_client", Queueing::NotModelled, LIBRPMA),
+    spec("librpma_apm_server", Queueing::NotModelled, LIBRPMA),
+    spec("librpma_gpspm_client", Queueing::NotModelled, LIBRPMA),
+    spec("librpma_gpspm_server", Queueing::NotModelled, LIBRPMA),
+    spec("nfs", Queueing::NotModelled, NFS),
 ];
 
 /// The engine of that name. What follows a colon or a comma does not count.
@@ -233,3 +243,44 @@ const RBD: &[OptionSpec] = &[
 ];
 
 const ENGINE: super::Effect = Unsupported("the engine is not modelled");
+
+/// An option of an engine that Debian does not build: its rules are not
+/// checked.
+const fn unchecked(name: &'static str) -> OptionSpec {
+    row(name, "", OptionalText, "", Group::Engine, ENGINE)
+}
+
+const DFS: &[OptionSpec] = &[
+    unchecked("pool"),
+    unchecked("cont"),
+    unchecked("chunk_size"),
+    unchecked("object_class"),
+    unchecked("svcl"),
+];
+
+const HTTP: &[OptionSpec] = &[
+    unchecked("https"),
+    unchecked("http_host"),
+    unchecked("http_user"),
+    unchecked("http_pass"),
+    unchecked("http_s3_key"),
+    unchecked("http_s3_keyid"),
+    unchecked("http_s3_region"),
+    unchecked("http_s3_sse_customer_key"),
+    unchecked("http_s3_sse_customer_algorithm"),
+    unchecked("http_s3_storage_class"),
+    unchecked("http_swift_auth_token"),
+    unchecked("http_mode"),
+    unchecked("http_verbose"),
+];
+
+const LIBCUFILE: &[OptionSpec] = &[unchecked("gpu_dev_ids"), unchecked("cuda_io")];
+
+const LIBRPMA: &[OptionSpec] = &[
+    unchecked("serverip"),
+    unchecked("port"),
+    unchecked("direct_write_to_pmem"),
+    unchecked("busy_wait_polling"),
+];
+
+const NFS: &[OptionSpec] = &[unchecked("nfs_url")];
