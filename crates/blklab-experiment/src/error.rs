@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with an experiment: one line each.
 
+use blklab_device::DeviceError;
+use blklab_kernel::{TunableError, VersionError};
+use blklab_sched::SchedulerError;
 use std::fmt;
 
 /// Why an experiment was refused.
@@ -10,6 +13,8 @@ pub struct ExperimentError {
     pub file: Option<String>,
     /// Line in it, from 1.
     pub line: Option<usize>,
+    /// The key that it is about, as `device.rpm`; empty if none.
+    pub key: String,
     /// What is wrong, and what would be right.
     pub what: String,
 }
@@ -20,8 +25,18 @@ impl ExperimentError {
         ExperimentError {
             file: None,
             line: None,
+            key: String::new(),
             what: what.into(),
         }
+    }
+
+    /// The same error, about `key` unless it names one already.
+    #[must_use]
+    pub fn about(mut self, key: impl Into<String>) -> ExperimentError {
+        if self.key.is_empty() {
+            self.key = key.into();
+        }
+        self
     }
 
     /// The same error, in `file` unless it names one already.
@@ -47,19 +62,116 @@ impl fmt::Display for ExperimentError {
 
 impl std::error::Error for ExperimentError {}
 
-macro_rules! from_display {
-    ($($t:ty),*) => {$(
-        impl From<$t> for ExperimentError {
-            fn from(e: $t) -> ExperimentError {
-                ExperimentError::new(e.to_string())
-            }
-        }
-    )*};
+/// The one of `valid` that looks most like `name`, if any does.
+pub fn nearest<'a>(name: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // No name of ours is that long, and the distance costs the product.
+    if name.len() > 64 {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    let near = valid
+        .into_iter()
+        .map(|v| (edit_distance(&lower, &v.to_ascii_lowercase()), v));
+    near.filter(|&(distance, v)| distance <= 1 + v.len() / 3)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, v)| v)
 }
 
-from_display!(
-    blklab_kernel::VersionError,
-    blklab_kernel::TunableError,
-    blklab_sched::SchedulerError,
-    blklab_device::DeviceError
-);
+/// Insertions, deletions and replacements of bytes from one word to the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to = to.as_bytes();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// `no WHAT 'NAME'`, with the nearest and all valid names.
+pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
+    let hint = match nearest(name, valid.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'? "),
+        None => String::new(),
+    };
+    format!(
+        "no {what} is called '{name}'; {hint}valid: {}",
+        valid.join(", ")
+    )
+}
+
+impl From<SchedulerError> for ExperimentError {
+    fn from(e: SchedulerError) -> ExperimentError {
+        ExperimentError::new(match &e {
+            SchedulerError::Unknown(name, valid) => no_such("scheduler", name, valid),
+            e => e.to_string(),
+        })
+        .about("scheduler")
+    }
+}
+
+impl From<TunableError> for ExperimentError {
+    fn from(e: TunableError) -> ExperimentError {
+        let key = match &e {
+            TunableError::Unknown(name, _) => name.as_str(),
+            TunableError::Range(name, ..) => name,
+            _ => "",
+        };
+        ExperimentError::new(match &e {
+            TunableError::Unknown(name, valid) if !valid.is_empty() => {
+                no_such("tunable", name, valid)
+            }
+            TunableError::Range(name, value, (low, high)) => {
+                format!("{name}={value}: expected a number from {low} to {high}")
+            }
+            e => e.to_string(),
+        })
+        .about(format!("tunables.{key}"))
+    }
+}
+
+impl From<DeviceError> for ExperimentError {
+    fn from(e: DeviceError) -> ExperimentError {
+        let key = match &e {
+            DeviceError::UnknownParam { param, .. } => format!("device.{param}"),
+            DeviceError::BadValue { param, .. } => format!("device.{param}"),
+            _ => "device".to_owned(),
+        };
+        ExperimentError::new(e.to_string()).about(key)
+    }
+}
+
+impl From<VersionError> for ExperimentError {
+    fn from(e: VersionError) -> ExperimentError {
+        ExperimentError::new(e.to_string()).about("kernel")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let valid = ["noop", "deadline", "cfq"];
+        assert_eq!(nearest("deadlin", valid), Some("deadline"));
+        assert_eq!(nearest("NOOP", valid), Some("noop"));
+        assert_eq!(nearest("kyber", valid), None);
+        assert_eq!(nearest(&"x".repeat(100), valid), None);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_choice() {
+        let mut e = ExperimentError::new(no_such("scheduler", "nop", &["noop", "cfq"]));
+        e.line = Some(3);
+        assert_eq!(
+            e.in_file("a.toml").to_string(),
+            "a.toml:3: no scheduler is called 'nop'; did you mean 'noop'? valid: noop, cfq"
+        );
+    }
+}

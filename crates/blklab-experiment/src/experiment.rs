@@ -106,6 +106,8 @@ impl Published {
 /// One experiment, complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
+    /// The file it was read from, for messages; empty if none.
+    pub file: String,
     /// Short name.
     pub id: String,
     /// What it shows, in a line.
@@ -130,9 +132,14 @@ pub struct Experiment {
     pub seed: u64,
     /// What issues the I/O.
     pub workload: Workload,
+    /// Only these sections of the fio job file; all if empty.
+    pub sections: Vec<String>,
     /// Numbers published for it.
     pub published: Vec<Published>,
 }
+
+/// Largest seed: experiment files in TOML hold no larger number.
+pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 
 /// The newest release whose single-queue path is modelled.
 pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
@@ -142,6 +149,7 @@ impl Experiment {
     /// 4.19, deadline, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
+            file: String::new(),
             id: id.to_owned(),
             title: String::new(),
             kernel: DEFAULT_KERNEL,
@@ -157,6 +165,7 @@ impl Experiment {
             vm: Vm::default(),
             seed: 0,
             workload,
+            sections: Vec::new(),
             published: Vec::new(),
         }
     }
@@ -208,7 +217,8 @@ impl Experiment {
             return Err(ExperimentError::new(format!(
                 "nomerges={} does not exist in kernel {}; largest value {}",
                 limits.nomerges, self.kernel, feat.nomerges_max
-            )));
+            ))
+            .about("queue.nomerges"));
         }
         limits.queue_depth = self.queue_depth()?;
         limits.fetch = q.fetch;
@@ -225,12 +235,23 @@ impl Experiment {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ExperimentError> {
+        for (key, text) in [("id", &self.id), ("title", &self.title)] {
+            if text.chars().any(char::is_control) {
+                let what = format!("{key} has a control character; it is one line of text");
+                return Err(ExperimentError::new(what).about(key));
+            }
+        }
+        if self.seed > SEED_MAX {
+            let what = format!("seed={}: expected a number from 0 to {SEED_MAX}", self.seed);
+            return Err(ExperimentError::new(what).about("seed"));
+        }
         if !self.kernel.has_single_queue() {
             return Err(ExperimentError::new(format!(
                 "kernel {} has only the multi-queue block layer, which is not modelled yet; \
                  use 2.6.16 to 4.20",
                 self.kernel
-            )));
+            ))
+            .about("kernel"));
         }
         self.scheduler()?;
         let limits = self.limits()?;
@@ -251,11 +272,14 @@ fn check_process(
     capacity: Option<u64>,
 ) -> Result<(), ExperimentError> {
     let fail = |what: String| {
-        Err(ExperimentError::new(format!(
-            "process '{}': {what}",
-            p.name
-        )))
+        Err(
+            ExperimentError::new(format!("process '{}': {what}", p.name))
+                .about(format!("processes.\"{}\"", p.name)),
+        )
     };
+    if p.name.chars().any(char::is_control) {
+        return fail("its name has a control character".into());
+    }
     if p.depth == 0 {
         return fail("depth is 0; it is the number of bios outstanding, at least 1".into());
     }

@@ -14,9 +14,9 @@ mod raw;
 mod save;
 mod set;
 
-pub use error::ExperimentError;
+pub use error::{ExperimentError, nearest, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Vm, Workload};
-pub use load::{Source, load, parse};
+pub use load::{ReadFile, Source, load, parse};
 pub use patch::{PATCHES, Patch};
 pub use set::{MACHINE_TUNABLES, parse_size};
 

@@ -2,7 +2,7 @@
 //! Reading experiment files and fio job files.
 
 use crate::raw::RawExperiment;
-use crate::{Experiment, ExperimentError, Workload};
+use crate::{Experiment, ExperimentError, Workload, no_such};
 use std::path::Path;
 
 /// What kind of text a file holds.
@@ -31,16 +31,28 @@ impl Source {
 /// Largest file read: 64 MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// Reads a job file that an experiment names: its name for messages, and its
+/// text.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
+
 /// Reads an experiment or job file. `-` is standard input with a job file.
 ///
 /// # Errors
 /// If it cannot be read or is not what its name says.
 pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
+    if path == Path::new("-") {
+        let text = read(path).map_err(|e| e.in_file("standard input"))?;
+        return Ok(job_file("stdin", "standard input", text));
+    }
     let shown = path.display().to_string();
     let text = read(path).map_err(|e| e.in_file(&shown))?;
     parse(&shown, Source::of(path), &text, &|relative| {
         let file = path.parent().unwrap_or(Path::new("")).join(relative);
-        read(&file).map_err(|e| e.in_file(&file.display().to_string()))
+        let name = file.display().to_string();
+        match read(&file) {
+            Ok(text) => Ok((name, text)),
+            Err(e) => Err(e.in_file(&name)),
+        }
     })
 }
 
@@ -72,9 +84,8 @@ fn read(path: &Path) -> Result<String, ExperimentError> {
             .filter(|&&b| b == b'\n')
             .count();
         ExperimentError {
-            file: None,
             line: Some(line + 1),
-            what: "not UTF-8 text; an experiment or job file is text".into(),
+            ..ExperimentError::new("not UTF-8 text; an experiment or job file is text")
         }
     })
 }
@@ -87,44 +98,149 @@ pub fn parse(
     name: &str,
     source: Source,
     text: &str,
-    read_file: &dyn Fn(&str) -> Result<String, ExperimentError>,
+    read_file: &ReadFile<'_>,
 ) -> Result<Experiment, ExperimentError> {
     let stem = Path::new(name)
         .file_stem()
         .map_or(name, |s| s.to_str().unwrap_or(name));
     let raw: RawExperiment = match source {
-        Source::Fio => {
-            let workload = Workload::Fio {
-                name: name.to_owned(),
-                text: text.to_owned(),
-            };
-            return Ok(Experiment::new(stem, workload));
+        Source::Fio => return Ok(job_file(stem, name, text.to_owned())),
+        _ if text.trim().is_empty() => {
+            return Err(ExperimentError::new(
+                "the file is empty; an experiment has a workload: 'processes', 'job' or 'job_file'",
+            )
+            .in_file(name));
         }
-        Source::Toml => toml::from_str(text).map_err(|e| ExperimentError {
-            file: Some(name.to_owned()),
-            line: e.span().map(|span| {
-                1 + text.as_bytes()[..span.start.min(text.len())]
-                    .iter()
-                    .filter(|&&b| b == b'\n')
-                    .count()
-            }),
-            what: one_line(e.message()),
-        })?,
-        Source::Json => serde_json::from_str(text).map_err(|e| {
-            let message = e.to_string();
-            let what = message
-                .rsplit_once(" at line ")
-                .map_or(message.as_str(), |(m, _)| m);
-            ExperimentError {
-                file: Some(name.to_owned()),
-                line: (e.line() > 0).then(|| e.line()),
-                what: one_line(what),
-            }
-        })?,
-    };
-    raw.resolve(stem, read_file).map_err(|e| e.in_file(name))
+        Source::Toml => from_toml(text),
+        Source::Json => from_json(text),
+    }
+    .map_err(|e| e.in_file(name))?;
+    raw.resolve(name, stem, read_file)
+        .map_err(|e| e.at_key_in(text).in_file(name))
 }
 
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
+fn job_file(id: &str, name: &str, text: String) -> Experiment {
+    let workload = Workload::Fio {
+        name: name.to_owned(),
+        text,
+    };
+    Experiment {
+        file: name.to_owned(),
+        ..Experiment::new(id, workload)
+    }
+}
+
+fn from_toml(text: &str) -> Result<RawExperiment, ExperimentError> {
+    let of_toml = |e: &toml::de::Error, path: &str| ExperimentError {
+        line: e.span().map(|span| line_at(text, span.start)),
+        ..ExperimentError::new(in_words(e.message(), path))
+    };
+    let document = toml::Deserializer::parse(text).map_err(|e| of_toml(&e, ""))?;
+    serde_path_to_error::deserialize(document)
+        .map_err(|e| of_toml(e.inner(), &e.path().to_string()))
+}
+
+fn from_json(text: &str) -> Result<RawExperiment, ExperimentError> {
+    let of_json = |e: &serde_json::Error, path: &str| {
+        let message = e.to_string();
+        let what = message
+            .rsplit_once(" at line ")
+            .map_or(message.as_str(), |(m, _)| m);
+        ExperimentError {
+            line: (e.line() > 0).then(|| e.line()),
+            ..ExperimentError::new(in_words(what, path))
+        }
+    };
+    let mut document = serde_json::Deserializer::from_str(text);
+    let raw = serde_path_to_error::deserialize(&mut document)
+        .map_err(|e| of_json(e.inner(), &e.path().to_string()))?;
+    document.end().map_err(|e| of_json(&e, ""))?;
+    Ok(raw)
+}
+
+/// The line of a byte of a text, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    1 + before.iter().filter(|&&b| b == b'\n').count()
+}
+
+/// A deserialiser's message in one line: where in the file, and for an unknown
+/// key the nearest one.
+fn in_words(message: &str, path: &str) -> String {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (what, path) = match (message.split_once(' '), quoted.split_first()) {
+        (Some(("unknown", rest)), Some((name, valid))) if !valid.is_empty() => {
+            let kind = match rest.split_once(' ') {
+                Some(("field", _)) => "key",
+                _ => "value",
+            };
+            let parent = match path.strip_suffix(name) {
+                Some(parent) => parent.trim_end_matches('.'),
+                None => path,
+            };
+            (no_such(kind, name, valid), parent)
+        }
+        _ => (message.clone(), path),
+    };
+    match path {
+        "" | "." => what,
+        path => format!("{path}: {what}"),
+    }
+}
+
+impl ExperimentError {
+    /// With the line of its key in the text of an experiment file, if the key
+    /// is there.
+    fn at_key_in(mut self, text: &str) -> ExperimentError {
+        if self.line.is_none() && !self.key.is_empty() {
+            self.line = line_of_key(text, &self.key);
+        }
+        self
+    }
+
+    /// The error of an experiment, with the file that it was read from and the
+    /// line of the key that it is about.
+    #[must_use]
+    pub fn of(self, e: &Experiment) -> ExperimentError {
+        if self.file.is_some() || e.file.is_empty() {
+            return self;
+        }
+        let path = Path::new(&e.file);
+        let located = match Source::of(path) {
+            Source::Fio => self,
+            _ => match read(path) {
+                Ok(text) => self.at_key_in(&text),
+                Err(_) => self,
+            },
+        };
+        located.in_file(&e.file)
+    }
+}
+
+/// The line on which `section.key` is set, in TOML or JSON: of the key, else
+/// of its section.
+fn line_of_key(text: &str, path: &str) -> Option<usize> {
+    let (section, key) = path.split_once('.').unwrap_or(("", path));
+    let line_of = |word: &str| text.lines().position(|line| sets(line, word));
+    line_of(key)
+        .or_else(|| line_of(section))
+        .map(|index| index + 1)
+}
+
+/// Whether a line begins a table `word`, sets a key `word`, or holds the text
+/// `word` if that is in quotes.
+fn sets(line: &str, word: &str) -> bool {
+    if word.is_empty() {
+        return false;
+    }
+    if word.starts_with('"') {
+        return line.contains(word);
+    }
+    let rest = line.trim_start().strip_prefix(word);
+    rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+        || line.trim() == format!("[{word}]")
+        || line
+            .split_once(&format!("\"{word}\""))
+            .is_some_and(|(_, rest)| rest.trim_start().starts_with(':'))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Historical patches that can be switched on.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, no_such};
 use blklab_kernel::KernelVersion;
 
 /// One patch, as data.
@@ -29,16 +29,14 @@ pub const PATCHES: &[Patch] = &[Patch {
 pub(crate) fn find(name: &str, v: KernelVersion) -> Result<&'static Patch, ExperimentError> {
     let Some(patch) = PATCHES.iter().find(|p| p.name == name) else {
         let valid: Vec<_> = PATCHES.iter().map(|p| p.name).collect();
-        return Err(ExperimentError::new(format!(
-            "no patch '{name}'; valid: {}",
-            valid.join(", ")
-        )));
+        return Err(ExperimentError::new(no_such("patch", name, &valid)).about("patches"));
     };
     if v < patch.since || v >= patch.until {
         return Err(ExperimentError::new(format!(
             "patch '{name}' does not fit kernel {v}; it fits {} up to, not including, {}",
             patch.since, patch.until
-        )));
+        ))
+        .about("patches"));
     }
     Ok(patch)
 }

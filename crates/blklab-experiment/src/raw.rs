@@ -2,7 +2,9 @@
 //! Experiment files as they are written.
 
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Vm};
-use crate::{Experiment, ExperimentError, Workload, set};
+use crate::load::ReadFile;
+use crate::set::MACHINE_TUNABLES;
+use crate::{Experiment, ExperimentError, Workload, no_such, set};
 use blklab_block::Fetch;
 use blklab_types::Hz;
 use blklab_workload::Process;
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A scalar of a table whose keys are known only to whoever it is for.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, a text, true or false")]
 pub(crate) enum Scalar {
     Bool(bool),
     Int(i64),
@@ -71,6 +73,8 @@ pub(crate) struct RawExperiment {
     job: Option<String>,
     job_file: Option<String>,
     #[serde(default)]
+    sections: Vec<String>,
+    #[serde(default)]
     published: Vec<Published>,
 }
 
@@ -91,7 +95,8 @@ impl RawExperiment {
     pub(crate) fn resolve(
         self,
         name: &str,
-        read_file: &dyn Fn(&str) -> Result<String, ExperimentError>,
+        stem: &str,
+        read_file: &ReadFile<'_>,
     ) -> Result<Experiment, ExperimentError> {
         let workload = match (self.processes, self.job, self.job_file) {
             (Some(p), None, None) => Workload::Processes(p),
@@ -100,8 +105,11 @@ impl RawExperiment {
                 text,
             },
             (None, None, Some(file)) => {
-                let text = read_file(&file)?;
-                Workload::Fio { name: file, text }
+                let (name, text) = read_file(&file).map_err(|e| {
+                    let what = format!("job_file: {e}");
+                    ExperimentError::new(what).about("job_file")
+                })?;
+                Workload::Fio { name, text }
             }
             (None, None, None) => {
                 return Err(ExperimentError::new(
@@ -114,7 +122,8 @@ impl RawExperiment {
                 ));
             }
         };
-        let mut e = Experiment::new(&self.id.unwrap_or_else(|| name.to_owned()), workload);
+        let mut e = Experiment::new(self.id.as_deref().unwrap_or(stem), workload);
+        e.file = name.to_owned();
         e.title = self.title;
         e.kernel = match &self.kernel {
             Some(v) => v.parse()?,
@@ -128,10 +137,8 @@ impl RawExperiment {
         e.scheduler = self.scheduler.unwrap_or(e.scheduler);
         for (key, value) in &self.tunables {
             let value = value.whole().ok_or_else(|| {
-                ExperimentError::new(format!(
-                    "tunables: {key} = {}: not a whole number",
-                    value.text()
-                ))
+                let what = format!("tunables: {key} = {}: not a whole number", value.text());
+                ExperimentError::new(what).about(format!("tunables.{key}"))
             })?;
             e.tunables.push((key.clone(), value));
         }
@@ -142,9 +149,17 @@ impl RawExperiment {
         }
         e.vm = Vm::default();
         for (key, value) in self.vm {
-            e.set(&key, &value.text())?;
+            let place = format!("vm.{key}");
+            if !MACHINE_TUNABLES.iter().any(|t| t.name == key) {
+                let valid: Vec<&str> = MACHINE_TUNABLES.iter().map(|t| t.name).collect();
+                let what = format!("vm: {}", no_such("setting", &key, &valid));
+                return Err(ExperimentError::new(what).about(place));
+            }
+            e.set(&key, &value.text())
+                .map_err(|e| ExperimentError { key: place, ..e })?;
         }
         e.seed = self.seed.unwrap_or(0);
+        e.sections = self.sections;
         e.published = self.published;
         Ok(e)
     }
@@ -156,7 +171,8 @@ impl RawQueue {
             (Some(_), Some(_)) => {
                 return Err(ExperimentError::new(
                     "queue: give max_sectors or max_sectors_kb, not both",
-                ));
+                )
+                .about("queue.max_sectors"));
             }
             (sectors, kb) => sectors.or(kb.map(|kb| kb.saturating_mul(2))),
         };
@@ -182,11 +198,13 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
         .find_map(|k| table.remove(*k));
     let Some(name) = name else {
         return Err(ExperimentError::new(
-            "device: no 'name' (a preset) or 'law'",
-        ));
+            "device: no 'name', as in name = \"sata-7200-2008\"; blklab list devices shows all",
+        )
+        .about("device"));
     };
     if let Some(depth) = table.remove("queue_depth") {
-        e.set("queue_depth", &depth.text())?;
+        e.set("queue_depth", &depth.text())
+            .map_err(|e| e.about("device.queue_depth"))?;
     }
     if let Some(fetch) = table.remove("fetch") {
         e.queue.fetch = match fetch.text().as_str() {
@@ -195,7 +213,8 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
             other => {
                 return Err(ExperimentError::new(format!(
                     "device: fetch '{other}' is neither peek_then_check nor check_then_peek"
-                )));
+                ))
+                .about("device.fetch"));
             }
         };
     }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments written as files, with every default spelled out.
 
-use crate::{Experiment, Workload};
+use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::Fetch;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
     /// The experiment as TOML that [`crate::load`] reads back. The text of a
     /// fio job is referred to as `job_file`.
-    pub fn to_toml(&self, job_file: &str) -> String {
+    ///
+    /// # Errors
+    /// If a number is larger than TOML has.
+    pub fn to_toml(&self, job_file: &str) -> Result<String, ExperimentError> {
         let mut top = Map::new();
         top.insert("id".into(), json!(self.id));
         top.insert("title".into(), json!(self.title));
@@ -19,6 +22,9 @@ impl Experiment {
         top.insert("patches".into(), json!(self.patches));
         if let Workload::Fio { .. } = self.workload {
             top.insert("job_file".into(), json!(job_file));
+            if !self.sections.is_empty() {
+                top.insert("sections".into(), json!(self.sections));
+            }
         }
         top.insert("tunables".into(), self.tunables_value());
         top.insert("queue".into(), self.queue_value());
@@ -31,7 +37,9 @@ impl Experiment {
             top.insert("published".into(), json!(self.published));
         }
         let value = without_nulls(Value::Object(top));
-        toml::to_string(&value).expect("tables, lists, numbers and texts are TOML")
+        toml::to_string(&value).map_err(|e| {
+            ExperimentError::new(format!("the experiment cannot be written as TOML: {e}"))
+        })
     }
 
     /// All tunables of the scheduler, defaults included.
@@ -105,7 +113,12 @@ fn without_nulls(value: Value) -> Value {
                 .map(|(k, v)| (k, without_nulls(v)))
                 .collect(),
         ),
-        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
+        Value::Array(list) => Value::Array(
+            list.into_iter()
+                .filter(|v| !v.is_null())
+                .map(without_nulls)
+                .collect(),
+        ),
         other => other,
     }
 }

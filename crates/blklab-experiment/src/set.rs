@@ -2,7 +2,8 @@
 //! `KEY=VALUE` settings: tunables of the scheduler, files of the queue,
 //! memory and vm.
 
-use crate::experiment::QueueSettings;
+use crate::experiment::{QueueSettings, SEED_MAX};
+use crate::nearest;
 use crate::{Experiment, ExperimentError};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
@@ -73,7 +74,10 @@ pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
         ))
     };
     let lower = text.to_ascii_lowercase();
-    let body = lower.trim_end_matches("ib").trim_end_matches('b');
+    let body = lower
+        .strip_suffix("ib")
+        .or(lower.strip_suffix('b'))
+        .unwrap_or(&lower);
     let (digits, shift) = match body.char_indices().last() {
         Some((i, 'k')) => (&body[..i], 10),
         Some((i, 'm')) => (&body[..i], 20),
@@ -88,9 +92,10 @@ pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
 pub(crate) fn parse_hz(hz: u32) -> Result<Hz, ExperimentError> {
     match hz {
         100 | 250 | 300 | 1000 => Ok(Hz(hz)),
-        _ => Err(ExperimentError::new(format!(
-            "hz={hz}: kernels have 100, 250, 300 or 1000"
-        ))),
+        _ => Err(
+            ExperimentError::new(format!("hz={hz}: kernels have 100, 250, 300 or 1000"))
+                .about("hz"),
+        ),
     }
 }
 
@@ -129,15 +134,22 @@ impl Experiment {
         let number = || -> Result<i64, ExperimentError> {
             value.parse().map_err(|_| {
                 ExperimentError::new(format!("{key}={value}: the value is not a whole number"))
+                    .about(key)
             })
         };
         match key {
             "memory" => {
-                let bytes = parse_size(value)?;
-                in_range(
-                    &MACHINE_TUNABLES[0],
-                    i64::try_from(bytes >> 10).unwrap_or(i64::MAX),
-                )?;
+                let bytes = parse_size(value).map_err(|e| e.about(key))?;
+                let (low, high) = MACHINE_TUNABLES[0].range;
+                let kib = i64::try_from(bytes >> 10).unwrap_or(i64::MAX);
+                if kib < low || kib > high {
+                    let what = format!(
+                        "memory={value}: expected a size from {}m to {}g",
+                        low >> 10,
+                        high >> 20
+                    );
+                    return Err(ExperimentError::new(what).about(key));
+                }
                 self.vm.memory_bytes = Some(bytes);
                 return Ok(());
             }
@@ -146,7 +158,10 @@ impl Experiment {
                 return Ok(());
             }
             "seed" => {
-                self.seed = number()?.unsigned_abs();
+                self.seed = u64::try_from(number()?).map_err(|_| {
+                    let what = format!("seed={value}: expected a number from 0 to {SEED_MAX}");
+                    ExperimentError::new(what).about(key)
+                })?;
                 return Ok(());
             }
             _ => {}
@@ -161,8 +176,11 @@ impl Experiment {
             self.set_vm(t.name, value);
             return Ok(());
         }
-        let number = number()?;
         let (scheduler, mut tunables) = self.scheduler()?;
+        if !scheduler.tunables.iter().any(|t| t.name == key) {
+            return Err(self.unknown_key(key, scheduler.tunables));
+        }
+        let number = number()?;
         tunables
             .set(self.kernel, key, number)
             .map_err(|e| match e {
@@ -185,13 +203,20 @@ impl Experiment {
             names if names.is_empty() => "none".to_owned(),
             names => names,
         };
+        let tables = [sched, QUEUE_TUNABLES, MACHINE_TUNABLES];
+        let all = tables.iter().flat_map(|t| t.iter().map(|t| t.name));
+        let hint = match nearest(key, all) {
+            Some(near) => format!("did you mean '{near}'? "),
+            None => String::new(),
+        };
         ExperimentError::new(format!(
-            "nothing to set is called '{key}'; of {}: {own}; of the queue: {}; of the machine: \
+            "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \
              {}, hz, seed",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)
         ))
+        .about(key)
     }
 
     fn set_queue(&mut self, name: &str, value: u32) {

@@ -1,1 +1,177 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiment files: what they may say, and how they come back.
+
+use crate::{Experiment, ExperimentError, Source, Workload, parse};
+
+fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
+    let name = match source {
+        Source::Toml => "e.toml",
+        Source::Json => "e.json",
+        Source::Fio => "e.fio",
+    };
+    parse(name, source, text, &|file| match file {
+        "a.fio" => Ok((file.to_owned(), "[a]\nsize=1m\n".to_owned())),
+        _ => Err(ExperimentError::new("no such file").in_file(file)),
+    })
+}
+
+/// Reads, checks, writes, reads again: nothing may change.
+fn round_trip(source: Source, text: &str) {
+    let e = read(source, text).unwrap();
+    e.check().unwrap();
+    let written = e.to_toml("a.fio").unwrap();
+    let again = read(Source::Toml, &written).unwrap();
+    again.check().unwrap();
+    assert_eq!(again.to_toml("a.fio").unwrap(), written);
+    if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn a_written_experiment_reads_as_itself() {
+    round_trip(Source::Toml, "job_file = 'a.fio'");
+    round_trip(
+        Source::Toml,
+        "job_file = 'a.fio'\nsections = ['a']\nseed = 7\nkernel = '2.6.28'\nscheduler = 'noop'\n\
+         [queue]\nmax_sectors = 255\n[device]\nname = 'serial'\nread_ns = 5\nqueue_depth = 4\n\
+         fetch = 'check_then_peek'\n[vm]\nmemory = '1g'\ndirty_ratio = 20\n",
+    );
+    let io = [
+        r#"{"pattern":"sequential","rw":"read","start":8,"nsect":8,"count":3}"#,
+        r#"{"pattern":"list","rw":"write","flags":["sync"],"nsect":8,"sectors":[0,80]}"#,
+        r#"{"pattern":"mixed","ops":[["read",[],8,8],["write",["sync"],16,8,500]]}"#,
+        r#"{"pattern":"script","ops":[[5,"read",[],8,8],[9,"write",["meta"],16,8]]}"#,
+    ];
+    for io in io {
+        let process = format!(r#"{{"name":"p","pid":7,"io":{io}}}"#);
+        round_trip(Source::Json, &format!(r#"{{"processes":[{process}]}}"#));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let job = "job = '''\n[a]\nsize=1m\n'''\n";
+    let cases = [
+        ("", "e.toml: the file is empty"),
+        ("x", "e.toml:1: "),
+        ("kernel = 5", "e.toml:1: kernel: invalid type: integer"),
+        (
+            "\nkernl = '4.19'",
+            "e.toml:2: no key is called 'kernl'; did you mean 'kernel'?",
+        ),
+        (
+            "[queue]\nnomerge = 1",
+            "e.toml:2: queue: no key is called 'nomerge'; did you mean 'nomerges'?",
+        ),
+        (
+            "job_file = 'b.fio'",
+            "e.toml:1: job_file: b.fio: no such file",
+        ),
+        (
+            "kernel = 'x'\njob_file = 'a.fio'",
+            "e.toml:1: 'x' is not a kernel version",
+        ),
+        ("title = ''", "e.toml: no workload"),
+        (
+            "job_file = 'a.fio'\njob = ''",
+            "e.toml: more than one workload",
+        ),
+        ("job_file = 'a.fio'\nhz = 7", "e.toml:2: hz=7: kernels have"),
+        (
+            "job_file = 'a.fio'\n[vm]\nfifo_batch = 1",
+            "e.toml:3: vm: no setting is called 'fifo_batch'",
+        ),
+        (
+            "job_file = 'a.fio'\n[vm]\ndirty_ratio = 200",
+            "e.toml:3: dirty_ratio=200: expected a number from 0 to 100",
+        ),
+        (
+            "job_file = 'a.fio'\n[device]\nrpm = 5",
+            "e.toml:2: device: no 'name'",
+        ),
+        (
+            "job_file = 'a.fio'\n[device]\nname = []",
+            "e.toml:3: device.name: expected a number, a text",
+        ),
+        (
+            "job_file = 'a.fio'\n[queue]\nnomerges = 7",
+            "e.toml:3: nomerges=7: expected",
+        ),
+        (
+            "[[processes]]\nname = 'x'",
+            "e.toml:1: processes[0]: missing field",
+        ),
+    ];
+    for (text, expected) in cases {
+        let e = read(Source::Toml, text).unwrap_err().to_string();
+        assert!(
+            e.starts_with(expected),
+            "{text:?} gives\n{e}\nexpected\n{expected}"
+        );
+        assert_eq!(e.lines().count(), 1, "{e}");
+    }
+    let e = read(Source::Json, "{\"job\": \"[a]\",\n\"seed\": -1}").unwrap_err();
+    assert!(
+        e.to_string().starts_with("e.json:2: seed: invalid value"),
+        "{e}"
+    );
+    let e = read(Source::Json, "{\"job\": \"[a]\"} x").unwrap_err();
+    assert!(e.to_string().starts_with("e.json:1: trailing"), "{e}");
+    assert!(read(Source::Toml, job).is_ok());
+}
+
+#[test]
+fn sizes_are_as_written_in_fio() {
+    for (text, bytes) in [
+        ("2g", 2 << 30),
+        ("512m", 512 << 20),
+        ("1KiB", 1024),
+        ("7b", 7),
+    ] {
+        assert_eq!(crate::parse_size(text).unwrap(), bytes, "{text}");
+    }
+    for text in ["", "g", "2gibib", "-1", "99999999999999t"] {
+        assert!(crate::parse_size(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn settings_are_checked_as_they_are_made() {
+    let mut e = read(Source::Fio, "").unwrap();
+    let mut fails = |key, value, expected: &str| {
+        let error = e.set(key, value).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    fails(
+        "fifo_batc",
+        "1",
+        "nothing to set is called 'fifo_batc'; did you mean 'fifo_batch'?",
+    );
+    fails(
+        "fifo_batch",
+        "x",
+        "fifo_batch=x: the value is not a whole number",
+    );
+    fails("seed", "-1", "seed=-1: expected");
+    fails("memory", "1k", "memory=1k: expected a size from 16m to");
+    fails("nomerges", "3", "nomerges=3: expected a number from 0 to 2");
+    e.set("fifo_batch", "3").unwrap();
+    assert_eq!(e.tunables, [("fifo_batch".to_owned(), 3)]);
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let e = read(Source::Json, r#"{"job":"[a]","title":"\u001b[31m"}"#).unwrap();
+    let error = e.check().unwrap_err().to_string();
+    assert!(
+        error.starts_with("title has a control character"),
+        "{error}"
+    );
+}
+
+#[test]
+fn seeds_fit_experiment_files() {
+    let e = read(Source::Json, r#"{"job":"[a]","seed":18446744073709551615}"#).unwrap();
+    assert!(e.check().unwrap_err().to_string().starts_with("seed=1844"));
+}

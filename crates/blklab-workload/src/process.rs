@@ -223,7 +223,7 @@ pub struct MixedOp(
 );
 
 /// One line of a timetable.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptOp {
     /// When.
     pub t_ns: u64,
@@ -235,6 +235,13 @@ pub struct ScriptOp {
     pub sector: u64,
     /// Sectors.
     pub nsect: u32,
+}
+
+/// As it is read: a row.
+impl Serialize for ScriptOp {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        (self.t_ns, self.rw, &self.flags, self.sector, self.nsect).serialize(s)
+    }
 }
 
 impl<'de> Deserialize<'de> for ScriptOp {
