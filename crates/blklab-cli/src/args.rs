@@ -6,7 +6,15 @@ use std::path::PathBuf;
 
 /// A laboratory for Linux block-I/O latency.
 #[derive(Debug, Parser)]
-#[command(name = "blklab", version, about, after_help = MAIN_EXAMPLES, max_term_width = 80)]
+#[command(
+    name = "blklab",
+    bin_name = "blklab",
+    version,
+    after_help = MAIN_EXAMPLES,
+    max_term_width = 80,
+    term_width = 80,
+    color = clap::ColorChoice::Never,
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -44,17 +52,31 @@ pub(crate) enum Command {
 
 const RUN_EXAMPLES: &str = "\
 Lists and repeated options make a matrix: every combination is an experiment,
-all run side by side on all cores, and one table shows them.
+all run side by side on all cores, and one table shows them. Options override
+what a file says.
+
+The table has, for each group of jobs and direction: runt-min and runt-max,
+the shortest and longest run time of a job; clat50, clat99 and max, median,
+99th percentile and maximum of the completion latency over all jobs; bandwidth
+and IOPS of the group. Then, for the disk: requests it got; merged, the share
+of bios that joined a request; Q2D and D2C, mean time of a bio in the kernel
+and at the device; %util; and the mean number of bios in flight.
+
+Ctrl-C ends the runs and shows what ran so far; a second one ends at once.
 
 Examples:
-  blklab run ssh.fio --kernel 2.6.28 --sched noop,deadline
-  blklab run ssh.fio --device sata-7200-2008 --device sas-15k
-  blklab run ssh.fio --device sata-7200-2008,rpm=5400 --set fifo_batch=1,16
-  blklab run ssh.fio --output-format json+ > result.json
-  blklab run ssh.fio --trace run              run.blktrace.0, for blkparse
-  blklab run ssh.fio --out results            a run directory
+  blklab run job.fio --kernel 2.6.28 --sched noop,deadline
+  blklab run job.fio --device sata-7200-2008 --device sas-15k
+  blklab run job.fio --device sata-7200-2008,rpm=5400 --set fifo_batch=1,16
+  blklab run job.fio --repeat 5 --seed 1      medians, lowest and highest
+  blklab run job.fio --output-format json+ --output result.json
+  blklab run job.fio --trace run              run.blktrace.0, for blkparse
+  blklab run job.fio --out results            a run directory
+  blklab run results/experiment.toml          the same run again
 
-Each FILE is an experiment of its own. Options override what a file says.";
+A run directory holds experiment.toml (every default spelled out), job.fio,
+result.json (fio's json+ with a blklab object) and events.blk (the trace). Of
+several experiments each has its own below DIR.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
@@ -71,13 +93,13 @@ pub(crate) struct RunArgs {
     /// Device and its parameters [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Vec<String>,
-    /// A tunable of scheduler or queue, or memory, hz, vm settings
+    /// A setting: see blklab list tunables; several values make a matrix
     #[arg(long, value_name = "KEY=V1,V2…")]
     pub(crate) set: Vec<String>,
-    /// Memory of the machine, e.g. 2g
+    /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
-    /// Switch a historical patch on
+    /// Switch a historical patch on: see blklab list patches
     #[arg(long, value_name = "NAME")]
     pub(crate) patch: Vec<String>,
     /// Where to run
@@ -86,7 +108,7 @@ pub(crate) struct RunArgs {
     /// Run each experiment N times with different seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) repeat: u32,
-    /// Seed of the first repetition
+    /// Seed of the first repetition [default: the file's, else 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Experiments that run side by side [default: the number of cores]
@@ -95,12 +117,12 @@ pub(crate) struct RunArgs {
     /// Only these sections of job files
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
-    /// Write run directories into DIR
+    /// Write a run directory for each experiment
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write the trace: NAME.txt as blkparse prints it, NAME.blk in blklab's
     /// compact form, anything else as blktrace's binary NAME.blktrace.0
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) trace: Option<PathBuf>,
     /// table, or fio's own: normal, json, json+, terse, csv (several with
     /// commas)
@@ -124,19 +146,29 @@ pub(crate) enum Target {
     Sim,
 }
 
+const WORKLOAD_EXAMPLES: &str = "\
+One line per I/O that a job issues, in its order: the number of the job's
+thread, read, write or another operation, offset and length in bytes, file.
+Jobs that the clock ends have no end here: use --limit.
+
+Examples:
+  blklab workload job.fio --limit 20
+  blklab workload job.fio --output-format csv";
+
 #[derive(Debug, Args)]
+#[command(after_help = WORKLOAD_EXAMPLES)]
 pub(crate) struct WorkloadArgs {
     /// The job file; - is standard input
     #[arg(value_name = "JOB")]
     pub(crate) file: PathBuf,
     /// At most N lines of each job
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     pub(crate) limit: Option<u64>,
     /// Only these sections
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
-    /// table or csv
-    #[arg(long, value_enum, default_value_t = WorkloadFormat::Table)]
+    /// How to show it
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = WorkloadFormat::Table)]
     pub(crate) output_format: WorkloadFormat,
 }
 
@@ -149,7 +181,21 @@ pub(crate) enum WorkloadFormat {
     Csv,
 }
 
+const CONFORM_NOTES: &str = "\
+A case is an experiment file with explicit processes; RESULTS/ID.csv.gz (or
+.csv) is the log that the real kernel's scheduler left of it. A case is
+identical if every queue, merge, allocate, insert, dispatch and complete line
+has the same time, process and place. 'in order' is the share of dispatches
+before the first that differs; 'plugs' compares plug, unplug and timer lines.
+
+Exit status 1 if a case differs, 2 if none could run.
+
+Examples:
+  blklab conform testdata/legacy/cases
+  blklab conform testdata/legacy/cases --output-format json";
+
 #[derive(Debug, Args)]
+#[command(after_help = CONFORM_NOTES)]
 pub(crate) struct ConformArgs {
     /// Cases, or folders of cases
     #[arg(required = true, value_name = "PATH")]
@@ -157,8 +203,8 @@ pub(crate) struct ConformArgs {
     /// Where the recorded logs are [default: results/ beside the cases]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// table or json
-    #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
     pub(crate) output_format: PlainFormat,
 }
 
@@ -171,7 +217,14 @@ pub(crate) enum PlainFormat {
     Json,
 }
 
+const LIST_EXAMPLES: &str = "\
+Examples:
+  blklab list schedulers --kernel 2.6.28      those of one release
+  blklab list devices sata-7200-2008          one, with all its parameters
+  blklab list tunables --output-format json";
+
 #[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
     /// What to list
     #[arg(value_enum)]
@@ -182,8 +235,8 @@ pub(crate) struct ListArgs {
     /// One entry with all its parameters, by name
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// table or json
-    #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
     pub(crate) output_format: PlainFormat,
 }
 
@@ -206,8 +259,19 @@ pub(crate) enum ListWhat {
     Engines,
 }
 
+const TRACE_EXAMPLES: &str = "\
+A trace is NAME.blktrace.CPU (of blktrace, or of blklab run --trace NAME), text
+that blkparse printed, or events.blk of a run directory.
+
+Examples:
+  blklab run job.fio --trace run
+  blklab trace print run -q                   run.blktrace.0, without summary
+  blklab trace stats run                      where bios spent their time
+  blklab trace convert run run.blk            compact, for keeping";
+
 /// What to do with a trace.
 #[derive(Debug, Subcommand)]
+#[command(after_help = TRACE_EXAMPLES)]
 pub(crate) enum TraceCommand {
     /// The events as blkparse prints them
     Print {
@@ -221,8 +285,8 @@ pub(crate) enum TraceCommand {
     Stats {
         /// A trace
         file: PathBuf,
-        /// table or json
-        #[arg(long, visible_alias = "format", value_enum, default_value_t = PlainFormat::Table)]
+        /// How to show it
+        #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
     },
     /// Number of events, time span, devices, and what was lost or damaged

@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{ConformArgs, PlainFormat};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use blklab::conform::{CaseReport, Report, find_cases, run_case};
 use std::io::Write;
 
@@ -22,6 +22,9 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
         PlainFormat::Table => table(&mut out, &report)?,
     }
     out.flush()?;
+    if report.summary.ran == 0 {
+        bail!("none of the cases ran: nothing was compared");
+    }
     Ok(if report.summary.different > 0 {
         Outcome::Differs
     } else {

@@ -19,13 +19,13 @@ pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
         ListWhat::Formats => list::formats(),
         ListWhat::Engines => list::engines(),
     };
+    if let (true, Some(kernel)) = (entries.is_empty(), &a.kernel) {
+        bail!("--kernel {kernel}: nothing of this kind is modelled there");
+    }
     if let Some(name) = &a.name {
         if !entries.iter().any(|e| &e.name == name) {
             let valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
-            bail!(
-                "nothing in this list is called '{name}'; valid: {}",
-                valid.join(", ")
-            );
+            bail!("{}", blklab::no_such("entry of this list", name, &valid));
         }
         entries.retain(|e| &e.name == name);
     }

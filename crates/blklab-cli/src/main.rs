@@ -7,6 +7,7 @@ mod list;
 mod output;
 mod progress;
 mod run;
+mod table;
 mod trace;
 mod workload;
 
@@ -27,7 +28,10 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return usage(&e),
+    };
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
         Command::List(a) => list::list(&a),
@@ -41,14 +45,56 @@ fn main() -> ExitCode {
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "blklab: {e:#}");
+            let _ = writeln!(std::io::stderr(), "blklab: {}", in_a_line(&e));
             ExitCode::from(2)
         }
     }
 }
 
+/// Help as it is; a mistake in one line.
+fn usage(e: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = write!(std::io::stdout(), "{}", e.render());
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = write!(std::io::stderr(), "{}", e.render());
+            ExitCode::from(2)
+        }
+        _ => {
+            let text = e.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            let end = [text.find("\n\nUsage:"), text.find("\n\nFor more")];
+            let end = end.into_iter().flatten().min().unwrap_or(text.len());
+            let words: Vec<&str> = text[..end].split_whitespace().collect();
+            let _ = writeln!(
+                std::io::stderr(),
+                "blklab: {} (--help shows all options)",
+                words.join(" ")
+            );
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// An error with its causes, each said once.
+fn in_a_line(e: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in e.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The reader of our output went away: nothing is wrong.
 fn is_broken_pipe(e: &anyhow::Error) -> bool {
-    e.downcast_ref::<std::io::Error>()
-        .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    e.chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -18,12 +18,7 @@ impl Output {
         match path {
             None => Ok(Output::Stdout(io::stdout().lock())),
             Some(p) => {
-                let dir = p.parent().filter(|d| !d.as_os_str().is_empty());
-                if let Some(dir) = dir
-                    && !dir.is_dir()
-                {
-                    anyhow::bail!("{}: the folder does not exist", dir.display());
-                }
+                blklab::report::check_writable(p).context("--output")?;
                 Ok(Output::File(p.to_path_buf(), Vec::new()))
             }
         }
@@ -34,7 +29,7 @@ impl Output {
         match self {
             Output::Stdout(out) => out.flush().context("standard output")?,
             Output::File(path, bytes) => {
-                blklab::report::write_file(path, bytes).map_err(|e| anyhow::anyhow!("{e}"))?;
+                blklab::report::write_file(path, bytes)?;
             }
         }
         Ok(())
@@ -59,24 +54,12 @@ impl Write for Output {
 
 /// A time with three figures and its unit.
 pub(crate) fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "us"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    format!("{}{unit}", figures(value))
+    scaled(ns, 1000.0, &["ns", "us", "ms", "s"])
 }
 
 /// An amount with three figures and its unit.
 pub(crate) fn bytes(n: f64) -> String {
-    let (value, unit) = match n {
-        n if n < 1024.0 => return format!("{n:.0}B"),
-        n if n < 1048576.0 => (n / 1024.0, "KiB"),
-        n if n < 1073741824.0 => (n / 1048576.0, "MiB"),
-        n => (n / 1073741824.0, "GiB"),
-    };
-    format!("{}{unit}", figures(value))
+    scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
 /// A rate with three figures and its unit.
@@ -84,12 +67,42 @@ pub(crate) fn per_second(n: f64) -> String {
     format!("{}/s", bytes(n))
 }
 
+/// A number with three figures, in thousands or millions if large.
+pub(crate) fn count(n: f64) -> String {
+    scaled(n, 1000.0, &["", "k", "M", "G"])
+}
+
+/// A number in the largest unit that leaves at least one figure before the
+/// point. The smallest unit has no fractions.
+fn scaled(n: f64, base: f64, units: &[&str]) -> String {
+    let mut value = n;
+    let mut unit = 0;
+    while unit + 1 < units.len() && (value >= base || figures(value).len() > 4) {
+        value /= base;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{value:.0}{}", units[0])
+    } else {
+        format!("{}{}", figures(value), units[unit])
+    }
+}
+
 fn figures(v: f64) -> String {
     match v {
-        v if v < 10.0 => format!("{v:.2}"),
-        v if v < 100.0 => format!("{v:.1}"),
+        v if v < 9.995 => format!("{v:.2}"),
+        v if v < 99.95 => format!("{v:.1}"),
         v => format!("{v:.0}"),
     }
+}
+
+/// At most `width` characters of a text, its end cut if there are more.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
 }
 
 /// Breaks a text at blanks into lines of at most `width` characters.
@@ -120,6 +133,17 @@ mod tests {
         assert_eq!(time(28_216e6), "28.2s");
         assert_eq!(bytes(85_983_232.0), "82.0MiB");
         assert_eq!(per_second(512.0), "512B/s");
+        assert_eq!(time(0.0), "0ns");
+        assert_eq!(time(999_999.0), "1000us");
+        assert_eq!(bytes(1_048_575.0), "1024KiB");
+        assert_eq!(count(28_672.0), "28.7k");
+        assert_eq!(count(990.0), "990");
+    }
+
+    #[test]
+    fn a_long_label_loses_its_end() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use blklab::trace_file::{TraceFile, TraceOut};
 use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
 use std::io::Write as _;
@@ -90,10 +90,14 @@ fn info(file: &Path) -> Result<()> {
 fn convert(file: &Path, output: &Path) -> Result<()> {
     let mut input = TraceFile::open(file)?;
     let header = blklab::trace_file::header_for(&input, file)?;
+    blklab::report::check_writable(output)?;
     let mut out = TraceOut::create(output, &header)?;
-    input.send_all(&mut out)?;
+    if let Err(e) = input.send_all(&mut out) {
+        out.discard();
+        return Err(e.into());
+    }
     report_damage(file, input.counts());
-    for path in out.finish().map_err(|e| anyhow!("{e}"))? {
+    for path in out.finish()? {
         writeln!(std::io::stderr(), "wrote {}", path.display())?;
     }
     Ok(())

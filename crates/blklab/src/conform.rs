@@ -167,8 +167,10 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
         latency: Vec::new(),
     };
     let Workload::Processes(processes) = &experiment.workload else {
-        report.skipped = Some("a fio job, not explicit processes".into());
-        return Ok(report);
+        return Err(ExperimentError::new(
+            "a fio job, not a measured case: a case is an experiment file with 'processes'",
+        )
+        .in_file(&case.display().to_string()));
     };
     if let Err(e) = experiment.check() {
         report.skipped = Some(e.what);
@@ -397,7 +399,9 @@ fn read_log(dir: &Path, id: &str) -> Result<Vec<Row>, ExperimentError> {
         let row = parse_row(line).ok_or_else(|| ExperimentError {
             file: Some(shown.clone()),
             line: Some(i + 1),
-            what: "not a log line 't_ns,jiffy,event,pid,rw,sync,sector,nsect,info'".into(),
+            ..ExperimentError::new(
+                "not a log line 't_ns,jiffy,event,pid,rw,sync,sector,nsect,info'",
+            )
         })?;
         rows.push(row);
     }

@@ -4,6 +4,8 @@
 //! The facade: load an [`Experiment`], run it, compare it with a measurement.
 
 pub mod conform;
+pub mod disk_stats;
+pub mod job;
 pub mod list;
 pub mod matrix;
 pub mod parallel;
@@ -17,7 +19,7 @@ pub mod workload;
 pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::stats::TraceStats;
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
-pub use blklab_experiment::{Experiment, ExperimentError, load};
+pub use blklab_experiment::{Experiment, ExperimentError, load, nearest, no_such};
 pub use blklab_formats::ReadCounts;
 pub use blklab_trace::TraceSource;
 pub use surroundings::RealSurroundings;

@@ -21,13 +21,20 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Repetitions with different seeds.
     pub repeat: u32,
+    /// Only these sections of job files; those of the file if empty.
+    pub sections: Vec<String>,
 }
+
+/// Most experiments of one command.
+pub const CELLS_MAX: usize = 10_000;
 
 /// One experiment of a matrix.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Names and values of what varies, in order; empty if nothing does.
     pub label: Vec<(String, String)>,
+    /// Which of the files it comes from, from 0.
+    pub file_idx: usize,
     /// Which repetition it is, from 0.
     pub repetition: u32,
     /// The experiment.
@@ -73,6 +80,11 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
             }
         }
     }
+    if devices.is_empty() {
+        return Err(ExperimentError::new(
+            "--device: no name; blklab list devices shows all",
+        ));
+    }
     Ok(devices)
 }
 
@@ -89,8 +101,11 @@ pub fn parse_setting(text: &str) -> Result<(String, Vec<String>), ExperimentErro
         .map(|v| v.trim().to_owned())
         .filter(|v| !v.is_empty())
         .collect();
-    if values.is_empty() {
-        return Err(ExperimentError::new(format!("--set {text}: no value")));
+    if key.trim().is_empty() || values.is_empty() {
+        let missing = if values.is_empty() { "value" } else { "key" };
+        return Err(ExperimentError::new(format!(
+            "--set {text}: no {missing}; write KEY=VALUE or KEY=V1,V2,…"
+        )));
     }
     Ok((key.trim().to_owned(), values))
 }
@@ -104,37 +119,91 @@ pub fn expand(
     experiments: &[Experiment],
     overrides: &Overrides,
 ) -> Result<Vec<Cell>, ExperimentError> {
-    let mut cells = Vec::new();
-    for e in experiments {
+    check_number(experiments.len(), overrides)?;
+    let mut cells: Vec<Cell> = Vec::new();
+    for (file_idx, e) in experiments.iter().enumerate() {
         let label = if experiments.len() > 1 {
-            vec![("file".to_owned(), e.id.clone())]
+            vec![("file".to_owned(), distinct_name(experiments, file_idx))]
         } else {
             Vec::new()
         };
         let mut base = Cell {
             label,
+            file_idx,
             repetition: 0,
             experiment: e.clone(),
         };
         base.experiment
             .patches
             .extend(overrides.patches.iter().cloned());
+        if !overrides.sections.is_empty() {
+            base.experiment.sections.clone_from(&overrides.sections);
+        }
         if let Some(seed) = overrides.seed {
             base.experiment.seed = seed;
         }
-        let of_file = combinations(base, overrides).map_err(|err| err.in_file(&e.id))?;
+        let of_file = combinations(base, overrides).map_err(|err| err.of(e))?;
         for cell in &of_file {
-            cell.experiment.check().map_err(|err| err.in_file(&e.id))?;
+            let e = &cell.experiment;
+            e.check()
+                .map_err(|err| by_option(err, overrides, e).of(e))?;
         }
         cells.extend(of_file);
     }
     Ok(cells)
 }
 
+/// A matrix that nobody will wait for is a mistake.
+fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
+    let sizes = [o.kernels.len(), o.schedulers.len(), o.devices.len()];
+    let settings = o.settings.iter().map(|(_, values)| values.len());
+    let factors = sizes.into_iter().chain(settings).map(|n| n.max(1));
+    let number = factors.fold(nr_files, usize::saturating_mul);
+    let number = number.saturating_mul(o.repeat.max(1) as usize);
+    if number > CELLS_MAX {
+        return Err(ExperimentError::new(format!(
+            "{number} experiments (files, values and --repeat multiplied); at most {CELLS_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+/// The id of an experiment, or its file where another has the same id.
+fn distinct_name(experiments: &[Experiment], idx: usize) -> String {
+    let e = &experiments[idx];
+    let same = experiments.iter().filter(|o| o.id == e.id).count();
+    match same {
+        1 => e.id.clone(),
+        _ if experiments.iter().filter(|o| o.file == e.file).count() == 1 => e.file.clone(),
+        _ => format!("{} #{}", e.id, idx + 1),
+    }
+}
+
+/// An error about something that an option chose names the option, not the
+/// file.
+fn by_option(err: ExperimentError, o: &Overrides, e: &Experiment) -> ExperimentError {
+    let option = match err.key.split('.').next().unwrap_or("") {
+        "kernel" if !o.kernels.is_empty() => format!("--kernel {}", e.kernel),
+        "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", e.scheduler),
+        "device" if !o.devices.is_empty() => format!("--device {}", e.device.name),
+        "patches" if !o.patches.is_empty() => format!("--patch {}", o.patches.join(" --patch ")),
+        "seed" if o.seed.is_some() => "--seed".to_owned(),
+        _ => return err,
+    };
+    in_option(&err, &option)
+}
+
+/// The error in an option instead of a file.
+fn in_option(err: &ExperimentError, option: &str) -> ExperimentError {
+    ExperimentError::new(err.what.clone()).in_file(option)
+}
+
 fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, |e, v| {
-        e.kernel = v.parse()?;
+        e.kernel = v
+            .parse()
+            .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?;
         Ok(())
     })?;
     vary(&mut cells, "scheduler", &o.schedulers, |e, v| {
@@ -143,7 +212,8 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         let (_, valid) = {
             let mut bare = e.clone();
             bare.tunables.clear();
-            bare.scheduler()?
+            let found = bare.scheduler();
+            found.map_err(|err| in_option(&err, &format!("--sched {v}")))?
         };
         let names: Vec<&str> = valid.iter().map(|(t, _)| t.name).collect();
         e.tunables.retain(|(k, _)| names.contains(&k.as_str()));
@@ -170,7 +240,13 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
     }
     let mut cells = out;
     for (key, values) in &o.settings {
-        vary(&mut cells, key, values, |e, v| e.set(key, v))?;
+        let option = match key.as_str() {
+            "memory" => "--memory",
+            _ => "--set",
+        };
+        vary(&mut cells, key, values, |e, v| {
+            e.set(key, v).map_err(|err| in_option(&err, option))
+        })?;
     }
     let repeat = o.repeat.max(1);
     Ok(cells
@@ -179,7 +255,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             (0..repeat).map(move |i| {
                 let mut c = c.clone();
                 c.repetition = i;
-                c.experiment.seed = c.experiment.seed.wrapping_add(u64::from(i));
+                c.experiment.seed = c.experiment.seed.saturating_add(u64::from(i));
                 c
             })
         })
@@ -245,6 +321,24 @@ mod tests {
     }
 
     #[test]
+    fn files_with_one_id_are_told_apart() {
+        let mut other = base();
+        other.file = "b/e.fio".into();
+        let mut first = base();
+        first.file = "a/e.fio".into();
+        let o = Overrides {
+            devices: parse_devices("serial").unwrap(),
+            ..Overrides::default()
+        };
+        let names = |files: &[Experiment]| {
+            let cells = expand(files, &o).unwrap();
+            cells.iter().map(Cell::name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[first.clone(), other]), ["a/e.fio", "b/e.fio"]);
+        assert_eq!(names(&[first.clone(), first]), ["e #1", "e #2"]);
+    }
+
+    #[test]
     fn repetitions_differ_in_their_seed() {
         let o = Overrides {
             repeat: 3,
@@ -272,7 +366,7 @@ mod tests {
                 schedulers: vec!["elevator".into()],
                 ..Overrides::default()
             },
-            "no scheduler 'elevator'; valid: noop, deadline",
+            "--sched elevator: no scheduler is called 'elevator'; valid: noop, deadline",
         );
         check(
             Overrides {
@@ -286,9 +380,18 @@ mod tests {
                 settings: vec![("fifo_batches".into(), vec!["1".into()])],
                 ..Overrides::default()
             },
-            "nothing to set is called 'fifo_batches'; of deadline: read_expire",
+            "called 'fifo_batches'; did you mean 'fifo_batch'? of deadline: read_expire",
+        );
+        check(
+            Overrides {
+                repeat: u32::MAX,
+                ..Overrides::default()
+            },
+            "4294967295 experiments",
         );
         assert!(parse_devices("rpm=5400").is_err());
+        assert!(parse_devices("").is_err());
+        assert!(parse_setting("=1").is_err());
         assert!(parse_setting("quantum").is_err());
     }
 }

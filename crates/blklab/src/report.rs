@@ -2,10 +2,12 @@
 //! Results as fio's formats and as files: each appears under its name when
 //! it is whole.
 
+use crate::job::self_contained;
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_experiment::{ExperimentError, Workload};
 use blklab_fiostat::{DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name};
+use blklab_formats::FormatError;
 use blklab_sim::fio::{FIO_PID, JobResult, job_info};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -64,22 +66,20 @@ fn record(j: &JobResult) -> JobRecord {
 }
 
 fn disk_util(run: &RunOutput) -> Vec<DiskUtil> {
-    let ms = |ns: u128| u64::try_from(ns / 1_000_000).unwrap_or(u64::MAX);
-    let devices = run.stats.devices.iter();
-    devices
-        .map(|d| DiskUtil {
-            name: "sda".to_owned(),
-            read_ios: d.completed.read.count,
-            write_ios: d.completed.write.count,
-            read_merges: 0,
-            write_merges: d.nr_back_merges + d.nr_front_merges,
-            read_ticks_ms: 0,
-            write_ticks_ms: 0,
-            in_queue_ms: ms(d.phases.q2c.sum()),
-            util_percent: 100.0 * d.activity.active_ns as f64 / (run.end.0.max(1)) as f64,
-            aggregate: None,
-        })
-        .collect()
+    let ms = |ns: u64| ns / 1_000_000;
+    let d = &run.disk;
+    vec![DiskUtil {
+        name: "sda".to_owned(),
+        read_ios: d.read.ios,
+        write_ios: d.write.ios,
+        read_merges: d.read.merges,
+        write_merges: d.write.merges,
+        read_ticks_ms: ms(d.read.ticks_ns),
+        write_ticks_ms: ms(d.write.ticks_ns),
+        in_queue_ms: ms(d.read.ticks_ns + d.write.ticks_ns),
+        util_percent: 100.0 * d.busy_ns as f64 / run.end.0.max(1) as f64,
+        aggregate: None,
+    }]
 }
 
 /// What blklab adds to fio's JSON.
@@ -171,16 +171,32 @@ fn iolog_name(name: &str, j: &JobResult) -> String {
     }
 }
 
-/// A name for files of one experiment of a matrix.
-pub fn file_label(cell: &Cell, index: usize) -> String {
-    let mut label = cell.name().replace([' ', '/', ',', ':'], "-");
-    if label.is_empty() {
-        label = format!("{}", index + 1);
+/// Longest name of a file made from a label.
+const LABEL_BYTES_MAX: usize = 100;
+
+/// Names for files of the experiments of a matrix, all different.
+pub fn file_labels(cells: &[Cell]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::with_capacity(cells.len());
+    for (i, cell) in cells.iter().enumerate() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
+        let mut label: String = cell
+            .name()
+            .chars()
+            .map(|c| if plain(c) { c } else { '-' })
+            .take(LABEL_BYTES_MAX)
+            .collect();
+        if label.is_empty() || label.starts_with('.') {
+            label = format!("{}{label}", i + 1);
+        }
+        if cell.repetition > 0 {
+            label = format!("{label}-run{}", cell.repetition + 1);
+        }
+        if labels.contains(&label) {
+            label = format!("{label}-{}", i + 1);
+        }
+        labels.push(label);
     }
-    if cell.repetition > 0 {
-        label = format!("{label}-run{}", cell.repetition + 1);
-    }
-    label
+    labels
 }
 
 /// `NAME-SUFFIX.EXT`.
@@ -198,72 +214,90 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// # Errors
 /// If it cannot be written: nothing is left under its name.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
-    let fail = |e: &dyn std::fmt::Display| {
-        ExperimentError::new(format!("cannot write {}: {e}", path.display()))
-    };
-    let mut file = blklab_formats::PartialFile::create(path).map_err(|e| fail(&e))?;
-    if let Err(e) = file.write_all(bytes) {
+    let written = blklab_formats::PartialFile::create(path).and_then(|mut file| {
+        file.write_all(bytes).map_err(|source| FormatError::Io {
+            doing: format!("write {}", path.display()),
+            source,
+        })?;
+        file.commit()
+    });
+    written.map(drop).map_err(|e| {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let _ = std::fs::remove_file(partial);
-        return Err(fail(&e));
-    }
-    file.commit().map(drop).map_err(|e| fail(&e))
+        ExperimentError::new(e.to_string())
+    })
 }
 
-/// Makes the folder for run directories, or says why it cannot be.
+/// Refuses a name that no file can be written under: in a folder that is
+/// missing or not writable, or of a folder.
+///
+/// # Errors
+/// Says which it is.
+pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
+    let fail = |what: String| Err(ExperimentError::new(what));
+    if path.is_dir() {
+        return fail(format!("{} is a folder; give a file", path.display()));
+    }
+    let folder = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return fail(format!("the folder {} does not exist", folder.display()));
+    }
+    probe(folder)
+}
+
+/// Whether files can be made in a folder.
+fn probe(folder: &Path) -> Result<(), ExperimentError> {
+    let probe = folder.join(format!(".blklab-{}.partial", std::process::id()));
+    let made = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
+    made.map_err(|e| {
+        ExperimentError::new(format!(
+            "cannot write to the folder {}: {e}",
+            folder.display()
+        ))
+    })
+}
+
+/// Makes a folder for run directories, or says why it cannot be.
 ///
 /// # Errors
 /// If the folder cannot be made or written to.
 pub fn prepare_run_directory(dir: &Path) -> Result<(), ExperimentError> {
-    let fail = |e: std::io::Error| {
-        ExperimentError::new(format!("cannot write to the folder {}: {e}", dir.display()))
-    };
-    std::fs::create_dir_all(dir).map_err(fail)?;
-    let probe = dir.join(".blklab-probe");
-    std::fs::write(&probe, b"").map_err(fail)?;
-    std::fs::remove_file(&probe).map_err(fail)
+    if dir.exists() && !dir.is_dir() {
+        return Err(ExperimentError::new(format!(
+            "{} is a file; give a folder",
+            dir.display()
+        )));
+    }
+    std::fs::create_dir_all(dir).map_err(|e| {
+        ExperimentError::new(format!("cannot make the folder {}: {e}", dir.display()))
+    })?;
+    probe(dir)
 }
 
-/// Writes a directory per experiment: what ran, and what came out.
+/// Name of the trace in a run directory.
+pub const EVENTS: &str = "events.blk";
+
+/// Writes what ran and what came out into a run directory; the trace is
+/// written by the run itself. The result comes last: where it is, all is.
 ///
 /// # Errors
 /// If a file cannot be written.
 pub fn write_run_directory(
     dir: &Path,
-    runs: &[(&Cell, &RunOutput)],
+    cell: &Cell,
+    run: &RunOutput,
 ) -> Result<(), ExperimentError> {
-    for (i, (cell, run)) in runs.iter().enumerate() {
-        let own = run_directory(dir, runs.len(), cell, i);
-        std::fs::create_dir_all(&own).map_err(|e| {
-            ExperimentError::new(format!("cannot make the folder {}: {e}", own.display()))
-        })?;
-        write_file(
-            &own.join("experiment.toml"),
-            experiment_toml(cell).as_bytes(),
-        )?;
-        if let Workload::Fio { text, .. } = &cell.experiment.workload {
-            write_file(&own.join("job.fio"), text.as_bytes())?;
-        }
-        let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
-        write_file(&own.join("result.json"), result.as_bytes())?;
+    let mut experiment = format!("# resolved by blklab {}\n", env!("CARGO_PKG_VERSION"));
+    experiment.push_str(&cell.experiment.to_toml("job.fio")?);
+    write_file(&dir.join("experiment.toml"), experiment.as_bytes())?;
+    if let Workload::Fio { name, text } = &cell.experiment.workload {
+        let text = self_contained(name, text);
+        write_file(&dir.join("job.fio"), text.as_bytes())?;
     }
-    Ok(())
-}
-
-/// Where the files of one experiment go: the folder itself if it is the only
-/// one.
-pub fn run_directory(dir: &Path, nr_runs: usize, cell: &Cell, index: usize) -> PathBuf {
-    if nr_runs == 1 {
-        dir.to_path_buf()
-    } else {
-        dir.join(file_label(cell, index))
-    }
-}
-
-/// The experiment with everything spelled out; it can be run again.
-fn experiment_toml(cell: &Cell) -> String {
-    let mut text = format!("# resolved by blklab {}\n", env!("CARGO_PKG_VERSION"));
-    text.push_str(&cell.experiment.to_toml("job.fio"));
-    text
+    let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
+    write_file(&dir.join("result.json"), result.as_bytes())
 }

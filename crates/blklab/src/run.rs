@@ -2,18 +2,20 @@
 //! Running one experiment: the job file parsed, the machine run, its events
 //! digested, analysed and, if wanted, written.
 
-use crate::surroundings::RealSurroundings;
+use crate::disk_stats::DiskStats;
+use crate::job;
 use crate::trace_file::TraceOut;
 use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
-use blklab_fio::parse::{JobFile, ParseOptions, parse};
+use blklab_fio::parse::JobFile;
 use blklab_sim::fio::JobResult;
 use blklab_sim::{SDA, Sinks};
 use blklab_trace::{Digest, DigestSink, Event, TraceHeader, TraceSink};
 use blklab_types::{Pid, Time};
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What to do beside running.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Write the trace here; the ending chooses the format.
-    pub trace: Option<PathBuf>,
-    /// Only these sections of job files; all if empty.
-    pub sections: Vec<String>,
+    /// Write the trace here; each ending chooses a format.
+    pub traces: Vec<PathBuf>,
     /// Set from outside to end the run early.
     pub stop: Arc<AtomicBool>,
 }
@@ -42,6 +42,8 @@ pub struct RunOutput {
     pub digest: Digest,
     /// Statistics of the event stream.
     pub stats: TraceStats,
+    /// Counters of the disk.
+    pub disk: DiskStats,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
     /// Whether the run was ended from outside.
@@ -53,7 +55,8 @@ pub struct RunOutput {
 /// Where the events of a run go.
 struct Streams {
     digest: DigestSink<StatsCollector>,
-    out: Option<TraceOut>,
+    disk: Lifecycles<DiskStats>,
+    out: Vec<TraceOut>,
 }
 
 /// A handle to the streams that the machine can own.
@@ -63,7 +66,8 @@ impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
         s.digest.event(event);
-        if let Some(out) = &mut s.out {
+        s.disk.event(event);
+        for out in &mut s.out {
             out.event(event);
         }
     }
@@ -71,7 +75,7 @@ impl TraceSink for Shared {
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
         s.digest.message(event, text);
-        if let Some(out) = &mut s.out {
+        for out in &mut s.out {
             out.message(event, text);
         }
     }
@@ -79,48 +83,89 @@ impl TraceSink for Shared {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let s = &mut *self.0.borrow_mut();
         s.digest.process(time, pid, comm);
-        if let Some(out) = &mut s.out {
+        for out in &mut s.out {
             out.process(time, pid, comm);
         }
     }
 }
 
-/// Parses the job file of an experiment.
-///
-/// # Errors
-/// Everything that is wrong with its first bad section.
-pub fn parse_jobs(
-    e: &Experiment,
-    name: &str,
-    text: &str,
-    sections: &[String],
-) -> Result<JobFile, ExperimentError> {
-    let options = ParseOptions {
-        sections: sections.to_vec(),
-        template: Vec::new(),
-        entropy: e.seed,
-    };
-    let around = RealSurroundings::beside(Path::new(name));
-    parse(name, text, &options, &around).map_err(|err| ExperimentError::new(err.to_string()))
-}
-
-/// Checks what [`Experiment::check`] cannot: that a job file parses.
-///
-/// # Errors
-/// As [`parse_jobs`].
-pub fn check(e: &Experiment, sections: &[String]) -> Result<(), ExperimentError> {
-    e.check()?;
-    if let Workload::Fio { name, text } = &e.workload {
-        parse_jobs(e, name, text, sections)?;
-    }
-    Ok(())
-}
-
 /// Runs an experiment.
 ///
 /// # Errors
-/// If the experiment is impossible or the trace cannot be written.
+/// If the experiment is impossible or a trace cannot be written: then none is
+/// left behind, not even in part.
 pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, ExperimentError> {
+    let jobs = match &e.workload {
+        Workload::Fio { name, text } => Some(job::parse_jobs(e, name, text)?),
+        Workload::Processes(_) => None,
+    };
+    let streams = Rc::new(RefCell::new(Streams {
+        digest: DigestSink {
+            digest: Digest::default(),
+            inner: StatsCollector::new(),
+        },
+        disk: Lifecycles::new(DiskStats::default()),
+        out: open_traces(e, &options.traces)?,
+    }));
+    let result = simulate(e, jobs, options, &streams);
+    // Tasks that still sleep hold the machine, and with it the sink.
+    let mut streams = streams.borrow_mut();
+    let traces = std::mem::take(&mut streams.out);
+    let mut output = match result {
+        Ok(output) => output,
+        Err(e) => {
+            traces.into_iter().for_each(TraceOut::discard);
+            return Err(e);
+        }
+    };
+    let digest = std::mem::take(&mut streams.digest);
+    output.digest = digest.digest;
+    output.stats = digest.inner.finish();
+    output.disk = streams.disk.sink().at(output.end);
+    output.trace_files = finish_traces(traces)?;
+    Ok(output)
+}
+
+fn simulate(
+    e: &Experiment,
+    jobs: Option<JobFile>,
+    options: &RunOptions,
+    streams: &Rc<RefCell<Streams>>,
+) -> Result<RunOutput, ExperimentError> {
+    let sinks = Sinks {
+        trace: Box::new(Shared(Rc::clone(streams))),
+        truth: None,
+    };
+    let stop = Arc::clone(&options.stop);
+    let stopped = || options.stop.load(Ordering::Relaxed);
+    let Some(jobs) = jobs else {
+        let machine = blklab_sim::build_machine(e, sinks, stop)?;
+        if let Workload::Processes(processes) = &e.workload {
+            blklab_sim::spawn_processes(&machine, processes);
+        }
+        machine.run(Time::MAX);
+        return Ok(RunOutput {
+            interrupted: stopped(),
+            ..RunOutput::new(machine.now())
+        });
+    };
+    let global_options = with_values(&jobs);
+    let own_notes = job::notes(e, &jobs)?;
+    let nr_jobs = jobs.jobs.len();
+    let done = blklab_sim::fio::run_fio(e, jobs, sinks, stop)?;
+    let complete = done.jobs.len() == nr_jobs && done.jobs.iter().all(|j| j.ended.is_some());
+    let mut notes = done.notes;
+    notes.extend(own_notes);
+    Ok(RunOutput {
+        jobs: done.jobs,
+        notes,
+        global_options,
+        interrupted: stopped() && !complete,
+        ..RunOutput::new(done.end)
+    })
+}
+
+fn open_traces(e: &Experiment, paths: &[PathBuf]) -> Result<Vec<TraceOut>, ExperimentError> {
     let header = TraceHeader {
         devices: vec![(SDA, "sda".to_owned())],
         nr_cpus: 1,
@@ -132,55 +177,33 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
             e.seed
         ),
     };
-    let out = options
-        .trace
-        .as_deref()
-        .map(|path| TraceOut::create(path, &header))
-        .transpose()
-        .map_err(|err| ExperimentError::new(err.to_string()))?;
-    let streams = Rc::new(RefCell::new(Streams {
-        digest: DigestSink {
-            digest: Digest::default(),
-            inner: StatsCollector::new(),
-        },
-        out,
-    }));
-    let sinks = Sinks {
-        trace: Box::new(Shared(Rc::clone(&streams))),
-        truth: None,
-    };
-    let stop = Arc::clone(&options.stop);
-    let mut output = match &e.workload {
-        Workload::Processes(processes) => {
-            let machine = blklab_sim::build_machine(e, sinks, stop)?;
-            blklab_sim::spawn_processes(&machine, processes);
-            machine.run(Time::MAX);
-            RunOutput::new(machine.now())
-        }
-        Workload::Fio { name, text } => {
-            let jobs = parse_jobs(e, name, text, &options.sections)?;
-            let global_options = with_values(&jobs);
-            let done = blklab_sim::fio::run_fio(e, jobs, sinks, stop)?;
-            RunOutput {
-                jobs: done.jobs,
-                notes: done.notes,
-                global_options,
-                ..RunOutput::new(done.end)
+    let mut open = Vec::with_capacity(paths.len());
+    for path in paths {
+        match TraceOut::create(path, &header) {
+            Ok(out) => open.push(out),
+            Err(err) => {
+                open.into_iter().for_each(TraceOut::discard);
+                return Err(ExperimentError::new(err.to_string()));
             }
         }
-    };
-    output.interrupted = options.stop.load(Ordering::Relaxed);
-    // Tasks that still sleep hold the machine, and with it the sink.
-    let mut streams = streams.borrow_mut();
-    let digest = std::mem::take(&mut streams.digest);
-    output.digest = digest.digest;
-    output.stats = digest.inner.finish();
-    if let Some(out) = streams.out.take() {
-        output.trace_files = out
-            .finish()
-            .map_err(|err| ExperimentError::new(err.to_string()))?;
     }
-    Ok(output)
+    Ok(open)
+}
+
+/// Completes the traces; if one fails, those after it are discarded.
+fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, ExperimentError> {
+    let mut files = Vec::new();
+    let mut left = traces.into_iter();
+    while let Some(out) = left.next() {
+        match out.finish() {
+            Ok(mut written) => files.append(&mut written),
+            Err(err) => {
+                left.for_each(TraceOut::discard);
+                return Err(ExperimentError::new(err.to_string()));
+            }
+        }
+    }
+    Ok(files)
 }
 
 impl RunOutput {
@@ -191,6 +214,7 @@ impl RunOutput {
             end,
             digest: Digest::default(),
             stats: TraceStats::default(),
+            disk: DiskStats::default(),
             notes: Vec::new(),
             interrupted: false,
             trace_files: Vec::new(),

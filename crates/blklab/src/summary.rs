@@ -54,8 +54,29 @@ pub struct Row {
     pub clat_max_ns: Spread,
     /// Bytes per second of the group.
     pub bw_bytes: Spread,
+    /// I/Os per second of the group.
+    pub iops: Spread,
     /// Published run times for this configuration, if the file names them.
     pub published: Option<Published>,
+}
+
+/// Use of the disk in one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskRow {
+    /// What distinguishes the experiment from the others.
+    pub label: String,
+    /// Requests that the disk got.
+    pub requests: Spread,
+    /// Share of bios that joined a request, in percent.
+    pub merged_percent: Spread,
+    /// Share of the time with a bio under way, in percent.
+    pub busy_percent: Spread,
+    /// Bios between Q and C, mean over time.
+    pub queue_size: Spread,
+    /// Mean time of a bio before it went to the disk.
+    pub q2d_ns: Spread,
+    /// Mean time of a bio at the disk.
+    pub d2c_ns: Spread,
 }
 
 /// One table: a group and direction of a job file.
@@ -63,12 +84,14 @@ pub struct Row {
 pub struct Table {
     /// Group number.
     pub group: u32,
-    /// read, write or trim.
+    /// read, write, trim, or sync for the calls of fsync and its kin.
     pub direction: &'static str,
     /// Jobs with I/O in this direction.
     pub jobs: usize,
     /// Bytes moved in the first experiment.
     pub bytes: u64,
+    /// I/Os in the first experiment.
+    pub ios: u64,
     /// Rows in order of the experiments.
     pub rows: Vec<Row>,
 }
@@ -83,17 +106,49 @@ struct Numbers {
     p99_ns: u64,
     max_ns: u64,
     bw_bytes: u64,
+    ios: u64,
+    iops: u64,
+}
+
+/// Index of calls to fsync beside fio's directions.
+const SYNC: usize = Ddir::ALL.len();
+
+/// Runs of one experiment with different seeds, in succession.
+fn repetitions<'a, 'b>(
+    runs: &'a [(&'b Cell, &'b RunOutput)],
+) -> impl Iterator<Item = &'a [(&'b Cell, &'b RunOutput)]> {
+    runs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx && a.0.label == b.0.label)
+}
+
+/// Use of the disk by some runs of one experiment file.
+pub fn disk_rows(runs: &[(&Cell, &RunOutput)]) -> Vec<DiskRow> {
+    repetitions(runs).map(disk_row).collect()
+}
+
+fn disk_row(runs: &[(&Cell, &RunOutput)]) -> DiskRow {
+    let spread =
+        |f: fn(&RunOutput) -> f64| Spread::of(runs.iter().map(|(_, run)| f(run)).collect());
+    let all = |run: &RunOutput| run.disk.read.ios + run.disk.write.ios;
+    DiskRow {
+        label: row_label(runs[0].0),
+        requests: Spread::of(runs.iter().map(|(_, r)| all(r) as f64).collect()),
+        merged_percent: spread(|r| {
+            let merged = r.disk.read.merges + r.disk.write.merges;
+            let bios = merged + r.disk.read.ios + r.disk.write.ios;
+            100.0 * merged as f64 / bios.max(1) as f64
+        }),
+        busy_percent: spread(|r| 100.0 * r.disk.busy_ns as f64 / r.end.0.max(1) as f64),
+        queue_size: spread(|r| r.stats.devices.first().map_or(0.0, |d| d.depth.mean)),
+        q2d_ns: spread(|r| (r.stats.all.q2c.mean() - r.stats.all.d2c.mean()).max(0.0)),
+        d2c_ns: spread(|r| r.stats.all.d2c.mean()),
+    }
 }
 
 /// The tables of some runs of one experiment file.
 pub fn tables(runs: &[(&Cell, &RunOutput)]) -> Vec<Table> {
     let mut tables: BTreeMap<(u32, usize), Table> = BTreeMap::new();
-    let mut at = 0;
-    while at < runs.len() {
-        let same = |c: &Cell| c.label == runs[at].0.label;
-        let n = runs[at..].iter().take_while(|(c, _)| same(c)).count();
-        add_rows(&mut tables, &runs[at..at + n]);
-        at += n;
+    for same in repetitions(runs) {
+        add_rows(&mut tables, same);
     }
     tables.into_values().collect()
 }
@@ -102,9 +157,13 @@ fn add_rows(tables: &mut BTreeMap<(u32, usize), Table>, runs: &[(&Cell, &RunOutp
     let mut keys: Vec<(u32, usize)> = Vec::new();
     for (_, run) in runs {
         for job in &run.jobs {
-            for dir in Ddir::ALL {
-                let key = (job.job.group, dir.idx());
-                if job.stat.dir(dir).io_bytes > 0 && !keys.contains(&key) {
+            let moved = |i: &usize| match Ddir::ALL.get(*i) {
+                Some(dir) => job.stat.dir(*dir).io_bytes > 0,
+                None => job.stat.sync.stat.samples > 0,
+            };
+            for i in (0..=SYNC).filter(moved) {
+                let key = (job.job.group, i);
+                if !keys.contains(&key) {
                     keys.push(key);
                 }
             }
@@ -112,15 +171,16 @@ fn add_rows(tables: &mut BTreeMap<(u32, usize), Table>, runs: &[(&Cell, &RunOutp
     }
     let cell = runs[0].0;
     for key in keys {
-        let dir = Ddir::ALL[key.1];
+        let dir = Ddir::ALL.get(key.1).copied();
         let numbers: Vec<Numbers> = runs.iter().map(|(_, r)| of_group(r, key.0, dir)).collect();
         let spread =
             |f: fn(&Numbers) -> u64| Spread::of(numbers.iter().map(|n| f(n) as f64).collect());
         let table = tables.entry(key).or_insert_with(|| Table {
             group: key.0,
-            direction: dir.name(),
+            direction: dir.map_or("sync", Ddir::name),
             jobs: numbers[0].jobs,
             bytes: numbers[0].bytes,
+            ios: numbers[0].ios,
             rows: Vec::new(),
         });
         table.rows.push(Row {
@@ -132,7 +192,8 @@ fn add_rows(tables: &mut BTreeMap<(u32, usize), Table>, runs: &[(&Cell, &RunOutp
             clat_p99_ns: spread(|n| n.p99_ns),
             clat_max_ns: spread(|n| n.max_ns),
             bw_bytes: spread(|n| n.bw_bytes),
-            published: published(cell, dir),
+            iops: spread(|n| n.iops),
+            published: dir.and_then(|dir| published(cell, dir)),
         });
     }
 }
@@ -153,29 +214,47 @@ fn published(cell: &Cell, dir: Ddir) -> Option<Published> {
         .next()
 }
 
-fn of_group(run: &RunOutput, group: u32, dir: Ddir) -> Numbers {
+fn of_group(run: &RunOutput, group: u32, dir: Option<Ddir>) -> Numbers {
     let mut n = Numbers {
         runt_min_ms: u64::MAX,
         ..Numbers::default()
     };
     let mut merged = ThreadStat::default();
-    let jobs = run.jobs.iter().filter(|j| j.job.group == group);
-    for stat in jobs.map(|j| &j.stat).filter(|s| s.dir(dir).io_bytes > 0) {
-        let d = stat.dir(dir);
+    for job in run.jobs.iter().filter(|j| j.job.group == group) {
+        let stat = &job.stat;
+        let (bytes, ios, runtime_ms) = match dir {
+            Some(dir) => {
+                let d = stat.dir(dir);
+                (d.io_bytes, d.total_ios, d.runtime_ms)
+            }
+            None => (0, stat.sync.stat.samples, stat.job_runtime_ms),
+        };
+        if ios == 0 {
+            continue;
+        }
         n.jobs += 1;
-        n.bytes += d.io_bytes;
-        n.runt_min_ms = n.runt_min_ms.min(d.runtime_ms);
-        n.runt_max_ms = n.runt_max_ms.max(d.runtime_ms);
+        n.bytes += bytes;
+        n.ios += ios;
+        n.runt_min_ms = n.runt_min_ms.min(runtime_ms);
+        n.runt_max_ms = n.runt_max_ms.max(runtime_ms);
         merged.merge(stat, false);
     }
     if n.jobs == 0 {
         return Numbers::default();
     }
-    let clat = &merged.dir(dir).clat;
-    let percentiles = clat.hist.percentiles(&[50.0, 99.0], clat.stat.samples);
-    n.p50_ns = percentiles.first().copied().unwrap_or(0);
-    n.p99_ns = percentiles.get(1).copied().unwrap_or(0);
-    n.max_ns = clat.stat.max;
+    let latency = match dir {
+        Some(dir) => &merged.dir(dir).clat,
+        None => &merged.sync,
+    };
+    n.max_ns = latency.stat.max;
+    // A percentile is the middle of its bucket, which can lie beyond the
+    // largest value.
+    let percentiles = latency
+        .hist
+        .percentiles(&[50.0, 99.0], latency.stat.samples);
+    let percentile = |i: usize| percentiles.get(i).map_or(0, |p| n.max_ns.min(*p));
+    (n.p50_ns, n.p99_ns) = (percentile(0), percentile(1));
     n.bw_bytes = n.bytes.saturating_mul(1000) / n.runt_max_ms.max(1);
+    n.iops = n.ios.saturating_mul(1000) / n.runt_max_ms.max(1);
     n
 }

@@ -38,7 +38,7 @@ impl TraceFormat {
 /// A trace that is being written.
 pub enum TraceOut {
     /// blktrace's binary records.
-    Blktrace(Box<BlktraceWriter>),
+    Blktrace(Box<BlktraceWriter>, PathBuf),
     /// Text as blkparse prints it.
     Blkparse(Box<BlkparseWriter<BufWriter<PartialFile>>>, PathBuf),
     /// Our own form.
@@ -54,7 +54,10 @@ impl TraceOut {
         let file = || PartialFile::create(path).map(BufWriter::new);
         Ok(match TraceFormat::of(path) {
             TraceFormat::Blktrace => {
-                TraceOut::Blktrace(Box::new(BlktraceWriter::create(path, header)?))
+                let base = blktrace_base(path);
+                let writer =
+                    BlktraceWriter::create(&base, header).inspect_err(|_| remove_partial(path))?;
+                TraceOut::Blktrace(Box::new(writer), path.to_path_buf())
             }
             TraceFormat::Blkparse => {
                 let name = path
@@ -68,7 +71,8 @@ impl TraceOut {
                 TraceOut::Blkparse(Box::new(writer), path.to_path_buf())
             }
             TraceFormat::Compact => {
-                let writer = CompactWriter::new(file()?, header)?;
+                let writer =
+                    CompactWriter::new(file()?, header).inspect_err(|_| remove_partial(path))?;
                 TraceOut::Compact(Box::new(writer), path.to_path_buf())
             }
         })
@@ -77,26 +81,77 @@ impl TraceOut {
     /// Completes the trace under its name; returns the files.
     ///
     /// # Errors
-    /// The first that occurred since the start.
+    /// The first that occurred since the start; then nothing is left.
     pub fn finish(self) -> Result<Vec<PathBuf>, FormatError> {
+        let path = self.path().to_path_buf();
+        let done = match self {
+            TraceOut::Blktrace(w, _) => w.finish().map(|done| done.files),
+            TraceOut::Blkparse(w, path) => w
+                .finish()
+                .and_then(|f| commit(f, &path))
+                .map(|()| vec![path]),
+            TraceOut::Compact(w, path) => w
+                .finish()
+                .and_then(|f| commit(f, &path))
+                .map(|()| vec![path]),
+        };
+        done.inspect_err(|_| remove_partial(&path))
+    }
+
+    /// Gives the trace up; nothing is left of it.
+    pub fn discard(self) {
+        let path = self.path().to_path_buf();
+        drop(self);
+        remove_partial(&path);
+    }
+
+    fn path(&self) -> &Path {
         match self {
-            TraceOut::Blktrace(w) => Ok(w.finish()?.files),
-            TraceOut::Blkparse(w, path) => {
-                commit(w.finish()?, &path)?;
-                Ok(vec![path])
-            }
-            TraceOut::Compact(w, path) => {
-                commit(w.finish()?, &path)?;
-                Ok(vec![path])
-            }
+            TraceOut::Blktrace(_, path)
+            | TraceOut::Blkparse(_, path)
+            | TraceOut::Compact(_, path) => path,
         }
     }
 
     fn sink(&mut self) -> &mut dyn TraceSink {
         match self {
-            TraceOut::Blktrace(w) => &mut **w,
+            TraceOut::Blktrace(w, _) => &mut **w,
             TraceOut::Blkparse(w, _) => &mut **w,
             TraceOut::Compact(w, _) => &mut **w,
+        }
+    }
+}
+
+/// `NAME` of `NAME` or `NAME.blktrace.CPU`.
+fn blktrace_base(path: &Path) -> PathBuf {
+    let is_cpu = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| e.parse::<u16>().is_ok());
+    let base = path.with_extension("");
+    if is_cpu && base.extension().is_some_and(|e| e == "blktrace") {
+        base.with_extension("")
+    } else {
+        path.to_path_buf()
+    }
+}
+
+/// Removes what a trace that was not completed has left.
+fn remove_partial(path: &Path) {
+    let partial = |path: &Path| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    };
+    if TraceFormat::of(path) != TraceFormat::Blktrace {
+        let _ = std::fs::remove_file(partial(path));
+        return;
+    }
+    for cpu in 0..=u16::MAX {
+        let mut name = blktrace_base(path).into_os_string();
+        name.push(format!(".blktrace.{cpu}"));
+        if std::fs::remove_file(partial(Path::new(&name))).is_err() {
+            return;
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a job file issues, without a device behind it.
 
-use crate::run::parse_jobs;
+use crate::job::parse_jobs;
 use blklab_experiment::{ExperimentError, Workload, load as load_experiment};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::FileState;
@@ -18,9 +18,12 @@ const DEVICE_BYTES: u64 = 500_107_862_016;
 /// # Errors
 /// If it cannot be read or parsed, or holds no fio job.
 pub fn load(path: &Path, sections: &[String]) -> Result<JobFile, ExperimentError> {
-    let e = load_experiment(path)?;
+    let mut e = load_experiment(path)?;
+    if !sections.is_empty() {
+        e.sections = sections.to_vec();
+    }
     match &e.workload {
-        Workload::Fio { name, text } => parse_jobs(&e, name, text, sections),
+        Workload::Fio { name, text } => parse_jobs(&e, name, text),
         Workload::Processes(_) => Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )

@@ -120,6 +120,8 @@ pub fn run_fio(
             .end_bio(cookie, error != 0)
             .expect("only the page cache's own cookies come back");
     });
+    let buffered = |j: &blklab_fio::job::Job| !j.settings.direct && !j.is_diskless();
+    let note = note.filter(|_| jobs.jobs.iter().any(buffered));
     let mut notes: Vec<String> = note.into_iter().collect();
     notes.extend(jobs.notes.iter().map(ToString::to_string));
     let plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `/sys/block/sda/stat` would count during a run, from its events.
+//!
+//! Source: Documentation/block/stat.rst. A request counts when it completes,
+//! with the time since it was allocated (G); a bio that joined a request
+//! counts as a merge in the request's direction. Flushes without data do not
+//! count, as before Linux 5.5. The disk is busy while a bio is under way.
+//! Times are in ns.
+
+use blklab_analysis::lifecycle::{LifeSink, RequestLife};
+use blklab_types::{Dev, Op, Time};
+
+/// Counters of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionStats {
+    /// Requests completed.
+    pub ios: u64,
+    /// Bios that joined a request.
+    pub merges: u64,
+    /// Sum of the requests' times.
+    pub ticks_ns: u64,
+}
+
+/// Counters of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStats {
+    /// Reads.
+    pub read: DirectionStats,
+    /// Writes.
+    pub write: DirectionStats,
+    /// Time with a bio under way.
+    pub busy_ns: u64,
+    busy_since: Option<Time>,
+}
+
+impl LifeSink for DiskStats {
+    fn request(&mut self, r: &RequestLife) {
+        let direction = match r.rwbs.op() {
+            Some(Op::Read) => &mut self.read,
+            Some(Op::Write) => &mut self.write,
+            _ => return,
+        };
+        let begin = r.get.or(r.insert).or(r.issue);
+        if let (Some(begin), Some(end), true) = (begin, r.complete, r.bytes > 0) {
+            direction.ios += 1;
+            direction.merges += u64::from(r.nr_back_merges) + u64::from(r.nr_front_merges);
+            direction.ticks_ns += end.since(begin).ns();
+        }
+    }
+
+    fn depth(&mut self, time: Time, _: Dev, nr_bios: u32, _: u32) {
+        match (nr_bios, self.busy_since) {
+            (0, Some(since)) => {
+                self.busy_ns += time.since(since).ns();
+                self.busy_since = None;
+            }
+            (1.., None) => self.busy_since = Some(time),
+            _ => {}
+        }
+    }
+}
+
+impl DiskStats {
+    /// The counters at `now`, when the run ends.
+    #[must_use]
+    pub fn at(mut self, now: Time) -> DiskStats {
+        self.depth(now, Dev::default(), 0, 0);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Op::{Read, Write};
+    use blklab_analysis::lifecycle::Lifecycles;
+    use blklab_trace::{Action, Event, Rwbs, TraceSink as _};
+
+    #[test]
+    fn a_merged_read_and_a_write() {
+        let mut tracker = Lifecycles::new(DiskStats::default());
+        let mut event = |time: u64, action, op, sector, sectors: u32| {
+            tracker.event(&Event {
+                time: Time(time),
+                action,
+                rwbs: Rwbs::of_op(op),
+                sector,
+                bytes: sectors * 512,
+                arg: 0,
+                pid: 1,
+                dev: Dev::default(),
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: 0,
+            });
+        };
+        event(10, Action::Queue, Read, 0, 8);
+        event(11, Action::GetRequest, Read, 0, 8);
+        event(12, Action::Insert, Read, 0, 8);
+        event(13, Action::Queue, Read, 8, 8);
+        event(14, Action::BackMerge, Read, 8, 8);
+        event(15, Action::Issue, Read, 0, 16);
+        event(31, Action::Complete, Read, 0, 16);
+        event(50, Action::Queue, Write, 99, 8);
+        event(50, Action::GetRequest, Write, 99, 8);
+        event(51, Action::Issue, Write, 99, 8);
+        event(60, Action::Complete, Write, 99, 8);
+        let (stats, _) = tracker.finish();
+        let stats = stats.at(Time(70));
+        let direction = |ios, merges, ticks_ns| DirectionStats {
+            ios,
+            merges,
+            ticks_ns,
+        };
+        assert_eq!(stats.read, direction(1, 1, 20));
+        assert_eq!(stats.write, direction(1, 0, 10));
+        assert_eq!(stats.busy_ns, 31, "10 to 31 and 50 to 60");
+    }
+}
