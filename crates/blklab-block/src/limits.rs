@@ -49,6 +49,9 @@ pub struct Limits {
     pub flush_queueable: bool,
     /// Requests per allocation batch.
     pub batch_requests: u32,
+    /// First sector of the partition that bios come from (event A); none if
+    /// the whole disk is used.
+    pub partition_start: Option<u64>,
     /// Validity of a batch granted for a read and for a write, in jiffies.
     pub batch_jiffies: [u64; 2],
 }
@@ -72,6 +75,7 @@ impl Limits {
             ordered_writes: true,
             flush_queueable: false,
             batch_requests: 32,
+            partition_start: None,
             batch_jiffies: [u64::from(hz.0 / 50); 2],
         }
     }

@@ -94,6 +94,22 @@ impl Core {
         );
     }
 
+    /// The bio of a partition takes its place on the disk (A): from the first
+    /// partition's own sector to the disk's.
+    pub(crate) fn remap_event(&self, cx: &mut Cx<'_>, bio: &Bio) {
+        let Some(start) = self.limits.partition_start else {
+            return;
+        };
+        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
+        let mut event = event(Action::Remap, rwbs, bio.sector, bio.nr_sectors);
+        event.arg = bio.sector.saturating_sub(start);
+        event.from_dev = Dev {
+            minor: self.dev.minor + 1,
+            ..self.dev
+        };
+        cx.event(self.dev, event);
+    }
+
     /// Emits a request event and its truth record.
     pub(crate) fn rq_event(&self, cx: &mut Cx<'_>, action: Action, kind: Kind, id: RqId) {
         self.rq_trace(cx, action, id, 0);

@@ -48,6 +48,7 @@ impl Queue {
                 return Submit::Done;
             }
         }
+        self.core.remap_event(cx, &pending.bio);
         self.core
             .bio_event(cx, Action::Queue, Kind::Queue, &pending.bio);
         if self.core.feat.task_plug {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing is allocated per I/O once the run has reached its steady state:
+//! twice as many I/Os cost no more allocations.
+
+use allocation_counter::measure;
+use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_fio::parse::{Fixed, ParseOptions, parse};
+use blklab_sim::{Sinks, build_machine, spawn_processes};
+use blklab_trace::NullSink;
+use blklab_types::Time;
+use std::sync::Arc;
+
+fn experiment(kernel: &str, scheduler: &str, workload: Workload) -> Experiment {
+    let mut e = Experiment::new("alloc", workload);
+    e.kernel = kernel.parse().expect("a version");
+    e.scheduler = scheduler.to_owned();
+    e.device = DeviceSpec {
+        name: "serial".to_owned(),
+        params: vec![("read_ns".to_owned(), "20000".to_owned())],
+    };
+    e.queue.queue_depth = Some(31);
+    e
+}
+
+fn sinks() -> Sinks {
+    Sinks {
+        trace: Box::new(NullSink),
+        truth: None,
+    }
+}
+
+/// Allocations of a closed loop of strided reads.
+fn processes(kernel: &str, scheduler: &str, count: u64) -> u64 {
+    let process = format!(
+        r#"{{"name":"p","pid":7,"depth":32,
+            "io":{{"pattern":"sequential","rw":"read","start":0,"nsect":1024,"count":{count}}}}}"#
+    );
+    let p = serde_json::from_str(&process).expect("a process");
+    let e = experiment(kernel, scheduler, Workload::Processes(vec![p]));
+    let Workload::Processes(p) = &e.workload else {
+        unreachable!()
+    };
+    measure(|| {
+        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
+        spawn_processes(&m, p);
+        m.run(Time::MAX);
+    })
+    .count_total
+}
+
+/// Allocations of a fio job of direct random reads.
+fn fio(number_ios: u64) -> u64 {
+    let text = format!(
+        "[a]\nioengine=libaio\niodepth=16\ndirect=1\nrw=randread\nsize=64m\nnumber_ios={number_ios}\n"
+    );
+    let e = experiment("2.6.28", "deadline", Workload::Processes(Vec::new()));
+    measure(|| {
+        let jobs = parse("a", &text, &ParseOptions::default(), &Fixed::default()).expect("a job");
+        blklab_sim::fio::run_fio(&e, jobs, sinks(), Arc::default()).expect("a run");
+    })
+    .count_total
+}
+
+#[test]
+fn the_block_layer_allocates_nothing_per_io() {
+    for kernel in ["2.6.28", "4.19"] {
+        for scheduler in ["noop", "deadline"] {
+            let (n, twice) = (
+                processes(kernel, scheduler, 5_000),
+                processes(kernel, scheduler, 10_000),
+            );
+            assert!(
+                twice <= n + 4,
+                "{kernel} {scheduler}: {n} allocations for 5000 I/Os, {twice} for 10000"
+            );
+        }
+    }
+}
+
+#[test]
+fn fio_jobs_allocate_nothing_per_io() {
+    let (n, twice) = (fio(4_000), fio(8_000));
+    assert!(
+        twice <= n + 16,
+        "{n} allocations for 4000 I/Os, {twice} for 8000"
+    );
+}
