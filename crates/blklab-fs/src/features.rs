@@ -252,4 +252,18 @@ impl Features {
             _ => Err(UnsupportedRelease(release)),
         }
     }
+
+    /// What stands in for a release that is not modelled: 2.6.31 with the few
+    /// later changes that are.
+    pub fn stand_in(release: [u16; 4]) -> Features {
+        Features {
+            fadvise_random: if release >= [2, 6, 34, 0] {
+                FadviseRandom::WholeRequest
+            } else {
+                FadviseRandom::PageByPage
+            },
+            stable_pages: ([3, 0, 0, 0]..[3, 9, 0, 0]).contains(&release),
+            ..Features::K2631
+        }
+    }
 }

@@ -53,12 +53,13 @@ pub struct FioOutcome {
 /// stands in.
 fn cache_features(e: &Experiment) -> (Features, Option<String>) {
     let [major, minor, patch] = e.kernel.numbers();
-    match Features::of_release([major, minor, patch, 0]) {
+    let release = [major, minor, patch, 0];
+    match Features::of_release(release) {
         Ok(features) => (features, None),
         Err(_) => (
-            Features::K2628,
+            Features::stand_in(release),
             Some(format!(
-                "the page cache of kernel {} is not modelled yet: 2.6.28's rules stand in \
+                "the page cache of kernel {} is not modelled yet: 2.6.31's rules stand in \
                  (buffered I/O; direct I/O is not concerned)",
                 e.kernel
             )),
