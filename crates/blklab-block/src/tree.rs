@@ -12,7 +12,6 @@ use crate::RqId;
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     sector: u64,
-    seq: u64,
     prio: u64,
     parent: Option<RqId>,
     left: Option<RqId>,
@@ -25,7 +24,7 @@ struct Node {
 #[derive(Clone, Debug, Default)]
 pub struct TreeNodes {
     nodes: Vec<Node>,
-    seq: u64,
+    nr_inserted: u64,
 }
 
 impl TreeNodes {
@@ -50,10 +49,6 @@ impl TreeNodes {
     /// The sector `id` was inserted with.
     pub fn sector(&self, id: RqId) -> u64 {
         self.at(id).sector
-    }
-
-    fn key(&self, id: RqId) -> (u64, u64) {
-        (self.at(id).sector, self.at(id).seq)
     }
 }
 
@@ -90,17 +85,15 @@ impl SectorTree {
     /// Inserts a request behind all with the same or a lower sector.
     /// Logarithmic in the size of the tree.
     pub fn insert(&mut self, t: &mut TreeNodes, id: RqId, sector: u64) {
-        t.seq += 1;
-        let seq = t.seq;
+        t.nr_inserted += 1;
         if t.nodes.len() <= id.idx() {
             t.nodes.resize(id.idx() + 1, Node::default());
         }
-        let mut prio = seq.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut prio = t.nr_inserted.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         prio ^= prio >> 29;
         prio = prio.wrapping_mul(0xbf58_476d_1ce4_e5b9);
         *t.at_mut(id) = Node {
             sector,
-            seq,
             prio,
             ..Node::default()
         };
@@ -110,7 +103,8 @@ impl SectorTree {
         let mut at = self.root;
         while let Some(p) = at {
             parent = Some(p);
-            left_side = (sector, seq) < t.key(p);
+            // The newest goes behind its equals.
+            left_side = sector < t.at(p).sector;
             at = if left_side {
                 next = Some(p);
                 t.at(p).left

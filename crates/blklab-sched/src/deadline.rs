@@ -158,12 +158,18 @@ impl Deadline {
 
     fn insert_sorted(&mut self, q: &mut Core, rq: RqId) {
         let (dir, sector) = (q.rqs[rq].data_dir(), q.rqs[rq].sector);
-        if !self.feat.keeps_equal_sectors {
-            while let Some(old) = self.sort[dir].find(&self.nodes, sector) {
-                self.move_out(q, old);
-            }
-        }
         self.sort[dir].insert(&mut self.nodes, rq, sector);
+        if self.feat.keeps_equal_sectors {
+            return;
+        }
+        // The older of two that start at the same sector goes out, as if the
+        // newer one were not there yet.
+        if let Some(old) = self.nodes.prev(rq)
+            && self.nodes.sector(old) == sector
+        {
+            let behind = self.nodes.next(rq);
+            self.move_out(q, old, behind);
+        }
     }
 
     /// Takes a request out of tree and FIFO; the sweep goes on behind it.
@@ -176,11 +182,11 @@ impl Deadline {
         self.fifo[dir].remove(&mut q.rqs, rq);
     }
 
-    /// To the tail of the dispatch list; the sweep continues behind it.
-    fn move_out(&mut self, q: &mut Core, rq: RqId) {
+    /// To the tail of the dispatch list; the sweep goes on at `next`.
+    fn move_out(&mut self, q: &mut Core, rq: RqId, next: Option<RqId>) {
         let dir = q.rqs[rq].data_dir();
         self.next = [None; 2];
-        self.next[dir] = self.nodes.next(rq);
+        self.next[dir] = next;
         self.last_sector = q.rqs[rq].end();
         self.forget(q, rq);
         q.dispatch_add_tail(rq);
@@ -188,7 +194,8 @@ impl Deadline {
 
     fn dispatch_one(&mut self, q: &mut Core, rq: RqId) {
         self.batching = self.batching.saturating_add(1);
-        self.move_out(q, rq);
+        let behind = self.nodes.next(rq);
+        self.move_out(q, rq, behind);
     }
 
     fn expired(&self, head: RqId, now: Jiffies) -> bool {
