@@ -24,6 +24,9 @@ struct Slot {
 pub struct Timers {
     hz: Hz,
     now: Time,
+    /// The tick counter now, and when it changes next.
+    jiffies: Jiffies,
+    next_tick: Time,
     seq: u64,
     slots: Vec<Slot>,
     next: Time,
@@ -35,6 +38,8 @@ impl Timers {
         Timers {
             hz,
             now: Time::ZERO,
+            jiffies: Jiffies(0),
+            next_tick: hz.start_of(Jiffies(1)),
             seq: 0,
             slots: Vec::new(),
             next: Time::MAX,
@@ -63,7 +68,7 @@ impl Timers {
 
     /// The tick counter now.
     pub fn jiffies(&self) -> Jiffies {
-        self.hz.jiffies_at(self.now)
+        self.jiffies
     }
 
     /// Sets the timer to fire when the tick counter becomes `jiffy`, or at
@@ -114,6 +119,10 @@ impl Timers {
 
     pub(crate) fn set_now(&mut self, now: Time) {
         self.now = now;
+        if now >= self.next_tick {
+            self.jiffies = self.hz.jiffies_at(now);
+            self.next_tick = self.hz.start_of(self.jiffies.plus(1));
+        }
     }
 
     pub(crate) fn take_due(&mut self, now: Time) -> Option<TimerId> {

@@ -74,7 +74,9 @@ struct World {
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
+    /// What the queue asked for, and how much of it has been carried out.
     effects: Vec<Effect>,
+    next_effect: usize,
     wakes: Vec<(Time, u64)>,
     done: Vec<Done>,
     spawned: Vec<(TaskId, Body)>,
@@ -85,7 +87,6 @@ struct World {
 
 struct Inner {
     world: RefCell<World>,
-    routed: RefCell<VecDeque<Effect>>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
     stop: Arc<AtomicBool>,
 }
@@ -161,6 +162,7 @@ impl Machine {
             states: Vec::new(),
             running: Running::INTERRUPT,
             effects: Vec::new(),
+            next_effect: 0,
             wakes: Vec::new(),
             done: Vec::new(),
             spawned: Vec::new(),
@@ -171,7 +173,6 @@ impl Machine {
         Machine {
             inner: Rc::new(Inner {
                 world: RefCell::new(world),
-                routed: RefCell::new(VecDeque::new()),
                 bio_done: RefCell::new(None),
                 stop: config.stop,
             }),
@@ -329,18 +330,19 @@ impl Machine {
     fn route(&self) {
         loop {
             let mut w = self.inner.world.borrow_mut();
-            let mut routed = self.inner.routed.borrow_mut();
-            routed.extend(w.effects.drain(..));
-            if let Some(effect) = routed.pop_front() {
-                drop(routed);
+            if let Some(&effect) = w.effects.get(w.next_effect) {
+                w.next_effect += 1;
                 drop(w);
                 self.carry_out(effect);
-            } else if w.done.is_empty() {
-                return;
-            } else {
-                let done = w.done.remove(0);
-                w.enter(|q, cx| q.complete(cx, RqId(done.id.0), done.error));
+                continue;
             }
+            w.effects.clear();
+            w.next_effect = 0;
+            if w.done.is_empty() {
+                return;
+            }
+            let done = w.done.remove(0);
+            w.enter(|q, cx| q.complete(cx, RqId(done.id.0), done.error));
         }
     }
 

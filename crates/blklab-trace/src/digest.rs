@@ -22,26 +22,30 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Mixes one word in: multiply by an odd constant and fold the high half
-    /// of the 128-bit product into the low one.
+    /// Mixes two words in: their product with the state, high half folded
+    /// into the low one.
     #[inline]
-    pub fn word(&mut self, w: u64) {
-        let product = u128::from(self.state ^ w) * 0x9e37_79b9_7f4a_7c15_u128;
+    fn pair(&mut self, a: u64, b: u64) {
+        let product = u128::from(self.state ^ a) * u128::from(b ^ 0x9e37_79b9_7f4a_7c15);
         let folded = (product >> 64) as u64 ^ product as u64;
         self.state = folded.rotate_left(29).wrapping_add(0x2545_f491_4f6c_dd1d);
+    }
+
+    /// Mixes one word in.
+    #[inline]
+    pub fn word(&mut self, w: u64) {
+        self.pair(w, 0);
     }
 
     /// Mixes one event in, all fields.
     #[inline]
     pub fn event(&mut self, e: &Event) {
         let dev = |d: Dev| u64::from(d.major) << 16 | u64::from(d.minor);
-        self.word(e.time.0);
-        self.word(e.sector);
-        self.word(u64::from(e.bytes) << 32 | u64::from(e.pid));
-        self.word(e.arg ^ u64::from(e.cpu) << 48 ^ u64::from(e.error) << 32);
-        self.word(
-            (e.action as u64) << 56 ^ u64::from(e.rwbs.0) << 40 ^ dev(e.dev) << 4 ^ dev(e.from_dev),
-        );
+        self.pair(e.time.0, e.sector);
+        let place = u64::from(e.cpu) << 48 ^ u64::from(e.error) << 32;
+        self.pair(u64::from(e.bytes) << 32 | u64::from(e.pid), e.arg ^ place);
+        let kind = (e.action as u64) << 56 ^ u64::from(e.rwbs.0) << 40;
+        self.pair(kind ^ dev(e.dev), dev(e.from_dev));
         self.nr_events += 1;
     }
 
@@ -81,5 +85,72 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.inner.process(time, pid, comm);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, Rwbs};
+
+    fn event() -> Event {
+        Event {
+            time: Time(1),
+            sector: 2,
+            arg: 3,
+            bytes: 4096,
+            pid: 5,
+            dev: Dev { major: 8, minor: 0 },
+            from_dev: Dev::default(),
+            error: 0,
+            cpu: 0,
+            rwbs: Rwbs::READ,
+            action: Action::Queue,
+        }
+    }
+
+    fn digest(events: &[Event]) -> u64 {
+        let mut d = Digest::default();
+        events.iter().for_each(|e| d.event(e));
+        d.value()
+    }
+
+    #[test]
+    fn every_field_and_the_order_count() {
+        let e = event();
+        let changed = [
+            Event { time: Time(2), ..e },
+            Event { sector: 3, ..e },
+            Event { arg: 4, ..e },
+            Event { bytes: 512, ..e },
+            Event { pid: 6, ..e },
+            Event {
+                dev: Dev { major: 8, minor: 1 },
+                ..e
+            },
+            Event {
+                from_dev: Dev { major: 8, minor: 1 },
+                ..e
+            },
+            Event { error: 5, ..e },
+            Event { cpu: 1, ..e },
+            Event {
+                rwbs: Rwbs::WRITE,
+                ..e
+            },
+            Event {
+                action: Action::Issue,
+                ..e
+            },
+        ];
+        let mut all: Vec<u64> = changed.iter().map(|c| digest(&[*c])).collect();
+        all.push(digest(&[e]));
+        all.push(digest(&[e, changed[0]]));
+        all.push(digest(&[changed[0], e]));
+        all.push(digest(&[]));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }
