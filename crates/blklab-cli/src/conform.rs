@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{ConformArgs, PlainFormat};
+use crate::output::{cut, fold};
 use anyhow::{Result, bail};
 use blklab::conform::{CaseReport, Report, find_cases, run_case};
 use std::io::Write;
@@ -35,7 +36,7 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
 fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     writeln!(
         out,
-        "{:<38} {:<10} {:>10} {:>9}  plugs",
+        "{:<37} {:<9} {:>10} {:>9}  plugs",
         "case", "result", "dispatches", "in order"
     )?;
     for c in report.cases.iter().filter(|c| c.ran) {
@@ -46,8 +47,9 @@ fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         writeln!(out, "\nnot run:")?;
         for c in skipped {
             let why = c.skipped.as_deref().unwrap_or("");
-            let why = why.split(';').next().unwrap_or(why);
-            writeln!(out, "{:<38} {why}", c.id)?;
+            let why = fold(why.split(';').next().unwrap_or(why), 42);
+            let rest = format!("\n{:38}", "");
+            writeln!(out, "{:<37} {}", cut(&c.id, 37), why.join(&rest))?;
         }
     }
     let s = report.summary;
@@ -66,23 +68,19 @@ fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
 fn case_row(out: &mut impl Write, c: &CaseReport) -> std::io::Result<()> {
     writeln!(
         out,
-        "{:<38} {:<10} {:>10} {:>8.2}%  {}",
-        c.id,
-        if c.identical {
-            "identical"
-        } else {
-            "DIFFERENT"
-        },
+        "{:<37} {:<9} {:>10} {:>8.2}%  {}",
+        cut(&c.id, 37),
+        if c.identical { "identical" } else { "DIFFERS" },
         c.dispatches,
         100.0 * c.dispatch_prefix,
         if c.side_lines_identical {
             "identical"
         } else {
-            "different"
+            "differ"
         },
     )?;
     if let Some(d) = &c.first_difference {
-        writeln!(out, "    {d}")?;
+        writeln!(out, "    {}", fold(d, 76).join("\n    "))?;
         for l in &c.latency {
             writeln!(
                 out,

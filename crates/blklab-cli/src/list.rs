@@ -41,7 +41,7 @@ pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
                 .map(|e| e.name.len())
                 .max()
                 .unwrap_or(0)
-                .min(32);
+                .min(36);
             for e in &entries {
                 show(&mut out, e, width, a.name.is_some())?;
             }
@@ -69,7 +69,8 @@ fn show(out: &mut impl Write, e: &Entry, width: usize, all: bool) -> std::io::Re
             }
         }
         for p in &e.params {
-            writeln!(out, "\n  {} = {}  ({})", p.name, p.default, p.range)?;
+            let text = format!("{} = {} ({})", p.name, p.default, p.range);
+            writeln!(out, "\n  {}", fold(&text, 76).join("\n    "))?;
             for line in fold(&p.help, 74) {
                 writeln!(out, "      {line}")?;
             }

@@ -136,7 +136,7 @@ impl Files {
     /// Makes the folders of the runs; refuses what cannot be written.
     fn prepare(a: &RunArgs, cells: &[Cell]) -> Result<Files> {
         if let Some(path) = &a.trace {
-            report::check_writable(path).context("--trace")?;
+            report::check_replaceable(path).context("--trace")?;
         }
         let files = Files {
             labels: (cells.len() > 1).then(|| report::file_labels(cells)),

@@ -14,7 +14,7 @@ use std::io::Write;
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 /// Columns of the labels: the numbers need the rest.
-const LABEL_MIN: usize = 8;
+const LABEL_MIN: usize = 9;
 const LABEL_MAX: usize = 20;
 
 type Pairs<'a> = [(&'a Cell, &'a RunOutput)];
@@ -43,6 +43,10 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     }
     if !varies("queue_depth") {
         about.push(format!("queue depth {}", e.queue_depth()?));
+    }
+    let runs = 1 + pairs.iter().map(|(c, _)| c.repetition).max().unwrap_or(0);
+    if runs > 1 {
+        about.push(format!("medians of {runs} runs"));
     }
     for line in fold(&about.join(", "), WIDTH) {
         writeln!(out, "{line}")?;
@@ -125,13 +129,12 @@ fn show_table(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<
 }
 
 fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io::Result<()> {
-    let ms = |s: &Spread| format!("{:.0}ms", s.median);
     label(out, &r.label, width)?;
     writeln!(
         out,
         " {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
-        ms(&r.runt_min_ms),
-        ms(&r.runt_max_ms),
+        runt(r.runt_min_ms.median),
+        runt(r.runt_max_ms.median),
         time(r.clat_p50_ns.median),
         time(r.clat_p99_ns.median),
         time(r.clat_max_ns.median),
@@ -146,7 +149,7 @@ fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io:
         show_spread(out, r, width)?;
     }
     if let Some(p) = &r.published {
-        let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| format!("{v}ms"));
+        let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| runt(v as f64));
         let rest = WIDTH - width - 22;
         let source = fold(&p.source, rest);
         writeln!(
@@ -164,17 +167,38 @@ fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io:
     Ok(())
 }
 
-/// Lowest and highest of several runs, in the same columns.
+/// A run time in milliseconds, as fio and what was published have it; in
+/// seconds if it is longer than its column.
+fn runt(ms: f64) -> String {
+    if ms < 9_999_999.5 {
+        format!("{ms:.0}ms")
+    } else {
+        format!("{:.0}s", ms / 1000.0)
+    }
+}
+
+/// Lowest and highest of several runs, in the same columns, unless they are
+/// all the same.
 fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<()> {
+    let spreads = [
+        r.runt_min_ms,
+        r.runt_max_ms,
+        r.clat_p50_ns,
+        r.clat_p99_ns,
+        r.clat_max_ns,
+        r.bw_bytes,
+    ];
+    if spreads.iter().all(|s| s.min == s.max) {
+        return Ok(());
+    }
     let ends: [(&str, fn(&Spread) -> f64); 2] = [("lowest", |s| s.min), ("highest", |s| s.max)];
     for (name, end) in ends {
-        let ms = |s: &Spread| format!("{:.0}ms", end(s));
         writeln!(
             out,
             "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
             cut(&format!("  {name}"), width),
-            ms(&r.runt_min_ms),
-            ms(&r.runt_max_ms),
+            runt(end(&r.runt_min_ms)),
+            runt(end(&r.runt_max_ms)),
             time(end(&r.clat_p50_ns)),
             time(end(&r.clat_p99_ns)),
             time(end(&r.clat_max_ns)),

@@ -90,7 +90,7 @@ fn info(file: &Path) -> Result<()> {
 fn convert(file: &Path, output: &Path) -> Result<()> {
     let mut input = TraceFile::open(file)?;
     let header = blklab::trace_file::header_for(&input, file)?;
-    blklab::report::check_writable(output)?;
+    blklab::report::check_replaceable(output)?;
     let mut out = TraceOut::create(output, &header)?;
     if let Err(e) = input.send_all(&mut out) {
         out.discard();

@@ -209,11 +209,23 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether there is something that is neither file nor folder: a device or a
+/// pipe, which is written to, never replaced.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
 /// Writes a file under a temporary name and renames it.
 ///
 /// # Errors
 /// If it cannot be written: nothing is left under its name.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
+    if is_special(path) {
+        let opened = std::fs::OpenOptions::new().write(true).open(path);
+        return opened
+            .and_then(|mut f| f.write_all(bytes))
+            .map_err(|e| ExperimentError::new(format!("cannot write {}: {e}", path.display())));
+    }
     let written = blklab_formats::PartialFile::create(path).and_then(|mut file| {
         file.write_all(bytes).map_err(|source| FormatError::Io {
             doing: format!("write {}", path.display()),
@@ -236,6 +248,9 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
 /// Says which it is.
 pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
     let fail = |what: String| Err(ExperimentError::new(what));
+    if is_special(path) {
+        return Ok(());
+    }
     if path.is_dir() {
         return fail(format!("{} is a folder; give a file", path.display()));
     }
@@ -247,6 +262,21 @@ pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
         return fail(format!("the folder {} does not exist", folder.display()));
     }
     probe(folder)
+}
+
+/// As [`check_writable`], for files that are renamed when they are complete:
+/// no device or pipe.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn check_replaceable(path: &Path) -> Result<(), ExperimentError> {
+    if is_special(path) {
+        return Err(ExperimentError::new(format!(
+            "{} is not a regular file",
+            path.display()
+        )));
+    }
+    check_writable(path)
 }
 
 /// Whether files can be made in a folder.

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measured cases: the ones carried along, and the full set where it is.
+
+use crate::support::{Folder, root};
+use serde_json::Value;
+use std::path::PathBuf;
+
+#[test]
+fn the_cases_carried_along_are_identical() {
+    let cases = root().join("testdata/legacy/cases");
+    let f = Folder::new();
+    let text = f.ok(&["conform", &cases.to_string_lossy()]);
+    assert!(
+        text.contains("4 cases: 4 ran, 4 identical, 0 different"),
+        "{text}"
+    );
+    for id in ["merge_back_dl_k28", "plug_timer_dl_k33"] {
+        let case = cases.join(format!("{id}.json"));
+        let run = f.ok(&["run", &case.to_string_lossy()]);
+        assert!(run.starts_with(id), "{run}");
+    }
+}
+
+#[test]
+fn a_difference_is_exit_code_1() {
+    let f = Folder::new();
+    let cases = root().join("testdata/legacy/cases");
+    let case = std::fs::read_to_string(cases.join("plug_timer_dl_k33.json")).unwrap();
+    let changed = case.replacen("\"hz\":250", "\"hz\":1000", 1);
+    assert_ne!(case, changed, "the case says its hz");
+    f.write("plug_timer_dl_k33.json", changed);
+    let results = root().join("testdata/legacy/results");
+    let args = [
+        "conform",
+        "plug_timer_dl_k33.json",
+        "--results",
+        &results.to_string_lossy(),
+    ];
+    let done = f.run(&args);
+    assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("1 different"), "{}", done.stdout);
+    let missing = f.run(&["conform", "plug_timer_dl_k33.json"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing.stderr.contains("cannot read the recorded log"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn every_noop_and_deadline_case_of_the_full_set_is_identical() {
+    let shared =
+        std::env::var_os("BLKLAB_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let cases = shared.join("truth-legacy/cases");
+    if !cases.is_dir() {
+        eprintln!("skipped: {} is not there", cases.display());
+        return;
+    }
+    let done = Folder::new().run(&[
+        "conform",
+        &cases.to_string_lossy(),
+        "--output-format",
+        "json",
+    ]);
+    let report: Value = serde_json::from_str(&done.stdout).expect("a report");
+    let all = report["cases"].as_array().expect("cases");
+    let of = |name: &str| {
+        all.iter()
+            .filter(|c| c["scheduler"] == name)
+            .collect::<Vec<_>>()
+    };
+    let checked = [of("noop"), of("deadline")].concat();
+    assert!(checked.len() >= 20, "{} cases", checked.len());
+    for case in checked {
+        assert_eq!(
+            case["identical"], true,
+            "{}: {}",
+            case["id"], case["first_difference"]
+        );
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What help texts and documents tell people to type works.
+
+use crate::support::{Folder, root};
+use std::path::Path;
+
+/// A folder with everything that examples name.
+fn folder() -> Folder {
+    let f = Folder::new();
+    for name in ["examples", "testdata"] {
+        let from = root().join(name);
+        if from.is_dir() {
+            let from = from.canonicalize().expect("a folder");
+            std::os::unix::fs::symlink(from, f.path(name)).expect("a link");
+        }
+    }
+    f
+}
+
+fn works(f: &Folder, command: &str, place: &str) {
+    let done = f.shell(command);
+    assert_eq!(done.code, Some(0), "{place}: {command}\n{}", done.stderr);
+}
+
+/// The examples of a help text: lines that begin with the command. What
+/// follows after several blanks explains it.
+fn examples(help: &str) -> impl Iterator<Item = &str> {
+    let lines = help.lines().filter_map(|l| l.strip_prefix("  blklab "));
+    lines.map(|l| l.split("  ").next().unwrap_or(l))
+}
+
+#[test]
+fn examples_in_help_texts() {
+    let f = folder();
+    let mut count = 0;
+    for command in ["", "run", "workload", "conform", "list", "trace"] {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        for example in examples(&f.ok(&args)) {
+            works(
+                &f,
+                &format!("blklab {example}"),
+                &format!("help of {command}"),
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} examples");
+}
+
+/// The `sh` blocks of a document that begin with the command.
+fn blocks(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut block: Option<String> = None;
+    for line in text.lines() {
+        match &mut block {
+            None if line.trim() == "```sh" => block = Some(String::new()),
+            None => {}
+            Some(_) if line.trim() == "```" => found.extend(block.take()),
+            Some(text) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+    found.retain(|b| b.trim_start().starts_with("blklab "));
+    found
+}
+
+#[test]
+fn commands_in_documents() {
+    let docs = std::fs::read_dir(root().join("docs")).expect("docs");
+    let mut files: Vec<_> = docs.map(|e| e.expect("an entry").path()).collect();
+    files.push(root().join("README.md"));
+    files.sort();
+    for file in files
+        .iter()
+        .filter(|f| f.extension() == Some("md".as_ref()))
+    {
+        let Ok(text) = std::fs::read_to_string(file) else {
+            continue;
+        };
+        let f = folder();
+        for block in blocks(&text) {
+            works(&f, &format!("set -e\n{block}"), &file.display().to_string());
+        }
+    }
+}
+
+#[test]
+fn blocks_are_found() {
+    let text = "x\n```sh\nblklab list kernels\n```\n```sh\ncargo build\n```\n```\nblklab x\n```\n";
+    assert_eq!(blocks(text), ["blklab list kernels\n"]);
+    assert!(Path::new(env!("CARGO_BIN_EXE_blklab")).exists());
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that can be wrong is said in one line, and leaves nothing
+//! behind.
+
+use crate::support::Folder;
+
+/// Runs a command that must fail with one line that contains all of
+/// `expected`, and must not change the folder.
+fn fails(folder: &Folder, args: &[&str], expected: &[&str]) {
+    let before = folder.names(".");
+    let done = folder.run(args);
+    let shown = format!("blklab {}\n{}", args.join(" "), done.stderr);
+    assert_eq!(done.code, Some(2), "{shown}");
+    assert_eq!(done.stderr.lines().count(), 1, "{shown}");
+    assert!(done.stderr.starts_with("blklab: "), "{shown}");
+    for part in expected {
+        assert!(done.stderr.contains(part), "{shown}lacks {part:?}");
+    }
+    assert_eq!(done.stdout, "", "{shown}");
+    assert_eq!(folder.names("."), before, "{shown}");
+}
+
+#[test]
+fn files_that_are_no_experiments() {
+    let f = Folder::new();
+    let cases: &[(&str, &[u8], &[&str])] = &[
+        ("empty.fio", b"", &["empty.fio: no job"]),
+        ("empty.toml", b"", &["empty.toml: the file is empty"]),
+        ("empty.json", b"\n", &["empty.json: the file is empty"]),
+        (
+            "binary.fio",
+            b"\x7fELF\xff\xfe",
+            &["binary.fio:1: not UTF-8"],
+        ),
+        ("binary.toml", b"a\n\xff", &["binary.toml:2: not UTF-8"]),
+        (
+            "a.fio",
+            b"rw=read\n",
+            &["a.fio:1: option <rw=read> outside"],
+        ),
+        (
+            "b.fio",
+            b"[a]\nrw=raed\n",
+            &["b.fio:2: ", "rw=raed", "valid values: read"],
+        ),
+        (
+            "c.fio",
+            b"[a]\nsizee=4k\n",
+            &["c.fio:2: ", "<sizee=4k>", "Did you mean size?"],
+        ),
+        ("d.fio", b"[a]\nsize=4q\n", &["d.fio:1: size too small"]),
+        (
+            "e.fio",
+            b"[a]\nrw=read\n",
+            &["e.fio: ", "you need to specify size="],
+        ),
+        (
+            "f.fio",
+            b"[a]\nsize=1m\nioengine=libaoi\n",
+            &["f.fio: ", "'libaoi'", "libaio"],
+        ),
+        (
+            "g.fio",
+            b"[a]\nsize=10t\n",
+            &["g.fio: ", "does not fit the disk of 476940 MiB"],
+        ),
+        (
+            "h.fio",
+            b"[a]\nfilename=/dev/sda\noffset=10t\nsize=1m\n",
+            &["h.fio: job 'a': offset 10995116277760 lies beyond the end of /dev/sda"],
+        ),
+        (
+            "i.fio",
+            b"[a]\nbs=8k\nsize=4k\n",
+            &["i.fio:1: size too small"],
+        ),
+        (
+            "j.fio",
+            b"[a]\nsize=1m\nwrite_bw_log=no/x\n",
+            &["j.fio: job 'a': ", "the folder no does not"],
+        ),
+        (
+            "k.fio",
+            b"[a]\nsize=1m\ninclude gone\n",
+            &["k.fio:3: include gone: "],
+        ),
+        (
+            "a.toml",
+            b"kernel = 5\n",
+            &["a.toml:1: kernel: invalid type: integer"],
+        ),
+        ("b.toml", b"kernel = \n", &["b.toml:1: "]),
+        (
+            "c.toml",
+            b"job = ''\nshed = ''\n",
+            &["c.toml:2: no key is called 'shed'"],
+        ),
+        (
+            "d.toml",
+            b"job_file = 'gone.fio'\n",
+            &["d.toml:1: job_file: gone.fio: cannot read"],
+        ),
+        ("e.toml", b"title = 'x'\n", &["e.toml: no workload"]),
+        (
+            "f.toml",
+            b"job_file = 'job.fio'\n[tunables]\nfifo_batc = 3\n",
+            &["f.toml:3: no tunable is called 'fifo_batc'; did you mean 'fifo_batch'?"],
+        ),
+        (
+            "g.toml",
+            b"job_file = 'job.fio'\n\n[device]\nname = 'sata-7200-2008'\nrpmm = 1\n",
+            &["g.toml:5: ", "no parameter 'rpmm'", "'rpm'"],
+        ),
+        (
+            "h.toml",
+            b"job_file = 'job.fio'\nscheduler = 'deadlne'\n",
+            &["h.toml:2: no scheduler is called 'deadlne'; did you mean 'deadline'?"],
+        ),
+        (
+            "i.toml",
+            b"job = '''\n[a]\nrw=raed\n'''\n",
+            &["i.toml (job):2: failed parsing rw=raed"],
+        ),
+        (
+            "a.json",
+            b"{\"job\": 5}",
+            &["a.json:1: job: invalid type: integer `5`"],
+        ),
+        ("b.json", b"{\"job\": \"\",\n,}", &["b.json:2: "]),
+        (
+            "c.json",
+            b"{\"processes\": [{\"name\": \"p\"}]}",
+            &["c.json:1: processes[0]: missing field `pid`"],
+        ),
+        (
+            "d.json",
+            br#"{"device":{"law":"sata-7200-2008"},"processes":[{"name":"p","pid":1,
+"io":{"pattern":"list","rw":"read","nsect":8,"sectors":[99999999999]}}]}"#,
+            &[
+                "d.json:1: process 'p': ",
+                "beyond the device, which has 976773168 sectors",
+            ],
+        ),
+    ];
+    for (name, text, expected) in cases {
+        f.write(name, text);
+        fails(&f, &["run", name], expected);
+    }
+    fails(
+        &f,
+        &["run", "gone.fio"],
+        &["gone.fio: cannot read: No such file"],
+    );
+    fails(&f, &["run", "."], &[".: cannot read: Is a directory"]);
+    fails(&f, &["workload", "gone.fio"], &["gone.fio: cannot read"]);
+    fails(&f, &["workload", "d.json"], &["d.json: explicit processes"]);
+}
+
+#[test]
+fn options_of_run() {
+    let f = Folder::new();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--sched", "deadlin"],
+            &["--sched deadlin: no scheduler", "'deadline'?", "noop"],
+        ),
+        (&["--kernel", "6.1"], &["--kernel 6.1: ", "2.6.16 to 4.20"]),
+        (
+            &["--kernel", "abc"],
+            &["--kernel abc: 'abc' is not a kernel version"],
+        ),
+        (
+            &["--device", "sata-7200"],
+            &["--device sata-7200: ", "sata-7200-2008"],
+        ),
+        (&["--device", ""], &["--device: no name"]),
+        (
+            &["--device", "rpm=5"],
+            &["--device rpm=5: a device name comes before"],
+        ),
+        (
+            &["--device", "sata-7200-2008,rpmm=5"],
+            &["no parameter 'rpmm'", "'rpm'"],
+        ),
+        (
+            &["--device", "sata-7200-2008,rpm=0"],
+            &["rpm=0", "from 1000 to 60000"],
+        ),
+        (
+            &["--patch", "batch_pach"],
+            &["--patch batch_pach: no patch", "'batch_patch'?"],
+        ),
+        (
+            &["--patch", "batch_patch", "--kernel", "2.6.24"],
+            &["does not fit kernel 2.6.24"],
+        ),
+        (&["--set", "foo"], &["--set foo: write KEY=VALUE"]),
+        (&["--set", "=1"], &["--set =1: no key"]),
+        (&["--set", "fifo_batch="], &["--set fifo_batch=: no value"]),
+        (
+            &["--set", "fifo_batc=1"],
+            &[
+                "--set: nothing to set is called 'fifo_batc'",
+                "'fifo_batch'?",
+            ],
+        ),
+        (
+            &["--set", "fifo_batch=x"],
+            &["fifo_batch=x: the value is not a whole number"],
+        ),
+        (
+            &["--set", "fifo_batch=99999999999"],
+            &["expected a number from 0 to"],
+        ),
+        (&["--set", "hz=7"], &["hz=7: kernels have 100, 250"]),
+        (&["--set", "seed=-1"], &["seed=-1: expected"]),
+        (&["--memory", "lots"], &["--memory: 'lots' is not a size"]),
+        (
+            &["--memory", "1k"],
+            &["memory=1k: expected a size from 16m"],
+        ),
+        (&["--jobs", "0"], &["--jobs 0"]),
+        (&["--jobs", "x"], &["'x'", "--jobs"]),
+        (&["--repeat", "0"], &["--repeat 0"]),
+        (
+            &["--repeat", "4000000000"],
+            &["4000000000 experiments", "at most 10000"],
+        ),
+        (&["--seed", "18446744073709551615"], &["--seed: seed=1844"]),
+        (
+            &["--section", "reader"],
+            &["job.fio: no section", "'readers'?"],
+        ),
+        (&["--output-format", "jsn"], &["--output-format jsn: "]),
+        (&["--terse-version", "9"], &["--terse-version 9: "]),
+        (
+            &["--output", "no/x"],
+            &["--output: the folder no does not exist"],
+        ),
+        (&["--output", "."], &["--output: . is a folder"]),
+        (
+            &["--output", "job.fio/x"],
+            &["--output: the folder job.fio does not exist"],
+        ),
+        (
+            &["--trace", "no/x"],
+            &["--trace: the folder no does not exist"],
+        ),
+        (
+            &["--trace", "/dev/null"],
+            &["--trace: /dev/null is not a regular file"],
+        ),
+        (&["--out", "job.fio"], &["--out: job.fio is a file"]),
+        (
+            &["--out", "job.fio/x"],
+            &["--out: cannot make the folder job.fio/x"],
+        ),
+        (
+            &["--trace", "a", "--trace", "b"],
+            &["cannot be used multiple times"],
+        ),
+        (&["--target", "vm"], &["'vm'", "sim"]),
+        (&["--repeet", "2"], &["'--repeet'", "'--repeat'"]),
+    ];
+    for (options, expected) in cases {
+        let args: Vec<&str> = ["run", "job.fio"].iter().chain(*options).copied().collect();
+        fails(&f, &args, expected);
+    }
+    fails(&f, &["run"], &["<FILE>..."]);
+    fails(
+        &f,
+        &["run", "-", "-"],
+        &["standard input can be read only once"],
+    );
+}
+
+#[test]
+fn other_commands() {
+    let f = Folder::new();
+    f.write("log.json", r#"{"processes":[]}"#);
+    f.write("sub/x.fio", "");
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["frobnicate"], &["'frobnicate'"]),
+        (&["list", "fish"], &["'fish'", "schedulers"]),
+        (&["list", "devices", "sata"], &["called 'sata'", "serial"]),
+        (
+            &["list", "devices", "sata-7200-208"],
+            &["did you mean 'sata-7200-2008'?"],
+        ),
+        (
+            &["list", "schedulers", "--kernel", "x"],
+            &["'x' is not a kernel version"],
+        ),
+        (&["conform", "gone"], &["gone: cannot read"]),
+        (&["conform", "sub"], &["sub: no case"]),
+        (
+            &["conform", "job.fio"],
+            &["job.fio: a fio job, not a measured case"],
+        ),
+        (
+            &["trace", "print", "gone"],
+            &["cannot open gone: No such file"],
+        ),
+        (&["trace", "print", "job.fio"], &["job.fio: begins with"]),
+        (&["trace", "stats", "."], &["cannot read .: Is a directory"]),
+        (
+            &["trace", "convert", "gone", "x.blk"],
+            &["cannot open gone"],
+        ),
+        (&["trace", "frob"], &["'frob'"]),
+    ];
+    for (args, expected) in cases {
+        fails(&f, args, expected);
+    }
+    let twice = f.run(&["trace", "print", "gone"]).stderr;
+    assert_eq!(twice.matches("No such file").count(), 1, "{twice}");
+    assert_eq!(f.run(&[]).code, Some(2));
+}
+
+/// A disk that is full: a limit on the size of files stands in for it.
+#[test]
+fn a_full_disk() {
+    let f = Folder::new();
+    let limited = |command: &str| format!("trap '' XFSZ; ulimit -f 16; exec blklab {command}");
+    f.write(
+        "job.fio",
+        "[a]\nrw=randread\nsize=64m\nio_size=16m\ndirect=1\n",
+    );
+    for target in ["--trace x", "--trace x.txt", "--trace x.blk", "--out x"] {
+        let done = f.shell(&limited(&format!("run job.fio {target}")));
+        assert_eq!(done.code, Some(2), "{target}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{target}: {}", done.stderr);
+        assert!(
+            done.stderr.contains("File too large"),
+            "{target}: {}",
+            done.stderr
+        );
+        assert_eq!(f.names("."), ["job.fio"], "{target}");
+    }
+    for command in [
+        "run job.fio",
+        "list devices",
+        "run job.fio --output /dev/full",
+    ] {
+        let done = f.shell(&format!("blklab {command} > /dev/full"));
+        assert_eq!(done.code, Some(2), "{command}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{command}: {}", done.stderr);
+        assert!(
+            done.stderr.contains("No space left"),
+            "{command}: {}",
+            done.stderr
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let f = Folder::new();
+    f.ok(&["run", "job.fio", "--trace", "t", "--output", "x"]);
+    for command in [
+        "run job.fio",
+        "workload job.fio",
+        "list devices",
+        "trace print t",
+        "trace stats t",
+        "--help",
+    ] {
+        let done = f.shell(&format!(
+            "(blklab {command}; echo $? >&2) | head -c 1 >/dev/null"
+        ));
+        assert_eq!(done.stderr, "0\n", "{command}");
+    }
+}

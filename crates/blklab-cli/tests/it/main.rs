@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command as its users see it: arguments and files in; text, files and
+//! exit codes out.
+
+mod conform;
+mod docs;
+mod errors;
+mod fio_json;
+mod golden;
+mod interrupt;
+mod run;
+mod support;
+mod trace;
