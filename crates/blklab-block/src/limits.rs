@@ -146,4 +146,12 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         since: KernelVersion::v2_6(16),
         help: "largest readahead window",
     },
+    Tunable {
+        name: "partition_start",
+        unit: Unit::Count,
+        default: 0,
+        range: (0, u32::MAX as i64),
+        since: KernelVersion::v2_6(16),
+        help: "first sector of the partition in use (63 in 2008): traces show A events",
+    },
 ];

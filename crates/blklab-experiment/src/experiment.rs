@@ -52,6 +52,8 @@ pub struct QueueSettings {
     pub fetch: Fetch,
     /// Largest readahead window in KiB.
     pub read_ahead_kb: Option<u32>,
+    /// First sector of the partition that is used; the whole disk if none.
+    pub partition_start: Option<u32>,
 }
 
 /// Memory and `/proc/sys/vm`.
@@ -222,6 +224,7 @@ impl Experiment {
         }
         limits.queue_depth = self.queue_depth()?;
         limits.fetch = q.fetch;
+        limits.partition_start = q.partition_start.map(u64::from);
         for name in &self.patches {
             if patch::find(name, self.kernel)?.name == "batch_patch" {
                 batch_patch(&mut limits, self.hz);

@@ -88,6 +88,7 @@ struct RawQueue {
     rotational: Option<bool>,
     nomerges: Option<u8>,
     read_ahead_kb: Option<u32>,
+    partition_start: Option<u32>,
 }
 
 impl RawExperiment {
@@ -183,6 +184,7 @@ impl RawQueue {
             rotational: self.rotational,
             nomerges: self.nomerges,
             read_ahead_kb: self.read_ahead_kb,
+            partition_start: self.partition_start,
             ..QueueSettings::default()
         };
         set::check_queue(&settings)?;

@@ -64,6 +64,7 @@ impl Experiment {
                 "read_ahead_kb".into(),
                 json!(self.queue.read_ahead_kb.unwrap_or(128)),
             );
+            q.insert("partition_start".into(), json!(self.queue.partition_start));
         }
         Value::Object(q)
     }

@@ -115,6 +115,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
         ("nomerges", q.nomerges.map(u32::from)),
         ("queue_depth", q.queue_depth),
         ("read_ahead_kb", q.read_ahead_kb),
+        ("partition_start", q.partition_start),
     ];
     for (name, value) in given {
         if let (Some(value), Some(t)) = (value, QUEUE_TUNABLES.iter().find(|t| t.name == name)) {
@@ -229,6 +230,7 @@ impl Experiment {
             "nomerges" => q.nomerges = Some(value as u8),
             "queue_depth" => q.queue_depth = Some(value),
             "read_ahead_kb" => q.read_ahead_kb = Some(value),
+            "partition_start" => q.partition_start = Some(value),
             other => unreachable!("queue setting {other} is in the table but not here"),
         }
     }

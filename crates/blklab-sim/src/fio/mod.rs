@@ -25,7 +25,7 @@ use crate::machine::Sinks;
 use crate::{Machine, build_machine};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
-use blklab_fs::{Config, Features, Layout, PageCache};
+use blklab_fs::{Config, Features, PageCache};
 use blklab_types::{IoPrio, Time};
 use control::control;
 use std::cell::RefCell;
@@ -90,10 +90,10 @@ fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experiment
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.bio_pages = Config::bio_pages_of_queue(limits.max_sectors, segments);
     if let Some(end_sector) = capacity {
-        c.layout = Layout {
-            end_sector,
-            ..c.layout
-        };
+        c.layout.end_sector = end_sector;
+    }
+    if let Some(start) = limits.partition_start {
+        c.layout.start_sector = c.layout.start_sector.max(start);
     }
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;

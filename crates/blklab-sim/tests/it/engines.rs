@@ -82,7 +82,10 @@ fn buffered_writes_end_in_memory_and_fsync_puts_them_on_the_disk() {
         .events
         .iter()
         .filter(|e| e.action == Action::Queue && e.pid == 1002);
-    assert_eq!(from_b.map(|e| e.nr_sectors()).sum::<u64>(), 1536);
+    assert_eq!(
+        from_b.map(blklab_trace::Event::nr_sectors).sum::<u64>(),
+        1536
+    );
 }
 
 #[test]
@@ -193,4 +196,17 @@ fn the_iolog_holds_what_the_job_issued() {
         4,
         "{log}"
     );
+}
+
+#[test]
+fn a_partition_shows_in_the_trace() {
+    let mut e = experiment();
+    e.queue.partition_start = Some(4095);
+    let r = run(&e, "[a]\ndirect=1\nrw=read\nbs=64k\nsize=64k\n");
+    let remap = r.events[0];
+    assert_eq!(remap.action, Action::Remap);
+    assert_eq!((remap.sector, remap.arg), (4095, 0));
+    assert_eq!((remap.from_dev.minor, remap.dev.minor), (1, 0));
+    assert_eq!(r.events[1].action, Action::Queue);
+    assert_eq!(r.events[1].sector, 4095);
 }
