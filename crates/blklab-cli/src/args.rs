@@ -38,7 +38,7 @@ Exit status: 0 done, 1 a comparison failed, 2 could not do it, 130 Ctrl-C.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run experiments: fio job files (any name) or experiment files (.toml, .json)
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List what a job file issues, without a device behind it
     Workload(WorkloadArgs),
     /// Compare the model with event logs measured on real kernels
@@ -76,7 +76,25 @@ Examples:
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
 result.json (fio's json+ with a blklab object) and events.blk (the trace). Of
-several experiments each has its own below DIR.";
+several experiments each has its own below DIR.
+
+An experiment file is TOML, or JSON with the same keys. All are optional but
+the workload: job (text of a fio job file), job_file, or processes.
+
+  title = \"small batches for a reader beside a writer\"
+  kernel = \"2.6.28\"
+  scheduler = \"deadline\"
+  job_file = \"job.fio\"
+  [tunables]
+  fifo_batch = 4
+  [queue]
+  nr_requests = 128
+  [device]
+  name = \"sata-7200-2008\"
+  rpm = 5400
+  queue_depth = 4
+  [vm]
+  memory = \"2g\"";
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]

@@ -68,7 +68,8 @@ fn usage(e: &clap::Error) -> ExitCode {
             let text = text.strip_prefix("error: ").unwrap_or(&text);
             let end = [text.find("\n\nUsage:"), text.find("\n\nFor more")];
             let end = end.into_iter().flatten().min().unwrap_or(text.len());
-            let words: Vec<&str> = text[..end].split_whitespace().collect();
+            let text = text[..end].replace("\n\n  tip:", ";");
+            let words: Vec<&str> = text.split_whitespace().collect();
             let _ = writeln!(
                 std::io::stderr(),
                 "blklab: {} (--help shows all options)",

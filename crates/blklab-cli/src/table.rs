@@ -191,8 +191,8 @@ fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<(
     if spreads.iter().all(|s| s.min == s.max) {
         return Ok(());
     }
-    let ends: [(&str, fn(&Spread) -> f64); 2] = [("lowest", |s| s.min), ("highest", |s| s.max)];
-    for (name, end) in ends {
+    for name in ["lowest", "highest"] {
+        let end = |s: &Spread| if name == "lowest" { s.min } else { s.max };
         writeln!(
             out,
             "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",

@@ -6,6 +6,7 @@ use crate::surroundings::RealSurroundings;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::error::JobFileError;
 use blklab_fio::job::Job;
+use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, Surroundings as _, parse};
 use blklab_fio::range::{FileState, find_ranges};
 use blklab_types::SECTOR_BYTES;
@@ -91,7 +92,9 @@ pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
     };
     let jobs = parse_jobs(e, name, text)?;
     for job in &jobs.jobs {
-        check_logs(job).map_err(|err| err.in_file(name))?;
+        check_engine(job)
+            .and_then(|()| check_logs(job))
+            .map_err(|err| err.in_file(name))?;
     }
     notes(e, &jobs).map_err(|err| err.in_file(name))?;
     Ok(())
@@ -137,6 +140,25 @@ fn with_variables(around: &RealSurroundings, line: &str) -> String {
         rest = after;
     }
     out + rest
+}
+
+fn check_engine(job: &Job) -> Result<(), ExperimentError> {
+    let name = job.settings.ioengine.as_str();
+    let simulated = |e: &&EngineSpec| e.queueing != Queueing::NotModelled;
+    let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
+    match job.engine() {
+        Some(e) if simulated(&e) => Ok(()),
+        Some(_) => Err(ExperimentError::new(format!(
+            "job '{}': ioengine={name} is not simulated; those that are: {}",
+            job.name,
+            valid.join(", ")
+        ))),
+        None => Err(ExperimentError::new(format!(
+            "job '{}': ioengine: {}",
+            job.name,
+            blklab_experiment::no_such("engine", name, &valid)
+        ))),
+    }
 }
 
 fn check_logs(job: &Job) -> Result<(), ExperimentError> {
@@ -273,6 +295,16 @@ mod tests {
             "[ab]\nsize=1m\n",
             &["ac"],
             "a.fio: no section is called 'ac'; did you mean 'ab'?",
+        );
+        check(
+            "[a]\nsize=1m\nioengine=libaoi\n",
+            &[],
+            "a.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?",
+        );
+        check(
+            "[a]\nsize=1m\nioengine=splice\n",
+            &[],
+            "a.fio: job 'a': ioengine=splice is not simulated; those that are: sync",
         );
         check(
             "[a]\nsize=1m\nwrite_lat_log=no/x\n",

@@ -208,10 +208,9 @@ fn row_label(cell: &Cell) -> String {
 }
 
 fn published(cell: &Cell, dir: Ddir) -> Option<Published> {
-    let all = cell.experiment.published.iter();
-    all.filter(|p| p.direction == dir.name() && p.fits(&cell.experiment))
+    let mut all = cell.experiment.published.iter();
+    all.find(|p| p.direction == dir.name() && p.fits(&cell.experiment))
         .cloned()
-        .next()
 }
 
 fn of_group(run: &RunOutput, group: u32, dir: Option<Ddir>) -> Numbers {

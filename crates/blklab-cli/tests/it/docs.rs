@@ -47,6 +47,22 @@ fn examples_in_help_texts() {
     assert!(count >= 20, "{count} examples");
 }
 
+#[test]
+fn the_experiment_file_in_the_help_runs() {
+    let f = folder();
+    let help = f.ok(&["run", "--help"]);
+    let (_, example) = help
+        .split_once("An experiment file is")
+        .expect("it is there");
+    let lines = example.lines().filter_map(|l| l.strip_prefix("  "));
+    f.write("e.toml", lines.collect::<Vec<_>>().join("\n"));
+    let text = f.ok(&["run", "e.toml"]);
+    assert!(
+        text.starts_with("e, kernel 2.6.28, sata-7200-2008,rpm=5400, queue depth 4\nsmall batches"),
+        "{text}"
+    );
+}
+
 /// The `sh` blocks of a document that begin with the command.
 fn blocks(text: &str) -> Vec<String> {
     let mut found = Vec::new();

@@ -52,12 +52,12 @@ fn files_that_are_no_experiments() {
         (
             "e.fio",
             b"[a]\nrw=read\n",
-            &["e.fio: ", "you need to specify size="],
+            &["e.fio: job 'a': you need to specify size="],
         ),
         (
             "f.fio",
             b"[a]\nsize=1m\nioengine=libaoi\n",
-            &["f.fio: ", "'libaoi'", "libaio"],
+            &["f.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?"],
         ),
         (
             "g.fio",

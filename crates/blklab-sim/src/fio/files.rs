@@ -55,8 +55,10 @@ pub(crate) fn set_up(
             Some(n) => FileState::Regular(n.size_bytes),
             None => FileState::Missing,
         };
-        let ranges = find_ranges(&job, state)
-            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)))?;
+        let ranges = find_ranges(&job, state).map_err(|e| {
+            let e = e.trim_start_matches(&format!("{}: ", job.name));
+            ExperimentError::new(format!("job '{}': {e}", job.name))
+        })?;
         if !job.is_diskless() {
             for (name, range) in job.files.iter().zip(&ranges.files) {
                 let n = named.entry(name.clone()).or_insert_with(|| {
