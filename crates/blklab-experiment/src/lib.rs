@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One experiment as a plain value: workload, block stack, device.
 //!
-//! [`load`] reads an experiment file (TOML, or JSON with the same keys) or a
+//! [`load()`] reads an experiment file (TOML, or JSON with the same keys) or a
 //! fio job file; [`Experiment::set`] applies one `KEY=VALUE`;
 //! [`Experiment::check`] refuses what cannot be run. After that a run cannot
 //! fail for a reason that lies in its input.

@@ -6,7 +6,7 @@ use blklab_block::Fetch;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
-    /// The experiment as TOML that [`crate::load`] reads back. The text of a
+    /// The experiment as TOML that [`crate::load()`] reads back. The text of a
     /// fio job is referred to as `job_file`.
     ///
     /// # Errors

@@ -96,12 +96,12 @@ pub enum Step {
         /// Index of the file.
         file: u32,
     },
-    /// Hand an I/O to the engine, then call [`JobRun::answer`].
+    /// Hand an I/O to the engine, then call [`JobRun::answer`](super::JobRun::answer).
     Issue(Io),
     /// Submit what the engine holds, if it holds anything.
     Commit,
     /// Submit what the engine holds, wait for `min` completions, take up to
-    /// `max`, then call [`JobRun::reaped`].
+    /// `max`, then call [`JobRun::reaped`](super::JobRun::reaped).
     Reap {
         /// At least so many.
         min: u32,
