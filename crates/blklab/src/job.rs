@@ -302,9 +302,9 @@ mod tests {
             "a.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?",
         );
         check(
-            "[a]\nsize=1m\nioengine=splice\n",
+            "[a]\nsize=1m\nioengine=rbd\n",
             &[],
-            "a.fio: job 'a': ioengine=splice is not simulated; those that are: sync",
+            "a.fio: job 'a': ioengine=rbd is not simulated; those that are: sync",
         );
         check(
             "[a]\nsize=1m\nwrite_lat_log=no/x\n",
