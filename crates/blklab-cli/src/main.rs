@@ -90,7 +90,8 @@ fn in_a_line(e: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// The reader of our output went away: nothing is wrong.

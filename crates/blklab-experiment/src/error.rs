@@ -50,14 +50,28 @@ impl ExperimentError {
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write!(f, "{file}:")?;
+            write_visibly(f, file)?;
+            f.write_str(":")?;
             if let Some(line) = self.line {
                 write!(f, "{line}:")?;
             }
             f.write_str(" ")?;
         }
-        f.write_str(&self.what)
+        write_visibly(f, &self.what)
     }
+}
+
+/// Names and values from files stand in messages: a line feed or an escape
+/// code in them must not reach the terminal as such.
+fn write_visibly(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        if c.is_control() {
+            write!(f, "{}", c.escape_default())?;
+        } else {
+            fmt::Write::write_char(f, c)?;
+        }
+    }
+    Ok(())
 }
 
 impl std::error::Error for ExperimentError {}
@@ -93,14 +107,19 @@ fn edit_distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// `no WHAT 'NAME'`, with the nearest and all valid names.
+/// Characters of a wrong name that are repeated.
+const SHOWN_MAX: usize = 60;
+
+/// `no WHAT is called 'NAME'`, with the nearest and all valid names.
 pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
     let hint = match nearest(name, valid.iter().copied()) {
         Some(near) => format!("did you mean '{near}'? "),
         None => String::new(),
     };
+    let shown: String = name.chars().take(SHOWN_MAX).collect();
+    let more = if shown.len() < name.len() { "…" } else { "" };
     format!(
-        "no {what} is called '{name}'; {hint}valid: {}",
+        "no {what} is called '{shown}{more}'; {hint}valid: {}",
         valid.join(", ")
     )
 }
@@ -163,6 +182,17 @@ mod tests {
         assert_eq!(nearest("NOOP", valid), Some("noop"));
         assert_eq!(nearest("kyber", valid), None);
         assert_eq!(nearest(&"x".repeat(100), valid), None);
+    }
+
+    #[test]
+    fn a_message_is_one_line_of_visible_characters() {
+        let name = format!("a\n\u{1b}[31m{}", "x".repeat(100));
+        let text = ExperimentError::new(no_such("key", &name, &["b"])).to_string();
+        assert!(
+            text.starts_with("no key is called 'a\\n\\u{1b}[31mxxx"),
+            "{text}"
+        );
+        assert!(text.ends_with("x…'; valid: b"), "{text}");
     }
 
     #[test]

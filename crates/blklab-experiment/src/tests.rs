@@ -49,6 +49,28 @@ fn a_written_experiment_reads_as_itself() {
     }
 }
 
+/// Inputs that were once wrong, found by the fuzz target `experiment`.
+#[test]
+fn regressions() {
+    let dir = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/regressions/experiment"
+    );
+    let mut count = 0;
+    for entry in std::fs::read_dir(dir).expect("the folder is part of the project") {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for source in [Source::Toml, Source::Json] {
+            let checked = read(source, &text).and_then(|e| e.check().map(|()| e));
+            match checked {
+                Ok(_) => round_trip(source, &text),
+                Err(e) => assert_eq!(e.to_string().lines().count(), 1, "{e}"),
+            }
+        }
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     let job = "job = '''\n[a]\nsize=1m\n'''\n";

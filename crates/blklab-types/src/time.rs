@@ -35,17 +35,17 @@ impl Span {
 
     /// A span of `n` microseconds.
     pub const fn from_us(n: u64) -> Span {
-        Span(n * 1_000)
+        Span(n.saturating_mul(1_000))
     }
 
     /// A span of `n` milliseconds.
     pub const fn from_ms(n: u64) -> Span {
-        Span(n * 1_000_000)
+        Span(n.saturating_mul(1_000_000))
     }
 
     /// A span of `n` seconds.
     pub const fn from_s(n: u64) -> Span {
-        Span(n * 1_000_000_000)
+        Span(n.saturating_mul(1_000_000_000))
     }
 
     /// The span in nanoseconds.

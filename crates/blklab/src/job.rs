@@ -93,6 +93,7 @@ pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
     let jobs = parse_jobs(e, name, text)?;
     for job in &jobs.jobs {
         check_engine(job)
+            .and_then(|()| check_ranges(job))
             .and_then(|()| check_logs(job))
             .map_err(|err| err.in_file(name))?;
     }
@@ -157,6 +158,41 @@ fn check_engine(job: &Job) -> Result<(), ExperimentError> {
             "job '{}': ioengine: {}",
             job.name,
             blklab_experiment::no_such("engine", name, &valid)
+        ))),
+    }
+}
+
+/// Largest `iodepth`: a request record is kept for each.
+const IODEPTH_MAX: u32 = 1 << 20;
+/// Longest time of an option: 100 years, well within 64 bits of nanoseconds.
+const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
+
+fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
+    let s = &job.settings;
+    if s.iodepth > IODEPTH_MAX {
+        return Err(ExperimentError::new(format!(
+            "job '{}': iodepth={}: at most {IODEPTH_MAX}",
+            job.name, s.iodepth
+        )));
+    }
+    let times = [
+        ("startdelay", job.start_delay_us),
+        ("runtime", s.runtime_us),
+        ("ramp_time", s.ramp_time_us),
+        ("latency_target", s.latency_target_us),
+        ("latency_window", s.latency_window_us),
+        (
+            "max_latency",
+            s.max_latency_us.iter().copied().max().unwrap_or(0),
+        ),
+    ];
+    match times.iter().find(|(_, us)| *us > TIME_MAX_US) {
+        None => Ok(()),
+        Some((option, us)) => Err(ExperimentError::new(format!(
+            "job '{}': {option} of {} s: at most {} s, 100 years",
+            job.name,
+            us / 1_000_000,
+            TIME_MAX_US / 1_000_000
         ))),
     }
 }
@@ -300,6 +336,16 @@ mod tests {
             "[a]\nsize=1m\nioengine=libaoi\n",
             &[],
             "a.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?",
+        );
+        check(
+            "[a]\nsize=1m\nstartdelay=1000000d\n",
+            &[],
+            "a.fio: job 'a': startdelay of 86400000000 s: at most 3153600000 s",
+        );
+        check(
+            "[a]\nsize=1m\niodepth=2000000000\n",
+            &[],
+            "a.fio: job 'a': iodepth=2000000000: at most 1048576",
         );
         check(
             "[a]\nsize=1m\nioengine=rbd\n",
