@@ -14,7 +14,7 @@ use std::io::Write;
 /// Columns of a terminal.
 const WIDTH: usize = 80;
 /// Columns of the labels: the numbers need the rest.
-const LABEL_MIN: usize = 9;
+const LABEL_MIN: usize = 11;
 const LABEL_MAX: usize = 20;
 
 type Pairs<'a> = [(&'a Cell, &'a RunOutput)];
@@ -216,11 +216,7 @@ fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<(
 /// Explicit processes have no fio statistics: what the trace says of them.
 fn show_processes(out: &mut impl Write, pairs: &Pairs<'_>) -> std::io::Result<()> {
     for (cell, run) in pairs {
-        let name = match cell.name() {
-            name if name.is_empty() => cell.experiment.scheduler.clone(),
-            name => name,
-        };
-        for line in fold(&format!("{name}: {} s", run.end), WIDTH) {
+        for line in fold(&format!("{}: {} s", cell.name_in_file(), run.end), WIDTH) {
             writeln!(out, "\n{line}")?;
         }
         writeln!(
@@ -290,12 +286,9 @@ fn show_footer(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     let mut shown: Vec<&str> = Vec::new();
     for (cell, run) in pairs {
         if run.interrupted {
-            let name = match cell.name() {
-                name if name.is_empty() => String::new(),
-                name => format!("{name}: "),
-            };
             let text = format!(
-                "{name}interrupted at {} s: the numbers cover what ran",
+                "{}: interrupted at {} s: the numbers cover what ran",
+                cell.name_in_file(),
                 run.end
             );
             for line in fold(&text, WIDTH) {

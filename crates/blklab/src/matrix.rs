@@ -45,13 +45,27 @@ impl Cell {
     /// The label in one piece: the values, with names where a value alone
     /// would not tell.
     pub fn name(&self) -> String {
-        let shown = self.label.iter().map(|(key, value)| match key.as_str() {
-            "scheduler" | "device" | "file" => value.clone(),
-            "kernel" => format!("v{value}"),
-            _ => format!("{key}={value}"),
-        });
-        shown.collect::<Vec<_>>().join(" ")
+        join(&self.label)
     }
+
+    /// The label without the file: what varies within it; the scheduler if
+    /// nothing does.
+    pub fn name_in_file(&self) -> String {
+        let varies = self.label.iter().filter(|(key, _)| key != "file");
+        match join(varies) {
+            name if name.is_empty() => self.experiment.scheduler.clone(),
+            name => name,
+        }
+    }
+}
+
+fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
+    let shown = label.into_iter().map(|(key, value)| match key.as_str() {
+        "scheduler" | "device" | "file" => value.clone(),
+        "kernel" => format!("v{value}"),
+        _ => format!("{key}={value}"),
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// Splits `NAME,key=value,NAME…` into devices: a part without `=` starts the
@@ -288,110 +302,4 @@ fn vary(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use blklab_experiment::Workload;
-
-    fn base() -> Experiment {
-        Experiment::new("e", Workload::Processes(Vec::new()))
-    }
-
-    #[test]
-    fn every_combination_with_what_varies_as_its_name() {
-        let o = Overrides {
-            kernels: vec!["2.6.28".into()],
-            schedulers: vec!["noop".into(), "deadline".into()],
-            settings: vec![("queue_depth".into(), vec!["1".into(), "31".into()])],
-            devices: parse_devices("serial,read_ns=5").unwrap(),
-            ..Overrides::default()
-        };
-        let cells = expand(&[base()], &o).unwrap();
-        let names: Vec<String> = cells.iter().map(Cell::name).collect();
-        assert_eq!(
-            names,
-            [
-                "noop queue_depth=1",
-                "noop queue_depth=31",
-                "deadline queue_depth=1",
-                "deadline queue_depth=31"
-            ]
-        );
-        assert_eq!(cells[3].experiment.queue.queue_depth, Some(31));
-        assert_eq!(cells[3].experiment.device.params.len(), 1);
-    }
-
-    #[test]
-    fn files_with_one_id_are_told_apart() {
-        let mut other = base();
-        other.file = "b/e.fio".into();
-        let mut first = base();
-        first.file = "a/e.fio".into();
-        let o = Overrides {
-            devices: parse_devices("serial").unwrap(),
-            ..Overrides::default()
-        };
-        let names = |files: &[Experiment]| {
-            let cells = expand(files, &o).unwrap();
-            cells.iter().map(Cell::name).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&[first.clone(), other]), ["a/e.fio", "b/e.fio"]);
-        assert_eq!(names(&[first.clone(), first]), ["e #1", "e #2"]);
-    }
-
-    #[test]
-    fn repetitions_differ_in_their_seed() {
-        let o = Overrides {
-            repeat: 3,
-            seed: Some(7),
-            ..Overrides::default()
-        };
-        let mut e = base();
-        e.device.name = "serial".into();
-        let seeds: Vec<u64> = expand(&[e], &o)
-            .unwrap()
-            .iter()
-            .map(|c| c.experiment.seed)
-            .collect();
-        assert_eq!(seeds, [7, 8, 9]);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused_in_words() {
-        let check = |o: Overrides, expected: &str| {
-            let err = expand(&[base()], &o).unwrap_err().to_string();
-            assert!(err.contains(expected), "{err}");
-        };
-        check(
-            Overrides {
-                schedulers: vec!["elevator".into()],
-                ..Overrides::default()
-            },
-            "--sched elevator: no scheduler is called 'elevator'; valid: noop, deadline",
-        );
-        check(
-            Overrides {
-                kernels: vec!["2.4.20".into()],
-                ..Overrides::default()
-            },
-            "not a kernel version",
-        );
-        check(
-            Overrides {
-                settings: vec![("fifo_batches".into(), vec!["1".into()])],
-                ..Overrides::default()
-            },
-            "called 'fifo_batches'; did you mean 'fifo_batch'? of deadline: read_expire",
-        );
-        check(
-            Overrides {
-                repeat: u32::MAX,
-                ..Overrides::default()
-            },
-            "4294967295 experiments",
-        );
-        assert!(parse_devices("rpm=5400").is_err());
-        assert!(parse_devices("").is_err());
-        assert!(parse_setting("=1").is_err());
-        assert!(parse_setting("quantum").is_err());
-    }
-}
+mod tests;

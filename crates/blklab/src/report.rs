@@ -176,22 +176,18 @@ const LABEL_BYTES_MAX: usize = 100;
 
 /// Names for files of the experiments of a matrix, all different.
 pub fn file_labels(cells: &[Cell]) -> Vec<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
+    let repeated = cells.iter().any(|c| c.repetition > 0);
     let mut labels: Vec<String> = Vec::with_capacity(cells.len());
     for (i, cell) in cells.iter().enumerate() {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
-        let mut label: String = cell
-            .name()
-            .chars()
-            .map(|c| if plain(c) { c } else { '-' })
-            .take(LABEL_BYTES_MAX)
-            .collect();
-        if label.is_empty() || label.starts_with('.') {
-            label = format!("{}{label}", i + 1);
+        let name = cell.name();
+        let name = name.trim_start_matches('.').chars().take(LABEL_BYTES_MAX);
+        let mut label: String = name.map(|c| if plain(c) { c } else { '-' }).collect();
+        if repeated {
+            let dash = if label.is_empty() { "" } else { "-" };
+            label = format!("{label}{dash}run{}", cell.repetition + 1);
         }
-        if cell.repetition > 0 {
-            label = format!("{label}-run{}", cell.repetition + 1);
-        }
-        if labels.contains(&label) {
+        if label.is_empty() || labels.contains(&label) {
             label = format!("{label}-{}", i + 1);
         }
         labels.push(label);

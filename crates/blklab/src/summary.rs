@@ -130,7 +130,7 @@ fn disk_row(runs: &[(&Cell, &RunOutput)]) -> DiskRow {
         |f: fn(&RunOutput) -> f64| Spread::of(runs.iter().map(|(_, run)| f(run)).collect());
     let all = |run: &RunOutput| run.disk.read.ios + run.disk.write.ios;
     DiskRow {
-        label: row_label(runs[0].0),
+        label: runs[0].0.name_in_file(),
         requests: Spread::of(runs.iter().map(|(_, r)| all(r) as f64).collect()),
         merged_percent: spread(|r| {
             let merged = r.disk.read.merges + r.disk.write.merges;
@@ -184,7 +184,7 @@ fn add_rows(tables: &mut BTreeMap<(u32, usize), Table>, runs: &[(&Cell, &RunOutp
             rows: Vec::new(),
         });
         table.rows.push(Row {
-            label: row_label(cell),
+            label: cell.name_in_file(),
             runs: runs.len(),
             runt_min_ms: spread(|n| n.runt_min_ms),
             runt_max_ms: spread(|n| n.runt_max_ms),
@@ -195,15 +195,6 @@ fn add_rows(tables: &mut BTreeMap<(u32, usize), Table>, runs: &[(&Cell, &RunOutp
             iops: spread(|n| n.iops),
             published: dir.and_then(|dir| published(cell, dir)),
         });
-    }
-}
-
-/// The label of a row: what varies, or the scheduler if nothing does.
-fn row_label(cell: &Cell) -> String {
-    if cell.label.is_empty() {
-        cell.experiment.scheduler.clone()
-    } else {
-        cell.name()
     }
 }
 

@@ -87,7 +87,7 @@ fn experiments_that_did_not_start_are_counted() {
             "run", "long.fio", "--repeat", "3", "--jobs", "1", "--out", "o",
         ],
     );
-    wait_for(&f, "o/1/events.blk.partial");
+    wait_for(&f, "o/run1/events.blk.partial");
     interrupt(&child);
     let (code, _, text) = end(child);
     assert_eq!(code, Some(130), "{text}");

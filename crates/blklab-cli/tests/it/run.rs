@@ -221,7 +221,7 @@ fn every_experiment_of_a_matrix_has_its_files() {
         "--trace",
         "t.txt",
     ]);
-    let labels = ["deadline", "deadline-run2", "noop", "noop-run2"];
+    let labels = ["deadline-run1", "deadline-run2", "noop-run1", "noop-run2"];
     assert_eq!(f.names("o"), labels);
     let names = f.names(".");
     for label in labels {
