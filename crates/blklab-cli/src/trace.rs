@@ -6,7 +6,7 @@ use crate::args::{PlainFormat, TraceCommand};
 use anyhow::Result;
 use blklab::trace_file::{TraceFile, TraceOut};
 use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
@@ -28,7 +28,24 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut input = TraceFile::open(file)?;
     blklab::trace_file::print(&mut input, out, name, quiet)?;
+    if matches!(input, TraceFile::Blktrace(_)) && !std::io::stdout().is_terminal() {
+        name_inputs(name)?;
+    }
     report_damage(file, input.counts());
+    Ok(())
+}
+
+/// blkparse says which files it read; in a pipe that comes last, because it
+/// has a buffer of its own. With it the output is the same to the byte.
+fn name_inputs(name: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for cpu in 0.. {
+        let file = format!("{name}.blktrace.{cpu}");
+        if !Path::new(&file).exists() {
+            break;
+        }
+        writeln!(out, "Input file {file} added")?;
+    }
     Ok(())
 }
 
