@@ -7,7 +7,8 @@
 //! numbers are read exactly, without going through a float, except for the
 //! dimensionless [`Kind::Real`].
 
-use crate::error::{DeviceError, nearest};
+use crate::error::DeviceError;
+use blklab_types::nearest_name;
 use std::fmt;
 
 /// One parameter of a device.
@@ -174,7 +175,7 @@ impl Values {
                 return Err(DeviceError::UnknownParam {
                     device,
                     param: name.clone(),
-                    nearest: nearest(name, table.iter().map(|p| p.name)),
+                    nearest: nearest_name(name, table.iter().map(|p| p.name)),
                     known: table.iter().map(|p| p.name).collect(),
                 });
             };

@@ -3,9 +3,10 @@
 
 use crate::device::Device;
 use crate::disk::presets;
-use crate::error::{DeviceError, nearest};
+use crate::error::DeviceError;
 use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
 use crate::param::{ParamInfo, Values};
+use blklab_types::nearest_name;
 
 /// One device that can be asked for by name.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +121,7 @@ pub fn find(name: &str) -> Result<&'static DeviceInfo, DeviceError> {
         .find(|d| d.name == name)
         .ok_or_else(|| DeviceError::UnknownDevice {
             name: name.to_owned(),
-            nearest: nearest(name, ALL.iter().map(|d| d.name)),
+            nearest: nearest_name(name, ALL.iter().map(|d| d.name)),
             known: ALL.iter().map(|d| d.name).collect(),
         })
 }

@@ -4,6 +4,7 @@
 use blklab_device::DeviceError;
 use blklab_kernel::{TunableError, VersionError};
 use blklab_sched::SchedulerError;
+use blklab_types::nearest_name;
 use std::fmt;
 
 /// Why an experiment was refused.
@@ -76,43 +77,12 @@ fn write_visibly(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 impl std::error::Error for ExperimentError {}
 
-/// The one of `valid` that looks most like `name`, if any does.
-pub fn nearest<'a>(name: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // No name of ours is that long, and the distance costs the product.
-    if name.len() > 64 {
-        return None;
-    }
-    let lower = name.to_ascii_lowercase();
-    let near = valid
-        .into_iter()
-        .map(|v| (edit_distance(&lower, &v.to_ascii_lowercase()), v));
-    near.filter(|&(distance, v)| distance <= 1 + v.len() / 3)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, v)| v)
-}
-
-/// Insertions, deletions and replacements of bytes from one word to the other.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to = to.as_bytes();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
-}
-
 /// Characters of a wrong name that are repeated.
 const SHOWN_MAX: usize = 60;
 
 /// `no WHAT is called 'NAME'`, with the nearest and all valid names.
 pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
-    let hint = match nearest(name, valid.iter().copied()) {
+    let hint = match nearest_name(name, valid.iter().copied()) {
         Some(near) => format!("did you mean '{near}'? "),
         None => String::new(),
     };
@@ -174,15 +144,6 @@ impl From<VersionError> for ExperimentError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearest_name_is_near() {
-        let valid = ["noop", "deadline", "cfq"];
-        assert_eq!(nearest("deadlin", valid), Some("deadline"));
-        assert_eq!(nearest("NOOP", valid), Some("noop"));
-        assert_eq!(nearest("kyber", valid), None);
-        assert_eq!(nearest(&"x".repeat(100), valid), None);
-    }
 
     #[test]
     fn a_message_is_one_line_of_visible_characters() {

@@ -14,7 +14,7 @@ mod raw;
 mod save;
 mod set;
 
-pub use error::{ExperimentError, nearest, no_such};
+pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Vm, Workload};
 pub use load::{ReadFile, Source, load, parse};
 pub use patch::{PATCHES, Patch};

@@ -3,11 +3,11 @@
 //! memory and vm.
 
 use crate::experiment::{QueueSettings, SEED_MAX};
-use crate::nearest;
 use crate::{Experiment, ExperimentError};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::Hz;
+use blklab_types::nearest_name;
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 
@@ -206,7 +206,7 @@ impl Experiment {
         };
         let tables = [sched, QUEUE_TUNABLES, MACHINE_TUNABLES];
         let all = tables.iter().flat_map(|t| t.iter().map(|t| t.name));
-        let hint = match nearest(key, all) {
+        let hint = match nearest_name(key, all) {
             Some(near) => format!("did you mean '{near}'? "),
             None => String::new(),
         };

@@ -5,6 +5,7 @@
 //! table among equals, and only if it is not farther than half the word.
 
 use crate::option::ALL;
+use blklab_types::edit_distance;
 
 /// The option whose name is nearest to the part of `line` before `=`.
 pub(crate) fn nearest_option(line: &str) -> Option<&'static str> {
@@ -20,22 +21,6 @@ pub(crate) fn nearest_option(line: &str) -> Option<&'static str> {
     (distance <= name.len().div_ceil(2)).then_some(best)
 }
 
-/// Insertions, deletions and replacements of bytes from one word to the other.
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to = to.as_bytes();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,11 +31,5 @@ mod tests {
         assert_eq!(nearest_option("foo"), Some("flow"));
         assert_eq!(nearest_option("hipri=1"), Some("prio"));
         assert_eq!(nearest_option("completelywrongname=1"), None);
-    }
-
-    #[test]
-    fn distances() {
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
-        assert_eq!(edit_distance("", "abc"), 3);
     }
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that were meant, for messages about names that do not exist.
+
+/// Longest name that is compared: no name of ours is longer, and the distance
+/// costs the product of the lengths.
+const LENGTH_MAX: usize = 64;
+
+/// The valid name that a wrong one was probably meant to be: the nearest,
+/// whatever the case, if it is near enough; the first of equals.
+pub fn nearest_name<'a>(name: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > LENGTH_MAX {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    valid
+        .into_iter()
+        .map(|v| (edit_distance(&lower, &v.to_ascii_lowercase()), v))
+        .filter(|&(distance, v)| distance <= 1 + v.len() / 3)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, v)| v)
+}
+
+/// Insertions, deletions and replacements of bytes from one word to the other
+/// (Levenshtein's distance).
+pub fn edit_distance(from: &str, to: &str) -> usize {
+    let to = to.as_bytes();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_other_words_are_not() {
+        let known = ["serial", "parallel", "seek", "sata-7200-2008"];
+        assert_eq!(nearest_name("serail", known), Some("serial"));
+        assert_eq!(nearest_name("SERIAL", known), Some("serial"));
+        assert_eq!(nearest_name("sata-7200", known), Some("sata-7200-2008"));
+        assert_eq!(nearest_name("nvme", known), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+    }
+}
