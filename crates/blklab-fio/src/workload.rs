@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::option::Queueing;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
-use crate::run::{Completion, Io, IoOp, JobRun, Step};
+use crate::run::{Answer, Completion, Io, IoOp, JobRun, Step};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -143,11 +143,15 @@ pub fn list(
     Ok(())
 }
 
-/// The I/Os of one job, refused ones included each time they are tried.
+/// The I/Os of one job. One that the engine refuses is listed each time it is
+/// tried, as fio logs it; not so with the null engine, which above depth 1
+/// refuses every other request and would double the list.
 #[derive(Clone, Debug)]
 pub struct Listing {
     run: JobRun,
     engine: InstantEngine,
+    hides_refused: bool,
+    refused: bool,
     now_ns: u64,
     reaped: Vec<Completion>,
 }
@@ -159,9 +163,12 @@ impl Listing {
     /// fio's message if it cannot start.
     pub fn new(job: Job, ranges: &Ranges) -> Result<Listing, String> {
         let engine = InstantEngine::new(&job);
+        let hides_refused = job.settings.ioengine == "null";
         Ok(Listing {
             run: JobRun::new(job, ranges)?,
             engine,
+            hides_refused,
+            refused: false,
             now_ns: 0,
             reaped: Vec::new(),
         })
@@ -180,6 +187,7 @@ impl Listing {
             Step::Issue(io) => {
                 self.now_ns += NS_PER_IO;
                 let answer = self.engine.queue(&io);
+                self.refused = answer == Answer::Busy;
                 self.run.answer(answer, self.now_ns);
             }
             Step::Commit => self.engine.commit(),
@@ -207,7 +215,9 @@ impl Iterator for Listing {
 
     fn next(&mut self) -> Option<Io> {
         loop {
-            if let Step::Issue(io) = self.next_step()? {
+            if let Step::Issue(io) = self.next_step()?
+                && !(self.hides_refused && self.refused)
+            {
                 return Some(io);
             }
         }

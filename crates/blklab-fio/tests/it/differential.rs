@@ -11,6 +11,7 @@ use blklab_fio::parse::{Fixed, JobFile, ParseOptions, parse};
 use blklab_fio::range::FileState;
 use blklab_fio::rng::Rng;
 use blklab_fio::run::Io;
+use blklab_fio::run::Step;
 use blklab_fio::workload::{Listing, set_up};
 use std::fmt::Write;
 use std::path::Path;
@@ -242,7 +243,16 @@ fn ours(file: &JobFile) -> Result<Vec<(String, Vec<String>)>, String> {
     let ranges = set_up(file, |_| FileState::Missing).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
     for (job, ranges) in file.jobs.iter().zip(&ranges) {
-        let ios = Listing::new(job.clone(), ranges)?.take(LINES_MAX);
+        // fio's log has every attempt, refused ones too.
+        let mut listing = Listing::new(job.clone(), ranges)?;
+        let attempts = std::iter::from_fn(|| {
+            loop {
+                if let Step::Issue(io) = listing.next_step()? {
+                    return Some(io);
+                }
+            }
+        });
+        let ios = attempts.take(LINES_MAX);
         let line = |io: Io| {
             let length = if io.op.dir().is_some() { io.length } else { 0 };
             format!(

@@ -71,13 +71,6 @@ fn recorded(path: &Path) -> Sequences {
     out
 }
 
-/// Lines that stand twice in a row because the engine refused the first.
-fn without_repetitions(lines: &[String]) -> Vec<String> {
-    let mut lines = lines.to_vec();
-    lines.dedup();
-    lines
-}
-
 /// Which recorded lists are complete, from `index.csv`.
 fn complete(directory: &Path) -> BTreeMap<(String, u32), bool> {
     let index = std::fs::read_to_string(directory.join("index.csv")).expect("an index");
@@ -108,9 +101,6 @@ fn check_directory(directory: &Path) -> usize {
         let actual = ours(&directory.join(format!("{name}.fio")), &lengths);
         for (thread, expected) in &expected {
             let mut actual = actual.get(thread).cloned().unwrap_or_default();
-            if name == "seed001-mixed" {
-                actual = without_repetitions(&actual);
-            }
             if !complete[&(name.clone(), *thread)] {
                 actual.truncate(expected.len());
             }
