@@ -4,6 +4,7 @@
 use super::job::{Recording, Settings, run_job};
 use super::{FIO_PID, files::Plan};
 use crate::Machine;
+use blklab_fio::settings::ExitWhat;
 use blklab_fs::PageCache;
 use blklab_types::{IoPrio, PrioClass, Span, Time};
 use std::cell::RefCell;
@@ -24,6 +25,27 @@ enum State {
 struct Board {
     states: Vec<State>,
     terminate: Vec<bool>,
+    groups: Vec<u32>,
+}
+
+impl Board {
+    /// A job with `exitall` ended: those it takes along end at their next
+    /// step, or are never started.
+    fn exit_others(&mut self, ended: usize, what: ExitWhat) {
+        for i in 0..self.states.len() {
+            let taken_along = match what {
+                ExitWhat::Group => self.groups[i] == self.groups[ended],
+                ExitWhat::Stonewall => self.states[i] == State::Running,
+                ExitWhat::All => true,
+            };
+            if taken_along {
+                self.terminate[i] = true;
+                if self.states[i] == State::Waiting {
+                    self.states[i] = State::Ended;
+                }
+            }
+        }
+    }
 }
 
 /// Starts the jobs in order, as delays, stonewalls and `wait_for` allow.
@@ -41,6 +63,7 @@ pub(crate) async fn control(
     let board = Rc::new(RefCell::new(Board {
         states: vec![State::Waiting; plans.len()],
         terminate: vec![false; plans.len()],
+        groups: rules.iter().map(|r| r.group).collect(),
     }));
     loop {
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
@@ -65,6 +88,7 @@ pub(crate) async fn control(
 struct Rule {
     delay: Span,
     stonewall: bool,
+    group: u32,
     waits_for: Vec<usize>,
 }
 
@@ -82,6 +106,7 @@ impl Rule {
         Rule {
             delay: Span::from_us(plan.job.start_delay_us),
             stonewall: settings.stonewall,
+            group: plan.job.group,
             waits_for,
         }
     }
@@ -135,7 +160,11 @@ fn spawn(
     controller: blklab_types::TaskId,
 ) {
     let pid = FIO_PID + plan.job.thread;
-    let (exit_all, group) = (plan.job.settings.exitall, plan.job.group);
+    let exit = plan
+        .job
+        .settings
+        .exitall
+        .then_some(plan.job.settings.exit_what);
     let prio = priority(&plan);
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
@@ -155,14 +184,8 @@ fn spawn(
         run_job(&machine, &cache, plan, &slot, settings, stop).await;
         let mut b = board.borrow_mut();
         b.states[i] = State::Ended;
-        if exit_all {
-            let _ = group;
-            b.terminate.fill(true);
-            for s in &mut b.states {
-                if *s == State::Waiting {
-                    *s = State::Ended;
-                }
-            }
+        if let Some(what) = exit {
+            b.exit_others(i, what);
         }
         drop(b);
         machine.wake(controller);

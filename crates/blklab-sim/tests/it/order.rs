@@ -41,13 +41,34 @@ fn wait_for_waits_for_all_clones_of_that_job() {
 }
 
 #[test]
-fn exitall_ends_the_others() {
-    let job = format!(
-        "[a]\n{READS}exitall\n[b]\n{}",
-        READS.replace("number_ios=10", "loops=1000")
-    );
-    let r = run(&experiment(), &job);
-    assert!(r.job("b").stat.dir(Ddir::Read).total_ios < 20);
+fn exitall_ends_the_others_of_its_group_or_more() {
+    let long = READS.replace("number_ios=10", "number_ios=100");
+    for (what, b, c, d) in [
+        ("", 20, 100, 100),
+        ("exit_what=stonewall\n", 20, 20, 100),
+        ("exit_what=all\n", 20, 20, 0),
+    ] {
+        let job = format!(
+            "[a]\n{READS}exitall\n{what}[b]\n{long}[c]\nnew_group\n{long}[d]\nstonewall\n{long}"
+        );
+        let r = run(&experiment(), &job);
+        let ios = |name: &str| {
+            let found = r.outcome.jobs.iter().find(|j| j.job.name == name);
+            found.map_or(0, |j| j.stat.dir(Ddir::Read).total_ios)
+        };
+        for (name, limit) in [("b", b), ("c", c), ("d", d)] {
+            let cut = limit < 100;
+            assert!(
+                if cut {
+                    ios(name) <= limit
+                } else {
+                    ios(name) == 100
+                },
+                "{what:?}: job {name} made {} reads",
+                ios(name)
+            );
+        }
+    }
 }
 
 #[test]
