@@ -26,6 +26,7 @@ mod error;
 mod file;
 mod input;
 mod output;
+mod sequence;
 
 pub use counts::ReadCounts;
 pub use error::FormatError;

@@ -3,6 +3,7 @@
 
 use super::parse::{Line, parse};
 use crate::input::Input;
+use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Event, Item, TraceSource};
 use blklab_types::{Pid, Time};
@@ -27,8 +28,7 @@ pub struct BlkparseReader<R> {
     line_number: u64,
     in_summary: bool,
     names: HashMap<Pid, Box<str>>,
-    /// Last sequence number by CPU.
-    sequences: Vec<Option<u32>>,
+    sequences: Sequences,
     /// The event whose process's name was given just before it.
     pending: Option<Event>,
     last_time: Time,
@@ -62,7 +62,7 @@ impl<R: Read> BlkparseReader<R> {
             line_number: 0,
             in_summary: false,
             names: HashMap::new(),
-            sequences: Vec::new(),
+            sequences: Sequences::default(),
             pending: None,
             last_time: Time::ZERO,
             text: String::new(),
@@ -119,7 +119,7 @@ impl<R: Read> BlkparseReader<R> {
                         name_is_new = true;
                     }
                 }
-                self.check_sequence(event.cpu, sequence);
+                self.sequences.check(event.cpu, sequence, &mut self.counts);
                 self.check_time(event.time);
                 self.counts.events += 1;
                 Taken::Event { event, name_is_new }
@@ -161,21 +161,6 @@ impl<R: Read> BlkparseReader<R> {
     fn check_time(&mut self, time: Time) {
         self.counts.backwards += u64::from(time < self.last_time);
         self.last_time = time;
-    }
-
-    fn check_sequence(&mut self, cpu: u16, sequence: u32) {
-        let idx = usize::from(cpu);
-        if idx >= self.sequences.len() {
-            self.sequences.resize(idx + 1, None);
-        }
-        if let Some(last) = self.sequences[idx].replace(sequence) {
-            let gap = sequence.wrapping_sub(last).wrapping_sub(1);
-            // A number that goes back is a fresh start, not a gap.
-            if gap > 0 && gap < u32::MAX / 2 {
-                self.counts.gaps += 1;
-                self.counts.lost += u64::from(gap);
-            }
-        }
     }
 }
 

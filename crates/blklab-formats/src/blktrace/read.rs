@@ -5,6 +5,7 @@ use super::{
     CGROUP, CGROUP_BYTES, COMM_BYTES, MAGIC, RECORD_BYTES, VERSION, category, device, note, rwbs,
 };
 use crate::input::Input;
+use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -27,8 +28,7 @@ pub(super) struct Stream<R> {
     begun: bool,
     /// CPU that all records must have, for a file of one CPU.
     cpu: Option<u16>,
-    /// Last sequence number by CPU.
-    sequences: Vec<Option<u32>>,
+    sequences: Sequences,
     /// Text of the last message or name.
     pub(super) text: String,
 }
@@ -69,7 +69,7 @@ impl<R: Read> Stream<R> {
             big_endian: false,
             begun: false,
             cpu,
-            sequences: Vec::new(),
+            sequences: Sequences::default(),
             text: String::new(),
         }
     }
@@ -244,7 +244,7 @@ impl<R: Read> Stream<R> {
             _ => {}
         }
         let sequence = head.u32(4);
-        self.check_sequence(cpu, sequence, counts);
+        self.sequences.check(cpu, sequence, counts);
         Some(Said::Event(event))
     }
 
@@ -279,23 +279,6 @@ impl<R: Read> Stream<R> {
                 counts.unknown += 1;
                 counts.example(|| format!("{}: unknown note {code}", self.input.name));
                 None
-            }
-        }
-    }
-
-    /// Counts what is missing before `sequence`. The first number seen on a
-    /// CPU is taken as it is: the trace may be a part of a longer one.
-    fn check_sequence(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) {
-        let idx = usize::from(cpu);
-        if idx >= self.sequences.len() {
-            self.sequences.resize(idx + 1, None);
-        }
-        if let Some(last) = self.sequences[idx].replace(sequence) {
-            let gap = sequence.wrapping_sub(last).wrapping_sub(1);
-            // A number that goes back is a fresh start, not a gap.
-            if gap > 0 && gap < u32::MAX / 2 {
-                counts.gaps += 1;
-                counts.lost += u64::from(gap);
             }
         }
     }
