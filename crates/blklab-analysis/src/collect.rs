@@ -15,10 +15,10 @@ use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Op, Pid, Time};
 use std::collections::HashMap;
 
-/// Computes the statistics of the trace it is given.
+/// Computes the statistics of the trace it is given. `S` sees the same lives.
 #[derive(Debug)]
-pub struct StatsCollector {
-    tracker: Lifecycles<Lives>,
+pub struct StatsCollector<S = ()> {
+    tracker: Lifecycles<(Lives, S)>,
     nr_events: u64,
     nr_messages: u64,
     /// Times of the first and the last event.
@@ -269,17 +269,24 @@ impl LifeSink for Lives {
     }
 }
 
-impl Default for StatsCollector {
-    fn default() -> StatsCollector {
-        StatsCollector::new()
+impl<S: LifeSink + Default> Default for StatsCollector<S> {
+    fn default() -> StatsCollector<S> {
+        StatsCollector::with(S::default())
     }
 }
 
 impl StatsCollector {
     /// For one trace.
     pub fn new() -> StatsCollector {
+        StatsCollector::with(())
+    }
+}
+
+impl<S: LifeSink> StatsCollector<S> {
+    /// For one trace, whose lives `also` is given too.
+    pub fn with(also: S) -> StatsCollector<S> {
         StatsCollector {
-            tracker: Lifecycles::new(Lives::default()),
+            tracker: Lifecycles::new((Lives::default(), also)),
             nr_events: 0,
             nr_messages: 0,
             span: None,
@@ -288,6 +295,11 @@ impl StatsCollector {
             devices: Vec::new(),
             current: 0,
         }
+    }
+
+    /// The other sink of lives.
+    pub fn also(&mut self) -> &mut S {
+        &mut self.tracker.sink().1
     }
 
     fn device(&mut self, dev: Dev) -> &mut DeviceEvents {
@@ -304,7 +316,7 @@ impl StatsCollector {
     /// The statistics of all that was given.
     pub fn finish(self) -> TraceStats {
         let (start, end) = self.span.unwrap_or_default();
-        let (mut lives, unmatched) = self.tracker.finish();
+        let ((mut lives, _), unmatched) = self.tracker.finish();
         let mut all = Phases {
             q2q: self.q2q,
             ..Phases::default()
@@ -392,7 +404,7 @@ fn add_device(all: &mut Phases, device: &Phases) {
     }
 }
 
-impl TraceSink for StatsCollector {
+impl<S: LifeSink> TraceSink for StatsCollector<S> {
     fn event(&mut self, event: &Event) {
         if event.action == Action::Message {
             return self.message(event, "");
@@ -405,7 +417,7 @@ impl TraceSink for StatsCollector {
                 if let Some(last) = self.last_queue.replace(event.time) {
                     self.q2q.add(event.time.since(last).ns());
                 }
-                let process = self.tracker.sink().process(event.pid);
+                let process = self.tracker.sink().0.process(event.pid);
                 if let Some(last) = process.last_queue.replace(event.time) {
                     process.stats.phases.q2q.add(event.time.since(last).ns());
                 }
@@ -422,6 +434,6 @@ impl TraceSink for StatsCollector {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.tracker.sink().process(pid).stats.comm = Some(comm.into());
+        self.tracker.sink().0.process(pid).stats.comm = Some(comm.into());
     }
 }

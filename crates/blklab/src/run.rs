@@ -6,7 +6,6 @@ use crate::disk_stats::DiskStats;
 use crate::job;
 use crate::trace_file::TraceOut;
 use blklab_analysis::collect::StatsCollector;
-use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
@@ -54,8 +53,7 @@ pub struct RunOutput {
 
 /// Where the events of a run go.
 struct Streams {
-    digest: DigestSink<StatsCollector>,
-    disk: Lifecycles<DiskStats>,
+    digest: DigestSink<StatsCollector<DiskStats>>,
     out: Vec<TraceOut>,
 }
 
@@ -66,7 +64,6 @@ impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
         s.digest.event(event);
-        s.disk.event(event);
         for out in &mut s.out {
             out.event(event);
         }
@@ -102,9 +99,8 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let streams = Rc::new(RefCell::new(Streams {
         digest: DigestSink {
             digest: Digest::default(),
-            inner: StatsCollector::new(),
+            inner: StatsCollector::default(),
         },
-        disk: Lifecycles::new(DiskStats::default()),
         out: open_traces(e, &options.traces)?,
     }));
     let result = simulate(e, jobs, options, &streams);
@@ -118,10 +114,12 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
             return Err(e);
         }
     };
-    let digest = std::mem::take(&mut streams.digest);
+    let mut digest = std::mem::take(&mut streams.digest);
     output.digest = digest.digest;
+    // Before the statistics finish: the disk is busy until the run ends, not
+    // until the last event.
+    output.disk = digest.inner.also().at(output.end);
     output.stats = digest.inner.finish();
-    output.disk = streams.disk.sink().at(output.end);
     output.trace_files = finish_traces(traces)?;
     Ok(output)
 }

@@ -166,14 +166,38 @@ pub trait LifeSink {
     }
 }
 
-/// A sink for pairs of lists: tests and small traces.
-impl LifeSink for (Vec<BioLife>, Vec<RequestLife>) {
+/// Nobody wants to know.
+impl LifeSink for () {}
+
+/// A list of bios: tests and small traces.
+impl LifeSink for Vec<BioLife> {
     fn bio(&mut self, bio: &BioLife) {
-        self.0.push(*bio);
+        self.push(*bio);
+    }
+}
+
+/// A list of requests: tests and small traces.
+impl LifeSink for Vec<RequestLife> {
+    fn request(&mut self, request: &RequestLife) {
+        self.push(*request);
+    }
+}
+
+/// Two sinks behind one tracker.
+impl<A: LifeSink, B: LifeSink> LifeSink for (A, B) {
+    fn bio(&mut self, bio: &BioLife) {
+        self.0.bio(bio);
+        self.1.bio(bio);
     }
 
     fn request(&mut self, request: &RequestLife) {
-        self.1.push(*request);
+        self.0.request(request);
+        self.1.request(request);
+    }
+
+    fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
+        self.0.depth(time, dev, nr_bios, nr_issued);
+        self.1.depth(time, dev, nr_bios, nr_issued);
     }
 }
 
