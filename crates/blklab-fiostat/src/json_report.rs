@@ -255,16 +255,17 @@ pub(crate) fn percent_of_group(bw: &IoStat, group: Option<GroupDir>) -> f64 {
 }
 
 fn disk(disk: &DiskUtil) -> Value {
+    let own = &disk.own;
     let mut out = json!({
         "name": disk.name,
-        "read_ios": disk.read_ios,
-        "write_ios": disk.write_ios,
-        "read_merges": disk.read_merges,
-        "write_merges": disk.write_merges,
-        "read_ticks": disk.read_ticks_ms,
-        "write_ticks": disk.write_ticks_ms,
-        "in_queue": disk.in_queue_ms,
-        "util": disk.util_percent,
+        "read_ios": own.read_ios,
+        "write_ios": own.write_ios,
+        "read_merges": own.read_merges,
+        "write_merges": own.write_merges,
+        "read_ticks": own.read_ticks_ms,
+        "write_ticks": own.write_ticks_ms,
+        "in_queue": own.in_queue_ms,
+        "util": own.util_percent,
     });
     if let Some(agg) = &disk.aggregate {
         out["aggr_read_ios"] = json!(agg.read_ios);

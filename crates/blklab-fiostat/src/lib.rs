@@ -43,7 +43,7 @@ mod terse;
 mod thread_stat;
 mod utc;
 
-pub use disk_util::{DiskAggregate, DiskUtil};
+pub use disk_util::{DiskCounters, DiskUtil};
 pub use dist::{DepthMap, LatDist};
 pub use hist::{BUCKETS, LatencyHist};
 pub use hist_log::{HistLog, HistRow};

@@ -4,7 +4,7 @@
 use std::fmt::{self, Write as _};
 
 use crate::result::GroupDir;
-use crate::{DiskUtil, GroupStats, Units};
+use crate::{DiskCounters, DiskUtil, GroupStats, Units};
 
 /// The rates of a group, by direction.
 pub(crate) fn write_group(out: &mut String, group: &GroupStats) -> fmt::Result {
@@ -54,25 +54,26 @@ pub(crate) fn write_disks(out: &mut String, disks: &[DiskUtil]) -> fmt::Result {
         if d.aggregate.is_some() {
             out.write_str("  ")?;
         }
-        write!(out, "  {}: ios={}/{}, ", d.name, d.read_ios, d.write_ios)?;
-        write!(out, "merge={}/{}, ", d.read_merges, d.write_merges)?;
-        write!(out, "ticks={}/{}, ", d.read_ticks_ms, d.write_ticks_ms)?;
-        write!(
-            out,
-            "in_queue={}, util={:3.2}%",
-            d.in_queue_ms, d.util_percent
-        )?;
-        if let Some(a) = &d.aggregate {
-            write!(out, ", aggrios={}/{}, ", a.read_ios, a.write_ios)?;
-            write!(out, "aggrmerge={}/{}, ", a.read_merges, a.write_merges)?;
-            write!(out, "aggrticks={}/{}, ", a.read_ticks_ms, a.write_ticks_ms)?;
-            write!(
-                out,
-                "aggrin_queue={}, aggrutil={:3.2}%",
-                a.in_queue_ms, a.util_percent
-            )?;
+        write!(out, "  {}: ", d.name)?;
+        write_counters(out, "", &d.own)?;
+        if let Some(aggregate) = &d.aggregate {
+            out.write_str(", ")?;
+            write_counters(out, "aggr", aggregate)?;
         }
         out.write_char('\n')?;
     }
     Ok(())
+}
+
+/// The counters, each word with `prefix`.
+fn write_counters(out: &mut String, prefix: &str, c: &DiskCounters) -> fmt::Result {
+    write!(out, "{prefix}ios={}/{}, ", c.read_ios, c.write_ios)?;
+    write!(out, "{prefix}merge={}/{}, ", c.read_merges, c.write_merges)?;
+    write!(
+        out,
+        "{prefix}ticks={}/{}, ",
+        c.read_ticks_ms, c.write_ticks_ms
+    )?;
+    write!(out, "{prefix}in_queue={}, ", c.in_queue_ms)?;
+    write!(out, "{prefix}util={:3.2}%", c.util_percent)
 }

@@ -9,7 +9,7 @@ use crate::dist::percent_of;
 use crate::render::TerseVersion;
 use crate::result::GroupDir;
 use crate::thread_stat::DirStat;
-use crate::{Ddir, DiskUtil, Entry, FioResult, IoStat, UnifiedRw};
+use crate::{Ddir, DiskCounters, DiskUtil, Entry, FioResult, IoStat, UnifiedRw};
 
 /// Percentile fields there are, whether used or not.
 const PERCENTILE_FIELDS: usize = 20;
@@ -162,29 +162,16 @@ fn write_shares(out: &mut String, entry: &Entry) -> fmt::Result {
 }
 
 fn write_disk(out: &mut String, d: &DiskUtil) -> fmt::Result {
-    write!(out, ";{};{};{}", d.name, d.read_ios, d.write_ios)?;
-    write!(
-        out,
-        ";{};{};{}",
-        d.read_merges, d.write_merges, d.read_ticks_ms
-    )?;
-    write!(
-        out,
-        ";{};{};{:3.2}%",
-        d.write_ticks_ms, d.in_queue_ms, d.util_percent
-    )?;
-    if let Some(a) = &d.aggregate {
-        write!(out, ";slaves;{};{}", a.read_ios, a.write_ios)?;
-        write!(
-            out,
-            ";{};{};{}",
-            a.read_merges, a.write_merges, a.read_ticks_ms
-        )?;
-        write!(
-            out,
-            ";{};{};{:3.2}%",
-            a.write_ticks_ms, a.in_queue_ms, a.util_percent
-        )?;
+    write_counters(out, &d.name, &d.own)?;
+    match &d.aggregate {
+        Some(aggregate) => write_counters(out, "slaves", aggregate),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn write_counters(out: &mut String, name: &str, c: &DiskCounters) -> fmt::Result {
+    write!(out, ";{name};{};{}", c.read_ios, c.write_ios)?;
+    write!(out, ";{};{}", c.read_merges, c.write_merges)?;
+    write!(out, ";{};{}", c.read_ticks_ms, c.write_ticks_ms)?;
+    write!(out, ";{};{:3.2}%", c.in_queue_ms, c.util_percent)
 }

@@ -6,7 +6,9 @@ use crate::job::self_contained;
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_experiment::{ExperimentError, Workload};
-use blklab_fiostat::{DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name};
+use blklab_fiostat::{
+    DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name,
+};
 use blklab_formats::FormatError;
 use blklab_sim::fio::{FIO_PID, JobResult, job_info};
 use serde_json::{Value, json};
@@ -70,14 +72,16 @@ fn disk_util(run: &RunOutput) -> Vec<DiskUtil> {
     let d = &run.disk;
     vec![DiskUtil {
         name: "sda".to_owned(),
-        read_ios: d.read.ios,
-        write_ios: d.write.ios,
-        read_merges: d.read.merges,
-        write_merges: d.write.merges,
-        read_ticks_ms: ms(d.read.ticks_ns),
-        write_ticks_ms: ms(d.write.ticks_ns),
-        in_queue_ms: ms(d.read.ticks_ns + d.write.ticks_ns),
-        util_percent: 100.0 * d.busy_ns as f64 / run.end.0.max(1) as f64,
+        own: DiskCounters {
+            read_ios: d.read.ios,
+            write_ios: d.write.ios,
+            read_merges: d.read.merges,
+            write_merges: d.write.merges,
+            read_ticks_ms: ms(d.read.ticks_ns),
+            write_ticks_ms: ms(d.write.ticks_ns),
+            in_queue_ms: ms(d.read.ticks_ns + d.write.ticks_ns),
+            util_percent: 100.0 * d.busy_ns as f64 / run.end.0.max(1) as f64,
+        },
         aggregate: None,
     }]
 }

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use blklab_fiostat::{
-    DepthMap, DirStat, DiskUtil, Entry, FioResult, IoStat, JobInfo, Latency, LatencyHist,
-    LatencyTarget, PercentileOptions, PrioStat, ThreadStat, UnifiedRw, Units,
+    DepthMap, DirStat, DiskCounters, DiskUtil, Entry, FioResult, IoStat, JobInfo, Latency,
+    LatencyHist, LatencyTarget, PercentileOptions, PrioStat, ThreadStat, UnifiedRw, Units,
 };
 use serde_json::{Map, Value};
 
@@ -319,14 +319,16 @@ fn series(value: &Value, [samples, min, max, mean, dev]: [&str; 5]) -> IoStat {
 fn disk(value: &Value) -> DiskUtil {
     DiskUtil {
         name: text(&value["name"]),
-        read_ios: int(&value["read_ios"]),
-        write_ios: int(&value["write_ios"]),
-        read_merges: int(&value["read_merges"]),
-        write_merges: int(&value["write_merges"]),
-        read_ticks_ms: int(&value["read_ticks"]),
-        write_ticks_ms: int(&value["write_ticks"]),
-        in_queue_ms: int(&value["in_queue"]),
-        util_percent: float(&value["util"]),
+        own: DiskCounters {
+            read_ios: int(&value["read_ios"]),
+            write_ios: int(&value["write_ios"]),
+            read_merges: int(&value["read_merges"]),
+            write_merges: int(&value["write_merges"]),
+            read_ticks_ms: int(&value["read_ticks"]),
+            write_ticks_ms: int(&value["write_ticks"]),
+            in_queue_ms: int(&value["in_queue"]),
+            util_percent: float(&value["util"]),
+        },
         aggregate: None,
     }
 }
