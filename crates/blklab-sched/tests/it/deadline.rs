@@ -112,16 +112,10 @@ fn d3_batch_without_gaps() {
     // Neighbours that never merge: added from the top down with front merges
     // off would still merge by the hash, so the sizes forbid it.
     for (kernel, before_write) in V.into_iter().zip([17, 20, 20, 20, 20]) {
-        let limits = |l: &mut blklab_block::Limits| {
-            l.queue_depth = 1;
-            l.unplug_thresh = 1000;
-            l.fetch = blklab_block::Fetch::CheckThenPeek;
-            l.max_sectors = 8;
-        };
         let mut r = Setup {
             kernel,
             hz: 250,
-            limits,
+            limits: unmerged,
             ..Setup::default()
         }
         .rig();
@@ -179,18 +173,20 @@ fn d5_starvation_with_batches() {
     }
 }
 
+/// One request at a time, of at most eight sectors, and no early unplug.
+fn unmerged(l: &mut blklab_block::Limits) {
+    l.queue_depth = 1;
+    l.unplug_thresh = 1000;
+    l.fetch = blklab_block::Fetch::CheckThenPeek;
+    l.max_sectors = 8;
+}
+
 fn unmerged_order(kernel: &'static str, tunables: &'static [(&'static str, i64)]) -> Vec<String> {
-    let limits = |l: &mut blklab_block::Limits| {
-        l.queue_depth = 1;
-        l.unplug_thresh = 1000;
-        l.fetch = blklab_block::Fetch::CheckThenPeek;
-        l.max_sectors = 8;
-    };
     let mut r = Setup {
         kernel,
         hz: 250,
         tunables,
-        limits,
+        limits: unmerged,
         ..Setup::default()
     }
     .rig();
@@ -310,18 +306,12 @@ fn d10_front_merges_can_be_switched_off() {
 #[test]
 fn d11_writes_starved_zero() {
     for kernel in ["2.6.24", "2.6.28", "3.1", "4.19"] {
-        let limits = |l: &mut blklab_block::Limits| {
-            l.queue_depth = 1;
-            l.unplug_thresh = 1000;
-            l.fetch = blklab_block::Fetch::CheckThenPeek;
-            l.max_sectors = 8;
-        };
         let tunables = &[("writes_starved", 0), ("fifo_batch", 1)];
         let mut r = Setup {
             kernel,
             hz: 250,
             tunables,
-            limits,
+            limits: unmerged,
             ..Setup::default()
         }
         .rig();
