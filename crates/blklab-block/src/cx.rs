@@ -3,7 +3,7 @@
 
 use crate::RqId;
 use blklab_engine::Timers;
-use blklab_trace::truth::{Truth, TruthSink};
+use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, TraceSink};
 use blklab_types::{Dev, IoPrio, Jiffies, Op, Pid, TaskId, Time};
 
@@ -27,6 +27,18 @@ impl Running {
     };
 }
 
+/// CPU scheduling policy of a task (`sched_setscheduler(2)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpuPolicy {
+    /// SCHED_OTHER and SCHED_BATCH.
+    #[default]
+    Other,
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_FIFO and SCHED_RR.
+    RealTime,
+}
+
 /// One task's io context (`struct io_context`): created with the task, shared
 /// by nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +47,12 @@ pub struct IoContext {
     pub pid: Pid,
     /// Priority set with `ioprio_set(2)`; class none if it was not.
     pub ioprio: IoPrio,
+    /// Nice value, -20 to 19.
+    pub nice: i8,
+    /// CPU scheduling policy.
+    pub policy: CpuPolicy,
+    /// The task holds an exclusive resource of a file system (`has_fs_excl`).
+    pub fs_exclusive: bool,
     /// Requests left in the allocation batch.
     pub batch_left: u32,
     /// The batch is valid while the tick counter is before this value.
@@ -143,7 +161,7 @@ impl Cx<'_> {
     }
 
     /// A truth record about nothing but the running task.
-    pub fn truth_note(&mut self, kind: blklab_trace::truth::Kind, arg: u64, text: &str) {
+    pub fn truth_note(&mut self, kind: Kind, arg: u64, text: &str) {
         let pid = self.running.pid;
         self.truth(
             Truth {
@@ -155,8 +173,33 @@ impl Cx<'_> {
                 sector: 0,
                 nr_sectors: 0,
                 arg,
+                request: NO_REQUEST,
             },
             text,
         );
+    }
+
+    /// From now on, what waits in scheduler and dispatch list waits for this.
+    /// `pid` is the process that is served or waited for, 0 if there is none.
+    pub fn waits(&mut self, why: Why, pid: Pid) {
+        if self.truth.is_some() {
+            let record = Truth {
+                time: self.now,
+                kind: Kind::Wait(why),
+                pid,
+                op: Op::Read,
+                sync: false,
+                sector: 0,
+                nr_sectors: 0,
+                arg: 0,
+                request: NO_REQUEST,
+            };
+            self.truth(record, "");
+        }
+    }
+
+    /// Whether anybody reads messages.
+    pub fn wants_messages(&self) -> bool {
+        self.truth.is_some() || self.trace.wants_messages()
     }
 }

@@ -21,9 +21,9 @@ mod request;
 pub mod sq;
 mod tree;
 
-pub use cx::{Cx, Effect, IoContext, Running, TaskTable};
+pub use cx::{CpuPolicy, Cx, Effect, IoContext, Running, TaskTable};
 pub use features::{AsyncTags, Features, FlushSort, Ordered, PlugPolicy};
-pub use limits::{Fetch, Limits, QUEUE_TUNABLES, batch_patch};
+pub use limits::{Fetch, Limits, QUEUE_TUNABLES};
 pub use list::List;
 pub use request::{Request, Requests, RqId, RqState};
 pub use tree::{SectorTree, TreeNodes};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits and settings of a queue and its driver.
 
-use blklab_kernel::{KernelVersion, Tunable, Unit};
+use blklab_kernel::{KernelVersion, Patches, Tunable, Unit};
 use blklab_types::Hz;
 
 /// When the driver looks at the next request.
@@ -54,6 +54,8 @@ pub struct Limits {
     pub partition_start: Option<u64>,
     /// Validity of a batch granted for a read and for a write, in jiffies.
     pub batch_jiffies: [u64; 2],
+    /// Bios that may join `last_merge` in a row; no limit if none.
+    pub cached_merge_limit: Option<u32>,
 }
 
 impl Limits {
@@ -77,15 +79,23 @@ impl Limits {
             batch_requests: 32,
             partition_start: None,
             batch_jiffies: [u64::from(hz.0 / 50); 2],
+            cached_merge_limit: None,
         }
     }
 }
 
-/// Axboe's read/write batch time-outs of December 2012: batches of 16, valid
-/// for two seconds if granted for a read.
-pub fn batch_patch(limits: &mut Limits, hz: Hz) {
-    limits.batch_requests = 16;
-    limits.batch_jiffies = [2 * u64::from(hz.0), u64::from(hz.0 / 50)];
+impl Limits {
+    /// What historical patches change. `batch_patch`: batches of 16, valid for
+    /// two seconds if granted for a read. `cached_merge_limit`: 128 bios.
+    pub fn patch(&mut self, patches: &Patches, hz: Hz) {
+        if patches.has("batch_patch") {
+            self.batch_requests = 16;
+            self.batch_jiffies = [2 * u64::from(hz.0), u64::from(hz.0 / 50)];
+        }
+        if patches.has("cached_merge_limit") {
+            self.cached_merge_limit = Some(128);
+        }
+    }
 }
 
 /// Files of `/sys/block/X/queue` that the model honours.
@@ -96,6 +106,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 128,
         range: (4, 100_000),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "requests in each of the two pools",
     },
     Tunable {
@@ -104,6 +115,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 512,
         range: (4, 32_767),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "largest request",
     },
     Tunable {
@@ -112,6 +124,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 128,
         range: (1, 65_535),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "scatter/gather segments of a request; a driver's limit (cciss 31)",
     },
     Tunable {
@@ -120,6 +133,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 1,
         range: (0, 1),
         since: KernelVersion::v2_6(28),
+        until: KernelVersion::FOREVER,
         help: "whether the device seeks",
     },
     Tunable {
@@ -128,6 +142,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 0,
         range: (0, 2),
         since: KernelVersion::v2_6(26),
+        until: KernelVersion::FOREVER,
         help: "1: merge only with the last merged request; 2 (2.6.34): never",
     },
     Tunable {
@@ -136,6 +151,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 31,
         range: (1, 1024),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "commands the device takes at once (device/queue_depth)",
     },
     Tunable {
@@ -144,6 +160,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 128,
         range: (0, 65_536),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "largest readahead window",
     },
     Tunable {
@@ -152,6 +169,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         default: 0,
         range: (0, u32::MAX as i64),
         since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
         help: "first sector of the partition in use (63 in 2008): traces show A events",
     },
 ];

@@ -36,8 +36,8 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
 fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     writeln!(
         out,
-        "{:<37} {:<9} {:>10} {:>9}  plugs",
-        "case", "result", "dispatches", "in order"
+        "{:<33} {:<9} {:>10} {:>8}  {:<6} messages",
+        "case", "result", "dispatches", "in order", "plugs"
     )?;
     for c in report.cases.iter().filter(|c| c.ran) {
         case_row(out, c)?;
@@ -60,25 +60,36 @@ fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     )?;
     writeln!(
         out,
-        "plug, unplug and timer lines identical in {} of {}",
-        s.side_lines_identical, s.ran
+        "plug, unplug and timer lines identical in {} of {}, messages in {} of {}",
+        s.side_lines_identical, s.ran, s.messages_identical, s.with_messages
     )
 }
 
 fn case_row(out: &mut impl Write, c: &CaseReport) -> std::io::Result<()> {
+    let same = |is: bool| if is { "same" } else { "differ" };
     writeln!(
         out,
-        "{:<37} {:<9} {:>10} {:>8.2}%  {}",
-        cut(&c.id, 37),
+        "{:<33} {:<9} {:>10} {:>7.2}%  {:<6} {}",
+        cut(&c.id, 33),
         if c.identical { "identical" } else { "DIFFERS" },
         c.dispatches,
         100.0 * c.dispatch_prefix,
-        if c.side_lines_identical {
-            "identical"
-        } else {
-            "differ"
-        },
+        same(c.side_lines_identical),
+        c.messages_identical.map_or("-", same),
     )?;
+    let others = [
+        ("plugs and timers", &c.first_side_difference),
+        ("messages", &c.first_message_difference),
+    ];
+    for (what, d) in others.iter().filter(|_| c.identical) {
+        if let Some(d) = d {
+            writeln!(
+                out,
+                "    {}",
+                fold(&format!("{what}, {d}"), 76).join("\n    ")
+            )?;
+        }
+    }
     if let Some(d) = &c.first_difference {
         writeln!(out, "    {}", fold(d, 76).join("\n    "))?;
         for l in &c.latency {

@@ -2,7 +2,7 @@
 //! What can be wrong with an experiment: one line each.
 
 use blklab_device::DeviceError;
-use blklab_kernel::{TunableError, VersionError};
+use blklab_kernel::{PatchError, TunableError, VersionError};
 use blklab_sched::SchedulerError;
 use blklab_types::nearest_name;
 use std::fmt;
@@ -121,6 +121,16 @@ impl From<TunableError> for ExperimentError {
             e => e.to_string(),
         })
         .about(format!("tunables.{key}"))
+    }
+}
+
+impl From<PatchError> for ExperimentError {
+    fn from(e: PatchError) -> ExperimentError {
+        ExperimentError::new(match &e {
+            PatchError::Unknown(name, valid) => no_such("patch", name, valid),
+            e => e.to_string(),
+        })
+        .about("patches")
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::{ExperimentError, patch};
-use blklab_block::{Features, Fetch, Limits, batch_patch};
-use blklab_kernel::{KernelVersion, Tunables};
+use crate::ExperimentError;
+use blklab_block::{Features, Fetch, Limits};
+use blklab_kernel::{KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
 use blklab_types::{Hz, Span};
 use blklab_workload::Process;
@@ -178,11 +178,30 @@ impl Experiment {
     /// If the kernel has no such scheduler, or it no such tunable.
     pub fn scheduler(&self) -> Result<(&'static Scheduler, Tunables), ExperimentError> {
         let scheduler = blklab_sched::find(&self.scheduler, self.kernel)?;
-        let mut tunables = Tunables::defaults(scheduler.tunables);
+        let mut tunables = Tunables::defaults(scheduler.tunables, self.kernel);
         for (name, value) in &self.tunables {
-            tunables.set(self.kernel, name, *value)?;
+            tunables.set(name, *value)?;
         }
         Ok((scheduler, tunables))
+    }
+
+    /// The patches that are switched on.
+    ///
+    /// # Errors
+    /// If one is unknown or does not fit the kernel, the scheduler or another.
+    pub fn patches(&self) -> Result<Patches, ExperimentError> {
+        let patches = Patches::new(&self.patches, self.kernel)?;
+        let of_another = |s: &str| s != self.scheduler;
+        if let Some(p) = patches.iter().find(|p| p.scheduler.is_some_and(of_another)) {
+            return Err(ExperimentError::new(format!(
+                "patch '{}' is one of the scheduler {}, not of {}",
+                p.name,
+                p.scheduler.unwrap_or_default(),
+                self.scheduler
+            ))
+            .about("patches"));
+        }
+        Ok(patches)
     }
 
     /// Commands the driver hands to the device at most.
@@ -225,11 +244,7 @@ impl Experiment {
         limits.queue_depth = self.queue_depth()?;
         limits.fetch = q.fetch;
         limits.partition_start = q.partition_start.map(u64::from);
-        for name in &self.patches {
-            if patch::find(name, self.kernel)?.name == "batch_patch" {
-                batch_patch(&mut limits, self.hz);
-            }
-        }
+        limits.patch(&self.patches()?, self.hz);
         Ok(limits)
     }
 

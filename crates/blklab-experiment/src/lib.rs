@@ -9,7 +9,6 @@
 mod error;
 mod experiment;
 mod load;
-mod patch;
 mod raw;
 mod save;
 mod set;
@@ -17,7 +16,6 @@ mod set;
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Vm, Workload};
 pub use load::{ReadFile, Source, load, parse};
-pub use patch::{PATCHES, Patch};
 pub use set::{MACHINE_TUNABLES, parse_size};
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 8 << 20,
         range: (16 << 10, 1 << 40),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "memory of the machine (a size such as 2g)",
     },
     Tunable {
@@ -27,6 +28,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 10,
         range: (0, 100),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "percent of memory dirty at which writers write themselves",
     },
     Tunable {
@@ -35,6 +37,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 5,
         range: (0, 100),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "percent of memory dirty at which background writing starts",
     },
     Tunable {
@@ -43,6 +46,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 500,
         range: (0, i32::MAX as i64),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "period of periodic writing, in 1/100 s",
     },
     Tunable {
@@ -51,6 +55,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 1000,
         range: (1, 1_000_000_000),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "processor time of one I/O in fio and its system call, in ns",
     },
     Tunable {
@@ -59,6 +64,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         default: 3000,
         range: (0, i32::MAX as i64),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "age at which periodic writing takes a file, in 1/100 s",
     },
 ];
@@ -182,14 +188,10 @@ impl Experiment {
             return Err(self.unknown_key(key, scheduler.tunables));
         }
         let number = number()?;
-        tunables
-            .set(self.kernel, key, number)
-            .map_err(|e| match e {
-                blklab_kernel::TunableError::Unknown(..) => {
-                    self.unknown_key(key, scheduler.tunables)
-                }
-                e => e.into(),
-            })?;
+        tunables.set(key, number).map_err(|e| match e {
+            blklab_kernel::TunableError::Unknown(..) => self.unknown_key(key, scheduler.tunables),
+            e => e.into(),
+        })?;
         self.tunables.retain(|(k, _)| k != key);
         self.tunables.push((key.to_owned(), number));
         Ok(())
@@ -197,7 +199,7 @@ impl Experiment {
 
     fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
         let of = |table: &[Tunable]| {
-            let there = table.iter().filter(|t| t.since <= self.kernel);
+            let there = table.iter().filter(|t| t.is_in(self.kernel));
             there.map(|t| t.name).collect::<Vec<_>>().join(", ")
         };
         let own = match of(sched) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts about Linux by version, as data: releases and tunables.
+//! Facts about Linux by version, as data: releases, tunables and patches.
 
+mod patch;
 mod tunable;
 mod version;
 
-pub use tunable::{Tunable, TunableError, Tunables, Unit};
+pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
+pub use tunable::{Tunable, TunableError, Tunables, Unit, tunables_of};
 pub use version::{KernelVersion, PRESETS, Preset, VersionError};

@@ -39,14 +39,33 @@ pub struct Tunable {
     pub name: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Default, in that unit.
+    /// Default, in that unit. Defaults of times are those of 1000 ticks per
+    /// second; where the kernel computes them in ticks, the scheduler does
+    /// too, and other rates may differ by a rounding.
     pub default: i64,
     /// Smallest and largest value taken.
     pub range: (i64, i64),
-    /// First release that has it.
+    /// First release that has it, with this default.
     pub since: KernelVersion,
+    /// First release without it, or with another default.
+    pub until: KernelVersion,
     /// Effect, in a line.
     pub help: &'static str,
+}
+
+impl Tunable {
+    /// Whether this row is about the release.
+    pub fn is_in(&self, v: KernelVersion) -> bool {
+        self.since <= v && v < self.until
+    }
+}
+
+/// The names that a table has in a release, in its order.
+pub fn tunables_of(
+    table: &'static [Tunable],
+    v: KernelVersion,
+) -> impl Iterator<Item = &'static Tunable> {
+    table.iter().filter(move |t| t.is_in(v))
 }
 
 /// Why a tunable was refused.
@@ -77,63 +96,64 @@ impl fmt::Display for TunableError {
 
 impl std::error::Error for TunableError {}
 
-/// Values for a table of tunables, defaults where nothing was set.
+/// What was written to the tunables of one release; defaults elsewhere.
 #[derive(Clone, Debug)]
 pub struct Tunables {
     table: &'static [Tunable],
-    values: Vec<i64>,
+    version: KernelVersion,
+    /// In the order of writing; a name appears once.
+    written: Vec<(&'static str, i64)>,
 }
 
 impl Tunables {
-    /// All defaults.
-    pub fn defaults(table: &'static [Tunable]) -> Tunables {
+    /// All defaults of a release.
+    pub fn defaults(table: &'static [Tunable], version: KernelVersion) -> Tunables {
         Tunables {
             table,
-            values: table.iter().map(|t| t.default).collect(),
+            version,
+            written: Vec::new(),
         }
     }
 
-    /// Sets one value.
+    /// The names of the release, in table order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        tunables_of(self.table, self.version).map(|t| t.name)
+    }
+
+    fn find(&self, name: &str) -> Option<&'static Tunable> {
+        tunables_of(self.table, self.version).find(|t| t.name == name)
+    }
+
+    /// Writes one value, as to its file in sysfs: what is out of range becomes
+    /// the nearest end of it. Returns what was stored.
     ///
     /// # Errors
-    /// If the name is unknown on `version` or the value out of range.
-    pub fn set(
-        &mut self,
-        version: KernelVersion,
-        name: &str,
-        value: i64,
-    ) -> Result<(), TunableError> {
-        let Some(idx) = self
-            .table
-            .iter()
-            .position(|t| t.name == name && t.since <= version)
-        else {
-            let valid = self
-                .table
-                .iter()
-                .filter(|t| t.since <= version)
-                .map(|t| t.name);
-            return Err(TunableError::Unknown(name.to_owned(), valid.collect()));
+    /// If the release has no such name.
+    pub fn set(&mut self, name: &str, value: i64) -> Result<i64, TunableError> {
+        let Some(t) = self.find(name) else {
+            let valid = self.names().collect();
+            return Err(TunableError::Unknown(name.to_owned(), valid));
         };
-        let t = &self.table[idx];
-        if value < t.range.0 || value > t.range.1 {
-            return Err(TunableError::Range(t.name, value, t.range));
-        }
-        self.values[idx] = value;
-        Ok(())
+        let stored = value.clamp(t.range.0, t.range.1);
+        self.written.retain(|(n, _)| *n != t.name);
+        self.written.push((t.name, stored));
+        Ok(stored)
     }
 
-    /// The value of a tunable of the table.
+    /// The value that was written last to one of `names`, which are names of
+    /// the same variable, and to which of them.
+    pub fn written(&self, names: &[&str]) -> Option<(&'static str, i64)> {
+        let last = self.written.iter().rev();
+        last.copied().find(|(n, _)| names.contains(n))
+    }
+
+    /// The value of a tunable of the release.
     ///
     /// # Panics
     /// If the table has no such name: a bug in the scheduler.
     pub fn get(&self, name: &str) -> i64 {
-        let idx = self.table.iter().position(|t| t.name == name);
-        self.values[idx.unwrap_or_else(|| panic!("no tunable {name} in the table"))]
-    }
-
-    /// Names and values in table order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
-        self.table.iter().zip(self.values.iter().copied())
+        let t = self.find(name);
+        let t = t.unwrap_or_else(|| panic!("no tunable {name} in {}", self.version));
+        self.written(&[name]).map_or(t.default, |(_, value)| value)
     }
 }

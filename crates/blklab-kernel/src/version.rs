@@ -26,6 +26,9 @@ impl fmt::Display for VersionError {
 impl std::error::Error for VersionError {}
 
 impl KernelVersion {
+    /// Later than every release: what has no end yet.
+    pub const FOREVER: KernelVersion = KernelVersion::new(u16::MAX, 0);
+
     /// Release 2.6.`patch`.
     pub const fn v2_6(patch: u16) -> KernelVersion {
         KernelVersion {

@@ -50,6 +50,7 @@ const TUNABLES: &[Tunable] = &[
         default: 500,
         range: (0, INT_MAX),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "age at which the oldest read starts the next read batch",
     },
     Tunable {
@@ -58,6 +59,7 @@ const TUNABLES: &[Tunable] = &[
         default: 5000,
         range: (0, INT_MAX),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "age at which the oldest write starts the next write batch",
     },
     Tunable {
@@ -66,6 +68,7 @@ const TUNABLES: &[Tunable] = &[
         default: 2,
         range: (-INT_MAX - 1, INT_MAX),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "read batches that go before waiting writes",
     },
     Tunable {
@@ -74,6 +77,7 @@ const TUNABLES: &[Tunable] = &[
         default: 1,
         range: (0, 1),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "look for requests that a bio could be put in front of",
     },
     Tunable {
@@ -82,6 +86,7 @@ const TUNABLES: &[Tunable] = &[
         default: 16,
         range: (0, INT_MAX),
         since: FIRST,
+        until: KernelVersion::FOREVER,
         help: "requests of a batch",
     },
 ];

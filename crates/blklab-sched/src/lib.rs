@@ -4,12 +4,14 @@
 //! To add one: a module that implements `sq::Elevator`, its table of
 //! tunables, and one line in [`ALL`].
 
+mod cfq;
 pub mod deadline;
+mod history;
 pub mod noop;
 
 use blklab_block::sq::Elevator;
 use blklab_engine::Timers;
-use blklab_kernel::{KernelVersion, Tunable, Tunables};
+use blklab_kernel::{KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
 use std::fmt;
 
@@ -22,8 +24,28 @@ pub struct Build<'a> {
     pub hz: Hz,
     /// Values of the scheduler's tunables.
     pub tunables: &'a Tunables,
+    /// Patches that are switched on.
+    pub patches: &'a Patches,
+    /// Whether the device seeks (`queue/rotational` at registration).
+    pub rotational: bool,
     /// Where it registers its timers.
     pub timers: &'a mut Timers,
+}
+
+/// Longest time that a tunable can hold, in jiffies: `MAX_JIFFY_OFFSET`
+/// (include/linux/jiffies.h), for values that the kernel takes as negative.
+const MAX_JIFFY_OFFSET: u64 = (i64::MAX as u64 >> 1) - 1;
+
+impl Build<'_> {
+    /// A time that sysfs shows in ms: what was written, rounded up to jiffies,
+    /// or else the default, which the kernel computes in ticks.
+    fn jiffies(&self, name: &str, default_ticks: u32) -> u64 {
+        match self.tunables.written(&[name]) {
+            None => u64::from(default_ticks),
+            Some((_, ms)) if ms > i64::from(i32::MAX) => MAX_JIFFY_OFFSET,
+            Some((_, ms)) => self.hz.from_ms(ms.unsigned_abs()),
+        }
+    }
 }
 
 /// One scheduler, as data.

@@ -29,12 +29,15 @@ pub fn build_machine(
 ) -> Result<Machine, ExperimentError> {
     let (scheduler, tunables) = e.scheduler()?;
     let limits = e.limits()?;
+    let patches = e.patches()?;
     let device = blklab_device::build(&e.device.name, &e.device.params, limits.queue_depth)?;
     let mut agenda = Agenda::new(e.hz);
     let elevator = (scheduler.build)(&mut Build {
         version: e.kernel,
         hz: e.hz,
         tunables: &tunables,
+        patches: &patches,
+        rotational: limits.rotational,
         timers: &mut agenda.timers,
     });
     let queue = Queue::new(

@@ -25,6 +25,8 @@ pub struct LogLine {
     pub nr_sectors: u32,
     /// Further number of the record (latency of an `E` line in ns).
     pub arg: u64,
+    /// Text of a message; name of a timer.
+    pub text: String,
 }
 
 /// Collects the log of a run.
@@ -41,8 +43,10 @@ impl TruthLog {
 }
 
 impl TruthSink for TruthLog {
-    fn truth(&mut self, r: &Truth, _text: &str) {
-        let (event, about_io) = letters(r.kind);
+    fn truth(&mut self, r: &Truth, text: &str) {
+        let Some((event, about_io)) = letters(r.kind) else {
+            return;
+        };
         self.lines.borrow_mut().push(LogLine {
             t_ns: r.time.0,
             event,
@@ -52,13 +56,15 @@ impl TruthSink for TruthLog {
             sector: r.sector,
             nr_sectors: r.nr_sectors,
             arg: r.arg,
+            text: text.to_owned(),
         });
     }
 }
 
-/// Letters of the log, and whether the line shows a bio or request.
-fn letters(kind: Kind) -> (&'static str, bool) {
-    match kind {
+/// Letters of the log, and whether the line shows a bio or request; none for
+/// what no log shows.
+fn letters(kind: Kind) -> Option<(&'static str, bool)> {
+    Some(match kind {
         Kind::Queue => ("Q", true),
         Kind::BackMerge => ("M", true),
         Kind::FrontMerge => ("F", true),
@@ -79,5 +85,6 @@ fn letters(kind: Kind) -> (&'static str, bool) {
         Kind::TimerFire => ("TF", false),
         Kind::Exit => ("X", false),
         Kind::Message => ("m", false),
-    }
+        Kind::Wait(_) => return None,
+    })
 }

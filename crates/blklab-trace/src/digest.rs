@@ -31,12 +31,6 @@ impl Digest {
         self.state = folded.rotate_left(29).wrapping_add(0x2545_f491_4f6c_dd1d);
     }
 
-    /// Mixes one word in.
-    #[inline]
-    pub fn word(&mut self, w: u64) {
-        self.pair(w, 0);
-    }
-
     /// Mixes one event in, all fields.
     #[inline]
     pub fn event(&mut self, e: &Event) {
@@ -60,7 +54,8 @@ impl Digest {
     }
 }
 
-/// Passes a stream on and keeps its digest.
+/// Passes a stream on and keeps its digest. Messages are commentary, written
+/// only where somebody reads them, and not part of the digest.
 #[derive(Debug, Default)]
 pub struct DigestSink<S> {
     /// The digest so far.
@@ -76,11 +71,11 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.digest.event(event);
-        for b in text.bytes() {
-            self.digest.word(u64::from(b));
-        }
         self.inner.message(event, text);
+    }
+
+    fn wants_messages(&self) -> bool {
+        self.inner.wants_messages()
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

@@ -30,6 +30,12 @@ pub trait TraceSink {
         let _ = (event, text);
     }
 
+    /// Whether [`TraceSink::message`] is of any use: if not, nobody writes
+    /// messages.
+    fn wants_messages(&self) -> bool {
+        false
+    }
+
     /// From now on `pid` is known as `comm` (at most 15 bytes are shown).
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let _ = (time, pid, comm);
@@ -66,6 +72,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
         (**self).message(event, text);
     }
 
+    fn wants_messages(&self) -> bool {
+        (**self).wants_messages()
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         (**self).process(time, pid, comm);
     }
@@ -81,6 +91,10 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn message(&mut self, event: &Event, text: &str) {
         self.0.message(event, text);
         self.1.message(event, text);
+    }
+
+    fn wants_messages(&self) -> bool {
+        self.0.wants_messages() || self.1.wants_messages()
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
@@ -101,6 +115,10 @@ impl<S: TraceSink> TraceSink for Option<S> {
         if let Some(sink) = self {
             sink.message(event, text);
         }
+    }
+
+    fn wants_messages(&self) -> bool {
+        self.as_ref().is_some_and(TraceSink::wants_messages)
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

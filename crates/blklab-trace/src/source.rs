@@ -96,6 +96,10 @@ impl<S: TraceSink> TraceSink for OrderCheck<S> {
         self.inner.message(event, text);
     }
 
+    fn wants_messages(&self) -> bool {
+        self.inner.wants_messages()
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.inner.process(time, pid, comm);
     }

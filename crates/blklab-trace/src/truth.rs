@@ -52,6 +52,64 @@ pub enum Kind {
     Exit,
     /// The scheduler's own message.
     Message,
+    /// From now on, what waits in scheduler and dispatch list waits for this;
+    /// `pid` is the process that is served or waited for, if there is one.
+    Wait(Why),
+}
+
+/// Why requests wait between their insertion and the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Why {
+    /// The queue is plugged.
+    Plugged,
+    /// The device has as many commands as it takes.
+    DeviceFull,
+    /// Others come first in the scheduler's order.
+    Order,
+    /// A batch of reads, or of sync requests, runs.
+    ReadBatch,
+    /// A batch of writes, or of async requests, runs.
+    WriteBatch,
+    /// The device has to finish the old batch before the new one starts.
+    BatchChange,
+    /// Another queue has the slice: that of the process.
+    Slice,
+    /// The scheduler idles for the next request of the process.
+    Idling,
+    /// The served queue is empty and its requests at the device are awaited.
+    InFlight,
+    /// The served queue has its quantum at the device.
+    Quantum,
+    /// Async requests wait until sync ones are done.
+    SyncInFlight,
+    /// A queue that idles waits until async requests are done.
+    AsyncInFlight,
+    /// The depth of async requests is held down after sync ones.
+    AsyncRamp,
+    /// The idle class waits for a quiet disk.
+    IdleClass,
+}
+
+impl Why {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Why::Plugged => "plugged",
+            Why::DeviceFull => "device full",
+            Why::Order => "behind others",
+            Why::ReadBatch => "read batch",
+            Why::WriteBatch => "write batch",
+            Why::BatchChange => "batch change",
+            Why::Slice => "other queue's slice",
+            Why::Idling => "idling",
+            Why::InFlight => "served queue in flight",
+            Why::Quantum => "quantum reached",
+            Why::SyncInFlight => "sync in flight",
+            Why::AsyncInFlight => "async in flight",
+            Why::AsyncRamp => "async limited",
+            Why::IdleClass => "idle class",
+        }
+    }
 }
 
 /// One truth record.
@@ -73,7 +131,13 @@ pub struct Truth {
     pub nr_sectors: u32,
     /// See [`Kind`].
     pub arg: u64,
+    /// Slot of the request concerned, reused after it is gone; [`NO_REQUEST`]
+    /// where there is none.
+    pub request: u32,
 }
+
+/// No request.
+pub const NO_REQUEST: u32 = u32::MAX;
 
 /// Consumer of truth records.
 pub trait TruthSink {

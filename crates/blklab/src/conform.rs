@@ -44,6 +44,11 @@ pub struct CaseReport {
     pub side_lines_identical: bool,
     /// First difference among those.
     pub first_side_difference: Option<String>,
+    /// Whether the scheduler's messages are the same too; none if the kernel
+    /// recorded none.
+    pub messages_identical: Option<bool>,
+    /// First difference among those.
+    pub first_message_difference: Option<String>,
     /// Latency per process and direction.
     pub latency: Vec<LatencyError>,
 }
@@ -91,6 +96,10 @@ pub struct Summary {
     pub skipped: usize,
     /// Cases whose plug, unplug and timer lines are the same too.
     pub side_lines_identical: usize,
+    /// Cases that ran and whose kernel recorded messages of the scheduler.
+    pub with_messages: usize,
+    /// Cases whose messages are the same too.
+    pub messages_identical: usize,
 }
 
 impl Report {
@@ -104,6 +113,8 @@ impl Report {
             different: count(|c| c.ran && !c.identical),
             skipped: count(|c| !c.ran),
             side_lines_identical: count(|c| c.ran && c.side_lines_identical),
+            with_messages: count(|c| c.messages_identical.is_some()),
+            messages_identical: count(|c| c.messages_identical == Some(true)),
         };
         Report { cases, summary }
     }
@@ -164,6 +175,8 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
         first_difference: None,
         side_lines_identical: false,
         first_side_difference: None,
+        messages_identical: None,
+        first_message_difference: None,
         latency: Vec::new(),
     };
     let Workload::Processes(processes) = &experiment.workload else {
@@ -205,6 +218,15 @@ fn compare(report: &mut CaseReport, recorded: &[Row], simulated: &[LogLine]) {
     let side_diff = first_difference(&side, &side_sim, Row::same_side);
     report.side_lines_identical = side_diff.is_none();
     report.first_side_difference = side_diff.map(|i| describe(&side, &side_sim, i));
+    let (said, said_sim) = (
+        pick(recorded, Row::is_message),
+        pick(&simulated, Row::is_message),
+    );
+    if !said.is_empty() {
+        let diff = first_difference(&said, &said_sim, Row::same_message);
+        report.messages_identical = Some(diff.is_none());
+        report.first_message_difference = diff.map(|i| describe(&said, &said_sim, i));
+    }
     let is_dispatch = |r: &Row| r.event == "DS";
     let (ds, ds_sim) = (pick(recorded, is_dispatch), pick(&simulated, is_dispatch));
     let same = ds
@@ -294,6 +316,7 @@ struct Row {
     sector: u64,
     nr_sectors: u32,
     latency_ns: u64,
+    text: String,
 }
 
 impl From<&LogLine> for Row {
@@ -308,6 +331,7 @@ impl From<&LogLine> for Row {
             sector: l.sector,
             nr_sectors: l.nr_sectors,
             latency_ns: if l.event == "E" { l.arg } else { 0 },
+            text: l.text.clone(),
         }
     }
 }
@@ -325,6 +349,15 @@ impl Row {
             self.event.as_str(),
             "P" | "U" | "UT" | "UX" | "TA" | "TD" | "TF"
         )
+    }
+
+    fn is_message(&self) -> bool {
+        self.event == "m"
+    }
+
+    /// Messages name addresses only as set or not.
+    fn same_message(&self, o: &Row) -> bool {
+        self.t_ns == o.t_ns && self.text.trim_end() == o.text.trim_end()
     }
 
     fn same_main(&self, o: &Row) -> bool {
@@ -357,6 +390,7 @@ impl Row {
     fn show(&self) -> String {
         let s = Time(self.t_ns);
         match self.op {
+            None if self.is_message() => format!("{s} m '{}'", self.text.trim_end()),
             None => format!("{s} {} pid {}", self.event, self.pid),
             Some(op) => format!(
                 "{s} {} pid {} {}{} {}+{}",
@@ -443,6 +477,7 @@ fn parse_row(line: &str) -> Option<Row> {
         sector,
         nr_sectors,
         latency_ns,
+        text: info.to_owned(),
     })
 }
 

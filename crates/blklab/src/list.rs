@@ -2,9 +2,9 @@
 //! What can be chosen, read off the tables that the models themselves use.
 
 use blklab_block::QUEUE_TUNABLES;
-use blklab_experiment::{MACHINE_TUNABLES, PATCHES};
+use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
-use blklab_kernel::{KernelVersion, PRESETS, Tunable};
+use blklab_kernel::{Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
 use serde::Serialize;
 
 /// One thing that can be chosen.
@@ -77,7 +77,7 @@ pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
 pub fn tunables(kernel: Option<KernelVersion>) -> Vec<Entry> {
     let mut all = Vec::new();
     let mut add = |owner: &str, table: &[Tunable]| {
-        for t in table.iter().filter(|t| kernel.is_none_or(|v| t.since <= v)) {
+        for t in table.iter().filter(|t| kernel.is_none_or(|v| t.is_in(v))) {
             all.push(entry(
                 &format!("{owner}/{}", t.name),
                 format!("{} ({}, default {})", t.help, t.unit, t.default),
@@ -141,12 +141,31 @@ pub fn kernels() -> Vec<Entry> {
 /// Historical patches.
 pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
     let all = PATCHES.iter().filter(|p| there(kernel, p.since, p.until));
-    all.map(|p| Entry {
-        details: vec![(
-            "fits".into(),
-            format!("{} up to, not including, {}", p.since, p.until),
-        )],
-        ..entry(p.name, p.summary)
+    all.map(|p| {
+        let evidence = match p.evidence {
+            Evidence::Source => "read from released source",
+            Evidence::Mail => "read from the mail that carried it",
+            Evidence::Reconstructed => "reconstructed: the mail that carried it was not available",
+        };
+        let mut details = vec![
+            (
+                "fits".into(),
+                format!("{} up to, not including, {}", p.since, p.until),
+            ),
+            (
+                "scheduler".into(),
+                p.scheduler.unwrap_or("every").to_owned(),
+            ),
+            ("evidence".into(), evidence.to_owned()),
+            ("source".into(), p.source.to_owned()),
+        ];
+        if !p.needs.is_empty() {
+            details.push(("beside".into(), format!("one of {}", p.needs.join(", "))));
+        }
+        Entry {
+            details,
+            ..entry(p.name, p.summary)
+        }
     })
     .collect()
 }

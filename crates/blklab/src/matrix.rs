@@ -229,7 +229,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             let found = bare.scheduler();
             found.map_err(|err| in_option(&err, &format!("--sched {v}")))?
         };
-        let names: Vec<&str> = valid.iter().map(|(t, _)| t.name).collect();
+        let names: Vec<&str> = valid.names().collect();
         e.tunables.retain(|(k, _)| names.contains(&k.as_str()));
         Ok(())
     })?;

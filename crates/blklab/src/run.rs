@@ -77,6 +77,10 @@ impl TraceSink for Shared {
         }
     }
 
+    fn wants_messages(&self) -> bool {
+        !self.0.borrow().out.is_empty()
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let s = &mut *self.0.borrow_mut();
         s.digest.process(time, pid, comm);

@@ -3,7 +3,7 @@
 
 use crate::hash::MergeHash;
 use crate::{Cx, Features, Limits, List, Requests, RqId, RqState};
-use blklab_trace::truth::{Kind, Truth};
+use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Bio, BioFlags, Dev, Hz, SECTOR_BYTES, Time};
 
@@ -89,6 +89,7 @@ impl Core {
                 sector: bio.sector,
                 nr_sectors: bio.nr_sectors,
                 arg: 0,
+                request: NO_REQUEST,
             },
             "",
         );
@@ -142,6 +143,7 @@ impl Core {
             sector: rq.sector,
             nr_sectors: rq.nr_sectors,
             arg,
+            request: id.0,
         };
         cx.truth(record, "");
     }
@@ -153,14 +155,51 @@ impl Core {
         cx.event(self.dev, event);
     }
 
-    /// A message of the scheduler, as blktrace's `m` events.
-    pub fn message(&self, cx: &mut Cx<'_>, text: &str) {
+    /// A message of the scheduler, as blktrace's `m` events, if anybody reads
+    /// it: at most [`MESSAGE_MAX`] bytes, the rest is cut off.
+    pub fn message(&self, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
+        if !cx.wants_messages() {
+            return;
+        }
+        let mut line = Line {
+            bytes: [0; MESSAGE_MAX],
+            len: 0,
+        };
+        // A full line is no error: the kernel cuts messages too.
+        let _ = std::fmt::Write::write_fmt(&mut line, text);
+        let text = std::str::from_utf8(&line.bytes[..line.len]).unwrap_or_default();
         let mut event = event(Action::Message, Rwbs::NONE, 0, 0);
         event.time = cx.now;
         event.cpu = cx.running.cpu;
         event.dev = self.dev;
         cx.trace.message(&event, text);
         cx.truth_note(Kind::Message, 0, text);
+    }
+}
+
+/// Longest message in bytes (`BLK_TN_MAX_MSG`, include/linux/blktrace_api.h).
+pub const MESSAGE_MAX: usize = 128;
+
+/// A message on its way, without the heap.
+struct Line {
+    bytes: [u8; MESSAGE_MAX],
+    len: usize,
+}
+
+impl std::fmt::Write for Line {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        let room = &mut self.bytes[self.len..];
+        let mut n = s.len().min(room.len());
+        while !s.is_char_boundary(n) {
+            n -= 1;
+        }
+        room[..n].copy_from_slice(&s.as_bytes()[..n]);
+        self.len += n;
+        if n < s.len() {
+            Err(std::fmt::Error)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::sq::{Pending, Queue};
 use crate::{AsyncTags, Cx, Effect, Fetch, RqId, RqState};
 use blklab_trace::Action;
-use blklab_trace::truth::Kind;
+use blklab_trace::truth::{Kind, Why};
 
 impl Queue {
     /// The driver's work loop: hands requests to the device while it has
@@ -13,10 +13,12 @@ impl Queue {
         let depth = self.core.limits.queue_depth;
         while !self.plugged {
             if self.core.limits.fetch == Fetch::CheckThenPeek && self.device_busy >= depth {
+                cx.waits(Why::DeviceFull, 0);
                 return;
             }
             let Some(rq) = self.peek(cx) else { return };
             if self.device_busy >= depth || !self.take_tag(rq) {
+                cx.waits(Why::DeviceFull, 0);
                 return;
             }
             self.hand_over(cx, rq);

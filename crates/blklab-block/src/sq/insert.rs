@@ -17,6 +17,22 @@ impl Queue {
         self.unplug_at_threshold(cx);
     }
 
+    /// For tests of schedulers: allocates and inserts like a bare
+    /// `elv_add_request`, without merging, plug, threshold or driver run; only
+    /// runs that the scheduler itself demands happen. False if there is no
+    /// free request.
+    #[doc(hidden)]
+    pub fn insert_bare(&mut self, cx: &mut Cx<'_>, bio: &blklab_types::Bio) -> bool {
+        let Some(rq) = self.get_request(cx, bio) else {
+            return false;
+        };
+        self.core.rqs.fill(rq, bio, cx.now);
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        self.add_to_scheduler(cx, rq);
+        self.run_if_requested(cx);
+        true
+    }
+
     /// Everything of an insertion but its event and its consequences.
     pub(crate) fn add_to_scheduler(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let core = &mut self.core;

@@ -4,7 +4,7 @@
 use crate::sq::Queue;
 use crate::{Cx, Effect, PlugPolicy};
 use blklab_trace::Action;
-use blklab_trace::truth::Kind;
+use blklab_trace::truth::{Kind, Why};
 
 /// 3 ms: what a plug waits for more requests.
 const UNPLUG_DELAY_MS: u64 = 3;
@@ -36,6 +36,7 @@ impl Queue {
         cx.truth_note(Kind::TimerArm, delay, cx.timers.name(self.unplug_timer));
         self.core.queue_event(cx, Action::Plug, 0);
         cx.truth_note(Kind::Plug, 0, "");
+        cx.waits(Why::Plugged, 0);
     }
 
     /// Removes the plug; false if there was none.

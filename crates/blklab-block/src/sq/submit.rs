@@ -4,7 +4,7 @@
 use crate::sq::Queue;
 use crate::{Cx, Effect, Ordered, RqId};
 use blklab_trace::Action;
-use blklab_trace::truth::{Kind, Truth};
+use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_types::{Bio, BioFlags, Time};
 
 /// A bio on its way through the queue, with the time of its Q.
@@ -145,6 +145,7 @@ impl Queue {
             sector: bio.sector,
             nr_sectors: bio.nr_sectors,
             arg,
+            request: NO_REQUEST,
         };
         cx.truth(record, "");
         cx.effects.push(Effect::BioDone {

@@ -9,3 +9,4 @@ mod noop;
 mod pool;
 mod properties;
 mod rig;
+mod timetable;

@@ -2,7 +2,8 @@
 //! Vectors of the request pools and of the batch time-out patch.
 
 use crate::rig::{Rig, Setup};
-use blklab_block::{Limits, batch_patch};
+use blklab_block::Limits;
+use blklab_kernel::{KernelVersion, Patches};
 use blklab_types::{Hz, TaskId, Time};
 
 /// The queue never dispatches by itself; each allocation is a write far from
@@ -155,9 +156,14 @@ fn bl9_wake_order() {
     assert_eq!(p.rig.woken, [r], "the 64th free wakes the reader");
 }
 
+fn batch_patch(l: &mut Limits) {
+    let patches = Patches::new(["batch_patch"], KernelVersion::new(3, 7)).expect("it fits");
+    l.patch(&patches, Hz(1000));
+}
+
 fn patched(l: &mut Limits) {
     l.queue_depth = 1000;
-    batch_patch(l, Hz(1000));
+    batch_patch(l);
 }
 
 fn base(l: &mut Limits) {
@@ -242,7 +248,7 @@ fn t5_the_cap_holds_for_batchers_too() {
     let mut p = pool("3.7", |l| {
         l.queue_depth = 1000;
         l.nr_requests = 8;
-        batch_patch(l, Hz(1000));
+        batch_patch(l);
     });
     p.rig.complete_first();
     let (w, r) = (p.rig.task(), p.rig.task());

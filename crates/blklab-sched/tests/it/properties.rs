@@ -166,6 +166,7 @@ fn deadline_survives_tunables_at_their_extremes() {
                 hz: 250,
                 tunables,
                 limits,
+                ..Setup::default()
             }
             .rig();
             let mut s = Stream::named(7, kernel);

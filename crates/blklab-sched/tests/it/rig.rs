@@ -2,9 +2,9 @@
 //! A queue driven by hand: bios in, events out, the device under control.
 
 use blklab_block::sq::{Core, Elevator, Pending, Queue, Submit};
-use blklab_block::{Cx, Effect, Features, Limits, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Features, IoContext, Limits, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due};
-use blklab_kernel::Tunables;
+use blklab_kernel::{Patches, Tunables};
 use blklab_sched::Build;
 use blklab_trace::NullSink;
 use blklab_trace::truth::{Kind, Truth, TruthSink};
@@ -37,6 +37,9 @@ pub(crate) struct Rig {
     /// Segments of the next bio; one per started page if none is set.
     pub(crate) segments: Option<u16>,
     pub(crate) done: Vec<u64>,
+    /// The time that the queue is told instead of the agenda's: what happens
+    /// before the timers of an instant.
+    pub(crate) pretend: Option<Time>,
 }
 
 /// Settings of a rig.
@@ -45,6 +48,7 @@ pub(crate) struct Setup {
     pub(crate) sched: &'static str,
     pub(crate) hz: u32,
     pub(crate) tunables: &'static [(&'static str, i64)],
+    pub(crate) patches: &'static [&'static str],
     pub(crate) limits: fn(&mut Limits),
 }
 
@@ -55,6 +59,7 @@ impl Default for Setup {
             sched: "deadline",
             hz: 1000,
             tunables: &[],
+            patches: &[],
             limits: |l| l.queue_depth = 1,
         }
     }
@@ -62,23 +67,33 @@ impl Default for Setup {
 
 impl Setup {
     pub(crate) fn rig(self) -> Rig {
+        self.rig_with(|_| {})
+    }
+
+    /// A rig whose limits are changed further.
+    pub(crate) fn rig_with(self, change: impl FnOnce(&mut Limits)) -> Rig {
         let hz = Hz(self.hz);
         let version = self.kernel.parse().expect("a kernel version");
         let sched = blklab_sched::find(self.sched, version).expect("a scheduler");
-        let mut tunables = Tunables::defaults(sched.tunables);
+        let mut tunables = Tunables::defaults(sched.tunables, version);
         for (name, value) in self.tunables {
-            tunables.set(version, name, *value).expect("a tunable");
+            tunables.set(name, *value).expect("a tunable");
         }
+        let patches = Patches::new(self.patches, version).expect("patches that fit");
+        let mut limits = Limits::new(hz);
+        limits.patch(&patches, hz);
+        (self.limits)(&mut limits);
+        change(&mut limits);
         let mut agenda = Agenda::new(hz);
         let timers = &mut agenda.timers;
         let elv: Box<dyn Elevator> = (sched.build)(&mut Build {
             version,
             hz,
             tunables: &tunables,
+            patches: &patches,
+            rotational: limits.rotational,
             timers,
         });
-        let mut limits = Limits::new(hz);
-        (self.limits)(&mut limits);
         let queue = Queue::new(Dev::default(), Features::of(version), limits, elv, timers);
         Rig {
             agenda,
@@ -92,6 +107,7 @@ impl Setup {
             running: Running::INTERRUPT,
             segments: None,
             done: Vec::new(),
+            pretend: None,
         }
     }
 }
@@ -133,12 +149,39 @@ impl Rig {
         self.tasks.add(pid, IoPrio::default())
     }
 
+    pub(crate) fn io_context(&mut self, task: TaskId) -> &mut IoContext {
+        self.tasks.get_mut(task)
+    }
+
+    /// In the context of a task.
+    pub(crate) fn enter_as<R>(
+        &mut self,
+        task: TaskId,
+        f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
+    ) -> R {
+        self.running = Running {
+            task: Some(task),
+            pid: self.tasks.get(task).pid,
+            cpu: 0,
+        };
+        let r = self.enter(f);
+        self.running = Running::INTERRUPT;
+        r
+    }
+
+    /// The scheduler's messages since last asked.
+    pub(crate) fn messages(&mut self) -> Vec<String> {
+        let said = |(r, text): (Truth, String)| (r.kind == Kind::Message).then_some(text);
+        self.log.0.borrow_mut().drain(..).filter_map(said).collect()
+    }
+
     pub(crate) fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
         let mut null = NullSink;
         let mut log = self.log.clone();
+        let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
-            now: self.agenda.now(),
-            jiffies: self.agenda.timers.jiffies(),
+            now,
+            jiffies: self.agenda.timers.hz().jiffies_at(now),
             running: self.running,
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
