@@ -117,8 +117,9 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
-    /// Switch a historical patch on: see blklab list patches
-    #[arg(long, value_name = "NAME")]
+    /// Switch a historical patch on (A+B: both; A,none: with and without):
+    /// see blklab list patches
+    #[arg(long, value_name = "NAME[,NAME…]")]
     pub(crate) patch: Vec<String>,
     /// Where to run
     #[arg(long, value_enum, default_value_t = Target::Sim)]

@@ -184,7 +184,7 @@ impl Experiment {
             return Ok(());
         }
         let (scheduler, mut tunables) = self.scheduler()?;
-        if !scheduler.tunables.iter().any(|t| t.name == key) {
+        if !tunables.names().any(|name| name == key) {
             return Err(self.unknown_key(key, scheduler.tunables));
         }
         let number = number()?;
@@ -195,6 +195,17 @@ impl Experiment {
         self.tunables.retain(|(k, _)| k != key);
         self.tunables.push((key.to_owned(), number));
         Ok(())
+    }
+
+    /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
+    pub fn can_set(&self, key: &str) -> bool {
+        let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
+        matches!(key, "memory" | "hz" | "seed")
+            || in_table(QUEUE_TUNABLES)
+            || in_table(MACHINE_TUNABLES)
+            || self
+                .scheduler()
+                .is_ok_and(|(_, t)| t.names().any(|name| name == key))
     }
 
     fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {

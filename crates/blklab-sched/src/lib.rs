@@ -11,7 +11,7 @@ pub mod noop;
 
 use blklab_block::sq::Elevator;
 use blklab_engine::Timers;
-use blklab_kernel::{KernelVersion, Patches, Tunable, Tunables};
+use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
 use std::fmt;
 
@@ -60,6 +60,8 @@ pub struct Scheduler {
     pub until: KernelVersion,
     /// Tunables by their sysfs names.
     pub tunables: &'static [Tunable],
+    /// What changed in it, oldest first.
+    pub changes: &'static [Change],
     /// Makes one.
     pub build: fn(&mut Build<'_>) -> Box<dyn Elevator>,
 }
@@ -125,5 +127,17 @@ pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, Sc
         )),
         None if NOT_YET.contains(&name) => Err(SchedulerError::NotYet(name.to_owned(), valid())),
         None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
+    }
+}
+
+/// For tests: a table of changes has one entry for each release at which the
+/// features differ from those of the release before, and no other.
+#[cfg(test)]
+fn check_changes<F: PartialEq>(changes: &[Change], of: fn(KernelVersion) -> F) {
+    let releases: Vec<KernelVersion> = blklab_kernel::releases().collect();
+    for pair in releases.windows(2) {
+        let changed = of(pair[0]) != of(pair[1]);
+        let listed = changes.iter().filter(|c| c.release == pair[1]).count();
+        assert_eq!(listed, usize::from(changed), "{}", pair[1]);
     }
 }

@@ -222,6 +222,29 @@ impl Machine {
         self.spawn_at(name, pid, IoPrio::default(), false, Time::ZERO, body)
     }
 
+    /// Adds a background thread of a task: it inherits priority, nice value
+    /// and CPU policy, and has an io context of its own.
+    pub fn spawn_thread(
+        &self,
+        name: &str,
+        of: TaskId,
+        body: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
+        let task = self.spawn_kernel_thread(name, body);
+        let mut w = self.inner.world.borrow_mut();
+        let parent = *w.tasks.get(of);
+        let own = w.tasks.get_mut(task);
+        own.ioprio = parent.ioprio;
+        own.nice = parent.nice;
+        own.policy = parent.policy;
+        task
+    }
+
+    /// Sets a task's nice value, -20 to 19.
+    pub fn set_nice(&self, task: TaskId, nice: i8) {
+        self.inner.world.borrow_mut().tasks.get_mut(task).nice = nice;
+    }
+
     /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
     pub fn on_bio_done(&self, f: impl Fn(u64, u16) + 'static) {
         *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));

@@ -209,8 +209,23 @@ fn options_of_run() {
             &["fifo_batch=x: the value is not a whole number"],
         ),
         (
-            &["--set", "fifo_batch=99999999999"],
-            &["expected a number from 0 to"],
+            &["--set", "nr_requests=99999999999"],
+            &["expected a number from 4 to"],
+        ),
+        (
+            &[
+                "--kernel",
+                "2.6.28",
+                "--sched",
+                "noop",
+                "--patch",
+                "drain_async",
+            ],
+            &["--patch drain_async: a patch of cfq, which does not run here"],
+        ),
+        (
+            &["--kernel", "3.7", "--patch", "a+"],
+            &["--patch a+: write NAME, NAME+NAME"],
         ),
         (&["--set", "hz=7"], &["hz=7: kernels have 100, 250"]),
         (&["--set", "seed=-1"], &["seed=-1: expected"]),
