@@ -105,7 +105,7 @@ pub(crate) struct RunArgs {
     /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
-    /// I/O scheduler [default: the file's, else deadline]
+    /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// Device and its parameters [default: the file's, else sata-7200-2008]

@@ -148,6 +148,8 @@ pub struct Experiment {
     pub hz: Hz,
     /// I/O scheduler.
     pub scheduler: String,
+    /// Whether it was chosen, or is the kernel's default.
+    pub scheduler_chosen: bool,
     /// The scheduler's tunables that were set, in order.
     pub tunables: Vec<(String, i64)>,
     /// Patches that are switched on.
@@ -180,7 +182,7 @@ pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
 
 impl Experiment {
     /// An experiment with defaults for everything but the workload: kernel
-    /// 4.19, deadline, a 7200 rpm SATA disk.
+    /// 4.19 with its default scheduler, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),
@@ -188,7 +190,8 @@ impl Experiment {
             title: String::new(),
             kernel: DEFAULT_KERNEL,
             hz: Hz(250),
-            scheduler: "deadline".to_owned(),
+            scheduler: blklab_sched::default_of(DEFAULT_KERNEL).to_owned(),
+            scheduler_chosen: false,
             tunables: Vec::new(),
             patches: Vec::new(),
             queue: QueueSettings::default(),
@@ -213,7 +216,9 @@ impl Experiment {
     pub fn with_variant(&self, v: &Variant) -> Result<Experiment, ExperimentError> {
         let mut e = self.clone();
         e.variants.clear();
-        e.kernel = v.kernel.unwrap_or(e.kernel);
+        if let Some(kernel) = v.kernel {
+            e.choose_kernel(kernel);
+        }
         if let Some(scheduler) = &v.scheduler {
             e.choose_scheduler(scheduler)?;
         }
@@ -224,6 +229,14 @@ impl Experiment {
         Ok(e)
     }
 
+    /// Another kernel, and its default scheduler unless one was chosen.
+    pub fn choose_kernel(&mut self, v: KernelVersion) {
+        self.kernel = v;
+        if !self.scheduler_chosen {
+            blklab_sched::default_of(v).clone_into(&mut self.scheduler);
+        }
+    }
+
     /// Another scheduler; what was set for the old one and is unknown to the
     /// new one goes.
     ///
@@ -232,6 +245,7 @@ impl Experiment {
     pub fn choose_scheduler(&mut self, name: &str) -> Result<(), ExperimentError> {
         let scheduler = blklab_sched::find(name, self.kernel)?;
         name.clone_into(&mut self.scheduler);
+        self.scheduler_chosen = true;
         let known = Tunables::defaults(scheduler.tunables, self.kernel);
         self.tunables
             .retain(|(k, _)| known.names().any(|name| name == k));

@@ -140,16 +140,19 @@ impl RawExperiment {
         let mut e = Experiment::new(self.id.as_deref().unwrap_or(stem), workload);
         e.file = name.to_owned();
         e.title = self.title;
-        e.kernel = match &self.kernel {
+        e.choose_kernel(match &self.kernel {
             Some(v) => v.parse()?,
             None => DEFAULT_KERNEL,
-        };
+        });
         if let Some(hz) = self.hz {
             e.hz = set::parse_hz(hz)?;
         } else {
             e.hz = Hz::default();
         }
-        e.scheduler = self.scheduler.unwrap_or(e.scheduler);
+        if let Some(scheduler) = self.scheduler {
+            e.scheduler = scheduler;
+            e.scheduler_chosen = true;
+        }
         for (key, value) in &self.tunables {
             let value = value.whole().ok_or_else(|| {
                 let what = format!("tunables: {key} = {}: not a whole number", value.text());

@@ -111,6 +111,16 @@ impl fmt::Display for SchedulerError {
 
 impl std::error::Error for SchedulerError {}
 
+/// The scheduler that a release uses unless told otherwise: anticipatory, from
+/// 2.6.18 CFQ (`CONFIG_DEFAULT_IOSCHED`, block/Kconfig.iosched).
+pub fn default_of(version: KernelVersion) -> &'static str {
+    if version < KernelVersion::v2_6(18) {
+        "anticipatory"
+    } else {
+        "cfq"
+    }
+}
+
 /// Finds a scheduler of a kernel release by name.
 ///
 /// # Errors

@@ -161,7 +161,11 @@ pub fn kernels() -> Vec<Entry> {
                 .into_iter()
                 .map(|e| e.name)
                 .collect();
-            let mut details = vec![("schedulers".into(), names.join(", "))];
+            let default = blklab_sched::default_of(p.version);
+            let mut details = vec![(
+                "schedulers".into(),
+                format!("{} (default {default})", names.join(", ")),
+            )];
             let queue = ("block layer", CHANGES);
             let of_schedulers = blklab_sched::ALL.iter().map(|s| (s.name, s.changes));
             for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {

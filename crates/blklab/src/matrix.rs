@@ -243,9 +243,11 @@ fn in_option(err: &ExperimentError, option: &str) -> ExperimentError {
 fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, |e, v| {
-        e.kernel = v
-            .parse()
-            .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?;
+        let version = v.parse();
+        e.choose_kernel(
+            version
+                .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?,
+        );
         Ok(())
     })?;
     vary(&mut cells, "scheduler", &o.schedulers, |e, v| {
