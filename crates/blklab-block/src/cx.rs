@@ -53,6 +53,9 @@ pub struct IoContext {
     pub policy: CpuPolicy,
     /// The task holds an exclusive resource of a file system (`has_fs_excl`).
     pub fs_exclusive: bool,
+    /// The task is in a sync write (`PF_SYNCWRITE`, to 2.6.17): fsync, O_SYNC
+    /// and the like.
+    pub sync_writes: bool,
     /// Requests left in the allocation batch.
     pub batch_left: u32,
     /// The batch is valid while the tick counter is before this value.

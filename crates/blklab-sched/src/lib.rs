@@ -4,6 +4,7 @@
 //! To add one: a module that implements `sq::Elevator`, its table of
 //! tunables, and one line in [`ALL`].
 
+pub mod anticipatory;
 mod cfq;
 pub mod deadline;
 mod history;
@@ -67,11 +68,15 @@ pub struct Scheduler {
 }
 
 /// Every scheduler of the single-queue path.
-pub const ALL: &[Scheduler] = &[noop::SCHEDULER, deadline::SCHEDULER];
+pub const ALL: &[Scheduler] = &[
+    noop::SCHEDULER,
+    deadline::SCHEDULER,
+    anticipatory::SCHEDULER,
+];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["anticipatory", "cfq", "none", "mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["cfq", "none", "mq-deadline", "kyber", "bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

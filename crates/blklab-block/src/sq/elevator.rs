@@ -27,6 +27,18 @@ pub enum Merge {
     Front,
 }
 
+/// How kblockd calls the driver when the scheduler asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// A plug stays, and then the driver does nothing; without one it is
+    /// called if the scheduler holds requests.
+    PlugStays,
+    /// A plug is removed, the driver is called.
+    Unplug,
+    /// A plug is removed, the driver is called if anything waits.
+    UnplugIfWaiting,
+}
+
 /// A single-queue I/O scheduler.
 ///
 /// Hooks are called with the queue locked, so to say: nothing else happens
@@ -120,5 +132,16 @@ pub trait Elevator {
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
         let _ = (q, cx, timer);
         false
+    }
+
+    /// How kblockd calls the driver on [`crate::Effect::RunWork`].
+    fn kick(&self) -> Kick {
+        Kick::Unplug
+    }
+
+    /// What sysfs shows beside the tunables, read-only: file and content at
+    /// this moment.
+    fn shows(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 }

@@ -6,6 +6,6 @@
 //! queues: lists by priority (2.6.16 to 2.6.21), one service tree (2.6.22 to
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
-mod choose;
+pub(crate) mod choose;
 mod prio;
 mod tunables;
