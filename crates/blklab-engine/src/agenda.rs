@@ -52,6 +52,8 @@ pub struct Agenda {
     wakes: BinaryHeap<Reverse<Wake>>,
     sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     ready: VecDeque<Ready>,
+    /// Whether a work is in `ready`, by its number.
+    work_waits: Vec<bool>,
 }
 
 impl Agenda {
@@ -64,6 +66,7 @@ impl Agenda {
             wakes: BinaryHeap::new(),
             sleepers: BinaryHeap::new(),
             ready: VecDeque::new(),
+            work_waits: Vec::new(),
         }
     }
 
@@ -110,9 +113,16 @@ impl Agenda {
         self.ready.push_back(Ready::Task(task));
     }
 
-    /// Work is ready now, behind everything that already is.
+    /// Work is ready now, behind everything that already is; nothing if it
+    /// already waits (`queue_work`).
     pub fn ready_work(&mut self, work: WorkId) {
-        self.ready.push_back(Ready::Work(work));
+        let idx = work.0 as usize;
+        if self.work_waits.len() <= idx {
+            self.work_waits.resize(idx + 1, false);
+        }
+        if !std::mem::replace(&mut self.work_waits[idx], true) {
+            self.ready.push_back(Ready::Work(work));
+        }
     }
 
     /// Takes the next due thing and moves the clock to it; `None` when
@@ -131,7 +141,10 @@ impl Agenda {
             }
             match self.ready.pop_front() {
                 Some(Ready::Task(t)) => return Some(Due::Task(t)),
-                Some(Ready::Work(w)) => return Some(Due::Work(w)),
+                Some(Ready::Work(w)) => {
+                    self.work_waits[w.0 as usize] = false;
+                    return Some(Due::Work(w));
+                }
                 None => {}
             }
             let mut next = self.timers.next_time();
