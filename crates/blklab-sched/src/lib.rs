@@ -72,11 +72,12 @@ pub const ALL: &[Scheduler] = &[
     noop::SCHEDULER,
     deadline::SCHEDULER,
     anticipatory::SCHEDULER,
+    cfq::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["cfq", "none", "mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -62,6 +62,8 @@ struct TaskState {
     request_granted: bool,
     /// Bios on their way, of a process that counts them.
     outstanding: u32,
+    /// It sleeps until there are fewer; 0 if it does not wait for bios.
+    awaits_below: u32,
     /// Does the run go on for its sake?
     foreground: bool,
 }
@@ -389,8 +391,11 @@ impl Machine {
                         handler(cookie & !OWNED_COOKIE, error);
                     }
                 } else {
-                    w.states[task.idx()].outstanding -= 1;
-                    w.wake(task);
+                    let state = &mut w.states[task.idx()];
+                    state.outstanding -= 1;
+                    if state.outstanding < state.awaits_below {
+                        w.wake(task);
+                    }
                 }
             }
             Effect::Uncongested(_) => {
@@ -511,6 +516,17 @@ impl Machine {
     /// Counts a bio that the running process submits itself.
     pub(crate) fn count_submission(&self, task: TaskId) {
         self.inner.world.borrow_mut().states[task.idx()].outstanding += 1;
+    }
+
+    /// The running process sleeps until fewer than `n` of its bios are on
+    /// their way. The completion that brings it there wakes it, no earlier one.
+    pub(crate) async fn outstanding_below(&self, n: u32) {
+        let task = self.current();
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = n;
+        while self.outstanding(task) >= n {
+            self.suspend().await;
+        }
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = 0;
     }
 
     /// Bios on their way, of a process that counts them.

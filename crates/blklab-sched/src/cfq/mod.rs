@@ -8,4 +8,21 @@
 
 pub(crate) mod choose;
 mod prio;
+mod tree;
 mod tunables;
+
+use crate::{Build, Scheduler};
+use blklab_kernel::KernelVersion;
+
+/// The table entry.
+pub(crate) const SCHEDULER: Scheduler = Scheduler {
+    name: "cfq",
+    summary: "a queue and a time slice per process, by I/O priority; idles for the next request",
+    since: KernelVersion::v2_6(22),
+    until: KernelVersion::v2_6(33),
+    tunables: tunables::TUNABLES,
+    build: |b: &mut Build<'_>| match b.version {
+        // The eras in order; the last takes what is left.
+        _ => Box::new(tree::Cfq::new(b)),
+    },
+};

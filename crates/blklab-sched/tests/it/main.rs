@@ -3,6 +3,10 @@
 //! every scheduler on every kernel.
 
 mod block;
+mod cfq_tree;
+mod cfq_tree_patches;
+mod cfq_tree_releases;
+mod cfq_tree_tunables;
 mod deadline;
 mod flush;
 mod noop;
