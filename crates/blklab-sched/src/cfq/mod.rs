@@ -7,5 +7,19 @@
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
 mod choose;
+mod groups;
 mod prio;
 mod tunables;
+
+use crate::{Build, Scheduler};
+use blklab_kernel::KernelVersion;
+
+/// The table entry.
+pub(crate) const SCHEDULER: Scheduler = Scheduler {
+    name: "cfq",
+    summary: "a queue per process and a slice of time for each; idles for the next request",
+    since: KernelVersion::v2_6(33),
+    until: KernelVersion::new(5, 0),
+    tunables: tunables::TUNABLES,
+    build: |b: &mut Build<'_>| Box::new(groups::Cfq::new(b)),
+};
