@@ -5,7 +5,7 @@
 use crate::rig::{Rig, Setup};
 use blklab_block::Limits;
 use blklab_engine::Stream;
-use blklab_types::{Bio, BioFlags, IoPrio, Op, TaskId};
+use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId};
 
 const KERNELS: [&str; 12] = [
     "2.6.16", "2.6.18", "2.6.24", "2.6.26", "2.6.28", "2.6.30", "2.6.33", "2.6.37", "3.0", "3.7",
@@ -45,6 +45,33 @@ fn small_limits(l: &mut Limits) {
     l.max_sectors = 512;
 }
 
+/// Every scheduler on every kernel that has it.
+fn everywhere() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let there = |s: &blklab_sched::Scheduler, kernel: &str| {
+        let version = kernel.parse().expect("a kernel version");
+        s.since <= version && version < s.until
+    };
+    let of = move |s: &'static blklab_sched::Scheduler| {
+        let kernels = KERNELS.into_iter().filter(move |k| there(s, k));
+        kernels.map(|k| (s.name, k))
+    };
+    blklab_sched::ALL.iter().flat_map(of)
+}
+
+fn set_priorities(r: &mut Rig, tasks: &[TaskId], s: &mut Stream) {
+    for task in tasks {
+        let class = match s.below(5) {
+            0 => PrioClass::RealTime,
+            1 => PrioClass::Idle,
+            2 => PrioClass::None,
+            _ => PrioClass::BestEffort,
+        };
+        let level = s.below(8) as u8;
+        r.io_context(*task).ioprio = IoPrio { class, level };
+        r.io_context(*task).nice = s.below(40) as i8 - 20;
+    }
+}
+
 /// Random submissions, unplugs, completions and waits by several tasks.
 fn run(kernel: &'static str, sched: &'static str, seed: u64, ordered: bool) {
     let mut r: Rig = Setup {
@@ -57,6 +84,9 @@ fn run(kernel: &'static str, sched: &'static str, seed: u64, ordered: bool) {
     .rig();
     let mut s = Stream::named(seed, kernel);
     let tasks: Vec<TaskId> = (0..6).map(|_| r.task()).collect();
+    if seed % 2 == 1 {
+        set_priorities(&mut r, &tasks, &mut s);
+    }
     let mut asleep = [false; 6];
     let mut submitted = 0;
     for _ in 0..400 {
@@ -124,22 +154,18 @@ fn settle(r: &mut Rig, tasks: &[TaskId], asleep: &mut [bool; 6]) {
 
 #[test]
 fn every_bio_completes_exactly_once() {
-    for sched in blklab_sched::ALL.iter().map(|s| s.name) {
-        for kernel in KERNELS {
-            for seed in 0..20 {
-                run(kernel, sched, seed, false);
-            }
+    for (sched, kernel) in everywhere() {
+        for seed in 0..20 {
+            run(kernel, sched, seed, false);
         }
     }
 }
 
 #[test]
 fn ordered_writes_complete_too() {
-    for sched in blklab_sched::ALL.iter().map(|s| s.name) {
-        for kernel in KERNELS {
-            for seed in 100..120 {
-                run(kernel, sched, seed, true);
-            }
+    for (sched, kernel) in everywhere() {
+        for seed in 100..120 {
+            run(kernel, sched, seed, true);
         }
     }
 }

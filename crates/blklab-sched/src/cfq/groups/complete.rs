@@ -89,10 +89,12 @@ impl Cfq {
         }
         if self.slice_is_used(id, now) || self.queues[id].is_idle_class() {
             self.expire(q, cx, id, true);
-        } else if q.rqs[rq].is_sync() && empty && self.cooperator(q, id).is_none() {
-            if self.feat.noidle_in_window || self.wants_idling(q, id, rq) {
-                self.arm_timer(q, cx, id);
-            }
+        } else if q.rqs[rq].is_sync()
+            && empty
+            && self.cooperator(q, id).is_none()
+            && (self.feat.noidle_in_window || self.wants_idling(q, id, rq))
+        {
+            self.arm_timer(q, cx, id);
         }
     }
 
