@@ -26,7 +26,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: TUNABLES,
-    changes: CHANGES,
+    changes: &[CHANGES],
     build: |b: &mut Build<'_>| {
         let ms = |name| b.hz.from_ms(b.tunables.get(name).unsigned_abs());
         Box::new(Deadline::new(

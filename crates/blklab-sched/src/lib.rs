@@ -62,7 +62,7 @@ pub struct Scheduler {
     /// Tunables by their sysfs names.
     pub tunables: &'static [Tunable],
     /// What changed in it, oldest first.
-    pub changes: &'static [Change],
+    pub changes: &'static [&'static [Change]],
     /// Makes one.
     pub build: fn(&mut Build<'_>) -> Box<dyn Elevator>,
 }

@@ -5,6 +5,7 @@ use blklab_block::{CHANGES, QUEUE_TUNABLES};
 use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
+use blklab_sched::Scheduler;
 use serde::Serialize;
 
 /// One thing that can be chosen.
@@ -167,7 +168,8 @@ pub fn kernels() -> Vec<Entry> {
                 format!("{} (default {default})", names.join(", ")),
             )];
             let queue = ("block layer", CHANGES);
-            let of_schedulers = blklab_sched::ALL.iter().map(|s| (s.name, s.changes));
+            let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
+            let of_schedulers = blklab_sched::ALL.iter().flat_map(tables);
             for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {
                 let new =
                     |c: &&Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;

@@ -78,6 +78,13 @@ pub trait Elevator {
         true
     }
 
+    /// Whether a request that leaves a task plug may be appended to one that
+    /// waits (4.8: `elevator_allow_rq_merge_fn`).
+    fn allow_request_merge(&self, q: &Core, rq: RqId, next: RqId) -> bool {
+        let _ = (q, rq, next);
+        true
+    }
+
     /// A bio was merged and no request merge followed.
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         let _ = (q, cx, rq, side);

@@ -7,6 +7,7 @@
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
 pub(crate) mod choose;
+mod groups;
 mod prio;
 mod tree;
 mod tunables;
@@ -14,15 +15,22 @@ mod tunables;
 use crate::{Build, Scheduler};
 use blklab_kernel::KernelVersion;
 
+/// First release with groups.
+const GROUPS: KernelVersion = KernelVersion::v2_6(33);
+
 /// The table entry.
 pub(crate) const SCHEDULER: Scheduler = Scheduler {
     name: "cfq",
     summary: "a queue and a time slice per process, by I/O priority; idles for the next request",
     since: KernelVersion::v2_6(22),
-    until: KernelVersion::v2_6(33),
+    until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
-    build: |b: &mut Build<'_>| match b.version {
-        // The eras in order; the last takes what is left.
-        _ => Box::new(tree::Cfq::new(b)),
+    changes: &[],
+    build: |b: &mut Build<'_>| {
+        if b.version < GROUPS {
+            Box::new(tree::Cfq::new(b))
+        } else {
+            Box::new(groups::Cfq::new(b))
+        }
     },
 };

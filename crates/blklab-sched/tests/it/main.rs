@@ -3,6 +3,7 @@
 //! every scheduler on every kernel.
 
 mod block;
+mod cfq_groups;
 mod cfq_tree;
 mod cfq_tree_patches;
 mod cfq_tree_releases;
