@@ -52,6 +52,8 @@ pub struct Agenda {
     wakes: BinaryHeap<Reverse<Wake>>,
     sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     ready: VecDeque<Ready>,
+    /// Works that are ready, one bit each.
+    ready_works: u64,
 }
 
 impl Agenda {
@@ -64,6 +66,7 @@ impl Agenda {
             wakes: BinaryHeap::new(),
             sleepers: BinaryHeap::new(),
             ready: VecDeque::new(),
+            ready_works: 0,
         }
     }
 
@@ -110,9 +113,15 @@ impl Agenda {
         self.ready.push_back(Ready::Task(task));
     }
 
-    /// Work is ready now, behind everything that already is.
+    /// Work is ready now, behind everything that already is; nothing if it is
+    /// ready already (`schedule_work` of what is pending does nothing). Works
+    /// have numbers below 64.
     pub fn ready_work(&mut self, work: WorkId) {
-        self.ready.push_back(Ready::Work(work));
+        let bit = 1_u64 << (work.0 % 64);
+        if self.ready_works & bit == 0 {
+            self.ready_works |= bit;
+            self.ready.push_back(Ready::Work(work));
+        }
     }
 
     /// Takes the next due thing and moves the clock to it; `None` when
@@ -131,7 +140,10 @@ impl Agenda {
             }
             match self.ready.pop_front() {
                 Some(Ready::Task(t)) => return Some(Due::Task(t)),
-                Some(Ready::Work(w)) => return Some(Due::Work(w)),
+                Some(Ready::Work(w)) => {
+                    self.ready_works &= !(1_u64 << (w.0 % 64));
+                    return Some(Due::Work(w));
+                }
                 None => {}
             }
             let mut next = self.timers.next_time();

@@ -3,6 +3,7 @@
 //! every scheduler on every kernel.
 
 mod block;
+mod cfq_lists;
 mod deadline;
 mod flush;
 mod noop;
