@@ -93,3 +93,94 @@ fn default_queued(b: &Build<'_>) -> u32 {
         .find(|t| t.name == "queued")
         .map_or(0, |t| t.default as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfq::tunables::TUNABLES;
+    use blklab_engine::Timers;
+    use blklab_kernel::{KernelVersion, Patches, Tunables};
+    use blklab_types::Hz;
+
+    fn settings(kernel: &str, hz: u32, written: &[(&str, i64)]) -> Settings {
+        let version: KernelVersion = kernel.parse().expect("a version");
+        let mut tunables = Tunables::defaults(TUNABLES, version);
+        for (name, value) in written {
+            tunables.set(name, *value).expect("a tunable");
+        }
+        let b = Build {
+            version,
+            hz: Hz(hz),
+            tunables: &tunables,
+            patches: &Patches::default(),
+            rotational: true,
+            timers: &mut Timers::new(Hz(hz)),
+        };
+        Settings::of(&b, &Features::of(version))
+    }
+
+    fn slices(s: &Settings, sync: bool) -> Vec<i64> {
+        let length = |level| s.slice_jiffies(sync, level) as i64;
+        (0..8).map(length).collect()
+    }
+
+    #[test]
+    fn slices_of_the_levels() {
+        let s = settings("2.6.18", 1000, &[]);
+        assert_eq!(slices(&s, true), [180, 160, 140, 120, 100, 80, 60, 40]);
+        assert_eq!(slices(&s, false), [72, 64, 56, 48, 40, 32, 24, 16]);
+        let s = settings("2.6.18", 250, &[]);
+        assert_eq!(slices(&s, true), [45, 40, 35, 30, 25, 20, 15, 10]);
+        let s = settings("2.6.18", 100, &[]);
+        assert_eq!(slices(&s, false), [4; 8]);
+        let s = settings("2.6.18", 1000, &[("slice_sync", 50)]);
+        assert_eq!(slices(&s, true), [90, 80, 70, 60, 50, 40, 30, 20]);
+        let s = settings("2.6.18", 1000, &[("slice_sync", 3)]);
+        assert_eq!(slices(&s, true), [3; 8]);
+    }
+
+    #[test]
+    fn huge_numbers_become_negative_where_the_kernel_counts_with_signs() {
+        let most = i64::from(u32::MAX);
+        let s = settings(
+            "2.6.18",
+            1000,
+            &[
+                ("slice_sync", most),
+                ("slice_idle", most),
+                ("quantum", most),
+                ("back_seek_max", 1 << 31),
+                ("slice_async_rq", most),
+            ],
+        );
+        assert_eq!(slices(&s, true), [-2; 8]);
+        assert_eq!(s.slice_idle_jiffies, most as u64 - 1);
+        assert_eq!((s.quantum, s.back_max_sectors), (-1, 0));
+        assert_eq!(s.maxrq(7), u32::MAX - 1);
+    }
+
+    #[test]
+    fn maxrq_of_the_levels() {
+        let maxrq = |s: &Settings| (0..8).map(|l| s.maxrq(l)).collect::<Vec<_>>();
+        let s = settings("2.6.18", 1000, &[]);
+        assert_eq!(maxrq(&s), [32, 28, 24, 20, 16, 12, 8, 4]);
+        let s = settings("2.6.18", 1000, &[("slice_async_rq", 1)]);
+        assert_eq!(maxrq(&s), [16, 14, 12, 10, 8, 6, 4, 2]);
+    }
+
+    #[test]
+    fn times_in_ticks() {
+        let idle = |kernel, hz| settings(kernel, hz, &[]).slice_idle_jiffies;
+        assert_eq!([1000, 250, 100].map(|hz| idle("2.6.16", hz)), [10, 2, 1]);
+        assert_eq!([1000, 250, 100].map(|hz| idle("2.6.17", hz)), [14, 3, 1]);
+        assert_eq!([1000, 250, 100].map(|hz| idle("2.6.18", hz)), [8, 2, 1]);
+        let fifo = |hz, w: &[_]| settings("2.6.18", hz, w).fifo_expire_jiffies;
+        assert_eq!(fifo(250, &[]), [62, 31]);
+        assert_eq!(fifo(250, &[("fifo_expire_sync", 125)]), [62, 32]);
+        assert_eq!(fifo(250, &[("fifo_expire_sync", 0)]), [62, 1]);
+        let s = settings("2.6.18", 250, &[("slice_idle", 5)]);
+        assert_eq!(s.slice_idle_jiffies, 2);
+        let s = settings("2.6.18", 250, &[("slice_idle", 0), ("back_seek_max", 0)]);
+        assert_eq!((s.slice_idle_jiffies, s.back_max_sectors), (0, 0));
+    }
+}

@@ -84,7 +84,12 @@ impl Cfq {
         }
         if !preempted && self.q(id).nr_on_dispatch() == 0 {
             self.q_mut(id).service_last = now;
-            self.schedule_run(cx);
+            // A queue that `max_depth` kept from being served is expired and
+            // chosen again at every call: the kernel's kblockd spins until a
+            // request completes. Here the completion alone calls the driver.
+            if !(self.feat.max_depth && self.q(id).slice_end == 0) {
+                self.schedule_run(cx);
+            }
         }
         let queue = self.q_mut(id);
         queue.must_dispatch = false;
