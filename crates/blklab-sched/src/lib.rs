@@ -5,7 +5,7 @@
 //! tunables, and one line in [`ALL`].
 
 pub mod anticipatory;
-mod cfq;
+pub mod cfq;
 pub mod deadline;
 mod history;
 pub mod noop;

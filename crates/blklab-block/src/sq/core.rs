@@ -29,6 +29,9 @@ pub struct Core {
     pub in_flight: u32,
     /// Set by a scheduler hook that wants the driver called when it returns.
     pub run_requested: bool,
+    /// Set by a scheduler that wants tasks woken that sleep for a request:
+    /// the first of each pool, when a request is freed.
+    pub wake_requested: [bool; 2],
     pub(crate) end_sector: u64,
     pub(crate) boundary_rq: Option<RqId>,
     pub(crate) hash: MergeHash,
@@ -52,6 +55,7 @@ impl Core {
             nr_sorted: 0,
             in_flight: 0,
             run_requested: false,
+            wake_requested: [false; 2],
             end_sector: 0,
             boundary_rq: None,
             hash: MergeHash::new(),

@@ -120,6 +120,12 @@ pub trait Elevator {
         MayQueue::May
     }
 
+    /// Length of allocation batches that the scheduler sets when it takes
+    /// over the queue (`nr_batching`).
+    fn batch_requests(&self) -> Option<u32> {
+        None
+    }
+
     /// A request was allocated for a bio of the running task.
     fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
         let _ = (q, cx, rq, bio);

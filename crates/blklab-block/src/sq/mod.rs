@@ -54,10 +54,11 @@ impl Queue {
     pub fn new(
         dev: Dev,
         feat: Features,
-        limits: Limits,
+        mut limits: Limits,
         elv: Box<dyn Elevator>,
         timers: &mut Timers,
     ) -> Queue {
+        limits.batch_requests = elv.batch_requests().unwrap_or(limits.batch_requests);
         let tags = if limits.tagged {
             limits.queue_depth as usize
         } else {

@@ -117,6 +117,7 @@ impl Queue {
         let k = usize::from(self.core.rqs[rq].pool);
         if pooled {
             self.elv.put_request(&mut self.core, cx, rq);
+            self.wake_as_requested(cx);
         }
         self.core.rqs.free(rq);
         if pooled {
@@ -124,6 +125,16 @@ impl Queue {
             self.freed(cx, k);
             if self.pools.starved[1 - k] {
                 self.freed(cx, 1 - k);
+            }
+        }
+    }
+
+    /// Wakes sleepers for the scheduler.
+    fn wake_as_requested(&mut self, cx: &mut Cx<'_>) {
+        let wanted = std::mem::take(&mut self.core.wake_requested);
+        for (wait, _) in self.pools.wait.iter_mut().zip(wanted).filter(|w| w.1) {
+            if let Some(task) = wait.pop_front() {
+                cx.effects.push(Effect::Wake(task));
             }
         }
     }

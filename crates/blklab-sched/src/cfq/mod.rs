@@ -8,6 +8,7 @@
 
 pub(crate) mod choose;
 mod groups;
+mod lists;
 mod prio;
 mod tree;
 mod tunables;
@@ -15,19 +16,23 @@ mod tunables;
 use crate::{Build, Scheduler};
 use blklab_kernel::KernelVersion;
 
+/// First release with a service tree.
+const TREE: KernelVersion = KernelVersion::v2_6(22);
 /// First release with groups.
 const GROUPS: KernelVersion = KernelVersion::v2_6(33);
 
 /// The table entry.
-pub(crate) const SCHEDULER: Scheduler = Scheduler {
+pub const SCHEDULER: Scheduler = Scheduler {
     name: "cfq",
     summary: "a queue and a time slice per process, by I/O priority; idles for the next request",
-    since: KernelVersion::v2_6(22),
+    since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
     changes: &[],
     build: |b: &mut Build<'_>| {
-        if b.version < GROUPS {
+        if b.version < TREE {
+            Box::new(lists::Cfq::new(b))
+        } else if b.version < GROUPS {
             Box::new(tree::Cfq::new(b))
         } else {
             Box::new(groups::Cfq::new(b))

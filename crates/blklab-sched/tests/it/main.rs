@@ -4,6 +4,7 @@
 
 mod block;
 mod cfq_groups;
+mod cfq_lists;
 mod cfq_tree;
 mod cfq_tree_patches;
 mod cfq_tree_releases;

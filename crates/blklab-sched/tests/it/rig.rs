@@ -278,6 +278,8 @@ impl Rig {
                 Due::Timer(t) => self.enter(|q, cx| {
                     if t == q.unplug_timer_id() {
                         q.unplug_timeout(cx);
+                    } else {
+                        q.elevator_timer(cx, t);
                     }
                 }),
                 Due::Task(_) | Due::Device(..) => {}

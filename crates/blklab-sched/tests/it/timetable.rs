@@ -8,18 +8,34 @@
 
 use crate::rig::{Rig, Setup};
 use blklab_block::{Fetch, IoContext};
-use blklab_types::{Bio, BioFlags, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// One arrival: `5 A a1 1000` is a read of 8 sectors at 1000 by A at tick 5;
 /// behind the sector `+LEN` and letters: `w` async write, `s` sync write,
-/// `m` metadata, `n` no idling. `3 A exit -` ends the process.
+/// `m` metadata, `n` no idling. `3 A exit -` ends the process; `3 A ioprio
+/// rt0` changes its priority (`rt0` to `rt7`, `be0` to `be7`, `idle7`).
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) tick: u64,
     pub(crate) process: String,
     pub(crate) name: String,
     what: Option<(Op, BioFlags, u64, u32)>,
+    ioprio: Option<IoPrio>,
+}
+
+/// `rt0`, `be4`, `idle7`.
+fn ioprio(text: &str) -> IoPrio {
+    let (class, level) = text.split_at(text.len() - 1);
+    IoPrio {
+        class: match class {
+            "rt" => PrioClass::RealTime,
+            "be" => PrioClass::BestEffort,
+            "idle" => PrioClass::Idle,
+            other => panic!("no class {other}"),
+        },
+        level: level.parse().expect("a level"),
+    }
 }
 
 /// Arrivals separated by `;` or line ends.
@@ -37,6 +53,15 @@ impl Arrival {
         let [tick, process, name, place] = words[..] else {
             panic!("not an arrival: {line}");
         };
+        if name == "ioprio" {
+            return Arrival {
+                tick: tick.parse().expect("a tick"),
+                process: process.to_owned(),
+                name: name.to_owned(),
+                what: None,
+                ioprio: Some(ioprio(place)),
+            };
+        }
         let letters = place.trim_start_matches(|c: char| c.is_ascii_digit() || c == '+');
         let range = &place[..place.len() - letters.len()];
         let (sector, len) = range.split_once('+').unwrap_or((range, "8"));
@@ -62,6 +87,7 @@ impl Arrival {
             process: process.to_owned(),
             name: name.to_owned(),
             what,
+            ioprio: None,
         }
     }
 }
@@ -190,7 +216,7 @@ impl Table {
                 any = true;
             }
             if any {
-                r.rig.enter(|q, cx| q.run_work(cx));
+                r.rig.enter(blklab_block::sq::Queue::run_work);
                 r.rig.settle();
             }
             r.collect(tick, self.service);
@@ -253,6 +279,10 @@ impl Running {
                 task
             }
         };
+        if let Some(ioprio) = a.ioprio {
+            self.rig.io_context(task).ioprio = ioprio;
+            return;
+        }
         let Some((op, flags, sector, nr_sectors)) = a.what else {
             self.rig.enter_as(task, |q, cx| q.exit_task(cx, task));
             return;

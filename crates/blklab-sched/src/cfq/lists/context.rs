@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known about a process: its queues, its priority when last looked
+//! at, and its habits. Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
+
+use super::features::{DepthRule, SyncFlag};
+use super::queue::QueueId;
+use super::{Cfq, Ticks, now};
+use crate::cfq::prio;
+use crate::history::{SeekDistance, ThinkTime};
+use blklab_block::sq::MayQueue;
+use blklab_block::{Cx, IoContext};
+use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId};
+
+/// Mean distance in sectors from which a process is seeky.
+const SEEKY_SECTORS: u64 = 128 * 1024;
+
+/// One process on this device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// The process lives and has been seen here.
+    pub(super) alive: bool,
+    /// Its queues: async, sync. Where there is one for both, it is the first.
+    pub(super) queues: [Option<QueueId>; 2],
+    /// Its priority when last looked at.
+    seen_prio: IoPrio,
+    pub(super) last_end_request: Ticks,
+    /// End of its last sync request in sectors.
+    last_request_pos: u64,
+    think: ThinkTime,
+    seek: SeekDistance,
+}
+
+impl Context {
+    pub(super) fn is_seeky(&self) -> bool {
+        self.seek.mean > SEEKY_SECTORS
+    }
+
+    pub(super) fn is_known_seeky(&self) -> bool {
+        self.seek.is_valid() && self.is_seeky()
+    }
+}
+
+impl Cfq {
+    /// Whether a bio or request goes to the process's own queue.
+    pub(super) fn goes_to_own(&self, op: Op, flags: BioFlags) -> bool {
+        op == Op::Read || (self.feat.sync_flag == SyncFlag::Sync && flags.has(BioFlags::SYNC))
+    }
+
+    /// Whether a bio or request counts as sync.
+    pub(super) fn counts_as_sync(&self, op: Op, flags: BioFlags) -> bool {
+        op == Op::Read || (self.feat.sync_flag != SyncFlag::Ignored && flags.has(BioFlags::SYNC))
+    }
+
+    /// The context of a task, made if it is not there.
+    pub(super) fn context_of(&mut self, cx: &Cx<'_>, task: TaskId) -> &mut Context {
+        if self.contexts.len() <= task.idx() {
+            self.contexts.resize(task.idx() + 1, Context::default());
+        }
+        let context = &mut self.contexts[task.idx()];
+        if !context.alive {
+            *context = Context {
+                alive: true,
+                seen_prio: cx.tasks.get(task).ioprio,
+                last_end_request: now(cx),
+                ..Context::default()
+            };
+        }
+        context
+    }
+
+    /// Whether a task that did I/O is still there.
+    pub(super) fn is_alive(&self, task: TaskId) -> bool {
+        self.contexts.get(task.idx()).is_some_and(|c| c.alive)
+    }
+
+    /// Looks whether `ioprio_set(2)` was called: the async queue is looked up
+    /// anew, the sync queue follows now or later.
+    pub(super) fn notice_prio(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        let Some(context) = self.contexts.get_mut(task.idx()).filter(|c| c.alive) else {
+            return;
+        };
+        let wanted = cx.tasks.get(task).ioprio;
+        if context.seen_prio == wanted {
+            return;
+        }
+        context.seen_prio = wanted;
+        let [first, second] = context.queues;
+        let sync_queue = if self.feat.one_queue_per_context {
+            first
+        } else {
+            if let Some(old) = first {
+                let new = self.get_queue(cx, task, false);
+                self.contexts[task.idx()].queues[0] = Some(new);
+                self.put_queue(cx, old);
+            }
+            second
+        };
+        if let Some(id) = sync_queue {
+            self.q_mut(id).prio_changed = true;
+            if self.feat.applies_prio_at_once {
+                self.refresh_prio(cx, id, task);
+            }
+        }
+    }
+
+    /// Gives a queue the priority of the task, if it is due to be changed.
+    pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
+        if std::mem::take(&mut self.q_mut(id).prio_changed) {
+            self.change_prio(id, prio::of_task(cx.tasks.get(task), false));
+            self.refile(id, false);
+        }
+    }
+
+    /// A task that holds up others in a file system gets at least best effort
+    /// 4; otherwise its queue gets its own priority back.
+    fn boost(&mut self, id: QueueId, ioc: &IoContext) {
+        let queue = self.q_mut(id);
+        let before = queue.prio;
+        if ioc.fs_exclusive {
+            if queue.prio.class == PrioClass::Idle {
+                queue.prio.class = PrioClass::BestEffort;
+            }
+            queue.prio.level = queue.prio.level.min(prio::NORM);
+        } else {
+            queue.prio = queue.original;
+        }
+        if queue.prio != before {
+            self.refile(id, false);
+        }
+    }
+
+    /// Whether a task may allocate a request: once per slice even from a full
+    /// pool, if its queue is waited for.
+    pub(super) fn ask_may_queue(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        if self.feat.notices_prio_early {
+            self.notice_prio(cx, bio.task);
+        }
+        let own = self.goes_to_own(bio.op, bio.flags);
+        let Some(id) = self.find_queue(cx, bio.task, own) else {
+            return MayQueue::May;
+        };
+        self.refresh_prio(cx, id, bio.task);
+        self.boost(id, cx.tasks.get(bio.task));
+        let queue = self.q_mut(id);
+        if queue.wait_request && !queue.must_alloc_slice {
+            queue.must_alloc_slice = true;
+            MayQueue::Must
+        } else {
+            MayQueue::May
+        }
+    }
+
+    /// Think time, seek distance and idle window at a sync request.
+    pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId, sector: u64, end: u64) {
+        let Some(context) = self.contexts.get_mut(task.idx()) else {
+            return;
+        };
+        let elapsed = now(cx).wrapping_sub(context.last_end_request);
+        context
+            .think
+            .add(elapsed.min(2 * self.set.slice_idle_jiffies));
+        if self.feat.seek_stats {
+            context.seek.add(sector.abs_diff(context.last_request_pos));
+        }
+        context.last_request_pos = end;
+        let too_deep = match self.feat.depth_rule {
+            DepthRule::None => false,
+            DepthRule::AllQueues => self.hw_tag,
+            DepthRule::SeekyProcesses => self.hw_tag && context.is_seeky(),
+        };
+        let idle = self.set.slice_idle_jiffies;
+        let window = if !context.alive || idle == 0 || too_deep {
+            Some(false)
+        } else {
+            context
+                .think
+                .is_valid()
+                .then_some(context.think.mean <= idle)
+        };
+        if let Some(window) = window {
+            self.q_mut(id).idle_window = window;
+        }
+    }
+}

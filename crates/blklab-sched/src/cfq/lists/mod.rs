@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CFQ of 2.6.16 to 2.6.21: busy queues on round-robin lists by priority.
+//!
+//! Every process has a queue for its sync requests; async requests go to
+//! queues that processes share. A queue is served in rounds of a few requests
+//! until its slice is over, and is waited for a little when it runs empty.
+
+mod complete;
+mod context;
+mod dispatch;
+mod features;
+mod insert;
+mod queue;
+mod roundrobin;
+mod sequence;
+mod settings;
+mod slice;
+
+use self::context::Context;
+use self::features::Features;
+use self::queue::{AsyncQueues, Queue, QueueId};
+use self::roundrobin::RoundRobin;
+use self::settings::Settings;
+use crate::Build;
+use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
+use blklab_block::{Cx, RqId, TreeNodes};
+use blklab_engine::TimerId;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, Jiffies, TaskId};
+
+/// A value of the tick counter as the kernel has it.
+type Ticks = u64;
+
+/// Where the kernel's counter starts: far enough from 0 that 0 means "never".
+const BASE_TICKS: Ticks = 1 << 32;
+
+/// The tick counter.
+fn now(cx: &Cx<'_>) -> Ticks {
+    cx.jiffies.0 + BASE_TICKS
+}
+
+/// Whether `a` is later than `b`, also across the end of the counter.
+fn after(a: Ticks, b: Ticks) -> bool {
+    (b.wrapping_sub(a) as i64) < 0
+}
+
+/// A tick as timers count.
+fn timer_jiffies(t: Ticks) -> Jiffies {
+    Jiffies(t.saturating_sub(BASE_TICKS))
+}
+
+/// Requests in the pool for each that a queue may hold before its freed ones
+/// wake nobody.
+const POOL_SHARES: u32 = 4;
+
+/// What belongs to a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct RqInfo {
+    queue: QueueId,
+    task: TaskId,
+    sync: bool,
+}
+
+/// The scheduler's state.
+#[derive(Debug)]
+pub(super) struct Cfq {
+    feat: Features,
+    set: Settings,
+    queues: Vec<Queue>,
+    free_queues: Vec<QueueId>,
+    nr_made: u64,
+    async_queues: AsyncQueues,
+    /// By task.
+    contexts: Vec<Context>,
+    /// By request.
+    infos: Vec<RqInfo>,
+    nodes: TreeNodes,
+    rr: RoundRobin,
+    active: Option<QueueId>,
+    /// Process of the first request of the slice.
+    active_context: Option<TaskId>,
+    /// Requests moved in the slice.
+    slice_dispatched: u32,
+    rq_in_driver: u32,
+    /// More than four requests were at the device once.
+    hw_tag: bool,
+    /// Where the head is taken to be, in sectors.
+    last_sector: u64,
+    /// When a request of another class than idle completed last.
+    last_end_request: Ticks,
+    idle_slice_timer: TimerId,
+    idle_class_timer: TimerId,
+}
+
+impl Cfq {
+    /// Builds the scheduler.
+    pub(super) fn new(b: &mut Build<'_>) -> Cfq {
+        let feat = Features::of(b.version);
+        Cfq {
+            set: Settings::of(b, &feat),
+            feat,
+            queues: Vec::new(),
+            free_queues: Vec::new(),
+            nr_made: 0,
+            async_queues: AsyncQueues::default(),
+            contexts: Vec::new(),
+            infos: Vec::new(),
+            nodes: TreeNodes::default(),
+            rr: RoundRobin::new(),
+            active: None,
+            active_context: None,
+            slice_dispatched: 0,
+            rq_in_driver: 0,
+            hw_tag: false,
+            last_sector: 0,
+            last_end_request: 0,
+            idle_slice_timer: b.timers.register("idle_slice_timer"),
+            idle_class_timer: b.timers.register("idle_class_timer"),
+        }
+    }
+
+    fn info(&self, rq: RqId) -> RqInfo {
+        self.infos[rq.idx()]
+    }
+
+    /// The queue of a request that a task allocates.
+    fn bind(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+        let slot = usize::from(own && !self.feat.one_queue_per_context);
+        if let Some(id) = self.context_of(cx, task).queues[slot] {
+            return id;
+        }
+        let id = self.get_queue(cx, task, own);
+        self.contexts[task.idx()].queues[slot] = Some(id);
+        id
+    }
+}
+
+impl Elevator for Cfq {
+    fn name(&self) -> &'static str {
+        "cfq"
+    }
+
+    fn batch_requests(&self) -> Option<u32> {
+        self.feat.tunes_pool.then_some(self.set.batch_requests)
+    }
+
+    fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.insert(q, cx, rq);
+    }
+
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
+        if self.rr.nr_busy == 0 {
+            0
+        } else if force {
+            self.dispatch_all(q, cx)
+        } else {
+            self.dispatch_some(q, cx)
+        }
+    }
+
+    fn find_front_merge(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        let id = if self.feat.front_merge_in_own_queue {
+            self.own_queue(bio.task)?
+        } else {
+            let own = self.goes_to_own(bio.op, bio.flags);
+            self.find_queue(cx, bio.task, own)?
+        };
+        let rq = self.q(id).sort.find(&self.nodes, bio.end())?;
+        q.merge_ok(rq, bio).then_some(rq)
+    }
+
+    fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
+        if bio.is_sync() && !q.rqs[rq].is_sync() {
+            return false;
+        }
+        let own = self.goes_to_own(bio.op, bio.flags);
+        self.find_queue(cx, bio.task, own) == Some(self.info(rq).queue)
+    }
+
+    fn merged(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, side: Merge) {
+        if side != Merge::Front {
+            return;
+        }
+        let id = self.info(rq).queue;
+        if self.feat.chooses_after_dispatch && self.q(id).next_rq == Some(rq) {
+            let next = self.beside(q, id, rq);
+            self.q_mut(id).next_rq = next;
+        }
+        let tree = &mut self.queues[id as usize].sort;
+        tree.remove(&mut self.nodes, rq);
+        self.sort_in(q, rq);
+        if self.feat.chooses_after_dispatch {
+            self.rechoose(q, rq);
+        }
+    }
+
+    fn merge_requests(&mut self, q: &mut Core, _: &mut Cx<'_>, _rq: RqId, next: RqId) {
+        self.take_out(q, next);
+    }
+
+    fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.prev(rq)
+    }
+
+    fn latter(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.next(rq)
+    }
+
+    fn activate(&mut self, _: &mut Core, _: &mut Cx<'_>, _: RqId) {
+        self.rq_in_driver += 1;
+        self.hw_tag |= self.rq_in_driver > 4;
+    }
+
+    fn deactivate(&mut self, _: &mut Core, _: &mut Cx<'_>, _: RqId) {
+        self.rq_in_driver = self.rq_in_driver.saturating_sub(1);
+    }
+
+    fn completed(&mut self, _: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.finish(cx, rq);
+    }
+
+    fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        self.ask_may_queue(cx, bio)
+    }
+
+    fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        self.context_of(cx, bio.task);
+        self.notice_prio(cx, bio.task);
+        let own = self.goes_to_own(bio.op, bio.flags);
+        let queue = self.bind(cx, bio.task, own);
+        self.hold_queue(queue);
+        self.q_mut(queue).allocated[q.rqs[rq].data_dir()] += 1;
+        if self.infos.len() <= rq.idx() {
+            self.infos.resize(rq.idx() + 1, RqInfo::default());
+        }
+        self.infos[rq.idx()] = RqInfo {
+            queue,
+            task: bio.task,
+            sync: self.counts_as_sync(bio.op, bio.flags),
+        };
+    }
+
+    fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let id = self.info(rq).queue;
+        let allocated = &mut self.q_mut(id).allocated[q.rqs[rq].data_dir()];
+        *allocated = allocated.saturating_sub(1);
+        if self.feat.tunes_pool {
+            let most = q.limits.nr_requests / POOL_SHARES;
+            q.wake_requested = self.q(id).allocated.map(|n| n <= most);
+        }
+        self.put_queue(cx, id);
+    }
+
+    fn exit_task(&mut self, _: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        self.forget_task(cx, task);
+    }
+
+    fn timer(&mut self, _: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        let (idle_slice, idle_class) = (
+            timer == self.idle_slice_timer,
+            timer == self.idle_class_timer,
+        );
+        if idle_slice || idle_class {
+            cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
+        }
+        if idle_slice {
+            self.idle_slice_over(cx);
+        } else if idle_class {
+            self.idle_class_due(cx);
+        }
+        idle_slice || idle_class
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queues of requests, how they are found, and how long they live.
+//!
+//! A queue is found by its key, the process or "async", and the priority it
+//! was made with. Processes and requests hold references; the last one takes
+//! the queue along. Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
+
+use super::roundrobin::Home;
+use super::{Cfq, Ticks};
+use crate::cfq::prio;
+use blklab_block::{Cx, List, RqId, SectorTree};
+use blklab_types::{IoPrio, Pid, PrioClass, TaskId};
+
+/// Slot of a queue.
+pub(super) type QueueId = u32;
+
+/// Requests of one process, or async requests of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Queue {
+    /// The process; none if the queue is async.
+    pub(super) owner: Option<TaskId>,
+    /// Processes and requests that hold it.
+    refs: u32,
+    pub(super) sort: SectorTree,
+    pub(super) fifo: List,
+    pub(super) next_rq: Option<RqId>,
+    pub(super) meta_pending: u32,
+    /// Requests allocated: reads, writes.
+    pub(super) allocated: [u32; 2],
+    /// Requests on the dispatch list or at the device: async, sync.
+    pub(super) on_dispatch: [u32; 2],
+    pub(super) slice_end: Ticks,
+    pub(super) slice_left: u64,
+    /// When it was served last; 0: never.
+    pub(super) service_last: Ticks,
+    pub(super) prio: IoPrio,
+    /// The priority without a boost.
+    pub(super) original: IoPrio,
+    /// The list it is on, while it has requests that wait.
+    pub(super) home: Option<Home>,
+    pub(super) wait_request: bool,
+    pub(super) must_dispatch: bool,
+    pub(super) must_alloc_slice: bool,
+    pub(super) fifo_expired: bool,
+    pub(super) idle_window: bool,
+    pub(super) prio_changed: bool,
+    /// No slice of it has ended yet.
+    pub(super) is_new: bool,
+    /// Order of creation, and neighbours among the async queues made with the
+    /// same priority, newest first.
+    made: u64,
+    newer: Option<QueueId>,
+    older: Option<QueueId>,
+}
+
+impl Queue {
+    pub(super) fn is_idle_class(&self) -> bool {
+        self.prio.class == PrioClass::Idle
+    }
+
+    /// Made for a process, not for async requests.
+    pub(super) fn is_class_sync(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// The same, or with sync requests in flight.
+    pub(super) fn is_sync(&self) -> bool {
+        self.is_class_sync() || self.on_dispatch[1] > 0
+    }
+
+    pub(super) fn nr_on_dispatch(&self) -> u32 {
+        self.on_dispatch[0] + self.on_dispatch[1]
+    }
+}
+
+/// Newest async queue by class and level of its original priority.
+pub(super) type AsyncQueues = [[Option<QueueId>; 8]; 3];
+
+fn slot_of(p: IoPrio) -> (usize, usize) {
+    let class = match p.class {
+        PrioClass::RealTime => 0,
+        PrioClass::None | PrioClass::BestEffort => 1,
+        PrioClass::Idle => 2,
+    };
+    (class, usize::from(p.level.min(7)))
+}
+
+impl Cfq {
+    pub(super) fn q(&self, id: QueueId) -> &Queue {
+        &self.queues[id as usize]
+    }
+
+    pub(super) fn q_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.queues[id as usize]
+    }
+
+    /// Pid of a queue's process; 0 of an async one.
+    pub(super) fn pid_of(&self, cx: &Cx<'_>, id: QueueId) -> Pid {
+        self.q(id).owner.map_or(0, |t| cx.tasks.get(t).pid)
+    }
+
+    /// The queue that the lookup finds for requests of a task.
+    pub(super) fn find_queue(&self, cx: &Cx<'_>, task: TaskId, own: bool) -> Option<QueueId> {
+        let wanted = cx.tasks.get(task).ioprio;
+        let unset = wanted.class == PrioClass::None;
+        if unset && !self.feat.unset_prio_finds_any {
+            return None;
+        }
+        if own {
+            let id = self.own_queue(task)?;
+            return (unset || self.q(id).original == wanted).then_some(id);
+        }
+        if unset {
+            let newest = self.async_queues.iter().flatten().flatten();
+            return newest.copied().max_by_key(|&id| self.q(id).made);
+        }
+        let (class, level) = slot_of(wanted);
+        // Not every level of the idle class exists.
+        self.async_queues[class][level].filter(|&id| self.q(id).original == wanted)
+    }
+
+    /// The queue that was made for a task, whatever its priority.
+    pub(super) fn own_queue(&self, task: TaskId) -> Option<QueueId> {
+        let context = self.contexts.get(task.idx())?;
+        let made_for = |id: &QueueId| self.q(*id).owner == Some(task);
+        context.queues.into_iter().flatten().find(made_for)
+    }
+
+    /// The queue of the lookup, or a new one, held once more.
+    pub(super) fn get_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+        let id = match self.find_queue(cx, task, own) {
+            Some(id) => id,
+            None => self.make_queue(cx, task, own),
+        };
+        self.q_mut(id).refs += 1;
+        id
+    }
+
+    fn make_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+        self.nr_made += 1;
+        let deep = self.feat.depth_rule == super::features::DepthRule::AllQueues && self.hw_tag;
+        let queue = Queue {
+            owner: own.then_some(task),
+            // Enough to preempt with.
+            slice_left: 2 * self.set.slice_idle_jiffies,
+            idle_window: !deep,
+            is_new: true,
+            made: self.nr_made,
+            ..Queue::default()
+        };
+        let id = match self.free_queues.pop() {
+            Some(id) => {
+                *self.q_mut(id) = queue;
+                id
+            }
+            None => {
+                self.queues.push(queue);
+                u32::try_from(self.queues.len() - 1).expect("queues fit 32 bits")
+            }
+        };
+        self.set_prio(id, prio::of_task(cx.tasks.get(task), false));
+        if !own {
+            self.link_async(id);
+        }
+        id
+    }
+
+    /// One more holder.
+    pub(super) fn hold_queue(&mut self, id: QueueId) {
+        self.q_mut(id).refs += 1;
+    }
+
+    /// One holder less; the last one frees the queue.
+    pub(super) fn put_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        self.q_mut(id).refs -= 1;
+        if self.q(id).refs > 0 {
+            return;
+        }
+        if self.active == Some(id) {
+            self.expire(cx, id, false);
+        }
+        if !self.q(id).is_class_sync() {
+            self.unlink_async(id);
+        }
+        self.free_queues.push(id);
+    }
+
+    /// Gives a queue an original priority, and takes a boost away.
+    pub(super) fn set_prio(&mut self, id: QueueId, p: IoPrio) {
+        let p = IoPrio {
+            level: p.level.min(7),
+            ..p
+        };
+        let queue = self.q_mut(id);
+        queue.prio = p;
+        queue.original = p;
+        if p.class == PrioClass::Idle {
+            queue.idle_window = false;
+        }
+    }
+
+    /// The same for a queue in use, which may be async.
+    pub(super) fn change_prio(&mut self, id: QueueId, p: IoPrio) {
+        let shared = !self.q(id).is_class_sync();
+        if shared {
+            self.unlink_async(id);
+        }
+        self.set_prio(id, p);
+        if shared {
+            self.link_async(id);
+        }
+    }
+
+    /// Puts an async queue among those of its priority, by age.
+    fn link_async(&mut self, id: QueueId) {
+        let (class, level) = slot_of(self.q(id).original);
+        let made = self.q(id).made;
+        let (mut newer, mut older) = (None, self.async_queues[class][level]);
+        while let Some(o) = older
+            && self.q(o).made > made
+        {
+            (newer, older) = (Some(o), self.q(o).older);
+        }
+        match newer {
+            Some(n) => self.q_mut(n).older = Some(id),
+            None => self.async_queues[class][level] = Some(id),
+        }
+        if let Some(o) = older {
+            self.q_mut(o).newer = Some(id);
+        }
+        let queue = self.q_mut(id);
+        (queue.newer, queue.older) = (newer, older);
+    }
+
+    fn unlink_async(&mut self, id: QueueId) {
+        let (class, level) = slot_of(self.q(id).original);
+        let (newer, older) = (self.q(id).newer, self.q(id).older);
+        match newer {
+            Some(n) => self.q_mut(n).older = older,
+            None => self.async_queues[class][level] = older,
+        }
+        if let Some(o) = older {
+            self.q_mut(o).newer = newer;
+        }
+    }
+}
