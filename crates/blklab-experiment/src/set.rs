@@ -219,9 +219,19 @@ impl Experiment {
         };
         let tables = [sched, QUEUE_TUNABLES, MACHINE_TUNABLES];
         let all = tables.iter().flat_map(|t| t.iter().map(|t| t.name));
-        let hint = match nearest_name(key, all) {
-            Some(near) => format!("did you mean '{near}'? "),
-            None => String::new(),
+        let owner = blklab_sched::ALL
+            .iter()
+            .find(|s| s.tunables.iter().any(|t| t.name == key));
+        let hint = match (nearest_name(key, all), owner) {
+            (_, Some(owner)) if owner.name == self.scheduler => {
+                format!(
+                    "{} of kernel {} does not have it; ",
+                    owner.name, self.kernel
+                )
+            }
+            (_, Some(owner)) => format!("{} has it, but {} runs; ", owner.name, self.scheduler),
+            (Some(near), None) => format!("did you mean '{near}'? "),
+            (None, None) => String::new(),
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \

@@ -200,10 +200,7 @@ fn a_run_directory_can_be_run_again() {
     );
     for (input, extra) in [
         ("sub/e.toml", &["--sched", "noop"][..]),
-        (
-            "sub/two.fio",
-            &["--set", "read_expire=100", "--memory", "1g"],
-        ),
+        ("sub/two.fio", &["--set", "slice_sync=50", "--memory", "1g"]),
         ("p.json", &[]),
     ] {
         let args = [&["run", input, "--out", "runs"], extra].concat();
@@ -269,11 +266,11 @@ fn notes_about_what_is_not_as_asked() {
     let f = Folder::new();
     f.write(
         "n.fio",
-        "[a]\nrw=read\nsize=1g\noffset=499g\nfilename=/dev/sda\nnumber_ios=2\nioscheduler=cfq\n",
+        "[a]\nrw=read\nsize=1g\noffset=499g\nfilename=/dev/sda\nnumber_ios=2\nioscheduler=deadline\n",
     );
     let text = f.ok(&["run", "n.fio", "--device", "serial"]);
     assert!(
-        text.contains("note: the job file asks for ioscheduler=cfq; deadline ran"),
+        text.contains("note: the job file asks for ioscheduler=deadline; cfq ran"),
         "{text}"
     );
     let text = f.ok(&[
