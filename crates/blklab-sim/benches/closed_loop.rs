@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulated I/Os per second of wall time: one closed loop of random reads
-//! and writes at depth 32 on a serial device, events counted and digested but
-//! not written.
+//! and writes at depth 32 on a serial device, or several that share that
+//! depth, events counted and digested but not written.
 
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use blklab_sim::{Sinks, build_machine, spawn_processes};
@@ -82,6 +82,23 @@ fn noop(bencher: divan::Bencher<'_, '_>, kernel: &str) {
 #[divan::bench(args = ["2.6.28", "4.19"])]
 fn deadline(bencher: divan::Bencher<'_, '_>, kernel: &str) {
     let e = experiment(kernel, "deadline", 1);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+/// Eight processes at depth 4; odd ones write.
+#[divan::bench]
+fn anticipatory(bencher: divan::Bencher<'_, '_>) {
+    let e = experiment("2.6.28", "anticipatory", 8);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [2, 8, 32, 1000, 10_000])]
+fn anticipatory_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("2.6.28", "anticipatory", processes);
     bencher
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));

@@ -143,3 +143,48 @@ impl Features {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_engine::Timers;
+    use blklab_kernel::{Patches, Tunables};
+    use blklab_types::Hz;
+
+    fn settings(hz: u32, written: &[(&str, i64)]) -> Settings {
+        let version = KernelVersion::v2_6(28);
+        let mut tunables = Tunables::defaults(TUNABLES, version);
+        for (name, value) in written {
+            tunables.set(name, *value).unwrap();
+        }
+        Settings::of(&Build {
+            version,
+            hz: Hz(hz),
+            tunables: &tunables,
+            patches: &Patches::default(),
+            rotational: true,
+            timers: &mut Timers::new(Hz(hz)),
+        })
+    }
+
+    #[test]
+    fn defaults_are_computed_in_ticks() {
+        for (hz, fifo, batch, antic, think, count) in [
+            (100, [25, 12], [12, 50], 1, 1, 2),
+            (250, [62, 31], [31, 125], 1, 4, 3),
+            (1000, [250, 125], [125, 500], 6, 19, 12),
+        ] {
+            let s = settings(hz, &[]);
+            assert_eq!((s.fifo_expire, s.batch_expire), (fifo, batch), "HZ {hz}");
+            assert_eq!((s.antic_expire, s.max_think), (antic, think), "HZ {hz}");
+            assert_eq!(s.first_write_count, count, "HZ {hz}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_rounded_up_and_leaves_the_first_batches_alone() {
+        let s = settings(250, &[("write_batch_expire", 5), ("read_batch_expire", 1)]);
+        assert_eq!(s.batch_expire, [2, 1]);
+        assert_eq!((s.first_write_count, s.first_batch), (3, 125));
+    }
+}

@@ -2,6 +2,7 @@
 //! The specifications' hand-worked test vectors, and properties that hold for
 //! every scheduler on every kernel.
 
+mod anticipatory;
 mod block;
 mod cfq_groups;
 mod cfq_lists;

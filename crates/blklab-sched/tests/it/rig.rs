@@ -255,13 +255,7 @@ impl Rig {
         while self.agenda.now() < time {
             match self.agenda.next(time) {
                 None => break,
-                Some(Due::Timer(t)) => self.enter(|q, cx| {
-                    if t == q.unplug_timer_id() {
-                        q.unplug_timeout(cx);
-                    } else {
-                        q.elevator_timer(cx, t);
-                    }
-                }),
+                Some(Due::Timer(t)) => self.timer(t),
                 Some(Due::Work(w)) => self.work(w.0),
                 Some(Due::Task(_) | Due::Device(..)) => {}
             }
@@ -275,16 +269,20 @@ impl Rig {
         while let Some(due) = self.agenda.next(now) {
             match due {
                 Due::Work(w) => self.work(w.0),
-                Due::Timer(t) => self.enter(|q, cx| {
-                    if t == q.unplug_timer_id() {
-                        q.unplug_timeout(cx);
-                    } else {
-                        q.elevator_timer(cx, t);
-                    }
-                }),
+                Due::Timer(t) => self.timer(t),
                 Due::Task(_) | Due::Device(..) => {}
             }
         }
+    }
+
+    fn timer(&mut self, t: blklab_engine::TimerId) {
+        self.enter(|q, cx| {
+            if t == q.unplug_timer_id() {
+                q.unplug_timeout(cx);
+            } else {
+                q.elevator_timer(cx, t);
+            }
+        });
     }
 
     fn work(&mut self, work: u32) {

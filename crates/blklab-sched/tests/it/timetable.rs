@@ -117,6 +117,9 @@ pub(crate) struct Table {
     pub(crate) tick_ns: u64,
     pub(crate) depth: u32,
     pub(crate) peek: bool,
+    /// Times are those of D, when the driver is shown a request, instead of
+    /// those of the hand-over.
+    pub(crate) issues: bool,
     /// Service time in ticks, by name.
     pub(crate) service: fn(&str) -> u64,
     /// Priorities and nice values of processes.
@@ -133,6 +136,7 @@ impl Default for Table {
             tick_ns: 0,
             depth: 1,
             peek: false,
+            issues: false,
             service: |_| 5,
             processes: |_, _| {},
             arrivals: Vec::new(),
@@ -151,7 +155,9 @@ struct Running {
     device: VecDeque<String>,
     /// When the oldest is done.
     busy_until: u64,
-    handed_over: Vec<(String, u64)>,
+    issues: bool,
+    /// Names and times of what is asked for.
+    log: Vec<(String, u64)>,
 }
 
 impl Table {
@@ -185,7 +191,8 @@ impl Table {
             tasks: BTreeMap::new(),
             device: VecDeque::new(),
             busy_until: 0,
-            handed_over: Vec::new(),
+            issues: self.issues,
+            log: Vec::new(),
         };
         self.arrivals.sort_by_key(|a| a.tick);
         let mut arrivals: VecDeque<Arrival> = self.arrivals.into();
@@ -223,7 +230,7 @@ impl Table {
             look(tick, &mut r.rig);
             tick += 1;
         }
-        let shown = r.handed_over.iter().map(|(n, t)| format!("{n}@{t}"));
+        let shown = r.log.iter().map(|(n, t)| format!("{n}@{t}"));
         let shown = shown.collect();
         (r.rig, shown)
     }
@@ -264,8 +271,17 @@ impl Running {
             if self.device.is_empty() {
                 self.busy_until = tick + service(&name);
             }
-            self.handed_over.push((name.clone(), tick));
+            if !self.issues {
+                self.log.push((name.clone(), tick));
+            }
             self.device.push_back(name);
+        }
+        if self.issues {
+            for place in self.rig.only("D") {
+                let sector = place.split_once('+').map(|(s, _)| s.parse());
+                let sector: u64 = sector.expect("a range").expect("a sector");
+                self.log.push((self.names[&sector].clone(), tick));
+            }
         }
     }
 
