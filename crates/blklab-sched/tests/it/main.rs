@@ -6,6 +6,7 @@ mod block;
 mod cfq_lists;
 mod deadline;
 mod flush;
+mod merge_limit;
 mod noop;
 mod pool;
 mod properties;
