@@ -21,8 +21,11 @@ pub struct Core {
     pub rqs: Requests,
     /// The dispatch list: requests that left the scheduler.
     pub queue_head: List,
-    /// The request merged with or inserted last.
+    /// The request merged with or inserted last; changed with
+    /// [`Core::set_last_merge`].
     pub last_merge: Option<RqId>,
+    /// Bios that joined `last_merge` since it is that.
+    pub(crate) cached_merges: u32,
     /// Requests inside the scheduler.
     pub nr_sorted: u32,
     /// Requests the driver took off the dispatch list and has not finished.
@@ -52,6 +55,7 @@ impl Core {
             rqs: Requests::default(),
             queue_head: List::EMPTY,
             last_merge: None,
+            cached_merges: 0,
             nr_sorted: 0,
             in_flight: 0,
             run_requested: false,
@@ -69,12 +73,38 @@ impl Core {
 
     /// Whether a bio may be merged into a request, as far as the core is
     /// concerned (`elv_rq_merge_ok` without the scheduler's hook).
-    pub fn merge_ok(&self, rq: RqId, bio: &Bio) -> bool {
-        let rq = &self.rqs[rq];
+    pub fn merge_ok(&self, id: RqId, bio: &Bio) -> bool {
+        let rq = &self.rqs[id];
         !rq.state.any(UNMERGEABLE.or(RqState::SPECIAL))
             && rq.op == bio.op
+            && !self.cached_merges_used_up(id)
             && !(self.feat.failfast_blocks_merge
                 && (bio.flags.has(BioFlags::AHEAD) || rq.flags.has(BioFlags::AHEAD)))
+    }
+
+    /// From now on bios are tried with this request first.
+    pub(crate) fn set_last_merge(&mut self, rq: Option<RqId>) {
+        if self.last_merge != rq {
+            self.last_merge = rq;
+            self.cached_merges = 0;
+        }
+    }
+
+    /// A bio joins a request.
+    pub(crate) fn count_cached_merge(&mut self, rq: RqId) {
+        if self.last_merge == Some(rq) {
+            self.cached_merges = self.cached_merges.saturating_add(1);
+        }
+    }
+
+    /// Whether the request is `last_merge` and took as many bios as it may
+    /// (patch `cached_merge_limit`).
+    fn cached_merges_used_up(&self, rq: RqId) -> bool {
+        self.last_merge == Some(rq)
+            && self
+                .limits
+                .cached_merge_limit
+                .is_some_and(|limit| self.cached_merges >= limit)
     }
 
     /// Emits a bio event and its truth record.

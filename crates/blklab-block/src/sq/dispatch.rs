@@ -61,7 +61,7 @@ impl Core {
         let end = self.rqs[rq].end();
         self.hash.remove(&mut self.rqs, rq, end);
         if self.last_merge == Some(rq) {
-            self.last_merge = None;
+            self.set_last_merge(None);
         }
         self.nr_sorted -= 1;
     }

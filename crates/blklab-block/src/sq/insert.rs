@@ -41,7 +41,7 @@ impl Queue {
         if !core.rqs[rq].state.any(UNMERGEABLE) {
             core.hash.add(&mut core.rqs, rq);
             if core.last_merge.is_none() {
-                core.last_merge = Some(rq);
+                core.set_last_merge(Some(rq));
             }
         }
         self.elv.add(&mut self.core, cx, rq);

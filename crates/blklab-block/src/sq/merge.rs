@@ -19,6 +19,7 @@ impl Queue {
             return false;
         }
         self.join(cx, rq, pending, side);
+        self.core.count_cached_merge(rq);
         let neighbour = match side {
             Merge::Back => self.elv.latter(&self.core, rq).map(|next| (rq, next)),
             Merge::Front => self.elv.former(&self.core, rq).map(|prev| (prev, rq)),
@@ -32,7 +33,7 @@ impl Queue {
         if side == Merge::Back {
             self.core.rehash(rq, u64::from(pending.bio.nr_sectors));
         }
-        self.core.last_merge = Some(rq);
+        self.core.set_last_merge(Some(rq));
         true
     }
 
@@ -103,7 +104,7 @@ impl Queue {
             core.hash.add(&mut core.rqs, rq);
         }
         core.hash.remove(&mut core.rqs, next, next_end);
-        core.last_merge = Some(rq);
+        core.set_last_merge(Some(rq));
         core.rq_truth(cx, Kind::RequestMerge, rq, next_start);
         self.put_request(cx, next);
         true
@@ -136,7 +137,7 @@ impl Core {
     pub(crate) fn set_nomerge(&mut self, rq: RqId) {
         self.rqs[rq].state |= RqState::NOMERGE;
         if self.last_merge == Some(rq) {
-            self.last_merge = None;
+            self.set_last_merge(None);
         }
     }
 

@@ -72,14 +72,26 @@ impl Setup {
 
     /// A rig whose limits are changed further.
     pub(crate) fn rig_with(self, change: impl FnOnce(&mut Limits)) -> Rig {
+        let (tunables, patches) = (self.tunables, self.patches);
+        self.build(tunables, patches, change)
+    }
+
+    /// A rig with tunables and patches chosen at run time, in place of those
+    /// of the setup.
+    pub(crate) fn build(
+        self,
+        written: &[(&str, i64)],
+        patches: &[&str],
+        change: impl FnOnce(&mut Limits),
+    ) -> Rig {
         let hz = Hz(self.hz);
         let version = self.kernel.parse().expect("a kernel version");
         let sched = blklab_sched::find(self.sched, version).expect("a scheduler");
         let mut tunables = Tunables::defaults(sched.tunables, version);
-        for (name, value) in self.tunables {
+        for (name, value) in written {
             tunables.set(name, *value).expect("a tunable");
         }
-        let patches = Patches::new(self.patches, version).expect("patches that fit");
+        let patches = Patches::new(patches, version).expect("patches that fit");
         let mut limits = Limits::new(hz);
         limits.patch(&patches, hz);
         (self.limits)(&mut limits);
@@ -167,6 +179,11 @@ impl Rig {
         let r = self.enter(f);
         self.running = Running::INTERRUPT;
         r
+    }
+
+    /// All truth records since last asked.
+    pub(crate) fn truths(&mut self) -> Vec<Truth> {
+        self.log.0.borrow_mut().drain(..).map(|(r, _)| r).collect()
     }
 
     /// The scheduler's messages since last asked.
