@@ -12,6 +12,7 @@ mod tree;
 mod tunables;
 
 use crate::{Build, Scheduler};
+use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
 
 /// The table entry.
@@ -21,8 +22,10 @@ pub(crate) const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(22),
     until: KernelVersion::v2_6(33),
     tunables: tunables::TUNABLES,
-    build: |b: &mut Build<'_>| match b.version {
-        // The eras in order; the last takes what is left.
-        _ => Box::new(tree::Cfq::new(b)),
-    },
+    build,
 };
+
+/// The scheduler of the release's era.
+fn build(b: &mut Build<'_>) -> Box<dyn Elevator> {
+    Box::new(tree::Cfq::new(b))
+}

@@ -83,7 +83,11 @@ fn v28_2_two_sequential_readers() {
     fn next(done: &str, tick: u64) -> Option<Arrival> {
         let (name, n) = done.split_at(1);
         let n: u64 = n.parse().expect("a number");
-        let (process, base) = if name == "a" { ("A", 1000) } else { ("B", 5000) };
+        let (process, base) = if name == "a" {
+            ("A", 1000)
+        } else {
+            ("B", 5000)
+        };
         let (at, sector) = (tick + 1, base + 8 * n);
         let line = format!("{at} {process} {name}{} {sector}", n + 1);
         (n < 14).then(|| Arrival::new(&line))
@@ -142,16 +146,18 @@ fn v28_4_async_levels() {
             ..table(|_| 2, all)
         }
     };
-    both(
-        t,
-        "l1-l4@0 f1-f4@0 f5-f8@10 f9@18 f10@18 l5-l10@18",
-    );
+    both(t, "l1-l4@0 f1-f4@0 f5-f8@10 f9@18 f10@18 l5-l10@18");
 }
 
 #[test]
 fn v28_5_choice() {
     both(
-        || table(|_| 30, arrivals("0 B b1 5000; 1 A a1 6000; 2 A a2 1000; 3 A a3 7000")),
+        || {
+            table(
+                |_| 30,
+                arrivals("0 B b1 5000; 1 A a1 6000; 2 A a2 1000; 3 A a3 7000"),
+            )
+        },
         "b1@0 a1@38 a3@68 a2@98",
     );
 }
@@ -163,7 +169,12 @@ fn long_b(name: &str) -> u64 {
 #[test]
 fn v28_6_the_choice_by_age_is_sorted_away() {
     both(
-        || table(long_b, arrivals("0 B b1 5000; 1 A a1 1000; 2 A a2 6000; 3 A a3 7000")),
+        || {
+            table(
+                long_b,
+                arrivals("0 B b1 5000; 1 A a1 1000; 2 A a2 6000; 3 A a3 7000"),
+            )
+        },
         "b1@0 a2@148 a3@153 a1@158",
     );
 }
@@ -274,7 +285,10 @@ fn v28_13_coarse_ticks() {
 /// to queue: B comes before the 51st completion, C with it.
 #[test]
 fn v28_14_whether_the_device_queues() {
-    for (depth, losers) in [(1, &["cfq101 idle=0"][..]), (8, &["cfq101 idle=0", "cfq102 idle=0"])] {
+    for (depth, losers) in [
+        (1, &["cfq101 idle=0"][..]),
+        (8, &["cfq101 idle=0", "cfq102 idle=0"]),
+    ] {
         let mut all = series(0, "A", "a", 100, 1000, 8, "");
         all.extend(arrivals("50 B b1 90000; 51 C c1 900000"));
         let t = Table {

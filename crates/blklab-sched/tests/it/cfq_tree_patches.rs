@@ -125,7 +125,10 @@ fn only_the_preempted_queue_takes_back() {
         let mut all = arrivals("0 C c1 9000000; 0 D d1 8000000");
         all.extend(series(0, "F", "w", 3, 200_000, 8, "w"));
         all.extend(arrivals("70 A r1 1000"));
-        patched(FULL, table(|n| if n.starts_with('w') { 10 } else { 30 }, all))
+        patched(
+            FULL,
+            table(|n| if n.starts_with('w') { 10 } else { 30 }, all),
+        )
     };
     // c1 and d1 lose their idle windows and share a batch; the writes follow
     // when both are done.

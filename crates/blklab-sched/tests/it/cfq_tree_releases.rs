@@ -2,7 +2,9 @@
 //! What differs between the releases of CFQ with one service tree, and what
 //! happens to queues when processes end, change or hold resources.
 
-use crate::cfq_tree::{QUANTUM_1, both, cfq, each, prio, rt_beside_a_reader, said, table, ticks_of};
+use crate::cfq_tree::{
+    QUANTUM_1, both, cfq, each, prio, rt_beside_a_reader, said, table, ticks_of,
+};
 use crate::rig::{Rig, Setup, bio};
 use crate::timetable::{Table, arrivals, check, series};
 use blklab_block::sq::Queue;
@@ -185,14 +187,24 @@ fn real_time_preempts_from_2_6_29() {
 
 #[test]
 fn requests_can_decline_idling_from_2_6_30() {
-    let t = |kernel| on(kernel, table(|_| 5, arrivals("0 A a1 1000ns; 1 B b1 500000")));
+    let t = |kernel| {
+        on(
+            kernel,
+            table(|_| 5, arrivals("0 A a1 1000ns; 1 B b1 500000")),
+        )
+    };
     both(|| t("2.6.29"), "a1@0 b1@13");
     both(|| t("2.6.30"), "a1@0 b1@5");
 }
 
 #[test]
 fn cooperators_go_on_close_to_the_head_from_2_6_30() {
-    let t = |kernel| on(kernel, table(|_| 5, arrivals("0 A a1 1000; 1 C c1 700000; 2 B b1 1100")));
+    let t = |kernel| {
+        on(
+            kernel,
+            table(|_| 5, arrivals("0 A a1 1000; 1 C c1 700000; 2 B b1 1100")),
+        )
+    };
     both(|| t("2.6.29"), "a1@0 b1@13 c1@18");
     for kernel in ["2.6.30", "2.6.31", "2.6.32"] {
         both(|| t(kernel), "a1@0 b1@5 c1@18");
@@ -417,7 +429,12 @@ fn merging_hands_on_the_age_from_2_6_32() {
 #[test]
 fn a_process_that_ends_is_not_idled_for() {
     for kernel in ["2.6.24", "2.6.28", "2.6.30", "2.6.32"] {
-        let t = || on(kernel, table(|_| 5, arrivals("0 A a1 1000; 1 B b1 500000; 7 A exit -")));
+        let t = || {
+            on(
+                kernel,
+                table(|_| 5, arrivals("0 A a1 1000; 1 B b1 500000; 7 A exit -")),
+            )
+        };
         both(t, "a1@0 b1@7");
     }
     // With its request still at the device: nobody to idle for.
@@ -474,10 +491,16 @@ fn changed(kernel: &'static str, change: impl Fn(&mut blklab_block::IoContext)) 
 #[test]
 fn a_new_priority_counts_from_the_next_request() {
     let said = changed("2.6.28", |ioc| ioc.ioprio = prio(PrioClass::BestEffort, 0));
-    assert!(said.contains(&"cfq100 set_slice=180".to_owned()), "{said:?}");
+    assert!(
+        said.contains(&"cfq100 set_slice=180".to_owned()),
+        "{said:?}"
+    );
     // Nice alone does not.
     let said = changed("2.6.28", |ioc| ioc.nice = -20);
-    assert!(said.contains(&"cfq100 set_slice=100".to_owned()), "{said:?}");
+    assert!(
+        said.contains(&"cfq100 set_slice=100".to_owned()),
+        "{said:?}"
+    );
     // In the idle class there is no idling.
     let said = changed("2.6.28", |ioc| ioc.ioprio = prio(PrioClass::Idle, 7));
     assert!(!said.iter().any(|m| m.contains("arm_idle")), "{said:?}");
@@ -533,7 +556,9 @@ fn unset_priorities_follow_nice_and_policy() {
             ..on(kernel, table(|_| 5, arrivals("0 A a1 1000")))
         };
         let said = said(t);
-        let length = said.iter().find_map(|(_, m)| m.strip_prefix("cfq100 set_slice="));
+        let length = said
+            .iter()
+            .find_map(|(_, m)| m.strip_prefix("cfq100 set_slice="));
         length.expect("a slice").to_owned()
     };
     assert_eq!(slice("2.6.28", |_, ioc| ioc.nice = -20), "180");
@@ -572,7 +597,10 @@ fn a_barrier_takes_everything_along() {
         r.submit(f, "WB 800000+8");
         assert_eq!(r.core().nr_sorted, 0, "{kernel}");
         let said = r.messages();
-        assert!(said.contains(&"cfq forced_dispatch=6".to_owned()), "{kernel}: {said:?}");
+        assert!(
+            said.contains(&"cfq forced_dispatch=6".to_owned()),
+            "{kernel}: {said:?}"
+        );
         r.submit(a, "R 2000+8");
         let mut rounds = 0;
         while !r.queue.is_idle() {

@@ -169,11 +169,7 @@ impl Cfq {
         }
         let rq = &q.rqs[rq];
         let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
-        if rq.is_sync()
-            && x.sort.is_empty()
-            && !declined
-            && self.cooperator(q, queue).is_none()
-        {
+        if rq.is_sync() && x.sort.is_empty() && !declined && self.cooperator(q, queue).is_none() {
             self.arm(q, cx, queue);
         }
     }

@@ -102,14 +102,7 @@ impl Cfq {
             && self.of_rq.queue_if_any(rq) == Some(queue)
     }
 
-    fn take_back(
-        &mut self,
-        q: &mut Core,
-        cx: &mut Cx<'_>,
-        queue: QueueId,
-        rq: RqId,
-        counts: bool,
-    ) {
+    fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId, counts: bool) {
         q.take_back(rq, counts);
         let x = &mut self.queues[queue];
         x.dispatched = x.dispatched.saturating_sub(1);

@@ -67,7 +67,11 @@ impl ServiceTree {
 
     /// The last to be served.
     pub(super) fn last(&self) -> Option<QueueId> {
-        self.ranks.iter().rev().find_map(SectorTree::last).map(queue)
+        self.ranks
+            .iter()
+            .rev()
+            .find_map(SectorTree::last)
+            .map(queue)
     }
 }
 

@@ -28,7 +28,9 @@ impl Cfq {
     /// How far shorter slices put a queue back: what the others may use more,
     /// in unsigned int arithmetic.
     fn offset_jiffies(&self, queue: QueueId) -> u64 {
-        let less = self.slice_jiffies(SYNC, 0).wrapping_sub(self.slice_of(queue));
+        let less = self
+            .slice_jiffies(SYNC, 0)
+            .wrapping_sub(self.slice_of(queue));
         let others = self.busy_queues.wrapping_sub(1);
         u64::from(others.wrapping_mul(less as u32))
     }
