@@ -509,18 +509,42 @@ fn a_new_priority_counts_from_the_next_request() {
 #[test]
 fn a_new_priority_changes_the_shared_queue() {
     let mut r = cfq("2.6.28", &[]).rig();
-    let f = r.task();
-    r.submit(f, "W 100000+8");
+    let (f, g) = (r.task(), r.task());
+    r.io_context(g).ioprio = prio(PrioClass::BestEffort, 0);
+    r.submit(g, "W 100000+8");
+    r.submit(f, "W 200000+8");
+    // F's next request goes to the queue of its new priority, which G made.
     r.io_context(f).ioprio = prio(PrioClass::BestEffort, 0);
     r.messages();
     r.submit(f, "W 900000+8");
-    let said = r.messages();
-    assert_eq!(said[0], "cfq100 alloced", "{said:?}");
-    assert!(said.contains(&"cfq100 add_to_rr".to_owned()));
+    assert_eq!(r.messages()[0], "cfq101 insert_request");
     // Back again: the first one is still there.
     r.io_context(f).ioprio = prio(PrioClass::BestEffort, 4);
     r.submit(f, "W 500000+8");
-    assert!(r.messages().iter().all(|m| m != "cfq100 alloced"));
+    assert_eq!(r.messages()[0], "cfq100 insert_request");
+}
+
+/// Nobody has made the shared queue of the new priority: the old one takes
+/// its place, for everybody.
+#[test]
+fn a_new_priority_of_ones_own_keeps_the_shared_queue() {
+    let mut r = cfq("2.6.28", &[]).rig();
+    let (f, g) = (r.task(), r.task());
+    r.submit(f, "W 100000+8");
+    r.io_context(f).ioprio = prio(PrioClass::BestEffort, 0);
+    r.io_context(g).ioprio = prio(PrioClass::BestEffort, 0);
+    r.messages();
+    for task in [f, g] {
+        r.submit(
+            task,
+            if task == f {
+                "W 900000+8"
+            } else {
+                "W 500000+8"
+            },
+        );
+        assert_eq!(r.messages(), ["cfq100 insert_request"]);
+    }
 }
 
 /// The second request of I finds its queue and boosts it: the queue is not
