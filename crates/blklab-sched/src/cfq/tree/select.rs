@@ -76,7 +76,7 @@ impl Cfq {
         let Some(left) = self.grace_left(super::now(cx)) else {
             return false;
         };
-        cx.waits(Why::IdleClass, self.queues[first].pid);
+        cx.waits(Why::IdleClass, 0);
         self.arm_idle_class_timer(cx, left);
         true
     }
@@ -93,7 +93,8 @@ impl Cfq {
         match self.room_or_why(super::now(cx), queue) {
             Ok(room) => Some(room),
             Err(why) => {
-                cx.waits(why, self.queues[queue].pid);
+                let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
+                cx.waits(why, if nobody { 0 } else { self.queues[queue].pid });
                 None
             }
         }
