@@ -14,6 +14,7 @@ mod tree;
 mod tunables;
 
 use crate::{Build, Scheduler};
+use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
 
 /// First release with a service tree.
@@ -29,13 +30,16 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
     changes: &[],
-    build: |b: &mut Build<'_>| {
-        if b.version < TREE {
-            Box::new(lists::Cfq::new(b))
-        } else if b.version < GROUPS {
-            Box::new(tree::Cfq::new(b))
-        } else {
-            Box::new(groups::Cfq::new(b))
-        }
-    },
+    build,
 };
+
+/// The scheduler of the release's era.
+fn build(b: &mut Build<'_>) -> Box<dyn Elevator> {
+    if b.version < TREE {
+        Box::new(lists::Cfq::new(b))
+    } else if b.version < GROUPS {
+        Box::new(tree::Cfq::new(b))
+    } else {
+        Box::new(groups::Cfq::new(b))
+    }
+}

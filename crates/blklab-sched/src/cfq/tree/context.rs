@@ -27,14 +27,14 @@ pub(super) struct Context {
     pub(super) seek: SeekDistance,
 }
 
-/// Class and level that choose the shared queue of a process's async requests.
-fn async_prio(ioc: &IoContext) -> IoPrio {
+/// Place of the shared queue for a process's async requests.
+fn shared_slot(ioc: &IoContext) -> usize {
+    let level = usize::from(ioc.ioprio.level.min(7));
     match ioc.ioprio.class {
-        PrioClass::None => IoPrio {
-            class: PrioClass::BestEffort,
-            level: prio::NORM,
-        },
-        _ => ioc.ioprio,
+        PrioClass::RealTime => level,
+        PrioClass::BestEffort => 8 + level,
+        PrioClass::None => 8 + usize::from(prio::NORM),
+        PrioClass::Idle => 16,
     }
 }
 
@@ -69,12 +69,16 @@ impl Cfq {
         }
     }
 
-    /// A new priority: another shared queue, and the sync queue will look
-    /// its priority up.
+    /// A new priority: the shared queue of that priority, and the sync queue
+    /// will look its priority up. Where nobody has made that shared queue yet
+    /// the kernel finds the process's old one and keeps it in its place
+    /// (`cfq_find_alloc_queue`).
     fn change_prio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let [old_async, sync] = self.contexts[task.idx()].queues;
         if let Some(old) = old_async {
-            let new = self.shared_queue(q, cx, task);
+            let slot = shared_slot(cx.tasks.get(task));
+            let new = self.shared[slot].unwrap_or(old);
+            self.keep_shared(slot, new);
             self.queues[new].refs += 1;
             self.contexts[task.idx()].queues[0] = Some(new);
             self.put_queue(q, cx, old);
@@ -115,20 +119,19 @@ impl Cfq {
 
     /// The async queue of the task's priority, made at first use and kept.
     fn shared_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
-        let prio = async_prio(cx.tasks.get(task));
-        let level = usize::from(prio.level.min(7));
-        let slot = match prio.class {
-            PrioClass::RealTime => level,
-            PrioClass::BestEffort | PrioClass::None => 8 + level,
-            PrioClass::Idle => 16,
+        let slot = shared_slot(cx.tasks.get(task));
+        let queue = match self.shared[slot] {
+            Some(queue) => queue,
+            None => self.new_queue(q, cx, task, false),
         };
-        if let Some(queue) = self.shared[slot] {
-            return queue;
-        }
-        let queue = self.new_queue(q, cx, task, false);
-        self.queues[queue].refs += 1;
-        self.shared[slot] = Some(queue);
+        self.keep_shared(slot, queue);
         queue
+    }
+
+    fn keep_shared(&mut self, slot: usize, queue: QueueId) {
+        if self.shared[slot].replace(queue).is_none() {
+            self.queues[queue].refs += 1;
+        }
     }
 
     /// One holder less; the last one frees the queue.

@@ -92,7 +92,7 @@ impl Cfq {
 
     /// Async queues and the idle class give way to others early.
     fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, moved: u32) {
-        let enough = !self.queues[queue].sync && moved >= self.max_async(queue);
+        let enough = !self.queues[queue].sync && self.has_had_enough(queue, moved);
         if self.busy_queues > 1 && (enough || self.queues[queue].is_idle_class()) {
             self.queues[queue].slice_end = super::now(cx).wrapping_add(1);
             self.expire(q, cx, false);

@@ -27,6 +27,7 @@ impl Cfq {
             return self.activate_first(q, cx);
         }
         if self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0 {
+            q.message(cx, format_args!("cfq{} preempt", x.pid));
             self.expire(q, cx, true);
             return self.activate_first(q, cx);
         }
@@ -75,7 +76,7 @@ impl Cfq {
         let Some(left) = self.grace_left(super::now(cx)) else {
             return false;
         };
-        cx.waits(Why::IdleClass, self.queues[first].pid);
+        cx.waits(Why::IdleClass, 0);
         self.arm_idle_class_timer(cx, left);
         true
     }
@@ -92,7 +93,8 @@ impl Cfq {
         match self.room_or_why(super::now(cx), queue) {
             Ok(room) => Some(room),
             Err(why) => {
-                cx.waits(why, self.queues[queue].pid);
+                let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
+                cx.waits(why, if nobody { 0 } else { self.queues[queue].pid });
                 None
             }
         }
@@ -145,10 +147,17 @@ impl Cfq {
         })
     }
 
-    /// Requests that end the slice of an async queue.
-    pub(super) fn max_async(&self, queue: QueueId) -> u32 {
-        let level = u32::from(self.queues[queue].prio.level.min(7));
-        self.set.slice_async_rq.saturating_mul(2 * (8 - level))
+    /// Whether so many requests end the slice of an async queue: up to 2.6.29
+    /// in one round, compared as int; then in the slice, as unsigned int.
+    pub(super) fn has_had_enough(&self, queue: QueueId, moved: u32) -> bool {
+        let level = i32::from(self.queues[queue].prio.level.min(7));
+        let base = self.set.slice_async_rq as i32;
+        let most = base.wrapping_mul(8 - level).wrapping_mul(2);
+        if self.feat.single_dispatch {
+            moved >= most as u32
+        } else {
+            i64::from(moved) >= i64::from(most)
+        }
     }
 
     /// Stops idling for a request.
