@@ -17,6 +17,11 @@ fn main() {
 const IOS: u64 = 200_000;
 
 fn experiment(kernel: &str, scheduler: &str, processes: u32) -> Experiment {
+    let depth = 32 / processes.min(32);
+    experiment_at(kernel, scheduler, processes, depth)
+}
+
+fn experiment_at(kernel: &str, scheduler: &str, processes: u32, depth: u32) -> Experiment {
     let mut x = 1_u64;
     let mut random = move || {
         x = x
@@ -31,7 +36,7 @@ fn experiment(kernel: &str, scheduler: &str, processes: u32) -> Experiment {
                 .map(|_| random() % 100_000_000 * 8)
                 .collect();
             let rw = if i % 2 == 0 { "read" } else { "write" };
-            process(i, 32 / processes.min(32), rw, sectors)
+            process(i, depth, rw, sectors)
         })
         .collect();
     let mut e = Experiment::new("bench", Workload::Processes(processes));
@@ -90,6 +95,23 @@ fn deadline(bencher: divan::Bencher<'_, '_>, kernel: &str) {
 #[divan::bench(args = [2, 8, 32, 1000, 10_000])]
 fn deadline_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
     let e = experiment("2.6.28", "deadline", processes);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+/// 8 processes, 4 requests each.
+#[divan::bench(args = ["4.19"])]
+fn cfq_groups(bencher: divan::Bencher<'_, '_>, kernel: &str) {
+    let e = experiment_at(kernel, "cfq", 8, 4);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [8, 32, 1000, 10_000])]
+fn cfq419_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("4.19", "cfq", processes);
     bencher
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));

@@ -93,7 +93,9 @@ pub(crate) struct Table {
     pub(crate) peek: bool,
     /// Service time in ticks, by name.
     pub(crate) service: fn(&str) -> u64,
-    /// Priorities and nice values of processes.
+    /// Weights of control groups below the root, numbered from 1.
+    pub(crate) groups: &'static [u32],
+    /// Priorities, nice values and groups of processes.
     pub(crate) processes: fn(&str, &mut IoContext),
     pub(crate) arrivals: Vec<Arrival>,
     /// What a process submits when one of its requests completes, and when.
@@ -108,6 +110,7 @@ impl Default for Table {
             depth: 1,
             peek: false,
             service: |_| 5,
+            groups: &[],
             processes: |_, _| {},
             arrivals: Vec::new(),
             next: |_, _| None,
@@ -161,6 +164,9 @@ impl Table {
             busy_until: 0,
             handed_over: Vec::new(),
         };
+        for &weight in self.groups {
+            r.rig.group(0, weight);
+        }
         self.arrivals.sort_by_key(|a| a.tick);
         let mut arrivals: VecDeque<Arrival> = self.arrivals.into();
         let mut tick = 0;
@@ -190,7 +196,7 @@ impl Table {
                 any = true;
             }
             if any {
-                r.rig.enter(|q, cx| q.run_work(cx));
+                r.rig.enter(blklab_block::sq::Queue::run_work);
                 r.rig.settle();
             }
             r.collect(tick, self.service);
