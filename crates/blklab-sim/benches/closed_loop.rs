@@ -117,17 +117,25 @@ fn deadline_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
 }
 
 /// Eight processes, four requests each.
-#[divan::bench]
-fn cfq(bencher: divan::Bencher<'_, '_>) {
-    let e = experiment_at("2.6.28", "cfq", 8, 4);
+#[divan::bench(args = ["2.6.18", "2.6.28", "2.6.33", "4.19"])]
+fn cfq(bencher: divan::Bencher<'_, '_>, kernel: &str) {
+    let e = experiment_at(kernel, "cfq", 8, 4);
     bencher
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));
 }
 
 #[divan::bench(args = [8, 32, 1000, 10_000])]
-fn cfq_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+fn cfq_2_6_28_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
     let e = experiment("2.6.28", "cfq", processes);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [8, 32, 1000, 10_000])]
+fn cfq_4_19_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("4.19", "cfq", processes);
     bencher
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));

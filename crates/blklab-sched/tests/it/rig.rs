@@ -2,7 +2,7 @@
 //! A queue driven by hand: bios in, events out, the device under control.
 
 use blklab_block::sq::{Core, Elevator, Pending, Queue, Submit};
-use blklab_block::{Cx, Effect, Features, IoContext, Limits, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Features, IoContext, IoGroup, Limits, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::Build;
@@ -163,6 +163,15 @@ impl Rig {
 
     pub(crate) fn io_context(&mut self, task: TaskId) -> &mut IoContext {
         self.tasks.get_mut(task)
+    }
+
+    /// Adds a control group with a weight, and the same for its own tasks.
+    pub(crate) fn group(&mut self, parent: u16, weight: u32) -> u16 {
+        self.tasks.add_group(IoGroup {
+            parent,
+            weight: Some(weight),
+            leaf_weight: Some(weight),
+        })
     }
 
     /// In the context of a task.

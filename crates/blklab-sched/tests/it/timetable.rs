@@ -122,7 +122,9 @@ pub(crate) struct Table {
     pub(crate) issues: bool,
     /// Service time in ticks, by name.
     pub(crate) service: fn(&str) -> u64,
-    /// Priorities and nice values of processes.
+    /// Weights of control groups below the root, numbered from 1.
+    pub(crate) groups: &'static [u32],
+    /// Priorities, nice values and groups of processes.
     pub(crate) processes: fn(&str, &mut IoContext),
     pub(crate) arrivals: Vec<Arrival>,
     /// What a process submits when one of its requests completes, and when.
@@ -138,6 +140,7 @@ impl Default for Table {
             peek: false,
             issues: false,
             service: |_| 5,
+            groups: &[],
             processes: |_, _| {},
             arrivals: Vec::new(),
             next: |_, _| None,
@@ -194,6 +197,9 @@ impl Table {
             issues: self.issues,
             log: Vec::new(),
         };
+        for &weight in self.groups {
+            r.rig.group(0, weight);
+        }
         self.arrivals.sort_by_key(|a| a.tick);
         let mut arrivals: VecDeque<Arrival> = self.arrivals.into();
         let mut tick = 0;

@@ -42,7 +42,7 @@ impl Cfq {
     }
 
     /// Requests of an async queue per slice beside others.
-    fn async_limit(&self, id: QueueId) -> u64 {
+    pub(super) fn async_limit(&self, id: QueueId) -> u64 {
         let level = u64::from(self.queues[id].prio.level.min(7));
         2 * u64::from(self.set.slice_async_rq) * (8 - level)
     }

@@ -96,11 +96,13 @@ pub(super) struct Features {
     /// A request with the boost flag boosts its queue (4.8).
     pub(super) boosts_prio_requests: bool,
     /// A queue that has to dispatch is let through, and one with an expired
-    /// request has to (4.12).
+    /// request has to (4.8).
     pub(super) must_dispatch_passes: bool,
     /// Real time preempts before workloads are looked at, and a seeking queue
-    /// preempts another however many there are (4.12).
+    /// preempts another however many there are (4.6).
     pub(super) rt_preempts_first: bool,
+    /// Queues of a group can preempt those of the groups below it (4.6).
+    pub(super) parent_preempts: bool,
     /// Only requests of one queue are merged (4.8).
     pub(super) merges_within_queue: bool,
     /// Sync requests without the idle hint want none (4.10); before, a flag
@@ -109,8 +111,10 @@ pub(super) struct Features {
     /// An idle-class queue queues up behind the last of its class; in 4.14 and
     /// later always 200 ms from now.
     pub(super) idle_class_queues_up: bool,
+    /// No group idling where the think time of the tree is long (4.6).
+    pub(super) group_idle_asks_think: bool,
     /// Group idling is possible on queueing devices that do not seek, and
-    /// asks for the think time of the tree (4.12).
+    /// only where group scheduling is compiled in (4.19).
     pub(super) group_idle_on_nonrot: bool,
     /// Messages name the kind of a queue and more.
     pub(super) long_messages: bool,
@@ -151,12 +155,14 @@ impl Features {
             async_per_group: from(4, 3),
             ns: from(4, 8),
             boosts_prio_requests: from(4, 8),
-            must_dispatch_passes: from(4, 12),
-            rt_preempts_first: from(4, 12),
+            must_dispatch_passes: from(4, 8),
+            rt_preempts_first: from(4, 6),
+            parent_preempts: from(4, 6),
             merges_within_queue: from(4, 8),
             noidle_needs_sync_write: from(4, 10),
             idle_class_queues_up: !from(4, 14),
-            group_idle_on_nonrot: from(4, 12),
+            group_idle_asks_think: from(4, 6),
+            group_idle_on_nonrot: from(4, 19),
             long_messages: from(3, 9),
         }
     }

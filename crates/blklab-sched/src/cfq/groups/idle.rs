@@ -15,7 +15,11 @@ const PAGE_SECTORS: u32 = 8;
 
 impl Cfq {
     pub(super) fn group_idle(&self, cx: &Cx<'_>) -> u64 {
-        self.set.group_idle(cx.tasks.has_groups())
+        let compiled_in = cx.tasks.has_groups();
+        if self.feat.group_idle_on_nonrot && !compiled_in {
+            return 0;
+        }
+        self.set.group_idle(compiled_in)
     }
 
     /// Whether the device has a queue and does not seek: waiting is a waste.
@@ -111,7 +115,7 @@ impl Cfq {
         let queue = &self.queues[id];
         let place = queue.place.unwrap_or_else(|| self.place_of(id));
         let slow =
-            self.feat.group_idle_on_nonrot && Self::is_slow(&self.tree(place).think, group_idle);
+            self.feat.group_idle_asks_think && Self::is_slow(&self.tree(place).think, group_idle);
         self.groups[queue.group].nr_queues <= 1 && !slow
     }
 

@@ -28,6 +28,9 @@ mod settings;
 mod slice;
 mod workload;
 
+#[cfg(test)]
+mod tests;
+
 use self::context::Context;
 use self::features::Features;
 use self::group::{GroupId, Groups};

@@ -29,7 +29,7 @@ impl Cfq {
         if q.rqs[rq].is_sync() && !active.sync && !must {
             return true;
         }
-        let related = if self.feat.hierarchical {
+        let related = if self.feat.parent_preempts {
             self.groups.is_descendant(active.group, other.group)
         } else {
             active.group == other.group

@@ -49,7 +49,7 @@ impl Cfq {
         self.serving.group = self.groups.first();
         let Some(group) = self.serving.group else {
             self.serving.class = Class::Idle;
-            self.serving.expires = now.wrapping_add(1);
+            self.serving.expires = now.wrapping_add(self.clock.jiffy());
             return;
         };
         match self.groups[group].saved {
@@ -71,7 +71,7 @@ impl Cfq {
             Class::BestEffort
         } else {
             self.serving.class = Class::Idle;
-            self.serving.expires = now.wrapping_add(1);
+            self.serving.expires = now.wrapping_add(self.clock.jiffy());
             return;
         };
         self.serving.class = class;
@@ -121,16 +121,7 @@ impl Cfq {
         } else {
             share.max(self.set.slice_idle.wrapping_mul(2))
         };
-        slice.max(self.min_think_time())
-    }
-
-    /// `CFQ_MIN_TT`: 2 ticks.
-    fn min_think_time(&self) -> u64 {
-        if self.clock.is_ns() {
-            self.clock.jiffy() * 2
-        } else {
-            2
-        }
+        slice.max(self.clock.jiffy() * 2)
     }
 
     /// Keeps what is left of the workload's time for the group's next turn.
