@@ -46,6 +46,12 @@ pub trait Host: Clone + 'static {
     /// 2.6.38) or flushes the task plug.
     fn unplug(&self);
 
+    /// The running task begins or ends a write for integrity
+    /// (`PF_SYNCWRITE`; schedulers look at it up to 2.6.17).
+    fn set_sync_writes(&self, on: bool) {
+        let _ = on;
+    }
+
     /// Whether the pool of asynchronous writes is nearly used up.
     fn write_congested(&self) -> bool;
 

@@ -104,10 +104,12 @@ impl<H: Host> PageCache<H> {
 
     /// Writes pages for integrity and waits for them.
     pub(crate) async fn sync_written(&self, id: FileId, pages: Range<u64>) -> Result<(), FsError> {
+        self.host.set_sync_writes(true);
         self.write_out(id, pages.clone(), true).await;
         self.lock_inode(id).await;
         self.unlock_inode(id);
         self.wait_writeback_run(id, pages).await;
+        self.host.set_sync_writes(false);
         self.take_write_error(id)
     }
 

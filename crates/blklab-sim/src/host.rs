@@ -56,6 +56,11 @@ impl Host for Machine {
         Machine::congestion_wait(self, timeout).await;
     }
 
+    fn set_sync_writes(&self, on: bool) {
+        let task = Machine::current(self);
+        self.with_queue(|_, cx| cx.tasks.get_mut(task).sync_writes = on);
+    }
+
     async fn suspend(&self) {
         Machine::suspend(self).await;
     }

@@ -49,7 +49,7 @@ fn a_difference_is_exit_code_1() {
 }
 
 #[test]
-fn every_noop_and_deadline_case_of_the_full_set_is_identical() {
+fn every_case_of_these_schedulers_is_identical() {
     let shared =
         std::env::var_os("BLKLAB_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     let cases = shared.join("truth-legacy/cases");
@@ -70,7 +70,7 @@ fn every_noop_and_deadline_case_of_the_full_set_is_identical() {
             .filter(|c| c["scheduler"] == name)
             .collect::<Vec<_>>()
     };
-    let checked = [of("noop"), of("deadline")].concat();
+    let checked = [of("noop"), of("deadline"), of("anticipatory")].concat();
     assert!(checked.len() >= 20, "{} cases", checked.len());
     for case in checked {
         assert_eq!(

@@ -69,6 +69,10 @@ struct Inner {
     pool_waiters: [VecDeque<TaskId>; 2],
     congestion_waiters: Vec<TaskId>,
     log: Vec<Served>,
+    /// Tasks that are in a write for integrity.
+    sync_writers: Vec<TaskId>,
+    /// Bios that such tasks submitted.
+    marked: u64,
     events_handled: u64,
 }
 
@@ -112,6 +116,8 @@ impl Machine {
             pool_waiters: [VecDeque::new(), VecDeque::new()],
             congestion_waiters: Vec::new(),
             log: Vec::new(),
+            sync_writers: Vec::new(),
+            marked: 0,
             events_handled: 0,
         })))
     }
@@ -293,6 +299,11 @@ impl Machine {
         self.with(|m| m.log.clone())
     }
 
+    /// Bios that tasks in a write for integrity submitted.
+    pub(crate) fn marked(&self) -> u64 {
+        self.with(|m| m.marked)
+    }
+
     pub(crate) fn events_handled(&self) -> u64 {
         self.with(|m| m.events_handled)
     }
@@ -326,6 +337,7 @@ impl Host for Machine {
         }
         let (plug, start) = self.with(|m| {
             m.used[d] += 1;
+            m.marked += u64::from(m.sync_writers.contains(&me));
             m.congested[d] |= m.used[d] >= CONGESTED_ON;
             let idle = !m.busy && m.queue.is_empty();
             let now = m.now;
@@ -356,6 +368,15 @@ impl Host for Machine {
         if self.with(|m| m.plugged) {
             self.start();
         }
+    }
+
+    fn set_sync_writes(&self, on: bool) {
+        self.with(|m| {
+            m.sync_writers.retain(|&t| t != m.current);
+            if on {
+                m.sync_writers.push(m.current);
+            }
+        });
     }
 
     fn write_congested(&self) -> bool {

@@ -154,6 +154,26 @@ fn fsync_returns_when_the_data_is_on_the_device() {
 }
 
 #[test]
+fn a_task_is_marked_while_it_writes_for_integrity() {
+    let (machine, cache) = boot(Features::K2616, 1024 * MIB);
+    let plain = cache.create_empty(Some(MIB)).expect("space");
+    let synced = cache.create_laid_out(MIB).expect("space");
+    let (fd, o_sync) = (cache.open(plain, false), cache.open(synced, true));
+    let (fd, o_sync) = (fd.expect("it exists"), o_sync.expect("it exists"));
+    let (c, m) = (cache.clone(), machine.clone());
+    machine.task("writer", async move {
+        assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+        assert_eq!(c.fsync(fd).await, Ok(()));
+        assert_eq!(m.marked(), 2, "fsync");
+        assert_eq!(c.write(o_sync, 4096, 4096).await, Ok(4096));
+        assert_eq!(m.marked(), 3, "O_SYNC");
+        assert_eq!(c.read(o_sync, 0, 4096).await, Ok(4096));
+        assert_eq!(m.marked(), 3, "a read after it");
+    });
+    machine.run(&cache);
+}
+
+#[test]
 fn o_sync_and_partial_pages_cost_reads_and_writes_at_once() {
     let (machine, cache) = boot(Features::K2628, 1024 * MIB);
     let file = cache.create_laid_out(MIB).expect("space");

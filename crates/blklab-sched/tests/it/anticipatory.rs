@@ -484,11 +484,14 @@ fn a_request_that_next_has_lost_still_goes() {
     for forced in [false, true] {
         let (mut r, _) = blocked(setup("2.6.24", &[]));
         let t = r.task();
-        // Sync writes at 100 and 108; a bio joins the second in front, so
-        // both start at 100. They may not become one: they are too long.
-        r.submit(t, "WS 100+520");
-        r.submit(t, "WS 620+8");
-        r.submit(t, "WS 100+520");
+        // Sync writes at 100 and 600. A bio joins the second in front, and
+        // both start at 100: the first goes out, and while it does the
+        // second is in no tree.
+        r.submit(t, "WS 100+8");
+        r.submit(t, "WS 600+8");
+        r.events();
+        r.submit(t, "WS 100+500");
+        check_events(&mut r, "Q 100+500, F 100+500");
         if forced {
             r.submit(t, "WB 7000000+8");
         }

@@ -29,14 +29,23 @@ fn sinks() -> Sinks {
     }
 }
 
-/// Allocations of a closed loop of strided reads.
-fn processes(kernel: &str, scheduler: &str, count: u64) -> u64 {
-    let process = format!(
-        r#"{{"name":"p","pid":7,"depth":32,
-            "io":{{"pattern":"sequential","rw":"read","start":0,"nsect":1024,"count":{count}}}}}"#
-    );
-    let p = serde_json::from_str(&process).expect("a process");
-    let e = experiment(kernel, scheduler, Workload::Processes(vec![p]));
+/// Allocations of closed loops of strided reads or writes, one per letter.
+fn processes(kernel: &str, scheduler: &str, letters: &str, count: u64) -> u64 {
+    let process = |(i, letter): (usize, char)| {
+        let (rw, depth) = if letter == 'r' {
+            ("read", 32 / letters.len())
+        } else {
+            ("write", 16)
+        };
+        let (pid, start) = (7 + i, 100_000_000 * i);
+        let text = format!(
+            r#"{{"name":"p{i}","pid":{pid},"depth":{depth},"io":{{"pattern":"sequential",
+                "rw":"{rw}","start":{start},"nsect":1024,"count":{count}}}}}"#
+        );
+        serde_json::from_str(&text).expect("a process")
+    };
+    let all = letters.chars().enumerate().map(process).collect();
+    let e = experiment(kernel, scheduler, Workload::Processes(all));
     let Workload::Processes(p) = &e.workload else {
         unreachable!()
     };
@@ -63,17 +72,22 @@ fn fio(number_ios: u64) -> u64 {
 
 #[test]
 fn the_block_layer_allocates_nothing_per_io() {
-    for kernel in ["2.6.28", "4.19"] {
-        for scheduler in ["noop", "deadline"] {
-            let (n, twice) = (
-                processes(kernel, scheduler, 5_000),
-                processes(kernel, scheduler, 10_000),
-            );
-            assert!(
-                twice <= n + 4,
-                "{kernel} {scheduler}: {n} allocations for 5000 I/Os, {twice} for 10000"
-            );
-        }
+    for (kernel, scheduler, letters) in [
+        ("2.6.28", "noop", "r"),
+        ("2.6.28", "deadline", "r"),
+        ("2.6.28", "anticipatory", "r"),
+        ("2.6.28", "anticipatory", "rrrw"),
+        ("4.19", "noop", "r"),
+        ("4.19", "deadline", "r"),
+    ] {
+        let (n, twice) = (
+            processes(kernel, scheduler, letters, 5_000),
+            processes(kernel, scheduler, letters, 10_000),
+        );
+        assert!(
+            twice <= n + 4,
+            "{kernel} {scheduler} {letters}: {n} allocations for 5000 I/Os, {twice} for 10000"
+        );
     }
 }
 
