@@ -12,14 +12,23 @@ mod prio;
 mod tunables;
 
 use crate::{Build, Scheduler};
+use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
+
+/// First release with groups.
+const GROUPS: KernelVersion = KernelVersion::v2_6(33);
 
 /// The table entry.
 pub(crate) const SCHEDULER: Scheduler = Scheduler {
     name: "cfq",
     summary: "a queue per process and a slice of time for each; idles for the next request",
-    since: KernelVersion::v2_6(33),
+    since: GROUPS,
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
-    build: |b: &mut Build<'_>| Box::new(groups::Cfq::new(b)),
+    build,
 };
+
+/// The scheduler of the release.
+fn build(b: &mut Build<'_>) -> Box<dyn Elevator> {
+    Box::new(groups::Cfq::new(b))
+}
