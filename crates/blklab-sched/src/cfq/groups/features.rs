@@ -5,6 +5,7 @@
 //! Source: block/cfq-iosched.c of 2.6.33, 2.6.34, 3.0, 3.7 and 4.19 as far as
 //! the specification compares them. Where only two of these are known, a rule
 //! takes effect at the release named beside it, which lies between them.
+//! Such a release is likely, not certain.
 
 use crate::Build;
 use blklab_kernel::{KernelVersion, Patches};
