@@ -14,3 +14,4 @@ mod properties;
 mod rig;
 mod starvation;
 mod timetable;
+mod waits;

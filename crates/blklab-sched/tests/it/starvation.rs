@@ -34,7 +34,7 @@ use blklab_types::{Bio, IoPrio, Op, PrioClass, Span, TaskId, Time};
 const SERVICE: Span = Span::from_ms(2);
 
 /// How long the load runs: longer than any bound.
-const RUN: Time = Time(14_000_000_000);
+const RUN: Time = Time(20_000_000_000);
 
 /// One process: what it keeps outstanding, and how long it thinks.
 #[derive(Clone, Copy, Debug)]
