@@ -53,19 +53,62 @@ pub struct IoContext {
     pub policy: CpuPolicy,
     /// The task holds an exclusive resource of a file system (`has_fs_excl`).
     pub fs_exclusive: bool,
+    /// The task is in a sync write (`PF_SYNCWRITE`, to 2.6.17): fsync, O_SYNC
+    /// and the like.
+    pub sync_writes: bool,
+    /// Control group, [`TaskTable::ROOT_GROUP`] unless it was given another.
+    pub group: u16,
     /// Requests left in the allocation batch.
     pub batch_left: u32,
     /// The batch is valid while the tick counter is before this value.
     pub batch_until: Jiffies,
 }
 
-/// The io contexts of all tasks of a run, by [`TaskId`].
+/// A control group below the root, as the block controller sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoGroup {
+    /// The group it belongs to.
+    pub parent: u16,
+    /// `blkio.weight`; none: the kernel's default.
+    pub weight: Option<u32>,
+    /// `blkio.leaf_weight`: the weight of its own tasks against its children
+    /// (3.9); none: the kernel's default.
+    pub leaf_weight: Option<u32>,
+}
+
+/// The io contexts of all tasks of a run, by [`TaskId`], and their groups.
 #[derive(Clone, Debug, Default)]
 pub struct TaskTable {
     contexts: Vec<IoContext>,
+    /// All but the root.
+    groups: Vec<IoGroup>,
 }
 
 impl TaskTable {
+    /// The control group of a task that was given no other.
+    pub const ROOT_GROUP: u16 = 0;
+
+    /// Adds a control group below an existing one. Groups are numbered from 1
+    /// in order of their addition.
+    ///
+    /// # Panics
+    /// If the parent does not exist, or at the 65536th group.
+    pub fn add_group(&mut self, group: IoGroup) -> u16 {
+        assert!(usize::from(group.parent) <= self.groups.len(), "no parent");
+        self.groups.push(group);
+        u16::try_from(self.groups.len()).expect("groups fit 16 bits")
+    }
+
+    /// A control group; none for the root and for numbers without a group.
+    pub fn group(&self, number: u16) -> Option<&IoGroup> {
+        self.groups.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Whether there is any group below the root.
+    pub fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// Adds a task.
     pub fn add(&mut self, pid: Pid, ioprio: IoPrio) -> TaskId {
         self.contexts.push(IoContext {

@@ -2,7 +2,7 @@
 //! What the single-queue block layer does differently by version: the one
 //! place where versions are compared.
 
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 
 /// When the queue is not plugged for a new request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum FlushSort {
 /// Named differences between versions. Sources: the kernel trees named in the
 /// comments, files block/ll_rw_blk.c (to 2.6.24), block/blk-core.c,
 /// blk-merge.c, elevator.c, blk-flush.c, blk-tag.c.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// The core keeps the back-merge hash (2.6.19); before, each scheduler.
     pub core_merge_hash: bool,
@@ -176,6 +176,136 @@ impl Features {
             io_schedule_defers: from(4, 11),
             insertion_merge_repeats: from(3, 8),
             flush_holds_queue: from(3, 7),
+        }
+    }
+}
+
+/// What changed in the block layer, release by release: one entry for each
+/// release at which [`Features::of`] differs from the one before.
+pub const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(19),
+        what: "the core keeps the back-merge hash; before, each scheduler did",
+        source: "block/elevator.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(20),
+        what: "schedulers may refuse a bio merge; writes can be sync",
+        source: "block/elevator.c, block/ll_rw_blk.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(21),
+        what: "the sorted dispatch list keeps reads and writes apart",
+        source: "block/elevator.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(26),
+        what: "queue/nomerges",
+        source: "block/blk-sysfs.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(28),
+        what: "async requests may use only the upper three quarters of block-layer tags",
+        source: "block/blk-tag.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(29),
+        what: "sync and unplug become two flags; no plug on non-rotational queues; an empty barrier is drain and flush",
+        source: "include/linux/bio.h, block/blk-core.c, block/blk-barrier.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(30),
+        what: "request pools by sync and async instead of direction; no plug on non-rotational queues with tags",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(31),
+        what: "async requests use at most depth - 2 tags; read-ahead does not merge with read-ahead",
+        source: "block/blk-tag.c, block/elevator.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(32),
+        what: "read-ahead merges again; no plug on non-rotational queues that have been deep",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(33),
+        what: "the plug timer rounds up; io_submit unplugs; no plug on non-rotational queues with tags",
+        source: "block/blk-settings.c, fs/aio.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(34),
+        what: "nomerges=2",
+        source: "block/blk-sysfs.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(36),
+        what: "flush commands count as requests in flight",
+        source: "block/blk-barrier.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(37),
+        what: "FLUSH and FUA instead of draining barriers, one flush at a time",
+        source: "block/blk-flush.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(39),
+        what: "plugs belong to tasks; flushes are double-buffered; events show sync and meta flags",
+        source: "block/blk-core.c, block/blk-flush.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "a task plug holds at most 16 requests",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 2),
+        what: "that limit counts only the own queue",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 3),
+        what: "every allocation of a batching task is charged; merging into a plug does not ask the scheduler",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 7),
+        what: "a plug flush sorts by sector if it holds several queues; a flush holds the scheduler back",
+        source: "block/blk-core.c, block/blk-flush.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 8),
+        what: "a request that grew at insertion is looked up again",
+        source: "block/elevator.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 9),
+        what: "a plug flush always sorts by sector",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(4, 10),
+        what: "a request of 128 KiB makes the next one flush the plug",
+        source: "block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(4, 11),
+        what: "a task that waits for I/O leaves its plug to kblockd",
+        source: "kernel/sched/core.c",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table_and_every_entry_is_a_change() {
+        let releases: Vec<KernelVersion> = blklab_kernel::releases().collect();
+        for pair in releases.windows(2) {
+            let changed = Features::of(pair[0]) != Features::of(pair[1]);
+            let listed = CHANGES.iter().filter(|c| c.release == pair[1]).count();
+            assert_eq!(listed, usize::from(changed), "{}", pair[1]);
         }
     }
 }

@@ -21,8 +21,8 @@ mod request;
 pub mod sq;
 mod tree;
 
-pub use cx::{CpuPolicy, Cx, Effect, IoContext, Running, TaskTable};
-pub use features::{AsyncTags, Features, FlushSort, Ordered, PlugPolicy};
+pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, Running, TaskTable};
+pub use features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
 pub use limits::{Fetch, Limits, QUEUE_TUNABLES};
 pub use list::List;
 pub use request::{Request, Requests, RqId, RqState};

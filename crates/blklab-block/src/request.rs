@@ -90,6 +90,8 @@ pub struct Request {
     pub ioprio: IoPrio,
     /// When it was made; the earlier of the two after a request merge.
     pub start_time: Jiffies,
+    /// The same as an exact time (`start_time_ns`, 4.x).
+    pub allocated: Time,
     /// Task that allocated it: the submitter of its first bio.
     pub task: TaskId,
     /// State flags.
@@ -168,6 +170,7 @@ impl Requests {
             flags,
             ioprio: IoPrio::default(),
             start_time: now,
+            allocated: Time::ZERO,
             task,
             state: RqState::default(),
             pool: 0,
@@ -254,14 +257,21 @@ impl Requests {
         if tail.is_some() {
             self[id].bio_tail = tail;
         }
-        let (n, s, start, prio) = {
+        let (n, s, start, allocated, prio) = {
             let x = &self[next];
-            (x.nr_sectors, x.segments, x.start_time, x.ioprio)
+            (
+                x.nr_sectors,
+                x.segments,
+                x.start_time,
+                x.allocated,
+                x.ioprio,
+            )
         };
         let rq = &mut self[id];
         rq.nr_sectors += n;
         rq.segments += s;
         rq.start_time = rq.start_time.min(start);
+        rq.allocated = rq.allocated.min(allocated);
         rq.ioprio = rq.ioprio.best(prio);
     }
 

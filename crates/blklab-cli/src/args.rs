@@ -67,7 +67,7 @@ Ctrl-C ends the runs and shows what ran so far; a second one ends at once.
 Examples:
   blklab run job.fio --kernel 2.6.28 --sched noop,deadline
   blklab run job.fio --device sata-7200-2008 --device sas-15k
-  blklab run job.fio --device sata-7200-2008,rpm=5400 --set fifo_batch=1,16
+  blklab run job.fio --device sata-7200-2008,rpm=5400 --set quantum=1,8
   blklab run job.fio --repeat 5 --seed 1      medians, lowest and highest
   blklab run job.fio --output-format json+ --output result.json
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
@@ -105,7 +105,7 @@ pub(crate) struct RunArgs {
     /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
-    /// I/O scheduler [default: the file's, else deadline]
+    /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) sched: Vec<String>,
     /// Device and its parameters [default: the file's, else sata-7200-2008]
@@ -117,8 +117,9 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
-    /// Switch a historical patch on: see blklab list patches
-    #[arg(long, value_name = "NAME")]
+    /// Switch a historical patch on (A+B: both; A,none: with and without):
+    /// see blklab list patches
+    #[arg(long, value_name = "NAME[,NAME…]")]
     pub(crate) patch: Vec<String>,
     /// Where to run
     #[arg(long, value_enum, default_value_t = Target::Sim)]

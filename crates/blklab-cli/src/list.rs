@@ -63,9 +63,9 @@ fn show(out: &mut impl Write, e: &Entry, width: usize, all: bool) -> std::io::Re
     )?;
     if all {
         for (key, value) in &e.details {
-            for (i, line) in fold(value, 66).iter().enumerate() {
+            for (i, line) in fold(value, 65).iter().enumerate() {
                 let key = if i == 0 { key.as_str() } else { "" };
-                writeln!(out, "  {key:<12}{line}")?;
+                writeln!(out, "  {key:<13}{line}")?;
             }
         }
         for p in &e.params {

@@ -103,6 +103,8 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     for text in &a.set {
         settings.push(matrix::parse_setting(text)?);
     }
+    let patches = a.patch.iter().map(|text| matrix::parse_patches(text));
+    let patches = patches.collect::<Result<Vec<_>, _>>()?;
     if a.files.iter().filter(|f| *f == Path::new("-")).count() > 1 {
         bail!("-: standard input can be read only once");
     }
@@ -116,7 +118,7 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
         schedulers: a.sched.clone(),
         devices,
         settings,
-        patches: a.patch.clone(),
+        patches,
         seed: a.seed,
         repeat: a.repeat,
         sections: a.section.clone(),

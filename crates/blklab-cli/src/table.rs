@@ -6,6 +6,7 @@
 
 use crate::output::{bytes, count, cut, fold, per_second, time};
 use anyhow::Result;
+use blklab::Published;
 use blklab::matrix::Cell;
 use blklab::run::RunOutput;
 use blklab::summary::{DiskRow, Row, Spread, Table, disk_rows, tables};
@@ -125,6 +126,26 @@ fn show_table(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<
     for row in &t.rows {
         show_row(out, row, width, sync)?;
     }
+    show_ratios(out, t, width)
+}
+
+/// Bandwidths over that of the first row, beside the published ones.
+fn show_ratios(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<()> {
+    let rows: Vec<(&Row, f64)> = t
+        .rows
+        .iter()
+        .filter_map(|r| Some((r, r.published.as_ref()?.bandwidth_mb_s?)))
+        .collect();
+    let [(first, first_published), _, ..] = rows[..] else {
+        return Ok(());
+    };
+    writeln!(out, "\nbandwidth over that of {}", first.label)?;
+    writeln!(out, "{:<width$} {:>9} {:>9}", "", "here", "published")?;
+    for (r, published) in &rows {
+        label(out, &r.label, width)?;
+        let ours = r.bw_bytes.median / first.bw_bytes.median.max(1.0);
+        writeln!(out, " {ours:>9.2} {:>9.2}", published / first_published)?;
+    }
     Ok(())
 }
 
@@ -148,21 +169,32 @@ fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io:
     if r.runs > 1 {
         show_spread(out, r, width)?;
     }
-    if let Some(p) = &r.published {
-        let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| runt(v as f64));
-        let rest = WIDTH - width - 22;
-        let source = fold(&p.source, rest);
+    match &r.published {
+        Some(p) => show_published(out, p, width),
+        None => Ok(()),
+    }
+}
+
+/// What was published for a row, in the same columns, and where.
+fn show_published(out: &mut impl Write, p: &Published, width: usize) -> std::io::Result<()> {
+    let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| runt(v as f64));
+    let source = fold(&p.source, WIDTH - width - 22);
+    let (min, max) = (ms(p.runt_min_ms), ms(p.runt_max_ms));
+    let name = cut("  published", width);
+    let mut lines = source.iter();
+    if let Some(mb_s) = p.bandwidth_mb_s {
+        let text = per_second(mb_s * 1e6);
         writeln!(
             out,
-            "{:<width$} {:>9} {:>9}  {}",
-            cut("  published", width),
-            ms(p.runt_min_ms),
-            ms(p.runt_max_ms),
-            source[0]
+            "{name:<width$} {min:>9} {max:>9}  {:>20} {text:>9}",
+            ""
         )?;
-        for line in &source[1..] {
-            writeln!(out, "{:<width$} {:>9} {:>9}  {line}", "", "", "")?;
-        }
+    } else {
+        let first = lines.next().map_or("", String::as_str);
+        writeln!(out, "{name:<width$} {min:>9} {max:>9}  {first}")?;
+    }
+    for line in lines.filter(|l| !l.is_empty()) {
+        writeln!(out, "{:<width$} {:>9} {:>9}  {line}", "", "", "")?;
     }
     Ok(())
 }

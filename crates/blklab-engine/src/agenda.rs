@@ -52,8 +52,8 @@ pub struct Agenda {
     wakes: BinaryHeap<Reverse<Wake>>,
     sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     ready: VecDeque<Ready>,
-    /// Works that are ready, one bit each.
-    ready_works: u64,
+    /// Work that is ready and has not run, by its number.
+    pending: Vec<bool>,
 }
 
 impl Agenda {
@@ -66,7 +66,7 @@ impl Agenda {
             wakes: BinaryHeap::new(),
             sleepers: BinaryHeap::new(),
             ready: VecDeque::new(),
-            ready_works: 0,
+            pending: Vec::new(),
         }
     }
 
@@ -113,13 +113,14 @@ impl Agenda {
         self.ready.push_back(Ready::Task(task));
     }
 
-    /// Work is ready now, behind everything that already is; nothing if it is
-    /// ready already (`schedule_work` of what is pending does nothing). Works
-    /// have numbers below 64.
+    /// Work is ready now, behind everything that already is; nothing changes
+    /// if it already is (`queue_work`).
     pub fn ready_work(&mut self, work: WorkId) {
-        let bit = 1_u64 << (work.0 % 64);
-        if self.ready_works & bit == 0 {
-            self.ready_works |= bit;
+        let idx = work.0 as usize;
+        if self.pending.len() <= idx {
+            self.pending.resize(idx + 1, false);
+        }
+        if !std::mem::replace(&mut self.pending[idx], true) {
             self.ready.push_back(Ready::Work(work));
         }
     }
@@ -141,7 +142,7 @@ impl Agenda {
             match self.ready.pop_front() {
                 Some(Ready::Task(t)) => return Some(Due::Task(t)),
                 Some(Ready::Work(w)) => {
-                    self.ready_works &= !(1_u64 << (w.0 % 64));
+                    self.pending[w.0 as usize] = false;
                     return Some(Due::Work(w));
                 }
                 None => {}

@@ -73,3 +73,22 @@ fn streams_depend_on_seed_and_name_and_spread_evenly() {
         "{counts:?}"
     );
 }
+
+#[test]
+fn work_that_is_ready_is_not_queued_twice() {
+    let mut a = Agenda::new(Hz(1000));
+    a.ready_work(WorkId(1));
+    a.ready_task(TaskId(2));
+    a.ready_work(WorkId(1));
+    a.ready_work(WorkId(0));
+    assert_eq!(a.next(Time::MAX), Some(Due::Work(WorkId(1))));
+    a.ready_work(WorkId(1));
+    assert_eq!(
+        drain(&mut a),
+        vec![
+            (0, Due::Task(TaskId(2))),
+            (0, Due::Work(WorkId(0))),
+            (0, Due::Work(WorkId(1))),
+        ]
+    );
+}

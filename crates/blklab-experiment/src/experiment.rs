@@ -3,7 +3,7 @@
 
 use crate::ExperimentError;
 use blklab_block::{Features, Fetch, Limits};
-use blklab_kernel::{KernelVersion, Patches, Tunables};
+use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
 use blklab_types::{Hz, Span};
 use blklab_workload::Process;
@@ -74,7 +74,7 @@ pub struct Vm {
 }
 
 /// A number that somebody published for a configuration of an experiment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Scheduler it was measured with; any if not given.
@@ -83,6 +83,9 @@ pub struct Published {
     /// Queue depth it was measured with; any if not given.
     #[serde(default)]
     pub queue_depth: Option<u32>,
+    /// Patches that were on, in any order.
+    #[serde(default)]
+    pub patches: Vec<String>,
     /// read or write.
     pub direction: String,
     /// Shortest run time of a job, ms.
@@ -91,6 +94,9 @@ pub struct Published {
     /// Longest run time of a job, ms.
     #[serde(default)]
     pub runt_max_ms: Option<u64>,
+    /// Bandwidth of the group, MB/s.
+    #[serde(default)]
+    pub bandwidth_mb_s: Option<f64>,
     /// Where it was published, and what differs from the experiment.
     #[serde(default)]
     pub source: String,
@@ -100,9 +106,31 @@ impl Published {
     /// Whether it is about this experiment.
     pub fn fits(&self, e: &Experiment) -> bool {
         let depth = e.queue_depth().ok();
-        self.scheduler.as_ref().is_none_or(|s| *s == e.scheduler)
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        sorted(&self.patches) == sorted(&e.patches)
+            && self.scheduler.as_ref().is_none_or(|s| *s == e.scheduler)
             && self.queue_depth.is_none_or(|d| depth == Some(d))
     }
+}
+
+/// One of several configurations that an experiment file compares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What tables call it.
+    pub name: String,
+    /// Kernel release, if it is another.
+    pub kernel: Option<KernelVersion>,
+    /// I/O scheduler, if it is another.
+    pub scheduler: Option<String>,
+    /// Patches beside those of the file.
+    pub patches: Vec<String>,
+    /// Settings, as [`Experiment::set`] takes them, in order.
+    pub settings: Vec<(String, String)>,
 }
 
 /// One experiment, complete.
@@ -120,6 +148,8 @@ pub struct Experiment {
     pub hz: Hz,
     /// I/O scheduler.
     pub scheduler: String,
+    /// Whether it was chosen, or is the kernel's default.
+    pub scheduler_chosen: bool,
     /// The scheduler's tunables that were set, in order.
     pub tunables: Vec<(String, i64)>,
     /// Patches that are switched on.
@@ -138,6 +168,10 @@ pub struct Experiment {
     pub sections: Vec<String>,
     /// Numbers published for it.
     pub published: Vec<Published>,
+    /// Configurations to compare; itself alone if there are none.
+    pub variants: Vec<Variant>,
+    /// What a reader of the result should know about how it was made.
+    pub remarks: Vec<String>,
 }
 
 /// Largest seed: experiment files in TOML hold no larger number.
@@ -148,7 +182,7 @@ pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
 
 impl Experiment {
     /// An experiment with defaults for everything but the workload: kernel
-    /// 4.19, deadline, a 7200 rpm SATA disk.
+    /// 4.19 with its default scheduler, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),
@@ -156,7 +190,8 @@ impl Experiment {
             title: String::new(),
             kernel: DEFAULT_KERNEL,
             hz: Hz(250),
-            scheduler: "deadline".to_owned(),
+            scheduler: blklab_sched::default_of(DEFAULT_KERNEL).to_owned(),
+            scheduler_chosen: false,
             tunables: Vec::new(),
             patches: Vec::new(),
             queue: QueueSettings::default(),
@@ -169,7 +204,52 @@ impl Experiment {
             workload,
             sections: Vec::new(),
             published: Vec::new(),
+            variants: Vec::new(),
+            remarks: Vec::new(),
         }
+    }
+
+    /// The experiment in one of its configurations.
+    ///
+    /// # Errors
+    /// If a setting of it is not possible.
+    pub fn with_variant(&self, v: &Variant) -> Result<Experiment, ExperimentError> {
+        let mut e = self.clone();
+        e.variants.clear();
+        if let Some(kernel) = v.kernel {
+            e.choose_kernel(kernel);
+        }
+        if let Some(scheduler) = &v.scheduler {
+            e.choose_scheduler(scheduler)?;
+        }
+        e.patches.extend(v.patches.iter().cloned());
+        for (key, value) in &v.settings {
+            e.set(key, value)?;
+        }
+        Ok(e)
+    }
+
+    /// Another kernel, and its default scheduler unless one was chosen.
+    pub fn choose_kernel(&mut self, v: KernelVersion) {
+        self.kernel = v;
+        if !self.scheduler_chosen {
+            blklab_sched::default_of(v).clone_into(&mut self.scheduler);
+        }
+    }
+
+    /// Another scheduler; what was set for the old one and is unknown to the
+    /// new one goes.
+    ///
+    /// # Errors
+    /// If the kernel does not have it.
+    pub fn choose_scheduler(&mut self, name: &str) -> Result<(), ExperimentError> {
+        let scheduler = blklab_sched::find(name, self.kernel)?;
+        name.clone_into(&mut self.scheduler);
+        self.scheduler_chosen = true;
+        let known = Tunables::defaults(scheduler.tunables, self.kernel);
+        self.tunables
+            .retain(|(k, _)| known.names().any(|name| name == k));
+        Ok(())
     }
 
     /// The scheduler and the values of its tunables.
@@ -246,6 +326,33 @@ impl Experiment {
         limits.partition_start = q.partition_start.map(u64::from);
         limits.patch(&self.patches()?, self.hz);
         Ok(limits)
+    }
+
+    /// What a reader of the result should know: how it was made, what the
+    /// kernel makes of values out of range, and patches that are not certain.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.remarks.clone();
+        if let Ok(scheduler) = blklab_sched::find(&self.scheduler, self.kernel) {
+            let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
+            for (name, value) in &self.tunables {
+                if let Ok(stored) = written.set(name, *value)
+                    && stored != *value
+                {
+                    notes.push(format!("{name}={value}: the kernel makes it {stored}"));
+                }
+            }
+        }
+        let patches = self.patches().unwrap_or_default();
+        let unsure = patches
+            .iter()
+            .filter(|p| p.evidence == Evidence::Reconstructed);
+        notes.extend(unsure.map(|p| {
+            format!(
+                "patch {} is a reconstruction: the mail that carried it was not available",
+                p.name
+            )
+        }));
+        notes
     }
 
     /// Refuses what cannot be run.

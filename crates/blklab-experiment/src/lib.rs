@@ -14,7 +14,7 @@ mod save;
 mod set;
 
 pub use error::{ExperimentError, no_such};
-pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Vm, Workload};
+pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
 pub use load::{ReadFile, Source, load, parse};
 pub use set::{MACHINE_TUNABLES, parse_size};
 

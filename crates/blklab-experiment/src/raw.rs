@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files as they are written.
 
-use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Vm};
+use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Variant, Vm};
 use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
 use crate::{Experiment, ExperimentError, Workload, no_such, set};
@@ -76,6 +76,20 @@ pub(crate) struct RawExperiment {
     sections: Vec<String>,
     #[serde(default)]
     published: Vec<Published>,
+    #[serde(default, rename = "variant")]
+    variants: Vec<RawVariant>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVariant {
+    name: String,
+    kernel: Option<String>,
+    scheduler: Option<String>,
+    #[serde(default)]
+    patches: Vec<String>,
+    #[serde(default)]
+    set: Table,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -126,16 +140,19 @@ impl RawExperiment {
         let mut e = Experiment::new(self.id.as_deref().unwrap_or(stem), workload);
         e.file = name.to_owned();
         e.title = self.title;
-        e.kernel = match &self.kernel {
+        e.choose_kernel(match &self.kernel {
             Some(v) => v.parse()?,
             None => DEFAULT_KERNEL,
-        };
+        });
         if let Some(hz) = self.hz {
             e.hz = set::parse_hz(hz)?;
         } else {
             e.hz = Hz::default();
         }
-        e.scheduler = self.scheduler.unwrap_or(e.scheduler);
+        if let Some(scheduler) = self.scheduler {
+            e.scheduler = scheduler;
+            e.scheduler_chosen = true;
+        }
         for (key, value) in &self.tunables {
             let value = value.whole().ok_or_else(|| {
                 let what = format!("tunables: {key} = {}: not a whole number", value.text());
@@ -162,7 +179,33 @@ impl RawExperiment {
         e.seed = self.seed.unwrap_or(0);
         e.sections = self.sections;
         e.published = self.published;
+        for v in self.variants {
+            let v = v.resolve()?;
+            if e.variants.iter().any(|o| o.name == v.name) {
+                let what = format!("two variants are called '{}'", v.name);
+                return Err(ExperimentError::new(what).about("variant"));
+            }
+            e.variants.push(v);
+        }
         Ok(e)
+    }
+}
+
+impl RawVariant {
+    fn resolve(self) -> Result<Variant, ExperimentError> {
+        if self.name.is_empty() || self.name.chars().any(char::is_control) {
+            let what = "variant: its name is empty or has a control character";
+            return Err(ExperimentError::new(what).about("variant"));
+        }
+        let kernel = self.kernel.map(|v| v.parse()).transpose()?;
+        let settings = self.set.into_iter().map(|(k, v)| (k, v.text()));
+        Ok(Variant {
+            name: self.name,
+            kernel,
+            scheduler: self.scheduler,
+            patches: self.patches,
+            settings: settings.collect(),
+        })
     }
 }
 

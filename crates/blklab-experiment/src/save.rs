@@ -33,8 +33,9 @@ impl Experiment {
         if let Workload::Processes(p) = &self.workload {
             top.insert("processes".into(), json!(p));
         }
-        if !self.published.is_empty() {
-            top.insert("published".into(), json!(self.published));
+        let published: Vec<_> = self.published.iter().filter(|p| p.fits(self)).collect();
+        if !published.is_empty() {
+            top.insert("published".into(), json!(published));
         }
         let value = without_nulls(Value::Object(top));
         toml::to_string(&value).map_err(|e| {

@@ -184,7 +184,7 @@ impl Experiment {
             return Ok(());
         }
         let (scheduler, mut tunables) = self.scheduler()?;
-        if !scheduler.tunables.iter().any(|t| t.name == key) {
+        if !tunables.names().any(|name| name == key) {
             return Err(self.unknown_key(key, scheduler.tunables));
         }
         let number = number()?;
@@ -195,6 +195,17 @@ impl Experiment {
         self.tunables.retain(|(k, _)| k != key);
         self.tunables.push((key.to_owned(), number));
         Ok(())
+    }
+
+    /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
+    pub fn can_set(&self, key: &str) -> bool {
+        let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
+        matches!(key, "memory" | "hz" | "seed")
+            || in_table(QUEUE_TUNABLES)
+            || in_table(MACHINE_TUNABLES)
+            || self
+                .scheduler()
+                .is_ok_and(|(_, t)| t.names().any(|name| name == key))
     }
 
     fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
@@ -208,9 +219,19 @@ impl Experiment {
         };
         let tables = [sched, QUEUE_TUNABLES, MACHINE_TUNABLES];
         let all = tables.iter().flat_map(|t| t.iter().map(|t| t.name));
-        let hint = match nearest_name(key, all) {
-            Some(near) => format!("did you mean '{near}'? "),
-            None => String::new(),
+        let owner = blklab_sched::ALL
+            .iter()
+            .find(|s| s.tunables.iter().any(|t| t.name == key));
+        let hint = match (nearest_name(key, all), owner) {
+            (_, Some(owner)) if owner.name == self.scheduler => {
+                format!(
+                    "{} of kernel {} does not have it; ",
+                    owner.name, self.kernel
+                )
+            }
+            (_, Some(owner)) => format!("{} has it, but {} runs; ", owner.name, self.scheduler),
+            (Some(near), None) => format!("did you mean '{near}'? "),
+            (None, None) => String::new(),
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \

@@ -166,20 +166,65 @@ fn settings_are_checked_as_they_are_made() {
         assert!(error.starts_with(expected), "{error}");
     };
     fails(
-        "fifo_batc",
+        "quantim",
         "1",
-        "nothing to set is called 'fifo_batc'; did you mean 'fifo_batch'?",
+        "nothing to set is called 'quantim'; did you mean 'quantum'?",
     );
-    fails(
-        "fifo_batch",
-        "x",
-        "fifo_batch=x: the value is not a whole number",
-    );
+    fails("quantum", "x", "quantum=x: the value is not a whole number");
     fails("seed", "-1", "seed=-1: expected");
     fails("memory", "1k", "memory=1k: expected a size from 16m to");
     fails("nomerges", "3", "nomerges=3: expected a number from 0 to 2");
-    e.set("fifo_batch", "3").unwrap();
-    assert_eq!(e.tunables, [("fifo_batch".to_owned(), 3)]);
+    e.set("quantum", "3").unwrap();
+    assert_eq!(e.tunables, [("quantum".to_owned(), 3)]);
+}
+
+#[test]
+fn the_kernel_has_a_scheduler_of_its_own() {
+    let mut e = read(Source::Fio, "").unwrap();
+    assert_eq!(e.scheduler, "cfq");
+    e.choose_kernel("2.6.17".parse().unwrap());
+    assert_eq!(e.scheduler, "anticipatory");
+    e.choose_scheduler("deadline").unwrap();
+    e.choose_kernel("3.7".parse().unwrap());
+    assert_eq!(e.scheduler, "deadline");
+}
+
+#[test]
+fn variants_change_what_they_name() {
+    let text = "kernel = '2.6.28'\njob = '[a]'\npatches = ['cached_merge_limit']\n\
+        [[variant]]\nname = 'as it is'\n\
+        [[variant]]\nname = 'other'\nkernel = '2.6.33'\nscheduler = 'deadline'\n\
+        patches = ['batch_patch']\nset = { fifo_batch = 4, queue_depth = 1 }\n";
+    let e = read(Source::Toml, text).unwrap();
+    let own = e.with_variant(&e.variants[0]).unwrap();
+    assert_eq!((own.scheduler.as_str(), own.patches.len()), ("cfq", 1));
+    let other = e.with_variant(&e.variants[1]).unwrap();
+    assert_eq!(other.kernel.to_string(), "2.6.33");
+    assert_eq!(other.tunables, [("fifo_batch".to_owned(), 4)]);
+    assert_eq!(other.queue.queue_depth, Some(1));
+    let error = other.check().unwrap_err().to_string();
+    assert!(
+        error.contains("'cached_merge_limit' does not fit kernel 2.6.33"),
+        "{error}"
+    );
+    let twice = "job = '[a]'\n[[variant]]\nname = 'x'\n[[variant]]\nname = 'x'\n";
+    let error = read(Source::Toml, twice).unwrap_err().to_string();
+    assert!(error.contains("two variants are called 'x'"), "{error}");
+}
+
+#[test]
+fn published_numbers_belong_to_a_configuration() {
+    let text = "kernel = '2.6.33'\njob = '[a]'\n\
+        [[published]]\ndirection = 'read'\npatches = ['quantum_tweak1', 'quantum_tweak2']\n\
+        [[published]]\ndirection = 'read'\nscheduler = 'cfq'\n";
+    let mut e = read(Source::Toml, text).unwrap();
+    let fits = |e: &Experiment| -> Vec<bool> { e.published.iter().map(|p| p.fits(e)).collect() };
+    assert_eq!(fits(&e), [false, true]);
+    e.patches = vec!["quantum_tweak2".into(), "quantum_tweak1".into()];
+    assert_eq!(fits(&e), [true, false]);
+    e.patches.clear();
+    e.scheduler = "noop".into();
+    assert_eq!(fits(&e), [false, false]);
 }
 
 #[test]

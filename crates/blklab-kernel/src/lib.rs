@@ -7,4 +7,4 @@ mod version;
 
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use tunable::{Tunable, TunableError, Tunables, Unit, tunables_of};
-pub use version::{KernelVersion, PRESETS, Preset, VersionError};
+pub use version::{Change, KernelVersion, PRESETS, Preset, VersionError, releases};

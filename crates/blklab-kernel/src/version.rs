@@ -109,6 +109,25 @@ impl FromStr for KernelVersion {
     }
 }
 
+/// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
+pub fn releases() -> impl Iterator<Item = KernelVersion> {
+    let of = |major: u16, last: u16| (0..=last).map(move |minor| KernelVersion::new(major, minor));
+    let old = (16..=39).map(KernelVersion::v2_6);
+    old.chain(of(3, 19)).chain(of(4, 20))
+}
+
+/// Something that changed in a release, as data: what a model does differently
+/// from then on, and where that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The first release with it.
+    pub release: KernelVersion,
+    /// What changed, in a line.
+    pub what: &'static str,
+    /// Files of the kernel.
+    pub source: &'static str,
+}
+
 /// A release whose rules were read and measured, offered by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {

@@ -13,7 +13,7 @@
 use crate::{Build, Scheduler};
 use blklab_block::sq::{Core, Elevator, Merge};
 use blklab_block::{Cx, List, RqId, SectorTree, TreeNodes};
-use blklab_kernel::{KernelVersion, Tunable, Unit};
+use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
 use blklab_trace::truth::Why;
 use blklab_types::{Bio, Jiffies};
 
@@ -30,6 +30,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: TUNABLES,
+    changes: &[CHANGES],
     build: |b: &mut Build<'_>| {
         let ms = |name| b.hz.from_ms(b.tunables.get(name).unsigned_abs());
         Box::new(Deadline::new(
@@ -96,7 +97,7 @@ const TUNABLES: &[Tunable] = &[
 ];
 
 /// What changed between releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Features {
     /// A batch goes on past gaps between requests (2.6.28).
     batch_crosses_gaps: bool,
@@ -121,6 +122,31 @@ impl Features {
         }
     }
 }
+
+const SOURCE: &str = "block/deadline-iosched.c";
+
+const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(24),
+        what: "a batch without a next request starts at the oldest one, not the lowest sector",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(28),
+        what: "a batch goes on past gaps between requests",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "several requests may start at the same sector",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(3, 8),
+        what: "a request expires in the very jiffy of its expiry, not after it",
+        source: SOURCE,
+    },
+];
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {
@@ -333,5 +359,15 @@ impl Elevator for Deadline {
 
     fn latter(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.next(rq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        crate::check_changes(CHANGES, Features::of);
     }
 }

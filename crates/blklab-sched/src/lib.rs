@@ -4,6 +4,7 @@
 //! To add one: a module that implements `sq::Elevator`, its table of
 //! tunables, and one line in [`ALL`].
 
+pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod history;
@@ -11,7 +12,7 @@ pub mod noop;
 
 use blklab_block::sq::Elevator;
 use blklab_engine::Timers;
-use blklab_kernel::{KernelVersion, Patches, Tunable, Tunables};
+use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
 use std::fmt;
 
@@ -60,16 +61,23 @@ pub struct Scheduler {
     pub until: KernelVersion,
     /// Tunables by their sysfs names.
     pub tunables: &'static [Tunable],
+    /// What changed in it, oldest first.
+    pub changes: &'static [&'static [Change]],
     /// Makes one.
     pub build: fn(&mut Build<'_>) -> Box<dyn Elevator>,
 }
 
 /// Every scheduler of the single-queue path.
-pub const ALL: &[Scheduler] = &[noop::SCHEDULER, deadline::SCHEDULER, cfq::SCHEDULER];
+pub const ALL: &[Scheduler] = &[
+    noop::SCHEDULER,
+    deadline::SCHEDULER,
+    anticipatory::SCHEDULER,
+    cfq::SCHEDULER,
+];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["anticipatory", "none", "mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +117,16 @@ impl fmt::Display for SchedulerError {
 
 impl std::error::Error for SchedulerError {}
 
+/// The scheduler that a release uses unless told otherwise: anticipatory, from
+/// 2.6.18 CFQ (`CONFIG_DEFAULT_IOSCHED`, block/Kconfig.iosched).
+pub fn default_of(version: KernelVersion) -> &'static str {
+    if version < KernelVersion::v2_6(18) {
+        "anticipatory"
+    } else {
+        "cfq"
+    }
+}
+
 /// Finds a scheduler of a kernel release by name.
 ///
 /// # Errors
@@ -125,5 +143,17 @@ pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, Sc
         )),
         None if NOT_YET.contains(&name) => Err(SchedulerError::NotYet(name.to_owned(), valid())),
         None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
+    }
+}
+
+/// For tests: a table of changes has one entry for each release at which the
+/// features differ from those of the release before, and no other.
+#[cfg(test)]
+fn check_changes<F: PartialEq>(changes: &[Change], of: fn(KernelVersion) -> F) {
+    let releases: Vec<KernelVersion> = blklab_kernel::releases().collect();
+    for pair in releases.windows(2) {
+        let changed = of(pair[0]) != of(pair[1]);
+        let listed = changes.iter().filter(|c| c.release == pair[1]).count();
+        assert_eq!(listed, usize::from(changed), "{}", pair[1]);
     }
 }

@@ -20,6 +20,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: &[],
+    changes: &[],
     build: |_: &mut Build<'_>| Box::new(Noop::default()),
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulated I/Os per second of wall time: one closed loop of random reads
-//! and writes at depth 32 on a serial device, events counted and digested but
-//! not written.
+//! and writes at depth 32 on a serial device, or several that share that
+//! depth, events counted and digested but not written.
 
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use blklab_sim::{Sinks, build_machine, spawn_processes};
@@ -17,6 +17,10 @@ fn main() {
 const IOS: u64 = 200_000;
 
 fn experiment(kernel: &str, scheduler: &str, processes: u32) -> Experiment {
+    experiment_at(kernel, scheduler, processes, 32 / processes.min(32))
+}
+
+fn experiment_at(kernel: &str, scheduler: &str, processes: u32, depth: u32) -> Experiment {
     let mut x = 1_u64;
     let mut random = move || {
         x = x
@@ -31,7 +35,7 @@ fn experiment(kernel: &str, scheduler: &str, processes: u32) -> Experiment {
                 .map(|_| random() % 100_000_000 * 8)
                 .collect();
             let rw = if i % 2 == 0 { "read" } else { "write" };
-            process(i, 32 / processes.min(32), rw, sectors)
+            process(i, depth, rw, sectors)
         })
         .collect();
     let mut e = Experiment::new("bench", Workload::Processes(processes));
@@ -87,9 +91,51 @@ fn deadline(bencher: divan::Bencher<'_, '_>, kernel: &str) {
         .bench_local(|| run(&e));
 }
 
+/// Eight processes at depth 4; odd ones write.
+#[divan::bench]
+fn anticipatory(bencher: divan::Bencher<'_, '_>) {
+    let e = experiment("2.6.28", "anticipatory", 8);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [2, 8, 32, 1000, 10_000])]
+fn anticipatory_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("2.6.28", "anticipatory", processes);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
 #[divan::bench(args = [2, 8, 32, 1000, 10_000])]
 fn deadline_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
     let e = experiment("2.6.28", "deadline", processes);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+/// Eight processes, four requests each.
+#[divan::bench(args = ["2.6.18", "2.6.28", "2.6.33", "4.19"])]
+fn cfq(bencher: divan::Bencher<'_, '_>, kernel: &str) {
+    let e = experiment_at(kernel, "cfq", 8, 4);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [8, 32, 1000, 10_000])]
+fn cfq_2_6_28_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("2.6.28", "cfq", processes);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+#[divan::bench(args = [8, 32, 1000, 10_000])]
+fn cfq_4_19_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = experiment("4.19", "cfq", processes);
     bencher
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));

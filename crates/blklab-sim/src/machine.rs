@@ -62,6 +62,8 @@ struct TaskState {
     request_granted: bool,
     /// Bios on their way, of a process that counts them.
     outstanding: u32,
+    /// It sleeps until there are fewer; 0 if it does not wait for bios.
+    awaits_below: u32,
     /// Does the run go on for its sake?
     foreground: bool,
 }
@@ -222,6 +224,29 @@ impl Machine {
         self.spawn_at(name, pid, IoPrio::default(), false, Time::ZERO, body)
     }
 
+    /// Adds a background thread of a task: it inherits priority, nice value
+    /// and CPU policy, and has an io context of its own.
+    pub fn spawn_thread(
+        &self,
+        name: &str,
+        of: TaskId,
+        body: impl Future<Output = ()> + 'static,
+    ) -> TaskId {
+        let task = self.spawn_kernel_thread(name, body);
+        let mut w = self.inner.world.borrow_mut();
+        let parent = *w.tasks.get(of);
+        let own = w.tasks.get_mut(task);
+        own.ioprio = parent.ioprio;
+        own.nice = parent.nice;
+        own.policy = parent.policy;
+        task
+    }
+
+    /// Sets a task's nice value, -20 to 19.
+    pub fn set_nice(&self, task: TaskId, nice: i8) {
+        self.inner.world.borrow_mut().tasks.get_mut(task).nice = nice;
+    }
+
     /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
     pub fn on_bio_done(&self, f: impl Fn(u64, u16) + 'static) {
         *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));
@@ -366,8 +391,11 @@ impl Machine {
                         handler(cookie & !OWNED_COOKIE, error);
                     }
                 } else {
-                    w.states[task.idx()].outstanding -= 1;
-                    w.wake(task);
+                    let state = &mut w.states[task.idx()];
+                    state.outstanding -= 1;
+                    if state.outstanding < state.awaits_below {
+                        w.wake(task);
+                    }
                 }
             }
             Effect::Uncongested(_) => {
@@ -488,6 +516,17 @@ impl Machine {
     /// Counts a bio that the running process submits itself.
     pub(crate) fn count_submission(&self, task: TaskId) {
         self.inner.world.borrow_mut().states[task.idx()].outstanding += 1;
+    }
+
+    /// The running process sleeps until fewer than `n` of its bios are on
+    /// their way. The completion that brings it there wakes it, no earlier one.
+    pub(crate) async fn outstanding_below(&self, n: u32) {
+        let task = self.current();
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = n;
+        while self.outstanding(task) >= n {
+            self.suspend().await;
+        }
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = 0;
     }
 
     /// Bios on their way, of a process that counts them.

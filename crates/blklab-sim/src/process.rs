@@ -16,7 +16,6 @@ pub async fn run_process(m: Machine, p: Rc<Process>) {
 }
 
 async fn run_loop(m: &Machine, p: &Process) {
-    let task = m.current();
     let mut cursor = Cursor::default();
     loop {
         let burst = submit_burst(m, p, &mut cursor).await;
@@ -30,15 +29,11 @@ async fn run_loop(m: &Machine, p: &Process) {
             Refill::One => p.depth,
             Refill::All => 1,
         };
-        while m.outstanding(task) >= room {
-            m.suspend().await;
-        }
+        m.outstanding_below(room).await;
         let think = next.think_ns.unwrap_or(p.think_ns);
         m.sleep_until(m.now() + Span(think)).await;
     }
-    while m.outstanding(task) > 0 {
-        m.suspend().await;
-    }
+    m.outstanding_below(1).await;
 }
 
 /// Submits while there is room, under a task plug unless each bio is to be
@@ -85,9 +80,7 @@ async fn run_script(m: &Machine, p: &Process) {
             m.with_queue(blklab_block::sq::Queue::unplug);
         }
     }
-    while m.outstanding(task) > 0 {
-        m.suspend().await;
-    }
+    m.outstanding_below(1).await;
 }
 
 async fn submit(m: &Machine, p: &Process, next: &NextBio) {

@@ -19,7 +19,7 @@ pub mod workload;
 pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::stats::TraceStats;
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
-pub use blklab_experiment::{Experiment, ExperimentError, load, no_such};
+pub use blklab_experiment::{Experiment, ExperimentError, Published, load, no_such};
 pub use blklab_formats::ReadCounts;
 pub use blklab_trace::TraceSource;
 pub use surroundings::RealSurroundings;

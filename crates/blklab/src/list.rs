@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen, read off the tables that the models themselves use.
 
-use blklab_block::QUEUE_TUNABLES;
+use blklab_block::{CHANGES, QUEUE_TUNABLES};
 use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
-use blklab_kernel::{Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
+use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
+use blklab_sched::Scheduler;
 use serde::Serialize;
 
 /// One thing that can be chosen.
@@ -48,8 +49,32 @@ fn tunable_param(t: &Tunable) -> Param {
     Param {
         name: t.name.to_owned(),
         default: t.default.to_string(),
-        range: format!("{}, {} to {}", t.unit, t.range.0, t.range.1),
+        range: match releases(t) {
+            Some(releases) => format!("{}, {} to {}; {releases}", t.unit, t.range.0, t.range.1),
+            None => format!("{}, {} to {}", t.unit, t.range.0, t.range.1),
+        },
         help: t.help.to_owned(),
+    }
+}
+
+/// The rows of a table, of all kernels or of one.
+fn rows_of(
+    table: &'static [Tunable],
+    kernel: Option<KernelVersion>,
+) -> impl Iterator<Item = &'static Tunable> {
+    let in_kernel = move |t: &&Tunable| kernel.is_none_or(|v| t.is_in(v));
+    table.iter().filter(in_kernel)
+}
+
+/// Which releases a row is about, if not all.
+fn releases(t: &Tunable) -> Option<String> {
+    let from = t.since > PRESETS[0].version;
+    let to = t.until < KernelVersion::FOREVER;
+    match (from, to) {
+        (false, false) => None,
+        (true, false) => Some(format!("from {}", t.since)),
+        (false, true) => Some(format!("before {}", t.until)),
+        (true, true) => Some(format!("from {}, before {}", t.since, t.until)),
     }
 }
 
@@ -67,7 +92,7 @@ pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
             "kernels".into(),
             format!("{} up to, not including, {}", s.since, s.until),
         )],
-        params: s.tunables.iter().map(tunable_param).collect(),
+        params: rows_of(s.tunables, kernel).map(tunable_param).collect(),
         ..entry(s.name, s.summary)
     })
     .collect()
@@ -76,11 +101,15 @@ pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
 /// Tunables of schedulers, queue and machine.
 pub fn tunables(kernel: Option<KernelVersion>) -> Vec<Entry> {
     let mut all = Vec::new();
-    let mut add = |owner: &str, table: &[Tunable]| {
-        for t in table.iter().filter(|t| kernel.is_none_or(|v| t.is_in(v))) {
+    let mut add = |owner: &str, table: &'static [Tunable]| {
+        for t in rows_of(table, kernel) {
+            let of = match releases(t).filter(|_| kernel.is_none()) {
+                Some(releases) => format!("; {releases}"),
+                None => String::new(),
+            };
             all.push(entry(
                 &format!("{owner}/{}", t.name),
-                format!("{} ({}, default {})", t.help, t.unit, t.default),
+                format!("{} ({}, default {}{of})", t.help, t.unit, t.default),
             ));
         }
     };
@@ -121,17 +150,36 @@ pub fn devices() -> Vec<Entry> {
     .collect()
 }
 
-/// Kernel presets; releases between them are accepted as well.
+/// Kernel presets; releases between them are accepted as well. Each shows what
+/// changed since the preset before it.
 pub fn kernels() -> Vec<Entry> {
+    let before = std::iter::once(None).chain(PRESETS.iter().map(|p| Some(p.version)));
     PRESETS
         .iter()
-        .map(|p| {
-            let schedulers: Vec<String> = schedulers(Some(p.version))
+        .zip(before)
+        .map(|(p, before)| {
+            let names: Vec<String> = schedulers(Some(p.version))
                 .into_iter()
                 .map(|e| e.name)
                 .collect();
+            let default = blklab_sched::default_of(p.version);
+            let mut details = vec![(
+                "schedulers".into(),
+                format!("{} (default {default})", names.join(", ")),
+            )];
+            let queue = ("block layer", CHANGES);
+            let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
+            let of_schedulers = blklab_sched::ALL.iter().flat_map(tables);
+            for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {
+                let new =
+                    |c: &&Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
+                for c in changes.iter().filter(new) {
+                    let text = format!("{}: {} ({})", c.release, c.what, c.source);
+                    details.push((owner.to_owned(), text));
+                }
+            }
             Entry {
-                details: vec![("schedulers".into(), schedulers.join(", "))],
+                details,
                 ..entry(&p.version.to_string(), p.summary)
             }
         })

@@ -2,6 +2,7 @@
 //! Several values for some settings: every combination is an experiment.
 
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError};
+use blklab_kernel::PATCHES;
 
 /// What the command line says on top of experiment files. Empty lists leave
 /// the file's value.
@@ -15,8 +16,9 @@ pub struct Overrides {
     pub devices: Vec<DeviceSpec>,
     /// Settings, each with its values.
     pub settings: Vec<(String, Vec<String>)>,
-    /// Patches, all switched on together.
-    pub patches: Vec<String>,
+    /// Sets of patches: of each list, every set is an alternative; `none` is
+    /// the empty one.
+    pub patches: Vec<Vec<PatchSet>>,
     /// Seed of the first repetition.
     pub seed: Option<u64>,
     /// Repetitions with different seeds.
@@ -24,6 +26,9 @@ pub struct Overrides {
     /// Only these sections of job files; those of the file if empty.
     pub sections: Vec<String>,
 }
+
+/// Patches that are switched on together.
+pub type PatchSet = Vec<String>;
 
 /// Most experiments of one command.
 pub const CELLS_MAX: usize = 10_000;
@@ -61,7 +66,7 @@ impl Cell {
 
 fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let shown = label.into_iter().map(|(key, value)| match key.as_str() {
-        "scheduler" | "device" | "file" => value.clone(),
+        "scheduler" | "device" | "file" | "patch" | "variant" => value.clone(),
         "kernel" => format!("v{value}"),
         _ => format!("{key}={value}"),
     });
@@ -100,6 +105,30 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
         ));
     }
     Ok(devices)
+}
+
+/// Splits `A,B+C,none` into alternatives: A; B and C together; no patch.
+///
+/// # Errors
+/// If an alternative has no name.
+pub fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
+    let mut sets = Vec::new();
+    for alternative in text.split(',').map(str::trim) {
+        let names: PatchSet = match alternative {
+            "none" => Vec::new(),
+            _ => alternative
+                .split('+')
+                .map(|n| n.trim().to_owned())
+                .collect(),
+        };
+        if names.iter().any(String::is_empty) {
+            return Err(ExperimentError::new(format!(
+                "--patch {text}: write NAME, NAME+NAME for both, NAME,none to compare"
+            )));
+        }
+        sets.push(names);
+    }
+    Ok(sets)
 }
 
 /// Splits `KEY=V1,V2,…`.
@@ -147,9 +176,6 @@ pub fn expand(
             repetition: 0,
             experiment: e.clone(),
         };
-        base.experiment
-            .patches
-            .extend(overrides.patches.iter().cloned());
         if !overrides.sections.is_empty() {
             base.experiment.sections.clone_from(&overrides.sections);
         }
@@ -171,7 +197,9 @@ pub fn expand(
 fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
     let sizes = [o.kernels.len(), o.schedulers.len(), o.devices.len()];
     let settings = o.settings.iter().map(|(_, values)| values.len());
-    let factors = sizes.into_iter().chain(settings).map(|n| n.max(1));
+    let patches = o.patches.iter().map(Vec::len);
+    let factors = sizes.into_iter().chain(settings).chain(patches);
+    let factors = factors.map(|n| n.max(1));
     let number = factors.fold(nr_files, usize::saturating_mul);
     let number = number.saturating_mul(o.repeat.max(1) as usize);
     if number > CELLS_MAX {
@@ -200,7 +228,7 @@ fn by_option(err: ExperimentError, o: &Overrides, e: &Experiment) -> ExperimentE
         "kernel" if !o.kernels.is_empty() => format!("--kernel {}", e.kernel),
         "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", e.scheduler),
         "device" if !o.devices.is_empty() => format!("--device {}", e.device.name),
-        "patches" if !o.patches.is_empty() => format!("--patch {}", o.patches.join(" --patch ")),
+        "patches" if !o.patches.is_empty() => format!("--patch {}", e.patches.join("+")),
         "seed" if o.seed.is_some() => "--seed".to_owned(),
         _ => return err,
     };
@@ -215,24 +243,23 @@ fn in_option(err: &ExperimentError, option: &str) -> ExperimentError {
 fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, |e, v| {
-        e.kernel = v
-            .parse()
-            .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?;
+        let version = v.parse();
+        e.choose_kernel(
+            version
+                .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?,
+        );
         Ok(())
     })?;
     vary(&mut cells, "scheduler", &o.schedulers, |e, v| {
-        e.scheduler.clone_from(v);
-        // Tunables of the file's own scheduler do not fit another one.
-        let (_, valid) = {
-            let mut bare = e.clone();
-            bare.tunables.clear();
-            let found = bare.scheduler();
-            found.map_err(|err| in_option(&err, &format!("--sched {v}")))?
-        };
-        let names: Vec<&str> = valid.names().collect();
-        e.tunables.retain(|(k, _)| names.contains(&k.as_str()));
-        Ok(())
+        let chosen = e.choose_scheduler(v);
+        chosen.map_err(|err| in_option(&err, &format!("--sched {v}")))
     })?;
+    if o.schedulers.is_empty() && o.patches.is_empty() {
+        cells = variants(cells)?;
+    }
+    for alternatives in &o.patches {
+        cells = patched(cells, alternatives)?;
+    }
     let mut out = Vec::new();
     for cell in cells {
         if o.devices.is_empty() {
@@ -258,9 +285,11 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             "memory" => "--memory",
             _ => "--set",
         };
-        vary(&mut cells, key, values, |e, v| {
-            e.set(key, v).map_err(|err| in_option(&err, option))
-        })?;
+        if cells.iter().any(|c| c.experiment.can_set(key)) {
+            cells = set_where_known(cells, key, values, option)?;
+        } else {
+            set_all(&mut cells, key, values, option)?;
+        }
     }
     let repeat = o.repeat.max(1);
     Ok(cells
@@ -274,6 +303,125 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             })
         })
         .collect())
+}
+
+/// Replaces each cell by one for each configuration that its file compares.
+fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, ExperimentError> {
+    let mut out = Vec::new();
+    for cell in cells {
+        if cell.experiment.variants.is_empty() {
+            out.push(cell);
+            continue;
+        }
+        for v in &cell.experiment.variants {
+            let mut c = cell.clone();
+            let chosen = cell.experiment.with_variant(v);
+            c.experiment = chosen.map_err(|err| {
+                let what = format!("variant '{}': {}", v.name, err.what);
+                ExperimentError::new(what).about("variant")
+            })?;
+            c.label.push(("variant".to_owned(), v.name.clone()));
+            out.push(c);
+        }
+    }
+    Ok(out)
+}
+
+/// Replaces each cell by one for each set of patches. A scheduler runs without
+/// the patches of other schedulers, once.
+fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, ExperimentError> {
+    let mut out: Vec<Cell> = Vec::new();
+    let mut unused: Vec<&String> = alternatives.iter().flatten().collect();
+    for cell in &cells {
+        let concerns = |name: &&String| {
+            let patch = PATCHES.iter().find(|p| p.name == **name);
+            let owner = patch.and_then(|p| p.scheduler);
+            owner.is_none_or(|s| s == cell.experiment.scheduler)
+        };
+        let mut seen: Vec<PatchSet> = Vec::new();
+        for set in alternatives {
+            let own: PatchSet = set.iter().filter(concerns).cloned().collect();
+            unused.retain(|name| !own.contains(name));
+            if seen.contains(&own) {
+                continue;
+            }
+            let mut c = cell.clone();
+            if own.len() < set.len() {
+                let left: Vec<&str> = set
+                    .iter()
+                    .filter(|n| !own.contains(n))
+                    .map(|n| &**n)
+                    .collect();
+                c.experiment.remarks.push(format!(
+                    "{} ran without {}: a patch of another scheduler",
+                    c.experiment.scheduler,
+                    left.join(" and ")
+                ));
+            }
+            if alternatives.len() > 1 && alternatives.iter().flatten().any(|n| concerns(&n)) {
+                let shown = if own.is_empty() {
+                    "unpatched".to_owned()
+                } else {
+                    own.join("+")
+                };
+                c.label.push(("patch".to_owned(), shown));
+            }
+            c.experiment.patches.extend(own.iter().cloned());
+            seen.push(own);
+            out.push(c);
+        }
+    }
+    if let Some(name) = unused.first() {
+        let e = cells.first().map(|c| c.experiment.scheduler.clone());
+        let owner = PATCHES
+            .iter()
+            .find(|p| p.name == **name)
+            .and_then(|p| p.scheduler);
+        return Err(in_option(
+            &ExperimentError::new(format!(
+                "a patch of {}, which does not run here ({} does)",
+                owner.unwrap_or_default(),
+                e.unwrap_or_default()
+            )),
+            &format!("--patch {name}"),
+        ));
+    }
+    Ok(out)
+}
+
+/// Varies a setting in the experiments whose scheduler has it; the others stay
+/// as they are.
+fn set_where_known(
+    cells: Vec<Cell>,
+    key: &str,
+    values: &[String],
+    option: &str,
+) -> Result<Vec<Cell>, ExperimentError> {
+    let mut out = Vec::new();
+    for mut cell in cells {
+        if cell.experiment.can_set(key) {
+            let mut own = vec![cell];
+            set_all(&mut own, key, values, option)?;
+            out.append(&mut own);
+        } else {
+            let e = &mut cell.experiment;
+            let remark = format!("{} ran without {key}, which it does not have", e.scheduler);
+            e.remarks.push(remark);
+            out.push(cell);
+        }
+    }
+    Ok(out)
+}
+
+fn set_all(
+    cells: &mut Vec<Cell>,
+    key: &str,
+    values: &[String],
+    option: &str,
+) -> Result<(), ExperimentError> {
+    vary(cells, key, values, |e, v| {
+        e.set(key, v).map_err(|err| in_option(&err, option))
+    })
 }
 
 /// Replaces each cell by one for each value.

@@ -147,6 +147,7 @@ fn simulate(
         }
         machine.run(Time::MAX);
         return Ok(RunOutput {
+            notes: e.notes(),
             interrupted: stopped(),
             ..RunOutput::new(machine.now())
         });
@@ -158,6 +159,7 @@ fn simulate(
     let complete = done.jobs.len() == nr_jobs && done.jobs.iter().all(|j| j.ended.is_some());
     let mut notes = done.notes;
     notes.extend(own_notes);
+    notes.extend(e.notes());
     Ok(RunOutput {
         jobs: done.jobs,
         notes,

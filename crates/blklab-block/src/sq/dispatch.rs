@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dispatch list: what left the scheduler and waits for the driver.
 
+use crate::sq::core::UNMERGEABLE;
 use crate::sq::{Core, Queue};
 use crate::{Cx, List, RqId, RqState};
 use blklab_trace::Action;
@@ -41,6 +42,19 @@ impl Core {
         self.end_sector = self.rqs[rq].end();
         self.boundary_rq = Some(rq);
         self.queue_head.push_back(&mut self.rqs, rq);
+    }
+
+    /// Takes a request that the driver has not seen off the dispatch list and
+    /// gives it back to the scheduler, which keeps it as a waiting one. With
+    /// `rehash` bios may be merged behind it again. The sweep's starting point
+    /// stays.
+    pub fn take_back(&mut self, rq: RqId, rehash: bool) {
+        debug_assert!(!self.rqs[rq].state.has(RqState::STARTED));
+        self.queue_head.remove(&mut self.rqs, rq);
+        self.nr_sorted += 1;
+        if rehash && !self.rqs[rq].state.any(UNMERGEABLE) {
+            self.hash.add(&mut self.rqs, rq);
+        }
     }
 
     fn leave_scheduler(&mut self, rq: RqId) {

@@ -27,6 +27,18 @@ pub enum Merge {
     Front,
 }
 
+/// How kblockd calls the driver when the scheduler asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// A plug stays, and then the driver does nothing; without one it is
+    /// called if the scheduler holds requests.
+    PlugStays,
+    /// A plug is removed, the driver is called.
+    Unplug,
+    /// A plug is removed, the driver is called if anything waits.
+    UnplugIfWaiting,
+}
+
 /// A single-queue I/O scheduler.
 ///
 /// Hooks are called with the queue locked, so to say: nothing else happens
@@ -63,6 +75,13 @@ pub trait Elevator {
     /// Whether a bio may join a request that the core would accept (2.6.20).
     fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         let _ = (q, cx, rq, bio);
+        true
+    }
+
+    /// Whether a request that leaves a task plug may be appended to one that
+    /// waits (4.8: `elevator_allow_rq_merge_fn`).
+    fn allow_request_merge(&self, q: &Core, rq: RqId, next: RqId) -> bool {
+        let _ = (q, rq, next);
         true
     }
 
@@ -126,5 +145,16 @@ pub trait Elevator {
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
         let _ = (q, cx, timer);
         false
+    }
+
+    /// How kblockd calls the driver on [`crate::Effect::RunWork`].
+    fn kick(&self) -> Kick {
+        Kick::Unplug
+    }
+
+    /// What sysfs shows beside the tunables, read-only: file and content at
+    /// this moment.
+    fn shows(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 }

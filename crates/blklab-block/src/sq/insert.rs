@@ -92,7 +92,7 @@ impl Queue {
             return false;
         }
         if let Some(last) = self.core.last_merge
-            && self.merge_requests(cx, last, rq)
+            && self.append_request(cx, last, rq)
         {
             return true;
         }
@@ -105,7 +105,7 @@ impl Queue {
             let Some(found) = self.core.hash.find(&self.core.rqs, start, UNMERGEABLE) else {
                 return merged;
             };
-            if !self.merge_requests(cx, found, next) {
+            if !self.append_request(cx, found, next) {
                 return merged;
             }
             merged = true;
@@ -114,5 +114,9 @@ impl Queue {
             }
             next = found;
         }
+    }
+
+    fn append_request(&mut self, cx: &mut Cx<'_>, rq: RqId, next: RqId) -> bool {
+        self.elv.allow_request_merge(&self.core, rq, next) && self.merge_requests(cx, rq, next)
     }
 }

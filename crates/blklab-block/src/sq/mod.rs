@@ -23,7 +23,7 @@ mod submit;
 mod task_plug;
 
 pub use self::core::{Core, MESSAGE_MAX};
-pub use self::elevator::{Elevator, MayQueue, Merge};
+pub use self::elevator::{Elevator, Kick, MayQueue, Merge};
 pub use self::submit::{Pending, Submit};
 
 use crate::sq::barrier::BarrierSeq;

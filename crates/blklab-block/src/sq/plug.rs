@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The queue plug (to 2.6.38): a short wait for more requests.
 
-use crate::sq::Queue;
+use crate::sq::{Kick, Queue};
 use crate::{Cx, Effect, PlugPolicy};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, Why};
@@ -84,9 +84,22 @@ impl Queue {
         self.unplug(cx);
     }
 
-    /// kblockd calls the driver, plugged or not.
+    /// kblockd calls the driver, the way the scheduler does it.
     pub fn run_work(&mut self, cx: &mut Cx<'_>) {
-        self.start_queueing(cx);
+        match self.elv.kick() {
+            Kick::PlugStays => {
+                if self.core.nr_sorted > 0 {
+                    self.run(cx);
+                }
+            }
+            Kick::Unplug => self.start_queueing(cx),
+            Kick::UnplugIfWaiting => {
+                self.remove_plug(cx);
+                if !self.core.nothing_waits() {
+                    self.run(cx);
+                }
+            }
+        }
     }
 
     /// A scheduler's kick: removes a plug, calls the driver in any case.

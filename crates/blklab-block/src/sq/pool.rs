@@ -66,6 +66,7 @@ impl Queue {
         self.pools.count[k] += 1;
         self.pools.starved[k] = false;
         let rq = self.core.rqs.alloc(bio.op, bio.flags, bio.task, cx.jiffies);
+        self.core.rqs[rq].allocated = cx.now;
         self.core.rqs[rq].pool = k as u8;
         self.core.rqs[rq].state |= RqState::POOLED;
         self.elv.set_request(&mut self.core, cx, rq, bio);

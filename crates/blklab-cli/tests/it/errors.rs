@@ -103,8 +103,8 @@ fn files_that_are_no_experiments() {
         ("e.toml", b"title = 'x'\n", &["e.toml: no workload"]),
         (
             "f.toml",
-            b"job_file = 'job.fio'\n[tunables]\nfifo_batc = 3\n",
-            &["f.toml:3: no tunable is called 'fifo_batc'; did you mean 'fifo_batch'?"],
+            b"job_file = 'job.fio'\n[tunables]\nquantim = 3\n",
+            &["f.toml:3: no tunable is called 'quantim'; did you mean 'quantum'?"],
         ),
         (
             "g.toml",
@@ -196,21 +196,41 @@ fn options_of_run() {
         ),
         (&["--set", "foo"], &["--set foo: write KEY=VALUE"]),
         (&["--set", "=1"], &["--set =1: no key"]),
-        (&["--set", "fifo_batch="], &["--set fifo_batch=: no value"]),
+        (&["--set", "quantum="], &["--set quantum=: no value"]),
         (
-            &["--set", "fifo_batc=1"],
+            &["--set", "quantim=1"],
+            &["--set: nothing to set is called 'quantim'", "'quantum'?"],
+        ),
+        (
+            &["--set", "fifo_batch=1"],
+            &["called 'fifo_batch'; deadline has it, but cfq runs"],
+        ),
+        (
+            &["--kernel", "2.6.28", "--set", "low_latency=1"],
+            &["called 'low_latency'; cfq of kernel 2.6.28 does not have it"],
+        ),
+        (
+            &["--set", "quantum=x"],
+            &["quantum=x: the value is not a whole number"],
+        ),
+        (
+            &["--set", "nr_requests=99999999999"],
+            &["expected a number from 4 to"],
+        ),
+        (
             &[
-                "--set: nothing to set is called 'fifo_batc'",
-                "'fifo_batch'?",
+                "--kernel",
+                "2.6.28",
+                "--sched",
+                "noop",
+                "--patch",
+                "drain_async",
             ],
+            &["--patch drain_async: a patch of cfq, which does not run here"],
         ),
         (
-            &["--set", "fifo_batch=x"],
-            &["fifo_batch=x: the value is not a whole number"],
-        ),
-        (
-            &["--set", "fifo_batch=99999999999"],
-            &["expected a number from 0 to"],
+            &["--kernel", "3.7", "--patch", "a+"],
+            &["--patch a+: write NAME, NAME+NAME"],
         ),
         (&["--set", "hz=7"], &["hz=7: kernels have 100, 250"]),
         (&["--set", "seed=-1"], &["seed=-1: expected"]),

@@ -42,6 +42,34 @@ fn a_run_says_what_its_readers_want_to_know() {
 }
 
 #[test]
+fn patches_and_settings_go_where_they_belong() {
+    let f = Folder::new();
+    f.write("mixed.fio", MIXED);
+    let run = |args: &[&str]| {
+        let base = ["run", "mixed.fio", "--kernel", "2.6.28"];
+        f.ok(&[&base, args].concat())
+    };
+    let text = run(&[
+        "--sched",
+        "noop,deadline",
+        "--patch",
+        "none,cached_merge_limit",
+        "--set",
+        "fifo_batch=1,99999999999",
+    ]);
+    for part in [
+        "noop unpatched",
+        "noop cached_merge_limit",
+        "deadline cached_merge_limit fifo_batch=1\n",
+        "note: noop ran without fifo_batch, which it does not have",
+        "note: fifo_batch=99999999999: the kernel makes it 2147483647",
+        "note: patch cached_merge_limit is a reconstruction",
+    ] {
+        assert!(text.contains(part), "{text}\nlacks {part}");
+    }
+}
+
+#[test]
 fn tables_fit_a_terminal_and_have_no_escape_codes() {
     let f = Folder::new();
     f.write("mixed.fio", MIXED);
@@ -172,10 +200,7 @@ fn a_run_directory_can_be_run_again() {
     );
     for (input, extra) in [
         ("sub/e.toml", &["--sched", "noop"][..]),
-        (
-            "sub/two.fio",
-            &["--set", "read_expire=100", "--memory", "1g"],
-        ),
+        ("sub/two.fio", &["--set", "slice_sync=50", "--memory", "1g"]),
         ("p.json", &[]),
     ] {
         let args = [&["run", input, "--out", "runs"], extra].concat();
@@ -241,11 +266,11 @@ fn notes_about_what_is_not_as_asked() {
     let f = Folder::new();
     f.write(
         "n.fio",
-        "[a]\nrw=read\nsize=1g\noffset=499g\nfilename=/dev/sda\nnumber_ios=2\nioscheduler=cfq\n",
+        "[a]\nrw=read\nsize=1g\noffset=499g\nfilename=/dev/sda\nnumber_ios=2\nioscheduler=deadline\n",
     );
     let text = f.ok(&["run", "n.fio", "--device", "serial"]);
     assert!(
-        text.contains("note: the job file asks for ioscheduler=cfq; deadline ran"),
+        text.contains("note: the job file asks for ioscheduler=deadline; cfq ran"),
         "{text}"
     );
     let text = f.ok(&[

@@ -6,20 +6,40 @@
 //! queues: lists by priority (2.6.16 to 2.6.21), one service tree (2.6.22 to
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
-mod choose;
+pub(crate) mod choose;
+mod groups;
 mod lists;
 mod prio;
+mod tree;
 mod tunables;
 
 use crate::{Build, Scheduler};
+use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
+
+/// First release with a service tree.
+const TREE: KernelVersion = KernelVersion::v2_6(22);
+/// First release with groups.
+const GROUPS: KernelVersion = KernelVersion::v2_6(33);
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
     name: "cfq",
-    summary: "time slices per process, by priority; waits for the next request of a process",
+    summary: "a queue and a time slice per process, by I/O priority; idles for the next request",
     since: KernelVersion::v2_6(16),
-    until: KernelVersion::v2_6(22),
+    until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
-    build: |b: &mut Build<'_>| Box::new(lists::Cfq::new(b)),
+    changes: &[],
+    build,
 };
+
+/// The scheduler of the release's era.
+fn build(b: &mut Build<'_>) -> Box<dyn Elevator> {
+    if b.version < TREE {
+        Box::new(lists::Cfq::new(b))
+    } else if b.version < GROUPS {
+        Box::new(tree::Cfq::new(b))
+    } else {
+        Box::new(groups::Cfq::new(b))
+    }
+}

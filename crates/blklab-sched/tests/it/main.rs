@@ -2,8 +2,14 @@
 //! The specifications' hand-worked test vectors, and properties that hold for
 //! every scheduler on every kernel.
 
+mod anticipatory;
 mod block;
+mod cfq_groups;
 mod cfq_lists;
+mod cfq_tree;
+mod cfq_tree_patches;
+mod cfq_tree_releases;
+mod cfq_tree_tunables;
 mod deadline;
 mod flush;
 mod load;

@@ -2,7 +2,7 @@
 //! A queue driven by hand: bios in, events out, the device under control.
 
 use blklab_block::sq::{Core, Elevator, Pending, Queue, Submit};
-use blklab_block::{Cx, Effect, Features, IoContext, Limits, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Features, IoContext, IoGroup, Limits, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::Build;
@@ -165,6 +165,15 @@ impl Rig {
         self.tasks.get_mut(task)
     }
 
+    /// Adds a control group with a weight, and the same for its own tasks.
+    pub(crate) fn group(&mut self, parent: u16, weight: u32) -> u16 {
+        self.tasks.add_group(IoGroup {
+            parent,
+            weight: Some(weight),
+            leaf_weight: Some(weight),
+        })
+    }
+
     /// In the context of a task.
     pub(crate) fn enter_as<R>(
         &mut self,
@@ -272,13 +281,7 @@ impl Rig {
         while self.agenda.now() < time {
             match self.agenda.next(time) {
                 None => break,
-                Some(Due::Timer(t)) => self.enter(|q, cx| {
-                    if t == q.unplug_timer_id() {
-                        q.unplug_timeout(cx);
-                    } else {
-                        q.elevator_timer(cx, t);
-                    }
-                }),
+                Some(Due::Timer(t)) => self.timer(t),
                 Some(Due::Work(w)) => self.work(w.0),
                 Some(Due::Task(_) | Due::Device(..)) => {}
             }
@@ -292,16 +295,20 @@ impl Rig {
         while let Some(due) = self.agenda.next(now) {
             match due {
                 Due::Work(w) => self.work(w.0),
-                Due::Timer(t) => self.enter(|q, cx| {
-                    if t == q.unplug_timer_id() {
-                        q.unplug_timeout(cx);
-                    } else {
-                        q.elevator_timer(cx, t);
-                    }
-                }),
+                Due::Timer(t) => self.timer(t),
                 Due::Task(_) | Due::Device(..) => {}
             }
         }
+    }
+
+    fn timer(&mut self, t: blklab_engine::TimerId) {
+        self.enter(|q, cx| {
+            if t == q.unplug_timer_id() {
+                q.unplug_timeout(cx);
+            } else {
+                q.elevator_timer(cx, t);
+            }
+        });
     }
 
     fn work(&mut self, work: u32) {

@@ -117,9 +117,14 @@ pub(crate) struct Table {
     pub(crate) tick_ns: u64,
     pub(crate) depth: u32,
     pub(crate) peek: bool,
+    /// Times are those of D, when the driver is shown a request, instead of
+    /// those of the hand-over.
+    pub(crate) issues: bool,
     /// Service time in ticks, by name.
     pub(crate) service: fn(&str) -> u64,
-    /// Priorities and nice values of processes.
+    /// Weights of control groups below the root, numbered from 1.
+    pub(crate) groups: &'static [u32],
+    /// Priorities, nice values and groups of processes.
     pub(crate) processes: fn(&str, &mut IoContext),
     pub(crate) arrivals: Vec<Arrival>,
     /// What a process submits when one of its requests completes, and when.
@@ -133,7 +138,9 @@ impl Default for Table {
             tick_ns: 0,
             depth: 1,
             peek: false,
+            issues: false,
             service: |_| 5,
+            groups: &[],
             processes: |_, _| {},
             arrivals: Vec::new(),
             next: |_, _| None,
@@ -151,7 +158,9 @@ struct Running {
     device: VecDeque<String>,
     /// When the oldest is done.
     busy_until: u64,
-    handed_over: Vec<(String, u64)>,
+    issues: bool,
+    /// Names and times of what is asked for.
+    log: Vec<(String, u64)>,
 }
 
 impl Table {
@@ -185,8 +194,12 @@ impl Table {
             tasks: BTreeMap::new(),
             device: VecDeque::new(),
             busy_until: 0,
-            handed_over: Vec::new(),
+            issues: self.issues,
+            log: Vec::new(),
         };
+        for &weight in self.groups {
+            r.rig.group(0, weight);
+        }
         self.arrivals.sort_by_key(|a| a.tick);
         let mut arrivals: VecDeque<Arrival> = self.arrivals.into();
         let mut tick = 0;
@@ -223,7 +236,7 @@ impl Table {
             look(tick, &mut r.rig);
             tick += 1;
         }
-        let shown = r.handed_over.iter().map(|(n, t)| format!("{n}@{t}"));
+        let shown = r.log.iter().map(|(n, t)| format!("{n}@{t}"));
         let shown = shown.collect();
         (r.rig, shown)
     }
@@ -264,8 +277,17 @@ impl Running {
             if self.device.is_empty() {
                 self.busy_until = tick + service(&name);
             }
-            self.handed_over.push((name.clone(), tick));
+            if !self.issues {
+                self.log.push((name.clone(), tick));
+            }
             self.device.push_back(name);
+        }
+        if self.issues {
+            for place in self.rig.only("D") {
+                let sector = place.split_once('+').map(|(s, _)| s.parse());
+                let sector: u64 = sector.expect("a range").expect("a sector");
+                self.log.push((self.names[&sector].clone(), tick));
+            }
         }
     }
 

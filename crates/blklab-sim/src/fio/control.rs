@@ -166,6 +166,7 @@ fn spawn(
         .exitall
         .then_some(plan.job.settings.exit_what);
     let prio = priority(&plan);
+    let nice = plan.job.settings.nice;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
     let late = if settings.seed == 0 {
@@ -190,7 +191,8 @@ fn spawn(
         drop(b);
         machine.wake(controller);
     };
-    m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+    let task = m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+    m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 
 /// `prio` and `prioclass` of the job.

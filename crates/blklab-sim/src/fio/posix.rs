@@ -55,7 +55,7 @@ impl PosixAio {
                     Rc::clone(&chain),
                     Rc::clone(&self.done),
                 );
-                let task = m.spawn_kernel_thread("fio", body);
+                let task = m.spawn_thread("fio", owner, body);
                 self.chains.push((fd, task, chain));
                 self.chains.len() - 1
             });

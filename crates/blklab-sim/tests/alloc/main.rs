@@ -77,6 +77,45 @@ fn the_block_layer_allocates_nothing_per_io() {
     }
 }
 
+/// Allocations of readers and writers side by side.
+fn crowd(kernel: &str, scheduler: &str, count: u64) -> u64 {
+    let process = |i: u64| {
+        let (rw, start) = (if i % 3 == 2 { "write" } else { "read" }, i * 500_000_000);
+        let text = format!(
+            r#"{{"name":"p{i}","pid":{},"depth":4,
+                "io":{{"pattern":"sequential","rw":"{rw}","start":{start},"nsect":8,
+                "count":{count}}}}}"#,
+            100 + i
+        );
+        serde_json::from_str(&text).expect("a process")
+    };
+    let e = experiment(
+        kernel,
+        scheduler,
+        Workload::Processes((0..8).map(process).collect()),
+    );
+    let Workload::Processes(p) = &e.workload else {
+        unreachable!()
+    };
+    measure(|| {
+        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
+        spawn_processes(&m, p);
+        m.run(Time::MAX);
+    })
+    .count_total
+}
+
+#[test]
+fn cfq_allocates_nothing_per_io() {
+    for kernel in ["2.6.24", "2.6.28", "2.6.32"] {
+        let (n, twice) = (crowd(kernel, "cfq", 1_000), crowd(kernel, "cfq", 2_000));
+        assert!(
+            twice <= n + 4,
+            "{kernel}: {n} allocations for 8000 I/Os, {twice} for 16000"
+        );
+    }
+}
+
 #[test]
 fn fio_jobs_allocate_nothing_per_io() {
     let (n, twice) = (fio(4_000), fio(8_000));

@@ -68,6 +68,68 @@ fn repetitions_differ_in_their_seed() {
 }
 
 #[test]
+fn patches_apply_where_they_belong_and_once() {
+    let names = |patches: &[&str], schedulers: &[&str]| {
+        let o = Overrides {
+            kernels: vec!["2.6.28".into()],
+            schedulers: schedulers.iter().map(|s| (*s).to_owned()).collect(),
+            patches: patches.iter().map(|p| parse_patches(p).unwrap()).collect(),
+            devices: parse_devices("serial").unwrap(),
+            ..Overrides::default()
+        };
+        let cells = expand(&[base()], &o);
+        cells.map(|all| all.iter().map(Cell::name).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        names(
+            &["none,drain_async,drain_async+async_ramp"],
+            &["noop", "cfq"]
+        )
+        .unwrap(),
+        [
+            "noop",
+            "cfq unpatched",
+            "cfq drain_async",
+            "cfq drain_async+async_ramp"
+        ]
+    );
+    assert_eq!(
+        names(&["drain_async", "async_ramp"], &["noop", "cfq"]).unwrap(),
+        ["noop", "cfq"]
+    );
+    let error = names(&["drain_async"], &["noop"]).unwrap_err().to_string();
+    assert!(error.contains("a patch of cfq"), "{error}");
+    let error = names(&["quantum_log"], &["cfq"]).unwrap_err().to_string();
+    assert!(error.contains("does not fit kernel 2.6.28"), "{error}");
+    assert!(parse_patches("a,,b").is_err());
+}
+
+#[test]
+fn variants_of_a_file_give_way_to_the_command_line() {
+    let mut e = base();
+    e.variants = ["noop", "deadline"]
+        .map(|name| blklab_experiment::Variant {
+            name: format!("the {name}"),
+            kernel: None,
+            scheduler: Some(name.to_owned()),
+            patches: Vec::new(),
+            settings: Vec::new(),
+        })
+        .to_vec();
+    let names = |schedulers: &[&str]| {
+        let o = Overrides {
+            schedulers: schedulers.iter().map(|s| (*s).to_owned()).collect(),
+            devices: parse_devices("serial").unwrap(),
+            ..Overrides::default()
+        };
+        let cells = expand(std::slice::from_ref(&e), &o).unwrap();
+        cells.iter().map(Cell::name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["the noop", "the deadline"]);
+    assert_eq!(names(&["cfq", "noop"]), ["cfq", "noop"]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_in_words() {
     let check = |o: Overrides, expected: &str| {
         let err = expand(&[base()], &o).unwrap_err().to_string();
@@ -78,7 +140,7 @@ fn what_does_not_fit_is_refused_in_words() {
             schedulers: vec!["elevator".into()],
             ..Overrides::default()
         },
-        "--sched elevator: no scheduler is called 'elevator'; valid: noop, deadline",
+        "--sched elevator: no scheduler is called 'elevator'; valid: noop, deadline, cfq",
     );
     check(
         Overrides {
@@ -89,10 +151,10 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     check(
         Overrides {
-            settings: vec![("fifo_batches".into(), vec!["1".into()])],
+            settings: vec![("quantums".into(), vec!["1".into()])],
             ..Overrides::default()
         },
-        "called 'fifo_batches'; did you mean 'fifo_batch'? of deadline: read_expire",
+        "called 'quantums'; did you mean 'quantum'? of cfq: quantum, fifo_expire_sync",
     );
     check(
         Overrides {

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Close cooperators: processes that read next to each other share one queue,
+//! until their requests drift apart.
+//!
+//! Busy queues also stand in trees by the position of their next request, one
+//! tree per level. A queue whose next request changes by dispatch keeps its
+//! place in the tree; the tree is searched by what its queues have now.
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::rbtree::Search;
+use super::settings::SYNC;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, RqId};
+use blklab_types::TaskId;
+use std::cmp::Ordering;
+
+/// Distance in sectors within which requests are close, and beyond which a
+/// mean distance is called seeking.
+const CLOSE_SECTORS: u64 = 8 * 1024;
+/// Distance in sectors that is a seek in the history (2.6.34).
+const FAR_SECTORS: u64 = 8 * 100;
+/// Requests shorter than this are small to a device that does not seek.
+const SMALL_SECTORS: u32 = 64;
+
+impl Cfq {
+    fn next_sector(&self, q: &Core, id: u32) -> u64 {
+        let next = self.queues[QueueId(id)].next;
+        next.map_or(0, |rq| q.rqs[rq].sector)
+    }
+
+    /// Files a queue by the position of its next request. Where another
+    /// already has that position, it is left out.
+    pub(super) fn file_by_position(&mut self, q: &Core, id: QueueId) {
+        self.unfile_position(id);
+        let queue = &self.queues[id];
+        let Some(next) = queue.next.filter(|_| !queue.is_idle_class()) else {
+            return;
+        };
+        let level = queue.own_prio.level;
+        let sector = q.rqs[next].sector;
+        let tree = self.positions[usize::from(level)];
+        let way = |at: u32| sector.cmp(&self.next_sector(q, at));
+        if let Search::Leaf(parent, side) = tree.search(&self.position_nodes, way) {
+            let tree = &mut self.positions[usize::from(level)];
+            tree.insert_at(&mut self.position_nodes, id.0, parent, side);
+            self.queues[id].close_level = Some(level);
+        }
+    }
+
+    pub(super) fn unfile_position(&mut self, id: QueueId) {
+        if let Some(level) = self.queues[id].close_level.take() {
+            self.positions[usize::from(level)].remove(&mut self.position_nodes, id.0);
+        }
+    }
+
+    /// A queue that is about to read where the head is, beside the active one.
+    pub(super) fn cooperator(&self, q: &Core, id: QueueId) -> Option<QueueId> {
+        let queue = &self.queues[id];
+        if (self.feat.idle_class_alone && queue.is_idle_class())
+            || !queue.sync
+            || self.is_seeky(id)
+            || self.groups[queue.group].nr_queues == 1
+        {
+            return None;
+        }
+        let found = self.closest(q, id)?;
+        let other = &self.queues[found];
+        let fits = other.group == queue.group
+            && other.sync
+            && !self.is_seeky(found)
+            && other.is_rt() == queue.is_rt();
+        fits.then_some(found)
+    }
+
+    /// The queue whose next request is at the head's position, or else one of
+    /// its neighbours if it is close.
+    fn closest(&self, q: &Core, id: QueueId) -> Option<QueueId> {
+        let tree = &self.positions[usize::from(self.queues[id].own_prio.level)];
+        let sector = self.last_position;
+        let way = |at: u32| sector.cmp(&self.next_sector(q, at));
+        let parent = match tree.search(&self.position_nodes, way) {
+            Search::Found(at) => return Some(QueueId(at)),
+            Search::Leaf(parent, _) => parent?,
+        };
+        let is_close = |at: u32| self.is_within(id, self.next_sector(q, at), CLOSE_SECTORS);
+        if is_close(parent) {
+            return Some(QueueId(parent));
+        }
+        let neighbour = match self.next_sector(q, parent).cmp(&sector) {
+            Ordering::Less => self.position_nodes.next(parent),
+            _ => self.position_nodes.prev(parent),
+        };
+        neighbour.filter(|&at| is_close(at)).map(QueueId)
+    }
+
+    /// Whether a request of another queue is as close to the head as one of
+    /// the queue itself would be.
+    pub(super) fn is_close_to_head(&self, id: QueueId, sector: u64) -> bool {
+        self.is_within(id, sector, u64::MAX)
+    }
+
+    /// Whether a sector is as close to the head as the queue's own requests
+    /// are to each other, up to a limit.
+    fn is_within(&self, id: QueueId, sector: u64, limit: u64) -> bool {
+        let seeks = &self.queues[id].seeks;
+        let reach = if self.feat.seek_history || !seeks.is_valid() {
+            CLOSE_SECTORS
+        } else {
+            seeks.mean.min(limit)
+        };
+        sector.abs_diff(self.last_position) <= reach
+    }
+
+    pub(super) fn is_seeky(&self, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        if self.feat.seek_history {
+            queue.seek_history.count_ones() > 4
+        } else {
+            queue.seeks.mean > CLOSE_SECTORS
+        }
+    }
+
+    /// Notes where a new request lies.
+    pub(super) fn note_seek(&mut self, q: &Core, id: QueueId, rq: RqId) {
+        let rq = &q.rqs[rq];
+        let queue = &mut self.queues[id];
+        let distance = match queue.last_pos {
+            0 => 0,
+            last => rq.sector.abs_diff(last),
+        };
+        if self.feat.seek_history {
+            let far = if q.limits.rotational {
+                distance > FAR_SECTORS
+            } else {
+                rq.nr_sectors < SMALL_SECTORS
+            };
+            queue.seek_history = queue.seek_history << 1 | u32::from(far);
+        } else {
+            queue.seeks.add(distance);
+        }
+    }
+
+    /// Lets the processes of one of two queues use the other, from their next
+    /// requests on: those of the queue that fewer use.
+    pub(super) fn plan_merge(&mut self, from: QueueId, to: QueueId) {
+        if self.feat.merge_needs_processes && self.queues[to].process_refs() == 0 {
+            return;
+        }
+        let mut target = to;
+        while let Some(next) = self.queues[target].redirect {
+            if next == from {
+                return;
+            }
+            target = next;
+        }
+        let users = self.queues[from].process_refs();
+        let target_users = self.queues[target].process_refs();
+        if users == 0 || (self.feat.merge_needs_processes && target_users == 0) {
+            return;
+        }
+        let (from, target, users) = if target_users >= users {
+            (from, target, users)
+        } else {
+            (target, from, target_users)
+        };
+        self.queues[from].redirect = Some(target);
+        self.queues[target].refs += users;
+    }
+
+    /// A process of `from` goes over to `target`, whose reference was taken
+    /// when the merge was planned.
+    pub(super) fn follow(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        from: QueueId,
+        target: QueueId,
+    ) -> QueueId {
+        self.say(q, cx, from, format_args!("merging with queue ptr"));
+        self.contexts[task.idx()].queues[SYNC] = Some(target);
+        self.queues[target].coop = true;
+        self.put_queue(q, cx, from);
+        target
+    }
+
+    /// A process leaves a queue that is to be broken up; the last one keeps
+    /// it.
+    pub(super) fn split(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        id: QueueId,
+    ) -> Option<QueueId> {
+        self.say(q, cx, id, format_args!("breaking apart cfqq"));
+        let pid = cx.tasks.get(task).pid;
+        let queue = &mut self.queues[id];
+        if queue.process_refs() == 1 {
+            queue.pid = pid;
+            queue.coop = false;
+            queue.split = false;
+            return Some(id);
+        }
+        self.contexts[task.idx()].queues[SYNC] = None;
+        self.drop_redirects(q, cx, id);
+        self.put_queue(q, cx, id);
+        None
+    }
+
+    /// A process that will not follow the queue's redirections gives back the
+    /// references that were taken for it.
+    pub(super) fn drop_redirects(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        let mut at = self.queues[id].redirect;
+        while let Some(queue) = at {
+            if queue == id {
+                break;
+            }
+            at = self.queues[queue].redirect;
+            self.put_queue(q, cx, queue);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completion: what is learnt from it, and what becomes of the active queue.
+
+use super::Cfq;
+use super::group::Kind;
+use super::queue::QueueId;
+use super::settings::SYNC;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, RqId};
+
+impl Cfq {
+    /// Looks at the depth of a device that has much to do: whether it takes
+    /// more than one request at a time. Undecided counts as yes.
+    pub(super) fn sample_depth(&mut self) {
+        /// Requests, waiting or at the device, that are much.
+        const BUSY: u32 = 5;
+        const SAMPLES: u32 = 50;
+        self.depth_seen = self.depth_seen.max(self.in_driver);
+        if self.hw_tag == 1 || (self.nr_queued <= BUSY && self.in_driver <= BUSY) {
+            return;
+        }
+        if let Some(id) = self.active {
+            let queue = &self.queues[id];
+            if queue.idle_window
+                && queue.dispatched + queue.sort.len() < BUSY
+                && self.in_driver < BUSY
+            {
+                return;
+            }
+        }
+        if self.depth_samples < SAMPLES {
+            self.depth_samples += 1;
+            return;
+        }
+        self.hw_tag = i8::from(self.depth_seen >= BUSY);
+    }
+
+    /// A request finished.
+    pub(super) fn complete(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let Some(id) = self.info(rq).queue else {
+            return;
+        };
+        let (sync, noidle) = (q.rqs[rq].is_sync(), self.is_noidle(q, rq));
+        let shown = u8::from(noidle);
+        self.say(q, cx, id, format_args!("complete rqnoidle {shown}"));
+        self.sample_depth();
+        self.in_driver -= 1;
+        self.async_in_driver -= u32::from(!sync);
+        let group = self.info(rq).group;
+        self.groups[group].dispatched -= 1;
+        self.queues[id].dispatched -= 1;
+        self.in_flight[usize::from(self.queues[id].sync)] -= 1;
+        let now = self.clock.now(cx);
+        if sync {
+            self.note_sync_end(q, id, rq, now);
+        }
+        let group = self.queues[id].group;
+        self.groups[group].think.last_end = now;
+        if self.active == Some(id) {
+            self.complete_active(q, cx, id, rq, now);
+        }
+        if self.in_driver == 0 {
+            self.schedule_dispatch(q, cx);
+        }
+    }
+
+    fn note_sync_end(&mut self, q: &Core, id: QueueId, rq: RqId, now: u64) {
+        self.contexts[q.rqs[rq].task.idx()].think.last_end = now;
+        let place = self.queues[id].place.unwrap_or_else(|| self.place_of(id));
+        self.tree_mut(place).think.last_end = now;
+        let allocated = if self.clock.is_ns() {
+            self.clock.start().wrapping_add(q.rqs[rq].allocated.0)
+        } else {
+            self.clock.start().wrapping_add(q.rqs[rq].start_time.0)
+        };
+        let late = allocated.wrapping_add(self.set.fifo_expire[SYNC]);
+        if !self.clock.after(late, now) {
+            self.last_delayed_sync = now;
+        }
+    }
+
+    fn complete_active(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId, now: u64) {
+        let empty = self.queues[id].is_empty();
+        if self.queues[id].slice_new {
+            self.begin_slice(q, cx, id);
+        }
+        if self.should_wait_busy(cx, id) {
+            self.wait_busy(q, cx, id);
+        }
+        if self.slice_is_used(id, now) || self.queues[id].is_idle_class() {
+            self.expire(q, cx, id, true);
+        } else if q.rqs[rq].is_sync()
+            && empty
+            && self.cooperator(q, id).is_none()
+            && (self.feat.noidle_in_window || self.wants_idling(q, id, rq))
+        {
+            self.arm_timer(q, cx, id);
+        }
+    }
+
+    /// Whether the kind of queue served, or its requests, want idling.
+    fn wants_idling(&mut self, q: &Core, id: QueueId, rq: RqId) -> bool {
+        self.serving.wants_idling |= !self.is_noidle(q, rq);
+        self.serving.kind == Kind::Sync
+            || self.serving.wants_idling
+            || self.groups[self.queues[id].group].nr_queues == 1
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which queue a task's requests go to: the record of a task on the device
+//! (`struct cfq_io_context`), the shared async queues, priorities, exit.
+
+use super::Cfq;
+use super::group::{GroupId, Think};
+use super::queue::QueueId;
+use super::settings::{ASYNC, SYNC};
+use crate::cfq::prio::{self, NORM};
+use blklab_block::sq::{Core, MayQueue};
+use blklab_block::{Cx, Effect, RqId};
+use blklab_types::{Bio, BioFlags, IoPrio, Pid, PrioClass, TaskId};
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// It has allocated a request.
+    pub(super) exists: bool,
+    /// Its task has not ended.
+    pub(super) alive: bool,
+    /// Its async and its sync queue.
+    pub(super) queues: [Option<QueueId>; 2],
+    pub(super) think: Think,
+    /// Priority and group when they were last looked at.
+    ioprio: IoPrio,
+    group: u16,
+}
+
+impl Cfq {
+    /// The context of a task that has allocated a request.
+    fn context(&self, task: TaskId) -> Option<&Context> {
+        self.contexts.get(task.idx()).filter(|c| c.exists)
+    }
+
+    /// Whether a task has a context and has not ended.
+    pub(super) fn is_alive(&self, task: TaskId) -> bool {
+        self.context(task).is_some_and(|c| c.alive)
+    }
+
+    pub(super) fn queue_of_task(&self, task: TaskId, sync: bool) -> Option<QueueId> {
+        self.context(task)?.queues[usize::from(sync)]
+    }
+
+    /// A request was allocated: binds it to a queue.
+    pub(super) fn bind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
+        let task = q.rqs[rq].task;
+        let sync = q.rqs[rq].is_sync();
+        self.open_context(q, cx, task);
+        let queue = self.queue_for(q, cx, task, sync);
+        self.queues[queue].allocated += 1;
+        self.queues[queue].refs += 1;
+        let group = self.queues[queue].group;
+        let info = self.info_mut(rq);
+        info.queue = Some(queue);
+        info.group = group;
+    }
+
+    fn open_context(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
+        if self.contexts.len() <= task.idx() {
+            self.contexts.resize(task.idx() + 1, Context::default());
+        }
+        let ioc = cx.tasks.get(task);
+        let (ioprio, group) = (ioc.ioprio, ioc.group);
+        let now = self.clock.now(cx);
+        let context = &mut self.contexts[task.idx()];
+        if !context.exists {
+            *context = Context {
+                exists: true,
+                alive: true,
+                ioprio,
+                group,
+                ..Context::default()
+            };
+            context.think.last_end = now;
+            return;
+        }
+        context.alive = true;
+        let (new_prio, new_group) = (context.ioprio != ioprio, context.group != group);
+        context.ioprio = ioprio;
+        context.group = group;
+        if new_prio {
+            self.change_prio(q, cx, task);
+        }
+        if new_group {
+            self.change_group(q, cx, task);
+        }
+    }
+
+    /// The task's priority was set: another async queue, and the sync queue
+    /// takes the new one when it is next looked at.
+    fn change_prio(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
+        if let Some(old) = self.contexts[task.idx()].queues[ASYNC] {
+            let new = self.async_queue(q, cx, task);
+            self.contexts[task.idx()].queues[ASYNC] = Some(new);
+            self.put_queue(q, cx, old);
+        }
+        if let Some(queue) = self.contexts[task.idx()].queues[SYNC] {
+            self.queues[queue].prio_changed = true;
+        }
+    }
+
+    /// The task moved to another group: its queues stay behind.
+    fn change_group(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
+        for side in [ASYNC, SYNC] {
+            if side == ASYNC && !self.feat.async_per_group {
+                continue;
+            }
+            if let Some(old) = self.contexts[task.idx()].queues[side].take() {
+                self.put_queue(q, cx, old);
+            }
+        }
+    }
+
+    /// The queue for a new request, after the merges and splits that are due.
+    fn queue_for(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
+        let side = usize::from(sync);
+        if let Some(queue) = self.contexts[task.idx()].queues[side] {
+            let kept = if self.queues[queue].coop && self.queues[queue].split {
+                self.split(q, cx, task, queue)
+            } else {
+                Some(queue)
+            };
+            if let Some(queue) = kept {
+                return match self.queues[queue].redirect {
+                    Some(target) => self.follow(q, cx, task, queue, target),
+                    None => queue,
+                };
+            }
+        }
+        let queue = if sync {
+            let group = self.group_of(cx, task);
+            let queue = self.new_queue(q, cx, task, true, group);
+            self.queues[queue].refs += 1;
+            queue
+        } else {
+            self.async_queue(q, cx, task)
+        };
+        self.contexts[task.idx()].queues[side] = Some(queue);
+        queue
+    }
+
+    fn group_of(&mut self, cx: &Cx<'_>, task: TaskId) -> GroupId {
+        let group = GroupId(cx.tasks.get(task).group);
+        self.groups.learn(cx.tasks, group)
+    }
+
+    /// The shared async queue for a task, with a reference for its context.
+    fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
+        let group = if self.feat.async_per_group {
+            self.group_of(cx, task)
+        } else {
+            GroupId::ROOT
+        };
+        let ioc = cx.tasks.get(task);
+        let prio = match ioc.ioprio.class {
+            PrioClass::None if !self.feat.async_by_nice => IoPrio {
+                class: PrioClass::BestEffort,
+                level: NORM,
+            },
+            _ => prio::of_task(ioc, true),
+        };
+        let slot = match prio.class {
+            PrioClass::RealTime => usize::from(prio.level.min(7)),
+            PrioClass::Idle => 16,
+            _ => 8 + usize::from(prio.level.min(7)),
+        };
+        let queue = match self.groups[group].async_queues[slot] {
+            Some(queue) => queue,
+            None => {
+                let queue = self.new_queue(q, cx, task, false, group);
+                self.queues[queue].refs += 1;
+                self.groups[group].async_queues[slot] = Some(queue);
+                queue
+            }
+        };
+        self.queues[queue].refs += 1;
+        queue
+    }
+
+    fn new_queue(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        task: TaskId,
+        sync: bool,
+        group: GroupId,
+    ) -> QueueId {
+        let pid = cx.tasks.get(task).pid;
+        let queue = self.queues.alloc(pid, sync, group);
+        self.refresh_prio(cx, queue, task);
+        self.say(q, cx, queue, format_args!("alloced"));
+        queue
+    }
+
+    /// Takes the priority of `task` if the queue's is out of date.
+    pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
+        let queue = &mut self.queues[id];
+        if !std::mem::take(&mut queue.prio_changed) {
+            return;
+        }
+        queue.prio = prio::of_task(cx.tasks.get(task), true);
+        queue.prio.level = queue.prio.level.min(7);
+        queue.own_prio = queue.prio;
+        if queue.is_idle_class() {
+            queue.idle_window = false;
+        }
+    }
+
+    /// Whether the task may allocate a request; adjusts its queue's priority.
+    pub(super) fn may_allocate(&mut self, cx: &Cx<'_>, bio: &Bio) -> MayQueue {
+        let task = bio.task;
+        let Some(id) = self.queue_of_task(task, bio.is_sync()) else {
+            return MayQueue::May;
+        };
+        self.refresh_prio(cx, id, task);
+        let boosted = (self.feat.boosts_lock_holders && cx.tasks.get(task).fs_exclusive)
+            || (self.feat.boosts_prio_requests && bio.flags.has(BioFlags::PRIO));
+        let queue = &mut self.queues[id];
+        if boosted {
+            if queue.is_idle_class() {
+                queue.prio.class = PrioClass::BestEffort;
+            }
+            queue.prio.level = queue.prio.level.min(NORM);
+        } else {
+            queue.prio = queue.own_prio;
+        }
+        if queue.wait_request && !queue.must_alloc_slice {
+            queue.must_alloc_slice = true;
+            return MayQueue::Must;
+        }
+        MayQueue::May
+    }
+
+    /// A task ended.
+    pub(super) fn close_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        let Some(context) = self.contexts.get_mut(task.idx()).filter(|c| c.exists) else {
+            return;
+        };
+        context.alive = false;
+        for side in [ASYNC, SYNC] {
+            if let Some(queue) = self.contexts[task.idx()].queues[side].take() {
+                self.leave(q, cx, queue);
+            }
+        }
+    }
+
+    /// A process of a queue is gone.
+    fn leave(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
+        if self.active == Some(queue) {
+            self.expire(q, cx, queue, false);
+            self.schedule_dispatch(q, cx);
+        }
+        self.drop_redirects(q, cx, queue);
+        self.put_queue(q, cx, queue);
+    }
+
+    /// Drops a reference.
+    pub(super) fn put_queue(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        self.queues[id].refs -= 1;
+        if self.queues[id].refs > 0 {
+            return;
+        }
+        self.say(q, cx, id, format_args!("put_queue"));
+        if self.active == Some(id) {
+            self.expire(q, cx, id, false);
+            self.schedule_dispatch(q, cx);
+        }
+        self.queues.release(id);
+    }
+
+    /// A request is freed.
+    pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
+        if let Some(queue) = self.info_mut(rq).queue.take() {
+            self.queues[queue].allocated -= 1;
+            self.put_queue(q, cx, queue);
+        }
+    }
+
+    /// kblockd is to run the queue, if anybody waits.
+    pub(super) fn schedule_dispatch(&self, q: &Core, cx: &mut Cx<'_>) {
+        if self.nr_busy > 0 {
+            q.message(cx, format_args!("cfq schedule dispatch"));
+            cx.effects.push(Effect::RunWork);
+        }
+    }
+
+    /// A message about a queue.
+    pub(super) fn say(
+        &self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        id: QueueId,
+        text: std::fmt::Arguments<'_>,
+    ) {
+        if !cx.wants_messages() {
+            return;
+        }
+        let queue = &self.queues[id];
+        let pid: Pid = queue.pid;
+        if self.feat.long_messages {
+            let sync = if queue.sync { 'S' } else { 'A' };
+            let noidle = if queue.sync && !queue.idle_window {
+                'N'
+            } else {
+                ' '
+            };
+            q.message(cx, format_args!("cfq{pid}{sync}{noidle} {text}"));
+        } else {
+            q.message(cx, format_args!("cfq{pid} {text}"));
+        }
+    }
+}

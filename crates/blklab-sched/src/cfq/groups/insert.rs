@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests enter and leave their queues, with the statistics kept of each.
+
+use super::Cfq;
+use super::group::Think;
+use super::queue::QueueId;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, RqId};
+use blklab_types::{Bio, TaskId};
+
+/// Waiting requests that make a queue deep.
+const DEEP: u32 = 4;
+
+impl Cfq {
+    /// A request enters its queue.
+    pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let Some(id) = self.info(rq).queue else {
+            return;
+        };
+        self.say(q, cx, id, format_args!("insert_request"));
+        self.refresh_prio(cx, id, q.rqs[rq].task);
+        let expire = self.set.fifo_expire[usize::from(q.rqs[rq].is_sync())];
+        self.info_mut(rq).expiry = self.clock.now(cx).wrapping_add(expire);
+        self.queues[id].fifo.push_back(&mut q.rqs, rq);
+        self.add_request(q, cx, id, rq);
+        self.nr_queued += 1;
+        if q.rqs[rq].flags.has(self.boost_flag()) {
+            self.queues[id].prio_pending += 1;
+        }
+        self.note_think(cx, id, q.rqs[rq].task);
+        self.note_seek(q, id, rq);
+        self.update_idle_window(q, cx, id, q.rqs[rq].task);
+        self.queues[id].last_pos = q.rqs[rq].end();
+        if self.active == Some(id) {
+            if self.queues[id].wait_request {
+                self.end_wait(q, cx, id, rq);
+            }
+        } else if self.should_preempt(q, cx, id, rq) {
+            self.preempt(q, cx, id);
+            q.run_requested = true;
+        }
+    }
+
+    /// Puts a request into its queue's order.
+    pub(super) fn add_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+        let sector = q.rqs[rq].sector;
+        if !self.feat.keeps_equal_sectors {
+            while let Some(older) = self.queues[id].sort.find(&self.nodes, sector) {
+                self.dispatch_insert(q, cx, older);
+            }
+        }
+        self.queues[id].sort.insert(&mut self.nodes, rq, sector);
+        if !self.queues[id].busy {
+            self.add_busy(q, cx, id);
+        }
+        let old = self.queues[id].next;
+        let next = self.choose(q, old, Some(rq), self.last_position);
+        self.queues[id].next = next;
+        if next != old {
+            self.file_by_position(q, id);
+        }
+    }
+
+    /// Takes a request out of its queue.
+    pub(super) fn remove_request(&mut self, q: &mut Core, id: QueueId, rq: RqId) {
+        if self.queues[id].next == Some(rq) {
+            self.queues[id].next = self.following(q, id, rq);
+        }
+        self.queues[id].fifo.remove(&mut q.rqs, rq);
+        self.queues[id].sort.remove(&mut self.nodes, rq);
+        if self.queues[id].busy && self.queues[id].is_empty() {
+            self.unfile_position(id);
+        }
+        self.nr_queued -= 1;
+        if q.rqs[rq].flags.has(self.boost_flag()) {
+            self.queues[id].prio_pending -= 1;
+        }
+    }
+
+    /// A request grew at its front.
+    pub(super) fn moved_forward(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        if let Some(id) = self.info(rq).queue {
+            self.queues[id].sort.remove(&mut self.nodes, rq);
+            self.add_request(q, cx, id, rq);
+        }
+    }
+
+    /// `rq` absorbed `next`.
+    pub(super) fn absorbed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
+        let (Some(id), Some(other)) = (self.info(rq).queue, self.info(next).queue) else {
+            return;
+        };
+        let (expiry, earlier) = (self.info(rq).expiry, self.info(next).expiry);
+        if id == other
+            && self.clock.before(earlier, expiry)
+            && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
+        {
+            let fifo = &mut self.queues[id].fifo;
+            fifo.remove(&mut q.rqs, rq);
+            fifo.insert_after(&mut q.rqs, Some(next), rq);
+            self.info_mut(rq).expiry = earlier;
+        }
+        if self.queues[other].next == Some(next) && id == other {
+            self.queues[other].next = Some(rq);
+        }
+        self.remove_request(q, other, next);
+        let queue = &self.queues[other];
+        if queue.busy && queue.is_empty() && self.active != Some(other) {
+            self.remove_busy(q, cx, other);
+        }
+    }
+
+    fn note_think(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
+        let now = self.clock.now(cx);
+        let idle = self.set.slice_idle;
+        if !self.feat.tree_think_time {
+            add_think(&mut self.contexts[task.idx()].think, now, idle);
+            return;
+        }
+        if self.queues[id].sync {
+            add_think(&mut self.contexts[task.idx()].think, now, idle);
+            if let Some(place) = self.queues[id].place {
+                add_think(&mut self.tree_mut(place).think, now, idle);
+            }
+        }
+        if cx.tasks.has_groups() {
+            let group_idle = self.group_idle(cx);
+            let group = self.queues[id].group;
+            add_think(&mut self.groups[group].think, now, group_idle);
+        }
+    }
+
+    /// Decides whether CFQ idles for the queue's next request.
+    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
+        let queue = &self.queues[id];
+        if !queue.sync || queue.is_idle_class() {
+            return;
+        }
+        let deep = queue.deep || queue.sort.len() >= DEEP;
+        let next_is_last =
+            self.feat.noidle_in_window && queue.next.is_some_and(|next| self.is_noidle(q, next));
+        let seeks = self.is_seeky(id) && (self.feat.seek_history || queue.seeks.is_valid());
+        let think = &self.contexts[task.idx()].think.time;
+        let window =
+            if next_is_last || !self.is_alive(task) || self.set.slice_idle == 0 || (!deep && seeks)
+            {
+                false
+            } else if think.is_valid() {
+                think.mean <= self.set.slice_idle
+            } else {
+                queue.idle_window
+            };
+        self.queues[id].deep = deep;
+        if window != self.queues[id].idle_window {
+            self.say(q, cx, id, format_args!("idle={}", u8::from(window)));
+            self.queues[id].idle_window = window;
+        }
+    }
+
+    /// A request that waits in front of which a bio fits.
+    pub(super) fn front_of(&self, q: &Core, bio: &Bio) -> Option<RqId> {
+        let id = self.queue_of_task(bio.task, bio.is_sync())?;
+        let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
+        q.merge_ok(rq, bio).then_some(rq)
+    }
+}
+
+fn add_think(think: &mut Think, now: u64, idle: u64) {
+    let elapsed = now.wrapping_sub(think.last_end);
+    think.time.add(elapsed.min(idle.wrapping_mul(2)));
+}

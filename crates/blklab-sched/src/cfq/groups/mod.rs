@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CFQ of 2.6.33 to 4.20: groups, workloads, queues.
+//!
+//! Source: block/cfq-iosched.c of those releases. A group of tasks is served
+//! in turns of workloads, a workload in turns of queues, a queue for a slice
+//! of time. The device is left idle for a while when the served queue is about
+//! to issue more; one request is dispatched per call.
+//!
+//! ```text
+//! select ── active queue: keep / wait / expire
+//!        └─ group (virtual time) ─ class ─ kind (oldest) ─ queue (key)
+//! ```
+
+mod close;
+mod complete;
+mod context;
+mod dispatch;
+mod features;
+mod group;
+mod idle;
+mod insert;
+mod preempt;
+mod queue;
+mod rbtree;
+mod select;
+mod service;
+mod settings;
+mod slice;
+mod workload;
+
+#[cfg(test)]
+mod tests;
+
+use self::context::Context;
+use self::features::Features;
+use self::group::{GroupId, Groups};
+use self::queue::{QueueId, Queues};
+use self::rbtree::{RbNodes, RbTree};
+use self::settings::{Clock, Settings};
+use self::workload::Serving;
+use crate::Build;
+use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
+use blklab_block::{Cx, RqId, TreeNodes};
+use blklab_engine::TimerId;
+use blklab_types::{Bio, TaskId};
+
+/// What CFQ keeps of a request.
+#[derive(Clone, Copy, Debug)]
+struct RequestInfo {
+    queue: Option<QueueId>,
+    group: GroupId,
+    /// When it is to be dispatched out of order.
+    expiry: u64,
+}
+
+/// The scheduler.
+pub(super) struct Cfq {
+    feat: Features,
+    set: Settings,
+    clock: Clock,
+    hz: u64,
+    timer: TimerId,
+
+    requests: Vec<RequestInfo>,
+    nodes: TreeNodes,
+    queues: Queues,
+    service_nodes: RbNodes,
+    /// Busy queues by the position of their next request, a tree per level.
+    positions: [RbTree; 8],
+    position_nodes: RbNodes,
+    contexts: Vec<Context>,
+    groups: Groups,
+
+    active: Option<QueueId>,
+    /// The task whose request was dispatched first in this turn.
+    active_task: Option<TaskId>,
+    serving: Serving,
+
+    /// Queues on a tree; those of them that are sync.
+    nr_busy: u32,
+    nr_busy_sync: u32,
+    /// Waiting requests.
+    nr_queued: u32,
+    /// Requests of async and sync queues from dispatch to completion.
+    in_flight: [u32; 2],
+    /// Requests that the driver has seen, and the async ones among them.
+    in_driver: u32,
+    async_in_driver: u32,
+    /// End of the request that the driver saw last.
+    last_position: u64,
+    /// When a sync request last finished late.
+    last_delayed_sync: u64,
+
+    /// Whether the device takes several requests: -1 is not known, and counts
+    /// as yes.
+    hw_tag: i8,
+    depth_seen: u32,
+    depth_samples: u32,
+}
+
+impl Cfq {
+    pub(super) fn new(b: &mut Build<'_>) -> Cfq {
+        let feat = Features::of(b);
+        let clock = Clock::new(feat.ns, b.hz.0);
+        let name = if feat.ns {
+            "idle_slice_hrtimer"
+        } else {
+            "idle_slice_timer"
+        };
+        Cfq {
+            set: Settings::new(b, &feat, clock),
+            timer: b.timers.register(name),
+            hz: u64::from(b.hz.0),
+            requests: Vec::new(),
+            nodes: TreeNodes::default(),
+            queues: Queues::default(),
+            service_nodes: RbNodes::default(),
+            positions: [RbTree::default(); 8],
+            position_nodes: RbNodes::default(),
+            contexts: Vec::new(),
+            groups: Groups::new(feat.hierarchical, feat.weight_min, clock),
+            active: None,
+            active_task: None,
+            serving: Serving::nothing(clock.start()),
+            nr_busy: 0,
+            nr_busy_sync: 0,
+            nr_queued: 0,
+            in_flight: [0; 2],
+            in_driver: 0,
+            async_in_driver: 0,
+            last_position: 0,
+            last_delayed_sync: clock.start() - clock.second(),
+            hw_tag: -1,
+            depth_seen: 0,
+            depth_samples: 0,
+            feat,
+            clock,
+        }
+    }
+
+    fn info(&self, rq: RqId) -> RequestInfo {
+        let none = RequestInfo {
+            queue: None,
+            group: GroupId::ROOT,
+            expiry: 0,
+        };
+        self.requests.get(rq.idx()).copied().unwrap_or(none)
+    }
+
+    fn info_mut(&mut self, rq: RqId) -> &mut RequestInfo {
+        if self.requests.len() <= rq.idx() {
+            let none = self.info(rq);
+            self.requests.resize(rq.idx() + 1, none);
+        }
+        &mut self.requests[rq.idx()]
+    }
+}
+
+impl Elevator for Cfq {
+    fn name(&self) -> &'static str {
+        "cfq"
+    }
+
+    fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.insert(q, cx, rq);
+    }
+
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
+        if self.nr_busy == 0 {
+            0
+        } else if force {
+            self.dispatch_all(q, cx)
+        } else {
+            self.dispatch_one(q, cx)
+        }
+    }
+
+    fn find_front_merge(&mut self, q: &Core, _: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        self.front_of(q, bio)
+    }
+
+    fn allow_merge(&mut self, q: &Core, _: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
+        let sync = bio.is_sync();
+        let queue = self.queue_of_task(bio.task, sync);
+        (!sync || q.rqs[rq].is_sync()) && queue.is_some() && queue == self.info(rq).queue
+    }
+
+    fn allow_request_merge(&self, _: &Core, rq: RqId, next: RqId) -> bool {
+        !self.feat.merges_within_queue || self.info(rq).queue == self.info(next).queue
+    }
+
+    fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
+        if side == Merge::Front {
+            self.moved_forward(q, cx, rq);
+        }
+    }
+
+    fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
+        self.absorbed(q, cx, rq, next);
+    }
+
+    fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.prev(rq)
+    }
+
+    fn latter(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.next(rq)
+    }
+
+    fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.in_driver += 1;
+        self.async_in_driver += u32::from(!q.rqs[rq].is_sync());
+        if let Some(id) = self.info(rq).queue {
+            let seen = self.in_driver;
+            self.say(q, cx, id, format_args!("activate rq  drv={seen}"));
+        }
+        self.last_position = q.rqs[rq].end();
+    }
+
+    fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.in_driver -= 1;
+        self.async_in_driver -= u32::from(!q.rqs[rq].is_sync());
+        if let Some(id) = self.info(rq).queue {
+            let seen = self.in_driver;
+            self.say(q, cx, id, format_args!("deactivate rq  drv={seen}"));
+        }
+    }
+
+    fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.complete(q, cx, rq);
+    }
+
+    fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        self.may_allocate(cx, bio)
+    }
+
+    fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, _: &Bio) {
+        self.bind(q, cx, rq);
+    }
+
+    fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.unbind(q, cx, rq);
+    }
+
+    fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        self.close_context(q, cx, task);
+    }
+
+    fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        let mine = timer == self.timer;
+        if mine {
+            self.timer_fired(q, cx);
+        }
+        mine
+    }
+}

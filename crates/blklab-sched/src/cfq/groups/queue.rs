@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The queue of a process, or of all asynchronous requests of one priority
+//! (`struct cfq_queue`), and the table of all queues.
+//!
+//! Queues are counted references: one for each context that uses it or will
+//! use it after a merge, one for each request, one for the group that keeps it
+//! if it is asynchronous. Without references its slot is used again.
+
+use super::group::{GroupId, Place};
+use crate::history::SeekDistance;
+use blklab_block::{List, RqId, SectorTree};
+use blklab_types::{IoPrio, Pid, PrioClass};
+
+/// Number of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueueId(pub(super) u32);
+
+impl QueueId {
+    pub(super) fn idx(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One queue.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// The process that messages name.
+    pub(super) pid: Pid,
+    /// References, see above.
+    pub(super) refs: u32,
+    /// Requests allocated for it and not freed.
+    pub(super) allocated: u32,
+    pub(super) sync: bool,
+    /// Class and level now; those before a boost.
+    pub(super) prio: IoPrio,
+    pub(super) own_prio: IoPrio,
+    pub(super) group: GroupId,
+    /// The group it was moved to the root from.
+    pub(super) isolated_from: Option<GroupId>,
+
+    /// Waiting requests by sector, and by age.
+    pub(super) sort: SectorTree,
+    pub(super) fifo: List,
+    pub(super) next: Option<RqId>,
+    /// Waiting requests with the flag that boosts.
+    pub(super) prio_pending: u32,
+    /// Requests dispatched and not completed.
+    pub(super) dispatched: u32,
+
+    /// Where it stands while it is busy, and its key there.
+    pub(super) place: Option<Place>,
+    pub(super) key: u64,
+    /// Level of the tree of positions it is in.
+    pub(super) close_level: Option<u8>,
+    /// Counted among the busy queues.
+    pub(super) busy: bool,
+
+    /// When it became active; when its slice began, 0 if it has not.
+    pub(super) activated: u64,
+    pub(super) slice_start: u64,
+    pub(super) slice_end: u64,
+    pub(super) slice_length: u64,
+    /// What was left of the last slice, or overdrawn.
+    pub(super) residual: i64,
+    /// Requests and sectors dispatched in this slice.
+    pub(super) slice_dispatched: u32,
+    pub(super) slice_sectors: u64,
+
+    /// End of the newest request.
+    pub(super) last_pos: u64,
+    pub(super) seeks: SeekDistance,
+    /// A bit per request: it was far.
+    pub(super) seek_history: u32,
+
+    /// The queue its processes are to use from their next request on.
+    pub(super) redirect: Option<QueueId>,
+
+    /// CFQ idles for its next request.
+    pub(super) idle_window: bool,
+    /// No request of the slice has completed.
+    pub(super) slice_new: bool,
+    /// The oldest request was looked at in this slice.
+    pub(super) fifo_checked: bool,
+    /// The idle timer was armed for it.
+    pub(super) wait_request: bool,
+    /// Its slice was prolonged so that its group stays busy.
+    pub(super) wait_busy: bool,
+    pub(super) must_dispatch: bool,
+    pub(super) must_alloc_slice: bool,
+    pub(super) prio_changed: bool,
+    /// Had four or more requests waiting.
+    pub(super) deep: bool,
+    /// Used by several processes; to be broken up again.
+    pub(super) coop: bool,
+    pub(super) split: bool,
+}
+
+impl Queue {
+    fn new(pid: Pid, sync: bool, group: GroupId) -> Queue {
+        Queue {
+            pid,
+            refs: 0,
+            allocated: 0,
+            sync,
+            prio: IoPrio::default(),
+            own_prio: IoPrio::default(),
+            group,
+            isolated_from: None,
+            sort: SectorTree::default(),
+            fifo: List::EMPTY,
+            next: None,
+            prio_pending: 0,
+            dispatched: 0,
+            place: None,
+            key: 0,
+            close_level: None,
+            busy: false,
+            activated: 0,
+            slice_start: 0,
+            slice_end: 0,
+            slice_length: 0,
+            residual: 0,
+            slice_dispatched: 0,
+            slice_sectors: 0,
+            last_pos: 0,
+            seeks: SeekDistance::default(),
+            seek_history: 0,
+            redirect: None,
+            idle_window: sync,
+            slice_new: false,
+            fifo_checked: false,
+            wait_request: false,
+            wait_busy: false,
+            must_dispatch: false,
+            must_alloc_slice: false,
+            prio_changed: true,
+            deep: false,
+            coop: false,
+            split: false,
+        }
+    }
+
+    /// Whether no request waits in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sort.is_empty()
+    }
+
+    pub(super) fn is_idle_class(&self) -> bool {
+        self.prio.class == PrioClass::Idle
+    }
+
+    pub(super) fn is_rt(&self) -> bool {
+        self.prio.class == PrioClass::RealTime
+    }
+
+    /// Contexts that use it or will.
+    pub(super) fn process_refs(&self) -> u32 {
+        self.refs.saturating_sub(self.allocated)
+    }
+}
+
+/// All queues, in slots that are used again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queues {
+    slots: Vec<Queue>,
+    free: Vec<QueueId>,
+}
+
+impl std::ops::Index<QueueId> for Queues {
+    type Output = Queue;
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.slots[id.idx()]
+    }
+}
+
+impl std::ops::IndexMut<QueueId> for Queues {
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.slots[id.idx()]
+    }
+}
+
+impl Queues {
+    /// A queue without references.
+    pub(super) fn alloc(&mut self, pid: Pid, sync: bool, group: GroupId) -> QueueId {
+        let queue = Queue::new(pid, sync, group);
+        if let Some(id) = self.free.pop() {
+            self[id] = queue;
+            return id;
+        }
+        let id = QueueId(u32::try_from(self.slots.len()).expect("queues fit 32 bits"));
+        self.slots.push(queue);
+        id
+    }
+
+    /// Gives the slot of a queue without references back.
+    pub(super) fn release(&mut self, id: QueueId) {
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What CFQ keeps per process and device: its queues and its habits
+//! (`cfq_io_context`), and how queues come to a process and go.
+
+use super::Cfq;
+use super::queue::QueueId;
+use crate::cfq::prio;
+use crate::history::{SeekDistance, ThinkTime};
+use blklab_block::sq::{Core, MayQueue};
+use blklab_block::{Cx, IoContext, RqId};
+use blklab_types::{Bio, BioFlags, IoPrio, PrioClass, TaskId};
+
+/// One process on one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// The process has made a request here and has not ended.
+    pub(super) live: bool,
+    /// Priority when it last made a request.
+    ioprio: IoPrio,
+    /// Its async and its sync queue.
+    pub(super) queues: [Option<QueueId>; 2],
+    /// Jiffy of its last sync completion, at first of its first request.
+    pub(super) last_end_jiffy: u64,
+    /// End of its last request.
+    pub(super) last_sector: u64,
+    pub(super) think: ThinkTime,
+    pub(super) seek: SeekDistance,
+}
+
+/// Place of the shared queue for a process's async requests.
+fn shared_slot(ioc: &IoContext) -> usize {
+    let level = usize::from(ioc.ioprio.level.min(7));
+    match ioc.ioprio.class {
+        PrioClass::RealTime => level,
+        PrioClass::BestEffort => 8 + level,
+        PrioClass::None => 8 + usize::from(prio::NORM),
+        PrioClass::Idle => 16,
+    }
+}
+
+impl Cfq {
+    /// What is known of a task, if it has made requests.
+    pub(super) fn context(&self, task: TaskId) -> Option<&Context> {
+        self.contexts.get(task.idx()).filter(|c| c.live)
+    }
+
+    /// The queue in which a bio of the task would go, if there is one.
+    pub(super) fn queue_of(&self, task: TaskId, sync: bool) -> Option<QueueId> {
+        self.context(task)?.queues[usize::from(sync)]
+    }
+
+    /// Makes sure that the task has a context, and notices a new priority.
+    fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        if self.contexts.len() <= task.idx() {
+            self.contexts.resize(task.idx() + 1, Context::default());
+        }
+        let ioprio = cx.tasks.get(task).ioprio;
+        let c = &mut self.contexts[task.idx()];
+        if !c.live {
+            *c = Context {
+                live: true,
+                ioprio,
+                last_end_jiffy: super::now(cx),
+                ..Context::default()
+            };
+        } else if c.ioprio != ioprio {
+            c.ioprio = ioprio;
+            self.change_prio(q, cx, task);
+        }
+    }
+
+    /// A new priority: the shared queue of that priority, and the sync queue
+    /// will look its priority up. Where nobody has made that shared queue yet
+    /// the kernel finds the process's old one and keeps it in its place
+    /// (`cfq_find_alloc_queue`).
+    fn change_prio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        let [old_async, sync] = self.contexts[task.idx()].queues;
+        if let Some(old) = old_async {
+            let slot = shared_slot(cx.tasks.get(task));
+            let new = self.shared[slot].unwrap_or(old);
+            self.keep_shared(slot, new);
+            self.queues[new].refs += 1;
+            self.contexts[task.idx()].queues[0] = Some(new);
+            self.put_queue(q, cx, old);
+        }
+        if let Some(sync) = sync {
+            self.queues[sync].prio_changed = true;
+        }
+    }
+
+    /// Binds a new request to the queue of its task.
+    pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
+        self.enter_context(q, cx, task);
+        let queue = match self.contexts[task.idx()].queues[usize::from(sync)] {
+            Some(queue) => queue,
+            None => {
+                let queue = if sync {
+                    self.new_queue(q, cx, task, true)
+                } else {
+                    self.shared_queue(q, cx, task)
+                };
+                self.queues[queue].refs += 1;
+                self.contexts[task.idx()].queues[usize::from(sync)] = Some(queue);
+                queue
+            }
+        };
+        self.queues[queue].refs += 1;
+        self.of_rq.bind(rq, queue);
+    }
+
+    fn new_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
+        let ioc = cx.tasks.get(task);
+        let (pid, prio) = (ioc.pid, prio::of_task(ioc, self.feat.policy_counts));
+        let queue = self.queues.alloc(pid, sync, prio);
+        q.message(cx, format_args!("cfq{pid} alloced"));
+        queue
+    }
+
+    /// The async queue of the task's priority, made at first use and kept.
+    fn shared_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
+        let slot = shared_slot(cx.tasks.get(task));
+        let queue = match self.shared[slot] {
+            Some(queue) => queue,
+            None => self.new_queue(q, cx, task, false),
+        };
+        self.keep_shared(slot, queue);
+        queue
+    }
+
+    fn keep_shared(&mut self, slot: usize, queue: QueueId) {
+        if self.shared[slot].replace(queue).is_none() {
+            self.queues[queue].refs += 1;
+        }
+    }
+
+    /// One holder less; the last one frees the queue.
+    pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let x = &mut self.queues[queue];
+        x.refs -= 1;
+        if x.refs > 0 {
+            return;
+        }
+        q.message(cx, format_args!("cfq{} put_queue", x.pid));
+        if self.active == Some(queue) {
+            self.expire(q, cx, false);
+            self.schedule_dispatch(q, cx);
+        }
+        self.queues.free(queue);
+    }
+
+    /// A request is about to be freed.
+    pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        if let Some(queue) = self.of_rq.unbind(rq) {
+            self.put_queue(q, cx, queue);
+        }
+    }
+
+    /// A process ended: it lets go of its queues, the async one first.
+    pub(super) fn exit(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        let Some(c) = self.contexts.get_mut(task.idx()).filter(|c| c.live) else {
+            return;
+        };
+        c.live = false;
+        for queue in std::mem::take(&mut c.queues).into_iter().flatten() {
+            if self.active == Some(queue) {
+                self.expire(q, cx, false);
+                self.schedule_dispatch(q, cx);
+            }
+            self.put_queue(q, cx, queue);
+        }
+    }
+
+    /// Looks the priority up again after a change (`cfq_init_prio_data`).
+    pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, queue: QueueId, task: TaskId) {
+        let x = &mut self.queues[queue];
+        if !std::mem::take(&mut x.prio_changed) {
+            return;
+        }
+        x.prio = prio::of_task(cx.tasks.get(task), self.feat.policy_counts);
+        x.own_prio = x.prio;
+        if x.is_idle_class() {
+            x.idle_window = false;
+        }
+    }
+
+    /// Holders of a file system's exclusive resource are best effort at
+    /// least, level 4 at least; afterwards the own priority is back.
+    fn boost(&mut self, cx: &Cx<'_>, queue: QueueId, task: TaskId) {
+        let x = &mut self.queues[queue];
+        if cx.tasks.get(task).fs_exclusive {
+            if x.is_idle_class() {
+                x.prio.class = PrioClass::BestEffort;
+            }
+            x.prio.level = x.prio.level.min(prio::NORM);
+        } else {
+            x.prio = x.own_prio;
+        }
+    }
+
+    /// Whether a task may allocate: beyond the limit once per slice, while
+    /// CFQ idles for its queue.
+    pub(super) fn may_allocate(&mut self, cx: &Cx<'_>, bio: &Bio) -> MayQueue {
+        let sync = if self.feat.reads_allocate_as_sync {
+            bio.is_sync()
+        } else {
+            bio.flags.has(BioFlags::SYNC)
+        };
+        let Some(queue) = self.queue_of(bio.task, sync) else {
+            return MayQueue::May;
+        };
+        self.refresh_prio(cx, queue, bio.task);
+        self.boost(cx, queue, bio.task);
+        let x = &mut self.queues[queue];
+        if x.wait_request && !std::mem::replace(&mut x.must_alloc_slice, true) {
+            MayQueue::Must
+        } else {
+            MayQueue::May
+        }
+    }
+}

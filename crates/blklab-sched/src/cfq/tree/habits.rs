@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a new request tells about its process, and whether to idle for it;
+//! and whether the device queues commands.
+
+use super::Cfq;
+use super::context::Context;
+use super::queue::QueueId;
+use blklab_block::Cx;
+use blklab_block::sq::Core;
+use blklab_types::TaskId;
+
+/// Mean seek distance of processes that seek, in sectors.
+pub(super) const SEEKY_SECTORS: u64 = 8 * 1024;
+
+/// Requests at the device that make it one that queues.
+const HW_QUEUE_MIN: u32 = 5;
+
+/// Completions under load that settle whether it does.
+const HW_QUEUE_SAMPLES: u32 = 50;
+
+pub(super) fn is_seeky(c: &Context) -> bool {
+    c.seek.mean > SEEKY_SECTORS
+}
+
+impl Cfq {
+    /// Think time, seek distance, idle window and position after a request
+    /// of `task` at `sector` to `end`.
+    pub(super) fn learn(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        queue: QueueId,
+        task: TaskId,
+        (sector, end): (u64, u64),
+    ) {
+        let first_is_free = self.feat.first_seek_is_free;
+        let c = &mut self.contexts[task.idx()];
+        let think = super::now(cx).wrapping_sub(c.last_end_jiffy);
+        let longest = 2 * u64::from(self.set.slice_idle_jiffies);
+        c.think.add(think.min(longest));
+        let distance = if first_is_free && c.last_sector == 0 {
+            0
+        } else {
+            sector.abs_diff(c.last_sector)
+        };
+        c.seek.add(distance);
+        self.update_idle_window(q, cx, queue, task);
+        self.contexts[task.idx()].last_sector = end;
+    }
+
+    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, task: TaskId) {
+        let x = &self.queues[queue];
+        if !x.sync || (x.is_idle_class() && !self.feat.idle_class_waits) {
+            return;
+        }
+        let c = &self.contexts[task.idx()];
+        let window = self.deserves_idling(c).unwrap_or(x.idle_window);
+        if window != x.idle_window {
+            let shown = u8::from(window);
+            q.message(cx, format_args!("cfq{} idle={shown}", x.pid));
+            self.queues[queue].idle_window = window;
+        }
+    }
+
+    /// None if nothing is known yet.
+    fn deserves_idling(&self, c: &Context) -> Option<bool> {
+        let seeks_end_it = !(self.feat.idles_for_seekers && self.set.low_latency);
+        let seeks = seeks_end_it && self.hw_tag && is_seeky(c);
+        if !c.live || self.set.slice_idle_jiffies == 0 || seeks {
+            return Some(false);
+        }
+        let seeker = self.feat.idles_for_seekers && c.seek.is_valid() && is_seeky(c);
+        let limit = if seeker {
+            self.set.min_think_jiffies
+        } else {
+            u64::from(self.set.slice_idle_jiffies)
+        };
+        c.think.is_valid().then_some(c.think.mean <= limit)
+    }
+
+    /// A completion as a sample of the device's depth.
+    pub(super) fn sample_depth(&mut self) {
+        if !self.feat.hw_tag_sampled {
+            return;
+        }
+        let at_device = self.nr_at_device();
+        self.depth_peak = self.depth_peak.max(at_device);
+        if self.nr_waiting <= i64::from(HW_QUEUE_MIN) && at_device <= HW_QUEUE_MIN {
+            return;
+        }
+        self.depth_samples += 1;
+        if self.depth_samples > HW_QUEUE_SAMPLES {
+            self.hw_tag = self.depth_peak >= HW_QUEUE_MIN;
+            self.depth_samples = 0;
+            self.depth_peak = 0;
+        }
+    }
+
+    /// More than four requests at once settle it for good (to 2.6.27).
+    pub(super) fn note_depth(&mut self) {
+        if !self.feat.hw_tag_sampled && self.nr_at_device() >= HW_QUEUE_MIN {
+            self.hw_tag = true;
+        }
+    }
+}

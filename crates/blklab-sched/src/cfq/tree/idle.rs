@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Idling: the timers, and what completions and the end of waiting bring.
+
+use super::Cfq;
+use super::habits::is_seeky;
+use super::queue::QueueId;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, Effect, Request, RqId};
+use blklab_engine::TimerId;
+use blklab_trace::truth::{Kind, Why};
+use blklab_types::BioFlags;
+
+impl Cfq {
+    /// kblockd is to call the driver, if anything waits.
+    pub(super) fn schedule_dispatch(&self, q: &Core, cx: &mut Cx<'_>) {
+        if self.busy_queues > 0 {
+            q.message(cx, format_args!("cfq schedule dispatch"));
+            cx.effects.push(Effect::RunWork);
+        }
+    }
+
+    /// Starts idling for the active queue, if that is worth it.
+    fn arm(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        if self.feat.arm_skips_nonrot && !q.limits.rotational && self.hw_tag {
+            return;
+        }
+        let slice_idle = u64::from(self.set.slice_idle_jiffies);
+        if slice_idle == 0 || !self.queues[queue].idle_window {
+            return;
+        }
+        if self.feat.arm_needs_empty_driver && self.nr_at_device() > 0 {
+            return;
+        }
+        let Some(c) = self.active_task.and_then(|t| self.context(t)) else {
+            return;
+        };
+        let left = self.queues[queue].slice_end.wrapping_sub(super::now(cx));
+        if self.feat.arm_weighs_think_time && c.think.is_valid() && left < c.think.mean {
+            return;
+        }
+        let length = if c.seek.is_valid() && is_seeky(c) {
+            slice_idle.min(self.set.min_think_jiffies)
+        } else {
+            slice_idle
+        };
+        self.queues[queue].wait_request = true;
+        set_timer(cx, self.idle_timer, length);
+        q.message(cx, format_args!("cfq arm_idle: {length}"));
+        cx.waits(Why::Idling, self.queues[queue].pid);
+    }
+
+    /// A request came for the active queue.
+    pub(super) fn came_for_active(
+        &mut self,
+        q: &mut Core,
+        cx: &mut Cx<'_>,
+        queue: QueueId,
+        rq: RqId,
+    ) {
+        if !self.queues[queue].wait_request {
+            return;
+        }
+        self.queues[queue].must_dispatch = true;
+        let is_large = q.rqs[rq].nr_sectors > blklab_types::PAGE_SECTORS as u32;
+        if !self.feat.keeps_idling || is_large || self.busy_queues > 1 {
+            self.cancel_idle_timer(cx);
+            q.run_requested = true;
+        }
+    }
+
+    /// The time to idle is over.
+    pub(super) fn idle_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
+        q.message(cx, format_args!("cfq idle timer fired"));
+        if let Some(active) = self.active {
+            let x = &self.queues[active];
+            let (waits, kept) = (!x.sort.is_empty(), x.must_dispatch);
+            if self.feat.keeps_idling && kept {
+                self.schedule_dispatch(q, cx);
+                return;
+            }
+            if !self.slice_used(super::now(cx), active) {
+                if self.busy_queues == 0 {
+                    return;
+                }
+                if waits {
+                    self.queues[active].must_dispatch = true;
+                    self.schedule_dispatch(q, cx);
+                    return;
+                }
+            }
+            self.expire(q, cx, false);
+        }
+        self.schedule_dispatch(q, cx);
+    }
+
+    /// Looks again whether the disk is quiet enough for the idle class in
+    /// `left` jiffies.
+    pub(super) fn arm_idle_class_timer(&self, cx: &mut Cx<'_>, left: u64) {
+        if let Some(timer) = self.idle_class_timer {
+            set_timer(cx, timer, left);
+        }
+    }
+
+    pub(super) fn cancel_idle_class_timer(&self, cx: &mut Cx<'_>) {
+        if let Some(timer) = self.idle_class_timer
+            && cx.timers.cancel(timer)
+        {
+            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(timer));
+        }
+    }
+
+    pub(super) fn idle_class_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
+        match self.grace_left(super::now(cx)) {
+            Some(left) => self.arm_idle_class_timer(cx, left),
+            None => self.schedule_dispatch(q, cx),
+        }
+    }
+
+    /// A request finished: the clocks of its process and of the slice.
+    pub(super) fn complete(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let queue = self.of_rq.queue(rq);
+        let pid = self.queues[queue].pid;
+        q.message(cx, format_args!("cfq{pid} complete"));
+        self.sample_depth();
+        self.leave_device(&q.rqs[rq], queue);
+        self.note_completion(super::now(cx), &q.rqs[rq], queue);
+        if self.active == Some(queue) {
+            self.completed_in_slice(q, cx, queue, rq);
+        }
+        if self.nr_at_device() == 0 {
+            self.schedule_dispatch(q, cx);
+        }
+    }
+
+    fn leave_device(&mut self, rq: &Request, queue: QueueId) {
+        let kind = usize::from(rq.is_sync());
+        self.at_device[kind] = self.at_device[kind].saturating_sub(1);
+        let x = &mut self.queues[queue];
+        x.dispatched = x.dispatched.saturating_sub(1);
+        if x.sync {
+            self.sync_flight = self.sync_flight.saturating_sub(1);
+        }
+    }
+
+    fn note_completion(&mut self, now: u64, rq: &Request, queue: QueueId) {
+        if !self.queues[queue].is_idle_class() {
+            self.last_end_jiffy = now;
+        }
+        if !rq.is_sync() {
+            return;
+        }
+        self.contexts[rq.task.idx()].last_end_jiffy = now;
+        self.last_sync_jiffy = now;
+        let late = u64::from(self.set.fifo_expire_jiffies[super::settings::SYNC]);
+        if super::reached(now, super::since_boot(rq.start_time).wrapping_add(late)) {
+            self.last_delayed_jiffy = now;
+        }
+    }
+
+    fn completed_in_slice(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
+        if self.queues[queue].slice_new {
+            self.start_clock(q, cx, queue);
+        }
+        let x = &self.queues[queue];
+        let gives_way = x.is_idle_class() && !self.feat.idle_class_waits;
+        if self.slice_used(super::now(cx), queue) || gives_way {
+            self.expire(q, cx, true);
+            return;
+        }
+        let rq = &q.rqs[rq];
+        let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
+        if rq.is_sync() && x.sort.is_empty() && !declined && self.cooperator(q, queue).is_none() {
+            self.arm(q, cx, queue);
+        }
+    }
+}
+
+fn set_timer(cx: &mut Cx<'_>, timer: TimerId, delay: u64) {
+    cx.timers.arm(timer, cx.jiffies.plus(delay));
+    cx.truth_note(Kind::TimerArm, delay, cx.timers.name(timer));
+}

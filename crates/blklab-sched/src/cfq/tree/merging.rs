@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Merging: only within the queue that the submitter's bio would go into.
+
+use super::Cfq;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, RqId};
+use blklab_types::Bio;
+
+impl Cfq {
+    /// A waiting request of the submitter's queue behind the bio.
+    pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
+        let queue = self.queue_of(bio.task, bio.is_sync())?;
+        let rq = self.queues[queue].sort.find(&self.nodes, bio.end())?;
+        q.merge_ok(rq, bio).then_some(rq)
+    }
+
+    /// A sync bio never joins an async request, and no bio another queue.
+    pub(super) fn may_join(&self, q: &Core, rq: RqId, bio: &Bio) -> bool {
+        let sync = bio.is_sync();
+        if sync && !q.rqs[rq].is_sync() {
+            return false;
+        }
+        let queue = self.queue_of(bio.task, sync);
+        queue.is_some() && queue == self.of_rq.queue_if_any(rq)
+    }
+
+    /// `rq` absorbed `next`. Up to 2.6.31 it keeps its place by arrival: the
+    /// start times are equal by then.
+    pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
+        let (queue, of_next) = (self.of_rq.queue(rq), self.of_rq.queue(next));
+        let earlier = self.of_rq.expiry_jiffy(next);
+        if self.feat.age_from_insertion
+            && queue == of_next
+            && super::is_before(earlier, self.of_rq.expiry_jiffy(rq))
+        {
+            self.of_rq.set_expiry(rq, earlier);
+            let fifo = &mut self.queues[queue].fifo;
+            fifo.remove(&mut q.rqs, rq);
+            fifo.insert_after(&mut q.rqs, Some(next), rq);
+        }
+        self.remove(q, cx, of_next, next);
+    }
+}

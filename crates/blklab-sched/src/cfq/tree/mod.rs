@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CFQ with one service tree: 2.6.22 to 2.6.32.
+//!
+//! Source: block/cfq-iosched.c of these releases. Busy queues are kept in one
+//! tree by class and by the jiffy at which each should be served; the first
+//! gets a slice of time, which starts with its first completion. Up to 2.6.29
+//! a whole quantum of requests goes to the dispatch list at once and cannot
+//! be called back; from 2.6.30 it is one request at a time. With 2.6.32 came
+//! `low_latency`.
+
+mod context;
+mod cooperators;
+mod dispatch;
+mod features;
+mod habits;
+mod idle;
+mod merging;
+mod preempt;
+mod queue;
+mod requests;
+mod select;
+mod service;
+mod settings;
+mod slices;
+mod sort;
+
+use self::context::Context;
+use self::features::Features;
+use self::queue::{QueueId, Queues};
+use self::requests::RequestTable;
+use self::service::{CloseTrees, ServiceTree};
+use self::settings::Settings;
+use crate::Build;
+use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
+use blklab_block::{Cx, RqId, TreeNodes};
+use blklab_engine::TimerId;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, Jiffies, TaskId};
+
+/// The tick counter of a kernel is large when a run starts; keys of the
+/// service tree may lie before that.
+const BOOT_JIFFY: u64 = 1 << 32;
+
+/// A value of the run's counter as the kernel's.
+fn since_boot(j: Jiffies) -> u64 {
+    j.0.wrapping_add(BOOT_JIFFY)
+}
+
+fn now(cx: &Cx<'_>) -> u64 {
+    since_boot(cx.jiffies)
+}
+
+/// `time_before`.
+fn is_before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+/// `time_after_eq`.
+fn reached(now: u64, due: u64) -> bool {
+    !is_before(now, due)
+}
+
+/// Async queues: eight levels of two classes, and the idle class.
+const SHARED_QUEUES: usize = 17;
+
+/// The scheduler's state.
+#[derive(Debug)]
+pub(super) struct Cfq {
+    feat: Features,
+    set: Settings,
+    queues: Queues,
+    /// By task.
+    contexts: Vec<Context>,
+    of_rq: RequestTable,
+    /// Nodes of the queues' requests by sector.
+    nodes: TreeNodes,
+    service: ServiceTree,
+    positions: CloseTrees,
+    shared: [Option<QueueId>; SHARED_QUEUES],
+
+    /// The queue that has the slice.
+    active: Option<QueueId>,
+    /// Process of the first request moved in the slice.
+    active_task: Option<TaskId>,
+    busy_queues: u32,
+    /// Wraps as the kernel's when classes change meanwhile.
+    busy_rt_queues: u32,
+    /// Requests activated and not completed, async and sync.
+    at_device: [u32; 2],
+    /// Requests of sync queues on the dispatch list or at the device.
+    sync_flight: u32,
+    /// Requests in queues. Signed: `preempt_pullback_minimal` takes requests
+    /// back without counting them.
+    nr_waiting: i64,
+
+    /// The device queues commands, as far as is known.
+    hw_tag: bool,
+    depth_samples: u32,
+    depth_peak: u32,
+    /// End of the request that was activated last.
+    last_position: u64,
+    /// Last completion of anything but the idle class.
+    last_end_jiffy: u64,
+    /// Last completion of a sync request.
+    last_sync_jiffy: u64,
+    /// Last completion of a sync request that was late.
+    last_delayed_jiffy: u64,
+
+    idle_timer: TimerId,
+    idle_class_timer: Option<TimerId>,
+    /// Scratch for taking back.
+    pulled: Vec<RqId>,
+}
+
+impl Cfq {
+    pub(super) fn new(b: &mut Build<'_>) -> Cfq {
+        let feat = Features::of(b.version, b.patches);
+        let set = Settings::of(b);
+        let start = since_boot(b.timers.jiffies());
+        let idle_timer = b.timers.register("idle_slice_timer");
+        let idle_class_timer = feat
+            .idle_class_waits
+            .then(|| b.timers.register("idle_class_timer"));
+        Cfq {
+            feat,
+            set,
+            queues: Queues::default(),
+            contexts: Vec::new(),
+            of_rq: RequestTable::default(),
+            nodes: TreeNodes::default(),
+            service: ServiceTree::new(feat.front_is_relative),
+            positions: CloseTrees::default(),
+            shared: [None; SHARED_QUEUES],
+            active: None,
+            active_task: None,
+            busy_queues: 0,
+            busy_rt_queues: 0,
+            at_device: [0; 2],
+            sync_flight: 0,
+            nr_waiting: 0,
+            hw_tag: feat.hw_tag_sampled,
+            depth_samples: 0,
+            depth_peak: 0,
+            last_position: 0,
+            last_end_jiffy: start,
+            last_sync_jiffy: start,
+            last_delayed_jiffy: start.wrapping_sub(set.second_jiffies),
+            idle_timer,
+            idle_class_timer,
+            pulled: Vec::new(),
+        }
+    }
+
+    fn nr_at_device(&self) -> u32 {
+        self.at_device[0].saturating_add(self.at_device[1])
+    }
+
+    /// What a new request does to the slice that runs.
+    fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
+        if self.active == Some(queue) {
+            self.came_for_active(q, cx, queue, rq);
+        } else if self.should_preempt(q, now(cx), queue, rq) {
+            self.preempt(q, cx, queue);
+        }
+    }
+}
+
+impl Elevator for Cfq {
+    fn name(&self) -> &'static str {
+        "cfq"
+    }
+
+    fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let queue = self.of_rq.queue(rq);
+        let task = q.rqs[rq].task;
+        let pid = self.queues[queue].pid;
+        q.message(cx, format_args!("cfq{pid} insert_request"));
+        self.refresh_prio(cx, queue, task);
+        self.add_sorted(q, cx, queue, rq);
+        let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
+        self.of_rq.set_expiry(rq, now(cx).wrapping_add(age));
+        self.queues[queue].fifo.push_back(&mut q.rqs, rq);
+        self.count_waiting(q.rqs[rq].flags, queue);
+        let place = (q.rqs[rq].sector, q.rqs[rq].end());
+        self.learn(q, cx, queue, task, place);
+        self.react(q, cx, queue, rq);
+    }
+
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
+        if force && self.busy_queues > 0 {
+            self.dispatch_all(q, cx)
+        } else {
+            self.dispatch_some(q, cx)
+        }
+    }
+
+    fn find_front_merge(&mut self, q: &Core, _: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        self.front_candidate(q, bio)
+    }
+
+    fn allow_merge(&mut self, q: &Core, _: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
+        self.may_join(q, rq, bio)
+    }
+
+    fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
+        if side == Merge::Front {
+            self.reposition(q, cx, self.of_rq.queue(rq), rq);
+        }
+    }
+
+    fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
+        self.absorb(q, cx, rq, next);
+    }
+
+    fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.prev(rq)
+    }
+
+    fn latter(&self, _: &Core, rq: RqId) -> Option<RqId> {
+        self.nodes.next(rq)
+    }
+
+    fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let kind = usize::from(q.rqs[rq].is_sync());
+        self.at_device[kind] += 1;
+        self.note_depth();
+        let pid = self.queues[self.of_rq.queue(rq)].pid;
+        let drv = self.nr_at_device();
+        q.message(cx, format_args!("cfq{pid} activate rq, drv={drv}"));
+        self.last_position = q.rqs[rq].end();
+    }
+
+    fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let kind = usize::from(q.rqs[rq].is_sync());
+        self.at_device[kind] = self.at_device[kind].saturating_sub(1);
+        let pid = self.queues[self.of_rq.queue(rq)].pid;
+        let drv = self.nr_at_device();
+        q.message(cx, format_args!("cfq{pid} deactivate rq, drv={drv}"));
+    }
+
+    fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.complete(q, cx, rq);
+    }
+
+    fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+        self.may_allocate(cx, bio)
+    }
+
+    fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, _: &Bio) {
+        self.bind(q, cx, rq);
+    }
+
+    fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        self.unbind(q, cx, rq);
+    }
+
+    fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        self.exit(q, cx, task);
+    }
+
+    fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        if timer == self.idle_timer {
+            cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
+            self.idle_timer_fired(q, cx);
+        } else if self.idle_class_timer == Some(timer) {
+            cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
+            self.idle_class_timer_fired(q, cx);
+        } else {
+            return false;
+        }
+        true
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Preemption: when a new request ends the slice of another queue, and what
+//! that queue takes back.
+//!
+//! Taking back is a patch of January 2009, reconstructed: the thread is known,
+//! its code is not.
+
+use super::Cfq;
+use super::features::Pullback;
+use super::queue::QueueId;
+use super::sort::is_meta;
+use blklab_block::sq::Core;
+use blklab_block::{Cx, List, RqId, RqState};
+use blklab_types::BioFlags;
+
+impl Cfq {
+    /// Whether a new request of `new`, which is not active, ends the slice of
+    /// the active queue.
+    pub(super) fn should_preempt(&mut self, q: &Core, now: u64, new: QueueId, rq: RqId) -> bool {
+        let Some(active) = self.active else {
+            return false;
+        };
+        if self.slice_used(now, active) {
+            return true;
+        }
+        let (n, a, rq) = (&self.queues[new], &self.queues[active], &q.rqs[rq]);
+        if n.is_idle_class() {
+            return false;
+        }
+        if a.is_idle_class()
+            || (rq.is_sync() && !a.sync)
+            || (is_meta(rq) && a.meta_pending == 0)
+            || (self.feat.rt_preempts && n.is_rt() && !a.is_rt())
+        {
+            return true;
+        }
+        let Some(c) = self.active_task.filter(|_| a.wait_request) else {
+            return false;
+        };
+        let close = if self.feat.cooperators {
+            self.is_close(c, rq.sector)
+        } else {
+            let seek = self.contexts[c.idx()].seek;
+            seek.is_valid() && self.distance(rq.sector) <= seek.mean
+        };
+        if !close || !self.feat.coop_preempt {
+            return close;
+        }
+        if n.coop && self.busy_queues != 1 {
+            return false;
+        }
+        let n = &mut self.queues[new];
+        n.coop = true;
+        n.coop_preempt = true;
+        true
+    }
+
+    /// Ends the active slice and puts `new` in front.
+    pub(super) fn preempt(&mut self, q: &mut Core, cx: &mut Cx<'_>, new: QueueId) {
+        let pid = self.queues[new].pid;
+        q.message(cx, format_args!("cfq{pid} preempt"));
+        let old = self.active;
+        self.expire(q, cx, true);
+        if let Some(old) = old {
+            self.pull_back(q, cx, old);
+        }
+        self.file_in_front(super::now(cx), new);
+        let n = &mut self.queues[new];
+        n.slice_end = 0;
+        n.slice_new = true;
+        q.run_requested = true;
+    }
+
+    /// Gives a queue back what the driver has not seen of it.
+    fn pull_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let counts = match self.feat.pullback {
+            Pullback::Off => return,
+            Pullback::Full => true,
+            Pullback::Minimal => false,
+        };
+        let mut pulled = std::mem::take(&mut self.pulled);
+        let mut at = q.queue_head.front();
+        while let Some(rq) = at {
+            at = List::next(&q.rqs, rq);
+            if self.is_revocable(q, queue, rq) {
+                pulled.push(rq);
+            }
+        }
+        for rq in pulled.drain(..) {
+            self.take_back(q, cx, queue, rq, counts);
+        }
+        self.pulled = pulled;
+    }
+
+    fn is_revocable(&self, q: &Core, queue: QueueId, rq: RqId) -> bool {
+        let state = q.rqs[rq].state;
+        let fixed = RqState::STARTED
+            .or(RqState::SOFTBARRIER)
+            .or(RqState::HARDBARRIER);
+        state.has(RqState::SORTED)
+            && !state.any(fixed)
+            && self.of_rq.queue_if_any(rq) == Some(queue)
+    }
+
+    fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId, counts: bool) {
+        q.take_back(rq, counts);
+        let x = &mut self.queues[queue];
+        x.dispatched = x.dispatched.saturating_sub(1);
+        if x.sync {
+            self.sync_flight = self.sync_flight.saturating_sub(1);
+        }
+        x.fifo.push_back(&mut q.rqs, rq);
+        if counts {
+            self.count_waiting(q.rqs[rq].flags, queue);
+        }
+        self.add_sorted(q, cx, queue, rq);
+    }
+
+    /// One more request waits.
+    pub(super) fn count_waiting(&mut self, flags: BioFlags, queue: QueueId) {
+        self.nr_waiting = self.nr_waiting.wrapping_add(1);
+        if flags.has(BioFlags::META) {
+            let x = &mut self.queues[queue];
+            x.meta_pending = x.meta_pending.wrapping_add(1);
+        }
+    }
+}

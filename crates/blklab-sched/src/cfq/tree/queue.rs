@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queues of requests: one for the sync requests of each process, shared ones
+//! for async requests.
+
+use super::settings::{ASYNC, SYNC};
+use blklab_block::{List, RqId, SectorTree};
+use blklab_types::{IoPrio, Pid, PrioClass};
+
+/// Name of a queue: its slot, reused after it is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueueId(pub(super) u32);
+
+/// One queue.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// Process it was made for; messages name it.
+    pub(super) pid: Pid,
+    /// Sync or async, for life.
+    pub(super) sync: bool,
+    /// Class and level in force.
+    pub(super) prio: IoPrio,
+    /// Class and level without a boost.
+    pub(super) own_prio: IoPrio,
+    /// Who holds it: contexts, requests, the table of async queues.
+    pub(super) refs: u32,
+
+    /// Waiting requests by sector.
+    pub(super) sort: SectorTree,
+    /// Waiting requests by arrival.
+    pub(super) fifo: List,
+    /// The preferred next request.
+    pub(super) next: Option<RqId>,
+    /// Waiting requests with metadata. Signed: `preempt_pullback_minimal`
+    /// takes requests back without counting them.
+    pub(super) meta_pending: i32,
+    /// Requests on the dispatch list or at the device.
+    pub(super) dispatched: u32,
+    /// Requests moved in this slice.
+    pub(super) slice_dispatch: u32,
+
+    /// Jiffy at which the slice ends, unless it is new.
+    pub(super) slice_end: u64,
+    /// What was left of the last slice, or, negative, overrun.
+    pub(super) slice_rest: i64,
+    /// Key in the service tree.
+    pub(super) key: u64,
+    /// Part of the service tree it is filed in.
+    pub(super) filed: Option<u8>,
+    /// Level whose tree of positions it is filed in.
+    pub(super) close_level: Option<u8>,
+
+    /// Has requests, so takes part in the round (`on_rr`).
+    pub(super) busy: bool,
+    /// CFQ may idle for its next request.
+    pub(super) idle_window: bool,
+    /// No completion in this slice yet: its end is open.
+    pub(super) slice_new: bool,
+    /// The oldest request was looked at in this slice (`fifo_expire`).
+    pub(super) age_seen: bool,
+    /// CFQ idles for it.
+    pub(super) wait_request: bool,
+    /// Outlives its slice for one request.
+    pub(super) must_dispatch: bool,
+    /// Had its allocation beyond the limit in this slice.
+    pub(super) must_alloc_slice: bool,
+    /// The priority is to be looked up again.
+    pub(super) prio_changed: bool,
+    /// Was chosen for its closeness.
+    pub(super) coop: bool,
+    /// Preempted for its closeness.
+    pub(super) coop_preempt: bool,
+}
+
+impl Queue {
+    fn new(pid: Pid, sync: bool, prio: IoPrio) -> Queue {
+        Queue {
+            pid,
+            sync,
+            prio,
+            own_prio: prio,
+            refs: 0,
+            sort: SectorTree::default(),
+            fifo: List::EMPTY,
+            next: None,
+            meta_pending: 0,
+            dispatched: 0,
+            slice_dispatch: 0,
+            slice_end: 0,
+            slice_rest: 0,
+            key: 0,
+            filed: None,
+            close_level: None,
+            busy: false,
+            idle_window: sync && prio.class != PrioClass::Idle,
+            slice_new: false,
+            age_seen: false,
+            wait_request: false,
+            must_dispatch: false,
+            must_alloc_slice: false,
+            prio_changed: false,
+            coop: false,
+            coop_preempt: false,
+        }
+    }
+
+    pub(super) fn is_idle_class(&self) -> bool {
+        self.prio.class == PrioClass::Idle
+    }
+
+    pub(super) fn is_rt(&self) -> bool {
+        self.prio.class == PrioClass::RealTime
+    }
+
+    /// Index of pairs by sync.
+    pub(super) fn kind(&self) -> usize {
+        if self.sync { SYNC } else { ASYNC }
+    }
+}
+
+/// All queues of a device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Queues {
+    slots: Vec<Queue>,
+    free: Vec<QueueId>,
+}
+
+impl std::ops::Index<QueueId> for Queues {
+    type Output = Queue;
+    fn index(&self, id: QueueId) -> &Queue {
+        &self.slots[id.0 as usize]
+    }
+}
+
+impl std::ops::IndexMut<QueueId> for Queues {
+    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+impl Queues {
+    pub(super) fn alloc(&mut self, pid: Pid, sync: bool, prio: IoPrio) -> QueueId {
+        let queue = Queue::new(pid, sync, prio);
+        if let Some(id) = self.free.pop() {
+            self[id] = queue;
+            return id;
+        }
+        self.slots.push(queue);
+        QueueId(u32::try_from(self.slots.len() - 1).expect("queues fit 32 bits"))
+    }
+
+    pub(super) fn free(&mut self, id: QueueId) {
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which queue is served, and how much of it may go to the device.
+
+use super::Cfq;
+use super::features::AsyncRamp;
+use super::queue::QueueId;
+use super::settings::{ASYNC, SYNC};
+use blklab_block::Cx;
+use blklab_block::sq::Core;
+use blklab_trace::truth::{Kind, Why};
+
+/// A lone queue may have this many quanta at the device.
+const LONE_QUANTA: u32 = 4;
+
+impl Cfq {
+    /// The queue to be served now: the active one as long as its slice lasts
+    /// and something of it may still come, else the first of the tree. None
+    /// while CFQ waits for the active one.
+    pub(super) fn select(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+        let Some(active) = self.active else {
+            return self.activate_first(q, cx);
+        };
+        let x = &self.queues[active];
+        let kept = self.feat.keeps_idling && x.must_dispatch;
+        if self.slice_used(super::now(cx), active) && !kept {
+            self.expire(q, cx, false);
+            return self.activate_first(q, cx);
+        }
+        if self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0 {
+            q.message(cx, format_args!("cfq{} preempt", x.pid));
+            self.expire(q, cx, true);
+            return self.activate_first(q, cx);
+        }
+        if !x.sort.is_empty() {
+            return Some(active);
+        }
+        if let Some(close) = self.cooperator(q, active) {
+            self.queues[close].coop = true;
+            self.expire(q, cx, false);
+            self.queues[close].coop_preempt = false;
+            self.set_active(q, cx, close);
+            return Some(close);
+        }
+        let x = &self.queues[active];
+        if cx.timers.is_pending(self.idle_timer) {
+            cx.waits(Why::Idling, x.pid);
+            return None;
+        }
+        if x.dispatched > 0 && x.idle_window {
+            cx.waits(Why::InFlight, x.pid);
+            return None;
+        }
+        self.expire(q, cx, false);
+        self.activate_first(q, cx)
+    }
+
+    fn activate_first(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+        let first = self.service.first()?;
+        if self.must_wait_for_quiet(cx, first) {
+            return None;
+        }
+        let x = &mut self.queues[first];
+        if !std::mem::take(&mut x.coop_preempt) {
+            x.coop = false;
+        }
+        self.set_active(q, cx, first);
+        Some(first)
+    }
+
+    /// The idle class is not served within a tenth of a second of other I/O;
+    /// a timer looks again (to 2.6.24).
+    fn must_wait_for_quiet(&mut self, cx: &mut Cx<'_>, first: QueueId) -> bool {
+        if !self.feat.idle_class_waits || !self.queues[first].is_idle_class() {
+            return false;
+        }
+        let Some(left) = self.grace_left(super::now(cx)) else {
+            return false;
+        };
+        cx.waits(Why::IdleClass, 0);
+        self.arm_idle_class_timer(cx, left);
+        true
+    }
+
+    /// Jiffies until the disk counts as quiet; none if it does.
+    pub(super) fn grace_left(&self, now: u64) -> Option<u64> {
+        let grace = self.set.idle_grace_jiffies;
+        let left = self.last_end_jiffy.wrapping_add(grace).wrapping_sub(now);
+        (1..=grace).contains(&left).then_some(left)
+    }
+
+    /// How many requests of a queue may go now; none if it has to wait.
+    pub(super) fn room(&self, cx: &mut Cx<'_>, queue: QueueId) -> Option<u32> {
+        match self.room_or_why(super::now(cx), queue) {
+            Ok(room) => Some(room),
+            Err(why) => {
+                let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
+                cx.waits(why, if nobody { 0 } else { self.queues[queue].pid });
+                None
+            }
+        }
+    }
+
+    fn room_or_why(&self, now: u64, queue: QueueId) -> Result<u32, Why> {
+        let x = &self.queues[queue];
+        if self.feat.drain_async && x.idle_window && self.at_device[ASYNC] > 0 {
+            return Err(Why::AsyncInFlight);
+        }
+        if self.sync_flight > 0 && !x.sync {
+            return Err(Why::SyncInFlight);
+        }
+        let quantum = if x.is_idle_class() {
+            1
+        } else {
+            self.set.quantum
+        };
+        if x.dispatched >= quantum {
+            let lone = self.busy_queues <= 1 && !(self.feat.single_dispatch && x.is_idle_class());
+            let limit = quantum.saturating_mul(LONE_QUANTA);
+            if !lone || (self.feat.lone_limit && x.dispatched >= limit) {
+                return Err(Why::Quantum);
+            }
+        }
+        if x.sync {
+            return Ok(quantum);
+        }
+        match self.async_depth(now, x.dispatched) {
+            Some(depth) if x.dispatched >= depth => Err(Why::AsyncRamp),
+            Some(depth) => Ok(quantum.min(depth - x.dispatched)),
+            None => Ok(quantum),
+        }
+    }
+
+    /// Depth that async requests have reached since the last sync request
+    /// that counts; none if nothing holds them down.
+    fn async_depth(&self, now: u64, dispatched: u32) -> Option<u32> {
+        let since = match self.feat.async_ramp {
+            AsyncRamp::SinceSync if self.set.low_latency => self.last_sync_jiffy,
+            AsyncRamp::SinceDelayedSync if self.set.low_latency => self.last_delayed_jiffy,
+            _ => return None,
+        };
+        let slice = u64::from(self.set.slice_jiffies[SYNC].max(1));
+        let depth = u32::try_from(now.wrapping_sub(since) / slice).unwrap_or(u32::MAX);
+        Some(if depth == 0 && dispatched == 0 {
+            1
+        } else {
+            depth
+        })
+    }
+
+    /// Whether so many requests end the slice of an async queue: up to 2.6.29
+    /// in one round, compared as int; then in the slice, as unsigned int.
+    pub(super) fn has_had_enough(&self, queue: QueueId, moved: u32) -> bool {
+        let level = i32::from(self.queues[queue].prio.level.min(7));
+        let base = self.set.slice_async_rq as i32;
+        let most = base.wrapping_mul(8 - level).wrapping_mul(2);
+        if self.feat.single_dispatch {
+            moved >= most as u32
+        } else {
+            i64::from(moved) >= i64::from(most)
+        }
+    }
+
+    /// Stops idling for a request.
+    pub(super) fn cancel_idle_timer(&mut self, cx: &mut Cx<'_>) {
+        if cx.timers.cancel(self.idle_timer) {
+            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.idle_timer));
+        }
+    }
+}

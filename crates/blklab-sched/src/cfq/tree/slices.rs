@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a slice: its length, its start and end, and the place of a
+//! queue in the round.
+
+use super::Cfq;
+use super::queue::QueueId;
+use super::settings::SYNC;
+use blklab_block::Cx;
+use blklab_block::sq::Core;
+use blklab_trace::truth::Why;
+
+/// Part of the slice at level 4 by which levels differ.
+const SLICE_SCALE: i32 = 5;
+
+impl Cfq {
+    /// Slice of a level in jiffies, in the kernel's int arithmetic.
+    fn slice_jiffies(&self, kind: usize, level: u8) -> i32 {
+        let base = self.set.slice_jiffies[kind] as i32;
+        let step = base / SLICE_SCALE;
+        base.wrapping_add(step.wrapping_mul(4 - i32::from(level)))
+    }
+
+    fn slice_of(&self, queue: QueueId) -> i32 {
+        let x = &self.queues[queue];
+        self.slice_jiffies(x.kind(), x.prio.level)
+    }
+
+    /// How far shorter slices put a queue back: what the others may use more,
+    /// in unsigned int arithmetic.
+    fn offset_jiffies(&self, queue: QueueId) -> u64 {
+        let less = self
+            .slice_jiffies(SYNC, 0)
+            .wrapping_sub(self.slice_of(queue));
+        let others = self.busy_queues.wrapping_sub(1);
+        u64::from(others.wrapping_mul(less as u32))
+    }
+
+    fn key_of_idle_class(&self, now: u64, queue: QueueId) -> u64 {
+        let last = self.service.last().filter(|&l| l != queue);
+        let base = last.map_or(now, |l| self.queues[l].key);
+        base.wrapping_add(self.set.idle_delay_jiffies)
+    }
+
+    fn key_of(&mut self, now: u64, queue: QueueId) -> u64 {
+        if self.queues[queue].is_idle_class() && !self.feat.idle_class_waits {
+            return self.key_of_idle_class(now, queue);
+        }
+        let rest = std::mem::take(&mut self.queues[queue].slice_rest) as u64;
+        let key = self.offset_jiffies(queue).wrapping_add(now);
+        if self.feat.rest_moves_forward {
+            key.wrapping_sub(rest)
+        } else {
+            key.wrapping_add(rest)
+        }
+    }
+
+    fn file(&mut self, queue: QueueId, key: u64) {
+        if self.queues[queue].filed.is_some() {
+            if self.queues[queue].key == key {
+                return;
+            }
+            self.service.remove(&mut self.queues, queue);
+        }
+        self.queues[queue].key = key;
+        self.service.insert(&mut self.queues, queue);
+    }
+
+    /// Sorts a busy queue anew.
+    fn resort(&mut self, q: &Core, now: u64, queue: QueueId) {
+        if self.queues[queue].busy {
+            let key = self.key_of(now, queue);
+            self.file(queue, key);
+            self.file_position(q, queue);
+        }
+    }
+
+    /// Sorts a preempting queue before all others of its class.
+    pub(super) fn file_in_front(&mut self, now: u64, queue: QueueId) {
+        let key = if self.queues[queue].is_idle_class() && !self.feat.idle_class_waits {
+            self.key_of_idle_class(now, queue)
+        } else if self.feat.front_is_relative {
+            let first = self.service.first();
+            let base = first.map_or(now, |f| self.queues[f].key);
+            base.wrapping_sub(self.set.second_jiffies)
+        } else {
+            0
+        };
+        self.file(queue, key);
+    }
+
+    /// A queue got its first request.
+    pub(super) fn become_busy(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let x = &mut self.queues[queue];
+        q.message(cx, format_args!("cfq{} add_to_rr", x.pid));
+        x.busy = true;
+        self.busy_queues += 1;
+        if x.is_rt() {
+            self.busy_rt_queues = self.busy_rt_queues.wrapping_add(1);
+        }
+        self.resort(q, super::now(cx), queue);
+    }
+
+    /// The last request of a queue left it.
+    pub(super) fn leave_round(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let x = &mut self.queues[queue];
+        q.message(cx, format_args!("cfq{} del_from_rr", x.pid));
+        x.busy = false;
+        self.busy_queues -= 1;
+        if x.is_rt() {
+            self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
+        }
+        self.service.remove(&mut self.queues, queue);
+        self.positions.remove(&mut self.queues, queue);
+    }
+
+    /// Starts a slice; its end stays open until the first completion.
+    pub(super) fn set_active(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let x = &mut self.queues[queue];
+        q.message(cx, format_args!("cfq{} set_active", x.pid));
+        x.slice_end = 0;
+        x.slice_dispatch = 0;
+        x.must_alloc_slice = false;
+        x.age_seen = false;
+        x.slice_new = true;
+        cx.waits(Why::Slice, x.pid);
+        self.active = Some(queue);
+        if self.feat.keeps_idling {
+            let x = &mut self.queues[queue];
+            x.wait_request = false;
+            x.must_dispatch = false;
+            self.cancel_idle_timer(cx);
+        }
+        self.cancel_idle_class_timer(cx);
+    }
+
+    /// The first completion of a slice: it ends a slice's length from now.
+    pub(super) fn start_clock(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let length = i64::from(self.slice_of(queue));
+        let x = &mut self.queues[queue];
+        x.slice_end = super::now(cx).wrapping_add_signed(length);
+        x.slice_new = false;
+        q.message(cx, format_args!("cfq{} set_slice={}", x.pid, length as u64));
+    }
+
+    /// Whether a slice is over. One without a completion is not.
+    pub(super) fn slice_used(&self, now: u64, queue: QueueId) -> bool {
+        let x = &self.queues[queue];
+        !x.slice_new && super::reached(now, x.slice_end)
+    }
+
+    /// Ends the slice of the active queue, if there is one. With `timed_out`
+    /// what is left of it counts at the queue's next place in the round.
+    pub(super) fn expire(&mut self, q: &Core, cx: &mut Cx<'_>, timed_out: bool) {
+        let Some(queue) = self.active else { return };
+        let now = super::now(cx);
+        let pid = self.queues[queue].pid;
+        let shown = u8::from(timed_out);
+        q.message(cx, format_args!("cfq{pid} slice expired t={shown}"));
+        if self.queues[queue].wait_request {
+            self.cancel_idle_timer(cx);
+        }
+        let x = &mut self.queues[queue];
+        x.wait_request = false;
+        if timed_out && !x.slice_new {
+            x.slice_rest = x.slice_end.wrapping_sub(now) as i64;
+            q.message(cx, format_args!("cfq{pid} resid={}", x.slice_rest));
+        }
+        self.resort(q, now, queue);
+        self.active = None;
+        self.active_task = None;
+    }
+}
