@@ -14,10 +14,14 @@ use crate::{Build, Scheduler};
 use blklab_block::sq::{Core, Elevator, Merge};
 use blklab_block::{Cx, List, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
+use blklab_trace::truth::Why;
 use blklab_types::{Bio, Jiffies};
 
 const READ: usize = 0;
 const WRITE: usize = 1;
+
+/// What the others wait for while a batch of the direction runs.
+const BATCH: [Why; 2] = [Why::ReadBatch, Why::WriteBatch];
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
@@ -303,13 +307,16 @@ impl Elevator for Deadline {
         self.fifo[dir].push_back(&mut q.rqs, rq);
     }
 
-    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, _force: bool) -> usize {
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
         let rq = self.continue_batch(q).or_else(|| {
             let dir = self.choose_direction()?;
             self.first_of_batch(dir, cx.jiffies)
         });
         match rq {
             Some(rq) => {
+                if !force {
+                    cx.waits(BATCH[q.rqs[rq].data_dir()], 0);
+                }
                 self.dispatch_one(q, rq);
                 1
             }

@@ -11,6 +11,7 @@ use crate::{Build, Scheduler};
 use blklab_block::sq::{Core, Elevator};
 use blklab_block::{Cx, List, RqId};
 use blklab_kernel::KernelVersion;
+use blklab_trace::truth::Why;
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
@@ -42,10 +43,13 @@ impl Elevator for Noop {
         self.fifo.push_back(&mut q.rqs, rq);
     }
 
-    fn dispatch(&mut self, q: &mut Core, _: &mut Cx<'_>, _force: bool) -> usize {
+    fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
         let Some(rq) = self.fifo.pop_front(&mut q.rqs) else {
             return 0;
         };
+        if !force {
+            cx.waits(Why::Order, 0);
+        }
         q.dispatch_sort(rq);
         1
     }

@@ -85,6 +85,6 @@ fn letters(kind: Kind) -> Option<(&'static str, bool)> {
         Kind::TimerFire => ("TF", false),
         Kind::Exit => ("X", false),
         Kind::Message => ("m", false),
-        Kind::Wait(_) => return None,
+        Kind::Absorbed | Kind::Wait(_) => return None,
     })
 }

@@ -9,10 +9,12 @@ mod digest;
 mod event;
 mod source;
 pub mod truth;
+mod waits;
 
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
 pub use source::{Item, OrderCheck, TraceSource};
+pub use waits::{Label, WaitLabels, Waited};
 
 use blklab_types::{Dev, Pid, Time};
 

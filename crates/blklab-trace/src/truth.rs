@@ -20,6 +20,9 @@ pub enum Kind {
     FrontMerge,
     /// The request shown absorbed another one; `arg` is where that started.
     RequestMerge,
+    /// The request shown became part of another one; `arg` is the slot of
+    /// that.
+    Absorbed,
     /// A request was granted.
     GetRequest,
     /// A task goes to sleep for a request.

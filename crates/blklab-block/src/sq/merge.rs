@@ -106,6 +106,7 @@ impl Queue {
         core.hash.remove(&mut core.rqs, next, next_end);
         core.set_last_merge(Some(rq));
         core.rq_truth(cx, Kind::RequestMerge, rq, next_start);
+        core.rq_truth(cx, Kind::Absorbed, next, u64::from(rq.0));
         self.put_request(cx, next);
         true
     }

@@ -29,7 +29,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
-    changes: &[],
+    changes: &[lists::CHANGES],
     build,
 };
 

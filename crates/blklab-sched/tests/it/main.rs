@@ -20,3 +20,4 @@ mod properties;
 mod rig;
 mod starvation;
 mod timetable;
+mod waits;

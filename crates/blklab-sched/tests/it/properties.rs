@@ -5,7 +5,8 @@
 
 use crate::load::{Config, Load, Values, pairs};
 use blklab_engine::Stream;
-use blklab_trace::truth::{Kind, Truth};
+use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_trace::{WaitLabels, Waited};
 use blklab_types::Op;
 
 const STEPS: u32 = 300;
@@ -36,8 +37,10 @@ fn check_end(load: &mut Load) {
     done.sort_unstable();
     let all: Vec<u64> = (0..load.submitted).collect();
     assert_eq!(done, all, "every bio once: {c:?}");
+    let records = load.rig.truths();
+    check_waits(&records, load.config.ordered);
     if !load.config.ordered {
-        let handed_over = sectors_handed_over(&load.rig.truths());
+        let handed_over = sectors_handed_over(&records);
         let c = &load.config;
         assert_eq!(handed_over, load.sectors, "every sector once: {c:?}");
     }
@@ -51,6 +54,22 @@ fn sectors_handed_over(records: &[Truth]) -> [u64; 2] {
         }
     }
     sum
+}
+
+/// Every hand-over has a wait, and its reasons fill it. Flush commands may go
+/// to the device without having been inserted.
+fn check_waits(records: &[Truth], ordered: bool) {
+    let mut nr_reported = 0;
+    let mut labels = WaitLabels::new(|w: &Waited<'_>| {
+        nr_reported += 1;
+        let sum: u64 = w.labels.iter().map(|l| l.span.0).sum();
+        assert_eq!(sum, w.request.time.since(w.inserted).0);
+    });
+    for r in records {
+        labels.truth(r, "");
+    }
+    let nr_handed_over = records.iter().filter(|r| r.kind == Kind::HandOver).count();
+    assert!(ordered || nr_reported == nr_handed_over);
 }
 
 fn run(config: Config, s: Stream) {

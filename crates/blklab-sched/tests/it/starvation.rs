@@ -17,24 +17,25 @@
 //!   wait at its end. A request of a queue is served in the first slice whose
 //!   FIFO look finds it expired, if not before. Levels: the round-robin lists
 //!   come to level 7 once in 36 visits; the trees put a queue behind the
-//!   others by at most 140 ms for each of them. From 2.6.33 the sync and the
-//!   async requests of a class have workloads of their own, which alternate.
-//!   Real time starves everything else, everything starves the idle class:
-//!   both are left out here.
+//!   others by at most 140 ms for each of them.
+//!   No bound: the idle class while others are busy, and others beside real
+//!   time (both are left out here). From 2.6.22 async requests wait as long as
+//!   sync ones are at the device. From 3.0 a queue preempts an active one that
+//!   is empty and not idled on, so that processes that seek can preempt each
+//!   other for ever while a third waits. Where readers leave the device alone
+//!   now and then, the bounds hold for everybody.
 
-use crate::load::pairs;
+use crate::load::{pairs, version};
 use crate::rig::{Rig, Setup};
 use blklab_block::sq::Queue;
 use blklab_block::{Fetch, Limits};
 use blklab_engine::Stream;
+use blklab_kernel::KernelVersion;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, IoPrio, Op, PrioClass, Span, TaskId, Time};
 
 /// Service time of every request.
 const SERVICE: Span = Span::from_ms(2);
-
-/// How long the load runs: longer than any bound.
-const RUN: Time = Time(14_000_000_000);
 
 /// One process: what it keeps outstanding, and how long it thinks.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,16 @@ const fn writer(level: u8) -> Worker {
     }
 }
 
+/// Readers that leave the device alone most of the time.
+const CALM: &[Worker] = &[
+    reader(4, 20_000),
+    reader(4, 35_000),
+    writer(4),
+    writer(4),
+    writer(4),
+    writer(4),
+];
+
 const EQUALS: &[Worker] = &[
     reader(4, 0),
     reader(4, 500),
@@ -81,32 +92,45 @@ const LEVELS: &[Worker] = &[
     writer(7),
 ];
 
-/// Longest wait that is permitted, reads and writes.
-fn bounds_ms(sched: &str, levels: bool) -> [u64; 2] {
+/// Longest wait that is permitted, reads and writes; none if there is no
+/// bound.
+fn bounds_ms(sched: &str, kernel: &str, workers: &[Worker]) -> [Option<u64>; 2] {
     let service_ms = SERVICE.0 / 1_000_000;
     match sched {
-        // 20 requests are ahead of a new one at most.
-        "noop" => [25 * service_ms; 2],
+        // As many requests are ahead of a new one at most.
+        "noop" => {
+            let ahead: u32 = workers.iter().map(|w| w.outstanding).sum();
+            [Some(u64::from(ahead + 4) * service_ms); 2]
+        }
         "deadline" => {
             let batches = 3 * 16 * service_ms;
-            [500 + 4 * batches, 5000 + 16 * batches]
+            [Some(500 + 4 * batches), Some(5000 + 16 * batches)]
         }
         "anticipatory" => {
             let batches = 500 + 125 + 50;
-            [125 + 4 * batches, 250 + 16 * batches]
+            [Some(125 + 4 * batches), Some(250 + 16 * batches)]
         }
-        // Six queues, at most 180 + 8 ms and a round of 8 requests each; the
-        // FIFO look comes at the second slice if not at the first.
-        _ => {
-            let slice = 180 + 8 + 8 * service_ms;
-            let round = 6 * slice;
-            if levels {
-                [36 * slice, 2 * 36 * slice]
-            } else {
-                [2 * round, 6 * round]
-            }
-        }
+        _ => cfq_bounds_ms(version(kernel), workers),
     }
+}
+
+/// Six queues, each with at most 180 + 8 ms and a round of 8 requests. The
+/// FIFO look comes at the second slice if not at the first.
+fn cfq_bounds_ms(v: KernelVersion, workers: &[Worker]) -> [Option<u64>; 2] {
+    let slice = 180 + 8 + 8 * SERVICE.0 / 1_000_000;
+    let one_level = workers.iter().all(|w| w.level == workers[0].level);
+    let [reads, writes] = if one_level {
+        [2 * 6 * slice, 6 * 6 * slice]
+    } else {
+        [36 * slice, 2 * 36 * slice]
+    };
+    let calm = workers
+        .iter()
+        .all(|w| w.op == Op::Write || w.think_us >= 20_000);
+    [
+        (calm || v < KernelVersion::new(3, 0)).then_some(reads),
+        (calm || v < KernelVersion::v2_6(22)).then_some(writes),
+    ]
 }
 
 /// An outstanding request.
@@ -141,7 +165,12 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(kernel: &'static str, sched: &'static str, workers: &[Worker], depth: u32) -> Loop {
+    fn new(
+        kernel: &'static str,
+        sched: &'static str,
+        workers: &[Worker],
+        (depth, fetch): (u32, Fetch),
+    ) -> Loop {
         let setup = Setup {
             kernel,
             sched,
@@ -150,11 +179,7 @@ impl Loop {
         };
         let mut r = setup.rig_with(|l| {
             l.queue_depth = depth;
-            l.fetch = if depth == 1 {
-                Fetch::CheckThenPeek
-            } else {
-                Fetch::PeekThenCheck
-            };
+            l.fetch = fetch;
         });
         let workers: Vec<_> = workers
             .iter()
@@ -187,14 +212,14 @@ impl Loop {
         }
     }
 
-    fn run(mut self) -> Outcome {
+    fn run(mut self, end: Time) -> Outcome {
         loop {
             let next = self.due.iter().map(|d| d.0).min();
             let next = next.unwrap_or(Time::MAX).min(self.busy_until);
             let now = self.r.agenda.now();
             // Timers may have more to say while nothing else happens.
             let next = next.min(now + Span::from_ms(5)).max(now);
-            if next >= RUN {
+            if next >= end {
                 break;
             }
             self.r.until(next);
@@ -209,7 +234,7 @@ impl Loop {
         }
         for i in 0..self.waiting.len() {
             if let Some(w) = self.waiting[i] {
-                let waited = RUN.since(w.inserted);
+                let waited = end.since(w.inserted);
                 let dir = self.r.core().rqs[blklab_block::RqId(i as u32)].data_dir();
                 self.outcome.longest[dir] = self.outcome.longest[dir].max(waited);
             }
@@ -283,16 +308,30 @@ impl Loop {
     }
 }
 
-fn check_bounds(workers: &[Worker], levels: bool) {
+/// Depths and kinds of drivers.
+const DEVICES: [(u32, Fetch); 3] = [
+    (1, Fetch::CheckThenPeek),
+    (1, Fetch::PeekThenCheck),
+    (4, Fetch::PeekThenCheck),
+];
+
+fn check_bounds(workers: &[Worker]) {
     for (sched, kernel) in pairs() {
-        for depth in [1, 4] {
-            let outcome = Loop::new(kernel, sched.name, workers, depth).run();
-            let bounds = bounds_ms(sched.name, levels).map(Span::from_ms);
-            let what = format!("{} {kernel} depth {depth}", sched.name);
+        let bounds = bounds_ms(sched.name, kernel, workers);
+        // Long enough for a wait to become too long.
+        let longest_ms = bounds.into_iter().flatten().max().unwrap_or(0);
+        let run_ms = longest_ms + 2000;
+        for device in DEVICES {
+            let end = Time::ZERO + Span::from_ms(run_ms);
+            let outcome = Loop::new(kernel, sched.name, workers, device).run(end);
+            let what = format!("{} {kernel} {device:?}", sched.name);
             for (longest, bound) in outcome.longest.into_iter().zip(bounds) {
+                let bound = bound.map_or(Span(u64::MAX), Span::from_ms);
                 assert!(longest <= bound, "{what}: {longest:?} > {bound:?}");
             }
-            assert!(outcome.completed > 2000, "{what}: {}", outcome.completed);
+            // The device is never idle for most of the time.
+            let least = run_ms * 1_000_000 / SERVICE.0 / 4;
+            assert!(outcome.completed > least, "{what}: {}", outcome.completed);
             if sched.name == "noop" {
                 assert_eq!(outcome.overtakings, 0, "{what}");
             }
@@ -302,10 +341,15 @@ fn check_bounds(workers: &[Worker], levels: bool) {
 
 #[test]
 fn nobody_starves_among_equals() {
-    check_bounds(EQUALS, false);
+    check_bounds(EQUALS);
 }
 
 #[test]
 fn nobody_starves_behind_better_levels() {
-    check_bounds(LEVELS, true);
+    check_bounds(LEVELS);
+}
+
+#[test]
+fn nobody_starves_beside_calm_readers() {
+    check_bounds(CALM);
 }

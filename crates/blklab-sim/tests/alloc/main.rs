@@ -121,7 +121,9 @@ fn crowd(kernel: &str, scheduler: &str, count: u64) -> u64 {
 
 #[test]
 fn cfq_allocates_nothing_per_io() {
-    for kernel in ["2.6.16", "2.6.18", "2.6.24", "2.6.28", "2.6.32", "2.6.33", "3.7", "4.19"] {
+    for kernel in [
+        "2.6.16", "2.6.18", "2.6.24", "2.6.28", "2.6.32", "2.6.33", "3.7", "4.19",
+    ] {
         let (n, twice) = (crowd(kernel, "cfq", 1_000), crowd(kernel, "cfq", 2_000));
         assert!(
             twice <= n + 4,

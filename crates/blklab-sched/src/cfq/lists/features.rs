@@ -5,7 +5,7 @@
 //! 2.6.20. 2.6.19 and 2.6.21 are taken as 2.6.20, apart from what the block
 //! layer of 2.6.19 cannot do yet.
 
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 
 /// What the sync flag of a write means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) enum Preemption {
 }
 
 /// Named differences between releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
     /// What the sync flag of a write means.
     pub(super) sync_flag: SyncFlag,
@@ -167,5 +167,43 @@ impl Features {
                 () => 100,
             },
         }
+    }
+}
+
+const SOURCE: &str = "block/cfq-iosched.c";
+
+/// What changed from release to release.
+pub(in crate::cfq) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(17),
+        what: "a sync and an async queue per process, async ones shared; seek distances; no \
+               max_depth",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(18),
+        what: "idling begins at completion; queues without idling expire after a round; the \
+               position of the head counts; every write is async",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(19),
+        what: "new queues before served ones, no order by time of service; metadata first",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(20),
+        what: "sync writes go to the queue of their process",
+        source: SOURCE,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_listed() {
+        crate::check_changes(CHANGES, Features::of);
     }
 }

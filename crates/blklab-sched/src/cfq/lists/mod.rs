@@ -16,6 +16,8 @@ mod sequence;
 mod settings;
 mod slice;
 
+pub(super) use self::features::CHANGES;
+
 use self::context::Context;
 use self::features::Features;
 use self::queue::{AsyncQueues, Queue, QueueId};
