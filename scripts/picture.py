@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """Draws docs/images/ssh-beside-dd.svg from the result of the main example.
 
-    blklab run examples/ssh-beside-dd.toml --sched noop,deadline \
-        --output-format json | scripts/picture.py > docs/images/ssh-beside-dd.svg
+    blklab run examples/ssh-beside-dd.toml --output-format json \
+        | scripts/picture.py > docs/images/ssh-beside-dd.svg
 """
 import json
 import math
 import sys
 
 W, H, LEFT, RIGHT, TOP, BOTTOM = 760, 380, 70, 20, 46, 52
-COLOURS = {"noop": "#c1440e", "deadline": "#1f6f8b"}
-T_MAX, LOW, HIGH = 270.0, 0.3, 400.0
+COLOURS = {
+    "noop": "#c1440e",
+    "anticipatory": "#7a5195",
+    "deadline": "#1f6f8b",
+    "cfq": "#2e8b57",
+    "cfq, patched": "#e0a100",
+}
+T_MAX, LOW, HIGH = 270.0, 0.3, 600.0
 
 
 def x(seconds):
@@ -38,7 +44,7 @@ def main():
     out.append(f'<text x="{(LEFT + W) / 2}" y="{H - 12}" text-anchor="middle" fill="#444444">'
                "start of the login, s after the copy</text>")
     for i, run in enumerate(json.load(sys.stdin)):
-        name = run["blklab"]["scheduler"]
+        name = run["blklab"]["label"]
         colour = COLOURS.get(name, "#555555")
         writer = [j for j in run["jobs"] if j["write"]["io_bytes"]][0]["write"]["runtime"] / 1000
         out.append(f'<line x1="{x(writer):.1f}" x2="{x(writer):.1f}" y1="{TOP}" y2="{H - BOTTOM}" '

@@ -315,6 +315,14 @@ fn show_footer(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
             run.digest.value()
         )?;
     }
+    for (cell, run) in pairs.iter().filter(|(c, _)| c.repetition == 0) {
+        for (name, text) in &run.sysfs {
+            writeln!(out, "{name} of {} at the end:", cell.name_in_file())?;
+            for line in text.lines().flat_map(|l| fold(l, WIDTH - 2)) {
+                writeln!(out, "  {line}")?;
+            }
+        }
+    }
     let mut shown: Vec<&str> = Vec::new();
     for (cell, run) in pairs {
         if run.interrupted {

@@ -142,39 +142,39 @@ pub struct Preset {
 pub const PRESETS: &[Preset] = &[
     Preset {
         version: KernelVersion::v2_6(16),
-        summary: "queue plugs; unplug flag only; schedulers keep the merge hash",
+        summary: "queue plugs; schedulers keep the merge hash; CFQ with lists, one queue per process",
     },
     Preset {
         version: KernelVersion::v2_6(18),
-        summary: "sync writes known to the anticipatory scheduler",
+        summary: "CFQ is the default; it idles at completion, all writes are async to it",
     },
     Preset {
         version: KernelVersion::v2_6(24),
-        summary: "core merge hash; deadline restarts at the oldest request",
+        summary: "core merge hash; CFQ with a service tree; deadline restarts at the oldest request",
     },
     Preset {
         version: KernelVersion::v2_6(26),
-        summary: "nomerges",
+        summary: "nomerges; anticipatory gives batches their full time after a drain",
     },
     Preset {
         version: KernelVersion::v2_6(28),
-        summary: "deadline batches cross gaps; async tags restricted",
+        summary: "CFQ samples whether a device queues; deadline batches cross gaps",
     },
     Preset {
         version: KernelVersion::v2_6(32),
-        summary: "pools by sync and async; sync and unplug flags apart",
+        summary: "pools by sync and async; CFQ dispatches one request at a time, low_latency",
     },
     Preset {
         version: KernelVersion::v2_6(33),
-        summary: "anticipatory removed",
+        summary: "anticipatory removed; CFQ with groups and workload trees",
     },
     Preset {
         version: KernelVersion::new(3, 7),
-        summary: "task plugs, sorted flush; FLUSH/FUA without draining",
+        summary: "task plugs, sorted flush; FLUSH/FUA without draining; CFQ with group idling",
     },
     Preset {
         version: KernelVersion::new(4, 19),
-        summary: "last long-term release with the single-queue path",
+        summary: "last long-term release with the single-queue path; CFQ in nanoseconds",
     },
 ];
 

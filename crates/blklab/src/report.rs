@@ -109,6 +109,8 @@ pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
         "events": run.digest.nr_events(),
         "digest": format!("{:016x}", run.digest.value()),
         "interrupted": run.interrupted,
+        "sysfs": run.sysfs.iter().map(|(name, text)| ((*name).to_owned(), json!(text)))
+            .collect::<serde_json::Map<_, _>>(),
         "notes": run.notes,
         "trace": run.stats,
     })

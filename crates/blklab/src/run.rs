@@ -43,6 +43,8 @@ pub struct RunOutput {
     pub stats: TraceStats,
     /// Counters of the disk.
     pub disk: DiskStats,
+    /// Read-only files of the scheduler in sysfs at the end: name and text.
+    pub sysfs: Vec<(&'static str, String)>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
     /// Whether the run was ended from outside.
@@ -147,6 +149,7 @@ fn simulate(
         }
         machine.run(Time::MAX);
         return Ok(RunOutput {
+            sysfs: machine.queue_state(|q| q.elevator().shows()),
             notes: e.notes(),
             interrupted: stopped(),
             ..RunOutput::new(machine.now())
@@ -162,6 +165,7 @@ fn simulate(
     notes.extend(e.notes());
     Ok(RunOutput {
         jobs: done.jobs,
+        sysfs: done.sysfs,
         notes,
         global_options,
         interrupted: stopped() && !complete,
@@ -219,6 +223,7 @@ impl RunOutput {
             digest: Digest::default(),
             stats: TraceStats::default(),
             disk: DiskStats::default(),
+            sysfs: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
             trace_files: Vec::new(),

@@ -42,7 +42,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::v2_6(33),
     tunables: TUNABLES,
-    changes: &[],
+    changes: &[settings::CHANGES],
     build: |b: &mut Build<'_>| {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;

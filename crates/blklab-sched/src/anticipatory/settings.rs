@@ -6,7 +6,7 @@
 
 use crate::Build;
 use blklab_block::sq::Kick;
-use blklab_kernel::{KernelVersion, Tunable, Unit};
+use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 const INT_MAX: i64 = i32::MAX as i64;
@@ -102,7 +102,7 @@ pub(super) enum SyncBy {
 }
 
 /// What changed between releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
     /// What makes a write sync: the flag from 2.6.18 on.
     pub(super) sync_by: SyncBy,
@@ -143,6 +143,42 @@ impl Features {
         }
     }
 }
+
+const SOURCE: &str = "block/as-iosched.c";
+
+/// What changed from release to release.
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(18),
+        what: "writes are sync by their flag, not by what their task does",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(19),
+        what: "merging does not swap owners; kblockd removes the plug and calls the driver",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(22),
+        what: "the length of the wait is compared in jiffies",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(24),
+        what: "an async batch begins at the oldest request",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(26),
+        what: "a batch that had to wait for the device gets its full time",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(31),
+        what: "kblockd calls the driver only if something waits",
+        source: SOURCE,
+    },
+];
 
 #[cfg(test)]
 mod tests {
@@ -186,5 +222,11 @@ mod tests {
         let s = settings(250, &[("write_batch_expire", 5), ("read_batch_expire", 1)]);
         assert_eq!(s.batch_expire, [2, 1]);
         assert_eq!((s.first_write_count, s.first_batch), (3, 125));
+    }
+
+    #[test]
+    fn every_change_is_listed() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::v2_6(33);
+        crate::check_changes(CHANGES, era, Features::of);
     }
 }

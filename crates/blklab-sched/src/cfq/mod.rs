@@ -29,7 +29,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::v2_6(16),
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
-    changes: &[lists::CHANGES],
+    changes: &[lists::CHANGES, tree::CHANGES, groups::CHANGES],
     build,
 };
 

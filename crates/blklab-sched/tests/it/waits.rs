@@ -153,3 +153,67 @@ fn plugged_requests_wait_for_the_plug() {
     // fetches the other request at once, and waits for the device.
     assert_eq!(lines, ["1000: plugged 3", "5000: plugged 1, device full 7"]);
 }
+
+/// A is waited for twice: until a2 comes at 12, and in vain until 28; then B,
+/// until 44. Only then is it the writer's turn.
+#[test]
+fn anticipatory_waits_and_batches() {
+    let what = "0 A a1 1000; 1 W w1 900000w; 12 A a2 1008; 13 B b1 500000000";
+    assert_eq!(
+        labels(table("2.6.28", "anticipatory", what)),
+        [
+            "1000: ",
+            "1008: ",
+            "500000000: device full 9, idling (100) 6",
+            "900000: device full 9, idling (100) 2, read batch (100) 10, idling (100) 6, \
+             read batch (102) 10, idling (102) 6",
+        ]
+    );
+}
+
+/// A's five requests keep the device busy until 15, then A is idled for. B
+/// seeks: 2.6.28 does not idle for it, and the write waits only for the read
+/// at the device; with low latency the write waits for B's idling as well.
+#[test]
+fn cfq_in_flight_idling_and_sync_in_flight() {
+    let of = |kernel| {
+        let mut arrived = crate::timetable::series(0, "A", "a", 5, 1000, 8, "");
+        arrived.extend(arrivals("1 B b1 500000; 1 F w1 900000w"));
+        let mut t = table(kernel, "cfq", "");
+        (t.depth, t.arrivals) = (8, arrived);
+        t.service = |_| 3;
+        if kernel == "4.19" {
+            (t.setup.hz, t.tick_ns) = (250, 1_000_000);
+        }
+        labels(t)[5..].to_vec()
+    };
+    let b1 = "500000: served queue in flight (100) 14, idling (100) 8";
+    let w1 = "900000: served queue in flight (100) 14, idling (100) 8";
+    assert_eq!(of("2.6.28"), [b1, &format!("{w1}, sync in flight 3")]);
+    for kernel in ["2.6.32", "2.6.33", "4.19"] {
+        let w1 = format!("{w1}, served queue in flight (101) 3, idling (101) 8");
+        assert_eq!(of(kernel), [b1, &w1], "{kernel}");
+    }
+}
+
+/// Beside B, A has four requests at the device, and one more with each that
+/// comes back: every 3 ms from 3 on.
+#[test]
+fn cfq_quantum() {
+    for kernel in ["2.6.30", "2.6.33"] {
+        let mut arrived = crate::timetable::series(0, "A", "a", 6, 1000, 8, "");
+        arrived.extend(arrivals("0 B b1 1100"));
+        let mut t = table(kernel, "cfq", "");
+        (t.depth, t.arrivals) = (8, arrived);
+        t.service = |_| 3;
+        let got = labels(t);
+        assert_eq!(
+            got[4..6],
+            [
+                "1032: quantum reached (100) 3",
+                "1040: quantum reached (100) 6"
+            ],
+            "{kernel}: {got:#?}"
+        );
+    }
+}

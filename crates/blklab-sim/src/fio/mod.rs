@@ -41,6 +41,8 @@ pub const FIO_PID: u32 = 1000;
 pub struct FioOutcome {
     /// The jobs in thread order.
     pub jobs: Vec<JobResult>,
+    /// Read-only files of the scheduler in sysfs at the end.
+    pub sysfs: Vec<(&'static str, String)>,
     /// When the run ended.
     pub end: Time,
     /// Whether it was ended from outside.
@@ -150,6 +152,7 @@ pub fn run_fio(
     }
     Ok(FioOutcome {
         jobs,
+        sysfs: m.queue_state(|q| q.elevator().shows()),
         end,
         interrupted,
         notes,

@@ -7,8 +7,7 @@
 //! takes effect at the release named beside it, which lies between them.
 //! Such a release is likely, not certain.
 
-use crate::Build;
-use blklab_kernel::{KernelVersion, Patches};
+use blklab_kernel::{Change, KernelVersion, Patches};
 
 /// How many requests of a queue may be at the device beside other queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(super) enum QuantumRule {
 }
 
 /// Named differences.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
     /// The limit of requests at the device.
     pub(super) quantum_rule: QuantumRule,
@@ -122,13 +121,13 @@ pub(super) struct Features {
 }
 
 impl Features {
-    pub(super) fn of(b: &Build<'_>) -> Features {
-        let v = b.version;
+    /// The features of a release with its patches.
+    pub(super) fn of(v: KernelVersion, patches: &Patches) -> Features {
         let at = |patch: u16| v >= KernelVersion::v2_6(patch);
         let from = |major: u16, minor: u16| v >= KernelVersion::new(major, minor);
         Features {
-            quantum_rule: quantum_rule(b.patches, at(34)),
-            quantum_needs_low_latency: b.patches.has("quantum_tweak2"),
+            quantum_rule: quantum_rule(patches, at(34)),
+            quantum_needs_low_latency: patches.has("quantum_tweak2"),
             promotes_lone_sync: at(39),
             drains_by_queue: at(34),
             seek_history: at(34),
@@ -183,5 +182,112 @@ fn quantum_rule(patches: &Patches, soft: bool) -> QuantumRule {
         Some((_, rule)) => rule,
         None if soft => QuantumRule::Soft,
         None => QuantumRule::Hard,
+    }
+}
+
+const SOURCE: &str = "block/cfq-iosched.c";
+
+/// What changed from release to release.
+pub(in crate::cfq) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(33),
+        what: "groups, and a tree for each kind of workload; slices shrink to the target latency; queues merge and split",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(34),
+        what: "soft limit of half a quantum, quantum 8; seekiness by a history of 32 requests",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(35),
+        what: "queues without processes are not merged with",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(36),
+        what: "idling on groups; charging by requests where nobody idles",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(37),
+        what: "a next request that wants no idling turns the idle window off",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(38),
+        what: "deep seeking queues that are slow lose their idle window; group_isolation goes",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(39),
+        what: "a sync queue alone among sync queues has no limit; an unused slice is kept; preemption can end a workload",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(3, 0),
+        what: "group weights from 10 up",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "think time by tree and group; several requests at one sector; a boost flag of its own",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(3, 9),
+        what: "weights of groups count along the path from the root; longer messages",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 0),
+        what: "async queues of tasks without a priority follow the nice value",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 2),
+        what: "slice_idle is 0 on devices that do not seek",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 3),
+        what: "async queues per group",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 6),
+        what: "real time preempts before workloads are compared; queues of a group may preempt those of the groups below",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 8),
+        what: "times in nanoseconds; boosted requests boost their queue; a queue with an expired request passes the limits; requests of different queues never merge",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 10),
+        what: "sync requests are idled for only if they say so",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 14),
+        what: "the idle class is filed 200 ms ahead",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(4, 19),
+        what: "group idling on queueing devices that do not seek needs group scheduling",
+        source: SOURCE,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_listed() {
+        let era = KernelVersion::v2_6(33)..KernelVersion::new(5, 0);
+        crate::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
     }
 }

@@ -32,6 +32,7 @@ mod workload;
 mod tests;
 
 use self::context::Context;
+pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::group::{GroupId, Groups};
 use self::queue::{QueueId, Queues};
@@ -100,7 +101,7 @@ pub(super) struct Cfq {
 
 impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
-        let feat = Features::of(b);
+        let feat = Features::of(b.version, b.patches);
         let clock = Clock::new(feat.ns, b.hz.0);
         let name = if feat.ns {
             "idle_slice_hrtimer"

@@ -4,7 +4,7 @@
 //!
 //! Source: block/cfq-iosched.c of 2.6.22 to 2.6.32.
 
-use blklab_kernel::{KernelVersion, Patches};
+use blklab_kernel::{Change, KernelVersion, Patches};
 
 /// How async depth is held down after sync requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum Pullback {
 }
 
 /// Named differences between releases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
     /// The idle class waits for a quiet disk and is sorted by time like the
     /// others (to 2.6.24).
@@ -135,5 +135,57 @@ impl Features {
                 Pullback::Off
             },
         }
+    }
+}
+
+const SOURCE: &str = "block/cfq-iosched.c";
+
+/// What changed from release to release.
+pub(in crate::cfq) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(22),
+        what: "one tree of busy queues, sorted by time; slices begin at the first completion",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(25),
+        what: "the idle class is sorted behind the others and waits 200 ms; an unset class follows the CPU policy",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(27),
+        what: "idling needs an empty driver",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(28),
+        what: "no idling on queueing devices that do not seek; whether a device queues is sampled",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(29),
+        what: "real time preempts other classes; no limit for a queue alone",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(30),
+        what: "one request per dispatch call; close queues are served together; requests may ask not to be idled for",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::v2_6(32),
+        what: "low_latency: async depth is held down after sync I/O; what is left of a slice counts for the queue, not against it",
+        source: SOURCE,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_listed() {
+        let era = KernelVersion::v2_6(22)..KernelVersion::v2_6(33);
+        crate::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
     }
 }

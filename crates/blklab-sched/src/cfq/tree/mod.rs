@@ -25,6 +25,7 @@ mod slices;
 mod sort;
 
 use self::context::Context;
+pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::queue::{QueueId, Queues};
 use self::requests::RequestTable;
