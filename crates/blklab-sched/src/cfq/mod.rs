@@ -9,7 +9,10 @@
 pub(crate) mod choose;
 mod groups;
 mod lists;
+mod positions;
 mod prio;
+mod rbtree;
+mod slots;
 mod tree;
 mod tunables;
 

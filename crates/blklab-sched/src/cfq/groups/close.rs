@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Close cooperators: processes that read next to each other share one queue,
 //! until their requests drift apart.
-//!
-//! Busy queues also stand in trees by the position of their next request, one
-//! tree per level. A queue whose next request changes by dispatch keeps its
-//! place in the tree; the tree is searched by what its queues have now.
 
 use super::Cfq;
 use super::queue::QueueId;
-use super::rbtree::Search;
 use super::settings::SYNC;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_types::TaskId;
-use std::cmp::Ordering;
 
 /// Distance in sectors within which requests are close, and beyond which a
 /// mean distance is called seeking.
@@ -24,9 +18,8 @@ const FAR_SECTORS: u64 = 8 * 100;
 const SMALL_SECTORS: u32 = 64;
 
 impl Cfq {
-    fn next_sector(&self, q: &Core, id: u32) -> u64 {
-        let next = self.queues[QueueId(id)].next;
-        next.map_or(0, |rq| q.rqs[rq].sector)
+    fn next_sector(&self, q: &Core, id: QueueId) -> u64 {
+        self.queues[id].next.map_or(0, |rq| q.rqs[rq].sector)
     }
 
     /// Files a queue by the position of its next request. Where another
@@ -34,23 +27,20 @@ impl Cfq {
     pub(super) fn file_by_position(&mut self, q: &Core, id: QueueId) {
         self.unfile_position(id);
         let queue = &self.queues[id];
-        let Some(next) = queue.next.filter(|_| !queue.is_idle_class()) else {
+        if queue.next.is_none() || queue.is_idle_class() {
             return;
-        };
-        let level = queue.own_prio.level;
-        let sector = q.rqs[next].sector;
-        let tree = self.positions[usize::from(level)];
-        let way = |at: u32| sector.cmp(&self.next_sector(q, at));
-        if let Search::Leaf(parent, side) = tree.search(&self.position_nodes, way) {
-            let tree = &mut self.positions[usize::from(level)];
-            tree.insert_at(&mut self.position_nodes, id.0, parent, side);
+        }
+        let (level, sector) = (queue.own_prio.level, self.next_sector(q, id));
+        let queues = &self.queues;
+        let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
+        if self.positions.insert(id, level, sector, sector_of) {
             self.queues[id].close_level = Some(level);
         }
     }
 
     pub(super) fn unfile_position(&mut self, id: QueueId) {
         if let Some(level) = self.queues[id].close_level.take() {
-            self.positions[usize::from(level)].remove(&mut self.position_nodes, id.0);
+            self.positions.remove(id, level);
         }
     }
 
@@ -73,25 +63,15 @@ impl Cfq {
         fits.then_some(found)
     }
 
-    /// The queue whose next request is at the head's position, or else one of
-    /// its neighbours if it is close.
+    /// The queue whose next request is nearest to the head, if it is close.
     fn closest(&self, q: &Core, id: QueueId) -> Option<QueueId> {
-        let tree = &self.positions[usize::from(self.queues[id].own_prio.level)];
-        let sector = self.last_position;
-        let way = |at: u32| sector.cmp(&self.next_sector(q, at));
-        let parent = match tree.search(&self.position_nodes, way) {
-            Search::Found(at) => return Some(QueueId(at)),
-            Search::Leaf(parent, _) => parent?,
-        };
-        let is_close = |at: u32| self.is_within(id, self.next_sector(q, at), CLOSE_SECTORS);
-        if is_close(parent) {
-            return Some(QueueId(parent));
-        }
-        let neighbour = match self.next_sector(q, parent).cmp(&sector) {
-            Ordering::Less => self.position_nodes.next(parent),
-            _ => self.position_nodes.prev(parent),
-        };
-        neighbour.filter(|&at| is_close(at)).map(QueueId)
+        let level = self.queues[id].own_prio.level;
+        self.positions.closest(
+            level,
+            self.last_position,
+            |at| self.next_sector(q, at),
+            |sector| self.is_within(id, sector, CLOSE_SECTORS),
+        )
     }
 
     /// Whether a request of another queue is as close to the head as one of

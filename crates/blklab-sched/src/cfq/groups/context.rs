@@ -4,7 +4,7 @@
 
 use super::Cfq;
 use super::group::{GroupId, Think};
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use super::settings::{ASYNC, SYNC};
 use crate::cfq::prio::{self, NORM};
 use blklab_block::sq::{Core, MayQueue};
@@ -186,7 +186,7 @@ impl Cfq {
         group: GroupId,
     ) -> QueueId {
         let pid = cx.tasks.get(task).pid;
-        let queue = self.queues.alloc(pid, sync, group);
+        let queue = self.queues.put(Queue::new(pid, sync, group));
         self.refresh_prio(cx, queue, task);
         self.say(q, cx, queue, format_args!("alloced"));
         queue
@@ -265,7 +265,7 @@ impl Cfq {
             self.expire(q, cx, id, false);
             self.schedule_dispatch(q, cx);
         }
-        self.queues.release(id);
+        self.queues.give_back(id);
     }
 
     /// A request is freed.

@@ -8,8 +8,8 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use super::rbtree::{RbNodes, RbTree};
 use super::settings::Clock;
+use crate::cfq::rbtree::{RbNodes, RbTree};
 use crate::history::ThinkTime;
 use blklab_block::TaskTable;
 

@@ -21,7 +21,6 @@ mod idle;
 mod insert;
 mod preempt;
 mod queue;
-mod rbtree;
 mod select;
 mod service;
 mod settings;
@@ -36,10 +35,11 @@ pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::group::{GroupId, Groups};
 use self::queue::{QueueId, Queues};
-use self::rbtree::{RbNodes, RbTree};
 use self::settings::{Clock, Settings};
 use self::workload::Serving;
 use crate::Build;
+use crate::cfq::positions::Positions;
+use crate::cfq::rbtree::RbNodes;
 use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
 use blklab_block::{Cx, RqId, TreeNodes};
 use blklab_engine::TimerId;
@@ -67,8 +67,7 @@ pub(super) struct Cfq {
     queues: Queues,
     service_nodes: RbNodes,
     /// Busy queues by the position of their next request, a tree per level.
-    positions: [RbTree; 8],
-    position_nodes: RbNodes,
+    positions: Positions,
     contexts: Vec<Context>,
     groups: Groups,
 
@@ -116,8 +115,7 @@ impl Cfq {
             nodes: TreeNodes::default(),
             queues: Queues::default(),
             service_nodes: RbNodes::default(),
-            positions: [RbTree::default(); 8],
-            position_nodes: RbNodes::default(),
+            positions: Positions::default(),
             contexts: Vec::new(),
             groups: Groups::new(feat.hierarchical, feat.weight_min, clock),
             active: None,

@@ -6,20 +6,15 @@
 //! use it after a merge, one for each request, one for the group that keeps it
 //! if it is asynchronous. Without references its slot is used again.
 
+pub(super) use crate::cfq::slots::QueueId;
+
 use super::group::{GroupId, Place};
 use crate::history::SeekDistance;
 use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
-/// Number of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QueueId(pub(super) u32);
-
-impl QueueId {
-    pub(super) fn idx(self) -> usize {
-        self.0 as usize
-    }
-}
+/// All queues of a device.
+pub(super) type Queues = crate::cfq::slots::Slots<Queue>;
 
 /// One queue.
 #[derive(Clone, Debug)]
@@ -96,7 +91,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(pid: Pid, sync: bool, group: GroupId) -> Queue {
+    /// A queue without references.
+    pub(super) fn new(pid: Pid, sync: bool, group: GroupId) -> Queue {
         Queue {
             pid,
             refs: 0,
@@ -156,44 +152,5 @@ impl Queue {
     /// Contexts that use it or will.
     pub(super) fn process_refs(&self) -> u32 {
         self.refs.saturating_sub(self.allocated)
-    }
-}
-
-/// All queues, in slots that are used again.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Queues {
-    slots: Vec<Queue>,
-    free: Vec<QueueId>,
-}
-
-impl std::ops::Index<QueueId> for Queues {
-    type Output = Queue;
-    fn index(&self, id: QueueId) -> &Queue {
-        &self.slots[id.idx()]
-    }
-}
-
-impl std::ops::IndexMut<QueueId> for Queues {
-    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
-        &mut self.slots[id.idx()]
-    }
-}
-
-impl Queues {
-    /// A queue without references.
-    pub(super) fn alloc(&mut self, pid: Pid, sync: bool, group: GroupId) -> QueueId {
-        let queue = Queue::new(pid, sync, group);
-        if let Some(id) = self.free.pop() {
-            self[id] = queue;
-            return id;
-        }
-        let id = QueueId(u32::try_from(self.slots.len()).expect("queues fit 32 bits"));
-        self.slots.push(queue);
-        id
-    }
-
-    /// Gives the slot of a queue without references back.
-    pub(super) fn release(&mut self, id: QueueId) {
-        self.free.push(id);
     }
 }

@@ -3,7 +3,7 @@
 //! (`cfq_io_context`), and how queues come to a process and go.
 
 use super::Cfq;
-use super::queue::QueueId;
+use super::queue::{Queue, QueueId};
 use crate::cfq::prio;
 use crate::history::{SeekDistance, ThinkTime};
 use blklab_block::sq::{Core, MayQueue};
@@ -112,7 +112,7 @@ impl Cfq {
     fn new_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let ioc = cx.tasks.get(task);
         let (pid, prio) = (ioc.pid, prio::of_task(ioc, self.feat.policy_counts));
-        let queue = self.queues.alloc(pid, sync, prio);
+        let queue = self.queues.put(Queue::new(pid, sync, prio));
         q.message(cx, format_args!("cfq{pid} alloced"));
         queue
     }
@@ -146,7 +146,7 @@ impl Cfq {
             self.expire(q, cx, false);
             self.schedule_dispatch(q, cx);
         }
-        self.queues.free(queue);
+        self.queues.give_back(queue);
     }
 
     /// A request is about to be freed.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queues that work close to the head: processes that read one file together
 //! (2.6.30).
-//!
-//! Of two close queues, one below and one above the head, the kernel takes
-//! the one that would be the parent of a new leaf in its red-black tree. The
-//! shape of that tree is not modelled: here it is the one below.
 
 use super::Cfq;
 use super::habits::SEEKY_SECTORS;
@@ -31,18 +27,23 @@ impl Cfq {
 
     /// Files a busy queue by the sector of its next request.
     pub(super) fn file_position(&mut self, q: &Core, queue: QueueId) {
-        if !self.feat.cooperators {
-            return;
-        }
-        self.positions.remove(&mut self.queues, queue);
+        self.unfile_position(queue);
         let x = &self.queues[queue];
-        if x.is_idle_class() || !x.busy {
+        if !self.feat.cooperators || x.is_idle_class() || !x.busy {
             return;
         }
-        if let Some(next) = x.next {
-            let (level, sector) = (x.own_prio.level, q.rqs[next].sector);
-            self.positions
-                .insert(&mut self.queues, queue, level, sector);
+        let Some(next) = x.next else { return };
+        let (level, sector) = (x.own_prio.level, q.rqs[next].sector);
+        let queues = &self.queues;
+        let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
+        if self.positions.insert(queue, level, sector, sector_of) {
+            self.queues[queue].close_level = Some(level);
+        }
+    }
+
+    pub(super) fn unfile_position(&mut self, queue: QueueId) {
+        if let Some(level) = self.queues[queue].close_level.take() {
+            self.positions.remove(queue, level);
         }
     }
 
@@ -53,13 +54,12 @@ impl Cfq {
             return None;
         }
         let task = self.active_task?;
-        let level = self.queues[active].own_prio.level;
-        let around = self.positions.around(level, self.last_position);
-        let is_close = |c: &QueueId| {
-            let next = self.queues[*c].next;
-            next.is_some_and(|rq| self.is_close(task, q.rqs[rq].sector))
-        };
-        let close = around.into_iter().flatten().find(is_close)?;
+        let close = self.positions.closest(
+            self.queues[active].own_prio.level,
+            self.last_position,
+            |at| self.queues[at].next.map_or(0, |rq| q.rqs[rq].sector),
+            |sector| self.is_close(task, sector),
+        )?;
         (!self.queues[close].coop).then_some(close)
     }
 }

@@ -29,9 +29,10 @@ pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::queue::{QueueId, Queues};
 use self::requests::RequestTable;
-use self::service::{CloseTrees, ServiceTree};
+use self::service::ServiceTree;
 use self::settings::Settings;
 use crate::Build;
+use crate::cfq::positions::Positions;
 use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
 use blklab_block::{Cx, RqId, TreeNodes};
 use blklab_engine::TimerId;
@@ -76,7 +77,7 @@ pub(super) struct Cfq {
     /// Nodes of the queues' requests by sector.
     nodes: TreeNodes,
     service: ServiceTree,
-    positions: CloseTrees,
+    positions: Positions,
     shared: [Option<QueueId>; SHARED_QUEUES],
 
     /// The queue that has the slice.
@@ -130,7 +131,7 @@ impl Cfq {
             of_rq: RequestTable::default(),
             nodes: TreeNodes::default(),
             service: ServiceTree::new(feat.front_is_relative),
-            positions: CloseTrees::default(),
+            positions: Positions::default(),
             shared: [None; SHARED_QUEUES],
             active: None,
             active_task: None,

@@ -2,13 +2,14 @@
 //! Queues of requests: one for the sync requests of each process, shared ones
 //! for async requests.
 
+pub(super) use crate::cfq::slots::QueueId;
+
 use super::settings::{ASYNC, SYNC};
 use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
-/// Name of a queue: its slot, reused after it is freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QueueId(pub(super) u32);
+/// All queues of a device.
+pub(super) type Queues = crate::cfq::slots::Slots<Queue>;
 
 /// One queue.
 #[derive(Clone, Debug)]
@@ -72,7 +73,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(pid: Pid, sync: bool, prio: IoPrio) -> Queue {
+    /// A queue that nobody holds yet.
+    pub(super) fn new(pid: Pid, sync: bool, prio: IoPrio) -> Queue {
         Queue {
             pid,
             sync,
@@ -114,41 +116,5 @@ impl Queue {
     /// Index of pairs by sync.
     pub(super) fn kind(&self) -> usize {
         if self.sync { SYNC } else { ASYNC }
-    }
-}
-
-/// All queues of a device.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Queues {
-    slots: Vec<Queue>,
-    free: Vec<QueueId>,
-}
-
-impl std::ops::Index<QueueId> for Queues {
-    type Output = Queue;
-    fn index(&self, id: QueueId) -> &Queue {
-        &self.slots[id.0 as usize]
-    }
-}
-
-impl std::ops::IndexMut<QueueId> for Queues {
-    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
-        &mut self.slots[id.0 as usize]
-    }
-}
-
-impl Queues {
-    pub(super) fn alloc(&mut self, pid: Pid, sync: bool, prio: IoPrio) -> QueueId {
-        let queue = Queue::new(pid, sync, prio);
-        if let Some(id) = self.free.pop() {
-            self[id] = queue;
-            return id;
-        }
-        self.slots.push(queue);
-        QueueId(u32::try_from(self.slots.len() - 1).expect("queues fit 32 bits"))
-    }
-
-    pub(super) fn free(&mut self, id: QueueId) {
-        self.free.push(id);
     }
 }

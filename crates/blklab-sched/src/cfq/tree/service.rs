@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The service tree: busy queues in the order in which they are served, and
-//! the trees of their positions on the disk.
+//! The service tree: busy queues in the order in which they are served.
 //!
-//! Both are sorted trees of numbered things. The tree made for requests does
-//! not care what its numbers name, so queues use it with their own.
+//! The tree made for requests does not care what its numbers name, so queues
+//! use it with their own.
 
 use super::queue::{QueueId, Queues};
 use blklab_block::{RqId, SectorTree, TreeNodes};
@@ -72,48 +71,5 @@ impl ServiceTree {
             .rev()
             .find_map(SectorTree::last)
             .map(queue)
-    }
-}
-
-/// Levels of a class.
-const LEVELS: usize = 8;
-
-/// Busy queues by the sector of their next request, per level.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CloseTrees {
-    levels: [SectorTree; LEVELS],
-    nodes: TreeNodes,
-}
-
-impl CloseTrees {
-    /// Files a queue under a sector, unless another one is there.
-    pub(super) fn insert(&mut self, queues: &mut Queues, q: QueueId, level: u8, sector: u64) {
-        let Some(tree) = self.levels.get_mut(usize::from(level)) else {
-            return;
-        };
-        if tree.find(&self.nodes, sector).is_none() {
-            tree.insert(&mut self.nodes, node(q), sector);
-            queues[q].close_level = Some(level);
-        }
-    }
-
-    /// Takes a queue out, if it is filed.
-    pub(super) fn remove(&mut self, queues: &mut Queues, q: QueueId) {
-        if let Some(level) = queues[q].close_level.take() {
-            self.levels[usize::from(level)].remove(&mut self.nodes, node(q));
-        }
-    }
-
-    /// The queue at a sector; or else the nearest below and above it.
-    pub(super) fn around(&self, level: u8, sector: u64) -> [Option<QueueId>; 2] {
-        let Some(tree) = self.levels.get(usize::from(level)) else {
-            return [None; 2];
-        };
-        let above = tree.lower_bound(&self.nodes, sector);
-        match above {
-            Some(id) if self.nodes.sector(id) == sector => [Some(queue(id)), None],
-            Some(id) => [self.nodes.prev(id).map(queue), Some(queue(id))],
-            None => [tree.last().map(queue), None],
-        }
     }
 }

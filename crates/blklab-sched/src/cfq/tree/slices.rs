@@ -110,7 +110,7 @@ impl Cfq {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
         }
         self.service.remove(&mut self.queues, queue);
-        self.positions.remove(&mut self.queues, queue);
+        self.unfile_position(queue);
     }
 
     /// Starts a slice; its end stays open until the first completion.

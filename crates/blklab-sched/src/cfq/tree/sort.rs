@@ -42,12 +42,6 @@ impl Cfq {
         self.choose(q, behind, self.nodes.prev(rq))
     }
 
-    fn set_next(&mut self, q: &Core, queue: QueueId, next: Option<RqId>) {
-        if std::mem::replace(&mut self.queues[queue].next, next) != next {
-            self.file_position(q, queue);
-        }
-    }
-
     /// Adds a request by its sector. One that already waits there goes out.
     pub(super) fn add_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         let sector = q.rqs[rq].sector;
@@ -59,8 +53,12 @@ impl Cfq {
         if !self.queues[queue].busy {
             self.become_busy(q, cx, queue);
         }
-        let next = self.choose(q, self.queues[queue].next, Some(rq));
-        self.set_next(q, queue, next);
+        let before = self.queues[queue].next;
+        let next = self.choose(q, before, Some(rq));
+        self.queues[queue].next = next;
+        if next != before {
+            self.file_position(q, queue);
+        }
     }
 
     /// A front merge moved the start of a waiting request.
@@ -72,8 +70,7 @@ impl Cfq {
     /// Takes a request out of its queue.
     pub(super) fn remove(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         if self.queues[queue].next == Some(rq) {
-            let next = self.choose_beside(q, queue, rq);
-            self.set_next(q, queue, next);
+            self.queues[queue].next = self.choose_beside(q, queue, rq);
         }
         let x = &mut self.queues[queue];
         x.fifo.remove(&mut q.rqs, rq);
@@ -94,8 +91,7 @@ impl Cfq {
         let pid = self.queues[queue].pid;
         q.message(cx, format_args!("cfq{pid} dispatch_insert"));
         if self.feat.next_follows_every_move {
-            let next = self.choose_beside(q, queue, rq);
-            self.set_next(q, queue, next);
+            self.queues[queue].next = self.choose_beside(q, queue, rq);
         }
         self.remove(q, cx, queue, rq);
         let x = &mut self.queues[queue];
