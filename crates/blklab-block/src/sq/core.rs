@@ -22,7 +22,7 @@ pub struct Core {
     /// The dispatch list: requests that left the scheduler.
     pub queue_head: List,
     /// The request merged with or inserted last; changed with
-    /// [`Core::set_last_merge`].
+    /// `set_last_merge`.
     pub last_merge: Option<RqId>,
     /// Bios that joined `last_merge` since it is that.
     pub(crate) cached_merges: u32,
