@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Workload(WorkloadArgs),
     /// Compare the model with event logs measured on real kernels
     Conform(ConformArgs),
+    /// Run published experiments again and compare the numbers
+    Reproduce(ReproduceArgs),
     /// Show what can be chosen
     List(ListArgs),
     /// Read a trace: print it as blkparse does, or its statistics as btt does
@@ -205,7 +207,8 @@ A case is an experiment file with explicit processes; RESULTS/ID.csv.gz (or
 .csv) is the log that the real kernel's scheduler left of it. A case is
 identical if every queue, merge, allocate, insert, dispatch and complete line
 has the same time, process and place. 'in order' is the share of dispatches
-before the first that differs; 'plugs' compares plug, unplug and timer lines.
+before the first that differs; 'plugs' compares plug, unplug and timer lines,
+'messages' what the scheduler said, where the kernel recorded it.
 
 Exit status 1 if a case differs, 2 if none could run.
 
@@ -234,6 +237,53 @@ pub(crate) enum PlainFormat {
     Table,
     /// For programs
     Json,
+}
+
+const REPRODUCE_NOTES: &str = "\
+Each published number stands beside ours: the median over the seeds, lowest and
+highest, and the ratio. 'calibrated' numbers are those that a parameter of the
+model was fitted to; only the others say something about the model. A predicted
+number is within its tolerance if the median is within the factor shown.
+
+Exit status 1 if a predicted number is not within, or an ordering fails.
+
+Examples:
+  blklab reproduce list
+  blklab reproduce cfq-quantum-2010 --quick
+  blklab reproduce --output-format markdown --output results.md";
+
+#[derive(Debug, Args)]
+#[command(after_help = REPRODUCE_NOTES)]
+pub(crate) struct ReproduceArgs {
+    /// Experiments by name; all if none is given; list shows them
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Runs of each configuration, with seeds from 0 on
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "quick")]
+    pub(crate) seeds: u32,
+    /// One run of each configuration
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Runs side by side [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ReproduceFormat::Table)]
+    pub(crate) output_format: ReproduceFormat,
+    /// Write the result here instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Formats of `blklab reproduce`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReproduceFormat {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+    /// For documents
+    Markdown,
 }
 
 const LIST_EXAMPLES: &str = "\

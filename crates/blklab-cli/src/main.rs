@@ -3,9 +3,11 @@
 
 mod args;
 mod conform;
+mod interrupt;
 mod list;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 mod table;
 mod trace;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
+        Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::List(a) => list::list(&a),
         Command::Run(a) => run::run(&a),
         Command::Workload(a) => workload::workload(&a),

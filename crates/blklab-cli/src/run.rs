@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::table;
@@ -53,35 +54,11 @@ pub(crate) fn run(a: &RunArgs) -> Result<Outcome> {
         output.write_all(report::fio_text(&pairs, &fio).as_bytes())?;
     }
     output.commit()?;
-    Ok(if interrupt.happened.load(Ordering::Relaxed) {
+    Ok(if interrupt.happened() {
         Outcome::Interrupted
     } else {
         Outcome::Done
     })
-}
-
-/// Ctrl-C: the first ends the runs early, the second ends the program.
-struct Interrupt {
-    /// Ends the runs.
-    stop: Arc<AtomicBool>,
-    /// Whether it was Ctrl-C that did.
-    happened: Arc<AtomicBool>,
-}
-
-impl Interrupt {
-    fn watch() -> Result<Interrupt> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let happened = Arc::new(AtomicBool::new(false));
-        let (stop_runs, first) = (Arc::clone(&stop), Arc::clone(&happened));
-        ctrlc::set_handler(move || {
-            stop_runs.store(true, Ordering::Relaxed);
-            if first.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        })
-        .context("cannot watch for Ctrl-C")?;
-        Ok(Interrupt { stop, happened })
-    }
 }
 
 /// The experiments that files and options ask for.

@@ -10,6 +10,7 @@ pub mod list;
 pub mod matrix;
 pub mod parallel;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod summary;
 mod surroundings;

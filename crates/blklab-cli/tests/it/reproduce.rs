@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab reproduce`: published numbers beside ours.
+
+use crate::support::Folder;
+use serde_json::Value;
+
+const QUANTUM: &[&str] = &["reproduce", "cfq-quantum-2010", "--quick"];
+
+#[test]
+fn numbers_and_orderings_are_counted() {
+    let f = Folder::new();
+    let args = [QUANTUM, &["--output-format", "json"]].concat();
+    let done = f.run(&args);
+    // 1 says that a prediction is off: that is a result, not a failure.
+    assert!(matches!(done.code, Some(0 | 1)), "{}", done.stderr);
+    let all: Value = serde_json::from_str(&done.stdout).unwrap();
+    let summary = &all["summary"];
+    let numbers = all["numbers"].as_array().unwrap();
+    assert_eq!(summary["numbers"], numbers.len());
+    let of = |kind: &str| numbers.iter().filter(|n| n["kind"] == kind).count();
+    assert_eq!(summary["calibrated"], of("calibrated"));
+    assert_eq!(summary["predicted"], of("predicted"));
+    let within = |n: &&Value| n["kind"] == "predicted" && n["within"] == true;
+    assert_eq!(
+        summary["predicted_within"],
+        numbers.iter().filter(within).count()
+    );
+    assert_eq!(summary["orderings"], 1);
+    assert_eq!(summary["orderings_hold"], 1);
+    for n in numbers {
+        let (ours, published) = (&n["ours"]["median"], &n["published"]);
+        let ratio = ours.as_f64().unwrap() / published.as_f64().unwrap();
+        assert!((n["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn text_fits_a_terminal_and_markdown_is_a_table() {
+    let f = Folder::new();
+    let done = f.run(QUANTUM);
+    assert!(
+        done.stdout.lines().all(|l| l.chars().count() <= 80),
+        "{}",
+        done.stdout
+    );
+    assert!(
+        done.stdout.contains("tweaks 1 and 2: yes"),
+        "{}",
+        done.stdout
+    );
+    let args = [
+        QUANTUM,
+        &["--output-format", "markdown", "--output", "r.md"],
+    ]
+    .concat();
+    f.run(&args);
+    let text = std::fs::read_to_string(f.path("r.md")).unwrap();
+    assert!(
+        text.contains("| parallel unpatched | read bandwidth MB/s | 78.00 |"),
+        "{text}"
+    );
+}
+
+#[test]
+fn names_are_checked() {
+    let f = Folder::new();
+    assert!(f.ok(&["reproduce", "list"]).contains("cfq-quantum-2010"));
+    for (args, expected) in [
+        (
+            &["reproduce", "quantum"][..],
+            "no experiment is called 'quantum'",
+        ),
+        (&["reproduce", "list", "x"], "list: stands alone"),
+        (&["reproduce", "--seeds", "0"], "at least 1"),
+    ] {
+        let done = f.run(args);
+        assert_eq!(done.code, Some(2));
+        assert!(done.stderr.contains(expected), "{}", done.stderr);
+    }
+}
