@@ -2,10 +2,15 @@
 //! How many pages may be dirty: mm/page-writeback.c, `get_dirty_limits`.
 //!
 //! Pure arithmetic, in pages and percent, truncating as the kernel does.
-//! Left out: high memory, the extra quarter of real-time tasks, byte-valued
-//! limits, minimum and maximum shares of a device (defaults 0 and 100).
+//! Left out: high memory, the extra quarter of real-time tasks, minimum and
+//! maximum shares of a device (defaults 0 and 100).
 
-use crate::features::LimitBase;
+use crate::features::{Features, LimitBase};
+use blklab_types::PAGE_BYTES;
+
+/// The part of memory that is kept back from 3.2 on, about the zones' high
+/// watermarks and reserves: one hundredth.
+const RESERVE_SHARE: u64 = 100;
 
 /// The memory that the limits depend on, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +19,8 @@ pub struct Memory {
     pub total_pages: u64,
     /// Anonymous pages and mapped file pages.
     pub mapped_pages: u64,
+    /// Pages that cannot be given back: anonymous ones without swap.
+    pub pinned_pages: u64,
 }
 
 /// Where background writing starts and where writers are stopped, in pages.
@@ -28,10 +35,10 @@ pub struct Limits {
 impl Limits {
     /// The limits for two ratios in percent.
     ///
-    /// Ratios below 5 % act as 5 %; a background ratio not below the dirty
-    /// ratio acts as half of that.
-    pub fn new(base: LimitBase, memory: Memory, dirty: u32, background: u32) -> Limits {
-        let (available, dirty) = match base {
+    /// Ratios below the floor act as the floor; a background limit not below
+    /// the dirty limit becomes half of that.
+    pub fn new(features: &Features, memory: Memory, dirty: u32, background: u32) -> Limits {
+        let (available, dirty) = match features.limit_base {
             LimitBase::AllMemory => {
                 let mapped = (memory.mapped_pages * 100).checked_div(memory.total_pages);
                 let unmapped = 100_u64.saturating_sub(mapped.unwrap_or(0));
@@ -40,15 +47,48 @@ impl Limits {
             // Free and LRU pages together do not change here: the page cache
             // and the anonymous pages are LRU pages, and the rest is free.
             LimitBase::FreeAndLru => (memory.total_pages + 1, u64::from(dirty)),
+            LimitBase::FreeAndReclaimable => (
+                memory.total_pages.saturating_sub(memory.pinned_pages) + 1,
+                u64::from(dirty),
+            ),
+            LimitBase::LessReserve => {
+                let held_back = memory.pinned_pages + memory.total_pages / RESERVE_SHARE;
+                (
+                    memory.total_pages.saturating_sub(held_back) + 1,
+                    u64::from(dirty),
+                )
+            }
         };
-        let dirty = dirty.max(5);
+        let dirty = dirty.max(u64::from(features.dirty_ratio_floor));
         let mut background = u64::from(background);
-        if background >= dirty {
+        let in_percent = matches!(
+            features.limit_base,
+            LimitBase::AllMemory | LimitBase::FreeAndLru
+        );
+        if in_percent && background >= dirty {
             background = dirty / 2;
         }
+        Limits::checked(background * available / 100, dirty * available / 100)
+    }
+
+    /// The limits with byte values in place of ratios: rounded up to pages,
+    /// and a background limit not below the dirty limit becomes half of that.
+    pub(crate) fn with_bytes(self, dirty: Option<u64>, background: Option<u64>) -> Limits {
+        let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
+        Limits::checked(
+            background.map_or(self.background, pages),
+            dirty.map_or(self.dirty, pages),
+        )
+    }
+
+    fn checked(background: u64, dirty: u64) -> Limits {
         Limits {
-            background: background * available / 100,
-            dirty: dirty * available / 100,
+            background: if background >= dirty {
+                dirty / 2
+            } else {
+                background
+            },
+            dirty,
         }
     }
 
@@ -80,6 +120,11 @@ pub(crate) fn ratelimit_pages(total_pages: u64, cpus: u32) -> u64 {
     (total_pages / (u64::from(cpus.max(1)) * 32)).clamp(16, 1024)
 }
 
+/// The same from 3.2 on: a share of the dirty limit.
+pub(crate) fn ratelimit_of_limit(dirty_pages: u64, cpus: u32) -> u64 {
+    (dirty_pages / (u64::from(cpus.max(1)) * 32)).max(16)
+}
+
 /// Pages that a throttled task is asked to write (`sync_writeback_pages`).
 pub(crate) fn write_chunk(ratelimit: u64) -> u64 {
     ratelimit + ratelimit / 2
@@ -89,12 +134,13 @@ pub(crate) fn write_chunk(ratelimit: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn check(base: LimitBase, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
+    fn check(k: Features, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
         let memory = Memory {
             total_pages: memory.0,
             mapped_pages: memory.1,
+            pinned_pages: memory.1,
         };
-        let got = Limits::new(base, memory, ratios.0, ratios.1);
+        let got = Limits::new(&k, memory, ratios.0, ratios.1);
         assert_eq!((got.background, got.dirty), want);
         got
     }
@@ -112,25 +158,20 @@ mod tests {
     #[test]
     fn limits_of_2_6_18_are_clipped_by_the_unmapped_share() {
         check(
-            LimitBase::AllMemory,
+            Features::K2616,
             (262_144, 26_214),
             (40, 10),
             (26_214, 104_857),
         );
+        check(Features::K2616, (262_144, 26_214), (1, 10), (5_242, 13_107));
         check(
-            LimitBase::AllMemory,
-            (262_144, 26_214),
-            (1, 10),
-            (5_242, 13_107),
-        );
-        check(
-            LimitBase::AllMemory,
+            Features::K2616,
             (262_144, 131_072),
             (40, 10),
             (26_214, 65_536),
         );
         check(
-            LimitBase::AllMemory,
+            Features::K2616,
             (262_144, 262_144),
             (40, 10),
             (5_242, 13_107),
@@ -139,12 +180,7 @@ mod tests {
 
     #[test]
     fn limits_of_2_6_24_with_device_and_task_share() {
-        let l = check(
-            LimitBase::FreeAndLru,
-            (262_144, 0),
-            (10, 5),
-            (13_107, 26_214),
-        );
+        let l = check(Features::K2624, (262_144, 0), (10, 5), (13_107, 26_214));
         assert_eq!(l.freerun(), 19_660);
         let device = l.of_device((1, 1), 20_000, 20_000);
         assert_eq!(device, 26_214);

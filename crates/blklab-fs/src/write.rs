@@ -114,6 +114,7 @@ impl<H: Host> PageCache<H> {
             let file = s.file(id);
             file.size_bytes = file.size_bytes.max(end);
         });
+        self.start_flusher_timer();
         clean
     }
 
