@@ -147,6 +147,9 @@ impl<H: Host> PageCache<H> {
         });
         self.spend(self.config.page_cost).await;
         if write {
+            if self.config.features.stable_pages {
+                self.wait_writeback_run(id, page..page + 1).await;
+            }
             let size = self.size_bytes(id);
             if self.set_dirty(id, page..page + 1, size, true).await > 0 {
                 self.balance_ratelimited(1).await;

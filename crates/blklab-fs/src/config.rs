@@ -32,7 +32,7 @@ pub struct Config {
     /// Mapped file pages: they lower the limits up to 2.6.23.
     pub mapped_bytes: u64,
     /// Whether there is swap: without it anonymous memory lowers the limits
-    /// from 2.6.32 on.
+    /// from 2.6.32 on (from 3.15 on it does in any case).
     pub swap: bool,
     /// Processors. A task dirties pages on processor `task % cpus`.
     pub cpus: u32,
@@ -131,11 +131,8 @@ impl Config {
         Memory {
             total_pages: self.memory_bytes.saturating_sub(self.kernel_bytes) / PAGE_BYTES,
             mapped_pages: self.anon_bytes.saturating_add(self.mapped_bytes) / PAGE_BYTES,
-            pinned_pages: if self.swap {
-                0
-            } else {
-                self.anon_bytes / PAGE_BYTES
-            },
+            anon_pages: self.anon_bytes / PAGE_BYTES,
+            swap: self.swap,
         }
     }
 

@@ -26,6 +26,9 @@ pub enum LimitBase {
     /// The same less a reserve of about 1 % (3.2, "mm: exclude reserved pages
     /// from dirtyable memory").
     LessReserve,
+    /// The same without any anonymous pages (3.15, "mm/page-writeback.c: do
+    /// not count anon pages as dirtyable memory").
+    FileOnly,
 }
 
 /// Who is held back, and by which limit (`balance_dirty_pages`).
@@ -244,6 +247,9 @@ pub struct Features {
     /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
     /// writebacks": filesystems that write through buffers).
     pub integrity_flags: BioFlags,
+    /// A write with `O_SYNC` writes all that is dirty of the file, not only its
+    /// own range (up to 2.6.32).
+    pub o_sync_whole_file: bool,
     /// fsync waits for the data before the filesystem's step, not after it
     /// (from 2.6.39 on at the latest).
     pub fsync_waits_first: bool,
@@ -296,6 +302,7 @@ impl Features {
         fadvise_random: FadviseRandom::PageByPage,
         stable_pages: false,
         integrity_flags: BioFlags::NONE,
+        o_sync_whole_file: true,
         fsync_waits_first: false,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
     };
@@ -378,9 +385,11 @@ impl Features {
         ..Features::K2631
     };
 
-    /// 2.6.33: direct writes do not unplug one by one.
+    /// 2.6.33: direct writes do not unplug one by one; `O_SYNC` writes its
+    /// range.
     pub const K2633: Features = Features {
         name: "2.6.33",
+        o_sync_whole_file: false,
         direct_write_flags: BioFlags::SYNC,
         ..Features::K2632
     };
@@ -456,9 +465,10 @@ impl Features {
         ..Features::K309
     };
 
-    /// 3.15 to 4.2.
+    /// 3.15 to 4.2: anonymous memory does not count for the limits.
     pub const K315: Features = Features {
         name: "3.15",
+        limit_base: LimitBase::FileOnly,
         window_cap: WindowCap::TwoMib,
         ..Features::K312
     };

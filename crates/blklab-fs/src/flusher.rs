@@ -220,15 +220,20 @@ impl<H: Host> PageCache<H> {
         });
         if untimed {
             self.host.suspend().await;
-        } else {
+        }
+        // What ended an untimed sleep may be the first dirty page alone.
+        let timed = self.with(|s| {
+            let timed = period > 0 && !s.flusher.in_progress();
+            s.flusher.untimed = false;
+            s.flusher.idle = timed;
+            timed
+        });
+        if timed {
             let until = self.host.jiffies().plus(period);
             let span = self.host.hz().start_of(until).since(self.host.now());
             self.host.suspend_for(span).await;
+            self.with(|s| s.flusher.idle = false);
         }
-        self.with(|s| {
-            s.flusher.idle = false;
-            s.flusher.untimed = false;
-        });
     }
 
     fn sliced(&self) -> bool {

@@ -19,8 +19,21 @@ pub struct Memory {
     pub total_pages: u64,
     /// Anonymous pages and mapped file pages.
     pub mapped_pages: u64,
-    /// Pages that cannot be given back: anonymous ones without swap.
-    pub pinned_pages: u64,
+    /// Anonymous pages.
+    pub anon_pages: u64,
+    /// Whether anonymous pages can be given back.
+    pub swap: bool,
+}
+
+impl Memory {
+    /// Pages that cannot be given back.
+    fn pinned(&self) -> u64 {
+        if self.swap { 0 } else { self.anon_pages }
+    }
+
+    fn less(&self, pages: u64) -> u64 {
+        self.total_pages.saturating_sub(pages) + 1
+    }
 }
 
 /// Where background writing starts and where writers are stopped, in pages.
@@ -47,16 +60,14 @@ impl Limits {
             // Free and LRU pages together do not change here: the page cache
             // and the anonymous pages are LRU pages, and the rest is free.
             LimitBase::FreeAndLru => (memory.total_pages + 1, u64::from(dirty)),
-            LimitBase::FreeAndReclaimable => (
-                memory.total_pages.saturating_sub(memory.pinned_pages) + 1,
-                u64::from(dirty),
-            ),
+            LimitBase::FreeAndReclaimable => (memory.less(memory.pinned()), u64::from(dirty)),
             LimitBase::LessReserve => {
-                let held_back = memory.pinned_pages + memory.total_pages / RESERVE_SHARE;
-                (
-                    memory.total_pages.saturating_sub(held_back) + 1,
-                    u64::from(dirty),
-                )
+                let reserve = memory.total_pages / RESERVE_SHARE;
+                (memory.less(memory.pinned() + reserve), u64::from(dirty))
+            }
+            LimitBase::FileOnly => {
+                let reserve = memory.total_pages / RESERVE_SHARE;
+                (memory.less(memory.anon_pages + reserve), u64::from(dirty))
             }
         };
         let dirty = dirty.max(u64::from(features.dirty_ratio_floor));
@@ -138,7 +149,8 @@ mod tests {
         let memory = Memory {
             total_pages: memory.0,
             mapped_pages: memory.1,
-            pinned_pages: memory.1,
+            anon_pages: memory.1,
+            swap: false,
         };
         let got = Limits::new(&k, memory, ratios.0, ratios.1);
         assert_eq!((got.background, got.dirty), want);
@@ -175,6 +187,29 @@ mod tests {
             (262_144, 262_144),
             (40, 10),
             (5_242, 13_107),
+        );
+    }
+
+    #[test]
+    fn later_limits_leave_out_what_cannot_be_given_back() {
+        // 100000 pages, of which 20000 are anonymous, without swap.
+        let memory = (100_000, 20_000);
+        check(Features::K2631, memory, (20, 10), (10_000, 20_000));
+        check(Features::K2632, memory, (20, 10), (8_000, 16_000));
+        check(Features::K2632, memory, (1, 0), (0, 4_000));
+        check(Features::K2632, memory, (20, 50), (8_000, 16_000));
+        check(Features::K302, memory, (20, 10), (7_900, 15_800));
+        check(Features::K302, memory, (1, 10), (395, 790));
+        let swap = Memory {
+            total_pages: 100_000,
+            mapped_pages: 20_000,
+            anon_pages: 20_000,
+            swap: true,
+        };
+        let dirty = |k| Limits::new(&k, swap, 20, 10).dirty;
+        assert_eq!(
+            [Features::K2632, Features::K302, Features::K315].map(dirty),
+            [20_000, 19_800, 15_800]
         );
     }
 

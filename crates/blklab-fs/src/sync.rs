@@ -132,6 +132,15 @@ impl<H: Host> PageCache<H> {
         self.take_write_error(id)
     }
 
+    /// The pages that a write with `O_SYNC` writes and waits for.
+    pub(crate) fn o_sync_pages(&self, written: Range<u64>) -> Range<u64> {
+        if self.config.features.o_sync_whole_file {
+            0..u64::MAX
+        } else {
+            written
+        }
+    }
+
     /// Starts writing the dirty pages of a run (`__filemap_fdatawrite_range`).
     pub(crate) async fn write_out(&self, id: FileId, pages: Range<u64>, integrity: bool) {
         let nr_to_write = self.with(|s| s.file(id).cached.count() as i64 * 2);

@@ -441,3 +441,49 @@ fn memory_without_swap_lowers_the_limits_from_2_6_32_on() {
     assert_eq!(limit(Features::K306, false), (131_072 - 2_621 + 1) / 10);
     assert_eq!(limit(Features::K2631, false), 26_214);
 }
+
+#[test]
+fn o_sync_writes_the_whole_file_up_to_2_6_32() {
+    let written = |features| {
+        let (machine, cache) = boot(features, 512 * MIB);
+        let file = cache.create_laid_out(MIB).expect("space");
+        let plain = cache.open(file, false).expect("it exists");
+        let synced = cache.open(file, true).expect("it exists");
+        let c = cache.clone();
+        machine.task("write", async move {
+            assert_eq!(c.write(plain, 0, 8 * 4096).await, Ok(8 * 4096));
+            assert_eq!(c.write(synced, MIB - 4096, 4096).await, Ok(4096));
+        });
+        machine.run(&cache);
+        served(&machine)
+    };
+    assert_eq!(written(Features::K2628), [(0, 8), (255, 1)]);
+    assert_eq!(written(Features::K2632), [(0, 8), (255, 1)]);
+    assert_eq!(written(Features::K2633), [(255, 1)]);
+    assert_eq!(written(Features::K410), [(255, 1)]);
+}
+
+#[test]
+fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
+    for (features, sync) in [
+        (Features::K2629, false),
+        (Features::K2630, true),
+        (Features::K2632, true),
+        (Features::K306, true),
+        (Features::K410, true),
+    ] {
+        let (machine, cache) = boot(features, 512 * MIB);
+        let file = cache.create_empty(Some(MIB)).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let c = cache.clone();
+        machine.task("write", async move {
+            assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+            assert_eq!(c.fsync(fd).await, Ok(()));
+            assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+        });
+        machine.run(&cache);
+        machine.run_until(&cache, Time(60_000_000_000));
+        let flags: Vec<_> = machine.log().iter().map(|b| b.sync).collect();
+        assert_eq!(flags, [sync, sync, false, false], "{}", features.name);
+    }
+}
