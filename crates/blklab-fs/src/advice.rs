@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `posix_fadvise` and page faults of mappings (mm/fadvise.c and
-//! `filemap_fault` of mm/filemap.c, 2.6.28).
+//! `filemap_fault` of mm/filemap.c, 2.6.28, 2.6.32 and 3.7).
 
 use crate::cache::{FsError, PageCache};
+use crate::features::FaultReadahead;
 use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::readahead::Window;
@@ -126,10 +127,10 @@ impl<H: Host> PageCache<H> {
             }
             Advice::Random if !cached() => fault = Fault::Major,
             Advice::Random => {}
-            _ if cached() => self.with(|s| s.open[fd.0 as usize].ra.mmap_miss -= 1),
+            _ if cached() => self.hit(fd, id, page).await,
             _ => {
                 fault = Fault::Major;
-                self.read_around(fd, page).await;
+                self.miss(fd, id, page).await;
             }
         }
         self.wait_unlocked(id, page).await;
@@ -139,12 +140,16 @@ impl<H: Host> PageCache<H> {
         }
         self.with(|s| {
             s.touch(id, page..page + 1);
-            if !self.two_windows() {
+            let marked = self.config.features.fault_readahead == FaultReadahead::AroundMarked;
+            if !self.two_windows() && !marked {
                 s.open[fd.0 as usize].ra.prev = page;
             }
         });
         self.spend(self.config.page_cost).await;
         if write {
+            if self.config.features.stable_pages {
+                self.wait_writeback_run(id, page..page + 1).await;
+            }
             let size = self.size_bytes(id);
             if self.set_dirty(id, page..page + 1, size, true).await > 0 {
                 self.balance_ratelimited(1).await;
@@ -153,38 +158,82 @@ impl<H: Host> PageCache<H> {
         Ok(fault)
     }
 
-    /// Reads ahead as `read` would for one page.
+    /// A fault finds its page: fewer misses, and from 2.6.32 on the next
+    /// window if the page carries the marker.
+    async fn hit(&self, fd: Fd, id: FileId, page: u64) {
+        let around = self.config.features.fault_readahead == FaultReadahead::Around;
+        let (marked, max) = self.with(|s| {
+            let marked = s.file(id).marker.test(page);
+            let ra = &mut s.open[fd.0 as usize].ra;
+            if around || ra.mmap_miss > 0 {
+                ra.mmap_miss -= 1;
+            }
+            (marked && !around, ra.max)
+        });
+        if marked {
+            self.marked_readahead(fd, id, page, max).await;
+        }
+    }
+
+    /// A fault does not find its page.
+    async fn miss(&self, fd: Fd, id: FileId, page: u64) {
+        let ra = self.with(|s| s.open[fd.0 as usize].ra);
+        let follows = ra.prev.wrapping_add(1) == page;
+        if follows && self.config.features.fault_readahead == FaultReadahead::AroundOrSequential {
+            self.missing_readahead(fd, id, page, ra.max).await;
+        } else {
+            self.read_around(fd, page).await;
+        }
+    }
+
+    /// Reads ahead as `read` would: for one page, from 2.6.32 on for as many as
+    /// a window has.
     async fn sequential_fault(&self, fd: Fd, id: FileId, page: u64) {
         if self.two_windows() {
             self.two_window_readahead(fd, id, page, 1).await;
         }
+        let req = match self.config.features.fault_readahead {
+            FaultReadahead::Around => 1,
+            _ => self.with(|s| s.open[fd.0 as usize].ra.max),
+        };
         if !self.with(|s| s.file(id).cached.test(page)) {
-            self.missing_readahead(fd, id, page, 1).await;
+            self.missing_readahead(fd, id, page, req).await;
         }
         if self.with(|s| s.file(id).marker.test(page)) {
-            self.marked_readahead(fd, id, page, 1).await;
+            self.marked_readahead(fd, id, page, req).await;
         }
     }
 
     /// Reads a window around a missing page, unless such reads mostly missed
-    /// or the device has too much to read already.
+    /// or (up to 2.6.31) the device has too much to read already.
     async fn read_around(&self, fd: Fd, page: u64) {
         let (id, miss, max) = self.with(|s| {
             let open = &mut s.open[fd.0 as usize];
             open.ra.mmap_miss += 1;
             (open.file, open.ra.mmap_miss, open.ra.max)
         });
-        if miss <= MANY_MISSES && max > 0 && !self.host.read_congested() {
-            let start = page.saturating_sub(max / 2);
-            self.read_window(
-                id,
-                Window {
-                    start,
-                    pages: max,
-                    marker: None,
-                },
-            )
-            .await;
+        let how = self.config.features.fault_readahead;
+        let yields = how == FaultReadahead::Around && self.host.read_congested();
+        if miss > MANY_MISSES || max == 0 || yields {
+            return;
         }
+        let start = page.saturating_sub(max / 2);
+        let ahead = if how == FaultReadahead::AroundMarked {
+            max / 4
+        } else {
+            0
+        };
+        if how != FaultReadahead::Around {
+            self.with(|s| {
+                let ra = &mut s.open[fd.0 as usize].ra;
+                (ra.start, ra.size, ra.async_size) = (start, max, ahead);
+            });
+        }
+        let window = Window {
+            start,
+            pages: max,
+            marker: (ahead > 0).then_some(start + max - ahead),
+        };
+        self.read_window(id, window).await;
     }
 }

@@ -31,17 +31,25 @@ pub struct Config {
     pub anon_bytes: u64,
     /// Mapped file pages: they lower the limits up to 2.6.23.
     pub mapped_bytes: u64,
+    /// Whether there is swap: without it anonymous memory lowers the limits
+    /// from 2.6.32 on (from 3.15 on it does in any case).
+    pub swap: bool,
     /// Processors. A task dirties pages on processor `task % cpus`.
     pub cpus: u32,
     /// `vm.dirty_ratio`, percent.
     pub dirty_ratio: u32,
     /// `vm.dirty_background_ratio`, percent.
     pub dirty_background_ratio: u32,
+    /// `vm.dirty_bytes` (2.6.29 and later); takes the place of the ratio.
+    pub dirty_bytes: Option<u64>,
+    /// `vm.dirty_background_bytes`, likewise.
+    pub dirty_background_bytes: Option<u64>,
     /// `vm.dirty_writeback_centisecs`; 0 turns periodic writing off.
     pub dirty_writeback_centisecs: u64,
     /// `vm.dirty_expire_centisecs`.
     pub dirty_expire_centisecs: u64,
-    /// Pages that background work writes per round (`MAX_WRITEBACK_PAGES`).
+    /// Pages that background work writes per round (`MAX_WRITEBACK_PAGES`, up
+    /// to 3.1).
     pub max_writeback_pages: u64,
     /// Fewest pdflush threads (`MIN_PDFLUSH_THREADS`).
     pub pdflush_min: u32,
@@ -49,6 +57,9 @@ pub struct Config {
     pub pdflush_max: u32,
     /// Largest read-ahead window (`read_ahead_kb`).
     pub read_ahead_bytes: u64,
+    /// Largest request of the device in pages: from 4.10 on a read-ahead
+    /// window may be as large as that.
+    pub request_pages: u64,
     /// Speed of copying between user memory and the page cache, bytes per
     /// second.
     pub copy_bytes_per_s: u64,
@@ -85,15 +96,19 @@ impl Config {
             kernel_bytes: (memory_bytes / 20).saturating_add(64 << 20),
             anon_bytes: 0,
             mapped_bytes: 0,
+            swap: true,
             cpus: 1,
             dirty_ratio: features.dirty_ratio,
             dirty_background_ratio: features.dirty_background_ratio,
+            dirty_bytes: None,
+            dirty_background_bytes: None,
             dirty_writeback_centisecs: 500,
             dirty_expire_centisecs: 3000,
             max_writeback_pages: 1024,
             pdflush_min: 2,
             pdflush_max: 8,
             read_ahead_bytes: 128 << 10,
+            request_pages: 1024 / PAGE_SECTORS,
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
             bio_pages: Config::bio_pages_of_queue(1024, 128),
@@ -116,6 +131,8 @@ impl Config {
         Memory {
             total_pages: self.memory_bytes.saturating_sub(self.kernel_bytes) / PAGE_BYTES,
             mapped_pages: self.anon_bytes.saturating_add(self.mapped_bytes) / PAGE_BYTES,
+            anon_pages: self.anon_bytes / PAGE_BYTES,
+            swap: self.swap,
         }
     }
 

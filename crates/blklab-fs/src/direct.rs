@@ -133,7 +133,8 @@ impl<H: Host> PageCache<H> {
             self.unlock_inode(open.file);
         }
         if open.o_sync && matches!(result, Ok(Some(_))) {
-            self.sync_written(open.file, pages_of(&range)).await?;
+            let pages = self.o_sync_pages(pages_of(&range));
+            self.sync_written(open.file, pages).await?;
         }
         result
     }

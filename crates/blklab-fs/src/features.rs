@@ -3,9 +3,11 @@
 //!
 //! One [`Features`] value per range of releases. Nothing else in this crate
 //! compares versions. Where a change has a name in quotes, it is the subject of
-//! the kernel's commit. Modelled so far: 2.6.16 to 2.6.31, the kernels with a
-//! global pdflush pool. The per-device flusher threads of 2.6.32 and the
-//! sleeping throttle of 3.2 are not modelled, so there is no preset for them.
+//! the kernel's commit. Three eras: a global pdflush pool (2.6.16 to 2.6.31), a
+//! flusher thread per device beside writers that write (2.6.32 to 3.1), and
+//! writers that only sleep (3.2 to 4.20). Sources read by the specification:
+//! 2.6.18, 2.6.24, 2.6.28.6, 2.6.32.71, 2.6.33, 3.7.2; the release of a change
+//! between them is that of its commit.
 
 use blklab_types::BioFlags;
 use std::fmt;
@@ -18,6 +20,15 @@ pub enum LimitBase {
     AllMemory,
     /// Free memory plus all LRU pages, whatever is mapped (2.6.28).
     FreeAndLru,
+    /// Free memory plus the LRU pages that can be given back: anonymous ones
+    /// only where there is swap (2.6.32).
+    FreeAndReclaimable,
+    /// The same less a reserve of about 1 % (3.2, "mm: exclude reserved pages
+    /// from dirtyable memory").
+    LessReserve,
+    /// The same without any anonymous pages (3.15, "mm/page-writeback.c: do
+    /// not count anon pages as dirtyable memory").
+    FileOnly,
 }
 
 /// Who is held back, and by which limit (`balance_dirty_pages`).
@@ -28,6 +39,50 @@ pub enum Throttle {
     /// A floating share of it per device (2.6.24, "mm: per device
     /// dirty threshold").
     PerDevice,
+    /// Writers never write themselves but sleep, each as long as its share of
+    /// the device's bandwidth demands (3.2, "writeback: IO-less
+    /// balance_dirty_pages()").
+    SleepOnly,
+}
+
+/// What a writer over its limit waits for when it has nothing to write
+/// (`balance_dirty_pages`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverLimit {
+    /// The end of congestion, at most 100 ms (up to 2.6.31).
+    Congestion,
+    /// 1, 2, 4 ... ticks, up to a tenth of a second (2.6.32).
+    Doubling,
+}
+
+/// How much a writer over its limit is asked to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteChunk {
+    /// One and a half times the pages between checks (up to 2.6.31).
+    Ratelimit,
+    /// One and a half times what it dirtied, if that is more (2.6.32,
+    /// "writeback: balance_dirty_pages() shall write more than dirtied pages").
+    Dirtied,
+}
+
+/// Who writes in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flusher {
+    /// A pool of threads for all devices; stops at congestion (up to 2.6.31).
+    Pdflush,
+    /// A thread per device that sleeps for requests instead (2.6.32,
+    /// "writeback: switch to per-bdi threads for flushing data").
+    PerDevice,
+}
+
+/// How counts of completions age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ageing {
+    /// Halved after so many events (up to 3.5).
+    Events,
+    /// Halved every three seconds (3.6, "block: Convert BDI proportion
+    /// calculations to flexible proportions").
+    Time,
 }
 
 /// Which pages count for a task's share of the limit.
@@ -51,6 +106,9 @@ pub enum InodeLists {
     Two,
     /// A third list, `more_io`, for those whose turn was used up (2.6.24).
     Three,
+    /// Whoever used up its slice goes to `more_io`, periodic run or not
+    /// (3.2; the rules of 3.7).
+    Slices,
 }
 
 /// How the page walk ends (`write_cache_pages`).
@@ -77,6 +135,41 @@ pub enum Readahead {
     /// The same with context and two windows at the start (2.6.31,
     /// "readahead: introduce context readahead algorithm").
     OnDemandV2,
+    /// Context counts only if it is longer than the request (3.12,
+    /// "readahead: make context readahead more conservative").
+    OnDemandV3,
+}
+
+/// What a fault on a missing page reads (`do_sync_mmap_readahead`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultReadahead {
+    /// A window around it (up to 2.6.31).
+    Around,
+    /// As `read` would, if the page before was the last one touched; else a
+    /// window around it (2.6.32 at the latest, "readahead: sequential mmap
+    /// readahead").
+    AroundOrSequential,
+    /// A window around it whose last quarter carries the marker (3.0,
+    /// "readahead: trigger mmap sequential readahead on PG_readahead").
+    AroundMarked,
+}
+
+/// What bounds a read-ahead window besides the device's setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowCap {
+    /// Nothing (up to 2.6.31).
+    None,
+    /// Half of the inactive and the free memory (2.6.32 to 3.14).
+    Memory,
+    /// 2 MiB (3.15 to 4.3, "mm/readahead.c: fix readahead failure for
+    /// memoryless NUMA nodes and limit readahead pages").
+    TwoMib,
+    /// The device's setting also bounds what was asked for explicitly (4.4,
+    /// "mm: use only per-device readahead limit").
+    Device,
+    /// Large requests may be as large as the device's largest request (4.10,
+    /// "mm: don't cap request size based on read-ahead setting").
+    Request,
 }
 
 /// What `POSIX_FADV_RANDOM` does to reads (mm/fadvise.c).
@@ -100,8 +193,27 @@ pub struct Features {
     pub dirty_background_ratio: u32,
     /// Base of the percentages.
     pub limit_base: LimitBase,
+    /// Dirty ratios below it act as it, percent (5 up to 2.6.36; 0 since
+    /// 2.6.37, "writeback: remove the internal 5% low bound on dirty_ratio").
+    pub dirty_ratio_floor: u32,
     /// The dirty throttle.
     pub throttle: Throttle,
+    /// What a writer over its limit waits for.
+    pub over_limit: OverLimit,
+    /// What a writer over its limit writes.
+    pub write_chunk: WriteChunk,
+    /// How the device's share of completions ages.
+    pub ageing: Ageing,
+    /// Who writes in the background.
+    pub flusher: Flusher,
+    /// The flusher sleeps without a timer while nothing is dirty; the first
+    /// dirty page starts one (2.6.36, "writeback: prevent unnecessary bdi
+    /// threads wakeups").
+    pub flusher_sleeps_when_clean: bool,
+    /// One task plug over whole rounds of the flusher (4.3, "writeback: plug
+    /// writeback in wb_writeback() and writeback_inodes_wb()"); before, one
+    /// per inode.
+    pub flusher_plugs_rounds: bool,
     /// The task's share of the device's limit.
     pub task_share: TaskShare,
     /// A throttled task writes only while the dirty pages alone are over its
@@ -112,6 +224,9 @@ pub struct Features {
     pub inode_lists: InodeLists,
     /// Page walk of one inode.
     pub walk: Walk,
+    /// Integrity walks write what was dirty when they began (2.6.36,
+    /// "mm: implement writeback livelock avoidance using page tagging").
+    pub integrity_tags: bool,
     /// Background work waits, rather than ends, when inodes are left on
     /// `more_io` (2.6.25).
     pub more_io_waits: bool,
@@ -120,6 +235,10 @@ pub struct Features {
     pub background_always_waits: bool,
     /// Read-ahead.
     pub readahead: Readahead,
+    /// Bounds of its windows.
+    pub window_cap: WindowCap,
+    /// Read-ahead of page faults.
+    pub fault_readahead: FaultReadahead,
     /// `POSIX_FADV_RANDOM`.
     pub fadvise_random: FadviseRandom,
     /// `write` waits for a page under write-back before it changes it (3.0).
@@ -128,7 +247,14 @@ pub struct Features {
     /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
     /// writebacks": filesystems that write through buffers).
     pub integrity_flags: BioFlags,
-    /// Flags of direct writes.
+    /// A write with `O_SYNC` writes all that is dirty of the file, not only its
+    /// own range (up to 2.6.32).
+    pub o_sync_whole_file: bool,
+    /// fsync waits for the data before the filesystem's step, not after it
+    /// (from 2.6.39 on at the latest).
+    pub fsync_waits_first: bool,
+    /// Flags of direct writes: without UNPLUG since 2.6.33 ("aio: implement
+    /// request batching"), where `io_submit` unplugs at its end.
     pub direct_write_flags: BioFlags,
 }
 
@@ -141,7 +267,7 @@ impl fmt::Display for UnsupportedRelease {
         let [a, b, c, d] = self.0;
         write!(
             f,
-            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 2.6.31 are modelled"
+            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 4.20 are modelled"
         )
     }
 }
@@ -155,17 +281,29 @@ impl Features {
         dirty_ratio: 40,
         dirty_background_ratio: 10,
         limit_base: LimitBase::AllMemory,
+        dirty_ratio_floor: 5,
         throttle: Throttle::Global,
+        over_limit: OverLimit::Congestion,
+        write_chunk: WriteChunk::Ratelimit,
+        ageing: Ageing::Events,
+        flusher: Flusher::Pdflush,
+        flusher_sleeps_when_clean: false,
+        flusher_plugs_rounds: false,
         task_share: TaskShare::None,
         writes_above_limit_only: false,
         inode_lists: InodeLists::Two,
         walk: Walk::Batched,
+        integrity_tags: false,
         more_io_waits: false,
         background_always_waits: true,
         readahead: Readahead::TwoWindow,
+        window_cap: WindowCap::None,
+        fault_readahead: FaultReadahead::Around,
         fadvise_random: FadviseRandom::PageByPage,
         stable_pages: false,
         integrity_flags: BioFlags::NONE,
+        o_sync_whole_file: true,
+        fsync_waits_first: false,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
     };
 
@@ -234,6 +372,156 @@ impl Features {
         ..Features::K2630
     };
 
+    /// 2.6.32: a flusher thread per device; writers over their limit wait by
+    /// the clock.
+    pub const K2632: Features = Features {
+        name: "2.6.32",
+        limit_base: LimitBase::FreeAndReclaimable,
+        over_limit: OverLimit::Doubling,
+        write_chunk: WriteChunk::Dirtied,
+        flusher: Flusher::PerDevice,
+        window_cap: WindowCap::Memory,
+        fault_readahead: FaultReadahead::AroundOrSequential,
+        ..Features::K2631
+    };
+
+    /// 2.6.33: direct writes do not unplug one by one; `O_SYNC` writes its
+    /// range.
+    pub const K2633: Features = Features {
+        name: "2.6.33",
+        o_sync_whole_file: false,
+        direct_write_flags: BioFlags::SYNC,
+        ..Features::K2632
+    };
+
+    /// 2.6.34 and 2.6.35 (and 2.6.33 from its first stable update on): the
+    /// advice of random access reads whole requests.
+    pub const K2634: Features = Features {
+        name: "2.6.34",
+        fadvise_random: FadviseRandom::WholeRequest,
+        ..Features::K2633
+    };
+
+    /// 2.6.36: integrity walks tag, the flusher sleeps when there is nothing
+    /// to do.
+    pub const K2636: Features = Features {
+        name: "2.6.36",
+        flusher_sleeps_when_clean: true,
+        integrity_tags: true,
+        ..Features::K2634
+    };
+
+    /// 2.6.37 and 2.6.38: no floor below the dirty ratio.
+    pub const K2637: Features = Features {
+        name: "2.6.37",
+        dirty_ratio_floor: 0,
+        ..Features::K2636
+    };
+
+    /// 2.6.39.
+    pub const K2639: Features = Features {
+        name: "2.6.39",
+        fsync_waits_first: true,
+        ..Features::K2637
+    };
+
+    /// 3.0 and 3.1: pages under write-back are not changed.
+    pub const K300: Features = Features {
+        name: "3.0",
+        fault_readahead: FaultReadahead::AroundMarked,
+        stable_pages: true,
+        ..Features::K2639
+    };
+
+    /// 3.2 to 3.5: writers sleep, only the flusher writes.
+    pub const K302: Features = Features {
+        name: "3.2",
+        limit_base: LimitBase::LessReserve,
+        throttle: Throttle::SleepOnly,
+        task_share: TaskShare::None,
+        inode_lists: InodeLists::Slices,
+        ..Features::K300
+    };
+
+    /// 3.6 to 3.8: proportions age by time.
+    pub const K306: Features = Features {
+        name: "3.6",
+        ageing: Ageing::Time,
+        ..Features::K302
+    };
+
+    /// 3.9 to 3.11: pages are stable only where the device asks for it, which
+    /// none here does.
+    pub const K309: Features = Features {
+        name: "3.9",
+        stable_pages: false,
+        ..Features::K306
+    };
+
+    /// 3.12 to 3.14: cautious context read-ahead.
+    pub const K312: Features = Features {
+        name: "3.12",
+        readahead: Readahead::OnDemandV3,
+        ..Features::K309
+    };
+
+    /// 3.15 to 4.2: anonymous memory does not count for the limits.
+    pub const K315: Features = Features {
+        name: "3.15",
+        limit_base: LimitBase::FileOnly,
+        window_cap: WindowCap::TwoMib,
+        ..Features::K312
+    };
+
+    /// 4.3: a plug over whole rounds of the flusher.
+    pub const K403: Features = Features {
+        name: "4.3",
+        flusher_plugs_rounds: true,
+        ..Features::K315
+    };
+
+    /// 4.4 to 4.9.
+    pub const K404: Features = Features {
+        name: "4.4",
+        window_cap: WindowCap::Device,
+        ..Features::K403
+    };
+
+    /// 4.10 to 4.20.
+    pub const K410: Features = Features {
+        name: "4.10",
+        window_cap: WindowCap::Request,
+        ..Features::K404
+    };
+
+    /// All presets, oldest first.
+    pub const ALL: [Features; 24] = [
+        Features::K2616,
+        Features::K2622,
+        Features::K2623,
+        Features::K2624,
+        Features::K2628,
+        Features::K26286,
+        Features::K2629,
+        Features::K2630,
+        Features::K2631,
+        Features::K2632,
+        Features::K2633,
+        Features::K2634,
+        Features::K2636,
+        Features::K2637,
+        Features::K2639,
+        Features::K300,
+        Features::K302,
+        Features::K306,
+        Features::K309,
+        Features::K312,
+        Features::K315,
+        Features::K403,
+        Features::K404,
+        Features::K410,
+    ];
+
     /// The features of a release, for example `[2, 6, 28, 0]`.
     ///
     /// # Errors
@@ -249,21 +537,22 @@ impl Features {
             [2, 6, 29, _] => Ok(Features::K2629),
             [2, 6, 30, _] => Ok(Features::K2630),
             [2, 6, 31, _] => Ok(Features::K2631),
+            [2, 6, 32, _] => Ok(Features::K2632),
+            [2, 6, 33, 0] => Ok(Features::K2633),
+            [2, 6, 33..=35, _] => Ok(Features::K2634),
+            [2, 6, 36, _] => Ok(Features::K2636),
+            [2, 6, 37..=38, _] => Ok(Features::K2637),
+            [2, 6, 39, _] => Ok(Features::K2639),
+            [3, 0..=1, ..] => Ok(Features::K300),
+            [3, 2..=5, ..] => Ok(Features::K302),
+            [3, 6..=8, ..] => Ok(Features::K306),
+            [3, 9..=11, ..] => Ok(Features::K309),
+            [3, 12..=14, ..] => Ok(Features::K312),
+            [3, 15..=19, ..] | [4, 0..=2, ..] => Ok(Features::K315),
+            [4, 3, ..] => Ok(Features::K403),
+            [4, 4..=9, ..] => Ok(Features::K404),
+            [4, 10..=20, ..] => Ok(Features::K410),
             _ => Err(UnsupportedRelease(release)),
-        }
-    }
-
-    /// What stands in for a release that is not modelled: 2.6.31 with the few
-    /// later changes that are.
-    pub fn stand_in(release: [u16; 4]) -> Features {
-        Features {
-            fadvise_random: if release >= [2, 6, 34, 0] {
-                FadviseRandom::WholeRequest
-            } else {
-                FadviseRandom::PageByPage
-            },
-            stable_pages: ([3, 0, 0, 0]..[3, 9, 0, 0]).contains(&release),
-            ..Features::K2631
         }
     }
 }

@@ -97,6 +97,8 @@ pub(crate) struct File {
     pub(crate) cached: PageBits,
     pub(crate) uptodate: PageBits,
     pub(crate) dirty: PageBits,
+    /// Tagged by an integrity walk (2.6.36 and later).
+    pub(crate) towrite: PageBits,
     pub(crate) writeback: PageBits,
     pub(crate) locked: PageBits,
     pub(crate) marker: PageBits,
@@ -114,6 +116,8 @@ pub(crate) struct File {
     pub(crate) inode_dirty: bool,
     /// `I_SYNC` (`I_LOCK` before 2.6.24): somebody writes it.
     pub(crate) syncing: bool,
+    /// Tasks that sleep until nobody writes it.
+    pub(crate) sync_waiters: Vec<TaskId>,
     /// A write failed since the last fsync (`AS_EIO`).
     pub(crate) write_error: bool,
 }
@@ -143,6 +147,15 @@ impl File {
             .into_iter()
             .filter_map(|bits| bits.next_set(run.start, run.end))
             .min()
+    }
+
+    /// Tags the dirty pages of a run (`tag_pages_for_writeback`).
+    pub(crate) fn tag_dirty(&mut self, run: Range<u64>) {
+        let mut page = run.start;
+        while let Some(first) = self.dirty.next_set(page, run.end) {
+            page = self.dirty.next_clear(first, run.end);
+            self.towrite.set(first..page);
+        }
     }
 
     /// Whether who waits for that has to sleep.

@@ -2,7 +2,7 @@
 //! Page cache, write-back, and the extent layout under it.
 //!
 //! What happens between a system call and the moment bios enter the block
-//! layer, for Linux 2.6.16 to 2.6.31 ([`Features`]). Code is written the way
+//! layer, for Linux 2.6.16 to 4.20 ([`Features`]). Code is written the way
 //! the kernel's is: as tasks that block. A task is an `async fn` that the
 //! simulation polls; it suspends only through [`Host`], exactly where the
 //! kernel's task would sleep, and never holds a borrow of shared state while
@@ -11,7 +11,7 @@
 //! ```text
 //! write ─► dirty pages ─► throttle ─┐
 //! fsync, O_SYNC ────────────────────┼─► page walk ─► bios ─► Host::submit_bio
-//! pdflush ──────────────────────────┘                              │
+//! pdflush, flusher ─────────────────┘                              │
 //! read, fault ─► read-ahead ─► bios ───────────────────────────────┤
 //! O_DIRECT ─► bios ────────────────────────────────────────────────┘
 //!                           PageCache::end_bio(cookie) ◄─ completion
@@ -23,12 +23,15 @@
 
 mod advice;
 mod aio;
+mod balance;
+mod bandwidth;
 mod bits;
 mod cache;
 mod config;
 mod direct;
 mod features;
 mod file;
+mod flusher;
 mod host;
 mod inode_lists;
 mod layout;
@@ -36,6 +39,7 @@ mod limits;
 mod lru;
 mod memory;
 mod pdflush;
+mod position;
 mod proportion;
 mod read;
 mod readahead;
@@ -52,8 +56,8 @@ pub use aio::{AioEvent, AioId, DirectRequest};
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking};
 pub use features::{
-    FadviseRandom, Features, InodeLists, LimitBase, Readahead, TaskShare, Throttle,
-    UnsupportedRelease, Walk,
+    Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
+    Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
 pub use host::{Host, TaskBody};

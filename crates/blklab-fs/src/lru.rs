@@ -30,6 +30,11 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
+    /// Pages on the active list.
+    pub(crate) fn nr_active(&self) -> u64 {
+        self.nr_active
+    }
+
     /// Pages just added to the cache.
     pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) {
         push(&mut self.inactive, file, pages);

@@ -10,6 +10,7 @@
 //! one event in five seconds.
 
 use crate::cache::PageCache;
+use crate::features::Flusher;
 use crate::host::Host;
 use crate::memory::CONGESTION_TIMEOUT;
 use crate::writeback::WriteControl;
@@ -67,6 +68,11 @@ impl Pool {
 impl<H: Host> PageCache<H> {
     /// Starts the threads that write back, as at boot.
     pub fn start(&self) {
+        let hz = self.host.hz();
+        self.with(|s| s.set_hz(hz));
+        if self.config.features.flusher == Flusher::PerDevice {
+            return self.start_flusher();
+        }
         for _ in 0..self.config.pdflush_min {
             self.start_pdflush();
         }
@@ -82,8 +88,15 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Offers a job; refused if no thread is idle (`pdflush_operation`).
+    /// Offers a job; refused if no thread is idle (`pdflush_operation`). The
+    /// flusher of a device takes every job.
     pub(crate) fn offer(&self, job: Job) -> bool {
+        if self.config.features.flusher == Flusher::PerDevice {
+            if let Job::Background { min_pages } = job {
+                self.ask_flusher(min_pages);
+            }
+            return true;
+        }
         let now = self.host.jiffies();
         let taker = self.with(|s| {
             let taker = s.pdflush.assign(job, now);

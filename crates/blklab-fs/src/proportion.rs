@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Floating proportions: who caused which share of recent events.
 //!
-//! Linux 2.6.24 to 3.3, lib/proportions.c. Every event counts for the party
+//! Linux 2.6.24 to 3.5, lib/proportions.c, and from 3.6 on
+//! lib/flex_proportions.c ([`Timed`]: halved by time instead). Every event counts for the party
 //! that caused it and for all together; at each half period of all events
 //! every party's count is halved, which a party does for itself when it is
 //! next looked at. Counts here are exact; the kernel's per-CPU counters lag by
 //! a few events.
+
+use blklab_types::{Hz, Jiffies};
 
 /// The count of all events, and the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,9 +74,66 @@ impl Events {
     }
 }
 
+/// Seconds after which the timed counts are halved
+/// (`VM_COMPLETIONS_PERIOD_LEN`).
+const HALVING_S: u64 = 3;
+
+/// Counts of one party and of all that age by time. A count ages when it is
+/// looked at; while next to nothing is left of the total, the total does not
+/// age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    all: u64,
+    own: u64,
+    halvings: u64,
+}
+
+impl Timed {
+    /// No events yet. The total begins at 1, so that it can be divided by.
+    pub(crate) fn new() -> Timed {
+        Timed {
+            all: 1,
+            own: 0,
+            halvings: 0,
+        }
+    }
+
+    /// Counts events of the party.
+    pub(crate) fn add(&mut self, n: u64) {
+        self.own += n;
+        self.all += n;
+    }
+
+    /// Numerator and denominator of the party's share at a tick.
+    pub(crate) fn fraction(&mut self, now: Jiffies, hz: Hz) -> (u64, u64) {
+        let halvings = now.0 / (HALVING_S * u64::from(hz.0));
+        for _ in 0..(halvings - self.halvings).min(64) {
+            if self.all <= 1 {
+                break;
+            }
+            self.all >>= 1;
+            self.own >>= 1;
+        }
+        self.halvings = halvings;
+        (self.own, self.all.max(self.own).max(1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timed_counts_halve_every_three_seconds() {
+        let (mut t, hz) = (Timed::new(), Hz(250));
+        assert_eq!(t.fraction(Jiffies(0), hz), (0, 1));
+        t.add(1000);
+        assert_eq!(t.fraction(Jiffies(749), hz), (1000, 1001));
+        assert_eq!(t.fraction(Jiffies(750), hz), (500, 500));
+        assert_eq!(t.fraction(Jiffies(750), hz), (500, 500));
+        assert_eq!(t.fraction(Jiffies(3 * 750), hz), (125, 125));
+        assert_eq!(t.fraction(Jiffies(1_000_000), hz), (1, 1));
+    }
 
     #[test]
     fn a_sole_party_approaches_all_of_it() {

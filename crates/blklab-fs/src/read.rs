@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffered reads (mm/filemap.c, `do_generic_file_read`; mm/readahead.c) of
-//! 2.6.18 and 2.6.28.
+//! 2.6.18, 2.6.28 and 3.7.
 //!
 //! Pages that are there are copied in runs, the processor time of which is
 //! spent before the next thing that could be seen from outside: a submission,
 //! a wait, the end of the call. Access times are left out.
 
 use crate::cache::{FsError, PageCache, PageRun};
-use crate::features::FadviseRandom;
+use crate::features::{FadviseRandom, WindowCap};
 use crate::file::{Fd, File, FileId};
 use crate::host::Host;
 use crate::readahead::Window;
@@ -134,13 +134,17 @@ impl<H: Host> PageCache<H> {
     async fn on_demand(&self, fd: Fd, id: FileId, page: u64, req: u64, marker: bool) {
         let which = self.config.features.readahead;
         let window = self.with(|s| {
+            let asked = s.open[fd.0 as usize].ra.max;
+            let max = self.window_max(s, asked, req);
+            if asked == 0 || max == 0 {
+                return None;
+            }
             let State { open, files, .. } = s;
             let ra = &mut open[fd.0 as usize].ra;
-            if ra.max == 0 {
-                None
-            } else {
-                ra.on_demand(which, page, req, marker, &files[id.idx()])
-            }
+            ra.max = max;
+            let window = ra.on_demand(which, page, req, marker, &files[id.idx()]);
+            ra.max = asked;
+            window
         });
         if let Some(window) = window {
             self.read_window(id, window).await;
@@ -167,10 +171,40 @@ impl<H: Host> PageCache<H> {
         next
     }
 
+    /// The largest window for a request, of a file whose own setting is `max`.
+    fn window_max(&self, s: &State, max: u64, req: u64) -> u64 {
+        match self.config.features.window_cap {
+            WindowCap::None | WindowCap::Device => max,
+            WindowCap::Memory => max.min(self.spare_pages(s)),
+            WindowCap::TwoMib => max.min(FORCED_PAGES),
+            WindowCap::Request if req > max => max.max(req.min(self.config.request_pages)),
+            WindowCap::Request => max,
+        }
+    }
+
+    /// The most that can be asked for explicitly in one call.
+    fn forced_max(&self, s: &State) -> u64 {
+        let device = self.config.read_ahead_pages();
+        match self.config.features.window_cap {
+            WindowCap::None => u64::MAX,
+            WindowCap::Memory => self.spare_pages(s),
+            WindowCap::TwoMib => FORCED_PAGES,
+            WindowCap::Device => device,
+            WindowCap::Request => device.max(self.config.request_pages),
+        }
+    }
+
+    /// Half of the inactive and the free memory (`max_sane_readahead`).
+    fn spare_pages(&self, s: &State) -> u64 {
+        let capacity = self.config.cache_pages();
+        capacity.saturating_sub(s.lru.nr_active()) / 2
+    }
+
     /// Reads pages that an advice or a random reader asked for, in pieces.
     pub(crate) async fn read_forced(&self, id: FileId, start: u64, pages: u64) {
+        let most = self.with(|s| self.forced_max(s));
         let end = start
-            .saturating_add(pages)
+            .saturating_add(pages.min(most))
             .min(self.with(|s| s.file(id).eof_pages()));
         let mut page = start;
         while page < end {

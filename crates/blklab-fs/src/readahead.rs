@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Read-ahead decisions: which pages to read next, and where to look again.
 //!
-//! Linux mm/readahead.c of 2.6.18 (two windows), 2.6.28 (on demand) and 3.7
-//! (on demand with context; its cap by free memory is left out). Pure functions on the state of one open file;
-//! reading the pages is the caller's business. All quantities are pages.
+//! Linux mm/readahead.c of 2.6.18 (two windows), 2.6.28 (on demand), 3.7 (on
+//! demand with context) and 3.12 (with longer context only). Pure functions on
+//! the state of one open file; reading the pages is the caller's business. All
+//! quantities are pages.
 
 use crate::features::Readahead;
 
@@ -102,7 +103,7 @@ impl RaState {
         marker: bool,
         cached: &impl Cached,
     ) -> Option<Window> {
-        let context = which == Readahead::OnDemandV2;
+        let context = which != Readahead::OnDemandV1;
         let expected = offset == (self.start + self.size).wrapping_sub(self.async_size)
             || offset == self.start + self.size;
         let close = offset.wrapping_sub(self.prev) <= 1;
@@ -123,7 +124,8 @@ impl RaState {
             self.begin(offset, req);
         } else if context {
             let mut history = cached.run_before(offset, self.max);
-            if history == 0 {
+            let cautious = which == Readahead::OnDemandV3;
+            if history == 0 || cautious && history <= req {
                 return Some(Window {
                     start: offset,
                     pages: req,
@@ -134,8 +136,13 @@ impl RaState {
                 history *= 2;
             }
             self.start = offset;
-            self.size = self.init_size(history + req);
-            self.async_size = self.size;
+            if cautious {
+                self.size = (history + req).min(self.max);
+                self.async_size = 1;
+            } else {
+                self.size = self.init_size(history + req);
+                self.async_size = self.size;
+            }
         } else {
             return Some(Window {
                 start: offset,
@@ -333,6 +340,26 @@ mod tests {
                 (96, 128, 32, 128)
             ]
         );
+    }
+
+    #[test]
+    fn context_of_earlier_readers_starts_a_window() {
+        let after = |which, cached, offset, req| {
+            let mut ra = RaState::new(32);
+            ra.prev = 5000;
+            let w = ra.on_demand(which, offset, req, false, &Prefix(cached));
+            let w = w.expect("the page is missing");
+            (w.start, w.pages, w.marker)
+        };
+        use Readahead::{OnDemandV2, OnDemandV3};
+        // Pages 0 to 99 are there: h = 32, but not the whole file before.
+        assert_eq!(after(OnDemandV2, 100, 100, 2), (100, 64, Some(132)));
+        assert_eq!(after(OnDemandV3, 100, 100, 2), (100, 32, Some(131)));
+        // Three pages from the start of the file count twice: 6 + 1.
+        assert_eq!(after(OnDemandV2, 3, 3, 1), (3, 16 + 32, Some(19)));
+        assert_eq!(after(OnDemandV3, 3, 3, 1), (3, 7, Some(9)));
+        assert_eq!(after(OnDemandV3, 3, 3, 3), (3, 3, None), "too little");
+        assert_eq!(after(OnDemandV2, 3, 50, 3), (50, 3, None));
     }
 
     #[test]

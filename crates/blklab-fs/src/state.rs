@@ -5,19 +5,22 @@
 //! dirtied again while its write is in flight. Functions here never sleep.
 
 use crate::aio::AioContext;
+use crate::balance::TaskDirty;
+use crate::bandwidth::Bandwidth;
 use crate::config::Config;
 use crate::direct::Direct;
-use crate::features::{InodeLists as ListRule, TaskShare, Throttle};
+use crate::features::{Ageing, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{File, FileId, OpenFile, WaitFor};
+use crate::flusher::DeviceFlusher;
 use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
 use crate::pdflush::Pool;
-use crate::proportion::{Events, Share, period_shift};
+use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
 use crate::stats::Stats;
-use blklab_types::{Jiffies, Op, TaskId};
+use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
 /// What a bio in flight completes.
@@ -61,6 +64,14 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     completions: Events,
     device_share: Share,
+    /// The same, where it ages by time.
+    timed_share: Option<(Timed, Hz)>,
+    /// Pages whose writes ever ended.
+    pub(crate) nr_written: u64,
+    pub(crate) bandwidth: Bandwidth,
+    /// Follows the dirty limit slowly downwards (`global_dirty_limit`).
+    pub(crate) dirty_limit_follower: u64,
+    pub(crate) task_dirties: Vec<TaskDirty>,
     dirtyings: Events,
     task_shares: Vec<Share>,
     pub(crate) dirty_exceeded: bool,
@@ -71,6 +82,7 @@ pub(crate) struct State {
     /// A pdflush thread works on the device.
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
+    pub(crate) flusher: DeviceFlusher,
     pub(crate) bios: Slab<BioWork>,
     pub(crate) directs: Slab<Direct>,
     pub(crate) aio: Vec<AioContext>,
@@ -83,12 +95,17 @@ impl State {
     pub(crate) fn new(config: &Config) -> State {
         let memory = config.memory();
         let limits = Limits::new(
-            config.features.limit_base,
+            &config.features,
             memory,
             config.dirty_ratio,
             config.dirty_background_ratio,
-        );
+        )
+        .with_bytes(config.dirty_bytes, config.dirty_background_bytes);
         let shift = period_shift(u64::from(config.dirty_ratio) * (memory.total_pages + 1) / 100);
+        let ratelimit = match config.features.throttle {
+            Throttle::SleepOnly => limits::ratelimit_of_limit(limits.dirty, config.cpus),
+            _ => limits::ratelimit_pages(memory.total_pages, config.cpus),
+        };
         State {
             files: Vec::new(),
             open: Vec::new(),
@@ -100,14 +117,21 @@ impl State {
             limits,
             completions: Events::new(shift),
             device_share: Share::default(),
+            timed_share: (config.features.ageing == Ageing::Time)
+                .then(|| (Timed::new(), Hz::default())),
+            nr_written: 0,
+            bandwidth: Bandwidth::new(),
+            dirty_limit_follower: limits.dirty,
+            task_dirties: Vec::new(),
             dirtyings: Events::new(shift),
             task_shares: Vec::new(),
             dirty_exceeded: false,
-            ratelimit: limits::ratelimit_pages(memory.total_pages, config.cpus),
+            ratelimit,
             dirtied: vec![0; config.cpus as usize],
             inodes: InodeLists::default(),
             flusher_busy: false,
             pdflush: Pool::default(),
+            flusher: DeviceFlusher::default(),
             bios: Slab::default(),
             directs: Slab::default(),
             aio: Vec::new(),
@@ -163,7 +187,8 @@ impl State {
         new
     }
 
-    /// Counts pages that a task made dirty for its share of the limit.
+    /// Counts pages that a task made dirty: for its share of the limit, or for
+    /// its pauses.
     pub(crate) fn count_dirtying(
         &mut self,
         config: &Config,
@@ -180,6 +205,10 @@ impl State {
             let share = share_of(&mut self.task_shares, task);
             self.dirtyings.add(share, pages);
         }
+        if config.features.throttle == Throttle::SleepOnly {
+            self.task_dirty(task).nr_dirtied += pages;
+            self.dirtied[task.idx() % config.cpus as usize] += pages;
+        }
     }
 
     /// Dirty pages are on their way into a bio.
@@ -188,6 +217,7 @@ impl State {
         self.nr_dirty -= file.dirty.clear(run.clone());
         // The marker and the mark of reclaim are one bit of the page.
         file.marker.clear(run.clone());
+        file.towrite.clear(run.clone());
         self.nr_writeback += file.writeback.set(run);
     }
 
@@ -202,7 +232,11 @@ impl State {
         let file = &mut self.files[id.idx()];
         let pages = file.writeback.clear(run.clone());
         self.nr_writeback -= pages;
-        self.completions.add(&mut self.device_share, pages);
+        self.nr_written += pages;
+        match &mut self.timed_share {
+            Some((timed, _)) => timed.add(pages),
+            None => self.completions.add(&mut self.device_share, pages),
+        }
         file.write_error |= failed;
         file.take_waiters(run, WaitFor::Writeback, wake);
     }
@@ -230,12 +264,29 @@ impl State {
         dropped
     }
 
-    /// What the throttle compares for a task.
+    /// The tick rate, which proportions by time need.
+    pub(crate) fn set_hz(&mut self, hz: Hz) {
+        if let Some((_, known)) = &mut self.timed_share {
+            *known = hz;
+        }
+    }
+
+    /// The device's share of a number of pages.
+    pub(crate) fn device_share_of(&mut self, pages: u64, now: Jiffies) -> u64 {
+        let (num, den) = match &mut self.timed_share {
+            Some((timed, hz)) => timed.fraction(now, *hz),
+            None => self.completions.fraction(&mut self.device_share),
+        };
+        let share = u128::from(pages) * u128::from(num) / u128::from(den.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+
+    /// What the throttle compares for a task (up to 3.1).
     pub(crate) fn check(&mut self, config: &Config, task: TaskId) -> Check {
         let pages = self.nr_dirty + self.nr_writeback;
         let (limit, freerun) = match config.features.throttle {
             Throttle::Global => (self.limits.dirty, 0),
-            Throttle::PerDevice => {
+            Throttle::PerDevice | Throttle::SleepOnly => {
                 let share = self.completions.fraction(&mut self.device_share);
                 let device = self.limits.of_device(share, pages, pages);
                 let part = self
@@ -263,7 +314,7 @@ impl State {
         while let Some(inode) = self.inodes.oldest(List::Dirty) {
             let young = older_than
                 .is_some_and(|limit| self.files[inode.idx()].dirtied_when.0 as i64 > limit);
-            if young && rule == ListRule::Three {
+            if young && rule != ListRule::Two {
                 break;
             }
             self.inodes.put(inode, List::Io, End::Newest);

@@ -6,6 +6,7 @@
 //! time, and fdatasync is the same as fsync.
 
 use crate::cache::{FsError, PageCache};
+use crate::features::Flusher;
 use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::inode_lists::List;
@@ -77,10 +78,14 @@ impl<H: Host> PageCache<H> {
     }
 
     /// `sync`: lets pdflush start, writes all dirty files without waiting,
-    /// then once more with waiting.
+    /// then once more with waiting. From 2.6.32 on the flusher writes.
     pub async fn sync(&self) {
         let min_pages = self.with(|s| s.nr_dirty) as i64;
         self.offer(Job::Background { min_pages });
+        if self.config.features.flusher == Flusher::PerDevice {
+            self.flush_and_wait().await;
+            return self.wait_all_written().await;
+        }
         let lists = [List::MoreIo, List::Io, List::Dirty];
         let files = self.with(|s| {
             let mut files: Vec<FileId> = lists.into_iter().flat_map(|l| s.inodes.iter(l)).collect();
@@ -102,15 +107,38 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// Waits for all that is on its way to the disk (`wait_sb_inodes`).
+    async fn wait_all_written(&self) {
+        let files = self.with(|s| s.files.len() as u32);
+        for id in (0..files).map(FileId) {
+            self.wait_writeback_run(id, 0..u64::MAX).await;
+        }
+    }
+
     /// Writes pages for integrity and waits for them.
     pub(crate) async fn sync_written(&self, id: FileId, pages: Range<u64>) -> Result<(), FsError> {
         self.host.set_sync_writes(true);
         self.write_out(id, pages.clone(), true).await;
+        let waits_first = self.config.features.fsync_waits_first;
+        if waits_first {
+            self.wait_writeback_run(id, pages.clone()).await;
+        }
         self.lock_inode(id).await;
         self.unlock_inode(id);
-        self.wait_writeback_run(id, pages).await;
+        if !waits_first {
+            self.wait_writeback_run(id, pages).await;
+        }
         self.host.set_sync_writes(false);
         self.take_write_error(id)
+    }
+
+    /// The pages that a write with `O_SYNC` writes and waits for.
+    pub(crate) fn o_sync_pages(&self, written: Range<u64>) -> Range<u64> {
+        if self.config.features.o_sync_whole_file {
+            0..u64::MAX
+        } else {
+            written
+        }
     }
 
     /// Starts writing the dirty pages of a run (`__filemap_fdatawrite_range`).

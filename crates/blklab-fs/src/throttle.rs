@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holding back tasks that dirty pages: `balance_dirty_pages`
-//! (mm/page-writeback.c, 2.6.18 to 2.6.31).
+//! (mm/page-writeback.c, 2.6.18 to 2.6.32).
 //!
 //! Every so many pages dirtied on a processor the limits are checked; a task
 //! over its limit writes pages itself, of whatever file is next, and may sleep
-//! for a request while it does.
+//! for a request while it does. From 2.6.32 on it sleeps by the clock when it
+//! has nothing to write; from 3.2 on it never writes (see `balance.rs`).
 
 use crate::cache::PageCache;
-use crate::features::Throttle;
+use crate::features::{OverLimit, Throttle, WriteChunk};
 use crate::host::Host;
 use crate::limits;
 use crate::memory::CONGESTION_TIMEOUT;
@@ -21,35 +22,53 @@ const EXCEEDED_PAGES: u64 = 8;
 impl<H: Host> PageCache<H> {
     /// Pages that the running task can dirty until the limits are checked.
     pub(crate) fn pages_until_check(&self) -> u64 {
-        let cpu = self.cpu();
-        self.with(|s| check_interval(s).saturating_sub(s.dirtied[cpu]).max(1))
+        let (task, cpu) = (self.host.current(), self.cpu());
+        let by_pauses = self.by_pauses();
+        self.with(|s| match by_pauses {
+            true => s.pages_until_poll(task, cpu),
+            false => check_interval(s).saturating_sub(s.dirtied[cpu]).max(1),
+        })
     }
 
     /// Counts pages just dirtied and checks the limits when it is time to.
     pub(crate) async fn balance_ratelimited(&self, pages: u64) {
-        let cpu = self.cpu();
+        let (task, cpu) = (self.host.current(), self.cpu());
+        if self.by_pauses() {
+            if self.with(|s| s.poll_due(task, cpu)) {
+                self.balance_by_pauses().await;
+            }
+            return;
+        }
         let due = self.with(|s| {
             s.dirtied[cpu] += pages;
             let due = s.dirtied[cpu] >= check_interval(s);
-            if due {
-                s.dirtied[cpu] = 0;
-            }
-            due
+            due.then(|| std::mem::take(&mut s.dirtied[cpu]))
         });
-        if due {
-            self.balance().await;
+        if let Some(dirtied) = due {
+            self.balance(dirtied).await;
         }
+    }
+
+    fn by_pauses(&self) -> bool {
+        self.config.features.throttle == Throttle::SleepOnly
     }
 
     fn cpu(&self) -> usize {
         self.host.current().idx() % self.config.cpus as usize
     }
 
-    async fn balance(&self) {
+    async fn balance(&self, dirtied: u64) {
         let task = self.host.current();
         let started = self.host.now();
         let global = self.config.features.throttle == Throttle::Global;
-        let chunk = self.with(|s| limits::write_chunk(s.ratelimit));
+        let chunk = self.with(|s| {
+            limits::write_chunk(match self.config.features.write_chunk {
+                WriteChunk::Ratelimit => s.ratelimit,
+                WriteChunk::Dirtied => s.ratelimit.max(dirtied),
+            })
+        });
+        let longest = (u64::from(self.host.hz().0) / 10).max(1);
+        let mut ticks = 1;
         let check = || self.with(|s| s.check(&self.config, task));
         let mut exceeded = false;
         let mut waits = 0;
@@ -76,7 +95,13 @@ impl<H: Host> PageCache<H> {
             if now.pages <= now.limit || written >= chunk {
                 break;
             }
-            self.host.congestion_wait(CONGESTION_TIMEOUT).await;
+            match self.config.features.over_limit {
+                OverLimit::Congestion => self.host.congestion_wait(CONGESTION_TIMEOUT).await,
+                OverLimit::Doubling => {
+                    self.sleep_ticks(ticks).await;
+                    ticks = (ticks * 2).min(longest);
+                }
+            }
             waits += 1;
         }
         let took = self.host.now().since(started);
@@ -93,7 +118,7 @@ impl<H: Host> PageCache<H> {
             t.waits += waits;
             t.pages_written += written;
             t.time += took;
-            !s.flusher_busy && s.nr_dirty > now.background
+            !self.background_runs(s) && s.nr_dirty > now.background
         });
         if background_wanted {
             self.offer(Job::Background { min_pages: 0 });

@@ -29,8 +29,8 @@ impl<H: Host> PageCache<H> {
         self.unlock_inode(open.file);
         result?;
         if open.o_sync {
-            self.sync_written(open.file, pages_of(&(offset..end)))
-                .await?;
+            let pages = self.o_sync_pages(pages_of(&(offset..end)));
+            self.sync_written(open.file, pages).await?;
         }
         Ok(bytes)
     }
@@ -114,6 +114,7 @@ impl<H: Host> PageCache<H> {
             let file = s.file(id);
             file.size_bytes = file.size_bytes.max(end);
         });
+        self.start_flusher_timer();
         clean
     }
 

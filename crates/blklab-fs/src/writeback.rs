@@ -3,7 +3,7 @@
 //!
 //! fs/fs-writeback.c (`generic_sync_sb_inodes`), mm/page-writeback.c
 //! (`write_cache_pages`) and the generic multi-page path of fs/mpage.c, 2.6.18
-//! to 2.6.31. The kernel handles page after page; here a run of pages that
+//! to 3.7. The kernel handles page after page; here a run of pages that
 //! nothing can come between is handled in one step. The page that does not fit
 //! into the bio under construction stays locked while that bio is submitted,
 //! and therefore while its submitter sleeps for a request: whoever writes to
@@ -135,14 +135,17 @@ impl<H: Host> PageCache<H> {
 
     /// Writes one inode's pages (`__writeback_single_inode`) and puts it on
     /// the list where it belongs then.
-    async fn write_inode(&self, id: FileId, control: &mut WriteControl) {
+    pub(crate) async fn write_inode(&self, id: FileId, control: &mut WriteControl) {
         let rule = self.config.features.inode_lists;
+        while control.integrity && self.with(|s| s.file(id).syncing) {
+            self.wait_synced(id).await;
+        }
         let busy = self.with(|s| {
             let busy = std::mem::replace(&mut s.file(id).syncing, true);
             match rule {
                 _ if !busy => s.file(id).inode_dirty = false,
                 ListRule::Two => s.inodes.put(id, List::Dirty, End::Newest),
-                ListRule::Three => s.inodes.put(id, List::MoreIo, End::Newest),
+                ListRule::Three | ListRule::Slices => s.inodes.put(id, List::MoreIo, End::Newest),
             }
             busy
         });
@@ -151,9 +154,10 @@ impl<H: Host> PageCache<H> {
         }
         self.write_pages(id, control).await;
         let now = self.host.jiffies();
-        self.with(|s| {
+        self.waking(|s, wake| {
             let file = s.file(id);
             file.syncing = false;
+            wake.append(&mut file.sync_waiters);
             let redirtied = file.inode_dirty;
             let left = file.dirty.count() > 0;
             file.inode_dirty = redirtied || left;
@@ -172,9 +176,24 @@ impl<H: Host> PageCache<H> {
                 {
                     s.inodes.put(id, List::MoreIo, End::Newest);
                 }
-                (ListRule::Three, _, _) => s.redirty(id, now),
+                (ListRule::Slices, _, true) if control.nr_to_write <= 0 => {
+                    s.inodes.put(id, List::MoreIo, End::Newest);
+                }
+                (ListRule::Three | ListRule::Slices, _, _) => s.redirty(id, now),
             }
         });
+    }
+
+    /// Sleeps until nobody writes the inode (`inode_wait_for_writeback`).
+    pub(crate) async fn wait_synced(&self, id: FileId) {
+        let me = self.host.current();
+        while self.with(|s| s.file(id).syncing) {
+            if self.config.features.flusher_plugs_rounds {
+                self.host.unplug();
+            }
+            self.with(|s| s.file(id).sync_waiters.push(me));
+            self.host.suspend().await;
+        }
     }
 
     /// Writes dirty pages of one inode (`write_cache_pages`).
@@ -194,6 +213,10 @@ impl<H: Host> PageCache<H> {
             end: range.end,
             ..Walking::default()
         };
+        if self.tags(control) {
+            let end = range.end;
+            self.with(|s| s.file(id).tag_dirty(range.start..end));
+        }
         self.host.start_plug();
         self.walk(id, control, &mut walk).await;
         let wraps = if exact {
@@ -234,6 +257,9 @@ impl<H: Host> PageCache<H> {
                     walk.slept = true;
                 }
                 Step::Skip(run) => {
+                    if self.tags(control) {
+                        self.with(|s| s.file(id).towrite.clear(run.clone()));
+                    }
                     walk.seen += run.end - run.start;
                     walk.index = run.end;
                 }
@@ -276,7 +302,12 @@ impl<H: Host> PageCache<H> {
 
     /// Decides what comes next.
     fn step(&self, file: &File, control: &WriteControl, walk: &Walking) -> Step {
-        let Some(page) = file.dirty.next_set(walk.index, walk.end) else {
+        let wanted = if self.tags(control) {
+            &file.towrite
+        } else {
+            &file.dirty
+        };
+        let Some(page) = wanted.next_set(walk.index, walk.end) else {
             return Step::End;
         };
         if file.locked.test(page) {
@@ -292,9 +323,11 @@ impl<H: Host> PageCache<H> {
         } else {
             control.nr_to_write as u64
         };
-        let end = file
-            .dirty
-            .next_clear(page, walk.end.min(page.saturating_add(most)));
+        let end = wanted.next_clear(page, walk.end.min(page.saturating_add(most)));
+        if self.tags(control) && !file.dirty.test(page) {
+            return Step::Skip(page..file.dirty.next_set(page, end).unwrap_or(end));
+        }
+        let end = file.dirty.next_clear(page, end);
         if file.writeback.test(page) {
             return match control.integrity {
                 true => Step::InFlight(page),
@@ -322,6 +355,11 @@ impl<H: Host> PageCache<H> {
     /// Whether the walk goes on when its budget is used up.
     fn to_the_end(&self, control: &WriteControl) -> bool {
         control.integrity && self.config.features.walk == Walk::Exact
+    }
+
+    /// Whether the walk writes only what it tagged at its start.
+    fn tags(&self, control: &WriteControl) -> bool {
+        control.integrity && self.config.features.integrity_tags
     }
 
     fn write_flags(&self, control: &WriteControl) -> BioFlags {

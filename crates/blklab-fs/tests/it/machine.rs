@@ -45,6 +45,8 @@ pub(crate) struct Served {
 enum Event {
     Wake(TaskId),
     CongestionTimeout(TaskId),
+    /// The end of a sleep of that number, if it still lasts.
+    Timeout(TaskId, u64),
     Unplug(u64),
     Done(Bio, Time),
 }
@@ -58,6 +60,8 @@ struct Inner {
     background: Vec<bool>,
     ready: VecDeque<TaskId>,
     suspended: Vec<bool>,
+    /// Sleeps of the task so far.
+    sleeps: Vec<u64>,
     current: TaskId,
     disk: Disk,
     queue: VecDeque<(Bio, Time)>,
@@ -105,6 +109,7 @@ impl Machine {
             background: Vec::new(),
             ready: VecDeque::new(),
             suspended: Vec::new(),
+            sleeps: Vec::new(),
             current: TaskId(0),
             disk,
             queue: VecDeque::new(),
@@ -133,6 +138,7 @@ impl Machine {
             m.names.push(name);
             m.background.push(background);
             m.suspended.push(false);
+            m.sleeps.push(0);
             m.ready.push_back(task);
             task
         })
@@ -199,6 +205,11 @@ impl Machine {
                     before > m.congestion_waiters.len()
                 });
                 if waits {
+                    self.wake(task);
+                }
+            }
+            Event::Timeout(task, sleep) => {
+                if self.with(|m| m.sleeps[task.idx()] == sleep) {
                     self.wake(task);
                 }
             }
@@ -395,8 +406,19 @@ impl Host for Machine {
     }
 
     async fn suspend(&self) {
-        self.with(|m| m.suspended[m.current.idx()] = true);
+        self.with(|m| {
+            let task = m.current.idx();
+            m.suspended[task] = true;
+            m.sleeps[task] += 1;
+        });
         Once(false).await;
+    }
+
+    async fn suspend_for(&self, span: Span) {
+        let task = self.current();
+        let sleep = self.with(|m| m.sleeps[task.idx()] + 1);
+        self.at(self.now() + span, Event::Timeout(task, sleep));
+        self.suspend().await;
     }
 
     fn wake(&self, task: TaskId) {

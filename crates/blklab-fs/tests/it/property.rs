@@ -187,6 +187,14 @@ fn no_page_is_lost_and_none_is_written_for_nothing() {
         Features::K2628,
         Features::K26286,
         Features::K2631,
+        Features::K2632,
+        Features::K2636,
+        Features::K300,
+        Features::K302,
+        Features::K306,
+        Features::K312,
+        Features::K404,
+        Features::K410,
     ] {
         for seed in 1..=6 {
             for memory_mib in [13, 64] {

@@ -26,7 +26,7 @@ use crate::{Machine, build_machine};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
 use blklab_fs::{Config, Features, PageCache};
-use blklab_types::{IoPrio, Time};
+use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,22 +51,11 @@ pub struct FioOutcome {
     pub notes: Vec<String>,
 }
 
-/// The rules of the page cache for a kernel, and a note if another release
-/// stands in.
-fn cache_features(e: &Experiment) -> (Features, Option<String>) {
+/// The rules of the page cache for a kernel.
+fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
     let [major, minor, patch] = e.kernel.numbers();
-    let release = [major, minor, patch, 0];
-    match Features::of_release(release) {
-        Ok(features) => (features, None),
-        Err(_) => (
-            Features::stand_in(release),
-            Some(format!(
-                "the page cache of kernel {} is not modelled yet: 2.6.31's rules stand in \
-                 (buffered I/O; direct I/O is not concerned)",
-                e.kernel
-            )),
-        ),
-    }
+    Features::of_release([major, minor, patch, 0])
+        .map_err(|err| ExperimentError::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment.
@@ -90,6 +79,7 @@ fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experiment
         c.read_ahead_bytes = u64::from(kb) << 10;
     }
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
+    c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;
     c.bio_pages = Config::bio_pages_of_queue(limits.max_sectors, segments);
     if let Some(end_sector) = capacity {
         c.layout.end_sector = end_sector;
@@ -112,8 +102,7 @@ pub fn run_fio(
     sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<FioOutcome, ExperimentError> {
-    let (features, note) = cache_features(e);
-    let config = cache_config(e, features)?;
+    let config = cache_config(e, cache_features(e)?)?;
     let m: Machine = build_machine(e, sinks, Arc::clone(&stop))?;
     let cache =
         PageCache::new(m.clone(), config).map_err(|err| ExperimentError::new(err.to_string()))?;
@@ -123,10 +112,7 @@ pub fn run_fio(
             .end_bio(cookie, error != 0)
             .expect("only the page cache's own cookies come back");
     });
-    let buffered = |j: &blklab_fio::job::Job| !j.settings.direct && !j.is_diskless();
-    let note = note.filter(|_| jobs.jobs.iter().any(buffered));
-    let mut notes: Vec<String> = note.into_iter().collect();
-    notes.extend(jobs.notes.iter().map(ToString::to_string));
+    let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
     let plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
     cache.start();
     let results: Vec<_> = plans.iter().map(|_| Rc::new(RefCell::new(None))).collect();

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernels from 2.6.32 on: flusher threads, pauses, read-ahead.
+
+use crate::machine::Machine;
+use crate::write::dd;
+use crate::{DISK, MIB, boot, boot_with};
+use blklab_fs::{Advice, Config, Fault, Features, Host, PageCache};
+use blklab_types::{Op, Span, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const FLUSHERS: [Features; 4] = [
+    Features::K2632,
+    Features::K300,
+    Features::K306,
+    Features::K410,
+];
+
+/// A machine whose limits are 13107 and 26214 pages before 3.2.
+fn thousand(features: Features) -> Config {
+    Config {
+        kernel_bytes: 64 * MIB,
+        dirty_ratio: 10,
+        dirty_background_ratio: 5,
+        ..Config::new(features, (1024 + 64) * MIB)
+    }
+}
+
+#[test]
+fn every_release_up_to_4_20_has_rules_of_its_own_age() {
+    let mut last = 0;
+    let mut releases: Vec<[u16; 4]> = (16..=39).map(|p| [2, 6, p, 0]).collect();
+    releases.extend((0..=19).map(|m| [3, m, 0, 0]));
+    releases.extend((0..=20).map(|m| [4, m, 0, 0]));
+    for release in releases {
+        let features = Features::of_release(release).expect("it is modelled");
+        let at = Features::ALL.iter().position(|f| *f == features);
+        let at = at.expect("a preset");
+        assert!(at >= last, "{release:?} is older than its predecessor");
+        last = at;
+    }
+    assert_eq!(last, Features::ALL.len() - 1);
+    for refused in [[2, 6, 15, 0], [2, 4, 0, 0], [4, 21, 0, 0], [5, 0, 0, 0]] {
+        assert!(Features::of_release(refused).is_err(), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_lone_writer_gets_the_disk_and_stays_within_the_limits() {
+    for features in FLUSHERS {
+        let (machine, cache) = boot(features, 1024 * MIB);
+        dd(&machine, &cache, 2048 * MIB);
+        machine.run(&cache);
+        let (usage, stats) = (cache.usage(), cache.stats());
+        let over = stats
+            .dirty_or_writeback_max
+            .saturating_sub(usage.dirty_limit);
+        assert!(over <= 1536, "{}: {over} pages over", features.name);
+        // 512 KiB in 6.99 ms and 0.1 ms per request.
+        let least = Time(((2048 * MIB) / 4096 - stats.dirty_or_writeback_max) * 55_000);
+        let most = Time(2048 * 2 * 7_400_000);
+        let now = machine.now();
+        assert!(
+            least <= now && now <= most,
+            "{}: {now} of {most}",
+            features.name
+        );
+        machine.run_until(&cache, now + Span::from_s(60));
+        let usage = cache.usage();
+        assert_eq!((usage.dirty, usage.writeback), (0, 0), "{}", features.name);
+        assert_eq!(cache.stats().pages_written, 524_288, "every page once");
+    }
+}
+
+#[test]
+fn from_3_2_on_writers_only_sleep_near_the_setpoint() {
+    for features in [Features::K302, Features::K306, Features::K410] {
+        let (machine, cache) = boot_with(thousand(features), DISK);
+        let (task, longest) = dd(&machine, &cache, 2048 * MIB);
+        let (mut least, mut most) = (u64::MAX, 0);
+        for ms in (12_000..20_000).step_by(5) {
+            machine.run_until(&cache, Time(ms * 1_000_000));
+            let usage = cache.usage();
+            // 1 % of the pages are kept back.
+            assert_eq!(
+                (usage.background_limit, usage.dirty_limit),
+                (12_976, 25_952)
+            );
+            let pages = usage.dirty + usage.writeback;
+            (least, most) = (least.min(pages), most.max(pages));
+        }
+        let name = features.name;
+        let (freerun, setpoint) = ((12_976 + 25_952) / 2, (19_464 + 25_952) / 2);
+        assert!(least > freerun && most < 25_952, "{name}: {least} {most}");
+        assert!(least < setpoint + 1500 && most > setpoint - 1500, "{name}");
+        let t = cache.stats().throttled(task);
+        assert!(t.waits > 500 && t.pages_written == 0, "{name}: {t:?}");
+        assert!(machine.log().iter().all(|b| b.task != task), "{name}");
+        assert!(longest.get() < Span::from_ms(250), "{name}: {longest:?}");
+    }
+}
+
+#[test]
+fn two_writers_share_the_device_evenly() {
+    let (machine, cache) = boot_with(thousand(Features::K306), DISK);
+    let written: Vec<Rc<Cell<u64>>> = (0..2).map(|_| Rc::default()).collect();
+    for count in &written {
+        let file = cache.create_empty(Some(4096 * MIB)).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let (c, count) = (cache.clone(), count.clone());
+        machine.task("writer", async move {
+            for at in (0..4096 * MIB).step_by(1 << 16) {
+                assert_eq!(c.write(fd, at, 1 << 16).await, Ok(1 << 16));
+                count.set(count.get() + (1 << 16));
+            }
+        });
+    }
+    machine.run_until(&cache, Time(10_000_000_000));
+    let start: Vec<u64> = written.iter().map(|c| c.get()).collect();
+    machine.run_until(&cache, Time(40_000_000_000));
+    let got: Vec<u64> = (0..2).map(|i| written[i].get() - start[i]).collect();
+    let both = got[0] + got[1];
+    assert!(got[0] * 10 > both * 4 && got[1] * 10 > both * 4, "{got:?}");
+    assert!(both > 30 * 68_000_000, "{got:?}: the disk is busy");
+}
+
+#[test]
+fn a_throttled_writer_of_2_6_32_writes_or_waits_by_the_clock() {
+    let (machine, cache) = boot_with(thousand(Features::K2632), DISK);
+    let (task, longest) = dd(&machine, &cache, 1024 * MIB);
+    let (mut least, mut most) = (u64::MAX, 0);
+    for ms in (6_000..12_000).step_by(5) {
+        machine.run_until(&cache, Time(ms * 1_000_000));
+        let usage = cache.usage();
+        assert_eq!(
+            (usage.background_limit, usage.dirty_limit),
+            (13_107, 26_214)
+        );
+        let pages = usage.dirty + usage.writeback;
+        (least, most) = (least.min(pages), most.max(pages));
+    }
+    assert!(least >= 19_660 - 1536, "{least}");
+    assert!(most <= 22_938 + 1536, "{most}");
+    let t = cache.stats().throttled(task);
+    assert!(t.waits > 0 && t.exceeded > 0, "{t:?}");
+    assert!(longest.get() < Span::from_ms(700), "{longest:?}");
+}
+
+/// When a page dirtied after one second on an idle machine is written.
+fn written_at(features: Features) -> Time {
+    let (machine, cache) = boot(features, 1024 * MIB);
+    let file = cache.create_empty(None).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    machine.run_until(&cache, Time(1_000_000_000));
+    let c = cache.clone();
+    machine.task("write", async move {
+        assert_eq!(c.write(fd, 0, 4096).await, Ok(4096));
+    });
+    machine.run_until(&cache, Time(40_000_000_000));
+    let log = machine.log();
+    assert_eq!((log.len(), log[0].op), (1, Op::Write), "{}", features.name);
+    log[0].submitted
+}
+
+#[test]
+fn old_pages_go_with_the_next_tick_of_the_flusher() {
+    assert_eq!(written_at(Features::K2632), Time(35_000_000_000));
+    // The flusher that slept without a timer ticks from the first page on,
+    // which was dirty one jiffy after it was copied at the latest.
+    for features in [Features::K2636, Features::K300, Features::K306] {
+        let at = written_at(features);
+        let name = features.name;
+        assert!(
+            Time(31_000_000_000) <= at && at <= Time(31_010_000_000),
+            "{name}: {at}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_flusher_costs_nothing_from_2_6_36_on() {
+    let idle_events = |features| {
+        let (machine, cache) = boot(features, 1024 * MIB);
+        machine.run_until(&cache, Time(1_000_000_000));
+        let before = machine.events_handled();
+        machine.run_until(&cache, Time(301_000_000_000));
+        machine.events_handled() - before
+    };
+    assert_eq!(idle_events(Features::K2632), 60);
+    assert_eq!(idle_events(Features::K2636), 0);
+    assert_eq!(idle_events(Features::K410), 0);
+}
+
+#[test]
+fn the_flusher_does_not_leave_requests_to_others() {
+    for features in FLUSHERS {
+        let config = Config {
+            bio_pages: 1,
+            ..Config::new(features, 512 * MIB)
+        };
+        let (machine, cache) = boot_with(config, DISK);
+        let pages = cache.usage().background_limit + 1024;
+        dd(&machine, &cache, pages * 4096);
+        machine.run(&cache);
+        machine.run_until(&cache, Time(10_000_000_000));
+        let log = machine.log();
+        let flying = |t: Time| {
+            log.iter()
+                .filter(|b| b.submitted <= t && t < b.done)
+                .count()
+        };
+        let most = log.iter().step_by(16).map(|b| flying(b.submitted)).max();
+        assert!(most >= Some(127), "{}: {most:?} of 128", features.name);
+    }
+}
+
+#[test]
+fn background_writing_ends_below_its_limit() {
+    for features in FLUSHERS {
+        let (machine, cache) = boot(features, 1024 * MIB);
+        let limit = cache.usage().background_limit;
+        dd(&machine, &cache, (limit + 4096) * 4096);
+        machine.run(&cache);
+        machine.run_until(&cache, Time(4_000_000_000));
+        let usage = cache.usage();
+        // The last slice or round is finished.
+        let slice = 14 * 1024;
+        assert!(
+            usage.dirty <= limit && usage.dirty + slice >= limit,
+            "{}: {usage:?} {limit}",
+            features.name
+        );
+        // From 3.2 on the inode waits for its next slice, which the periodic
+        // job gives it however young its pages are.
+        machine.run_until(&cache, Time(8_000_000_000));
+        let sliced = features.inode_lists == blklab_fs::InodeLists::Slices;
+        assert_eq!(cache.usage().dirty == 0, sliced, "{}", features.name);
+    }
+}
+
+/// Writes a page that is on its way to the disk; returns how long that took.
+fn rewrite(features: Features) -> Span {
+    let (machine, cache) = boot(features, 512 * MIB);
+    let file = cache.create_empty(Some(8 * MIB)).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let took = Rc::new(Cell::new(Span::ZERO));
+    let (c, m, t) = (cache.clone(), machine.clone(), took.clone());
+    machine.task("write", async move {
+        assert_eq!(c.write(fd, 0, 8 * MIB).await, Ok(8 * MIB));
+        let start = blklab_fs::SyncRange {
+            write: true,
+            ..blklab_fs::SyncRange::default()
+        };
+        assert_eq!(c.sync_file_range(fd, 0, 0, start).await, Ok(()));
+        let from = m.now();
+        assert_eq!(c.write(fd, 4096 * 2000, 4096).await, Ok(4096));
+        t.set(m.now().since(from));
+    });
+    machine.run(&cache);
+    took.get()
+}
+
+#[test]
+fn pages_on_their_way_are_stable_from_3_0_to_3_8() {
+    assert!(rewrite(Features::K2639) < Span::from_ms(1));
+    assert!(rewrite(Features::K300) > Span::from_ms(90));
+    assert!(rewrite(Features::K306) > Span::from_ms(90));
+    assert!(rewrite(Features::K309) < Span::from_ms(1));
+}
+
+/// A file is synced while another task dirties it from its end towards its
+/// start; returns the pages that fsync wrote.
+fn fsync_beside_a_writer(features: Features) -> u64 {
+    let (machine, cache) = boot(features, 512 * MIB);
+    let file = cache.create_laid_out(16 * MIB).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let pages = Rc::new(Cell::new(0));
+    let (c, p) = (cache.clone(), pages.clone());
+    machine.task("fsync", async move {
+        for page in (0..2048).step_by(2) {
+            assert_eq!(c.write(fd, page * 4096, 4096).await, Ok(4096));
+        }
+        assert_eq!(c.fsync(fd).await, Ok(()));
+        p.set(c.stats().pages_written);
+    });
+    let (c, m) = (cache.clone(), machine.clone());
+    machine.task("writer", async move {
+        m.sleep(Span::from_ms(20)).await;
+        for page in (2048..4096).rev() {
+            assert_eq!(c.write(fd, page * 4096, 4096).await, Ok(4096));
+        }
+    });
+    machine.run(&cache);
+    pages.get()
+}
+
+#[test]
+fn from_2_6_36_on_fsync_writes_what_was_dirty_when_it_began() {
+    assert_eq!(fsync_beside_a_writer(Features::K2636), 1024);
+    let before = fsync_beside_a_writer(Features::K2634);
+    assert!(before > 1024, "{before}: it ran after the writer");
+}
+
+#[test]
+fn sync_returns_when_everything_is_on_the_device() {
+    for features in FLUSHERS {
+        let (machine, cache) = boot(features, 512 * MIB);
+        for _ in 0..3 {
+            let file = cache.create_empty(Some(4 * MIB)).expect("space");
+            let fd = cache.open(file, false).expect("it exists");
+            let c = cache.clone();
+            machine.task("write", async move {
+                assert_eq!(c.write(fd, 0, 4 * MIB).await, Ok(4 * MIB));
+            });
+        }
+        machine.run(&cache);
+        for _ in 0..2 {
+            let (c, name) = (cache.clone(), features.name);
+            machine.task("sync", async move {
+                c.sync().await;
+                assert_eq!((c.usage().dirty, c.usage().writeback), (0, 0), "{name}");
+            });
+        }
+        machine.run(&cache);
+        assert_eq!(cache.stats().pages_written, 3072);
+    }
+}
+
+/// What the device served to a reader: (first page, pages).
+fn served(machine: &Machine) -> Vec<(u64, u64)> {
+    let log = machine.log();
+    log.iter()
+        .map(|b| ((b.sector - 2048) / 8, u64::from(b.nr_sectors) / 8))
+        .collect()
+}
+
+/// Reads pieces after an advice.
+fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let (machine, cache) = boot(features, 512 * MIB);
+    let file = cache.create_laid_out(16 * MIB).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let (c, reads) = (cache.clone(), reads.to_vec());
+    machine.task("reader", async move {
+        assert_eq!(c.fadvise(fd, 0, 0, advice).await, Ok(()));
+        for (at, len) in reads {
+            assert_eq!(c.read(fd, at, len).await, Ok(len));
+        }
+    });
+    machine.run(&cache);
+    machine.run_until(&cache, Time(60_000_000_000));
+    served(&machine)
+}
+
+#[test]
+fn random_readers_read_whole_requests_from_2_6_34_on() {
+    let read = [(400 * 4096, 44 << 10)];
+    let single: Vec<_> = (400..411).map(|p| (p, 1)).collect();
+    for features in [Features::K2632, Features::K2633] {
+        assert_eq!(pieces(features, Advice::Random, &read), single);
+    }
+    for features in [Features::K2634, Features::K306, Features::K410] {
+        assert_eq!(pieces(features, Advice::Random, &read), [(400, 11)]);
+    }
+    let large = [(400 * 4096, 1 << 20)];
+    let whole = [(400, 128), (528, 128)];
+    assert_eq!(pieces(Features::K306, Advice::Random, &large), whole);
+    let device: Vec<_> = (0..8).map(|i| (400 + i * 32, 32)).collect();
+    assert_eq!(pieces(Features::K404, Advice::Random, &large), device);
+    assert_eq!(pieces(Features::K410, Advice::Random, &large), whole);
+}
+
+#[test]
+fn large_requests_are_read_as_the_kernels_age_allows() {
+    let first = |features| pieces(features, Advice::Normal, &[(0, 1 << 20)])[0];
+    assert_eq!(first(Features::K306), (0, 64));
+    assert_eq!(first(Features::K404), (0, 64));
+    assert_eq!(first(Features::K410), (0, 128), "a request of the device");
+}
+
+/// Faults on pages in order; returns the reads and the major faults.
+fn faults(features: Features, pages: &[u64]) -> (Vec<(u64, u64)>, u64) {
+    let (machine, cache) = boot(features, 512 * MIB);
+    let file = cache.create_laid_out(16 * MIB).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let major = Rc::new(Cell::new(0));
+    let (c, n, pages) = (cache.clone(), major.clone(), pages.to_vec());
+    machine.task("program", async move {
+        for page in pages {
+            let fault = c.fault(fd, page, false).await.expect("it is in the file");
+            n.set(n.get() + u64::from(fault == Fault::Major));
+        }
+    });
+    machine.run(&cache);
+    machine.run_until(&cache, Time(60_000_000_000));
+    (served(&machine), major.get())
+}
+
+#[test]
+fn faults_read_around_and_from_3_0_on_ahead_at_the_marker() {
+    let run: Vec<u64> = (1000..1048).collect();
+    let (old, _) = faults(Features::K2631, &run);
+    assert_eq!(old, [(984, 32), (1016, 16), (1032, 16)]);
+    // The page behind the last one: a first window of a sequential reader.
+    let (reads, major) = faults(Features::K2632, &run);
+    assert_eq!((reads[0], major), ((984, 32), 2));
+    assert_eq!(reads[1].0, 1016);
+    // At page 984 + 24 the marker starts the next window; no second miss.
+    let (reads, major) = faults(Features::K300, &run);
+    assert_eq!((reads[0], reads[1], major), ((984, 32), (1016, 32), 1));
+}
+
+#[test]
+fn limits_in_bytes_take_the_place_of_ratios() {
+    let limits = |dirty, background, ratio| {
+        let config = Config {
+            dirty_bytes: dirty,
+            dirty_background_bytes: background,
+            dirty_ratio: ratio,
+            ..thousand(Features::K306)
+        };
+        let (_, cache): (_, PageCache<Machine>) = boot_with(config, DISK);
+        (cache.usage().background_limit, cache.usage().dirty_limit)
+    };
+    assert_eq!(limits(None, None, 1), (1_297, 2_595), "no floor of 5 %");
+    assert_eq!(limits(Some(4097 * 4096), Some(1), 10), (1, 4097));
+    assert_eq!(limits(Some(8_000_000), None, 10), (977, 1954));
+}
+
+#[test]
+fn memory_without_swap_lowers_the_limits_from_2_6_32_on() {
+    let limit = |features, swap| {
+        let config = Config {
+            swap,
+            anon_bytes: 512 * MIB,
+            ..thousand(features)
+        };
+        boot_with(config, DISK).1.usage().dirty_limit
+    };
+    assert_eq!(limit(Features::K2632, true), 26_214);
+    assert_eq!(limit(Features::K2632, false), 13_107);
+    assert_eq!(limit(Features::K306, false), (131_072 - 2_621 + 1) / 10);
+    assert_eq!(limit(Features::K2631, false), 26_214);
+}
+
+#[test]
+fn o_sync_writes_the_whole_file_up_to_2_6_32() {
+    let written = |features| {
+        let (machine, cache) = boot(features, 512 * MIB);
+        let file = cache.create_laid_out(MIB).expect("space");
+        let plain = cache.open(file, false).expect("it exists");
+        let synced = cache.open(file, true).expect("it exists");
+        let c = cache.clone();
+        machine.task("write", async move {
+            assert_eq!(c.write(plain, 0, 8 * 4096).await, Ok(8 * 4096));
+            assert_eq!(c.write(synced, MIB - 4096, 4096).await, Ok(4096));
+        });
+        machine.run(&cache);
+        served(&machine)
+    };
+    assert_eq!(written(Features::K2628), [(0, 8), (255, 1)]);
+    assert_eq!(written(Features::K2632), [(0, 8), (255, 1)]);
+    assert_eq!(written(Features::K2633), [(255, 1)]);
+    assert_eq!(written(Features::K410), [(255, 1)]);
+}
+
+#[test]
+fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
+    for (features, sync) in [
+        (Features::K2629, false),
+        (Features::K2630, true),
+        (Features::K2632, true),
+        (Features::K306, true),
+        (Features::K410, true),
+    ] {
+        let (machine, cache) = boot(features, 512 * MIB);
+        let file = cache.create_empty(Some(MIB)).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let c = cache.clone();
+        machine.task("write", async move {
+            assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+            assert_eq!(c.fsync(fd).await, Ok(()));
+            assert_eq!(c.write(fd, 0, MIB).await, Ok(MIB));
+        });
+        machine.run(&cache);
+        machine.run_until(&cache, Time(60_000_000_000));
+        let flags: Vec<_> = machine.log().iter().map(|b| b.sync).collect();
+        assert_eq!(flags, [sync, sync, false, false], "{}", features.name);
+    }
+}
