@@ -117,6 +117,10 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+    /// Release of fio that job files follow, 1.24 or 3.33 [default: the
+    /// file's, else 3.33]
+    #[arg(long, value_name = "V", value_delimiter = ',')]
+    pub(crate) fio: Vec<String>,
     /// Switch a historical patch on (A+B: both; A,none: with and without):
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]
@@ -186,6 +190,10 @@ pub(crate) struct WorkloadArgs {
     /// Only these sections
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
+    /// Release of fio that it follows, 1.24 or 3.33 [default: the file's,
+    /// else 3.33]
+    #[arg(long, value_name = "V")]
+    pub(crate) fio: Option<String>,
     /// How to show it
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = WorkloadFormat::Table)]
     pub(crate) output_format: WorkloadFormat,

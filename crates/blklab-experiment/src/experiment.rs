@@ -3,6 +3,7 @@
 
 use crate::ExperimentError;
 use blklab_block::{Features, Fetch, Limits};
+use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
 use blklab_types::{Hz, Span};
@@ -160,6 +161,8 @@ pub struct Experiment {
     pub device: DeviceSpec,
     /// Memory.
     pub vm: Vm,
+    /// The release of fio that job files follow.
+    pub fio: Release,
     /// Seed of everything random in the models.
     pub seed: u64,
     /// What issues the I/O.
@@ -200,6 +203,7 @@ impl Experiment {
                 params: Vec::new(),
             },
             vm: Vm::default(),
+            fio: Release::default(),
             seed: 0,
             workload,
             sections: Vec::new(),

@@ -68,6 +68,7 @@ pub(crate) struct RawExperiment {
     device: Option<Table>,
     #[serde(default)]
     vm: Table,
+    fio: Option<Scalar>,
     seed: Option<u64>,
     processes: Option<Vec<Process>>,
     job: Option<String>,
@@ -175,6 +176,9 @@ impl RawExperiment {
             }
             e.set(&key, &value.text())
                 .map_err(|e| ExperimentError { key: place, ..e })?;
+        }
+        if let Some(fio) = self.fio {
+            e.set("fio", &fio.text())?;
         }
         e.seed = self.seed.unwrap_or(0);
         e.sections = self.sections;

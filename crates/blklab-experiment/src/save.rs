@@ -3,6 +3,7 @@
 
 use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::Fetch;
+use blklab_fio::release::Release;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
@@ -19,6 +20,9 @@ impl Experiment {
         top.insert("hz".into(), json!(self.hz.0));
         top.insert("scheduler".into(), json!(self.scheduler));
         top.insert("seed".into(), json!(self.seed));
+        if self.fio != Release::default() {
+            top.insert("fio".into(), json!(self.fio.name()));
+        }
         top.insert("patches".into(), json!(self.patches));
         if let Workload::Fio { .. } = self.workload {
             top.insert("job_file".into(), json!(job_file));

@@ -5,6 +5,7 @@
 use crate::experiment::{QueueSettings, SEED_MAX};
 use crate::{Experiment, ExperimentError};
 use blklab_block::QUEUE_TUNABLES;
+use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::Hz;
 use blklab_types::nearest_name;
@@ -133,7 +134,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
 
 impl Experiment {
     /// Applies one `KEY=VALUE`: a file of the queue, a setting of the
-    /// machine, `hz`, `seed`, or a tunable of the scheduler.
+    /// machine, `hz`, `fio`, `seed`, or a tunable of the scheduler.
     ///
     /// # Errors
     /// If nothing has that name, or the value is not possible.
@@ -162,6 +163,11 @@ impl Experiment {
             }
             "hz" => {
                 self.hz = parse_hz(u32::try_from(number()?).unwrap_or(0))?;
+                return Ok(());
+            }
+            "fio" => {
+                let release = value.parse::<Release>();
+                self.fio = release.map_err(|e| ExperimentError::new(e.to_string()).about(key))?;
                 return Ok(());
             }
             "seed" => {
@@ -200,7 +206,7 @@ impl Experiment {
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
-        matches!(key, "memory" | "hz" | "seed")
+        matches!(key, "memory" | "hz" | "fio" | "seed")
             || in_table(QUEUE_TUNABLES)
             || in_table(MACHINE_TUNABLES)
             || self
@@ -235,7 +241,7 @@ impl Experiment {
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, seed",
+             {}, hz, fio, seed",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

@@ -29,6 +29,7 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
         sections: e.sections.clone(),
         template: Vec::new(),
         entropy: e.seed,
+        release: e.fio,
     };
     let around = RealSurroundings::beside(Path::new(name));
     match parse(name, text, &options, &around) {
