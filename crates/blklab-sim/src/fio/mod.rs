@@ -8,14 +8,13 @@
 //! ```
 //!
 //! Left out: under fio 3.33's rules laying files out takes no time and leaves
-//! nothing in the cache, as if it had been done long before; trims of files complete at once;
-//! posixaio's thread creation is free.
+//! nothing in the cache, as if it had been done long before; trims of files
+//! complete at once.
 
 mod control;
 mod engine;
 mod files;
 mod job;
-mod posix;
 mod report;
 
 pub use job::JobResult;
