@@ -73,13 +73,15 @@ Examples:
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
   blklab run job.fio --out results            a run directory
   blklab run results/experiment.toml          the same run again
+  blklab run dd+cat --set size=2g             a built-in scenario
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
 result.json (fio's json+ with a blklab object) and events.blk (the trace). Of
 several experiments each has its own below DIR.
 
 An experiment file is TOML, or JSON with the same keys. All are optional but
-the workload: job (text of a fio job file), job_file, or processes.
+the workload: job (text of a fio job file), job_file, scenario (a table with
+its name and parameters), or processes.
 
   title = \"small batches for a reader beside a writer\"
   kernel = \"2.6.28\"
@@ -99,7 +101,8 @@ the workload: job (text of a fio job file), job_file, or processes.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// fio job files or experiment files; - is a job file on standard input
+    /// fio job files, experiment files, or built-in scenarios (blklab list
+    /// scenarios); - is a job file on standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
@@ -280,6 +283,8 @@ pub(crate) enum ListWhat {
     Kernels,
     /// Historical patches
     Patches,
+    /// Built-in scenarios
+    Scenarios,
     /// Trace formats
     Formats,
     /// I/O engines of fio jobs

@@ -3,7 +3,7 @@
 //! memory and vm.
 
 use crate::experiment::{QueueSettings, SEED_MAX};
-use crate::{Experiment, ExperimentError};
+use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
@@ -179,6 +179,13 @@ impl Experiment {
             }
             _ => {}
         }
+        if let Workload::Scenario(s) = &mut self.workload
+            && s.has(key)
+        {
+            return s
+                .set(key, value)
+                .map_err(|what| ExperimentError::new(what).about(key));
+        }
         if let Some(t) = QUEUE_TUNABLES.iter().find(|t| t.name == key) {
             let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
             self.set_queue(t.name, value);
@@ -207,11 +214,16 @@ impl Experiment {
     pub fn can_set(&self, key: &str) -> bool {
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
         matches!(key, "memory" | "hz" | "fio" | "seed")
+            || self.has_parameter(key)
             || in_table(QUEUE_TUNABLES)
             || in_table(MACHINE_TUNABLES)
             || self
                 .scheduler()
                 .is_ok_and(|(_, t)| t.names().any(|name| name == key))
+    }
+
+    fn has_parameter(&self, key: &str) -> bool {
+        matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
     fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
@@ -239,8 +251,15 @@ impl Experiment {
             (Some(near), None) => format!("did you mean '{near}'? "),
             (None, None) => String::new(),
         };
+        let parameters = match &self.workload {
+            Workload::Scenario(s) => {
+                let names: Vec<&str> = s.values().map(|(name, _)| name).collect();
+                format!("of {}: {}; ", s.spec().name, names.join(", "))
+            }
+            _ => String::new(),
+        };
         ExperimentError::new(format!(
-            "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \
+            "nothing to set is called '{key}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
              {}, hz, fio, seed",
             self.scheduler,
             of(QUEUE_TUNABLES),

@@ -32,6 +32,7 @@ pub fn load(
     }
     match &e.workload {
         Workload::Fio { name, text } => parse_jobs(&e, name, text),
+        Workload::Scenario(s) => parse_jobs(&e, s.spec().name, &s.job_text()),
         Workload::Processes(_) => Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )

@@ -10,6 +10,7 @@ pub(crate) use glibc::{GlibcAio, Reap};
 
 use blklab_fs::Fd;
 use blklab_types::Span;
+use blklab_workload::scenario::Notification;
 
 /// Executes one operation as a system call of the running task.
 pub(crate) trait Execute: 'static {
@@ -18,18 +19,6 @@ pub(crate) trait Execute: 'static {
 
     /// Does it; returns its error number.
     fn execute(&self, fd: Fd, op: Self::Op) -> impl Future<Output = i32>;
-}
-
-/// How a finished request is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Notify {
-    /// Not at all: whoever wants to know asks.
-    #[default]
-    None,
-    /// By a signal.
-    Signal,
-    /// By a new thread that runs a function: one per completion.
-    Thread,
 }
 
 /// Limits and processor times of a thread library.
@@ -51,7 +40,7 @@ pub(crate) struct Params {
     /// Sending a signal.
     pub(crate) signal: Span,
     /// How completions are told.
-    pub(crate) notify: Notify,
+    pub(crate) notify: Notification,
 }
 
 impl Params {
@@ -66,7 +55,7 @@ impl Params {
             scan: Span(10),
             hand_over: Span::from_us(25),
             signal: Span::from_us(3),
-            notify: Notify::None,
+            notify: Notification::None,
         }
     }
 
@@ -80,16 +69,16 @@ impl Params {
             scan: Span(0),
             hand_over: Span(0),
             signal: Span(0),
-            notify: Notify::None,
+            notify: Notification::None,
         }
     }
 
     /// What telling one completion costs the thread that does it.
     pub(crate) fn notify_cost(&self) -> Span {
         match self.notify {
-            Notify::None => Span(0),
-            Notify::Signal => self.signal,
-            Notify::Thread => self.create,
+            Notification::None => Span(0),
+            Notification::Signal => self.signal,
+            Notification::Thread => self.create,
         }
     }
 }

@@ -193,7 +193,7 @@ fn small_regions_cost_ten_times_as_much_as_plain_calls() {
         finished.last().unwrap().1 as f64 / (f64::from(regions) * plain.0 as f64 / 1000.0)
     };
     let by_thread = Params {
-        notify: Notify::Thread,
+        notify: Notification::Thread,
         ..Params::glibc()
     };
     for regions in [64, 256, 1024] {
@@ -203,7 +203,7 @@ fn small_regions_cost_ten_times_as_much_as_plain_calls() {
         assert!(each > list, "{regions} regions with a thread each: {each}");
     }
     let signals = Params {
-        notify: Notify::Signal,
+        notify: Notification::Signal,
         ..Params::glibc()
     };
     assert!(time_of(signals, false, 64) < time_of(by_thread, false, 64));

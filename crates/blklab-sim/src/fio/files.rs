@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of the jobs, put on the disk before anything runs.
 
+use super::program::Prepared;
 use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     /// What is written before any job starts; nothing if files count as
     /// written long before.
     pub(crate) layouts: Vec<Layout>,
+    /// What runs in place of the job.
+    pub(crate) program: Option<Prepared>,
 }
 
 /// What will be known by one name.
@@ -103,6 +106,7 @@ pub(crate) fn set_up(
             run,
             files: Vec::new(),
             layouts: to_write,
+            program: None,
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;

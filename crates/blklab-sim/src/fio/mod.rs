@@ -15,6 +15,8 @@ mod control;
 mod engine;
 mod files;
 mod job;
+mod program;
+mod recorder;
 mod report;
 
 pub use job::JobResult;
@@ -126,7 +128,12 @@ pub fn run_fio(
     let note = note.filter(|_| jobs.jobs.iter().any(buffered));
     let mut notes: Vec<String> = note.into_iter().collect();
     notes.extend(jobs.notes.iter().map(ToString::to_string));
-    let plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+    let mut programs = program::prepare(e, &cache)?;
+    let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+    for plan in &mut plans {
+        let own = programs.iter().position(|(s, _)| *s == plan.job.section);
+        plan.program = own.map(|i| programs.swap_remove(i).1);
+    }
     cache.start();
     let results: Vec<_> = plans.iter().map(|_| Rc::new(RefCell::new(None))).collect();
     let settings = job::Settings {
