@@ -75,13 +75,15 @@ Examples:
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
   blklab run job.fio --out results            a run directory
   blklab run results/experiment.toml          the same run again
+  blklab run dd+cat --set size=2g             a built-in scenario
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
 result.json (fio's json+ with a blklab object) and events.blk (the trace). Of
 several experiments each has its own below DIR.
 
 An experiment file is TOML, or JSON with the same keys. All are optional but
-the workload: job (text of a fio job file), job_file, or processes.
+the workload: job (text of a fio job file), job_file, scenario (a table with
+its name and parameters), or processes.
 
   title = \"small batches for a reader beside a writer\"
   kernel = \"2.6.28\"
@@ -101,7 +103,8 @@ the workload: job (text of a fio job file), job_file, or processes.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// fio job files or experiment files; - is a job file on standard input
+    /// fio job files, experiment files, or built-in scenarios (blklab list
+    /// scenarios); - is a job file on standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
@@ -119,6 +122,10 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+    /// Release of fio that job files follow, 1.24 or 3.33 [default: the
+    /// file's, else 3.33]
+    #[arg(long, value_name = "V", value_delimiter = ',')]
+    pub(crate) fio: Vec<String>,
     /// Switch a historical patch on (A+B: both; A,none: with and without):
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]
@@ -188,6 +195,10 @@ pub(crate) struct WorkloadArgs {
     /// Only these sections
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
+    /// Release of fio that it follows, 1.24 or 3.33 [default: the file's,
+    /// else 3.33]
+    #[arg(long, value_name = "V")]
+    pub(crate) fio: Option<String>,
     /// How to show it
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = WorkloadFormat::Table)]
     pub(crate) output_format: WorkloadFormat,
@@ -322,6 +333,8 @@ pub(crate) enum ListWhat {
     Kernels,
     /// Historical patches
     Patches,
+    /// Built-in scenarios
+    Scenarios,
     /// Trace formats
     Formats,
     /// I/O engines of fio jobs

@@ -16,6 +16,7 @@ pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
         ListWhat::Devices => list::devices(),
         ListWhat::Kernels => list::kernels(),
         ListWhat::Patches => list::patches(kernel),
+        ListWhat::Scenarios => list::scenarios(),
         ListWhat::Formats => list::formats(),
         ListWhat::Engines => list::engines(),
     };

@@ -77,6 +77,9 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     if let Some(size) = &a.memory {
         settings.push(("memory".to_owned(), vec![size.clone()]));
     }
+    if !a.fio.is_empty() {
+        settings.push(("fio".to_owned(), a.fio.clone()));
+    }
     for text in &a.set {
         settings.push(matrix::parse_setting(text)?);
     }

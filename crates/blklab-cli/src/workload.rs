@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
 pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
-    let jobs = blklab::workload::load(&a.file, &a.section)?;
+    let jobs = blklab::workload::load(&a.file, &a.section, a.fio.as_deref())?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let csv = a.output_format == WorkloadFormat::Csv;
     if csv {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, no_such};
 use blklab_block::{Features, Fetch, Limits};
+use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
 use blklab_types::{Hz, Span};
 use blklab_workload::Process;
+use blklab_workload::scenario::{self, Scenario};
 use serde::{Deserialize, Serialize};
 
 /// What issues the I/O.
@@ -21,6 +23,8 @@ pub enum Workload {
         /// The text.
         text: String,
     },
+    /// A built-in scenario.
+    Scenario(Scenario),
 }
 
 /// The disk.
@@ -160,6 +164,8 @@ pub struct Experiment {
     pub device: DeviceSpec,
     /// Memory.
     pub vm: Vm,
+    /// The release of fio that job files follow.
+    pub fio: Release,
     /// Seed of everything random in the models.
     pub seed: u64,
     /// What issues the I/O.
@@ -200,6 +206,7 @@ impl Experiment {
                 params: Vec::new(),
             },
             vm: Vm::default(),
+            fio: Release::default(),
             seed: 0,
             workload,
             sections: Vec::new(),
@@ -207,6 +214,25 @@ impl Experiment {
             variants: Vec::new(),
             remarks: Vec::new(),
         }
+    }
+
+    /// A built-in scenario on the kernel that it ran on.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn of_scenario(name: &str) -> Result<Experiment, ExperimentError> {
+        let Some(scenario) = Scenario::named(name) else {
+            let names: Vec<&str> = scenario::ALL.iter().map(|s| s.name).collect();
+            return Err(
+                ExperimentError::new(no_such("scenario", name, &names)).about("scenario.name")
+            );
+        };
+        let spec = scenario.spec();
+        let mut e = Experiment::new(name, Workload::Scenario(scenario));
+        spec.summary.clone_into(&mut e.title);
+        e.choose_kernel(spec.kernel.parse()?);
+        e.set("fio", spec.fio)?;
+        Ok(e)
     }
 
     /// The experiment in one of its configurations.
@@ -332,6 +358,11 @@ impl Experiment {
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
+        if let Workload::Scenario(s) = &self.workload
+            && !s.spec().left_out.is_empty()
+        {
+            notes.push(s.spec().left_out.to_owned());
+        }
         if let Ok(scheduler) = blklab_sched::find(&self.scheduler, self.kernel) {
             let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
             for (name, value) in &self.tunables {

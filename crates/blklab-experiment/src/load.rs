@@ -35,7 +35,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// text.
 pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
 
-/// Reads an experiment or job file. `-` is standard input with a job file.
+/// Reads an experiment or job file. `-` is standard input with a job file; the
+/// name of a built-in scenario is that, unless there is such a file.
 ///
 /// # Errors
 /// If it cannot be read or is not what its name says.
@@ -45,6 +46,11 @@ pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
         return Ok(job_file("stdin", "standard input", text));
     }
     let shown = path.display().to_string();
+    if !path.exists()
+        && let Ok(e) = Experiment::of_scenario(&shown)
+    {
+        return Ok(e);
+    }
     let text = read(path).map_err(|e| e.in_file(&shown))?;
     parse(&shown, Source::of(path), &text, &|relative| {
         let file = path.parent().unwrap_or(Path::new("")).join(relative);

@@ -68,10 +68,12 @@ pub(crate) struct RawExperiment {
     device: Option<Table>,
     #[serde(default)]
     vm: Table,
+    fio: Option<Scalar>,
     seed: Option<u64>,
     processes: Option<Vec<Process>>,
     job: Option<String>,
     job_file: Option<String>,
+    scenario: Option<Table>,
     #[serde(default)]
     sections: Vec<String>,
     #[serde(default)]
@@ -113,7 +115,14 @@ impl RawExperiment {
         stem: &str,
         read_file: &ReadFile<'_>,
     ) -> Result<Experiment, ExperimentError> {
+        let scenario = self.scenario.map(resolve_scenario).transpose()?;
+        if scenario.is_some()
+            && (self.processes.is_some() || self.job.is_some() || self.job_file.is_some())
+        {
+            return Err(several_workloads());
+        }
         let workload = match (self.processes, self.job, self.job_file) {
+            (None, None, None) if scenario.is_some() => Workload::Processes(Vec::new()),
             (Some(p), None, None) => Workload::Processes(p),
             (None, Some(text), None) => Workload::Fio {
                 name: format!("{name} (job)"),
@@ -128,22 +137,29 @@ impl RawExperiment {
             }
             (None, None, None) => {
                 return Err(ExperimentError::new(
-                    "no workload: give 'processes', 'job' (fio job text) or 'job_file'",
+                    "no workload: give 'processes', 'job' (fio job text), 'job_file' or 'scenario'",
                 ));
             }
-            _ => {
-                return Err(ExperimentError::new(
-                    "more than one workload: give one of 'processes', 'job' and 'job_file'",
-                ));
-            }
+            _ => return Err(several_workloads()),
         };
-        let mut e = Experiment::new(self.id.as_deref().unwrap_or(stem), workload);
+        let is_scenario = scenario.is_some();
+        let id = self.id.as_deref().unwrap_or(stem);
+        let mut e = match scenario {
+            Some(e) => Experiment {
+                id: id.to_owned(),
+                ..e
+            },
+            None => Experiment::new(id, workload),
+        };
         e.file = name.to_owned();
-        e.title = self.title;
-        e.choose_kernel(match &self.kernel {
-            Some(v) => v.parse()?,
-            None => DEFAULT_KERNEL,
-        });
+        if !self.title.is_empty() || !is_scenario {
+            e.title = self.title;
+        }
+        match &self.kernel {
+            Some(v) => e.choose_kernel(v.parse()?),
+            None if is_scenario => {}
+            None => e.choose_kernel(DEFAULT_KERNEL),
+        }
         if let Some(hz) = self.hz {
             e.hz = set::parse_hz(hz)?;
         } else {
@@ -175,6 +191,9 @@ impl RawExperiment {
             }
             e.set(&key, &value.text())
                 .map_err(|e| ExperimentError { key: place, ..e })?;
+        }
+        if let Some(fio) = self.fio {
+            e.set("fio", &fio.text())?;
         }
         e.seed = self.seed.unwrap_or(0);
         e.sections = self.sections;
@@ -233,6 +252,29 @@ impl RawQueue {
         set::check_queue(&settings)?;
         Ok(settings)
     }
+}
+
+fn several_workloads() -> ExperimentError {
+    ExperimentError::new(
+        "more than one workload: give one of 'processes', 'job', 'job_file' and 'scenario'",
+    )
+}
+
+/// `name` names the scenario; everything else is a parameter of it.
+fn resolve_scenario(mut table: Table) -> Result<Experiment, ExperimentError> {
+    let Some(name) = table.remove("name") else {
+        let what = "scenario: no 'name', as in name = \"dd+ssh\"; blklab list scenarios shows all";
+        return Err(ExperimentError::new(what).about("scenario"));
+    };
+    let mut e = Experiment::of_scenario(&name.text())?;
+    if let Workload::Scenario(s) = &mut e.workload {
+        for (key, value) in table {
+            s.set(&key, &value.text()).map_err(|what| {
+                ExperimentError::new(format!("scenario: {what}")).about(format!("scenario.{key}"))
+            })?;
+        }
+    }
+    Ok(e)
 }
 
 /// `law`, `name` or `kind` names the device; `queue_depth` and `fetch` are the

@@ -3,6 +3,7 @@
 
 use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::Fetch;
+use blklab_fio::release::Release;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
@@ -19,6 +20,10 @@ impl Experiment {
         top.insert("hz".into(), json!(self.hz.0));
         top.insert("scheduler".into(), json!(self.scheduler));
         top.insert("seed".into(), json!(self.seed));
+        let scenario = matches!(self.workload, Workload::Scenario(_));
+        if scenario || self.fio != Release::default() {
+            top.insert("fio".into(), json!(self.fio.name()));
+        }
         top.insert("patches".into(), json!(self.patches));
         if let Workload::Fio { .. } = self.workload {
             top.insert("job_file".into(), json!(job_file));
@@ -30,6 +35,12 @@ impl Experiment {
         top.insert("queue".into(), self.queue_value());
         top.insert("device".into(), self.device_value());
         top.insert("vm".into(), self.vm_value());
+        if let Workload::Scenario(s) = &self.workload {
+            let mut table = Map::new();
+            table.insert("name".into(), json!(s.spec().name));
+            table.extend(s.values().map(|(k, v)| (k.to_owned(), json!(v))));
+            top.insert("scenario".into(), Value::Object(table));
+        }
         if let Workload::Processes(p) = &self.workload {
             top.insert("processes".into(), json!(p));
         }

@@ -3,8 +3,9 @@
 //! memory and vm.
 
 use crate::experiment::{QueueSettings, SEED_MAX};
-use crate::{Experiment, ExperimentError};
+use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::QUEUE_TUNABLES;
+use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::Hz;
 use blklab_types::nearest_name;
@@ -133,7 +134,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
 
 impl Experiment {
     /// Applies one `KEY=VALUE`: a file of the queue, a setting of the
-    /// machine, `hz`, `seed`, or a tunable of the scheduler.
+    /// machine, `hz`, `fio`, `seed`, or a tunable of the scheduler.
     ///
     /// # Errors
     /// If nothing has that name, or the value is not possible.
@@ -164,6 +165,11 @@ impl Experiment {
                 self.hz = parse_hz(u32::try_from(number()?).unwrap_or(0))?;
                 return Ok(());
             }
+            "fio" => {
+                let release = value.parse::<Release>();
+                self.fio = release.map_err(|e| ExperimentError::new(e.to_string()).about(key))?;
+                return Ok(());
+            }
             "seed" => {
                 self.seed = u64::try_from(number()?).map_err(|_| {
                     let what = format!("seed={value}: expected a number from 0 to {SEED_MAX}");
@@ -172,6 +178,13 @@ impl Experiment {
                 return Ok(());
             }
             _ => {}
+        }
+        if let Workload::Scenario(s) = &mut self.workload
+            && s.has(key)
+        {
+            return s
+                .set(key, value)
+                .map_err(|what| ExperimentError::new(what).about(key));
         }
         if let Some(t) = QUEUE_TUNABLES.iter().find(|t| t.name == key) {
             let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
@@ -200,12 +213,17 @@ impl Experiment {
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
-        matches!(key, "memory" | "hz" | "seed")
+        matches!(key, "memory" | "hz" | "fio" | "seed")
+            || self.has_parameter(key)
             || in_table(QUEUE_TUNABLES)
             || in_table(MACHINE_TUNABLES)
             || self
                 .scheduler()
                 .is_ok_and(|(_, t)| t.names().any(|name| name == key))
+    }
+
+    fn has_parameter(&self, key: &str) -> bool {
+        matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
     fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
@@ -233,9 +251,16 @@ impl Experiment {
             (Some(near), None) => format!("did you mean '{near}'? "),
             (None, None) => String::new(),
         };
+        let parameters = match &self.workload {
+            Workload::Scenario(s) => {
+                let names: Vec<&str> = s.values().map(|(name, _)| name).collect();
+                format!("of {}: {}; ", s.spec().name, names.join(", "))
+            }
+            _ => String::new(),
+        };
         ExperimentError::new(format!(
-            "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, seed",
+            "nothing to set is called '{key}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
+             {}, hz, fio, seed",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

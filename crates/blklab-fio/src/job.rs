@@ -6,6 +6,7 @@
 
 use crate::error::Place;
 use crate::option::{EngineSpec, Queueing, engine};
+use crate::release::Release;
 use crate::seeds::{Seeds, start_delay_generator};
 use crate::settings::{PerDir, Settings, ZoneMode};
 
@@ -28,6 +29,10 @@ pub struct Job {
     pub settings: Settings,
     /// Seeds of its random generators.
     pub seeds: Seeds,
+    /// The release of fio that it follows.
+    pub release: Release,
+    /// Stands for what the system's entropy would give the job.
+    pub(crate) entropy: u64,
     /// Delay before it starts, after all files are laid out.
     pub start_delay_us: u64,
     /// Rate to keep, bytes per second; 0 for none.
@@ -58,6 +63,8 @@ impl Job {
             files: Vec::new(),
             settings,
             seeds,
+            release: Release::default(),
+            entropy: 0,
             start_delay_us: 0,
             rate_bps: [0; 3],
             options,
@@ -111,6 +118,7 @@ impl Job {
     pub(crate) fn fix_up(&mut self, thread: u32, entropy: u64) -> Result<Vec<String>, String> {
         self.thread = thread;
         self.seeds = Seeds::new(&self.settings, thread, entropy);
+        self.entropy = entropy;
         let mut warnings = Vec::new();
         fix_zones(&mut self.settings)?;
         let settings = &mut self.settings;

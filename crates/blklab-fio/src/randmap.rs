@@ -73,6 +73,11 @@ impl RandomMap {
             .or_else(|| self.first_free_from(0))
     }
 
+    /// The first free block from this one on.
+    pub fn first_free(&self, block: u64) -> Option<u64> {
+        self.first_free_from(block)
+    }
+
     /// Marks up to `count` blocks from here on, up to the first that is marked
     /// already, and returns how many. Blocks past the end can be marked too, up
     /// to a multiple of 64.

@@ -5,6 +5,7 @@
 //! kernel threads are coroutines that block where the kernel blocks; queue,
 //! scheduler and device are state machines that [`Machine`] routes between.
 
+mod aio;
 mod build;
 pub mod fio;
 mod host;

@@ -10,6 +10,7 @@ use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, Surroundings as _, parse};
 use blklab_fio::range::{FileState, find_ranges};
 use blklab_types::SECTOR_BYTES;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Options that name log files.
@@ -29,6 +30,7 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
         sections: e.sections.clone(),
         template: Vec::new(),
         entropy: e.seed,
+        release: e.fio,
     };
     let around = RealSurroundings::beside(Path::new(name));
     match parse(name, text, &options, &around) {
@@ -80,6 +82,15 @@ fn in_a_line(err: &JobFileError) -> ExperimentError {
     .in_file(&first.place.file)
 }
 
+/// Name and text of the job file that a workload is.
+pub(crate) fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
+    match workload {
+        Workload::Fio { name, text } => Some((name, Cow::Borrowed(text))),
+        Workload::Scenario(s) => Some((s.spec().name, Cow::Owned(s.job_text()))),
+        Workload::Processes(_) => None,
+    }
+}
+
 /// Checks what [`Experiment::check`] cannot: that a job file parses, that its
 /// logs have a folder, and that its jobs lie within the disk.
 ///
@@ -87,10 +98,10 @@ fn in_a_line(err: &JobFileError) -> ExperimentError {
 /// The first thing that is wrong.
 pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
     e.check().map_err(|err| err.of(e))?;
-    let Workload::Fio { name, text } = &e.workload else {
+    let Some((name, text)) = job_file_of(&e.workload) else {
         return Ok(());
     };
-    let jobs = parse_jobs(e, name, text)?;
+    let jobs = parse_jobs(e, name, &text)?;
     for job in &jobs.jobs {
         check_engine(job)
             .and_then(|()| check_ranges(job))

@@ -6,6 +6,7 @@ use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
 use blklab_sched::Scheduler;
+use blklab_workload::scenario;
 use serde::Serialize;
 
 /// One thing that can be chosen.
@@ -214,6 +215,30 @@ pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
             details,
             ..entry(p.name, p.summary)
         }
+    })
+    .collect()
+}
+
+/// Built-in scenarios.
+pub fn scenarios() -> Vec<Entry> {
+    let all = scenario::ALL.iter();
+    all.map(|s| Entry {
+        details: vec![
+            ("source".into(), s.source.to_owned()),
+            ("kernel".into(), s.kernel.to_owned()),
+            ("fio".into(), s.fio.to_owned()),
+        ],
+        params: s
+            .parameters
+            .iter()
+            .map(|p| Param {
+                name: p.name.to_owned(),
+                default: p.default.to_owned(),
+                range: p.kind.to_string(),
+                help: p.help.to_owned(),
+            })
+            .collect(),
+        ..entry(s.name, s.summary)
     })
     .collect()
 }

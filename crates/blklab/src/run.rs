@@ -98,10 +98,9 @@ impl TraceSink for Shared {
 /// If the experiment is impossible or a trace cannot be written: then none is
 /// left behind, not even in part.
 pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, ExperimentError> {
-    let jobs = match &e.workload {
-        Workload::Fio { name, text } => Some(job::parse_jobs(e, name, text)?),
-        Workload::Processes(_) => None,
-    };
+    let jobs = job::job_file_of(&e.workload);
+    let jobs = jobs.map(|(name, text)| job::parse_jobs(e, name, &text));
+    let jobs = jobs.transpose()?;
     let streams = Rc::new(RefCell::new(Streams {
         digest: DigestSink {
             digest: Digest::default(),

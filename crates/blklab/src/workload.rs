@@ -13,17 +13,26 @@ pub use blklab_fio::workload::{Limits, Line, SetupError};
 /// Disks in /dev are as large as the default device.
 const DEVICE_BYTES: u64 = 500_107_862_016;
 
-/// Reads a job file (or the job of an experiment file).
+/// Reads a job file (or the job of an experiment file); `fio` is the release
+/// that it follows, if another than the file says.
 ///
 /// # Errors
 /// If it cannot be read or parsed, or holds no fio job.
-pub fn load(path: &Path, sections: &[String]) -> Result<JobFile, ExperimentError> {
+pub fn load(
+    path: &Path,
+    sections: &[String],
+    fio: Option<&str>,
+) -> Result<JobFile, ExperimentError> {
     let mut e = load_experiment(path)?;
+    if let Some(release) = fio {
+        e.set("fio", release)?;
+    }
     if !sections.is_empty() {
         e.sections = sections.to_vec();
     }
     match &e.workload {
         Workload::Fio { name, text } => parse_jobs(&e, name, text),
+        Workload::Scenario(s) => parse_jobs(&e, s.spec().name, &s.job_text()),
         Workload::Processes(_) => Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )

@@ -23,6 +23,7 @@ use crate::error::{JobFileError, Note, Place, Problem};
 use crate::expand::expand;
 use crate::job::Job;
 use crate::option::{Effect, OptionSpec, Queueing, engine_options, find};
+use crate::release::Release;
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
 use crate::text::{Line, Section, sections};
@@ -42,6 +43,8 @@ pub struct ParseOptions {
     pub template: Vec<String>,
     /// Stands for the system's entropy with `randrepeat=0`.
     pub entropy: u64,
+    /// The release of fio that the jobs follow.
+    pub release: Release,
 }
 
 /// The jobs of one or several files.
@@ -337,6 +340,7 @@ impl Reader<'_> {
             job.settings.file_names.clone()
         };
         let thread = self.out.jobs.len() as u32 + 1;
+        job.release = self.options.release;
         let entropy = self.options.entropy.wrapping_add(u64::from(thread));
         let warnings = job
             .fix_up(thread, entropy)

@@ -2,7 +2,8 @@
 //! Building one I/O: direction, offset, length.
 //!
 //! Behaviour of fio 3.33, draw by draw. A failure means that the file has no
-//! I/O left; the caller finishes it and tries the next one.
+//! I/O left; the caller finishes it and tries the next one. Random places and
+//! lengths under fio 1.24's rules are drawn in [`super::of_2009`].
 
 use super::files::{File, UNSET};
 use super::{IoOp, JobRun, Step};
@@ -323,6 +324,9 @@ impl JobRun {
 
     fn uniform_block(&mut self, file: u32, count: u64) -> Result<u64, NoRoom> {
         let file = &mut self.files.all[file as usize];
+        if let Some(draws) = &mut self.of_2009 {
+            return draws.block(file, count);
+        }
         let block = match (&self.job.settings.random_generator, &mut file.lfsr) {
             (Generator::Lfsr, Some(lfsr)) => lfsr.draw().ok_or(NoRoom)?,
             _ => self.generators.offset.below(count),
@@ -354,6 +358,10 @@ impl JobRun {
         let (min, max) = (settings.min_bs[sized], settings.max_bs[sized]);
         if min == max {
             return Ok(min);
+        }
+        if let (Some(draws), true) = (&mut self.of_2009, settings.bssplit[sized].is_empty()) {
+            let room = file.range.real_size.saturating_sub(offset);
+            return Ok(draws.length((min, max), !settings.bs_unaligned, room));
         }
         let end = file.range.length.wrapping_add(file.range.start);
         let fits = |length: u64| offset.checked_add(length).is_some_and(|last| last <= end);

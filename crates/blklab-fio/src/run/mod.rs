@@ -6,7 +6,7 @@
 //! for the next [`Step`], does it, and reports back: [`JobRun::answer`] after
 //! an [`Step::Issue`], [`JobRun::reaped`] after a [`Step::Reap`]. Time is what
 //! the caller says it is. The sequence is that of fio 3.33, I/O by I/O, for
-//! every engine whose answers are the same.
+//! every engine whose answers are the same, or under the rules of fio 1.24.
 //!
 //! ```
 //! use blklab_fio::parse::{Fixed, ParseOptions, parse};
@@ -39,6 +39,7 @@ mod account;
 mod build;
 mod files;
 mod history;
+mod of_2009;
 mod pace;
 mod pass;
 mod records;
@@ -49,6 +50,7 @@ pub use step::{Answer, Completion, Io, IoOp, Outcome, Step};
 
 use crate::job::Job;
 use crate::range::Ranges;
+use crate::release::Features;
 use crate::rng::Rng;
 use crate::seeds::{Generators, Seeds, Use};
 use crate::settings::{Dir, Generator, PerDir};
@@ -153,6 +155,8 @@ pub struct JobRun {
     /// Where shift registers restart.
     offset_seed: u64,
     generators: Generators,
+    /// What replaces some of them under fio 1.24's rules.
+    of_2009: Option<of_2009::Draws>,
     files: Files,
     records: Records,
     history: History,
@@ -209,6 +213,7 @@ impl JobRun {
             seeds: job.seeds.clone(),
             offset_seed: job.seeds.of(Use::Offset),
             generators,
+            of_2009: draws_of_2009(&job, &job.seeds),
             files,
             records: Records::new(settings.iodepth),
             history: History::default(),
@@ -358,6 +363,12 @@ fn widen_generator(job: &mut Job, ranges: &Ranges) {
     }
 }
 
+/// The generators of 2009 for jobs that follow them.
+fn draws_of_2009(job: &Job, seeds: &Seeds) -> Option<of_2009::Draws> {
+    let old = Features::of(job.release).draws_of_2009;
+    old.then(|| of_2009::Draws::new(job, seeds))
+}
+
 /// Microseconds of a time in nanoseconds.
 fn to_us(now_ns: u64) -> u64 {
     now_ns / 1000
@@ -369,6 +380,7 @@ impl JobRun {
         self.seeds.reseed(&self.job.settings, self.job.thread);
         self.offset_seed = self.seeds.of(Use::Offset);
         self.generators = Generators::new(&self.seeds, &self.job.settings);
+        self.of_2009 = draws_of_2009(&self.job, &self.seeds);
         self.files.reseed_service(&self.job, &self.seeds);
     }
 

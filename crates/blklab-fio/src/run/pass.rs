@@ -3,6 +3,7 @@
 //! reading back what it wrote.
 
 use super::{At, IoOp, JobRun, Phase, Step, to_us};
+use crate::release::Features;
 use crate::settings::Dir;
 
 impl JobRun {
@@ -38,6 +39,11 @@ impl JobRun {
             self.number_ios = self.number_ios.wrapping_mul(2);
         }
         self.at = At::LoopTop;
+        if Features::of(self.job.release).opens_before_run_time {
+            self.open_all();
+            self.out.push_back(Step::PassStart);
+            return None;
+        }
         Some(Step::PassStart)
     }
 
@@ -80,6 +86,14 @@ impl JobRun {
         self.files.clear_done(recount);
         if randrepeat {
             self.reseed();
+        }
+    }
+
+    /// Opens as many files as may be open at a time.
+    fn open_all(&mut self) {
+        let count = self.files.all.len() as u32;
+        for file in 0..count.min(self.job.settings.openfiles) {
+            self.files.open_file(file, self.offset_seed, &mut self.out);
         }
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's main loop: who starts when.
 
+use super::FIO_PID;
+use super::files::{Plan, write_first};
 use super::job::{Recording, Settings, run_job};
-use super::{FIO_PID, files::Plan};
 use crate::Machine;
 use blklab_fio::settings::ExitWhat;
 use blklab_fs::PageCache;
@@ -57,6 +58,7 @@ pub(crate) async fn control(
     settings: Settings,
 ) {
     let me = m.current();
+    write_first(&cache, &plans).await;
     let begin = m.now();
     let rules: Vec<Rule> = plans.iter().map(|p| Rule::of(p, &plans)).collect();
     let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();

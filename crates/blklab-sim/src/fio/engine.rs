@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's I/O engines as system calls of a task.
 
-use super::posix::PosixAio;
 use crate::Machine;
+use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fs::{AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncRange};
 use blklab_types::PAGE_BYTES;
@@ -25,7 +25,7 @@ enum Kind {
     /// io_uring with buffered I/O: the kernel's workers do it, one at a time
     /// per file.
     UringBuffered,
-    /// glibc's POSIX AIO: a thread per file executes requests in order.
+    /// glibc's POSIX AIO: threads execute the requests of a file in order.
     Posix,
     /// Nothing is done.
     Null,
@@ -52,7 +52,8 @@ pub(crate) struct Engine {
     /// Submitted to the kernel and not completed.
     in_flight: u32,
     events: Vec<AioEvent>,
-    posix: PosixAio,
+    /// Threads of glibc or of io_uring.
+    threads: Option<GlibcAio<Calls>>,
     /// Records that the last commit submitted.
     pub(crate) submitted: Vec<u32>,
 }
@@ -87,6 +88,13 @@ impl Engine {
             "null" => Kind::Null,
             _ => Kind::Sync,
         };
+        let threads = threads_of(kind).map(|(params, reap)| {
+            let calls = Calls {
+                cache: cache.clone(),
+                direct,
+            };
+            GlibcAio::new(m, calls, params, reap, m.current())
+        });
         Engine {
             kind,
             direct: direct && kind != Kind::Mmap,
@@ -98,7 +106,7 @@ impl Engine {
             done: VecDeque::with_capacity(depth as usize),
             in_flight: 0,
             events: Vec::with_capacity(depth as usize),
-            posix: PosixAio::default(),
+            threads,
             submitted: Vec::with_capacity(depth as usize),
         }
     }
@@ -137,18 +145,16 @@ impl Engine {
             Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Vsync => self.hold(io, fd),
             Kind::Posix if io.op == IoOp::Trim => Answer::Completed { error: 0 },
             Kind::Posix => {
-                self.enqueue(io, fd);
+                self.enqueue(io, fd).await;
                 Answer::Queued
             }
         }
     }
 
-    /// Hands a request to the worker of its file.
-    fn enqueue(&mut self, io: &Io, fd: Option<Fd>) {
-        if let Some(fd) = fd {
-            let me = self.m.current();
-            self.posix
-                .enqueue(&self.m, &self.cache, io, fd, self.direct, me);
+    /// Hands a request to the thread of its file.
+    async fn enqueue(&mut self, io: &Io, fd: Option<Fd>) {
+        if let (Some(fd), Some(threads)) = (fd, &self.threads) {
+            threads.enqueue(io.record, fd, *io).await;
             self.in_flight += 1;
         }
     }
@@ -169,7 +175,11 @@ impl Engine {
         match self.kind {
             Kind::Uring => self.io_submit(&held).await,
             Kind::Aio if self.direct => self.io_submit(&held).await,
-            Kind::UringBuffered => held.iter().for_each(|h| self.enqueue(&h.io, h.fd)),
+            Kind::UringBuffered => {
+                for h in &held {
+                    self.enqueue(&h.io, h.fd).await;
+                }
+            }
             Kind::Aio => {
                 for h in &held {
                     let error = self.perform(&h.io, h.fd).await;
@@ -278,7 +288,9 @@ impl Engine {
             Kind::Posix | Kind::UringBuffered if room > 0 => {
                 let min = missing.min(self.in_flight as usize);
                 let before = out.len();
-                self.posix.reap(&self.m, min, room, out).await;
+                if let Some(threads) = &self.threads {
+                    threads.reap(min, room, out).await;
+                }
                 self.in_flight -= (out.len() - before) as u32;
             }
             _ => {}
@@ -305,6 +317,30 @@ impl Engine {
             self.cache.fault(fd, page, io.op == IoOp::Write).await?;
         }
         Ok(())
+    }
+}
+
+/// The threads behind an engine, and how their results are collected.
+fn threads_of(kind: Kind) -> Option<(Params, Reap)> {
+    match kind {
+        Kind::Posix => Some((Params::glibc(), Reap::ByIndex)),
+        Kind::UringBuffered => Some((Params::kernel_workers(), Reap::ByTime)),
+        _ => None,
+    }
+}
+
+/// Executes requests of an engine's threads.
+struct Calls {
+    cache: PageCache<Machine>,
+    direct: bool,
+}
+
+impl Execute for Calls {
+    type Op = Io;
+
+    async fn execute(&self, fd: Fd, io: Io) -> i32 {
+        let result = perform(&self.cache, &io, fd, self.direct).await;
+        result.map_or_else(errno, |()| 0)
     }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of the jobs, put on the disk before anything runs.
 
+use super::program::Prepared;
 use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, Queueing};
-use blklab_fio::range::{FileState, find_ranges, layouts};
+use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
+use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fs::{FileId, PageCache};
 use blklab_types::SECTOR_BYTES;
@@ -17,6 +19,11 @@ pub(crate) struct Plan {
     pub(crate) run: JobRun,
     /// None with engines that move no data.
     pub(crate) files: Vec<Option<FileId>>,
+    /// What is written before any job starts; nothing if files count as
+    /// written long before.
+    pub(crate) layouts: Vec<Layout>,
+    /// What runs in place of the job.
+    pub(crate) program: Option<Prepared>,
 }
 
 /// What will be known by one name.
@@ -27,6 +34,8 @@ struct Named {
     /// Size when they have run.
     final_bytes: u64,
     device: bool,
+    /// Whether it is written when the run has begun.
+    written_first: bool,
     id: Option<FileId>,
 }
 
@@ -59,6 +68,8 @@ pub(crate) fn set_up(
             let e = e.trim_start_matches(&format!("{}: ", job.name));
             ExperimentError::new(format!("job '{}': {e}", job.name))
         })?;
+        let write_first = Features::of(job.release).writes_files_first;
+        let mut to_write = Vec::new();
         if !job.is_diskless() {
             for (name, range) in job.files.iter().zip(&ranges.files) {
                 let n = named.entry(name.clone()).or_insert_with(|| {
@@ -67,6 +78,7 @@ pub(crate) fn set_up(
                         size_bytes: 0,
                         final_bytes: 0,
                         device: is_device(name),
+                        written_first: false,
                         id: None,
                     }
                 });
@@ -77,7 +89,12 @@ pub(crate) fn set_up(
             for layout in layouts(&job, &ranges) {
                 let name = &job.files[layout.file as usize];
                 if let Some(n) = named.get_mut(name) {
-                    laid_out += layout.size_bytes().saturating_sub(n.size_bytes);
+                    if write_first {
+                        n.written_first = true;
+                        to_write.push(layout);
+                    } else {
+                        laid_out += layout.size_bytes().saturating_sub(n.size_bytes);
+                    }
                     n.size_bytes = layout.size_bytes();
                 }
             }
@@ -88,6 +105,8 @@ pub(crate) fn set_up(
             job,
             run,
             files: Vec::new(),
+            layouts: to_write,
+            program: None,
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;
@@ -147,10 +166,11 @@ fn create(
             }
             let made = if n.device {
                 Ok(cache.create_raw(0, disk_bytes))
-            } else if n.size_bytes > 0 {
+            } else if n.size_bytes > 0 && !n.written_first {
                 cache.create_laid_out(n.size_bytes.max(n.final_bytes))
             } else {
-                cache.create_empty((n.final_bytes > 0).then_some(n.final_bytes))
+                let final_bytes = n.final_bytes.max(n.size_bytes);
+                cache.create_empty((final_bytes > 0).then_some(final_bytes))
             };
             n.id = Some(made.map_err(|e| {
                 ExperimentError::new(format!(
@@ -162,4 +182,29 @@ fn create(
         }
     }
     Ok(())
+}
+
+/// Writes what jobs find when they start, one file after another, as fio's main
+/// process does: pages stay in the cache, on the disk if an fsync follows.
+pub(crate) async fn write_first(cache: &PageCache<Machine>, plans: &[Plan]) {
+    for plan in plans {
+        for layout in plan.layouts.iter().filter(|l| l.written) {
+            let Some(id) = plan.files[layout.file as usize] else {
+                continue;
+            };
+            let Ok(fd) = cache.open(id, false) else {
+                continue;
+            };
+            let mut at = 0;
+            while at < layout.to_bytes {
+                let bytes = layout.block_bytes.max(1).min(layout.to_bytes - at);
+                // The space was set aside, so the write cannot fail.
+                let _ = cache.write(fd, at, bytes).await;
+                at += bytes;
+            }
+            if layout.fsync {
+                let _ = cache.fsync(fd).await;
+            }
+        }
+    }
 }

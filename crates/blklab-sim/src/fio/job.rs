@@ -5,6 +5,7 @@
 use super::control::Slot;
 use super::engine::Engine;
 use super::files::Plan;
+use super::program;
 use super::report::stat_options;
 use crate::Machine;
 use blklab_fio::iolog::IologWriter;
@@ -46,15 +47,29 @@ pub struct JobResult {
 /// What is kept of a job while it runs.
 pub(crate) struct Recording {
     job: Job,
-    stats: JobStats,
+    pub(crate) stats: JobStats,
     started: Time,
-    pass_start: Option<Time>,
-    ended: Option<Time>,
-    outcome: Outcome,
+    pub(crate) pass_start: Option<Time>,
+    pub(crate) ended: Option<Time>,
+    pub(crate) outcome: Outcome,
     iolog: Option<String>,
 }
 
 impl Recording {
+    /// The record of a job that starts now.
+    pub(crate) fn new(job: Job, now: Time) -> Recording {
+        let stats = JobStats::new(stat_options(&job), now.0);
+        Recording {
+            job,
+            stats,
+            started: now,
+            pass_start: None,
+            ended: None,
+            outcome: Outcome::default(),
+            iolog: None,
+        }
+    }
+
     /// The result, at the end of the run.
     pub(crate) fn finish(mut self, now: Time) -> JobResult {
         if let Some(start) = self.pass_start {
@@ -109,18 +124,12 @@ pub(crate) async fn run_job(
     settings: Settings,
     stop: impl Fn() -> bool,
 ) {
+    if let Some(program) = plan.program.take() {
+        return program::run(m, cache, program, &plan.job, slot, settings.io_cost).await;
+    }
     let job = plan.job.clone();
     let depth = job.settings.iodepth;
-    let stats = JobStats::new(stat_options(&job), m.now().0);
-    *slot.borrow_mut() = Some(Recording {
-        job: job.clone(),
-        stats,
-        started: m.now(),
-        pass_start: None,
-        ended: None,
-        outcome: Outcome::default(),
-        iolog: None,
-    });
+    *slot.borrow_mut() = Some(Recording::new(job.clone(), m.now()));
     let mut runner = Runner {
         m,
         cache,

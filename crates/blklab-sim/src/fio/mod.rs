@@ -7,15 +7,16 @@
 //!                                   startdelay)                ▼ direct I/O
 //! ```
 //!
-//! Left out: laying files out takes no time and leaves nothing in the cache,
-//! as if it had been done long before; trims of files complete at once;
-//! posixaio's thread creation is free.
+//! Left out: under fio 3.33's rules laying files out takes no time and leaves
+//! nothing in the cache, as if it had been done long before; trims of files
+//! complete at once.
 
 mod control;
 mod engine;
 mod files;
 mod job;
-mod posix;
+mod program;
+mod recorder;
 mod report;
 
 pub use job::JobResult;
@@ -113,7 +114,12 @@ pub fn run_fio(
             .expect("only the page cache's own cookies come back");
     });
     let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
-    let plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+    let mut programs = program::prepare(e, &cache)?;
+    let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+    for plan in &mut plans {
+        let own = programs.iter().position(|(s, _)| *s == plan.job.section);
+        plan.program = own.map(|i| programs.swap_remove(i).1);
+    }
     cache.start();
     let results: Vec<_> = plans.iter().map(|_| Rc::new(RefCell::new(None))).collect();
     let settings = job::Settings {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs of scenarios, as tasks on the page cache in place of fio jobs.
+
+mod cat;
+mod pvfs;
+
+use super::control::Slot;
+use super::recorder::Recorder;
+use crate::Machine;
+use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_fio::job::Job;
+use blklab_fs::PageCache;
+use blklab_types::Span;
+use blklab_workload::scenario::Program;
+
+/// A program with its files on the disk.
+pub(crate) enum Prepared {
+    Cat(cat::Files),
+    Pvfs(pvfs::Bench),
+}
+
+/// Puts the files of the experiment's programs on the disk, before those of
+/// its jobs. The names are those of the sections that they stand for.
+pub(crate) fn prepare(
+    e: &Experiment,
+    cache: &PageCache<Machine>,
+) -> Result<Vec<(&'static str, Prepared)>, ExperimentError> {
+    let Workload::Scenario(s) = &e.workload else {
+        return Ok(Vec::new());
+    };
+    let prepare = |program| match program {
+        Program::Cat(c) => cat::Files::create(&c, e.seed, cache).map(Prepared::Cat),
+        Program::PvfsBench(b) => pvfs::Bench::create(b, cache).map(Prepared::Pvfs),
+    };
+    let all = s.programs().into_iter();
+    all.map(|(section, program)| {
+        let done = prepare(program).map_err(|err| {
+            ExperimentError::new(format!("{section}: its files do not fit the disk: {err}"))
+        });
+        Ok((section, done?))
+    })
+    .collect()
+}
+
+/// The body of a program's task.
+pub(crate) async fn run(
+    m: &Machine,
+    cache: &PageCache<Machine>,
+    program: Prepared,
+    job: &Job,
+    slot: &Slot,
+    call: Span,
+) {
+    let recorder = Recorder::start(m, slot, job, call);
+    match program {
+        Prepared::Cat(files) => files.read(m, cache, &recorder).await,
+        Prepared::Pvfs(bench) => bench.write(m, cache, &recorder).await,
+    }
+    recorder.end();
+}
