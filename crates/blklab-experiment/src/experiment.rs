@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, MdSpec};
 use blklab_block::{Features, Fetch, Limits};
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
@@ -158,6 +158,8 @@ pub struct Experiment {
     pub queue: QueueSettings,
     /// The disk.
     pub device: DeviceSpec,
+    /// An array of such disks in its place.
+    pub md: Option<MdSpec>,
     /// Memory.
     pub vm: Vm,
     /// Seed of everything random in the models.
@@ -199,6 +201,7 @@ impl Experiment {
                 name: "sata-7200-2008".to_owned(),
                 params: Vec::new(),
             },
+            md: None,
             vm: Vm::default(),
             seed: 0,
             workload,
@@ -346,6 +349,7 @@ impl Experiment {
         let unsure = patches
             .iter()
             .filter(|p| p.evidence == Evidence::Reconstructed);
+        notes.extend(self.md_notes());
         notes.extend(unsure.map(|p| {
             format!(
                 "patch {} is a reconstruction: the mail that carried it was not available",
@@ -382,9 +386,12 @@ impl Experiment {
         let limits = self.limits()?;
         let device =
             blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
+        self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
+            let capacity = self.capacity_sectors(device.capacity_sectors());
+            let max_sectors = self.bio_max_sectors()?;
             for p in processes {
-                check_process(p, &limits, device.capacity_sectors())?;
+                check_process(p, max_sectors, capacity)?;
             }
         }
         Ok(())
@@ -393,7 +400,7 @@ impl Experiment {
 
 fn check_process(
     p: &Process,
-    limits: &Limits,
+    max_sectors: u32,
     capacity: Option<u64>,
 ) -> Result<(), ExperimentError> {
     let fail = |what: String| {
@@ -415,10 +422,9 @@ fn check_process(
         ));
     }
     let largest = p.io.largest_nr_sectors();
-    if largest > limits.max_sectors {
+    if largest > max_sectors {
         return fail(format!(
-            "a bio of {largest} sectors is larger than a request may be ({} sectors)",
-            limits.max_sectors
+            "a bio of {largest} sectors is larger than a request may be ({max_sectors} sectors)",
         ));
     }
     match (p.io.end_sector(), capacity) {
