@@ -2,7 +2,7 @@
 //! A simulated computer: the agenda's loop, the tasks, and the routes between
 //! queues, devices and tasks. The routes of an array are in `array.rs`.
 
-use blklab_block::md::Array;
+use blklab_block::md::{Array, MEMBERS_MAX};
 use blklab_block::sq::{Pending, Queue, Submit};
 use blklab_block::{Cx, Effect, RqId, Running, TaskTable};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
@@ -26,8 +26,8 @@ pub(crate) struct QueueNo(pub(crate) u32);
 impl QueueNo {
     /// The only disk, or the first member of an array.
     pub(crate) const FIRST: QueueNo = QueueNo(0);
-    /// The array in front of the disks.
-    pub(crate) const ARRAY: QueueNo = QueueNo(u32::MAX >> 1);
+    /// The array in front of the disks: behind the last that there can be.
+    pub(crate) const ARRAY: QueueNo = QueueNo(MEMBERS_MAX);
 
     fn idx(self) -> usize {
         self.0 as usize
@@ -132,6 +132,7 @@ struct World {
 struct Inner {
     world: RefCell<World>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
+    has_array: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -164,7 +165,7 @@ impl World {
     fn enter<R>(&mut self, no: QueueNo, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
         let (disks, _, mut cx) = self.parts();
         let r = f(&mut disks[no.idx()].queue, &mut cx);
-        self.askers.resize(self.effects.len(), no);
+        self.note_asker(no);
         r
     }
 
@@ -172,9 +173,17 @@ impl World {
     fn enter_array<R>(&mut self, f: impl FnOnce(&mut Array, &mut Cx<'_>) -> R) -> Option<R> {
         let (_, array, mut cx) = self.parts();
         let r = f(array?, &mut cx);
-        self.askers.resize(self.effects.len(), QueueNo::ARRAY);
+        self.note_asker(QueueNo::ARRAY);
         self.wake_array_thread();
         Some(r)
+    }
+
+    /// The effects that nobody is noted for are this queue's.
+    #[inline]
+    fn note_asker(&mut self, no: QueueNo) {
+        while self.askers.len() < self.effects.len() {
+            self.askers.push(no);
+        }
     }
 
     fn wake_array_thread(&mut self) {
@@ -195,8 +204,9 @@ impl World {
         for (time, token) in self.wakes.drain(..) {
             self.agenda.wake_device(DeviceId(no.0), time, token);
         }
-        self.finished
-            .extend(self.done.drain(..).map(|done| (no, done)));
+        for done in self.done.drain(..) {
+            self.finished.push_back((no, done));
+        }
     }
 
     fn hand_over(&mut self, no: QueueNo, rq: RqId) {
@@ -240,6 +250,7 @@ impl World {
 impl Machine {
     /// A machine at time 0 without tasks.
     pub fn new(config: Config) -> Machine {
+        let has_array = config.array.is_some();
         let world = World {
             agenda: config.agenda,
             disks: config.disks,
@@ -264,6 +275,7 @@ impl Machine {
             inner: Rc::new(Inner {
                 world: RefCell::new(world),
                 bio_done: RefCell::new(None),
+                has_array,
                 stop: config.stop,
             }),
         }
@@ -566,7 +578,7 @@ impl Machine {
 
     /// Whether there is an array in front of the disks.
     pub(crate) fn has_array(&self) -> bool {
-        self.inner.world.borrow().array.is_some()
+        self.inner.has_array
     }
 
     /// Sets the thread that the array wakes.
@@ -593,18 +605,23 @@ impl Machine {
     /// Opens a task plug for the running task (2.6.39 and later; nothing
     /// before). Calls nest.
     pub(crate) fn start_plug(&self) {
-        let task = self.current();
-        for i in 0..self.nr_disks() {
-            self.with_queue(QueueNo(i), |q, _| q.start_plug(task));
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        for disk in &mut w.disks {
+            disk.queue.start_plug(task);
         }
     }
 
     /// Closes the running task's plug.
     pub(crate) fn finish_plug(&self) {
-        let task = self.current();
-        for i in 0..self.nr_disks() {
-            self.with_queue(QueueNo(i), |q, cx| q.finish_plug(cx, task));
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            for i in 0..w.disks.len() as u32 {
+                w.enter(QueueNo(i), |q, cx| q.finish_plug(cx, task));
+            }
         }
+        self.route();
     }
 
     /// Unplugs the device that tasks use.
@@ -667,6 +684,7 @@ impl Machine {
     }
 
     /// Sleeps while no request is free for a bio that a queue was given.
+    #[inline]
     pub(crate) async fn finish_submission(&self, no: QueueNo, mut state: Submit) {
         while let Submit::Sleeps(pending) = state {
             state = self.wait_for_request(no, pending).await;
