@@ -7,7 +7,7 @@
 //! a state machine: callers enter with a [`Cx`] (the present, the running
 //! task, timers, sinks) and carry out the [`Effect`]s it leaves behind.
 //! What changed between kernel versions is a [`Features`] value, resolved in
-//! one place.
+//! one place. An [`md::Array`] makes one device of several.
 //!
 //! Left out: bouncing, integrity data, passthrough requests, error handling
 //! of partial completions, switching the scheduler of a live queue.
@@ -17,6 +17,7 @@ mod features;
 mod hash;
 mod limits;
 mod list;
+pub mod md;
 mod request;
 pub mod sq;
 mod tree;

@@ -70,6 +70,7 @@ Examples:
   blklab run job.fio --kernel 2.6.28 --sched noop,deadline
   blklab run job.fio --device sata-7200-2008 --device sas-15k
   blklab run job.fio --device sata-7200-2008,rpm=5400 --set quantum=1,8
+  blklab run job.fio --kernel 2.6.28 --md none,raid1:2
   blklab run job.fio --repeat 5 --seed 1      medians, lowest and highest
   blklab run job.fio --output-format json+ --output result.json
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
@@ -97,6 +98,9 @@ its name and parameters), or processes.
   name = \"sata-7200-2008\"
   rpm = 5400
   queue_depth = 4
+  [md]
+  level = \"raid1\"
+  members = 2
   [vm]
   memory = \"2g\"";
 
@@ -116,6 +120,10 @@ pub(crate) struct RunArgs {
     /// Device and its parameters [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Vec<String>,
+    /// md array of such devices, raid0 or raid1 with 2 to 16 members: raid1:2,
+    /// raid0:4,chunk_kb=64, or none (several make a matrix)
+    #[arg(long, value_name = "LEVEL:N[,K=V…]")]
+    pub(crate) md: Vec<String>,
     /// A setting: see blklab list tunables; several values make a matrix
     #[arg(long, value_name = "KEY=V1,V2…")]
     pub(crate) set: Vec<String>,

@@ -73,6 +73,10 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     for text in &a.device {
         devices.extend(matrix::parse_devices(text)?);
     }
+    let mut arrays = Vec::new();
+    for text in &a.md {
+        arrays.extend(matrix::parse_arrays(text)?);
+    }
     let mut settings = Vec::new();
     if let Some(size) = &a.memory {
         settings.push(("memory".to_owned(), vec![size.clone()]));
@@ -97,6 +101,7 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
         kernels: a.kernel.clone(),
         schedulers: a.sched.clone(),
         devices,
+        arrays,
         settings,
         patches,
         seed: a.seed,

@@ -40,7 +40,11 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     }
     if !varies("device") {
         let params = e.device.params.iter().map(|(k, v)| format!(",{k}={v}"));
-        about.push(e.device.name.clone() + &params.collect::<String>());
+        let array = match &e.md {
+            Some(md) if !varies("md") => format!("{md} of "),
+            _ => String::new(),
+        };
+        about.push(array + &e.device.name + &params.collect::<String>());
     }
     if !varies("queue_depth") {
         about.push(format!("queue depth {}", e.queue_depth()?));

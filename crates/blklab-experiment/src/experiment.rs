@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::{ExperimentError, no_such};
+use crate::{ExperimentError, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
@@ -162,6 +162,8 @@ pub struct Experiment {
     pub queue: QueueSettings,
     /// The disk.
     pub device: DeviceSpec,
+    /// An array of such disks in its place.
+    pub md: Option<MdSpec>,
     /// Memory.
     pub vm: Vm,
     /// The release of fio that job files follow.
@@ -205,6 +207,7 @@ impl Experiment {
                 name: "sata-7200-2008".to_owned(),
                 params: Vec::new(),
             },
+            md: None,
             vm: Vm::default(),
             fio: Release::default(),
             seed: 0,
@@ -377,6 +380,7 @@ impl Experiment {
         let unsure = patches
             .iter()
             .filter(|p| p.evidence == Evidence::Reconstructed);
+        notes.extend(self.md_notes());
         notes.extend(unsure.map(|p| {
             format!(
                 "patch {} is a reconstruction: the mail that carried it was not available",
@@ -413,9 +417,12 @@ impl Experiment {
         let limits = self.limits()?;
         let device =
             blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
+        self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
+            let capacity = self.capacity_sectors(device.capacity_sectors());
+            let max_sectors = self.bio_max_sectors()?;
             for p in processes {
-                check_process(p, &limits, device.capacity_sectors())?;
+                check_process(p, max_sectors, capacity)?;
             }
         }
         Ok(())
@@ -424,7 +431,7 @@ impl Experiment {
 
 fn check_process(
     p: &Process,
-    limits: &Limits,
+    max_sectors: u32,
     capacity: Option<u64>,
 ) -> Result<(), ExperimentError> {
     let fail = |what: String| {
@@ -446,10 +453,9 @@ fn check_process(
         ));
     }
     let largest = p.io.largest_nr_sectors();
-    if largest > limits.max_sectors {
+    if largest > max_sectors {
         return fail(format!(
-            "a bio of {largest} sectors is larger than a request may be ({} sectors)",
-            limits.max_sectors
+            "a bio of {largest} sectors is larger than a request may be ({max_sectors} sectors)",
         ));
     }
     match (p.io.end_sector(), capacity) {

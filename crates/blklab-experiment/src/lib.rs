@@ -9,6 +9,7 @@
 mod error;
 mod experiment;
 mod load;
+mod md;
 mod raw;
 mod save;
 mod set;
@@ -16,6 +17,7 @@ mod set;
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
 pub use load::{ReadFile, Source, load, parse};
+pub use md::MdSpec;
 pub use set::{MACHINE_TUNABLES, parse_size};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Variant, Vm};
 use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
-use crate::{Experiment, ExperimentError, Workload, no_such, set};
+use crate::{Experiment, ExperimentError, MdSpec, Workload, no_such, set};
 use blklab_block::Fetch;
 use blklab_types::Hz;
 use blklab_workload::Process;
@@ -66,6 +66,7 @@ pub(crate) struct RawExperiment {
     #[serde(default)]
     queue: RawQueue,
     device: Option<Table>,
+    md: Option<RawMd>,
     #[serde(default)]
     vm: Table,
     fio: Option<Scalar>,
@@ -92,6 +93,14 @@ struct RawVariant {
     patches: Vec<String>,
     #[serde(default)]
     set: Table,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMd {
+    level: String,
+    members: Option<u32>,
+    chunk_kb: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -180,6 +189,10 @@ impl RawExperiment {
         e.queue = self.queue.resolve()?;
         if let Some(table) = self.device {
             resolve_device(&mut e, table)?;
+        }
+        if let Some(md) = self.md {
+            let members = md.members.unwrap_or(2);
+            e.md = Some(MdSpec::new(&md.level, members, md.chunk_kb)?);
         }
         e.vm = Vm::default();
         for (key, value) in self.vm {

@@ -34,6 +34,16 @@ impl Experiment {
         top.insert("tunables".into(), self.tunables_value());
         top.insert("queue".into(), self.queue_value());
         top.insert("device".into(), self.device_value());
+        if let Some(md) = &self.md {
+            top.insert(
+                "md".into(),
+                json!({
+                    "level": md.level_name(),
+                    "members": md.members,
+                    "chunk_kb": md.chunk_kb(),
+                }),
+            );
+        }
         top.insert("vm".into(), self.vm_value());
         if let Workload::Scenario(s) = &self.workload {
             let mut table = Map::new();
@@ -70,10 +80,7 @@ impl Experiment {
             q.insert("max_segments".into(), json!(l.max_segments));
             q.insert("rotational".into(), json!(l.rotational));
             q.insert("nomerges".into(), json!(l.nomerges));
-            q.insert(
-                "read_ahead_kb".into(),
-                json!(self.queue.read_ahead_kb.unwrap_or(128)),
-            );
+            q.insert("read_ahead_kb".into(), json!(self.read_ahead_bytes() >> 10));
             q.insert("partition_start".into(), json!(self.queue.partition_start));
         }
         Value::Object(q)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment to a machine.
 
-use crate::machine::{Config, KBLOCKD_PID, Machine, Sinks};
+use crate::machine::{Config, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
-use blklab_block::Features;
+use blklab_block::md::{Array, Level, MD0};
 use blklab_block::sq::Queue;
+use blklab_block::{Features, Limits};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::Build;
@@ -14,11 +15,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The disk as traces name it: sda.
-pub const SDA: Dev = Dev { major: 8, minor: 0 };
+/// A disk as traces name it: sda, sdb and so on.
+fn disk_dev(number: u32) -> Dev {
+    Dev {
+        major: 8,
+        minor: 16 * number as u16,
+    }
+}
 
-/// A machine with the experiment's queue, scheduler and device, without tasks.
-/// Setting `stop` ends its run at the next step.
+/// The block devices of an experiment's machine with their names: the array if
+/// there is one, then the disks.
+pub fn devices(e: &Experiment) -> Vec<(Dev, String)> {
+    let letter = |i: u32| char::from(b'a' + i as u8);
+    let disk = |i| (disk_dev(i), format!("sd{}", letter(i)));
+    match &e.md {
+        None => vec![disk(0)],
+        Some(md) => std::iter::once((MD0, "md0".to_owned()))
+            .chain((0..md.members).map(disk))
+            .collect(),
+    }
+}
+
+/// A machine with the experiment's queues, schedulers and devices, without
+/// tasks but those of an array. Setting `stop` ends its run at the next step.
 ///
 /// # Errors
 /// If the experiment is not possible; see [`Experiment::check`].
@@ -27,11 +46,40 @@ pub fn build_machine(
     mut sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Machine, ExperimentError> {
-    let (scheduler, tunables) = e.scheduler()?;
     let limits = e.limits()?;
+    let mut agenda = Agenda::new(e.hz);
+    let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
+    let disks: Result<Vec<Disk>, _> = (0..nr_disks)
+        .map(|i| build_disk(e, disk_dev(i), &limits, &mut agenda))
+        .collect();
+    let disks = disks?;
+    let array =
+        e.md.as_ref()
+            .map(|md| Array::new(md.config(e, &limits), &mut agenda.timers));
+    let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
+    sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
+    let machine = Machine::new(Config {
+        agenda,
+        disks,
+        array,
+        sinks,
+        stop,
+    });
+    if has_thread {
+        machine.start_array_thread();
+    }
+    Ok(machine)
+}
+
+fn build_disk(
+    e: &Experiment,
+    dev: Dev,
+    limits: &Limits,
+    agenda: &mut Agenda,
+) -> Result<Disk, ExperimentError> {
+    let (scheduler, tunables) = e.scheduler()?;
     let patches = e.patches()?;
     let device = blklab_device::build(&e.device.name, &e.device.params, limits.queue_depth)?;
-    let mut agenda = Agenda::new(e.hz);
     let elevator = (scheduler.build)(&mut Build {
         version: e.kernel,
         hz: e.hz,
@@ -41,20 +89,13 @@ pub fn build_machine(
         timers: &mut agenda.timers,
     });
     let queue = Queue::new(
-        SDA,
+        dev,
         Features::of(e.kernel),
-        limits,
+        limits.clone(),
         elevator,
         &mut agenda.timers,
     );
-    sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
-    Ok(Machine::new(Config {
-        agenda,
-        queue,
-        device,
-        sinks,
-        stop,
-    }))
+    Ok(Disk { queue, device })
 }
 
 /// Adds explicit processes to a machine.

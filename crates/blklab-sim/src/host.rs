@@ -2,6 +2,8 @@
 //! The machine as the page cache sees it.
 
 use crate::Machine;
+use crate::machine::QueueNo;
+use blklab_block::sq::Queue;
 use blklab_fs::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
@@ -24,32 +26,30 @@ impl Host for Machine {
     }
 
     fn start_plug(&self) {
-        let task = Machine::current(self);
-        self.with_queue(|q, _| q.start_plug(task));
+        Machine::start_plug(self);
     }
 
     fn finish_plug(&self) {
-        let task = Machine::current(self);
-        self.with_queue(|q, cx| q.finish_plug(cx, task));
+        Machine::finish_plug(self);
     }
 
     fn unplug(&self) {
+        if !self.queue_state(|q| q.core().feat.task_plug) {
+            Machine::unplug(self);
+            return;
+        }
         let task = Machine::current(self);
-        self.with_queue(|q, cx| {
-            if q.core().feat.task_plug {
-                q.flush_plug_to_sleep(cx, task);
-            } else {
-                q.unplug(cx);
-            }
-        });
+        for i in 0..self.nr_disks() {
+            self.with_queue(QueueNo(i), |q, cx| q.flush_plug_to_sleep(cx, task));
+        }
     }
 
     fn write_congested(&self) -> bool {
-        self.queue_state(blklab_block::sq::Queue::write_congested)
+        self.any_queue(Queue::write_congested)
     }
 
     fn read_congested(&self) -> bool {
-        self.queue_state(blklab_block::sq::Queue::read_congested)
+        self.any_queue(Queue::read_congested)
     }
 
     async fn congestion_wait(&self, timeout: Span) {
@@ -58,7 +58,9 @@ impl Host for Machine {
 
     fn set_sync_writes(&self, on: bool) {
         let task = Machine::current(self);
-        self.with_queue(|_, cx| cx.tasks.get_mut(task).sync_writes = on);
+        self.with_queue(QueueNo::FIRST, |_, cx| {
+            cx.tasks.get_mut(task).sync_writes = on
+        });
     }
 
     async fn suspend(&self) {

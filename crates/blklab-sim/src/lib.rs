@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The deterministic simulation: the only place where the models meet.
 //!
-//! [`Machine`] is a simulated computer with one disk. Its processes and
+//! [`Machine`] is a simulated computer with one disk, or several behind an
+//! array. Its processes and
 //! kernel threads are coroutines that block where the kernel blocks; queue,
 //! scheduler and device are state machines that [`Machine`] routes between.
 
 mod aio;
+mod array;
 mod build;
 pub mod fio;
 mod host;
@@ -13,8 +15,8 @@ mod machine;
 mod process;
 mod truthlog;
 
-pub use build::{SDA, build_machine, spawn_processes};
-pub use machine::{Config, Machine, Sinks};
+pub use build::{build_machine, devices, spawn_processes};
+pub use machine::{Config, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
 pub use truthlog::{LogLine, TruthLog};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A simulated computer: the agenda's loop, the tasks, and the routes between
-//! queue, device and tasks.
+//! queues, devices and tasks. The routes of an array are in `array.rs`.
 
+use blklab_block::md::{Array, MEMBERS_MAX};
 use blklab_block::sq::{Pending, Queue, Submit};
 use blklab_block::{Cx, Effect, RqId, Running, TaskTable};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
-use blklab_engine::{Agenda, DeviceId, Due, WorkId};
+use blklab_engine::{Agenda, DeviceId, Due, TimerId, WorkId};
 use blklab_trace::TraceSink;
 use blklab_trace::truth::{Kind, TruthSink};
 use blklab_types::{Bio, IoPrio, Pid, Span, TaskId, Time};
@@ -18,9 +19,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-const UNPLUG_WORK: WorkId = WorkId(0);
-const RUN_WORK: WorkId = WorkId(1);
-const DISK: DeviceId = DeviceId(0);
+/// One of the machine's queues: a disk's by its number from 0, or the array's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueNo(pub(crate) u32);
+
+impl QueueNo {
+    /// The only disk, or the first member of an array.
+    pub(crate) const FIRST: QueueNo = QueueNo(0);
+    /// The array in front of the disks: behind the last that there can be.
+    pub(crate) const ARRAY: QueueNo = QueueNo(MEMBERS_MAX);
+
+    fn idx(self) -> usize {
+        self.0 as usize
+    }
+
+    /// kblockd is to remove the plug.
+    fn unplug_work(self) -> WorkId {
+        WorkId(2 * self.0)
+    }
+
+    /// kblockd is to call the driver.
+    fn run_work(self) -> WorkId {
+        WorkId(2 * self.0 + 1)
+    }
+
+    /// The queue that work is for, and whether it is to remove the plug.
+    fn of_work(work: WorkId) -> (QueueNo, bool) {
+        (QueueNo(work.0 / 2), work.0.is_multiple_of(2))
+    }
+}
 
 /// Pid of the kernel thread that does the block layer's deferred work.
 pub const KBLOCKD_PID: Pid = 42;
@@ -41,14 +68,23 @@ pub struct Sinks {
 pub struct Config {
     /// Virtual time and timers; the queue's timers are registered in it.
     pub agenda: Agenda,
-    /// The disk's queue.
-    pub queue: Queue,
-    /// The disk.
-    pub device: Box<dyn Device>,
+    /// The disks, one or more. Their queues' timers are registered in this
+    /// order, those of each scheduler before its queue's.
+    pub disks: Vec<Disk>,
+    /// What makes one device of several disks.
+    pub array: Option<Array>,
     /// Streams of the run.
     pub sinks: Sinks,
     /// Set from outside to end the run at its next step.
     pub stop: Arc<AtomicBool>,
+}
+
+/// A disk and its queue.
+pub struct Disk {
+    /// Its queue, with scheduler and driver.
+    pub queue: Queue,
+    /// The device.
+    pub device: Box<dyn Device>,
 }
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
@@ -70,17 +106,23 @@ struct TaskState {
 
 struct World {
     agenda: Agenda,
-    queue: Queue,
-    device: Box<dyn Device>,
+    disks: Vec<Disk>,
+    array: Option<Array>,
+    /// The thread that submits the writes of a mirror.
+    array_thread: Option<TaskId>,
     sinks: Sinks,
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
-    /// What the queue asked for, and how much of it has been carried out.
+    /// What the queues asked for, who each was, and how much of it has been
+    /// carried out.
     effects: Vec<Effect>,
+    askers: Vec<QueueNo>,
     next_effect: usize,
     wakes: Vec<(Time, u64)>,
     done: Vec<Done>,
+    /// What devices finished and their queues do not know yet.
+    finished: VecDeque<(QueueNo, Done)>,
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
@@ -90,6 +132,7 @@ struct World {
 struct Inner {
     world: RefCell<World>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
+    has_array: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -100,9 +143,9 @@ pub struct Machine {
 }
 
 impl World {
-    /// Calls into the queue with a context of the present.
-    fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
-        let mut cx = Cx {
+    /// The disks, the array, and a context of the present to call into them.
+    fn parts(&mut self) -> (&mut [Disk], Option<&mut Array>, Cx<'_>) {
+        let cx = Cx {
             now: self.agenda.now(),
             jiffies: self.agenda.timers.jiffies(),
             running: self.running,
@@ -115,24 +158,60 @@ impl World {
             },
             effects: &mut self.effects,
         };
-        f(&mut self.queue, &mut cx)
+        (&mut self.disks, self.array.as_mut(), cx)
     }
 
-    fn with_device(&mut self, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
+    /// Calls into a queue.
+    fn enter<R>(&mut self, no: QueueNo, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        let (disks, _, mut cx) = self.parts();
+        let r = f(&mut disks[no.idx()].queue, &mut cx);
+        self.note_asker(no);
+        r
+    }
+
+    /// Calls into the array; none if there is none.
+    fn enter_array<R>(&mut self, f: impl FnOnce(&mut Array, &mut Cx<'_>) -> R) -> Option<R> {
+        let (_, array, mut cx) = self.parts();
+        let r = f(array?, &mut cx);
+        self.note_asker(QueueNo::ARRAY);
+        self.wake_array_thread();
+        Some(r)
+    }
+
+    /// The effects that nobody is noted for are this queue's.
+    #[inline]
+    fn note_asker(&mut self, no: QueueNo) {
+        while self.askers.len() < self.effects.len() {
+            self.askers.push(no);
+        }
+    }
+
+    fn wake_array_thread(&mut self) {
+        if self.array.as_ref().is_some_and(Array::thread_is_woken)
+            && let Some(thread) = self.array_thread
+        {
+            self.wake(thread);
+        }
+    }
+
+    fn with_device(&mut self, no: QueueNo, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
         let mut cx = DeviceCx {
             now: self.agenda.now(),
             wakes: &mut self.wakes,
             done: &mut self.done,
         };
-        f(&mut *self.device, &mut cx);
+        f(&mut *self.disks[no.idx()].device, &mut cx);
         for (time, token) in self.wakes.drain(..) {
-            self.agenda.wake_device(DISK, time, token);
+            self.agenda.wake_device(DeviceId(no.0), time, token);
+        }
+        for done in self.done.drain(..) {
+            self.finished.push_back((no, done));
         }
     }
 
-    fn hand_over(&mut self, rq: RqId) {
+    fn hand_over(&mut self, no: QueueNo, rq: RqId) {
         let command = {
-            let r = &self.queue.core().rqs[rq];
+            let r = &self.disks[no.idx()].queue.core().rqs[rq];
             Command {
                 id: CmdId(rq.0),
                 op: r.op,
@@ -141,7 +220,23 @@ impl World {
                 nr_sectors: r.nr_sectors,
             }
         };
-        self.with_device(|device, cx| device.submit(cx, &command));
+        self.with_device(no, |device, cx| device.submit(cx, &command));
+    }
+
+    /// Whether nothing is on its way.
+    fn is_idle(&self) -> bool {
+        self.disks.iter().all(|d| d.queue.is_idle())
+            && self.array.as_ref().is_none_or(Array::is_idle)
+    }
+
+    /// The queue that a timer belongs to: timers are registered disk by disk,
+    /// each queue's own last, and the array's after them.
+    fn queue_of_timer(&self, timer: TimerId) -> QueueNo {
+        let own = |d: &Disk| timer <= d.queue.unplug_timer_id();
+        match self.disks.iter().position(own) {
+            Some(i) => QueueNo(i as u32),
+            None => QueueNo::ARRAY,
+        }
     }
 
     fn wake(&mut self, task: TaskId) {
@@ -155,18 +250,22 @@ impl World {
 impl Machine {
     /// A machine at time 0 without tasks.
     pub fn new(config: Config) -> Machine {
+        let has_array = config.array.is_some();
         let world = World {
             agenda: config.agenda,
-            queue: config.queue,
-            device: config.device,
+            disks: config.disks,
+            array: config.array,
+            array_thread: None,
             sinks: config.sinks,
             tasks: TaskTable::default(),
             states: Vec::new(),
             running: Running::INTERRUPT,
             effects: Vec::new(),
+            askers: Vec::new(),
             next_effect: 0,
             wakes: Vec::new(),
             done: Vec::new(),
+            finished: VecDeque::new(),
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
@@ -176,6 +275,7 @@ impl Machine {
             inner: Rc::new(Inner {
                 world: RefCell::new(world),
                 bio_done: RefCell::new(None),
+                has_array,
                 stop: config.stop,
             }),
         }
@@ -264,8 +364,7 @@ impl Machine {
                     debug_assert_eq!(task.idx(), bodies.len(), "tasks are numbered in order");
                     bodies.push(Some(body));
                 }
-                if self.inner.stop.load(Ordering::Relaxed)
-                    || (w.nr_foreground == 0 && w.queue.is_idle())
+                if self.inner.stop.load(Ordering::Relaxed) || (w.nr_foreground == 0 && w.is_idle())
                 {
                     return;
                 }
@@ -274,31 +373,50 @@ impl Machine {
             match due {
                 None => return,
                 Some(Due::Task(task)) => self.poll(&mut bodies, &mut context, task),
-                Some(Due::Device(_, token)) => self.device_due(token),
-                Some(Due::Timer(timer)) => self.interrupt_entry(Running::INTERRUPT, |q, cx| {
-                    if timer == q.unplug_timer_id() {
-                        q.unplug_timeout(cx);
-                    } else {
-                        let known = q.elevator_timer(cx, timer);
-                        debug_assert!(known, "a timer without an owner");
-                    }
-                }),
-                Some(Due::Work(work)) => {
-                    let kblockd = Running {
-                        task: None,
-                        pid: KBLOCKD_PID,
-                        cpu: 0,
-                    };
-                    self.interrupt_entry(kblockd, |q, cx| {
-                        if work == UNPLUG_WORK {
-                            q.unplug_work(cx);
-                        } else {
-                            q.run_work(cx);
-                        }
-                    });
-                }
+                Some(Due::Device(device, token)) => self.device_due(QueueNo(device.0), token),
+                Some(Due::Timer(timer)) => self.timer_due(timer),
+                Some(Due::Work(work)) => self.work_due(work),
             }
         }
+    }
+
+    fn timer_due(&self, timer: TimerId) {
+        let no = self.inner.world.borrow().queue_of_timer(timer);
+        if no == QueueNo::ARRAY {
+            self.with_array(Array::unplug_timeout);
+            return;
+        }
+        self.interrupt_entry(no, Running::INTERRUPT, |q, cx| {
+            if timer == q.unplug_timer_id() {
+                q.unplug_timeout(cx);
+            } else {
+                let known = q.elevator_timer(cx, timer);
+                debug_assert!(known, "a timer without an owner");
+            }
+        });
+    }
+
+    /// kblockd runs.
+    fn work_due(&self, work: WorkId) {
+        let kblockd = Running {
+            task: None,
+            pid: KBLOCKD_PID,
+            cpu: 0,
+        };
+        let (no, unplugs) = QueueNo::of_work(work);
+        if no == QueueNo::ARRAY {
+            self.inner.world.borrow_mut().running = kblockd;
+            self.unplug_array();
+            self.inner.world.borrow_mut().running = Running::INTERRUPT;
+            return;
+        }
+        self.interrupt_entry(no, kblockd, |q, cx| {
+            if unplugs {
+                q.unplug_work(cx);
+            } else {
+                q.run_work(cx);
+            }
+        });
     }
 
     fn poll(&self, bodies: &mut [Option<Body>], context: &mut Context<'_>, task: TaskId) {
@@ -319,10 +437,14 @@ impl Machine {
         if ready {
             bodies[task.idx()] = None;
             let mut w = self.inner.world.borrow_mut();
-            w.enter(|q, cx| {
-                q.exit_task(cx, task);
-                cx.truth_note(Kind::Exit, 0, "");
-            });
+            for i in 0..w.disks.len() as u32 {
+                w.enter(QueueNo(i), |q, cx| {
+                    q.exit_task(cx, task);
+                    if i == 0 {
+                        cx.truth_note(Kind::Exit, 0, "");
+                    }
+                });
+            }
             let foreground = w.states[task.idx()].foreground;
             w.nr_foreground -= usize::from(foreground);
             drop(w);
@@ -331,50 +453,56 @@ impl Machine {
         self.inner.world.borrow_mut().running = Running::INTERRUPT;
     }
 
-    fn device_due(&self, token: u64) {
+    fn device_due(&self, no: QueueNo, token: u64) {
         {
             let mut w = self.inner.world.borrow_mut();
             w.running = Running::INTERRUPT;
-            w.with_device(|device, cx| device.wake(cx, token));
+            w.with_device(no, |device, cx| device.wake(cx, token));
         }
         self.route();
     }
 
-    fn interrupt_entry(&self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>)) {
+    fn interrupt_entry(
+        &self,
+        no: QueueNo,
+        running: Running,
+        f: impl FnOnce(&mut Queue, &mut Cx<'_>),
+    ) {
         {
             let mut w = self.inner.world.borrow_mut();
             w.running = running;
-            w.enter(f);
+            w.enter(no, f);
         }
         self.route();
         self.inner.world.borrow_mut().running = Running::INTERRUPT;
     }
 
-    /// Carries out what the queue asked for, in order, and completes what the
-    /// device finished, until nothing is left.
+    /// Carries out what the queues asked for, in order, and completes what the
+    /// devices finished, until nothing is left.
     fn route(&self) {
         loop {
             let mut w = self.inner.world.borrow_mut();
             if let Some(&effect) = w.effects.get(w.next_effect) {
+                let no = w.askers[w.next_effect];
                 w.next_effect += 1;
                 drop(w);
-                self.carry_out(effect);
+                self.carry_out(no, effect);
                 continue;
             }
             w.effects.clear();
+            w.askers.clear();
             w.next_effect = 0;
-            if w.done.is_empty() {
+            let Some((no, done)) = w.finished.pop_front() else {
                 return;
-            }
-            let done = w.done.remove(0);
-            w.enter(|q, cx| q.complete(cx, RqId(done.id.0), done.error));
+            };
+            w.enter(no, |q, cx| q.complete(cx, RqId(done.id.0), done.error));
         }
     }
 
-    fn carry_out(&self, effect: Effect) {
+    fn carry_out(&self, no: QueueNo, effect: Effect) {
         let mut w = self.inner.world.borrow_mut();
         match effect {
-            Effect::Dispatch(rq) => w.hand_over(rq),
+            Effect::Dispatch(rq) => w.hand_over(no, rq),
             Effect::Wake(task) => {
                 w.states[task.idx()].request_granted = true;
                 w.wake(task);
@@ -384,7 +512,9 @@ impl Machine {
                 task,
                 error,
             } => {
-                if cookie & OWNED_COOKIE != 0 {
+                if w.array.is_some() && no != QueueNo::ARRAY {
+                    w.enter_array(|a, cx| a.end(cx, cookie, error));
+                } else if cookie & OWNED_COOKIE != 0 {
                     drop(w);
                     let handler = self.inner.bio_done.borrow().clone();
                     if let Some(handler) = handler {
@@ -403,8 +533,8 @@ impl Machine {
                     w.wake(task);
                 }
             }
-            Effect::UnplugWork => w.agenda.ready_work(UNPLUG_WORK),
-            Effect::RunWork => w.agenda.ready_work(RUN_WORK),
+            Effect::UnplugWork => w.agenda.ready_work(no.unplug_work()),
+            Effect::RunWork => w.agenda.ready_work(no.run_work()),
         }
     }
 
@@ -426,17 +556,81 @@ impl Machine {
             .expect("called in a task")
     }
 
-    /// Calls into the queue in the running context and carries out what it
-    /// asks for.
-    pub fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
-        let r = self.inner.world.borrow_mut().enter(f);
+    /// Calls into a disk's queue in the running context and carries out what
+    /// it asks for.
+    pub(crate) fn with_queue<R>(
+        &self,
+        no: QueueNo,
+        f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
+    ) -> R {
+        let r = self.inner.world.borrow_mut().enter(no, f);
         self.route();
         r
     }
 
-    /// Looks at the queue.
+    /// Calls into the array in the running context and carries out what it
+    /// asks for; none if there is no array.
+    pub(crate) fn with_array<R>(&self, f: impl FnOnce(&mut Array, &mut Cx<'_>) -> R) -> Option<R> {
+        let r = self.inner.world.borrow_mut().enter_array(f);
+        self.route();
+        r
+    }
+
+    /// Whether there is an array in front of the disks.
+    pub(crate) fn has_array(&self) -> bool {
+        self.inner.has_array
+    }
+
+    /// Sets the thread that the array wakes.
+    pub(crate) fn set_array_thread(&self, thread: TaskId) {
+        self.inner.world.borrow_mut().array_thread = Some(thread);
+    }
+
+    /// Number of disks.
+    pub(crate) fn nr_disks(&self) -> u32 {
+        self.inner.world.borrow().disks.len() as u32
+    }
+
+    /// Looks at the disk's queue: the first one's of an array, which is set up
+    /// like the others.
     pub fn queue_state<R>(&self, f: impl FnOnce(&Queue) -> R) -> R {
-        f(&self.inner.world.borrow().queue)
+        f(&self.inner.world.borrow().disks[0].queue)
+    }
+
+    /// Whether this holds for any disk's queue.
+    pub(crate) fn any_queue(&self, f: impl Fn(&Queue) -> bool) -> bool {
+        self.inner.world.borrow().disks.iter().any(|d| f(&d.queue))
+    }
+
+    /// Opens a task plug for the running task (2.6.39 and later; nothing
+    /// before). Calls nest.
+    pub(crate) fn start_plug(&self) {
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        for disk in &mut w.disks {
+            disk.queue.start_plug(task);
+        }
+    }
+
+    /// Closes the running task's plug.
+    pub(crate) fn finish_plug(&self) {
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            for i in 0..w.disks.len() as u32 {
+                w.enter(QueueNo(i), |q, cx| q.finish_plug(cx, task));
+            }
+        }
+        self.route();
+    }
+
+    /// Unplugs the device that tasks use.
+    pub(crate) fn unplug(&self) {
+        if self.has_array() {
+            self.unplug_array();
+        } else {
+            self.with_queue(QueueNo::FIRST, Queue::unplug);
+        }
     }
 
     /// Sleeps until woken. May return early: callers test their condition.
@@ -481,19 +675,29 @@ impl Machine {
 
     /// Submits a bio; sleeps while no request is free.
     pub async fn submit_bio(&self, bio: Bio) {
-        let mut state = self.with_queue(|q, cx| q.submit(cx, bio));
-        while let Submit::Sleeps(pending) = state {
-            state = self.wait_for_request(pending).await;
+        if self.has_array() {
+            self.submit_to_array(bio).await;
+        } else {
+            let state = self.with_queue(QueueNo::FIRST, |q, cx| q.submit(cx, bio));
+            self.finish_submission(QueueNo::FIRST, state).await;
         }
     }
 
-    async fn wait_for_request(&self, pending: Pending) -> Submit {
+    /// Sleeps while no request is free for a bio that a queue was given.
+    #[inline]
+    pub(crate) async fn finish_submission(&self, no: QueueNo, mut state: Submit) {
+        while let Submit::Sleeps(pending) = state {
+            state = self.wait_for_request(no, pending).await;
+        }
+    }
+
+    async fn wait_for_request(&self, no: QueueNo, pending: Pending) -> Submit {
         let task = self.current();
         while !std::mem::take(&mut self.inner.world.borrow_mut().states[task.idx()].request_granted)
         {
             self.suspend().await;
         }
-        self.with_queue(|q, cx| q.resume(cx, pending))
+        self.with_queue(no, |q, cx| q.resume(cx, pending))
     }
 
     /// Sleeps until some queue leaves congestion, at most `timeout`.

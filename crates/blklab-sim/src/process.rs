@@ -20,7 +20,7 @@ async fn run_loop(m: &Machine, p: &Process) {
     loop {
         let burst = submit_burst(m, p, &mut cursor).await;
         if burst > 0 && p.unplug == UnplugWhen::OnWait {
-            m.with_queue(blklab_block::sq::Queue::unplug);
+            m.unplug();
         }
         let Some(next) = cursor.peek(&p.io) else {
             break;
@@ -42,7 +42,7 @@ async fn submit_burst(m: &Machine, p: &Process, cursor: &mut Cursor) -> u32 {
     let task = m.current();
     let plugged = p.unplug != UnplugWhen::Each;
     if plugged {
-        m.with_queue(|q, _| q.start_plug(task));
+        m.start_plug();
     }
     let mut submitted = 0;
     while m.outstanding(task) < p.depth {
@@ -57,27 +57,26 @@ async fn submit_burst(m: &Machine, p: &Process, cursor: &mut Cursor) -> u32 {
         submitted += 1;
     }
     if plugged {
-        m.with_queue(|q, cx| q.finish_plug(cx, task));
+        m.finish_plug();
     }
     submitted
 }
 
 async fn run_script(m: &Machine, p: &Process) {
-    let task = m.current();
     let mut cursor = Cursor::default();
     while let Some(next) = cursor.peek(&p.io) {
         cursor.advance();
         m.sleep_until(next.at.unwrap_or(Time::ZERO)).await;
         let plugged = p.unplug != UnplugWhen::Each;
         if plugged {
-            m.with_queue(|q, _| q.start_plug(task));
+            m.start_plug();
         }
         submit(m, p, &next).await;
         if plugged {
-            m.with_queue(|q, cx| q.finish_plug(cx, task));
+            m.finish_plug();
         }
         if p.unplug == UnplugWhen::OnWait {
-            m.with_queue(blklab_block::sq::Queue::unplug);
+            m.unplug();
         }
     }
     m.outstanding_below(1).await;
@@ -98,6 +97,6 @@ async fn submit(m: &Machine, p: &Process, next: &NextBio) {
     })
     .await;
     if p.unplug == UnplugWhen::Each {
-        m.with_queue(blklab_block::sq::Queue::unplug);
+        m.unplug();
     }
 }

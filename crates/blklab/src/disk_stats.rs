@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `/sys/block/sda/stat` would count during a run, from its events.
+//! What `/sys/block/X/stat` would count during a run, from its events, for
+//! each disk and an array of them.
 //!
 //! Source: Documentation/block/stat.rst. A request counts when it completes,
 //! with the time since it was allocated (G); a bio that joined a request
 //! counts as a merge in the request's direction. Flushes without data do not
 //! count, as before Linux 5.5. The disk is busy while a bio is under way.
-//! Times are in ns.
+//! Times are in ns. An array counts the bios that it gets and nothing else
+//! (`make_request` of drivers/md/raid0.c and raid1.c, 2.6.28).
 
 use blklab_analysis::lifecycle::{LifeSink, RequestLife};
+use blklab_trace::{Action, Event};
 use blklab_types::{Dev, Op, Time};
 
 /// Counters of one direction.
@@ -56,6 +59,76 @@ impl LifeSink for DiskStats {
             }
             (1.., None) => self.busy_since = Some(time),
             _ => {}
+        }
+    }
+}
+
+/// Counters of all devices of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllStats {
+    /// Disks in the order of their first request.
+    disks: Vec<(Dev, DiskStats)>,
+    current: usize,
+    /// The array, if there is one.
+    array: Option<(Dev, DiskStats)>,
+}
+
+impl AllStats {
+    /// With an array among the devices, if it is named.
+    pub fn new(array: Option<Dev>) -> AllStats {
+        AllStats {
+            array: array.map(|dev| (dev, DiskStats::default())),
+            ..AllStats::default()
+        }
+    }
+
+    /// An event, before its life is told.
+    pub fn event(&mut self, e: &Event) {
+        let Some((dev, stats)) = &mut self.array else {
+            return;
+        };
+        if e.dev == *dev && e.action == Action::Queue && e.bytes > 0 {
+            match e.rwbs.op() {
+                Some(Op::Read) => stats.read.ios += 1,
+                Some(Op::Write) => stats.write.ios += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// The counters of a device at `now`, when the run ends.
+    pub fn at(&self, dev: Dev, now: Time) -> DiskStats {
+        let mut all = self.array.iter().chain(&self.disks);
+        all.find(|(d, _)| *d == dev)
+            .map_or(DiskStats::default(), |(_, stats)| stats.at(now))
+    }
+
+    fn is_array(&self, dev: Dev) -> bool {
+        self.array.as_ref().is_some_and(|(array, _)| *array == dev)
+    }
+
+    fn disk(&mut self, dev: Dev) -> &mut DiskStats {
+        if self.disks.get(self.current).is_none_or(|d| d.0 != dev) {
+            let known = self.disks.iter().position(|d| d.0 == dev);
+            self.current = known.unwrap_or_else(|| {
+                self.disks.push((dev, DiskStats::default()));
+                self.disks.len() - 1
+            });
+        }
+        &mut self.disks[self.current].1
+    }
+}
+
+impl LifeSink for AllStats {
+    fn request(&mut self, r: &RequestLife) {
+        if !self.is_array(r.dev) {
+            self.disk(r.dev).request(r);
+        }
+    }
+
+    fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
+        if !self.is_array(dev) {
+            self.disk(dev).depth(time, dev, nr_bios, nr_issued);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError};
+use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, MdSpec};
 use blklab_kernel::PATCHES;
 
 /// What the command line says on top of experiment files. Empty lists leave
@@ -14,6 +14,8 @@ pub struct Overrides {
     pub schedulers: Vec<String>,
     /// Devices with parameters.
     pub devices: Vec<DeviceSpec>,
+    /// Arrays of the device; none is the device alone.
+    pub arrays: Vec<Option<MdSpec>>,
     /// Settings, each with its values.
     pub settings: Vec<(String, Vec<String>)>,
     /// Sets of patches: of each list, every set is an alternative; `none` is
@@ -66,7 +68,7 @@ impl Cell {
 
 fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let shown = label.into_iter().map(|(key, value)| match key.as_str() {
-        "scheduler" | "device" | "file" | "patch" | "variant" => value.clone(),
+        "scheduler" | "device" | "md" | "file" | "patch" | "variant" => value.clone(),
         "kernel" => format!("v{value}"),
         _ => format!("{key}={value}"),
     });
@@ -105,6 +107,27 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
         ));
     }
     Ok(devices)
+}
+
+/// Splits `LEVEL:MEMBERS,chunk_kb=N,LEVEL:MEMBERS…` into arrays: a part without
+/// `=` starts the next one; `none` is no array.
+///
+/// # Errors
+/// If a part is not written like that or names nothing.
+pub fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> {
+    let mut groups: Vec<Vec<&str>> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        match groups.last_mut() {
+            Some(group) if part.contains('=') => group.push(part),
+            _ => groups.push(vec![part]),
+        }
+    }
+    let arrays = groups.iter().map(|words| match words[..] {
+        ["none"] => Ok(None),
+        _ => MdSpec::parse(words).map(Some),
+    });
+    let in_md = |e: ExperimentError| in_option(&e, &format!("--md {text}"));
+    arrays.collect::<Result<_, _>>().map_err(in_md)
 }
 
 /// Splits `A,B+C,none` into alternatives: A; B and C together; no patch.
@@ -195,7 +218,12 @@ pub fn expand(
 
 /// A matrix that nobody will wait for is a mistake.
 fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
-    let sizes = [o.kernels.len(), o.schedulers.len(), o.devices.len()];
+    let sizes = [
+        o.kernels.len(),
+        o.schedulers.len(),
+        o.devices.len(),
+        o.arrays.len(),
+    ];
     let settings = o.settings.iter().map(|(_, values)| values.len());
     let patches = o.patches.iter().map(Vec::len);
     let factors = sizes.into_iter().chain(settings).chain(patches);
@@ -228,6 +256,10 @@ fn by_option(err: ExperimentError, o: &Overrides, e: &Experiment) -> ExperimentE
         "kernel" if !o.kernels.is_empty() => format!("--kernel {}", e.kernel),
         "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", e.scheduler),
         "device" if !o.devices.is_empty() => format!("--device {}", e.device.name),
+        "md" if !o.arrays.is_empty() => match &e.md {
+            Some(md) => format!("--md {md}"),
+            None => "--md none".to_owned(),
+        },
         "patches" if !o.patches.is_empty() => format!("--patch {}", e.patches.join("+")),
         "seed" if o.seed.is_some() => "--seed".to_owned(),
         _ => return err,
@@ -279,7 +311,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             out.push(c);
         }
     }
-    let mut cells = out;
+    let mut cells = with_arrays(out, &o.arrays);
     for (key, values) in &o.settings {
         let option = match key.as_str() {
             "memory" => "--memory",
@@ -304,6 +336,26 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             })
         })
         .collect())
+}
+
+/// Replaces each cell by one for each array.
+fn with_arrays(cells: Vec<Cell>, arrays: &[Option<MdSpec>]) -> Vec<Cell> {
+    if arrays.is_empty() {
+        return cells;
+    }
+    let with = |cell: &Cell, md: Option<MdSpec>| {
+        let mut c = cell.clone();
+        c.experiment.md = md;
+        if arrays.len() > 1 {
+            let shown = md.map_or("one disk".to_owned(), |md| md.to_string());
+            c.label.push(("md".to_owned(), shown));
+        }
+        c
+    };
+    let each = cells
+        .iter()
+        .flat_map(|cell| arrays.iter().map(|md| with(cell, *md)));
+    each.collect()
 }
 
 /// Replaces each cell by one for each configuration that its file compares.

@@ -2,6 +2,7 @@
 //! Results as fio's formats and as files: each appears under its name when
 //! it is whole.
 
+use crate::disk_stats::DiskStats;
 use crate::job::self_contained;
 use crate::matrix::Cell;
 use crate::run::RunOutput;
@@ -67,23 +68,50 @@ fn record(j: &JobResult) -> JobRecord {
     }
 }
 
+/// The device that the jobs use, then the disks below it if it is an array.
 fn disk_util(run: &RunOutput) -> Vec<DiskUtil> {
-    let ms = |ns: u64| ns / 1_000_000;
-    let d = &run.disk;
-    vec![DiskUtil {
-        name: "sda".to_owned(),
-        own: DiskCounters {
-            read_ios: d.read.ios,
-            write_ios: d.write.ios,
-            read_merges: d.read.merges,
-            write_merges: d.write.merges,
-            read_ticks_ms: ms(d.read.ticks_ns),
-            write_ticks_ms: ms(d.write.ticks_ns),
-            in_queue_ms: ms(d.read.ticks_ns + d.write.ticks_ns),
-            util_percent: 100.0 * d.busy_ns as f64 / run.end.0.max(1) as f64,
-        },
+    let disks = run.disks.iter().map(|d| DiskUtil {
+        name: d.name.clone(),
+        own: counters(run, &d.stats),
         aggregate: None,
-    }]
+    });
+    let array = run.array.iter().map(|a| DiskUtil {
+        name: a.name.clone(),
+        own: counters(run, &a.stats),
+        aggregate: Some(aggregate(run)),
+    });
+    array.chain(disks).collect()
+}
+
+fn counters(run: &RunOutput, d: &DiskStats) -> DiskCounters {
+    let ms = |ns: u64| ns / 1_000_000;
+    DiskCounters {
+        read_ios: d.read.ios,
+        write_ios: d.write.ios,
+        read_merges: d.read.merges,
+        write_merges: d.write.merges,
+        read_ticks_ms: ms(d.read.ticks_ns),
+        write_ticks_ms: ms(d.write.ticks_ns),
+        in_queue_ms: ms(d.read.ticks_ns + d.write.ticks_ns),
+        util_percent: 100.0 * d.busy_ns as f64 / run.end.0.max(1) as f64,
+    }
+}
+
+/// Means over the members of an array, and the largest utilisation.
+fn aggregate(run: &RunOutput) -> DiskCounters {
+    let all: Vec<DiskCounters> = run.disks.iter().map(|d| counters(run, &d.stats)).collect();
+    let mean =
+        |f: fn(&DiskCounters) -> u64| all.iter().map(f).sum::<u64>() / (all.len() as u64).max(1);
+    DiskCounters {
+        read_ios: mean(|d| d.read_ios),
+        write_ios: mean(|d| d.write_ios),
+        read_merges: mean(|d| d.read_merges),
+        write_merges: mean(|d| d.write_merges),
+        read_ticks_ms: mean(|d| d.read_ticks_ms),
+        write_ticks_ms: mean(|d| d.write_ticks_ms),
+        in_queue_ms: mean(|d| d.in_queue_ms),
+        util_percent: all.iter().map(|d| d.util_percent).fold(0.0, f64::max),
+    }
 }
 
 /// What blklab adds to fio's JSON.
@@ -103,6 +131,7 @@ pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
         "patches": e.patches,
         "device": { "name": e.device.name, "params": e.device.params.iter()
             .map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>() },
+        "md": e.md.map(|md| md.to_string()),
         "queue_depth": e.queue_depth().unwrap_or(0),
         "seed": e.seed,
         "end_ns": run.end.0,

@@ -2,7 +2,7 @@
 //! Running one experiment: the job file parsed, the machine run, its events
 //! digested, analysed and, if wanted, written.
 
-use crate::disk_stats::DiskStats;
+use crate::disk_stats::{AllStats, DiskStats};
 use crate::job;
 use crate::trace_file::TraceOut;
 use blklab_analysis::collect::StatsCollector;
@@ -10,9 +10,9 @@ use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_sim::fio::JobResult;
-use blklab_sim::{SDA, Sinks};
+use blklab_sim::{Sinks, devices};
 use blklab_trace::{Digest, DigestSink, Event, TraceHeader, TraceSink};
-use blklab_types::{Pid, Time};
+use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -41,8 +41,10 @@ pub struct RunOutput {
     pub digest: Digest,
     /// Statistics of the event stream.
     pub stats: TraceStats,
-    /// Counters of the disk.
-    pub disk: DiskStats,
+    /// Counters of the disks.
+    pub disks: Vec<DeviceUse>,
+    /// Counters of the array of them, if there is one.
+    pub array: Option<DeviceUse>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
     pub sysfs: Vec<(&'static str, String)>,
     /// What a reader of the result should know.
@@ -53,9 +55,20 @@ pub struct RunOutput {
     pub trace_files: Vec<PathBuf>,
 }
 
+/// What a block device did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceUse {
+    /// Its number in traces.
+    pub dev: Dev,
+    /// Its name: sda, md0.
+    pub name: String,
+    /// Its counters.
+    pub stats: DiskStats,
+}
+
 /// Where the events of a run go.
 struct Streams {
-    digest: DigestSink<StatsCollector<DiskStats>>,
+    digest: DigestSink<StatsCollector<AllStats>>,
     out: Vec<TraceOut>,
 }
 
@@ -65,6 +78,7 @@ struct Shared(Rc<RefCell<Streams>>);
 impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
+        s.digest.inner.also().event(event);
         s.digest.event(event);
         for out in &mut s.out {
             out.event(event);
@@ -104,7 +118,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let streams = Rc::new(RefCell::new(Streams {
         digest: DigestSink {
             digest: Digest::default(),
-            inner: StatsCollector::default(),
+            inner: StatsCollector::with(AllStats::new(array_dev(e))),
         },
         out: open_traces(e, &options.traces)?,
     }));
@@ -123,10 +137,25 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     output.digest = digest.digest;
     // Before the statistics finish: the disk is busy until the run ends, not
     // until the last event.
-    output.disk = digest.inner.also().at(output.end);
+    let mut uses: Vec<DeviceUse> = devices(e)
+        .into_iter()
+        .map(|(dev, name)| DeviceUse {
+            dev,
+            name,
+            stats: digest.inner.also().at(dev, output.end),
+        })
+        .collect();
+    output.array = e.md.map(|_| uses.remove(0));
+    output.disks = uses;
     output.stats = digest.inner.finish();
     output.trace_files = finish_traces(traces)?;
     Ok(output)
+}
+
+/// The array, which is the first of the devices.
+fn array_dev(e: &Experiment) -> Option<Dev> {
+    e.md?;
+    devices(e).first().map(|(dev, _)| *dev)
 }
 
 fn simulate(
@@ -174,7 +203,7 @@ fn simulate(
 
 fn open_traces(e: &Experiment, paths: &[PathBuf]) -> Result<Vec<TraceOut>, ExperimentError> {
     let header = TraceHeader {
-        devices: vec![(SDA, "sda".to_owned())],
+        devices: devices(e),
         nr_cpus: 1,
         kernel: e.kernel.to_string(),
         origin: format!(
@@ -221,7 +250,8 @@ impl RunOutput {
             end,
             digest: Digest::default(),
             stats: TraceStats::default(),
-            disk: DiskStats::default(),
+            disks: Vec::new(),
+            array: None,
             sysfs: Vec::new(),
             notes: Vec::new(),
             interrupted: false,

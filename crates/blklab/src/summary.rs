@@ -2,6 +2,7 @@
 //! The main numbers of runs as rows: one table per job group and direction,
 //! one row per experiment, medians over repetitions.
 
+use crate::disk_stats::DiskStats;
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_experiment::Published;
@@ -60,7 +61,8 @@ pub struct Row {
     pub published: Option<Published>,
 }
 
-/// Use of the disk in one experiment.
+/// Use of the disk in one experiment; of an array's disks together, and of the
+/// busiest one.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiskRow {
     /// What distinguishes the experiment from the others.
@@ -128,20 +130,32 @@ pub fn disk_rows(runs: &[(&Cell, &RunOutput)]) -> Vec<DiskRow> {
 fn disk_row(runs: &[(&Cell, &RunOutput)]) -> DiskRow {
     let spread =
         |f: fn(&RunOutput) -> f64| Spread::of(runs.iter().map(|(_, run)| f(run)).collect());
-    let all = |run: &RunOutput| run.disk.read.ios + run.disk.write.ios;
+    let all = |run: &RunOutput| sum(run, |d| d.read.ios + d.write.ios);
     DiskRow {
         label: runs[0].0.name_in_file(),
         requests: Spread::of(runs.iter().map(|(_, r)| all(r) as f64).collect()),
         merged_percent: spread(|r| {
-            let merged = r.disk.read.merges + r.disk.write.merges;
-            let bios = merged + r.disk.read.ios + r.disk.write.ios;
+            let merged = sum(r, |d| d.read.merges + d.write.merges);
+            let bios = merged + sum(r, |d| d.read.ios + d.write.ios);
             100.0 * merged as f64 / bios.max(1) as f64
         }),
-        busy_percent: spread(|r| 100.0 * r.disk.busy_ns as f64 / r.end.0.max(1) as f64),
-        queue_size: spread(|r| r.stats.devices.first().map_or(0.0, |d| d.depth.mean)),
+        busy_percent: spread(|r| {
+            let busiest = r.disks.iter().map(|d| d.stats.busy_ns).max();
+            100.0 * busiest.unwrap_or(0) as f64 / r.end.0.max(1) as f64
+        }),
+        queue_size: spread(|r| {
+            let is_disk = |dev| r.disks.iter().any(|d| d.dev == dev);
+            let disks = r.stats.devices.iter().filter(|d| is_disk(d.dev));
+            disks.map(|d| d.depth.mean).sum()
+        }),
         q2d_ns: spread(|r| (r.stats.all.q2c.mean() - r.stats.all.d2c.mean()).max(0.0)),
         d2c_ns: spread(|r| r.stats.all.d2c.mean()),
     }
+}
+
+/// A counter, of all disks together.
+fn sum(run: &RunOutput, f: fn(&DiskStats) -> u64) -> u64 {
+    run.disks.iter().map(|d| f(&d.stats)).sum()
 }
 
 /// The tables of some runs of one experiment file.

@@ -131,17 +131,23 @@ impl Core {
 
     /// The bio of a partition takes its place on the disk (A): from the first
     /// partition's own sector to the disk's.
-    pub(crate) fn remap_event(&self, cx: &mut Cx<'_>, bio: &Bio) {
+    pub(crate) fn partition_event(&self, cx: &mut Cx<'_>, bio: &Bio) {
         let Some(start) = self.limits.partition_start else {
             return;
         };
-        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
-        let mut event = event(Action::Remap, rwbs, bio.sector, bio.nr_sectors);
-        event.arg = bio.sector.saturating_sub(start);
-        event.from_dev = Dev {
+        let partition = Dev {
             minor: self.dev.minor + 1,
             ..self.dev
         };
+        self.remap_event(cx, bio, partition, bio.sector.saturating_sub(start));
+    }
+
+    /// A bio comes from a sector of another device (A).
+    pub(crate) fn remap_event(&self, cx: &mut Cx<'_>, bio: &Bio, from_dev: Dev, sector: u64) {
+        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
+        let mut event = event(Action::Remap, rwbs, bio.sector, bio.nr_sectors);
+        event.arg = sector;
+        event.from_dev = from_dev;
         cx.event(self.dev, event);
     }
 

@@ -2,12 +2,24 @@
 //! The queue plug (to 2.6.38): a short wait for more requests.
 
 use crate::sq::{Kick, Queue};
-use crate::{Cx, Effect, PlugPolicy};
+use crate::{Cx, Effect, Features, PlugPolicy};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, Why};
+use blklab_types::Hz;
 
 /// 3 ms: what a plug waits for more requests.
 const UNPLUG_DELAY_MS: u64 = 3;
+
+impl Features {
+    /// What a plug waits for more requests, in jiffies.
+    pub fn unplug_delay(&self, hz: Hz) -> u64 {
+        if self.unplug_delay_rounds_up {
+            hz.from_ms(UNPLUG_DELAY_MS)
+        } else {
+            (UNPLUG_DELAY_MS * u64::from(hz.0) / 1000).max(1)
+        }
+    }
+}
 
 impl Queue {
     /// Whether an empty queue is plugged when a request comes.
@@ -26,12 +38,7 @@ impl Queue {
         if std::mem::replace(&mut self.plugged, true) {
             return;
         }
-        let hz = u64::from(self.core.hz.0);
-        let delay = if self.core.feat.unplug_delay_rounds_up {
-            self.core.hz.from_ms(UNPLUG_DELAY_MS)
-        } else {
-            (UNPLUG_DELAY_MS * hz / 1000).max(1)
-        };
+        let delay = self.core.feat.unplug_delay(self.core.hz);
         cx.timers.arm(self.unplug_timer, cx.jiffies.plus(delay));
         cx.truth_note(Kind::TimerArm, delay, cx.timers.name(self.unplug_timer));
         self.core.queue_event(cx, Action::Plug, 0);

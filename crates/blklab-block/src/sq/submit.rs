@@ -5,7 +5,7 @@ use crate::sq::Queue;
 use crate::{Cx, Effect, Ordered, RqId};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
-use blklab_types::{Bio, BioFlags, Time};
+use blklab_types::{Bio, BioFlags, Dev, Time};
 
 /// A bio on its way through the queue, with the time of its Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,17 @@ const EOPNOTSUPP: u16 = 95;
 impl Queue {
     /// A task submits a bio (Q). Its sectors lie on the device.
     pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
+        self.submit_from(cx, bio, None)
+    }
+
+    /// A task submits a bio; if a stacked device passed its own bio on, from
+    /// that device and sector (A).
+    pub fn submit_from(
+        &mut self,
+        cx: &mut Cx<'_>,
+        bio: Bio,
+        stacked: Option<(Dev, u64)>,
+    ) -> Submit {
         let mut pending = Pending {
             bio,
             queued: cx.now,
@@ -48,7 +59,10 @@ impl Queue {
                 return Submit::Done;
             }
         }
-        self.core.remap_event(cx, &pending.bio);
+        self.core.partition_event(cx, &pending.bio);
+        if let Some((from_dev, sector)) = stacked {
+            self.core.remap_event(cx, &pending.bio, from_dev, sector);
+        }
         self.core
             .bio_event(cx, Action::Queue, Kind::Queue, &pending.bio);
         if self.core.feat.task_plug {

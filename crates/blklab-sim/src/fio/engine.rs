@@ -203,8 +203,7 @@ impl Engine {
     }
 
     async fn io_submit(&mut self, held: &[Held]) {
-        let task = self.m.current();
-        self.m.with_queue(|q, _| q.start_plug(task));
+        self.m.start_plug();
         for h in held {
             let Some(fd) = h.fd else { continue };
             if !matches!(h.io.op, IoOp::Read | IoOp::Write) {
@@ -232,12 +231,10 @@ impl Engine {
                 }
             }
         }
-        self.m.with_queue(|q, cx| {
-            if q.core().feat.io_submit_unplugs {
-                q.unplug(cx);
-            }
-            q.finish_plug(cx, task);
-        });
+        if self.m.queue_state(|q| q.core().feat.io_submit_unplugs) {
+            self.m.unplug();
+        }
+        self.m.finish_plug();
     }
 
     /// One readv or writev for all that is held: they are adjacent.

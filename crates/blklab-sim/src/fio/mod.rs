@@ -76,16 +76,14 @@ fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experiment
     if let Some(cs) = e.vm.dirty_expire_centisecs {
         c.dirty_expire_centisecs = u64::from(cs);
     }
-    if let Some(kb) = e.queue.read_ahead_kb {
-        c.read_ahead_bytes = u64::from(kb) << 10;
-    }
+    c.read_ahead_bytes = e.read_ahead_bytes();
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;
-    c.bio_pages = Config::bio_pages_of_queue(limits.max_sectors, segments);
-    if let Some(end_sector) = capacity {
+    c.bio_pages = Config::bio_pages_of_queue(e.bio_max_sectors()?, segments);
+    if let Some(end_sector) = e.capacity_sectors(capacity) {
         c.layout.end_sector = end_sector;
     }
-    if let Some(start) = limits.partition_start {
+    if let (Some(start), None) = (limits.partition_start, &e.md) {
         c.layout.start_sector = c.layout.start_sector.max(start);
     }
     c.validate()

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The array's own bios while members work on them.
+
+use blklab_types::Bio;
+
+/// A place in the table, reused after the bio is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(pub(super) u32);
+
+/// What became of the parts of a bio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Errors {
+    /// Parts that it had.
+    pub(super) parts: u32,
+    /// Parts that failed.
+    pub(super) failed: u32,
+    /// The last error, 0 if there was none.
+    pub(super) last: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Master {
+    bio: Bio,
+    /// Parts that members have not finished.
+    left: u32,
+    errors: Errors,
+}
+
+/// The bios on their way.
+#[derive(Debug, Default)]
+pub(super) struct Masters {
+    all: Vec<Master>,
+    free: Vec<u32>,
+}
+
+impl Masters {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.len() == self.free.len()
+    }
+
+    /// Adds a bio that is done when so many parts are.
+    pub(super) fn insert(&mut self, bio: Bio, parts: u32) -> Slot {
+        let master = Master {
+            bio,
+            left: parts,
+            errors: Errors {
+                parts,
+                ..Errors::default()
+            },
+        };
+        if let Some(i) = self.free.pop() {
+            self.all[i as usize] = master;
+            return Slot(i);
+        }
+        self.all.push(master);
+        Slot(u32::try_from(self.all.len() - 1).expect("bios in flight fit 32 bits"))
+    }
+
+    /// The bio in a slot.
+    pub(super) fn get(&self, slot: Slot) -> &Bio {
+        &self.all[slot.0 as usize].bio
+    }
+
+    /// Gives a bio up.
+    pub(super) fn remove(&mut self, slot: Slot) -> Bio {
+        self.free.push(slot.0);
+        self.all[slot.0 as usize].bio
+    }
+
+    /// A part is done; the bio, if it was the last one.
+    pub(super) fn part_done(&mut self, slot: Slot, error: u16) -> Option<(Bio, Errors)> {
+        let master = &mut self.all[slot.0 as usize];
+        master.left -= 1;
+        if error != 0 {
+            master.errors.failed += 1;
+            master.errors.last = error;
+        }
+        let (left, errors) = (master.left, master.errors);
+        (left == 0).then(|| (self.remove(slot), errors))
+    }
+}

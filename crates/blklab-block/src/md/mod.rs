@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! md RAID 0 and RAID 1: an array in front of the queues of its members.
+//!
+//! ```text
+//! RAID 0:  bio ── Q ── member by chunk ── A ─────────────► member's queue
+//! RAID 1:  read ─ Q ── one member by balance ────────────► member's queue
+//!          write  Q ── a clone per member ─► pending list
+//!                                    plug, timer │ or somebody waits
+//!                                                ▼
+//!                              the array's thread ───────► members' queues
+//! ```
+//!
+//! Neither level has a scheduler, a request pool or merging of its own. The
+//! array knows nothing of the queues: it says which bio goes to which member
+//! and is told when a member finished one.
+//!
+//! Source: drivers/md/{raid0,raid1,md}.c and block/blk-core.c of 2.6.28, as
+//! specified in block-layer-legacy section 13 and devices section 6. The array
+//! is whole and in sync. Left out: resync and recovery, write-mostly members,
+//! bitmaps, write-behind, superblock updates at the first write after a pause,
+//! repeating failed reads on another member, dropping members that fail.
+
+mod masters;
+mod raid0;
+mod raid1;
+
+pub use raid0::Stripes;
+
+use crate::{Cx, Effect};
+use blklab_engine::{TimerId, Timers};
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Bio, BioFlags, Dev, Op, TaskId, Time};
+use masters::{Masters, Slot};
+use raid1::Mirror;
+use std::collections::VecDeque;
+
+/// The array as traces name it: md0.
+pub const MD0: Dev = Dev { major: 9, minor: 0 };
+
+/// Largest bio of an array in sectors: queues without a request function keep
+/// the limit they start with (`SAFE_MAX_SECTORS`, 2.6.18 to 2.6.28).
+pub const ARRAY_MAX_SECTORS: u32 = 255;
+
+/// Most members: as many disks as one major number has.
+pub const MEMBERS_MAX: u32 = 16;
+
+/// Space that a version 0.90 superblock keeps free, and to which it rounds.
+const SUPERBLOCK_SECTORS: u64 = 128;
+
+/// "Operation not supported", the answer to a barrier that cannot be kept.
+const EOPNOTSUPP: u16 = 95;
+
+/// How the members make one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Chunk after chunk on one member after the other.
+    Raid0(Stripes),
+    /// The same on every member.
+    Raid1,
+}
+
+impl Level {
+    /// Sectors of an array on members of that size with superblocks of
+    /// version 0.90.
+    pub fn capacity_sectors(self, nr_members: u32, member_sectors: u64) -> u64 {
+        let rounded = member_sectors / SUPERBLOCK_SECTORS * SUPERBLOCK_SECTORS;
+        let usable = rounded.saturating_sub(SUPERBLOCK_SECTORS);
+        match self {
+            Level::Raid0(stripes) => stripes.whole(usable).saturating_mul(u64::from(nr_members)),
+            Level::Raid1 => usable,
+        }
+    }
+}
+
+/// What an array is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayConfig {
+    /// Level.
+    pub level: Level,
+    /// Members, 2 to [`MEMBERS_MAX`].
+    pub nr_members: u32,
+    /// Where the array begins on each member: 0, or the start of a partition.
+    pub data_start: u64,
+    /// Whether all members can order writes.
+    pub members_order_writes: bool,
+    /// Delay of the plug in jiffies.
+    pub unplug_delay: u64,
+}
+
+/// A bio for a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberBio {
+    /// Which member.
+    pub member: u32,
+    /// What it gets. The cookie is the array's own, for [`Array::end`].
+    pub bio: Bio,
+    /// Sector on the array, if the array's bio itself is passed on (event A).
+    pub remapped_from: Option<u64>,
+}
+
+/// A bio on its way into the array.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    slot: Slot,
+    rest: Option<Bio>,
+}
+
+/// An array of disks.
+pub struct Array {
+    config: ArrayConfig,
+    mirror: Mirror,
+    masters: Masters,
+    /// Clones of writes that the thread has not taken yet.
+    pending: VecDeque<MemberBio>,
+    /// Clones that the thread is submitting.
+    taken: VecDeque<MemberBio>,
+    plugged: bool,
+    unplug_timer: TimerId,
+    thread_woken: bool,
+}
+
+impl Array {
+    /// An array of idle members. Registers its timer.
+    pub fn new(config: ArrayConfig, timers: &mut Timers) -> Array {
+        Array {
+            config,
+            mirror: Mirror::new(config.nr_members),
+            masters: Masters::default(),
+            pending: VecDeque::new(),
+            taken: VecDeque::new(),
+            plugged: false,
+            unplug_timer: timers.register("md_unplug_timer"),
+            thread_woken: false,
+        }
+    }
+
+    /// Its level.
+    pub fn level(&self) -> Level {
+        self.config.level
+    }
+
+    /// Whether no bio is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.masters.is_empty()
+    }
+
+    /// A bio arrives. It goes on with [`Array::next`].
+    pub fn enter(&mut self, bio: Bio) -> Entry {
+        let parts = match self.config.level {
+            Level::Raid0(stripes) => stripes.nr_pieces(&bio),
+            Level::Raid1 if bio.op == Op::Read => 1,
+            Level::Raid1 => self.config.nr_members,
+        };
+        Entry {
+            slot: self.masters.insert(bio, parts),
+            rest: Some(bio),
+        }
+    }
+
+    /// The next bio that its submitter passes to a member; none when there
+    /// are no more. Whoever builds bios for a RAID 0 ends them at chunk
+    /// boundaries: one that crosses a boundary enters in pieces (Q each).
+    pub fn next(&mut self, cx: &mut Cx<'_>, entry: &mut Entry) -> Option<MemberBio> {
+        let mut bio = entry.rest.take()?;
+        if let Level::Raid0(stripes) = self.config.level {
+            (bio, entry.rest) = stripes.cut(bio);
+        }
+        self.event(cx, Action::Queue, &bio);
+        if bio.flags.has(BioFlags::BARRIER) && !self.barriers_supported() {
+            self.refuse(cx, entry);
+            return None;
+        }
+        match self.config.level {
+            Level::Raid0(stripes) => Some(self.redirect(entry.slot, stripes, bio)),
+            Level::Raid1 if bio.op == Op::Read => Some(self.read(entry.slot, bio)),
+            Level::Raid1 => {
+                self.write(cx, entry.slot, bio);
+                None
+            }
+        }
+    }
+
+    /// RAID 0 refuses barriers; RAID 1 passes them on.
+    fn barriers_supported(&self) -> bool {
+        self.config.level == Level::Raid1 && self.config.members_order_writes
+    }
+
+    fn refuse(&mut self, cx: &mut Cx<'_>, entry: &mut Entry) {
+        entry.rest = None;
+        let master = self.masters.remove(entry.slot);
+        done(cx, &master, EOPNOTSUPP);
+    }
+
+    fn redirect(&mut self, slot: Slot, stripes: Stripes, bio: Bio) -> MemberBio {
+        let (member, sector) = stripes.place(bio.sector, self.config.nr_members);
+        MemberBio {
+            member,
+            bio: Bio {
+                sector: sector + self.config.data_start,
+                cookie: cookie(slot, member),
+                ..bio
+            },
+            remapped_from: Some(bio.sector),
+        }
+    }
+
+    /// A clone of a read, for the member that the balance chooses.
+    fn read(&mut self, slot: Slot, bio: Bio) -> MemberBio {
+        let member = self.mirror.choose(bio.sector, bio.nr_sectors);
+        self.clone_for(member, slot, bio)
+    }
+
+    /// Clones of a write, which wait for the thread.
+    fn write(&mut self, cx: &mut Cx<'_>, slot: Slot, bio: Bio) {
+        for member in 0..self.config.nr_members {
+            self.mirror.begin(member);
+            let clone = self.clone_for(member, slot, bio);
+            self.pending.push_back(clone);
+        }
+        self.plug(cx);
+        self.thread_woken |= bio.flags.has(BioFlags::SYNC);
+    }
+
+    /// A clone keeps direction, order and whether somebody waits for it.
+    fn clone_for(&self, member: u32, slot: Slot, bio: Bio) -> MemberBio {
+        let kept = BioFlags::SYNC | BioFlags::BARRIER;
+        MemberBio {
+            member,
+            bio: Bio {
+                flags: BioFlags(bio.flags.0 & kept.0),
+                sector: bio.sector + self.config.data_start,
+                ioprio: Default::default(),
+                cookie: cookie(slot, member),
+                ..bio
+            },
+            remapped_from: None,
+        }
+    }
+
+    /// A member finished a bio that it got with this cookie.
+    pub fn end(&mut self, cx: &mut Cx<'_>, cookie: u64, error: u16) {
+        let (slot, member) = of_cookie(cookie);
+        if self.config.level == Level::Raid1 {
+            let end_sector = self.masters.get(slot).end();
+            self.mirror.end(member, end_sector);
+        }
+        let Some((master, errors)) = self.masters.part_done(slot, error) else {
+            return;
+        };
+        // A mirrored write is done if one member has it.
+        let error = match self.config.level {
+            Level::Raid1 if errors.failed < errors.parts => 0,
+            _ => errors.last,
+        };
+        done(cx, &master, error);
+    }
+
+    /// Plugs the array (P) and starts the timer; nothing if it is plugged.
+    fn plug(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::replace(&mut self.plugged, true) {
+            return;
+        }
+        let due = cx.jiffies.plus(self.config.unplug_delay);
+        cx.timers.arm(self.unplug_timer, due);
+        self.queue_event(cx, Action::Plug);
+    }
+
+    /// The timer that removes the plug.
+    pub fn unplug_timer_id(&self) -> TimerId {
+        self.unplug_timer
+    }
+
+    /// The plug timer fired: UT; kblockd does the rest with
+    /// [`Array::unplug`].
+    pub fn unplug_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.queue_event(cx, Action::UnplugTimer);
+        cx.effects.push(Effect::UnplugWork);
+    }
+
+    /// Somebody waits for I/O: U. The members for which
+    /// [`Array::unplugs_member`] holds are to be unplugged next, and the
+    /// thread is woken.
+    pub fn unplug(&mut self, cx: &mut Cx<'_>) {
+        self.queue_event(cx, Action::Unplug);
+        self.thread_woken |= self.config.level == Level::Raid1;
+    }
+
+    /// Whether an unplug of the array is passed on to this member: RAID 0
+    /// passes it to all, RAID 1 to those with I/O of the array.
+    pub fn unplugs_member(&self, member: u32) -> bool {
+        self.config.level != Level::Raid1 || self.mirror.has_pending(member)
+    }
+
+    /// Whether the thread is to run; it is not any more, once told.
+    pub fn take_thread_wakeup(&mut self) -> bool {
+        std::mem::take(&mut self.thread_woken)
+    }
+
+    /// Whether the thread is to run.
+    pub fn thread_is_woken(&self) -> bool {
+        self.thread_woken
+    }
+
+    /// The thread takes the whole pending list, and the plug goes. False if
+    /// there is nothing to take.
+    pub fn take_writes(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        debug_assert!(self.taken.is_empty(), "one list is submitted at a time");
+        std::mem::swap(&mut self.pending, &mut self.taken);
+        self.plugged = false;
+        cx.timers.cancel(self.unplug_timer);
+        true
+    }
+
+    /// The next bio that the thread submits, in its own name.
+    pub fn next_write(&mut self, thread: TaskId) -> Option<MemberBio> {
+        let mut next = self.taken.pop_front()?;
+        next.bio.task = thread;
+        Some(next)
+    }
+
+    fn event(&self, cx: &mut Cx<'_>, action: Action, bio: &Bio) {
+        let bytes = u64::from(bio.nr_sectors) * blklab_types::SECTOR_BYTES;
+        let event = Event {
+            sector: bio.sector,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            rwbs: Rwbs::of_bio(bio.op, bio.flags),
+            ..blank(action)
+        };
+        cx.event(MD0, event);
+    }
+
+    /// An event about the array rather than a bio. It counts no requests: the
+    /// array has none.
+    fn queue_event(&self, cx: &mut Cx<'_>, action: Action) {
+        cx.event(MD0, blank(action));
+    }
+}
+
+/// The word to the simulation that a bio of the array finished.
+fn done(cx: &mut Cx<'_>, master: &Bio, error: u16) {
+    cx.effects.push(Effect::BioDone {
+        cookie: master.cookie,
+        task: master.task,
+        error,
+    });
+}
+
+fn cookie(slot: Slot, member: u32) -> u64 {
+    u64::from(slot.0) << 32 | u64::from(member)
+}
+
+fn of_cookie(cookie: u64) -> (Slot, u32) {
+    (Slot((cookie >> 32) as u32), cookie as u32)
+}
+
+fn blank(action: Action) -> Event {
+    Event {
+        time: Time::ZERO,
+        sector: 0,
+        arg: 0,
+        bytes: 0,
+        pid: 0,
+        dev: Dev::default(),
+        from_dev: Dev::default(),
+        error: 0,
+        cpu: 0,
+        rwbs: Rwbs::NONE,
+        action,
+    }
+}

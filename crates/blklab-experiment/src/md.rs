@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An array of equal disks in place of one: level, members, chunks.
+
+use crate::{Experiment, ExperimentError, no_such};
+use blklab_block::md::{ArrayConfig, Level, MEMBERS_MAX, Stripes};
+use blklab_block::{Features, Limits};
+use blklab_kernel::KernelVersion;
+use std::fmt;
+
+/// The last release whose md is modelled: later ones have barriers on every
+/// level (2.6.33), then flushes, then task plugs.
+const LAST: KernelVersion = KernelVersion::v2_6(32);
+
+/// The release whose md is modelled; the others have its rules.
+const READ: KernelVersion = KernelVersion::v2_6(28);
+
+/// Levels by name.
+const LEVELS: [&str; 2] = ["raid0", "raid1"];
+
+/// An md array of disks like the experiment's device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MdSpec {
+    /// Level, with the length of its chunks.
+    pub level: Level,
+    /// Number of members.
+    pub members: u32,
+}
+
+impl MdSpec {
+    /// Length of a chunk where nothing is said.
+    pub const CHUNK_KB: u32 = 64;
+
+    /// An array by the name of its level.
+    ///
+    /// # Errors
+    /// If there is no such level, or the numbers are out of range.
+    pub fn new(
+        level: &str,
+        members: u32,
+        chunk_kb: Option<u32>,
+    ) -> Result<MdSpec, ExperimentError> {
+        if !(2..=MEMBERS_MAX).contains(&members) {
+            return Err(ExperimentError::new(format!(
+                "md: members={members}: expected a number from 2 to {MEMBERS_MAX}"
+            ))
+            .about("md.members"));
+        }
+        let kb = chunk_kb.unwrap_or(MdSpec::CHUNK_KB);
+        if !kb.is_power_of_two() || !(4..=65_536).contains(&kb) {
+            return Err(ExperimentError::new(format!(
+                "md: chunk_kb={kb}: expected a power of 2 from 4 to 65536"
+            ))
+            .about("md.chunk_kb"));
+        }
+        let level = match level {
+            "raid0" => Level::Raid0(Stripes::new(2 * kb)),
+            "raid1" => Level::Raid1,
+            other => {
+                let what = format!("md: {}", no_such("level", other, &LEVELS));
+                return Err(ExperimentError::new(what).about("md.level"));
+            }
+        };
+        Ok(MdSpec { level, members })
+    }
+
+    /// Reads `LEVEL:MEMBERS` and then, each a word, `chunk_kb=N`.
+    ///
+    /// # Errors
+    /// If it is not written like that.
+    pub fn parse(words: &[&str]) -> Result<MdSpec, ExperimentError> {
+        let bad = |what: String| {
+            Err(ExperimentError::new(format!(
+                "{what}; write raid1:2, or raid0:2,chunk_kb=64"
+            )))
+        };
+        let Some((first, rest)) = words.split_first() else {
+            return bad("no level".to_owned());
+        };
+        let Some((level, members)) = first.split_once(':') else {
+            return bad(format!("'{first}' is not LEVEL:MEMBERS"));
+        };
+        let Ok(members) = members.parse() else {
+            return bad(format!("'{members}' is not a number of members"));
+        };
+        let mut chunk_kb = None;
+        for word in rest {
+            match word.split_once('=').map(|(k, v)| (k, v.parse())) {
+                Some(("chunk_kb", Ok(kb))) => chunk_kb = Some(kb),
+                _ => return bad(format!("'{word}' is not chunk_kb=NUMBER")),
+            }
+        }
+        MdSpec::new(level, members, chunk_kb)
+    }
+
+    /// Name of the level.
+    pub fn level_name(&self) -> &'static str {
+        match self.level {
+            Level::Raid0(_) => "raid0",
+            Level::Raid1 => "raid1",
+        }
+    }
+
+    /// Length of a chunk in KiB; none where there are no chunks.
+    pub fn chunk_kb(&self) -> Option<u32> {
+        match self.level {
+            Level::Raid0(stripes) => Some(stripes.chunk_sectors() / 2),
+            Level::Raid1 => None,
+        }
+    }
+
+    /// What the array needs to know of its members' queues.
+    pub fn config(&self, e: &Experiment, limits: &Limits) -> ArrayConfig {
+        ArrayConfig {
+            level: self.level,
+            nr_members: self.members,
+            data_start: limits.partition_start.unwrap_or(0),
+            members_order_writes: limits.ordered_writes,
+            unplug_delay: Features::of(e.kernel).unplug_delay(e.hz),
+        }
+    }
+}
+
+/// As [`MdSpec::parse`] reads it.
+impl fmt::Display for MdSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.level_name(), self.members)?;
+        match self.chunk_kb() {
+            Some(kb) => write!(f, ",chunk_kb={kb}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Experiment {
+    /// Sectors of the device that tasks use, on disks of that size.
+    pub fn capacity_sectors(&self, disk_sectors: Option<u64>) -> Option<u64> {
+        let Some(md) = &self.md else {
+            return disk_sectors;
+        };
+        let start = u64::from(self.queue.partition_start.unwrap_or(0));
+        let member = disk_sectors?.saturating_sub(start);
+        Some(md.level.capacity_sectors(md.members, member))
+    }
+
+    /// Largest bio of the device that tasks use.
+    ///
+    /// # Errors
+    /// As [`Experiment::limits`].
+    pub fn bio_max_sectors(&self) -> Result<u32, ExperimentError> {
+        let own = self.limits()?.max_sectors;
+        Ok(match self.md {
+            Some(_) => own.min(blklab_block::md::ARRAY_MAX_SECTORS),
+            None => own,
+        })
+    }
+
+    /// Largest readahead window: of the queue, but a RAID 0 reads at least two
+    /// stripes (`raid0_run`, drivers/md/raid0.c, 2.6.28) unless told otherwise.
+    pub fn read_ahead_bytes(&self) -> u64 {
+        const DEFAULT_BYTES: u64 = 128 << 10;
+        match (self.queue.read_ahead_kb, &self.md) {
+            (Some(kb), _) => u64::from(kb) << 10,
+            (None, None) => DEFAULT_BYTES,
+            (None, Some(md)) => {
+                let chunk_bytes = u64::from(md.chunk_kb().unwrap_or(0)) << 10;
+                DEFAULT_BYTES.max(2 * u64::from(md.members) * chunk_bytes)
+            }
+        }
+    }
+
+    /// Refuses an array that the kernel or its disks cannot have.
+    pub(crate) fn check_md(&self, disk_sectors: Option<u64>) -> Result<(), ExperimentError> {
+        let Some(md) = &self.md else { return Ok(()) };
+        if self.kernel > LAST {
+            return Err(ExperimentError::new(format!(
+                "md is modelled up to kernel {LAST}, not for {}",
+                self.kernel
+            ))
+            .about("md"));
+        }
+        if self.capacity_sectors(disk_sectors) == Some(0) {
+            return Err(ExperimentError::new(format!(
+                "md: no room for {md} on disks of {} sectors",
+                disk_sectors.unwrap_or(0)
+            ))
+            .about("md"));
+        }
+        Ok(())
+    }
+
+    /// What a reader should know about the array of a result.
+    pub(crate) fn md_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.md.is_some() {
+            if self.kernel != READ {
+                notes.push(format!(
+                    "md of kernel {}: the rules of {READ} stand in",
+                    self.kernel
+                ));
+            }
+            if self.scheduler == "anticipatory" {
+                notes.push(
+                    "md: anticipatory keeps a process's habits per member here; the kernel \
+                     mixes those of all disks"
+                        .to_owned(),
+                );
+            }
+        }
+        notes
+    }
+}
