@@ -117,6 +117,10 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+    /// What the files lie on: extents, ext2, ext3, with options
+    /// [default: the file's, else extents]
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) fs: Vec<String>,
     /// Switch a historical patch on (A+B: both; A,none: with and without):
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]

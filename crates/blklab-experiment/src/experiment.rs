@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::ExperimentError;
+use crate::{ExperimentError, FilesystemSpec};
 use blklab_block::{Features, Fetch, Limits};
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
@@ -158,6 +158,8 @@ pub struct Experiment {
     pub queue: QueueSettings,
     /// The disk.
     pub device: DeviceSpec,
+    /// What the files lie on.
+    pub filesystem: FilesystemSpec,
     /// Memory.
     pub vm: Vm,
     /// Seed of everything random in the models.
@@ -199,6 +201,7 @@ impl Experiment {
                 name: "sata-7200-2008".to_owned(),
                 params: Vec::new(),
             },
+            filesystem: FilesystemSpec::default(),
             vm: Vm::default(),
             seed: 0,
             workload,

@@ -8,6 +8,7 @@
 
 mod error;
 mod experiment;
+mod filesystem;
 mod load;
 mod raw;
 mod save;
@@ -15,6 +16,7 @@ mod set;
 
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
+pub use filesystem::{FILESYSTEMS, FilesystemSpec};
 pub use load::{ReadFile, Source, load, parse};
 pub use set::{MACHINE_TUNABLES, parse_size};
 

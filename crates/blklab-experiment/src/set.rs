@@ -160,6 +160,7 @@ impl Experiment {
                 self.vm.memory_bytes = Some(bytes);
                 return Ok(());
             }
+            "filesystem" => return self.choose_filesystem(value),
             "hz" => {
                 self.hz = parse_hz(u32::try_from(number()?).unwrap_or(0))?;
                 return Ok(());
@@ -200,7 +201,7 @@ impl Experiment {
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
-        matches!(key, "memory" | "hz" | "seed")
+        matches!(key, "memory" | "hz" | "seed" | "filesystem")
             || in_table(QUEUE_TUNABLES)
             || in_table(MACHINE_TUNABLES)
             || self
@@ -235,7 +236,7 @@ impl Experiment {
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, seed",
+             {}, hz, seed, filesystem",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

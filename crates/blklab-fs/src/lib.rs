@@ -17,9 +17,11 @@
 //!                           PageCache::end_bio(cookie) ◄─ completion
 //! ```
 //!
-//! Left out: journals and all metadata ([`Layout`] stands in for a
-//! filesystem), access times, truncation, swapping, several devices or
-//! superblocks. A page is 4096 bytes.
+//! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
+//! no metadata, or ext2 and ext3 with theirs.
+//!
+//! Left out: truncation, swapping, several devices or superblocks. A page is
+//! 4096 bytes.
 
 mod advice;
 mod aio;
@@ -27,8 +29,10 @@ mod bits;
 mod cache;
 mod config;
 mod direct;
+mod ext3;
 mod features;
 mod file;
+mod filesystem;
 mod host;
 mod inode_lists;
 mod layout;
@@ -55,7 +59,11 @@ pub use features::{
     FadviseRandom, Features, InodeLists, LimitBase, Readahead, TaskShare, Throttle,
     UnsupportedRelease, Walk,
 };
+pub use ext3::{
+    Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
+};
 pub use file::{Fd, FileId};
+pub use filesystem::Filesystem;
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};

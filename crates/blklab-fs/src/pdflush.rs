@@ -67,6 +67,7 @@ impl Pool {
 impl<H: Host> PageCache<H> {
     /// Starts the threads that write back, as at boot.
     pub fn start(&self) {
+        self.start_filesystem();
         for _ in 0..self.config.pdflush_min {
             self.start_pdflush();
         }

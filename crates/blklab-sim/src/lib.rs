@@ -6,6 +6,7 @@
 //! scheduler and device are state machines that [`Machine`] routes between.
 
 mod build;
+mod filesystem;
 pub mod fio;
 mod host;
 mod machine;
@@ -13,6 +14,7 @@ mod process;
 mod truthlog;
 
 pub use build::{SDA, build_machine, spawn_processes};
+pub use filesystem::filesystem_of;
 pub use machine::{Config, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;

@@ -426,6 +426,11 @@ impl Machine {
             .expect("called in a task")
     }
 
+    /// The process that runs; 0 outside of tasks.
+    pub fn pid(&self) -> Pid {
+        self.inner.world.borrow().running.pid
+    }
+
     /// Calls into the queue in the running context and carries out what it
     /// asks for.
     pub fn with_queue<R>(&self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {

@@ -283,6 +283,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
     for (key, values) in &o.settings {
         let option = match key.as_str() {
             "memory" => "--memory",
+            "filesystem" => "--fs",
             _ => "--set",
         };
         if cells.iter().any(|c| c.experiment.can_set(key)) {
