@@ -134,6 +134,10 @@ pub(crate) struct RunArgs {
     /// file's, else 3.33]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub(crate) fio: Vec<String>,
+    /// What the files lie on: extents, ext2, ext3, with options
+    /// [default: the file's, else extents]
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) fs: Vec<String>,
     /// Switch a historical patch on (A+B: both; A,none: with and without):
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]

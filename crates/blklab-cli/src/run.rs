@@ -84,6 +84,17 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     if !a.fio.is_empty() {
         settings.push(("fio".to_owned(), a.fio.clone()));
     }
+    if !a.fs.is_empty() {
+        let mut all = Vec::new();
+        for text in &a.fs {
+            all.extend(matrix::parse_devices(text).with_context(|| format!("--fs {text}"))?);
+        }
+        let values = all.into_iter().map(|spec| {
+            let options = spec.params.iter().map(|(k, v)| format!(":{k}={v}"));
+            spec.name.clone() + &options.collect::<String>()
+        });
+        settings.push(("filesystem".to_owned(), values.collect()));
+    }
     for text in &a.set {
         settings.push(matrix::parse_setting(text)?);
     }

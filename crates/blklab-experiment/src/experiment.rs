@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::{ExperimentError, MdSpec, no_such};
+use crate::{ExperimentError, FilesystemSpec, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
@@ -164,6 +164,8 @@ pub struct Experiment {
     pub device: DeviceSpec,
     /// An array of such disks in its place.
     pub md: Option<MdSpec>,
+    /// What the files lie on.
+    pub filesystem: FilesystemSpec,
     /// Memory.
     pub vm: Vm,
     /// The release of fio that job files follow.
@@ -208,6 +210,7 @@ impl Experiment {
                 params: Vec::new(),
             },
             md: None,
+            filesystem: FilesystemSpec::default(),
             vm: Vm::default(),
             fio: Release::default(),
             seed: 0,

@@ -8,6 +8,7 @@
 
 mod error;
 mod experiment;
+mod filesystem;
 mod load;
 mod md;
 mod raw;
@@ -16,6 +17,7 @@ mod set;
 
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
+pub use filesystem::{FILESYSTEMS, FilesystemSpec};
 pub use load::{ReadFile, Source, load, parse};
 pub use md::MdSpec;
 pub use set::{MACHINE_TUNABLES, parse_size};

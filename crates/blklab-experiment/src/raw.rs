@@ -4,7 +4,7 @@
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Variant, Vm};
 use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
-use crate::{Experiment, ExperimentError, MdSpec, Workload, no_such, set};
+use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such, set};
 use blklab_block::Fetch;
 use blklab_types::Hz;
 use blklab_workload::Process;
@@ -67,6 +67,7 @@ pub(crate) struct RawExperiment {
     queue: RawQueue,
     device: Option<Table>,
     md: Option<RawMd>,
+    filesystem: Option<RawFilesystem>,
     #[serde(default)]
     vm: Table,
     fio: Option<Scalar>,
@@ -81,6 +82,33 @@ pub(crate) struct RawExperiment {
     published: Vec<Published>,
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,
+}
+
+/// A name, perhaps with options, or a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected the name of a filesystem, or a table with one"
+)]
+enum RawFilesystem {
+    Name(String),
+    Table(Table),
+}
+
+impl RawFilesystem {
+    fn resolve(self) -> Result<FilesystemSpec, ExperimentError> {
+        match self {
+            RawFilesystem::Name(text) => FilesystemSpec::parse(&text),
+            RawFilesystem::Table(mut table) => {
+                let Some(name) = table.remove("name") else {
+                    let what = "filesystem: no 'name', as in name = \"ext3\"";
+                    return Err(ExperimentError::new(what).about("filesystem"));
+                };
+                let options = table.into_iter().map(|(k, v)| (k, v.text()));
+                FilesystemSpec::new(&name.text(), options.collect())
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -193,6 +221,9 @@ impl RawExperiment {
         if let Some(md) = self.md {
             let members = md.members.unwrap_or(2);
             e.md = Some(MdSpec::new(&md.level, members, md.chunk_kb)?);
+        }
+        if let Some(filesystem) = self.filesystem {
+            e.filesystem = filesystem.resolve()?;
         }
         e.vm = Vm::default();
         for (key, value) in self.vm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments written as files, with every default spelled out.
 
-use crate::{Experiment, ExperimentError, Workload};
+use crate::{Experiment, ExperimentError, FilesystemSpec, Workload};
 use blklab_block::Fetch;
 use blklab_fio::release::Release;
 use serde_json::{Map, Value, json};
@@ -43,6 +43,9 @@ impl Experiment {
                     "chunk_kb": md.chunk_kb(),
                 }),
             );
+        }
+        if self.filesystem != FilesystemSpec::default() {
+            top.insert("filesystem".into(), self.filesystem_value());
         }
         top.insert("vm".into(), self.vm_value());
         if let Workload::Scenario(s) = &self.workload {
@@ -107,6 +110,15 @@ impl Experiment {
             d.insert(k.clone(), json!(v));
         }
         Value::Object(d)
+    }
+
+    fn filesystem_value(&self) -> Value {
+        let mut f = Map::new();
+        f.insert("name".into(), json!(self.filesystem.name));
+        for (k, v) in &self.filesystem.options {
+            f.insert(k.clone(), json!(v));
+        }
+        Value::Object(f)
     }
 
     fn vm_value(&self) -> Value {

@@ -161,6 +161,7 @@ impl Experiment {
                 self.vm.memory_bytes = Some(bytes);
                 return Ok(());
             }
+            "filesystem" => return self.choose_filesystem(value),
             "hz" => {
                 self.hz = parse_hz(u32::try_from(number()?).unwrap_or(0))?;
                 return Ok(());
@@ -213,7 +214,7 @@ impl Experiment {
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
-        matches!(key, "memory" | "hz" | "fio" | "seed")
+        matches!(key, "memory" | "hz" | "fio" | "seed" | "filesystem")
             || self.has_parameter(key)
             || in_table(QUEUE_TUNABLES)
             || in_table(MACHINE_TUNABLES)
@@ -260,7 +261,7 @@ impl Experiment {
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, fio, seed",
+             {}, hz, fio, seed, filesystem",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

@@ -135,6 +135,7 @@ impl<H: Host> PageCache<H> {
         }
         self.wait_unlocked(id, page).await;
         // Not read by now, or in vain: once more, alone.
+        self.load_mapping(id, page).await;
         if !self.read_page(id, page).await {
             return Err(FsError::Io);
         }

@@ -79,7 +79,9 @@ impl<H: Host> PageCache<H> {
     /// Settings that cannot work.
     pub fn new(host: H, config: Config) -> Result<PageCache<H>, ConfigError> {
         config.validate()?;
-        let state = Rc::new(RefCell::new(State::new(&config)));
+        let mut state = State::new(&config);
+        state.mount(&config).map_err(ConfigError::new)?;
+        let state = Rc::new(RefCell::new(state));
         Ok(PageCache {
             host,
             config: Rc::new(config),
@@ -111,6 +113,10 @@ impl<H: Host> PageCache<H> {
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_laid_out(&self, size_bytes: u64) -> Result<FileId, FsError> {
         file_range(0, size_bytes)?;
+        if self.with(|s| s.ext.is_some()) {
+            let made = self.with(|s| s.ext_create(size_bytes, true));
+            return made.ok_or(FsError::NoSpace);
+        }
         self.with(|s| {
             let mut file = File::new(size_bytes);
             let pages = file.eof_pages();
@@ -129,6 +135,11 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
+        if self.with(|s| s.ext.is_some()) {
+            file_range(0, final_bytes.unwrap_or(0))?;
+            let made = self.with(|s| s.ext_create(0, false));
+            return made.ok_or(FsError::NoSpace);
+        }
         let id = self.create_laid_out(final_bytes.unwrap_or(0))?;
         self.with(|s| {
             s.file(id).size_bytes = 0;
@@ -245,7 +256,7 @@ impl<H: Host> PageCache<H> {
         self.wait_page(id, page, WaitFor::Writeback).await;
     }
 
-    async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
+    pub(crate) async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
         let me = self.host.current();
         while self.with(|s| s.file(id).must_wait(page, what)) {
             self.host.unplug();
@@ -377,6 +388,11 @@ impl<H: Host> PageCache<H> {
             BioWork::Pages { file, run, .. } => {
                 self.waking(|s, wake| s.end_writeback(file, &run, failed, wake));
             }
+            BioWork::Buffer { file, page } => {
+                self.waking(|s, wake| s.end_buffer(file, page, failed, wake));
+            }
+            BioWork::Log(nth) => self.waking(|s, wake| s.end_log(nth, wake)),
+            BioWork::Waited(task) => self.host.wake(task),
             BioWork::Direct(key) => self.waking(|s, wake| s.end_direct(key, failed, wake)),
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! The settings of the machine's page cache, checked once.
 
 use crate::features::Features;
+use crate::filesystem::Filesystem;
 use crate::layout::Layout;
 use crate::limits::Memory;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Span};
@@ -67,8 +68,11 @@ pub struct Config {
     pub page_cost: Span,
     /// Pages that a bio can hold: see [`Config::bio_pages_of_queue`].
     pub bio_pages: u64,
-    /// Where files are put.
+    /// Where files are put: the sectors of the volume, and the places of files
+    /// on the filesystem `extents`.
     pub layout: Layout,
+    /// What the files lie on.
+    pub filesystem: Filesystem,
     /// Locking of direct I/O.
     pub direct_locking: DirectLocking,
 }
@@ -84,6 +88,12 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+impl ConfigError {
+    pub(crate) fn new(text: String) -> ConfigError {
+        ConfigError(text)
+    }
+}
 
 impl Config {
     /// The defaults for a machine of that size in the years of the kernels
@@ -113,6 +123,7 @@ impl Config {
             page_cost: Span::from_us(1),
             bio_pages: Config::bio_pages_of_queue(1024, 128),
             layout: Layout::default(),
+            filesystem: Filesystem::Extents,
             direct_locking: DirectLocking::Inode,
         }
     }

@@ -103,6 +103,7 @@ impl<H: Host> PageCache<H> {
             self.lock_inode(id).await;
             self.write_and_wait(id, &range).await;
         }
+        self.load_mapping(id, range.start / PAGE_BYTES).await;
         let key = self.submit_direct(id, Op::Read, &range, context).await;
         if locks {
             self.unlock_inode(id);
@@ -134,7 +135,7 @@ impl<H: Host> PageCache<H> {
         }
         if open.o_sync && matches!(result, Ok(Some(_))) {
             let pages = self.o_sync_pages(pages_of(&range));
-            self.sync_written(open.file, pages).await?;
+            self.sync_written(open.file, pages, true).await?;
         }
         result
     }
@@ -145,7 +146,7 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
-        self.allocate(id, range.end)?;
+        self.place_direct(id, range.end).await?;
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;
         let extends = range.end > self.size_bytes(id);

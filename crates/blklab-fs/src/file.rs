@@ -2,6 +2,7 @@
 //! One file: its pages, who waits for them, and its inode's state.
 
 use crate::bits::PageBits;
+use crate::ext3::Inode;
 use crate::layout::Extents;
 use crate::readahead::{Cached, RaState};
 use blklab_types::{Jiffies, PAGE_BYTES, TaskId};
@@ -42,6 +43,8 @@ pub(crate) struct OpenFile {
 pub(crate) enum WaitFor {
     Unlock,
     Writeback,
+    /// The page's buffer, whoever writes it.
+    Buffer,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +107,10 @@ pub(crate) struct File {
     pub(crate) marker: PageBits,
     pub(crate) referenced: PageBits,
     pub(crate) active: PageBits,
+    /// Pages that must stay for another reason than their state.
+    pub(crate) pinned: PageBits,
+    /// What it has on an ext2 or ext3 volume.
+    pub(crate) ext: Inode,
     waiters: Vec<Waiter>,
 
     /// `i_mutex`.
@@ -138,12 +145,14 @@ impl File {
 
     /// Whether the page may be dropped: clean, unlocked, not on its way.
     pub(crate) fn busy(&self, page: u64) -> bool {
-        self.dirty.test(page) || self.writeback.test(page) || self.locked.test(page)
+        [&self.dirty, &self.writeback, &self.locked, &self.pinned]
+            .into_iter()
+            .any(|bits| bits.test(page))
     }
 
     /// The first busy page of a run.
     pub(crate) fn next_busy(&self, run: Range<u64>) -> Option<u64> {
-        [&self.dirty, &self.writeback, &self.locked]
+        [&self.dirty, &self.writeback, &self.locked, &self.pinned]
             .into_iter()
             .filter_map(|bits| bits.next_set(run.start, run.end))
             .min()
@@ -163,6 +172,7 @@ impl File {
         match what {
             WaitFor::Unlock => self.locked.test(page),
             WaitFor::Writeback => self.writeback.test(page),
+            WaitFor::Buffer => self.ext.buffer_locked.test(page) || self.writeback.test(page),
         }
     }
 

@@ -31,6 +31,11 @@ pub trait Host: Clone + 'static {
     /// The task that runs.
     fn current(&self) -> TaskId;
 
+    /// The process that runs: filesystems choose places by it.
+    fn pid(&self) -> u32 {
+        self.current().0
+    }
+
     /// Submits a bio; sleeps while the request pool is exhausted. `bio.task`
     /// and `bio.cookie` are the caller's. At the end of the I/O the
     /// simulation hands the cookie to `PageCache::end_bio`.

@@ -87,7 +87,8 @@ impl Extents {
         extents
     }
 
-    fn append(&mut self, sector: u64, pages: u64) {
+    /// Pages at the end of the file.
+    pub(crate) fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
         match self.runs.last_mut() {
             Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,

@@ -17,9 +17,11 @@
 //!                           PageCache::end_bio(cookie) ◄─ completion
 //! ```
 //!
-//! Left out: journals and all metadata ([`Layout`] stands in for a
-//! filesystem), access times, truncation, swapping, several devices or
-//! superblocks. A page is 4096 bytes.
+//! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
+//! no metadata, or ext2 and ext3 with theirs.
+//!
+//! Left out: truncation, swapping, several devices or superblocks. A page is
+//! 4096 bytes.
 
 mod advice;
 mod aio;
@@ -29,8 +31,10 @@ mod bits;
 mod cache;
 mod config;
 mod direct;
+mod ext3;
 mod features;
 mod file;
+mod filesystem;
 mod flusher;
 mod host;
 mod inode_lists;
@@ -55,11 +59,15 @@ pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking};
+pub use ext3::{
+    Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
+};
 pub use features::{
     Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
+pub use filesystem::Filesystem;
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};

@@ -68,6 +68,7 @@ impl Pool {
 impl<H: Host> PageCache<H> {
     /// Starts the threads that write back, as at boot.
     pub fn start(&self) {
+        self.start_filesystem();
         let hz = self.host.hz();
         self.with(|s| s.set_hz(hz));
         if self.config.features.flusher == Flusher::PerDevice {

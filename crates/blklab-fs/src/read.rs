@@ -4,7 +4,7 @@
 //!
 //! Pages that are there are copied in runs, the processor time of which is
 //! spent before the next thing that could be seen from outside: a submission,
-//! a wait, the end of the call. Access times are left out.
+//! a wait, the end of the call.
 
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::features::{FadviseRandom, WindowCap};
@@ -83,6 +83,7 @@ impl<H: Host> PageCache<H> {
                 Look::Absent => {
                     self.missing_readahead(fd, id, page, last - page).await;
                     if !self.with(|s| s.file(id).cached.test(page)) {
+                        self.load_mapping(id, page).await;
                         self.submit_page(id, page).await;
                     }
                 }
@@ -94,6 +95,7 @@ impl<H: Host> PageCache<H> {
             }
         }
         self.spend(unspent).await;
+        self.accessed(id).await;
         self.with(|s| {
             let open = &mut s.open[fd.0 as usize];
             open.prev_end = end;
@@ -244,6 +246,7 @@ impl<H: Host> PageCache<H> {
         self.host.start_plug();
         let mut page = window.start;
         let mut bio: Option<PageRun> = None;
+        self.load_mapping(id, page).await;
         while let Some((run, continues)) = self.with(|s| {
             let (run, continues) = next_missing(s.file(id), page, end, bio, self.config.bio_pages)?;
             let pages = run.start..run.start + run.pages;

@@ -9,6 +9,7 @@ use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
 use crate::config::Config;
 use crate::direct::Direct;
+use crate::ext3::Ext;
 use crate::features::{Ageing, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
@@ -34,6 +35,12 @@ pub(crate) enum BioWork {
     },
     /// Part of a direct I/O, by key.
     Direct(u64),
+    /// A page's buffer, written by the journal.
+    Buffer { file: FileId, page: u64 },
+    /// A block of the journal's log, by its number in the transaction.
+    Log(usize),
+    /// Something that a task waits for.
+    Waited(TaskId),
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -57,6 +64,8 @@ pub(crate) struct State {
     pub(crate) files: Vec<File>,
     pub(crate) open: Vec<OpenFile>,
     pub(crate) space: Allocator,
+    /// The volume, if it is ext2 or ext3.
+    pub(crate) ext: Option<Box<Ext>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -110,6 +119,7 @@ impl State {
             files: Vec::new(),
             open: Vec::new(),
             space: Allocator::new(config.layout),
+            ext: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -239,6 +249,27 @@ impl State {
         }
         file.write_error |= failed;
         file.take_waiters(run, WaitFor::Writeback, wake);
+        file.take_waiters(run, WaitFor::Buffer, wake);
+    }
+
+    /// The journal's write of a page's buffer has ended.
+    pub(crate) fn end_buffer(
+        &mut self,
+        id: FileId,
+        page: u64,
+        failed: bool,
+        wake: &mut Vec<TaskId>,
+    ) {
+        let run = page..page + 1;
+        let file = &mut self.files[id.idx()];
+        file.ext.buffer_locked.clear(run.clone());
+        file.write_error |= failed;
+        file.take_waiters(&run, WaitFor::Buffer, wake);
+    }
+
+    /// Counts pages whose write-out has ended for the device's share.
+    pub(crate) fn count_completions(&mut self, pages: u64) {
+        self.completions.add(&mut self.device_share, pages);
     }
 
     /// A read of pages has ended.

@@ -2,8 +2,8 @@
 //! Writing for integrity: fsync, `O_SYNC`, `sync_file_range`, sync (fs/sync.c,
 //! mm/filemap.c, 2.6.28).
 //!
-//! The layout has no metadata, so the filesystem's own step of fsync takes no
-//! time, and fdatasync is the same as fsync.
+//! On the filesystem `extents` there is no metadata: fsync's step for it takes
+//! no time, and fdatasync is the same.
 
 use crate::cache::{FsError, PageCache};
 use crate::features::Flusher;
@@ -34,15 +34,16 @@ impl<H: Host> PageCache<H> {
     /// [`FsError::Io`] if a write failed since the last call.
     pub async fn fsync(&self, fd: Fd) -> Result<(), FsError> {
         let id = self.opened(fd)?.file;
-        self.sync_written(id, 0..u64::MAX).await
+        self.sync_written(id, 0..u64::MAX, false).await
     }
 
-    /// `fdatasync`.
+    /// `fdatasync`: the filesystem's step is left out if only times changed.
     ///
     /// # Errors
     /// As [`PageCache::fsync`].
     pub async fn fdatasync(&self, fd: Fd) -> Result<(), FsError> {
-        self.fsync(fd).await
+        let id = self.opened(fd)?.file;
+        self.sync_written(id, 0..u64::MAX, true).await
     }
 
     /// `sync_file_range`; a length of 0 means up to the end of the file.
@@ -105,6 +106,7 @@ impl<H: Host> PageCache<H> {
             self.write_out(id, 0..u64::MAX, true).await;
             self.wait_writeback_run(id, 0..u64::MAX).await;
         }
+        self.sync_filesystem().await;
     }
 
     /// Waits for all that is on its way to the disk (`wait_sb_inodes`).
@@ -115,8 +117,14 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes pages for integrity and waits for them.
-    pub(crate) async fn sync_written(&self, id: FileId, pages: Range<u64>) -> Result<(), FsError> {
+    /// Writes pages for integrity and waits for them. `data_only`: times do
+    /// not matter.
+    pub(crate) async fn sync_written(
+        &self,
+        id: FileId,
+        pages: Range<u64>,
+        data_only: bool,
+    ) -> Result<(), FsError> {
         self.host.set_sync_writes(true);
         self.write_out(id, pages.clone(), true).await;
         let waits_first = self.config.features.fsync_waits_first;
@@ -124,6 +132,7 @@ impl<H: Host> PageCache<H> {
             self.wait_writeback_run(id, pages.clone()).await;
         }
         self.lock_inode(id).await;
+        self.sync_metadata(id, data_only).await;
         self.unlock_inode(id);
         if !waits_first {
             self.wait_writeback_run(id, pages).await;

@@ -30,13 +30,13 @@ impl<H: Host> PageCache<H> {
         result?;
         if open.o_sync {
             let pages = self.o_sync_pages(pages_of(&(offset..end)));
-            self.sync_written(open.file, pages).await?;
+            self.sync_written(open.file, pages, true).await?;
         }
         Ok(bytes)
     }
 
     async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
-        self.allocate(id, end)?;
+        self.begin_write(id, end).await?;
         let mut at = offset;
         while at < end {
             let page = at / PAGE_BYTES;
@@ -54,7 +54,7 @@ impl<H: Host> PageCache<H> {
             let run = page..page + pages;
             self.prepare(id, run.clone(), whole == 0).await?;
             self.spend(self.config.copy_cost(upto - at, pages)).await;
-            self.set_dirty(id, run, upto, false).await;
+            self.dirty_written(id, run, upto).await?;
             at = upto;
             self.balance_ratelimited(pages).await;
         }
@@ -71,6 +71,7 @@ impl<H: Host> PageCache<H> {
         let page = run.start;
         if partial && self.with(|s| page < s.file(id).eof_pages()) {
             self.wait_unlocked(id, page).await;
+            self.load_mapping(id, page).await;
             if !self.read_page(id, page).await {
                 return Err(FsError::Io);
             }

@@ -93,6 +93,8 @@ enum Step {
     Submit(u64),
     /// Pages for the bio under construction.
     Take(PageRun),
+    /// A page that is written through its buffer.
+    Buffer(u64),
 }
 
 impl<H: Host> PageCache<H> {
@@ -282,6 +284,15 @@ impl<H: Host> PageCache<H> {
                     }
                     self.charge(control, walk, run.pages);
                 }
+                Step::Buffer(page) => {
+                    let flags = self.write_flags(control);
+                    self.write_buffer_page(id, page, flags, control.nonblocking)
+                        .await;
+                    walk.seen += 1;
+                    walk.index = page + 1;
+                    walk.slept = true;
+                    self.charge(control, walk, 1);
+                }
             }
         }
     }
@@ -333,6 +344,9 @@ impl<H: Host> PageCache<H> {
                 true => Step::InFlight(page),
                 false => Step::Skip(page..file.writeback.next_clear(page, end)),
             };
+        }
+        if file.ext.buffers {
+            return Step::Buffer(page);
         }
         let end = file.locked.next_set(page, end).unwrap_or(end);
         let end = file.writeback.next_set(page, end).unwrap_or(end);

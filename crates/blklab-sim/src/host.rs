@@ -20,6 +20,10 @@ impl Host for Machine {
         Machine::current(self)
     }
 
+    fn pid(&self) -> u32 {
+        Machine::pid(self)
+    }
+
     async fn submit_bio(&self, mut bio: Bio) {
         bio.cookie |= crate::OWNED_COOKIE;
         Machine::submit_bio(self, bio).await;

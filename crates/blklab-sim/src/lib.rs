@@ -9,6 +9,7 @@
 mod aio;
 mod array;
 mod build;
+mod filesystem;
 pub mod fio;
 mod host;
 mod machine;
@@ -16,6 +17,7 @@ mod process;
 mod truthlog;
 
 pub use build::{build_machine, devices, spawn_processes};
+pub use filesystem::filesystem_of;
 pub use machine::{Config, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;

@@ -556,6 +556,11 @@ impl Machine {
             .expect("called in a task")
     }
 
+    /// The process that runs; 0 outside of tasks.
+    pub fn pid(&self) -> Pid {
+        self.inner.world.borrow().running.pid
+    }
+
     /// Calls into a disk's queue in the running context and carries out what
     /// it asks for.
     pub(crate) fn with_queue<R>(

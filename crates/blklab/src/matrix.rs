@@ -316,6 +316,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         let option = match key.as_str() {
             "memory" => "--memory",
             "fio" => "--fio",
+            "filesystem" => "--fs",
             _ => "--set",
         };
         if cells.iter().any(|c| c.experiment.can_set(key)) {

@@ -9,7 +9,7 @@ use blklab_fio::option::{ENGINES, Queueing};
 use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
-use blklab_fs::{FileId, PageCache};
+use blklab_fs::{FileId, Filesystem, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
@@ -110,7 +110,15 @@ pub(crate) fn set_up(
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;
-    if laid_out > 0 {
+    if cache.config().filesystem != Filesystem::Extents {
+        if laid_out > 0 {
+            notes.push(format!(
+                "{} MiB of files were laid out before the start, in no time; their data are not \
+                 in the cache, their metadata are",
+                laid_out >> 20
+            ));
+        }
+    } else if laid_out > 0 {
         notes.push(format!(
             "{} MiB of files were laid out before the start, contiguously, in no time \
              (a simple extent layout stands in for a filesystem)",

@@ -26,7 +26,7 @@ use crate::machine::Sinks;
 use crate::{Machine, build_machine};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
-use blklab_fs::{Config, Features, PageCache};
+use blklab_fs::{Config, Features, Filesystem, PageCache};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
 use std::cell::RefCell;
@@ -59,8 +59,11 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
         .map_err(|err| ExperimentError::new(err.to_string()))
 }
 
-/// Settings of the page cache for an experiment.
-fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
+/// Settings of the page cache for an experiment, and of what is under it.
+///
+/// # Errors
+/// If they cannot work, or the filesystem does not fit the disk.
+pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
     let limits = e.limits()?;
     let depth = limits.queue_depth;
     let capacity =
@@ -85,6 +88,11 @@ fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experiment
     }
     if let (Some(start), None) = (limits.partition_start, &e.md) {
         c.layout.start_sector = c.layout.start_sector.max(start);
+    }
+    c.filesystem = crate::filesystem_of(e);
+    if c.filesystem != Filesystem::Extents {
+        // A volume fills its partition, or the bare disk.
+        c.layout.start_sector = limits.partition_start.unwrap_or(0);
     }
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;

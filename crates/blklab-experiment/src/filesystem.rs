@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the files lie on: names and options of filesystems, checked.
+//!
+//! Values stay text here; who builds the filesystem gives them their types.
+
+use crate::{Experiment, ExperimentError, no_such};
+
+/// Filesystems, and the options that each takes.
+pub const FILESYSTEMS: &[(&str, &[&str])] = &[
+    ("extents", &[]),
+    (
+        "ext2",
+        &["inode_size", "atime", "directory_group", "creator_pid"],
+    ),
+    (
+        "ext3",
+        &[
+            "data",
+            "barrier",
+            "inode_size",
+            "journal_blocks",
+            "commit_s",
+            "atime",
+            "jbd_commit_sync",
+            "directory_group",
+            "creator_pid",
+        ],
+    ),
+];
+
+/// Values of options that are words.
+const WORDS: &[(&str, &[&str])] = &[
+    ("data", &["ordered", "writeback"]),
+    ("atime", &["strict", "relative", "never"]),
+    ("jbd_commit_sync", &["never", "always", "when_waited"]),
+    ("inode_size", &["128", "256"]),
+    ("barrier", &["0", "1"]),
+];
+
+/// Ranges of options that are numbers.
+const NUMBERS: &[(&str, u64, u64)] = &[
+    ("journal_blocks", 1024, 102_400),
+    ("commit_s", 1, 3600),
+    ("directory_group", 0, 131_071),
+    ("creator_pid", 0, 4_194_304),
+];
+
+/// A filesystem and the options that differ from its defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesystemSpec {
+    /// One of [`FILESYSTEMS`].
+    pub name: String,
+    /// Options in order.
+    pub options: Vec<(String, String)>,
+}
+
+impl Default for FilesystemSpec {
+    fn default() -> FilesystemSpec {
+        FilesystemSpec {
+            name: "extents".to_owned(),
+            options: Vec::new(),
+        }
+    }
+}
+
+fn fail(what: String) -> ExperimentError {
+    ExperimentError::new(what).about("filesystem")
+}
+
+impl FilesystemSpec {
+    /// Checks names and values.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn new(
+        name: &str,
+        options: Vec<(String, String)>,
+    ) -> Result<FilesystemSpec, ExperimentError> {
+        let Some((_, known)) = FILESYSTEMS.iter().find(|(n, _)| *n == name) else {
+            let names: Vec<&str> = FILESYSTEMS.iter().map(|f| f.0).collect();
+            return Err(fail(no_such("filesystem", name, &names)));
+        };
+        for (key, value) in &options {
+            if !known.contains(&key.as_str()) {
+                return Err(fail(if known.is_empty() {
+                    format!("{name} has no options, and so no '{key}'")
+                } else {
+                    no_such(&format!("option of {name}"), key, known)
+                }));
+            }
+            check_value(key, value)?;
+        }
+        Ok(FilesystemSpec {
+            name: name.to_owned(),
+            options,
+        })
+    }
+
+    /// `NAME` or `NAME:KEY=VALUE:KEY=VALUE`.
+    ///
+    /// # Errors
+    /// As [`FilesystemSpec::new`].
+    pub fn parse(text: &str) -> Result<FilesystemSpec, ExperimentError> {
+        let mut parts = text.split(':').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let options = parts.map(|part| match part.split_once('=') {
+            Some((k, v)) => Ok((k.trim().to_owned(), v.trim().to_owned())),
+            None => Err(fail(format!(
+                "filesystem={text}: expected key=value after the name, as in ext3:data=writeback"
+            ))),
+        });
+        FilesystemSpec::new(name, options.collect::<Result<_, _>>()?)
+    }
+
+    /// The last value given to an option.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        let mut found = self.options.iter().rev().filter(|(k, _)| k == key);
+        found.next().map(|(_, v)| v.as_str())
+    }
+
+    /// The same for a number.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.option(key)?.parse().ok()
+    }
+}
+
+fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
+    if let Some((_, words)) = WORDS.iter().find(|(k, _)| *k == key)
+        && !words.contains(&value)
+    {
+        let what = match (key, value) {
+            ("data", "journal") => "data=journal is not modelled".to_owned(),
+            _ => format!("{key}={value}: expected one of {}", words.join(", ")),
+        };
+        return Err(fail(what));
+    }
+    if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
+        && !value
+            .parse()
+            .is_ok_and(|n: u64| (*low..=*high).contains(&n))
+    {
+        return Err(fail(format!(
+            "{key}={value}: expected a number from {low} to {high}"
+        )));
+    }
+    Ok(())
+}
+
+impl Experiment {
+    /// Chooses what the files lie on.
+    ///
+    /// # Errors
+    /// As [`FilesystemSpec::new`].
+    pub fn choose_filesystem(&mut self, text: &str) -> Result<(), ExperimentError> {
+        self.filesystem = FilesystemSpec::parse(text)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_checked() {
+        let spec = FilesystemSpec::parse("ext3:data=writeback:commit_s=30").unwrap();
+        assert_eq!(spec.option("data"), Some("writeback"));
+        assert_eq!(spec.number("commit_s"), Some(30));
+        let fails = |text: &str, with: &str| {
+            let e = FilesystemSpec::parse(text).unwrap_err().to_string();
+            assert!(e.contains(with), "{e}");
+        };
+        fails("ext5", "did you mean 'ext3'? valid: extents, ext2, ext3");
+        fails("extents:data=ordered", "extents has no options");
+        fails("ext2:data=ordered", "no option of ext2 is called 'data'");
+        fails("ext3:data=both", "expected one of ordered, writeback");
+        fails("ext3:commit_s=0", "expected a number from 1 to 3600");
+        fails("ext3:data=journal", "not modelled");
+        fails("ext3:data", "expected key=value");
+    }
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which block a growing file gets: goals, reservation windows, the search in
+//! a group (fs/ext3/balloc.c, 2.6.28).
+//!
+//! One block is allocated at a time. A window is in memory only: it keeps
+//! blocks free for one file while it grows, and windows do not overlap. Two
+//! habits of the search show in recorded layouts: a search that begins inside
+//! a window behind the group's start takes the next free block, one that
+//! begins at the group's start prefers the first wholly free byte of the
+//! bitmap; and a window that would lie before the group's first free block is
+//! moved there.
+//!
+//! Left out: freeing, quotas and reserved blocks, extending a window for an
+//! indirect block at its very end.
+
+use super::layout::{GROUP_BLOCKS, Geometry};
+use crate::file::FileId;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Blocks of a first window.
+const FIRST_WINDOW: u64 = 8;
+/// Blocks of the largest window.
+const LARGEST_WINDOW: u64 = 1027;
+/// Processes start their files in one of so many places of a group.
+const COLOURS: u64 = 16;
+
+/// The blocks set aside for a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    start: u64,
+    end: u64,
+    goal_size: u64,
+    hits: u64,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window {
+            start: 0,
+            end: 0,
+            goal_size: FIRST_WINDOW,
+            hits: 0,
+        }
+    }
+}
+
+impl Window {
+    fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    /// Its blocks.
+    #[cfg(test)]
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether it reaches into a group, and holds the goal if there is one.
+    fn holds(&self, group: u64, goal: Option<u64>) -> bool {
+        let first = Geometry::group_start(group);
+        !self.is_empty()
+            && self.start < first + GROUP_BLOCKS
+            && self.end > first
+            && goal.is_none_or(|g| (self.start..self.end).contains(&g))
+    }
+}
+
+/// The block where a file of a directory's group begins, by process.
+pub(crate) fn coloured_goal(group: u64, pid: u32) -> u64 {
+    Geometry::group_start(group) + u64::from(pid) % COLOURS * (GROUP_BLOCKS / COLOURS)
+}
+
+type GroupBits = [u64; (GROUP_BLOCKS / 64) as usize];
+
+/// Which blocks are taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    groups: Vec<Option<Box<GroupBits>>>,
+    free: Vec<u64>,
+    /// Windows by their start.
+    windows: BTreeMap<u64, (u64, FileId)>,
+}
+
+impl Space {
+    /// An empty volume.
+    pub(crate) fn new(geometry: &Geometry) -> Space {
+        let groups = geometry.groups();
+        let free = (0..groups).map(|g| {
+            let data = geometry.first_data(g)..Geometry::group_start(g + 1);
+            let journal = overlap(&geometry.journal, &data);
+            data.end - data.start - journal.end.saturating_sub(journal.start)
+        });
+        Space {
+            free: free.collect(),
+            groups: vec![None; groups as usize],
+            windows: BTreeMap::new(),
+        }
+    }
+
+    fn bits(&mut self, geometry: &Geometry, group: u64) -> &mut GroupBits {
+        self.groups[group as usize].get_or_insert_with(|| {
+            let mut bits: Box<GroupBits> = Box::new([0; (GROUP_BLOCKS / 64) as usize]);
+            let first = Geometry::group_start(group);
+            let journal = overlap(&geometry.journal, &group_blocks(group));
+            let own = first..geometry.first_data(group);
+            for block in own.chain(journal) {
+                let i = block - first;
+                bits[(i / 64) as usize] |= 1 << (i % 64);
+            }
+            bits
+        })
+    }
+
+    /// The group whose bitmap decides next: the goal's.
+    pub(crate) fn group_of(&self, goal: u64) -> u64 {
+        let group = goal / GROUP_BLOCKS;
+        if group < self.groups.len() as u64 {
+            group
+        } else {
+            0
+        }
+    }
+
+    /// Takes one block for a file, as near behind the goal as its windows
+    /// allow; none if the volume is full.
+    pub(crate) fn allocate(
+        &mut self,
+        geometry: &Geometry,
+        file: FileId,
+        window: &mut Window,
+        goal: u64,
+    ) -> Option<u64> {
+        let first_group = self.group_of(goal);
+        let goal = (goal / GROUP_BLOCKS == first_group).then_some(goal);
+        if self.free[first_group as usize] > 0
+            && let Some(block) = self.in_group(geometry, file, window, first_group, goal)
+        {
+            return Some(block);
+        }
+        let groups = self.groups.len() as u64;
+        // Groups with less room than half a window are left to others first.
+        for least in [window.goal_size / 2, 0] {
+            for step in 1..=groups {
+                let group = (first_group + step) % groups;
+                if self.free[group as usize] > least
+                    && let Some(block) = self.in_group(geometry, file, window, group, None)
+                {
+                    return Some(block);
+                }
+            }
+            if least == 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    fn in_group(
+        &mut self,
+        geometry: &Geometry,
+        file: FileId,
+        window: &mut Window,
+        group: u64,
+        mut goal: Option<u64>,
+    ) -> Option<u64> {
+        let first = Geometry::group_start(group);
+        let mut failed = false;
+        loop {
+            if failed || !window.holds(group, goal) {
+                if !self.new_window(geometry, file, window, group, goal.unwrap_or(first)) {
+                    return None;
+                }
+                goal = goal.filter(|_| window.holds(group, goal));
+            }
+            let start = window.start.max(first) - first;
+            let end = window.end.min(first + GROUP_BLOCKS) - first;
+            let bits = self.bits(geometry, group);
+            let wanted = goal.map(|g| g - first).filter(|g| (start..end).contains(g));
+            let found = match wanted {
+                Some(g) if !taken(bits, g) => Some(g),
+                Some(g) => next_usable(bits, g, end),
+                None => next_usable(bits, start, end),
+            };
+            if let Some(at) = found {
+                bits[(at / 64) as usize] |= 1 << (at % 64);
+                self.free[group as usize] -= 1;
+                window.hits += 1;
+                return Some(first + at);
+            }
+            failed = true;
+        }
+    }
+
+    /// Sets blocks aside from `start` on, in a group. False if it has no
+    /// room; a window that reaches into the next group is kept for that.
+    fn new_window(
+        &mut self,
+        geometry: &Geometry,
+        file: FileId,
+        window: &mut Window,
+        group: u64,
+        mut start: u64,
+    ) -> bool {
+        let group_end = Geometry::group_start(group) + GROUP_BLOCKS;
+        if !window.is_empty() {
+            if window.start < group_end && window.end > group_end && start >= window.start {
+                return false;
+            }
+            if window.hits > (window.end - window.start) / 2 {
+                window.goal_size = (window.goal_size * 2).min(LARGEST_WINDOW);
+            }
+        }
+        loop {
+            let Some(at) = self.gap(file, start, window.goal_size, group_end) else {
+                self.discard(window);
+                return false;
+            };
+            self.discard(window);
+            let first = Geometry::group_start(group);
+            let from = at.max(first) - first;
+            let Some(free) = next_clear(self.bits(geometry, group), from, GROUP_BLOCKS) else {
+                return false;
+            };
+            (window.start, window.end, window.hits) = (at, at + window.goal_size, 0);
+            self.windows.insert(window.start, (window.end, file));
+            if first + free < window.end {
+                return true;
+            }
+            start = first + free;
+        }
+    }
+
+    /// The first place from `start` on where a window of that size meets no
+    /// other file's.
+    fn gap(&self, file: FileId, start: u64, size: u64, group_end: u64) -> Option<u64> {
+        let mut at = start;
+        // Windows do not overlap: the one that begins last before `at` is the
+        // only one of them that can reach it.
+        let before = self
+            .windows
+            .range(..at)
+            .rev()
+            .find(|(_, (_, f))| *f != file);
+        if let Some((_, (end, _))) = before {
+            at = at.max(*end);
+        }
+        for (begin, (end, owner)) in self.windows.range(start..) {
+            if *owner == file {
+                continue;
+            }
+            if at + size <= *begin {
+                break;
+            }
+            at = at.max(*end);
+        }
+        (at < group_end).then_some(at)
+    }
+
+    /// Gives a window up: the file is no longer open for writing.
+    pub(crate) fn discard(&mut self, window: &mut Window) {
+        if !window.is_empty() {
+            self.windows.remove(&window.start);
+        }
+        (window.start, window.end, window.hits) = (0, 0, 0);
+    }
+}
+
+fn group_blocks(group: u64) -> Range<u64> {
+    let first = Geometry::group_start(group);
+    first..first + GROUP_BLOCKS
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+fn taken(bits: &GroupBits, at: u64) -> bool {
+    bits[(at / 64) as usize] >> (at % 64) & 1 == 1
+}
+
+fn next_clear(bits: &GroupBits, from: u64, end: u64) -> Option<u64> {
+    let mut at = from;
+    while at < end {
+        let ones = u64::from((!(bits[(at / 64) as usize] >> (at % 64))).trailing_zeros());
+        let left = 64 - at % 64;
+        if ones < left {
+            return Some(at + ones).filter(|a| *a < end);
+        }
+        at += left;
+    }
+    None
+}
+
+/// The next block that suits a file: near by if the search begins inside the
+/// group, else the first eight in a row, else any.
+fn next_usable(bits: &GroupBits, start: u64, end: u64) -> Option<u64> {
+    if start > 0 {
+        let near = start.next_multiple_of(64).min(end);
+        if let Some(at) = next_clear(bits, start, near) {
+            return Some(at);
+        }
+    }
+    let empty_byte = (start / 8..end.div_ceil(8))
+        .map(|byte| byte * 8)
+        .find(|at| bits[(at / 64) as usize] >> (at % 64) & 0xff == 0)
+        .filter(|at| (start..end).contains(at));
+    empty_byte.or_else(|| next_clear(bits, start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::{ExtFeatures, ExtOptions};
+    use super::*;
+
+    fn volume() -> (Geometry, Space) {
+        let o = ExtOptions::new(true, ExtFeatures::of_release([2, 6, 28]));
+        let g = Geometry::new(0..134_217_728, &o).unwrap();
+        let s = Space::new(&g);
+        (g, s)
+    }
+
+    #[test]
+    fn windows_of_a_growing_file_double_up_to_1027_blocks() {
+        let (g, mut space) = volume();
+        let mut window = Window::default();
+        let mut sizes = Vec::new();
+        let mut goal = coloured_goal(4, 0) + 4000;
+        for _ in 0..6000 {
+            let block = space.allocate(&g, FileId(0), &mut window, goal).unwrap();
+            if sizes.last() != Some(&(window.start, window.len())) {
+                sizes.push((window.start, window.len()));
+            }
+            goal = block + 1;
+        }
+        let sizes: Vec<u64> = sizes.into_iter().map(|(_, len)| len).collect();
+        assert_eq!(
+            sizes[..11],
+            [8, 16, 32, 64, 128, 256, 512, 1024, 1027, 1027, 1027]
+        );
+    }
+
+    #[test]
+    fn the_colour_is_the_process_modulo_16() {
+        assert_eq!(coloured_goal(2, 4160), 2 * 32768);
+        assert_eq!(coloured_goal(2, 4159), 2 * 32768 + 30720);
+    }
+
+    #[test]
+    fn files_lie_as_the_recorded_run_has_them() {
+        // Three files of 30 MiB by process 12 in group 3, then a large one by
+        // process 13: where that one begins and goes on was recorded.
+        let (g, mut space) = volume();
+        let mut place = |file: u32, pid: u32, blocks: u64| {
+            let mut window = Window::default();
+            let mut goal = coloured_goal(3, pid);
+            let mut at = Vec::new();
+            for _ in 0..blocks {
+                let block = space.allocate(&g, FileId(file), &mut window, goal).unwrap();
+                at.push(block);
+                goal = block + 1;
+            }
+            space.discard(&mut window);
+            at
+        };
+        for file in 0..3 {
+            let at = place(file, 12, 7689);
+            assert!(file > 0 || at[0] == 98304 + 12 * 2048);
+        }
+        let big = place(3, 13, 60_000);
+        assert_eq!(big[0] * 8, 1_171_688);
+        let jumps: Vec<u64> = big
+            .windows(2)
+            .filter(|w| w[1] != w[0] + 1)
+            .map(|w| w[1] * 8)
+            .collect();
+        assert_eq!(jumps[..2], [1_323_032, 1_577_024]);
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Making room in the log (fs/jbd/checkpoint.c, 2.6.28).
+//!
+//! The task that needs the room writes the blocks of the oldest transactions
+//! to their places, in batches, and then the journal's superblock. Others that
+//! need room wait for it.
+
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::BioWork;
+use blklab_types::{BioFlags, Op, PAGE_SECTORS};
+
+/// Blocks written at a time.
+const BATCH: usize = 64;
+
+/// The next thing to do for the oldest transaction.
+enum Step {
+    /// The log has room.
+    Enough,
+    /// Nothing is left to write back: a transaction must be committed.
+    Commit(u64),
+    /// These blocks go to their places.
+    Write(Vec<(FileId, u64)>),
+    /// Somebody writes this one.
+    Busy(FileId, u64),
+    /// It is done with; the log's tail moves.
+    Advance,
+}
+
+impl<H: Host> PageCache<H> {
+    /// Makes room for a transaction, or waits for who does.
+    pub(super) async fn make_log_space(&self) {
+        if self.with(|s| std::mem::replace(&mut s.journal().checkpointing, true)) {
+            self.journal_wait().await;
+            return;
+        }
+        loop {
+            match self.with(|s| s.checkpoint_step()) {
+                Step::Enough => break,
+                Step::Commit(tid) => {
+                    self.waking(|s, wake| {
+                        let j = s.journal();
+                        j.requested = j.requested.max(tid);
+                        wake.extend(j.thread);
+                    });
+                    self.wait_commit(tid).await;
+                }
+                Step::Write(mut batch) => {
+                    let blocks = batch.clone();
+                    self.submit_buffers(&mut batch, self.checkpoint_flags())
+                        .await;
+                    for (device, block) in blocks {
+                        self.wait_buffer(device, block).await;
+                    }
+                }
+                Step::Busy(device, block) => self.wait_buffer(device, block).await,
+                Step::Advance => self.advance_tail().await,
+            }
+        }
+        self.waking(|s, wake| {
+            let j = s.journal();
+            j.checkpointing = false;
+            j.wake_all(wake);
+        });
+    }
+
+    fn checkpoint_flags(&self) -> BioFlags {
+        let sync = self.with(|s| {
+            s.ext
+                .as_ref()
+                .is_some_and(|e| e.options.features.sync_checkpoint)
+        });
+        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+    }
+
+    /// Forgets the oldest transaction and writes the journal's superblock.
+    async fn advance_tail(&self) {
+        let me = self.host.current();
+        let (sector, cookie) = self.with(|s| {
+            let Some(ext) = &mut s.ext else {
+                return (0, 0);
+            };
+            let j = &mut ext.journal;
+            j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
+            let sector = ext.geometry.sector(ext.geometry.journal_block(0));
+            (sector, s.bios.insert(BioWork::Waited(me)))
+        });
+        let flags = BioFlags::SYNC | BioFlags::UNPLUG;
+        self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+            .await;
+        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
+            self.host.unplug();
+            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
+                self.host.suspend().await;
+            }
+        }
+    }
+}
+
+impl crate::state::State {
+    fn checkpoint_step(&mut self) -> Step {
+        let Some(ext) = &mut self.ext else {
+            return Step::Enough;
+        };
+        let (device, j) = (ext.device, &mut ext.journal);
+        let committing = j.committing.as_ref().map(|t| t.tid);
+        let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
+        if j.free >= needed {
+            return Step::Enough;
+        }
+        let Some(oldest) = j.checkpoints.front_mut() else {
+            return match committing.or(j.running.as_ref().map(|t| t.tid)) {
+                Some(tid) => Step::Commit(tid),
+                None => Step::Enough,
+            };
+        };
+        let file = &mut self.files[device.idx()];
+        let (mut batch, mut busy, mut held) = (Vec::new(), None, None);
+        oldest.blocks.retain(|block| {
+            if let Some(b) = j.buffers.get(block) {
+                held = held.or(Some(b.committing));
+                return true;
+            }
+            if file.ext.buffer_locked.test(*block) || file.writeback.test(*block) {
+                busy = busy.or(Some(*block));
+                return true;
+            }
+            if batch.len() == BATCH {
+                return true;
+            }
+            let run = *block..*block + 1;
+            if file.ext.buffer_dirty.clear(run.clone()) > 0 {
+                file.ext.buffer_locked.set(run);
+                batch.push((device, *block));
+            }
+            false
+        });
+        match (batch.is_empty(), busy, held) {
+            (false, ..) => Step::Write(batch),
+            (true, Some(block), _) => Step::Busy(device, block),
+            (true, None, Some(true)) => Step::Commit(committing.unwrap_or(0)),
+            (true, None, Some(false)) => Step::Commit(j.running.as_ref().map_or(0, |t| t.tid)),
+            (true, None, None) => Step::Advance,
+        }
+    }
+}

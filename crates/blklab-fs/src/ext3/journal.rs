@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The journal's state, handles, and access to metadata blocks
+//! (fs/jbd/transaction.c, 2.6.28).
+//!
+//! One transaction runs, at most one commits, the others wait to be
+//! checkpointed. A task changes metadata under a handle of the running one. It
+//! sleeps to open a handle while that transaction is being closed, has too
+//! many credits, or the log too little room; and to change a block while its
+//! only copy is on its way to the log.
+
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use blklab_types::{Jiffies, TaskId};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// A transaction of the journal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transaction {
+    pub(super) tid: u64,
+    /// It is being closed: no more handles.
+    pub(super) locked: bool,
+    /// Open handles, and the credits that they hold.
+    updates: u32,
+    credits: u64,
+    /// When it is old enough to be committed.
+    expires: Jiffies,
+    /// Its metadata blocks, in order of the first change.
+    pub(super) metadata: Vec<u64>,
+    /// Pages whose data go to the disk first, in order of the first write.
+    pub(super) data: Vec<(FileId, Range<u64>)>,
+    /// A handle was synchronous.
+    pub(super) sync: bool,
+    /// A task waits for it.
+    pub(super) waited: bool,
+}
+
+/// A committed transaction whose blocks may not be in their places.
+#[derive(Clone, Debug)]
+pub(crate) struct Checkpoint {
+    pub(super) blocks: Vec<u64>,
+    pub(super) log_blocks: u64,
+}
+
+/// Which transactions hold a metadata block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Buffer {
+    pub(super) running: bool,
+    pub(super) committing: bool,
+    /// It is being written to the log from its only copy.
+    pub(super) shadow: bool,
+}
+
+/// The journal.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub(super) running: Option<Transaction>,
+    pub(super) committing: Option<Transaction>,
+    last_tid: u64,
+    /// The youngest transaction whose commit is wanted, and that is committed.
+    pub(super) requested: u64,
+    pub(super) committed: u64,
+    pub(super) buffers: BTreeMap<u64, Buffer>,
+    pub(super) blocks: u64,
+    /// Next block of the log, and how many are free.
+    pub(super) head: u64,
+    pub(super) free: u64,
+    pub(super) checkpoints: VecDeque<Checkpoint>,
+    pub(super) checkpointing: bool,
+    /// Which of the log blocks on their way have arrived.
+    pub(super) log_done: Vec<bool>,
+    /// Tasks that wait for anything of the journal to change.
+    pub(super) waiters: Vec<TaskId>,
+    pub(super) thread: Option<TaskId>,
+    pub(super) timer: Option<TaskId>,
+}
+
+/// The right to change metadata under the running transaction.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    credits: u64,
+}
+
+impl Journal {
+    pub(super) fn new(blocks: u64) -> Journal {
+        Journal {
+            blocks,
+            // Block 0 is the superblock.
+            head: 1,
+            free: blocks.saturating_sub(33),
+            ..Journal::default()
+        }
+    }
+
+    /// Most blocks of a transaction.
+    pub(super) fn max_credits(&self) -> u64 {
+        self.blocks / 4
+    }
+
+    fn has_room(&self) -> bool {
+        let committing = self
+            .committing
+            .as_ref()
+            .map_or(0, |t| t.metadata.len() as u64);
+        self.free >= self.max_credits() + committing
+    }
+
+    /// Takes whoever waits for the journal.
+    pub(super) fn wake_all(&mut self, wake: &mut Vec<TaskId>) {
+        wake.append(&mut self.waiters);
+    }
+
+    /// Asks for the commit of a transaction.
+    fn request(&mut self, tid: u64, wake: &mut Vec<TaskId>) {
+        if self.requested < tid {
+            self.requested = tid;
+            wake.extend(self.thread);
+        }
+    }
+
+    /// Open handles of the transaction that is being closed.
+    pub(super) fn updates(&self) -> u32 {
+        self.running.as_ref().map_or(0, |t| t.updates)
+    }
+
+    /// When the running transaction expires, if its commit is not under way.
+    pub(super) fn expires(&self) -> Option<Jiffies> {
+        self.running
+            .as_ref()
+            .filter(|t| !t.locked && self.requested < t.tid)
+            .map(|t| t.expires)
+    }
+}
+
+/// What stands in the way of a handle.
+enum Start {
+    Open,
+    Wait,
+    Checkpoint,
+}
+
+impl State {
+    pub(super) fn journal(&mut self) -> &mut Journal {
+        &mut self.ext.as_mut().expect("a volume with a journal").journal
+    }
+
+    /// Tries to open a handle; says what to wait for.
+    fn try_start(
+        &mut self,
+        credits: u64,
+        now: Jiffies,
+        interval: u64,
+        wake: &mut Vec<TaskId>,
+    ) -> Start {
+        let j = self.journal();
+        if j.running.is_none() {
+            j.last_tid += 1;
+            j.running = Some(Transaction {
+                tid: j.last_tid,
+                expires: now.plus(interval),
+                ..Transaction::default()
+            });
+            wake.extend(j.timer);
+        }
+        let (max, has_room) = (j.max_credits(), j.has_room());
+        let Some(t) = j.running.as_mut() else {
+            return Start::Wait;
+        };
+        if t.locked {
+            return Start::Wait;
+        }
+        if t.metadata.len() as u64 + t.credits + credits > max {
+            let tid = t.tid;
+            j.request(tid, wake);
+            return Start::Wait;
+        }
+        if !has_room {
+            return Start::Checkpoint;
+        }
+        t.updates += 1;
+        t.credits += credits;
+        Start::Open
+    }
+
+    /// Closes a handle.
+    fn stop(&mut self, handle: &Handle, sync: bool, now: Jiffies, wake: &mut Vec<TaskId>) {
+        let j = self.journal();
+        let Some(t) = j.running.as_mut() else {
+            return;
+        };
+        t.updates -= 1;
+        t.credits -= handle.credits;
+        t.sync |= sync;
+        let (tid, due) = (t.tid, sync || now >= t.expires);
+        if t.locked && t.updates == 0 {
+            wake.extend(j.thread);
+        }
+        if due {
+            j.request(tid, wake);
+        }
+    }
+
+    /// Takes a block into the running transaction, unless it is being written.
+    /// Returns whether that was possible.
+    fn try_access(&mut self, block: u64) -> bool {
+        let j = self.journal();
+        let buffer = j.buffers.entry(block).or_default();
+        if buffer.running {
+            return true;
+        }
+        if buffer.shadow {
+            return false;
+        }
+        buffer.running = true;
+        if let Some(t) = j.running.as_mut() {
+            t.metadata.push(block);
+        }
+        let device = self.ext.as_ref().map_or(FileId(0), |e| e.device);
+        self.ext_cached(device, block);
+        let run = block..block + 1;
+        let file = &mut self.files[device.idx()];
+        file.ext.buffer_dirty.clear(run.clone());
+        file.pinned.set(run.clone());
+        self.lru.touch(&mut self.files[device.idx()], run);
+        true
+    }
+
+    /// Adds a page's data to those that the running transaction awaits.
+    pub(super) fn attach_data(&mut self, id: FileId, page: u64) {
+        let inode = &mut self.files[id.idx()].ext;
+        let run = page..page + 1;
+        inode.ordered_committing.clear(run.clone());
+        if inode.ordered_running.set(run.clone()) == 0 {
+            return;
+        }
+        let Some(t) = self.journal().running.as_mut() else {
+            return;
+        };
+        match t.data.last_mut() {
+            Some((file, last)) if *file == id && last.end == page => last.end = page + 1,
+            _ => t.data.push((id, run)),
+        }
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Sleeps until something of the journal changes; the caller tests again.
+    pub(super) async fn journal_wait(&self) {
+        let me = self.host.current();
+        self.with(|s| s.journal().waiters.push(me));
+        self.host.suspend().await;
+        self.with(|s| s.journal().waiters.retain(|t| *t != me));
+    }
+
+    /// Opens a handle for so many blocks (`journal_start`).
+    pub(crate) async fn journal_start(&self, credits: u64) -> Handle {
+        loop {
+            let now = self.host.jiffies();
+            let interval = self.commit_interval();
+            let mut start = Start::Wait;
+            self.waking(|s, wake| start = s.try_start(credits, now, interval, wake));
+            match start {
+                Start::Open => return Handle { credits },
+                Start::Wait => self.journal_wait().await,
+                Start::Checkpoint => self.make_log_space().await,
+            }
+        }
+    }
+
+    fn commit_interval(&self) -> u64 {
+        let seconds = self.with(|s| s.ext.as_ref().map_or(5, |e| e.options.commit_s));
+        u64::from(seconds) * u64::from(self.host.hz().0)
+    }
+
+    /// Closes a handle (`journal_stop`).
+    pub(crate) fn journal_stop(&self, handle: Handle) {
+        let now = self.host.jiffies();
+        self.waking(|s, wake| s.stop(&handle, false, now, wake));
+    }
+
+    /// Makes a metadata block part of the running transaction
+    /// (`journal_get_write_access`).
+    pub(super) async fn journal_access(&self, block: u64) {
+        let Some(device) = self.with(|s| s.ext.as_ref().map(|e| e.device)) else {
+            return;
+        };
+        loop {
+            // A block on its way to its own place is locked.
+            self.wait_buffer(device, block).await;
+            if self.with(|s| s.try_access(block)) {
+                return;
+            }
+            self.host.unplug();
+            self.journal_wait().await;
+        }
+    }
+
+    /// Commits whatever runs or commits, and waits for it
+    /// (`journal_force_commit`).
+    pub(crate) async fn force_commit(&self) {
+        let mut tid = 0;
+        let now = self.host.jiffies();
+        self.waking(|s, wake| {
+            let j = s.journal();
+            if let Some(t) = j.running.as_mut() {
+                t.sync = true;
+                t.expires = t.expires.min(now);
+                tid = t.tid;
+                j.request(tid, wake);
+            } else if let Some(t) = &j.committing {
+                tid = t.tid;
+            }
+        });
+        self.wait_commit(tid).await;
+    }
+
+    /// Sleeps until a transaction is committed (`log_wait_commit`).
+    pub(super) async fn wait_commit(&self, tid: u64) {
+        while self.with(|s| {
+            let j = s.journal();
+            let both = [&mut j.running, &mut j.committing];
+            for t in both.into_iter().flatten().filter(|t| t.tid == tid) {
+                t.waited = true;
+            }
+            j.committed < tid
+        }) {
+            self.journal_wait().await;
+        }
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be chosen about an ext2 or ext3 volume, and what the kernel
+//! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
+
+use blklab_types::BioFlags;
+
+/// What the journal guarantees for file data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataMode {
+    /// Data reach the disk before the metadata that name them are committed.
+    Ordered,
+    /// Only metadata are journalled; data go their own way.
+    Writeback,
+}
+
+/// When a read changes the inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atime {
+    /// Never (`noatime`).
+    Never,
+    /// Only if the last access is not later than the last change, or a day old.
+    Relative,
+    /// When the second has changed.
+    Strict,
+}
+
+/// When commit writes its data and metadata as synchronous requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitSync {
+    /// Never (up to 2.6.29).
+    Never,
+    /// If a handle of the transaction was synchronous (2.6.30 to 3.2).
+    SyncHandle,
+    /// If a task waits for the transaction (3.3 and later).
+    Waited,
+    /// Always.
+    Always,
+}
+
+/// How commit blocks reach the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// As any other write.
+    Off,
+    /// As a barrier: the queue is drained around it (up to 2.6.36).
+    Drain,
+    /// Behind a cache flush, past the cache (2.6.37 and later).
+    FlushFua,
+}
+
+/// What differs between kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtFeatures {
+    /// Flags of commit's data and metadata.
+    pub commit_sync: CommitSync,
+    /// Commit blocks are synchronous requests (2.6.28 and later).
+    pub sync_commit_block: bool,
+    /// Checkpoints write synchronously (3.3 and later).
+    pub sync_checkpoint: bool,
+    /// Write-out of every page opens a handle (up to 2.6.36; in which release
+    /// it ended is not known here).
+    pub handle_per_page: bool,
+    /// The data mode if none is asked for.
+    pub data: DataMode,
+    /// Access times if nothing is asked for.
+    pub atime: Atime,
+    /// Whether barriers are flush and FUA.
+    pub flush_fua: bool,
+    /// Whether barriers are on if nothing is asked for.
+    pub barrier: bool,
+}
+
+impl ExtFeatures {
+    /// The features of a release, such as `[2, 6, 28]`.
+    pub fn of_release(release: [u16; 3]) -> ExtFeatures {
+        let from = |a, b, c| release >= [a, b, c];
+        ExtFeatures {
+            commit_sync: match () {
+                () if from(3, 3, 0) => CommitSync::Waited,
+                () if from(2, 6, 30) => CommitSync::SyncHandle,
+                () => CommitSync::Never,
+            },
+            sync_commit_block: from(2, 6, 28),
+            sync_checkpoint: from(3, 3, 0),
+            handle_per_page: !from(2, 6, 37),
+            data: if from(2, 6, 30) && !from(2, 6, 36) {
+                DataMode::Writeback
+            } else {
+                DataMode::Ordered
+            },
+            atime: if from(2, 6, 30) {
+                Atime::Relative
+            } else {
+                Atime::Strict
+            },
+            flush_fua: from(2, 6, 37),
+            barrier: from(3, 1, 0),
+        }
+    }
+}
+
+/// A volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExtOptions {
+    /// ext3; without a journal it is ext2.
+    pub journal: bool,
+    /// What the kernel decides.
+    pub features: ExtFeatures,
+    /// Data mode.
+    pub data: DataMode,
+    /// Commit blocks.
+    pub barrier: Barrier,
+    /// Access times.
+    pub atime: Atime,
+    /// Bytes of an inode: 128 before e2fsprogs 1.41, 256 from then on.
+    pub inode_size: u32,
+    /// Bytes of disk per inode.
+    pub inode_ratio: u32,
+    /// Blocks of the journal; by the size of the disk if not given.
+    pub journal_blocks: Option<u64>,
+    /// Seconds between commits.
+    pub commit_s: u32,
+    /// The block group of the directory that holds all files.
+    pub directory_group: u32,
+    /// The process that laid the files out: its number chooses where in a
+    /// group a file begins.
+    pub creator_pid: u32,
+}
+
+impl ExtOptions {
+    /// The defaults of a release.
+    pub fn new(journal: bool, features: ExtFeatures) -> ExtOptions {
+        ExtOptions {
+            journal,
+            features,
+            data: features.data,
+            barrier: barrier(features.barrier, features),
+            atime: features.atime,
+            inode_size: 256,
+            inode_ratio: 16384,
+            journal_blocks: None,
+            commit_s: 5,
+            directory_group: 0,
+            creator_pid: 1000,
+        }
+    }
+
+    /// Whether commits write file data.
+    pub(crate) fn ordered(&self) -> bool {
+        self.journal && self.data == DataMode::Ordered
+    }
+
+    /// Flags of commit's data and metadata.
+    pub(crate) fn commit_flags(&self, sync_handle: bool, waited: bool) -> BioFlags {
+        let sync = match self.features.commit_sync {
+            CommitSync::Never => false,
+            CommitSync::SyncHandle => sync_handle,
+            CommitSync::Waited => waited,
+            CommitSync::Always => true,
+        };
+        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+    }
+
+    /// Flags of the commit block.
+    pub(crate) fn commit_block_flags(&self) -> BioFlags {
+        let sync = if self.features.sync_commit_block {
+            BioFlags::SYNC | BioFlags::UNPLUG
+        } else {
+            BioFlags::NONE
+        };
+        match self.barrier {
+            Barrier::Off => sync,
+            Barrier::Drain => sync | BioFlags::BARRIER,
+            Barrier::FlushFua => sync | BioFlags::FLUSH | BioFlags::FUA,
+        }
+    }
+}
+
+/// The barrier that a kernel makes of the mount option.
+pub fn barrier(on: bool, features: ExtFeatures) -> Barrier {
+    match (on, features.flush_fua) {
+        (false, _) => Barrier::Off,
+        (true, false) => Barrier::Drain,
+        (true, true) => Barrier::FlushFua,
+    }
+}

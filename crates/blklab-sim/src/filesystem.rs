@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The experiment's filesystem as the page cache takes it.
+
+use crate::fio::FIO_PID;
+use blklab_experiment::Experiment;
+use blklab_fs::{Atime, CommitSync, DataMode, ExtFeatures, ExtOptions, Filesystem, barrier};
+
+/// What the files of an experiment lie on.
+pub fn filesystem_of(e: &Experiment) -> Filesystem {
+    let spec = &e.filesystem;
+    let journal = match spec.name.as_str() {
+        "ext2" => false,
+        "ext3" => true,
+        _ => return Filesystem::Extents,
+    };
+    let mut features = ExtFeatures::of_release(e.kernel.numbers());
+    features.commit_sync = match spec.option("jbd_commit_sync") {
+        Some("never") => CommitSync::Never,
+        Some("always") => CommitSync::Always,
+        Some("when_waited") => CommitSync::Waited,
+        _ => features.commit_sync,
+    };
+    let mut o = ExtOptions::new(journal, features);
+    let number = |key, default: u32| {
+        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
+        value.unwrap_or(default)
+    };
+    o.data = match spec.option("data") {
+        Some("ordered") => DataMode::Ordered,
+        Some("writeback") => DataMode::Writeback,
+        _ => o.data,
+    };
+    o.barrier = barrier(
+        spec.number("barrier").map_or(features.barrier, |n| n != 0),
+        features,
+    );
+    o.atime = match spec.option("atime") {
+        Some("strict") => Atime::Strict,
+        Some("relative") => Atime::Relative,
+        Some("never") => Atime::Never,
+        _ => o.atime,
+    };
+    o.inode_size = number("inode_size", o.inode_size);
+    o.journal_blocks = spec.number("journal_blocks");
+    o.commit_s = number("commit_s", o.commit_s);
+    o.directory_group = number("directory_group", o.directory_group);
+    o.creator_pid = number("creator_pid", FIO_PID);
+    Filesystem::Ext(o)
+}
