@@ -11,6 +11,23 @@ use std::fmt;
 /// Files of the studies, by name.
 const FILES: &[(&str, &[(&str, &str)])] = &[
     (
+        "ltt-2009-ssh",
+        &[
+            (
+                "study.toml",
+                include_str!("../../studies/ltt-2009-ssh/study.toml"),
+            ),
+            (
+                "raid1.toml",
+                include_str!("../../studies/ltt-2009-ssh/raid1.toml"),
+            ),
+            (
+                "ssh.fio",
+                include_str!("../../studies/ltt-2009-ssh/ssh.fio"),
+            ),
+        ],
+    ),
+    (
         "ltt-2009-patch",
         &[
             (
@@ -22,8 +39,12 @@ const FILES: &[(&str, &[(&str, &str)])] = &[
                 include_str!("../../studies/ltt-2009-patch/disk.toml"),
             ),
             (
+                "raid1.toml",
+                include_str!("../../studies/ltt-2009-patch/raid1.toml"),
+            ),
+            (
                 "ssh.fio",
-                include_str!("../../studies/ltt-2009-patch/ssh.fio"),
+                include_str!("../../studies/ltt-2009-ssh/ssh.fio"),
             ),
         ],
     ),
