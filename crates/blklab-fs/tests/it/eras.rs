@@ -487,3 +487,29 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
         assert_eq!(flags, [sync, sync, false, false], "{}", features.name);
     }
 }
+
+#[test]
+fn sync_ends_beside_a_writer_from_3_2_on() {
+    for features in [Features::K306, Features::K410] {
+        let (machine, cache) = boot(features, 512 * MIB);
+        let file = cache.create_laid_out(64 * MIB).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let (synced, s) = (Rc::new(Cell::new(Time::ZERO)), cache.clone());
+        let (c, w) = (cache.clone(), machine.clone());
+        machine.task("writer", async move {
+            for at in (0..40_000).map(|i| i * 64 % 16_384 * 4096) {
+                assert_eq!(c.write(fd, at, 4096).await, Ok(4096));
+                w.sleep(Span::from_us(100)).await;
+            }
+        });
+        let (m, t) = (machine.clone(), synced.clone());
+        machine.task("sync", async move {
+            m.sleep(Span::from_ms(1)).await;
+            s.sync().await;
+            t.set(m.now());
+        });
+        machine.run(&cache);
+        assert!(machine.now() > Time(4_000_000_000));
+        assert!(synced.get() < Time(1_000_000_000), "{}", synced.get());
+    }
+}
