@@ -490,7 +490,7 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
 
 #[test]
 fn sync_ends_beside_a_writer_from_3_2_on() {
-    for features in [Features::K306, Features::K410] {
+    for features in [Features::K309, Features::K410] {
         let (machine, cache) = boot(features, 512 * MIB);
         let file = cache.create_laid_out(64 * MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");
@@ -504,7 +504,7 @@ fn sync_ends_beside_a_writer_from_3_2_on() {
         });
         let (m, t) = (machine.clone(), synced.clone());
         machine.task("sync", async move {
-            m.sleep(Span::from_ms(1)).await;
+            m.sleep(Span::from_ms(50)).await;
             s.sync().await;
             t.set(m.now());
         });
