@@ -513,3 +513,38 @@ fn sync_ends_beside_a_writer_from_3_2_on() {
         assert!(synced.get() < Time(1_000_000_000), "{}", synced.get());
     }
 }
+
+#[test]
+fn pauses_are_bounded_and_limits_hold_under_any_number_of_writers() {
+    for features in [Features::K302, Features::K306, Features::K410] {
+        for writers in [1_u64, 3, 20, 60] {
+            let (machine, cache) = boot(features, 256 * MIB);
+            let mut tasks = Vec::new();
+            for i in 0..writers {
+                let file = cache.create_empty(Some(256 * MIB)).expect("space");
+                let fd = cache.open(file, false).expect("it exists");
+                let (c, piece) = (cache.clone(), 4096 << (i % 7));
+                tasks.push(machine.task("writer", async move {
+                    for at in (0..768 * MIB / writers / piece).map(|n| n * piece) {
+                        let at = at % (256 * MIB);
+                        assert_eq!(c.write(fd, at, piece).await, Ok(piece));
+                    }
+                }));
+            }
+            machine.run(&cache);
+            let name = format!("{}, {writers} writers", features.name);
+            let (usage, stats) = (cache.usage(), cache.stats());
+            // Each may be on its way to the next check with what it was given.
+            let most = usage.dirty_limit + writers * 64 + 512;
+            assert!(stats.dirty_or_writeback_max <= most, "{name}: {stats:?}");
+            for task in tasks {
+                let t = stats.throttled(task);
+                assert!(t.time.ns() <= t.waits * 204_000_000, "{name}: {t:?}");
+            }
+            let busy = stats.pages_dirtied - usage.dirty - usage.writeback;
+            let rate = busy * 4096 * 1000 / (machine.now().ns() / 1_000_000);
+            // Reading nothing, seeking nowhere: 512 KiB in 7.1 ms.
+            assert!(rate > 60_000_000, "{name}: {rate} bytes/s");
+        }
+    }
+}
