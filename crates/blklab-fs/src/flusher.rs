@@ -67,6 +67,11 @@ pub(crate) struct DeviceFlusher {
     /// It sleeps without a timer.
     untimed: bool,
     last_periodic: Jiffies,
+    /// When its timed sleep ends.
+    due: Option<Jiffies>,
+    timer: Option<TaskId>,
+    /// The timer waits for something to be due.
+    timer_idle: bool,
     /// Waiters whose work is done.
     finished: Vec<TaskId>,
 }
@@ -92,9 +97,13 @@ impl<H: Host> PageCache<H> {
         let task = self
             .host
             .spawn("flush", Box::pin(self.clone().flusher_thread()));
+        let timer = self
+            .host
+            .spawn("flush_timer", Box::pin(self.clone().flusher_timer()));
         let now = self.host.jiffies();
         self.with(|s| {
             s.flusher.task = Some(task);
+            s.flusher.timer = Some(timer);
             s.flusher.last_periodic = now;
         });
     }
@@ -209,30 +218,60 @@ impl<H: Host> PageCache<H> {
         hz.from_ms(self.config.dirty_writeback_centisecs.saturating_mul(10))
     }
 
+    /// Sleeps until there is work or the periodic job is due.
     async fn flusher_sleep(&self) {
         let period = self.periodic_ticks();
         let when_clean = self.config.features.flusher_sleeps_when_clean;
         let untimed = self.with(|s| {
             let clean = [List::Dirty, List::Io, List::MoreIo].map(|l| s.inodes.is_empty(l));
-            s.flusher.idle = true;
-            s.flusher.untimed = period == 0 || when_clean && clean == [true; 3];
-            s.flusher.untimed
+            period == 0 || when_clean && clean == [true; 3]
         });
         if untimed {
-            self.host.suspend().await;
+            self.with(|s| s.flusher.untimed = true);
+            self.until_woken().await;
+            self.with(|s| s.flusher.untimed = false);
         }
         // What ended an untimed sleep may be the first dirty page alone.
-        let timed = self.with(|s| {
-            let timed = period > 0 && !s.flusher.in_progress();
-            s.flusher.untimed = false;
-            s.flusher.idle = timed;
-            timed
-        });
-        if timed {
-            let until = self.host.jiffies().plus(period);
-            let span = self.host.hz().start_of(until).since(self.host.now());
-            self.host.suspend_for(span).await;
-            self.with(|s| s.flusher.idle = false);
+        if period > 0 && !self.with(|s| s.flusher.in_progress()) {
+            let due = self.host.jiffies().plus(period);
+            let timer = self.with(|s| {
+                s.flusher.due = Some(due);
+                let idle = std::mem::take(&mut s.flusher.timer_idle);
+                s.flusher.timer.filter(|_| idle)
+            });
+            if let Some(timer) = timer {
+                self.host.wake(timer);
+            }
+            self.until_woken().await;
+        }
+    }
+
+    async fn until_woken(&self) {
+        self.with(|s| s.flusher.idle = true);
+        while self.with(|s| s.flusher.idle) {
+            self.host.suspend().await;
+        }
+    }
+
+    /// Ends the flusher's timed sleeps. One that was cut short has left an
+    /// earlier time behind, from which it is not far to the next one.
+    async fn flusher_timer(self) {
+        loop {
+            let now = self.host.jiffies();
+            match self.with(|s| s.flusher.due) {
+                Some(due) if due > now => {
+                    let span = self.host.hz().start_of(due).since(self.host.now());
+                    self.host.sleep(span).await;
+                }
+                Some(_) => {
+                    self.with(|s| s.flusher.due = None);
+                    self.wake_flusher();
+                }
+                None => {
+                    self.with(|s| s.flusher.timer_idle = true);
+                    self.host.suspend().await;
+                }
+            }
         }
     }
 

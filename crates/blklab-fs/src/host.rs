@@ -72,9 +72,6 @@ pub trait Host: Clone + 'static {
     /// test the condition again.
     async fn suspend(&self);
 
-    /// As [`Host::suspend`], but for a span at the longest.
-    async fn suspend_for(&self, span: Span);
-
     /// Makes a suspended task runnable; nothing if it is not suspended.
     fn wake(&self, task: TaskId);
 

@@ -163,6 +163,10 @@ impl<H: Host> PageCache<H> {
             let redirtied = file.inode_dirty;
             let left = file.dirty.count() > 0;
             file.inode_dirty = redirtied || left;
+            if control.integrity && rule == ListRule::Slices {
+                // What became dirty meanwhile is not for this sync.
+                file.dirtied_when = now;
+            }
             match (rule, redirtied, left) {
                 (_, false, false) => s.inodes.remove(id),
                 (ListRule::Two, true, _) => s.inodes.put(id, List::Dirty, End::Newest),

@@ -71,10 +71,6 @@ impl Host for Machine {
         Machine::suspend(self).await;
     }
 
-    async fn suspend_for(&self, span: Span) {
-        self.suspend_until(Machine::now(self) + span).await;
-    }
-
     fn wake(&self, task: TaskId) {
         Machine::wake(self, task);
     }

@@ -45,8 +45,6 @@ pub(crate) struct Served {
 enum Event {
     Wake(TaskId),
     CongestionTimeout(TaskId),
-    /// The end of a sleep of that number, if it still lasts.
-    Timeout(TaskId, u64),
     Unplug(u64),
     Done(Bio, Time),
 }
@@ -60,8 +58,6 @@ struct Inner {
     background: Vec<bool>,
     ready: VecDeque<TaskId>,
     suspended: Vec<bool>,
-    /// Sleeps of the task so far.
-    sleeps: Vec<u64>,
     current: TaskId,
     disk: Disk,
     queue: VecDeque<(Bio, Time)>,
@@ -109,7 +105,6 @@ impl Machine {
             background: Vec::new(),
             ready: VecDeque::new(),
             suspended: Vec::new(),
-            sleeps: Vec::new(),
             current: TaskId(0),
             disk,
             queue: VecDeque::new(),
@@ -138,7 +133,6 @@ impl Machine {
             m.names.push(name);
             m.background.push(background);
             m.suspended.push(false);
-            m.sleeps.push(0);
             m.ready.push_back(task);
             task
         })
@@ -205,11 +199,6 @@ impl Machine {
                     before > m.congestion_waiters.len()
                 });
                 if waits {
-                    self.wake(task);
-                }
-            }
-            Event::Timeout(task, sleep) => {
-                if self.with(|m| m.sleeps[task.idx()] == sleep) {
                     self.wake(task);
                 }
             }
@@ -406,19 +395,8 @@ impl Host for Machine {
     }
 
     async fn suspend(&self) {
-        self.with(|m| {
-            let task = m.current.idx();
-            m.suspended[task] = true;
-            m.sleeps[task] += 1;
-        });
+        self.with(|m| m.suspended[m.current.idx()] = true);
         Once(false).await;
-    }
-
-    async fn suspend_for(&self, span: Span) {
-        let task = self.current();
-        let sleep = self.with(|m| m.sleeps[task.idx()] + 1);
-        self.at(self.now() + span, Event::Timeout(task, sleep));
-        self.suspend().await;
     }
 
     fn wake(&self, task: TaskId) {
