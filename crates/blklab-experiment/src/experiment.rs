@@ -413,6 +413,11 @@ impl Experiment {
         let limits = self.limits()?;
         let device =
             blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
+        if let Workload::Scenario(s) = &self.workload
+            && let Some(what) = s.unsupported()
+        {
+            return Err(ExperimentError::new(what).about("scenario"));
+        }
         if let Workload::Processes(processes) = &self.workload {
             for p in processes {
                 check_process(p, &limits, device.capacity_sectors())?;
