@@ -6,7 +6,7 @@
 //! blocks is one `write`, and what remains waits; at the close of the file it is
 //! the last one.
 
-use super::shape::{Set, Shape};
+use super::shape::{Place, Set, Shape};
 
 /// Buffer of a C stream.
 const STREAM_BYTES: u64 = 4096;
@@ -177,13 +177,35 @@ impl Contents {
                 files[f.directory as usize].push(i as u32);
             }
         }
+        for of_directory in &mut files {
+            of_directory.sort_by_key(|&i| shape.place(i));
+        }
         for (i, d) in shape.directories.iter().enumerate() {
             if let (true, Some(parent)) = (self.directories[i], d.parent) {
                 directories[parent as usize].push(i as u32);
             }
         }
+        let first = first_places(shape);
+        for of_directory in &mut directories {
+            of_directory.sort_by_key(|&d| first[d as usize]);
+        }
         (files, directories)
     }
+}
+
+/// Per directory the place of the first file in it or below: where the order of
+/// creation comes to it.
+fn first_places(shape: &Shape) -> Vec<Place> {
+    let mut first = vec![Place::MAX; shape.directories.len()];
+    for (i, f) in shape.files.iter().enumerate() {
+        let place = shape.place(i as u32);
+        let mut directory = Some(f.directory);
+        while let Some(d) = directory.filter(|&d| place < first[d as usize]) {
+            first[d as usize] = place;
+            directory = shape.directories[d as usize].parent;
+        }
+    }
+    first
 }
 
 /// The calls that read a tree: from the top, each directory listed, its entries

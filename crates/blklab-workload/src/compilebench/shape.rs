@@ -52,6 +52,15 @@ impl File {
     }
 }
 
+/// A file's place in the order of all files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u32, u32);
+
+impl Place {
+    /// Behind all files.
+    pub(crate) const MAX: Place = Place(u32::MAX, u32::MAX);
+}
+
 /// The shape of all trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -79,11 +88,14 @@ impl Shape {
         let mut files: Vec<(u32, u64)> = all
             .filter_map(|(i, f)| Some((i as u32, f.size_in(set)?)))
             .collect();
-        files.sort_by_key(|&(i, _)| {
-            let order = self.files[i as usize].order;
-            (order.is_none(), order, i)
-        });
+        files.sort_by_key(|&(i, _)| self.place(i));
         files
+    }
+
+    /// A file's place among all: those of the clean tree first, as created,
+    /// then the others by number.
+    pub(crate) fn place(&self, file: u32) -> Place {
+        Place(self.files[file as usize].order.unwrap_or(u32::MAX), file)
     }
 
     fn decode(bytes: &[u8]) -> Option<Shape> {
