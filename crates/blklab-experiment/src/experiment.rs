@@ -421,6 +421,11 @@ impl Experiment {
         let device =
             blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
         self.check_md(device.capacity_sectors())?;
+        if let Workload::Scenario(s) = &self.workload
+            && let Some(what) = s.unsupported()
+        {
+            return Err(ExperimentError::new(what).about("scenario"));
+        }
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());
             let max_sectors = self.bio_max_sectors()?;

@@ -6,6 +6,7 @@
 //! They submit block I/O directly, as the measured cases do. A process is
 //! data ([`Process`]); [`Cursor`] yields its bios one by one.
 
+pub mod compilebench;
 mod cursor;
 mod process;
 pub mod scenario;

@@ -39,6 +39,9 @@ struct Named {
     id: Option<FileId>,
 }
 
+/// A disk without an end counts as so large: offsets have room for sums.
+const DISK_BYTES_MAX: u64 = 1 << 62;
+
 fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
@@ -51,7 +54,9 @@ pub(crate) fn set_up(
     disk_sectors: u64,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Plan>, ExperimentError> {
-    let disk_bytes = disk_sectors.saturating_mul(SECTOR_BYTES);
+    let disk_bytes = disk_sectors
+        .saturating_mul(SECTOR_BYTES)
+        .min(DISK_BYTES_MAX);
     let mut named: BTreeMap<String, Named> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     let mut plans = Vec::with_capacity(jobs.len());

@@ -53,6 +53,8 @@ pub(crate) struct Recording {
     pub(crate) ended: Option<Time>,
     pub(crate) outcome: Outcome,
     iolog: Option<String>,
+    /// What a program says in words.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Recording {
@@ -67,6 +69,7 @@ impl Recording {
             ended: None,
             outcome: Outcome::default(),
             iolog: None,
+            notes: Vec::new(),
         }
     }
 

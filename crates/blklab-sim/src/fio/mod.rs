@@ -140,7 +140,10 @@ pub fn run_fio(
     let jobs: Vec<JobResult> = results
         .iter()
         .filter_map(|slot| slot.borrow_mut().take())
-        .map(|recording: job::Recording| recording.finish(end))
+        .map(|mut recording: job::Recording| {
+            notes.append(&mut recording.notes);
+            recording.finish(end)
+        })
         .collect();
     if !interrupted && jobs.iter().any(|j| j.ended.is_none()) {
         return Err(ExperimentError::new(format!(

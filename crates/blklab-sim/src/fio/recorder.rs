@@ -55,7 +55,12 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// The program has ended; what it counted in words goes to the notes.
+    /// Says something in words, beside the result.
+    pub(crate) fn say(&self, text: String) {
+        self.with(|r| r.notes.push(text));
+    }
+
+    /// The program has ended.
     pub(crate) fn end(&self) {
         let now = self.m.now();
         self.with(|r| {

@@ -18,7 +18,7 @@ mod programs;
 mod table;
 mod text;
 
-pub use programs::{Cat, Notification, Program, PvfsBench, PvfsMode, etc_sizes};
+pub use programs::{Cat, Compile, Notification, Program, PvfsBench, PvfsMode, etc_sizes};
 pub use table::ALL;
 
 use std::fmt;

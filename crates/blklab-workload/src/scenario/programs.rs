@@ -11,6 +11,8 @@ pub enum Program {
     Cat(Cat),
     /// The benchmark of PVFS2.
     PvfsBench(PvfsBench),
+    /// compilebench.
+    Compile(Compile),
 }
 
 /// `cat` of small files: per file its inode is looked up, it is opened, read
@@ -40,6 +42,23 @@ pub enum PvfsMode {
     Alt,
     /// One pwrite after another.
     Pwrite,
+}
+
+/// compilebench on a layout that neither frees space nor has directories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compile {
+    /// Trees created at first.
+    pub initial: u64,
+    /// Trees read afterwards.
+    pub reads: u64,
+    /// Trees looked at afterwards.
+    pub stats: u64,
+    /// Whether syncs follow.
+    pub sync: bool,
+    /// Bytes of its buffer.
+    pub buffer_bytes: u64,
+    /// Processor time of its interpreter per file, ns.
+    pub file_cost_ns: u64,
 }
 
 /// Sequential writes of which some are outstanding, each a list of regions.
@@ -81,7 +100,41 @@ impl Scenario {
         match self.spec().name {
             "dd+cat" => vec![("cat", Program::Cat(self.cat()))],
             "pvfs-bench" => self.pvfs_program().into_iter().collect(),
+            "compilebench" => vec![("compilebench", Program::Compile(self.compile()))],
             _ => Vec::new(),
+        }
+    }
+
+    /// What its parameters ask for that no layout here can do.
+    pub fn unsupported(&self) -> Option<String> {
+        if self.spec().name != "compilebench" {
+            return None;
+        }
+        let asked = [
+            (
+                "runs",
+                "removes files and directories, and cuts files to nothing",
+            ),
+            ("ordering", "removes the files that it wrote"),
+        ];
+        let found = asked.iter().find(|(name, _)| self.number(name) > 0);
+        let (name, what) = found?;
+        Some(format!(
+            "{name}={}: it {what} (unlink, rmdir, truncate), which the extent layout that stands in \
+             for a filesystem cannot do",
+            self.number(name)
+        ))
+    }
+
+    fn compile(&self) -> Compile {
+        let initial = self.number("initial");
+        Compile {
+            initial,
+            reads: self.number("reads").min(initial),
+            stats: self.number("stats").min(initial),
+            sync: self.number("sync") != 0,
+            buffer_bytes: self.number("buffer"),
+            file_cost_ns: self.number("file_cost_us") * 1000,
         }
     }
 

@@ -179,4 +179,49 @@ pub const ALL: &[Spec] = &[
         ],
         left_out: "",
     },
+    Spec {
+        name: "compilebench",
+        summary: "kernel source trees created, and some read, file by file, with sync at the end",
+        source: "compilebench 0.6, with the recorded shape of its trees; August 2008, eight \
+                 filesystems (30 initial trees, no random operations)",
+        kernel: "2.6.26",
+        fio: "3.33",
+        parameters: &[
+            count("initial", "30", (0, 1000), "trees created at first"),
+            count(
+                "reads",
+                "0",
+                (0, 1000),
+                "trees read afterwards, caches dropped before each",
+            ),
+            count(
+                "stats",
+                "0",
+                (0, 1000),
+                "trees looked at afterwards, caches dropped before each",
+            ),
+            count("runs", "0", (0, 100_000), "random operations"),
+            count(
+                "ordering",
+                "0",
+                (0, 1),
+                "write and remove each set once at first",
+            ),
+            count(
+                "sync",
+                "1",
+                (0, 1),
+                "sync after the initial trees and after each operation",
+            ),
+            size("buffer", "256k", "bytes of its buffer"),
+            count(
+                "file_cost_us",
+                "150",
+                (0, 1_000_000),
+                "processor time per file, in us",
+            ),
+        ],
+        left_out: "compilebench: files lie where a simple extent layout puts them, one behind the \
+                   other; directories and inodes take processor time but no I/O",
+    },
 ];

@@ -2,6 +2,7 @@
 //! Programs of scenarios, as tasks on the page cache in place of fio jobs.
 
 mod cat;
+mod compile;
 mod pvfs;
 
 use super::control::Slot;
@@ -17,6 +18,7 @@ use blklab_workload::scenario::Program;
 pub(crate) enum Prepared {
     Cat(cat::Files),
     Pvfs(pvfs::Bench),
+    Compile(compile::Trees),
 }
 
 /// Puts the files of the experiment's programs on the disk, before those of
@@ -31,6 +33,7 @@ pub(crate) fn prepare(
     let prepare = |program| match program {
         Program::Cat(c) => cat::Files::create(&c, e.seed, cache).map(Prepared::Cat),
         Program::PvfsBench(b) => pvfs::Bench::create(b, cache).map(Prepared::Pvfs),
+        Program::Compile(c) => compile::Trees::create(c, cache).map(Prepared::Compile),
     };
     let all = s.programs().into_iter();
     all.map(|(section, program)| {
@@ -55,6 +58,7 @@ pub(crate) async fn run(
     match program {
         Prepared::Cat(files) => files.read(m, cache, &recorder).await,
         Prepared::Pvfs(bench) => bench.write(m, cache, &recorder).await,
+        Prepared::Compile(trees) => trees.run(m, cache, &recorder).await,
     }
     recorder.end();
 }
