@@ -2,6 +2,7 @@
 //! fio jobs and explicit processes on a whole machine.
 
 mod engines;
+mod md;
 mod order;
 mod processes;
 mod rig;
