@@ -5,7 +5,7 @@
 use crate::Machine;
 use crate::machine::QueueNo;
 use blklab_block::md::{Array, MD0, MemberBio};
-use blklab_block::sq::Queue;
+use blklab_block::sq::{Queue, Submit};
 use blklab_types::Bio;
 
 /// What traces and process lists call the thread of a mirror (md0's).
@@ -27,7 +27,9 @@ impl Machine {
         let no = QueueNo(part.member);
         let from = part.remapped_from.map(|sector| (MD0, sector));
         let state = self.with_queue(no, |q, cx| q.submit_from(cx, part.bio, from));
-        self.finish_submission(no, state).await;
+        if let Submit::Sleeps(pending) = state {
+            self.finish_submission(no, pending).await;
+        }
     }
 
     /// Somebody waits for I/O of the array: U there, then on the members.

@@ -114,15 +114,17 @@ struct World {
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
-    /// What the queues asked for, who each was, and how much of it has been
-    /// carried out.
+    /// What the queues asked for, and how much of it has been carried out.
     effects: Vec<Effect>,
-    askers: Vec<QueueNo>,
     next_effect: usize,
+    /// Which queue asked, where there are several.
+    askers: Vec<QueueNo>,
     wakes: Vec<(Time, u64)>,
+    /// What the devices finished, and how much of it their queues know.
     done: Vec<Done>,
-    /// What devices finished and their queues do not know yet.
-    finished: VecDeque<(QueueNo, Done)>,
+    next_done: usize,
+    /// Which device it was, where there are several.
+    finishers: Vec<QueueNo>,
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
@@ -181,9 +183,25 @@ impl World {
     /// The effects that nobody is noted for are this queue's.
     #[inline]
     fn note_asker(&mut self, no: QueueNo) {
-        while self.askers.len() < self.effects.len() {
-            self.askers.push(no);
+        if self.array.is_some() {
+            self.askers.resize(self.effects.len(), no);
         }
+    }
+
+    /// The next thing that a queue asked for, and which.
+    fn take_effect(&mut self) -> Option<(QueueNo, Effect)> {
+        let effect = *self.effects.get(self.next_effect)?;
+        let no = self.askers.get(self.next_effect).copied();
+        self.next_effect += 1;
+        Some((no.unwrap_or(QueueNo::FIRST), effect))
+    }
+
+    /// The next command that a device finished, and which.
+    fn take_done(&mut self) -> Option<(QueueNo, Done)> {
+        let done = *self.done.get(self.next_done)?;
+        let no = self.finishers.get(self.next_done).copied();
+        self.next_done += 1;
+        Some((no.unwrap_or(QueueNo::FIRST), done))
     }
 
     fn wake_array_thread(&mut self) {
@@ -204,8 +222,8 @@ impl World {
         for (time, token) in self.wakes.drain(..) {
             self.agenda.wake_device(DeviceId(no.0), time, token);
         }
-        for done in self.done.drain(..) {
-            self.finished.push_back((no, done));
+        if self.array.is_some() {
+            self.finishers.resize(self.done.len(), no);
         }
     }
 
@@ -261,11 +279,12 @@ impl Machine {
             states: Vec::new(),
             running: Running::INTERRUPT,
             effects: Vec::new(),
-            askers: Vec::new(),
             next_effect: 0,
+            askers: Vec::new(),
             wakes: Vec::new(),
             done: Vec::new(),
-            finished: VecDeque::new(),
+            next_done: 0,
+            finishers: Vec::new(),
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
@@ -482,9 +501,7 @@ impl Machine {
     fn route(&self) {
         loop {
             let mut w = self.inner.world.borrow_mut();
-            if let Some(&effect) = w.effects.get(w.next_effect) {
-                let no = w.askers[w.next_effect];
-                w.next_effect += 1;
+            if let Some((no, effect)) = w.take_effect() {
                 drop(w);
                 self.carry_out(no, effect);
                 continue;
@@ -492,7 +509,10 @@ impl Machine {
             w.effects.clear();
             w.askers.clear();
             w.next_effect = 0;
-            let Some((no, done)) = w.finished.pop_front() else {
+            let Some((no, done)) = w.take_done() else {
+                w.done.clear();
+                w.finishers.clear();
+                w.next_done = 0;
                 return;
             };
             w.enter(no, |q, cx| q.complete(cx, RqId(done.id.0), done.error));
@@ -563,6 +583,7 @@ impl Machine {
 
     /// Calls into a disk's queue in the running context and carries out what
     /// it asks for.
+    #[inline]
     pub(crate) fn with_queue<R>(
         &self,
         no: QueueNo,
@@ -684,13 +705,15 @@ impl Machine {
             self.submit_to_array(bio).await;
         } else {
             let state = self.with_queue(QueueNo::FIRST, |q, cx| q.submit(cx, bio));
-            self.finish_submission(QueueNo::FIRST, state).await;
+            if let Submit::Sleeps(pending) = state {
+                self.finish_submission(QueueNo::FIRST, pending).await;
+            }
         }
     }
 
     /// Sleeps while no request is free for a bio that a queue was given.
-    #[inline]
-    pub(crate) async fn finish_submission(&self, no: QueueNo, mut state: Submit) {
+    pub(crate) async fn finish_submission(&self, no: QueueNo, pending: Pending) {
+        let mut state = Submit::Sleeps(pending);
         while let Submit::Sleeps(pending) = state {
             state = self.wait_for_request(no, pending).await;
         }

@@ -3,7 +3,7 @@
 //! twice as many I/Os cost no more allocations.
 
 use allocation_counter::measure;
-use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, MdSpec, Workload};
 use blklab_fio::parse::{Fixed, ParseOptions, parse};
 use blklab_sim::{Sinks, build_machine, spawn_processes};
 use blklab_trace::NullSink;
@@ -55,6 +55,42 @@ fn processes(kernel: &str, scheduler: &str, letters: &str, count: u64) -> u64 {
         m.run(Time::MAX);
     })
     .count_total
+}
+
+/// Allocations of readers and writers on an array.
+fn array(level: &str, count: u64) -> u64 {
+    let process = |(i, rw): (u64, &str)| {
+        let text = format!(
+            r#"{{"name":"{rw}","pid":{},"depth":8,"io":{{"pattern":"sequential","rw":"{rw}",
+                "start":{},"nsect":128,"count":{count}}}}}"#,
+            7 + i,
+            i * 500_000_000
+        );
+        serde_json::from_str(&text).expect("a process")
+    };
+    let all = (0..).zip(["read", "write"]).map(process).collect();
+    let mut e = experiment("2.6.28", "deadline", Workload::Processes(all));
+    e.md = Some(MdSpec::new(level, 2, None).expect("an array"));
+    let Workload::Processes(p) = &e.workload else {
+        unreachable!()
+    };
+    measure(|| {
+        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
+        spawn_processes(&m, p);
+        m.run(Time::MAX);
+    })
+    .count_total
+}
+
+#[test]
+fn arrays_allocate_nothing_per_io() {
+    for level in ["raid0", "raid1"] {
+        let (n, twice) = (array(level, 5_000), array(level, 10_000));
+        assert!(
+            twice <= n + 8,
+            "{level}: {n} allocations for 10000 I/Os, {twice} for 20000"
+        );
+    }
 }
 
 /// Allocations of a fio job of direct random reads.

@@ -3,6 +3,7 @@
 
 mod engines;
 mod logins_2628;
+mod md;
 mod order;
 mod processes;
 mod rig;
