@@ -8,7 +8,10 @@ use crate::{Experiment, ExperimentError, no_such};
 /// Filesystems, and the options that each takes.
 pub const FILESYSTEMS: &[(&str, &[&str])] = &[
     ("extents", &[]),
-    ("ext2", &["inode_size", "atime", "directory_group", "creator_pid"]),
+    (
+        "ext2",
+        &["inode_size", "atime", "directory_group", "creator_pid"],
+    ),
     (
         "ext3",
         &[
@@ -132,7 +135,9 @@ fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
         return Err(fail(what));
     }
     if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
-        && !value.parse().is_ok_and(|n: u64| (*low..=*high).contains(&n))
+        && !value
+            .parse()
+            .is_ok_and(|n: u64| (*low..=*high).contains(&n))
     {
         return Err(fail(format!(
             "{key}={value}: expected a number from {low} to {high}"

@@ -83,7 +83,10 @@ pub(crate) struct RawExperiment {
 
 /// A name, perhaps with options, or a table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected the name of a filesystem, or a table with one")]
+#[serde(
+    untagged,
+    expecting = "expected the name of a filesystem, or a table with one"
+)]
 enum RawFilesystem {
     Name(String),
     Table(Table),

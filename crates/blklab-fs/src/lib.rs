@@ -55,12 +55,12 @@ pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking};
+pub use ext3::{
+    Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
+};
 pub use features::{
     FadviseRandom, Features, InodeLists, LimitBase, Readahead, TaskShare, Throttle,
     UnsupportedRelease, Walk,
-};
-pub use ext3::{
-    Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
 pub use file::{Fd, FileId};
 pub use filesystem::Filesystem;

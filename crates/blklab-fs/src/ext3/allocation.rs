@@ -115,7 +115,11 @@ impl Space {
     /// The group whose bitmap decides next: the goal's.
     pub(crate) fn group_of(&self, goal: u64) -> u64 {
         let group = goal / GROUP_BLOCKS;
-        if group < self.groups.len() as u64 { group } else { 0 }
+        if group < self.groups.len() as u64 {
+            group
+        } else {
+            0
+        }
     }
 
     /// Takes one block for a file, as near behind the goal as its windows
@@ -233,7 +237,11 @@ impl Space {
         let mut at = start;
         // Windows do not overlap: the one that begins last before `at` is the
         // only one of them that can reach it.
-        let before = self.windows.range(..at).rev().find(|(_, (_, f))| *f != file);
+        let before = self
+            .windows
+            .range(..at)
+            .rev()
+            .find(|(_, (_, f))| *f != file);
         if let Some((_, (end, _))) = before {
             at = at.max(*end);
         }
@@ -348,9 +356,7 @@ mod tests {
             let mut goal = coloured_goal(3, pid);
             let mut at = Vec::new();
             for _ in 0..blocks {
-                let block = space
-                    .allocate(&g, FileId(file), &mut window, goal)
-                    .unwrap();
+                let block = space.allocate(&g, FileId(file), &mut window, goal).unwrap();
                 at.push(block);
                 goal = block + 1;
             }

@@ -71,11 +71,7 @@ impl<H: Host> PageCache<H> {
                 .as_ref()
                 .is_some_and(|e| e.options.features.sync_checkpoint)
         });
-        if sync {
-            BioFlags::SYNC
-        } else {
-            BioFlags::NONE
-        }
+        if sync { BioFlags::SYNC } else { BioFlags::NONE }
     }
 
     /// Forgets the oldest transaction and writes the journal's superblock.
@@ -109,10 +105,7 @@ impl crate::state::State {
         };
         let (device, j) = (ext.device, &mut ext.journal);
         let committing = j.committing.as_ref().map(|t| t.tid);
-        let needed = j.max_credits()
-            + j.committing
-                .as_ref()
-                .map_or(0, |t| t.metadata.len() as u64);
+        let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {
             return Step::Enough;
         }

@@ -255,7 +255,11 @@ impl<H: Host> PageCache<H> {
             let (sector, cookie) = self.with(|s| {
                 s.stats.pages_written += 1;
                 s.stats.write_bios += 1;
-                let sector = s.file(file).extents.map(page).map_or(0, |(sector, _)| sector);
+                let sector = s
+                    .file(file)
+                    .extents
+                    .map(page)
+                    .map_or(0, |(sector, _)| sector);
                 (sector, s.bios.insert(BioWork::Buffer { file, page }))
             });
             self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)

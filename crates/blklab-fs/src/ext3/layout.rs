@@ -51,11 +51,16 @@ pub fn default_journal_blocks(disk_blocks: u64) -> u64 {
 impl Geometry {
     /// The layout of a volume on these sectors; an error if it does not fit.
     pub(crate) fn new(sectors: Range<u64>, o: &ExtOptions) -> Result<Geometry, String> {
-        let blocks = (sectors.end.saturating_sub(sectors.start) / PAGE_SECTORS).min(u64::from(u32::MAX));
+        let blocks =
+            (sectors.end.saturating_sub(sectors.start) / PAGE_SECTORS).min(u64::from(u32::MAX));
         let groups = blocks / GROUP_BLOCKS;
-        let journal_blocks = o.journal_blocks.unwrap_or_else(|| default_journal_blocks(blocks));
+        let journal_blocks = o
+            .journal_blocks
+            .unwrap_or_else(|| default_journal_blocks(blocks));
         if o.journal && !(1024..=102_400).contains(&journal_blocks) {
-            return Err(format!("journal_blocks {journal_blocks}: a journal has 1024 to 102400 blocks"));
+            return Err(format!(
+                "journal_blocks {journal_blocks}: a journal has 1024 to 102400 blocks"
+            ));
         }
         let inodes_per_block = BLOCK_BYTES / u64::from(o.inode_size);
         let per_group = (GROUP_BLOCKS * BLOCK_BYTES / u64::from(o.inode_ratio))
@@ -69,11 +74,16 @@ impl Geometry {
             inodes_per_block,
             inodes_per_group: per_group,
             descriptor_blocks,
-            reserved_descriptors: (descriptor_blocks * 1023).min(POINTERS.saturating_sub(descriptor_blocks)),
+            reserved_descriptors: (descriptor_blocks * 1023)
+                .min(POINTERS.saturating_sub(descriptor_blocks)),
             journal: 0..0,
             journal_blocks: 0,
         };
-        let needed = if o.journal { journal_blocks / (GROUP_BLOCKS / 2) + 2 } else { 1 };
+        let needed = if o.journal {
+            journal_blocks / (GROUP_BLOCKS / 2) + 2
+        } else {
+            1
+        };
         if groups < needed.max(u64::from(o.directory_group) + 1) {
             return Err(format!(
                 "the disk has {groups} block groups of 128 MiB; {} are needed",
@@ -143,7 +153,6 @@ impl Geometry {
         };
         Geometry::group_start(group) + before
     }
-
 
     /// The first data block of a group.
     pub(crate) fn first_data(&self, group: u64) -> u64 {

@@ -225,9 +225,7 @@ impl<H: Host> PageCache<H> {
             {
                 self.change_block(block).await;
             }
-            let changed = self
-                .with(|s| s.grow(id, g.pid))
-                .ok_or(FsError::NoSpace)?;
+            let changed = self.with(|s| s.grow(id, g.pid)).ok_or(FsError::NoSpace)?;
             if changed[0] != Some(g.bitmap)
                 && let Some(bitmap) = changed[0]
             {
@@ -255,8 +253,8 @@ impl<H: Host> PageCache<H> {
             let taken = self.with(|s| {
                 let inode = &mut s.file(id).ext;
                 let run = page..page + 1;
-                let taken = !inode.buffer_locked.test(page)
-                    && inode.buffer_dirty.clear(run.clone()) > 0;
+                let taken =
+                    !inode.buffer_locked.test(page) && inode.buffer_dirty.clear(run.clone()) > 0;
                 if taken {
                     inode.buffer_locked.set(run);
                 }

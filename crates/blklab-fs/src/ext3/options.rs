@@ -88,7 +88,11 @@ impl ExtFeatures {
             } else {
                 DataMode::Ordered
             },
-            atime: if from(2, 6, 30) { Atime::Relative } else { Atime::Strict },
+            atime: if from(2, 6, 30) {
+                Atime::Relative
+            } else {
+                Atime::Strict
+            },
             flush_fua: from(2, 6, 37),
             barrier: from(3, 1, 0),
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio jobs and explicit processes on a whole machine.
 
-mod logins_2628;
 mod engines;
+mod logins_2628;
 mod order;
 mod processes;
 mod rig;
