@@ -13,7 +13,7 @@ use crate::features::{Flusher, InodeLists as ListRule};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
-use crate::state::State;
+use crate::state::{State, Superblock};
 use crate::writeback::WriteControl;
 use blklab_types::{Jiffies, TaskId};
 use std::collections::VecDeque;
@@ -375,7 +375,7 @@ impl<H: Host> PageCache<H> {
             let older_than = self.older_than(run);
             self.with(|s| {
                 if s.inodes.is_empty(List::Io) {
-                    s.queue_io(ListRule::Slices, Some(older_than));
+                    s.queue_io(Superblock::Files, ListRule::Slices, Some(older_than));
                 }
             });
             let progress = self.write_slices(run).await;

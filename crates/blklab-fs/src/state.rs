@@ -10,7 +10,7 @@ use crate::bandwidth::Bandwidth;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
-use crate::features::{Ageing, InodeLists as ListRule, TaskShare, Throttle};
+use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
 use crate::inode_lists::{End, InodeLists, List};
@@ -23,6 +23,14 @@ use crate::slab::Slab;
 use crate::stats::Stats;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
+
+/// Whose inodes: those of the filesystem are written first, as the newer mount,
+/// and what is left of a budget goes to the device's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Superblock {
+    Files,
+    Devices,
+}
 
 /// What a bio in flight completes.
 #[derive(Clone, Debug)]
@@ -88,6 +96,11 @@ pub(crate) struct State {
     /// Pages dirtied since the last check, by processor.
     pub(crate) dirtied: Vec<u64>,
     pub(crate) inodes: InodeLists,
+    /// The same of the superblock of block devices.
+    pub(crate) device_inodes: InodeLists,
+    /// Dirty inodes stand on the lists of their device (2.6.32), whatever
+    /// their superblock.
+    lists_by_device: bool,
     /// A pdflush thread works on the device.
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
@@ -139,6 +152,8 @@ impl State {
             ratelimit,
             dirtied: vec![0; config.cpus as usize],
             inodes: InodeLists::default(),
+            device_inodes: InodeLists::default(),
+            lists_by_device: config.features.flusher == Flusher::PerDevice,
             flusher_busy: false,
             pdflush: Pool::default(),
             flusher: DeviceFlusher::default(),
@@ -191,7 +206,7 @@ impl State {
             file.inode_dirty = true;
             if !file.syncing {
                 file.dirtied_when = now;
-                self.inodes.put(id, List::Dirty, End::Newest);
+                self.lists_of(id).put(id, List::Dirty, End::Newest);
             }
         }
         new
@@ -338,29 +353,48 @@ impl State {
     /// Chooses inodes for a run of write-back: those waiting for another turn
     /// come first, then what was left, then the dirty ones from the oldest on,
     /// up to `older_than`.
-    pub(crate) fn queue_io(&mut self, rule: ListRule, older_than: Option<i64>) {
-        while let Some(inode) = self.inodes.newest(List::MoreIo) {
-            self.inodes.put(inode, List::Io, End::Oldest);
+    pub(crate) fn queue_io(&mut self, sb: Superblock, rule: ListRule, older_than: Option<i64>) {
+        let lists = self.superblock(sb);
+        while let Some(inode) = lists.newest(List::MoreIo) {
+            lists.put(inode, List::Io, End::Oldest);
         }
-        while let Some(inode) = self.inodes.oldest(List::Dirty) {
+        while let Some(inode) = self.superblock(sb).oldest(List::Dirty) {
             let young = older_than
                 .is_some_and(|limit| self.files[inode.idx()].dirtied_when.0 as i64 > limit);
             if young && rule != ListRule::Two {
                 break;
             }
-            self.inodes.put(inode, List::Io, End::Newest);
+            self.superblock(sb).put(inode, List::Io, End::Newest);
         }
+    }
+
+    /// The dirty inodes of a superblock.
+    pub(crate) fn superblock(&mut self, sb: Superblock) -> &mut InodeLists {
+        match sb {
+            Superblock::Files => &mut self.inodes,
+            Superblock::Devices => &mut self.device_inodes,
+        }
+    }
+
+    /// The lists that an inode stands on.
+    pub(crate) fn lists_of(&mut self, id: FileId) -> &mut InodeLists {
+        let device = self.ext.as_ref().is_some_and(|e| e.is_device(id));
+        self.superblock(if device && !self.lists_by_device {
+            Superblock::Devices
+        } else {
+            Superblock::Files
+        })
     }
 
     /// Puts an inode back among the dirty ones. Its time is renewed only if
     /// the list would be out of order otherwise.
     pub(crate) fn redirty(&mut self, id: FileId, now: Jiffies) {
-        if let Some(newest) = self.inodes.newest(List::Dirty)
+        if let Some(newest) = self.lists_of(id).newest(List::Dirty)
             && self.files[id.idx()].dirtied_when < self.files[newest.idx()].dirtied_when
         {
             self.files[id.idx()].dirtied_when = now;
         }
-        self.inodes.put(id, List::Dirty, End::Newest);
+        self.lists_of(id).put(id, List::Dirty, End::Newest);
     }
 }
 
@@ -386,7 +420,7 @@ mod tests {
         s.inodes.put(FileId(4), List::Io, End::Newest);
         s.inodes.put(FileId(1), List::MoreIo, End::Newest);
         s.inodes.put(FileId(0), List::MoreIo, End::Newest);
-        s.queue_io(ListRule::Three, Some(4));
+        s.queue_io(Superblock::Files, ListRule::Three, Some(4));
         let on = |s: &State, list| s.inodes.iter(list).map(|f| f.0).collect::<Vec<_>>();
         assert_eq!(on(&s, List::Io), [1, 0, 4, 2, 3]);
         assert_eq!(on(&s, List::Dirty), [5]);

@@ -89,7 +89,10 @@ impl<H: Host> PageCache<H> {
         }
         let lists = [List::MoreIo, List::Io, List::Dirty];
         let files = self.with(|s| {
-            let mut files: Vec<FileId> = lists.into_iter().flat_map(|l| s.inodes.iter(l)).collect();
+            let mut files: Vec<FileId> = lists
+                .into_iter()
+                .flat_map(|l| s.inodes.iter(l).chain(s.device_inodes.iter(l)))
+                .collect();
             // What is only on its way is waited for as well.
             let clean = s
                 .files

@@ -9,13 +9,15 @@
 //! and therefore while its submitter sleeps for a request: whoever writes to
 //! that page waits as long.
 //!
-//! Left out: superblocks (there is one), inodes without pages, metadata.
+//! Left out: inodes without pages; superblocks beside the filesystem's and that
+//! of the block devices.
 
 use crate::cache::{PageCache, PageRun};
 use crate::features::{InodeLists as ListRule, Walk};
 use crate::file::{File, FileId};
 use crate::host::Host;
 use crate::inode_lists::{End, List};
+use crate::state::Superblock;
 use blklab_types::{BioFlags, Op};
 use std::ops::Range;
 
@@ -102,14 +104,23 @@ impl<H: Host> PageCache<H> {
     /// (`writeback_inodes`). `flusher`: a pdflush thread does it; of those
     /// only one at a time writes to a device.
     pub(crate) async fn write_inodes(&self, control: &mut WriteControl, flusher: bool) {
+        self.write_superblock(Superblock::Files, control, flusher)
+            .await;
+        if control.nr_to_write > 0 && self.with(|s| s.ext.is_some()) {
+            self.write_superblock(Superblock::Devices, control, flusher)
+                .await;
+        }
+    }
+
+    async fn write_superblock(&self, sb: Superblock, control: &mut WriteControl, flusher: bool) {
         let start = self.host.jiffies();
         let rule = self.config.features.inode_lists;
         self.with(|s| {
-            if !control.periodic() || s.inodes.is_empty(List::Io) {
-                s.queue_io(rule, control.older_than);
+            if !control.periodic() || s.superblock(sb).is_empty(List::Io) {
+                s.queue_io(sb, rule, control.older_than);
             }
         });
-        while let Some(id) = self.with(|s| s.inodes.oldest(List::Io)) {
+        while let Some(id) = self.with(|s| s.superblock(sb).oldest(List::Io)) {
             if control.nonblocking && self.host.write_congested() {
                 control.congested = true;
                 return;
@@ -127,7 +138,8 @@ impl<H: Host> PageCache<H> {
             self.write_inode(id, control).await;
             self.with(|s| {
                 s.flusher_busy &= !flusher;
-                control.more_io |= control.nr_to_write <= 0 || !s.inodes.is_empty(List::MoreIo);
+                control.more_io |=
+                    control.nr_to_write <= 0 || !s.superblock(sb).is_empty(List::MoreIo);
             });
             if control.nr_to_write <= 0 {
                 return;
@@ -146,8 +158,10 @@ impl<H: Host> PageCache<H> {
             let busy = std::mem::replace(&mut s.file(id).syncing, true);
             match rule {
                 _ if !busy => s.file(id).inode_dirty = false,
-                ListRule::Two => s.inodes.put(id, List::Dirty, End::Newest),
-                ListRule::Three | ListRule::Slices => s.inodes.put(id, List::MoreIo, End::Newest),
+                ListRule::Two => s.lists_of(id).put(id, List::Dirty, End::Newest),
+                ListRule::Three | ListRule::Slices => {
+                    s.lists_of(id).put(id, List::MoreIo, End::Newest);
+                }
             }
             busy
         });
@@ -168,22 +182,22 @@ impl<H: Host> PageCache<H> {
                 file.dirtied_when = now;
             }
             match (rule, redirtied, left) {
-                (_, false, false) => s.inodes.remove(id),
-                (ListRule::Two, true, _) => s.inodes.put(id, List::Dirty, End::Newest),
+                (_, false, false) => s.lists_of(id).remove(id),
+                (ListRule::Two, true, _) => s.lists_of(id).put(id, List::Dirty, End::Newest),
                 (ListRule::Two, false, true) if control.periodic() => {
-                    s.inodes.put(id, List::Dirty, End::Oldest);
+                    s.lists_of(id).put(id, List::Dirty, End::Oldest);
                 }
                 (ListRule::Two, false, true) => {
                     s.file(id).dirtied_when = now;
-                    s.inodes.put(id, List::Dirty, End::Newest);
+                    s.lists_of(id).put(id, List::Dirty, End::Newest);
                 }
                 (ListRule::Three, false, true)
                     if control.periodic() && control.nr_to_write <= 0 =>
                 {
-                    s.inodes.put(id, List::MoreIo, End::Newest);
+                    s.lists_of(id).put(id, List::MoreIo, End::Newest);
                 }
                 (ListRule::Slices, _, true) if control.nr_to_write <= 0 => {
-                    s.inodes.put(id, List::MoreIo, End::Newest);
+                    s.lists_of(id).put(id, List::MoreIo, End::Newest);
                 }
                 (ListRule::Three | ListRule::Slices, _, _) => s.redirty(id, now),
             }

@@ -101,6 +101,11 @@ impl Ext {
         })
     }
 
+    /// Whether a file is that of the metadata pages.
+    pub(crate) fn is_device(&self, id: FileId) -> bool {
+        self.device == id
+    }
+
     /// The file of metadata pages.
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.geometry.blocks * blklab_types::PAGE_BYTES);
