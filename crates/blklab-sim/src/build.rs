@@ -30,7 +30,7 @@ pub fn build_machine(
     let (scheduler, tunables) = e.scheduler()?;
     let limits = e.limits()?;
     let patches = e.patches()?;
-    let device = blklab_device::build(&e.device.name, &e.device.params, limits.queue_depth)?;
+    let device = e.build_device()?;
     let mut agenda = Agenda::new(e.hz);
     let elevator = (scheduler.build)(&mut Build {
         version: e.kernel,

@@ -72,9 +72,7 @@ fn cache_features(e: &Experiment) -> (Features, Option<String>) {
 /// Settings of the page cache for an experiment.
 fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
     let limits = e.limits()?;
-    let depth = limits.queue_depth;
-    let capacity =
-        blklab_device::build(&e.device.name, &e.device.params, depth)?.capacity_sectors();
+    let capacity = e.build_device()?.capacity_sectors();
     let mut c = Config::new(features, e.vm.memory_bytes.unwrap_or(8 << 30));
     c.dirty_ratio = e.vm.dirty_ratio.unwrap_or(c.dirty_ratio);
     c.dirty_background_ratio =
