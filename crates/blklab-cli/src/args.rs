@@ -233,16 +233,22 @@ has the same time, process and place. 'in order' is the share of dispatches
 before the first that differs; 'plugs' compares plug, unplug and timer lines,
 'messages' what the scheduler said, where the kernel recorded it.
 
+A disk is a .diskspecs file of DiskSim with a .trace of measured requests beside
+it. 'rms' is the root mean square of the horizontal distance between the
+measured and the simulated distribution of response times; the means are of all
+response times.
+
 Exit status 1 if a case differs, 2 if none could run.
 
 Examples:
   blklab conform testdata/legacy/cases
-  blklab conform testdata/legacy/cases --output-format json";
+  blklab conform testdata/legacy/cases --output-format json
+  blklab conform testdata/device/disksim";
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFORM_NOTES)]
 pub(crate) struct ConformArgs {
-    /// Cases, or folders of cases
+    /// Cases, disks (.diskspecs), or folders of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Where the recorded logs are [default: results/ beside the cases]

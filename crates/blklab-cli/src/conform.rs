@@ -5,25 +5,34 @@ use crate::Outcome;
 use crate::args::{ConformArgs, PlainFormat};
 use crate::output::{cut, fold};
 use anyhow::{Result, bail};
-use blklab::conform::{CaseReport, Report, find_cases, run_case};
+use blklab::conform::{CaseReport, DiskReport, Report, find_cases, is_disk, run_case, run_disk};
 use std::io::Write;
 
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
-    let cases = find_cases(&a.paths)?;
-    let reports = blklab::parallel::map(&cases, blklab::parallel::cores(), |case| {
-        run_case(case, a.results.as_deref())
-    });
-    let report = Report::new(reports.into_iter().collect::<Result<Vec<_>, _>>()?);
+    let found = find_cases(&a.paths)?;
+    let (disks, cases): (Vec<_>, Vec<_>) = found.into_iter().partition(|path| is_disk(path));
+    let cores = blklab::parallel::cores();
+    let reports = blklab::parallel::map(&cases, cores, |case| run_case(case, a.results.as_deref()));
+    let of_disks = blklab::parallel::map(&disks, cores, |disk| run_disk(disk));
+    let report = Report::new(
+        reports.into_iter().collect::<Result<Vec<_>, _>>()?,
+        of_disks.into_iter().collect::<Result<Vec<_>, _>>()?,
+    );
     let mut out = std::io::stdout().lock();
     match a.output_format {
         PlainFormat::Json => {
             serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        PlainFormat::Table => table(&mut out, &report)?,
+        PlainFormat::Table => {
+            disk_table(&mut out, &report.disks)?;
+            if !report.cases.is_empty() {
+                table(&mut out, &report)?;
+            }
+        }
     }
     out.flush()?;
-    if report.summary.ran == 0 {
+    if report.summary.ran == 0 && report.disks.is_empty() {
         bail!("none of the cases ran: nothing was compared");
     }
     Ok(if report.summary.different > 0 {
@@ -31,6 +40,29 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     } else {
         Outcome::Done
     })
+}
+
+fn disk_table(out: &mut impl Write, disks: &[DiskReport]) -> std::io::Result<()> {
+    if disks.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{:<33} {:>8} {:>9} {:>13} {:>14}",
+        "disk", "requests", "rms ms", "measured ms", "simulated ms"
+    )?;
+    for d in disks {
+        writeln!(
+            out,
+            "{:<33} {:>8} {:>9.3} {:>13.3} {:>14.3}",
+            cut(&d.id, 33),
+            d.requests,
+            d.rms_ms,
+            d.measured_mean_ms,
+            d.simulated_mean_ms
+        )?;
+    }
+    Ok(())
 }
 
 fn table(out: &mut impl Write, report: &Report) -> std::io::Result<()> {

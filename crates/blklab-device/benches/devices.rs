@@ -69,7 +69,7 @@ fn bench(
 ) {
     let device = || {
         let (info, params) = parse_spec(spec).expect("a valid device");
-        build(info.name, &params, depth).expect("a valid device")
+        build(info.name, &params, depth, &|_| Err(String::new())).expect("a valid device")
     };
     bencher
         .counter(ItemsCount::new(COMMANDS))

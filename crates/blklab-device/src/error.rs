@@ -54,6 +54,8 @@ pub enum DeviceError {
     },
     /// A disk description in DiskSim's format that cannot be used.
     BadFile {
+        /// The file.
+        file: String,
         /// Line, from 1; 0 for the file as a whole.
         line: usize,
         /// What is wrong and what would be right.
@@ -93,8 +95,12 @@ impl fmt::Display for DeviceError {
                 write!(f, "device {device}: {param}={value}: expected {expected}")
             }
             Self::Impossible { device, reason } => write!(f, "device {device}: {reason}"),
-            Self::BadFile { line: 0, reason } => f.write_str(reason),
-            Self::BadFile { line, reason } => write!(f, "line {line}: {reason}"),
+            Self::BadFile {
+                file,
+                line: 0,
+                reason,
+            } => write!(f, "{file}: {reason}"),
+            Self::BadFile { file, line, reason } => write!(f, "{file}:{line}: {reason}"),
         }
     }
 }

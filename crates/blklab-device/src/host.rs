@@ -48,7 +48,12 @@ impl Host {
     /// Builds a device by name and parameters as on the command line.
     pub(crate) fn build(spec: &str, depth: u32) -> Host {
         let (info, params) = crate::parse_spec(spec).expect("a valid device");
-        Host::new(crate::build(info.name, &params, depth).expect("a valid device"))
+        Host::new(
+            crate::build(info.name, &params, depth, &|path| {
+                std::fs::read_to_string(path).map_err(|e| e.to_string())
+            })
+            .expect("a valid device"),
+        )
     }
 
     pub(crate) fn capacity(&self) -> Option<u64> {

@@ -16,6 +16,7 @@ mod error;
 mod law;
 mod param;
 mod registry;
+mod validate;
 
 #[cfg(test)]
 mod host;
@@ -23,7 +24,10 @@ mod host;
 mod reference;
 
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
-pub use disk::disksim::{DiskSimFiles, build_disksim};
 pub use error::DeviceError;
 pub use param::{Kind, ParamInfo};
-pub use registry::{ALL, DeviceInfo, MAX_QUEUE_DEPTH, Params, build, find, parse_spec};
+pub use registry::{
+    ALL, DeviceInfo, DeviceLimits, MAX_QUEUE_DEPTH, Params, ReadText, build, find, is_path,
+    parse_spec,
+};
+pub use validate::{Distance, Measured, parse_trace, replay};

@@ -68,6 +68,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// `on` or `off` (also 1, 0, true, false, yes, no).
     Switch,
+    /// The path of a file.
+    Path,
     /// Free text with a grammar of its own; the help describes it.
     Text,
 }
@@ -99,6 +101,7 @@ impl fmt::Display for Kind {
             Kind::Real { min, max } => write!(f, "a number from {min} to {max}"),
             Kind::Choice(list) => write!(f, "one of {}", list.join(", ")),
             Kind::Switch => f.write_str("on or off"),
+            Kind::Path => f.write_str("the path of a file"),
             Kind::Text => f.write_str("text"),
         }
     }
@@ -305,7 +308,8 @@ fn parse_kind(kind: Kind, text: &str) -> Option<Value> {
             "off" | "0" | "false" | "no" => Some(Value::Int(0)),
             _ => None,
         },
-        Kind::Text => Some(Value::Text(text.to_owned())),
+        Kind::Path if text.is_empty() => None,
+        Kind::Text | Kind::Path => Some(Value::Text(text.to_owned())),
     }
 }
 

@@ -2,10 +2,10 @@
 //! All devices by name: laws and presets, their parameters and sources.
 
 use crate::device::Device;
-use crate::disk::presets;
+use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
 use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
-use crate::param::{ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values};
 use blklab_types::nearest_name;
 
 /// One device that can be asked for by name.
@@ -23,12 +23,59 @@ pub struct DeviceInfo {
     pub preset: &'static [(&'static str, &'static str)],
     /// How many commands it is normally given at a time.
     pub queue_depth: u32,
+    /// What it imposes on the queue.
+    pub limits: DeviceLimits,
     pub(crate) build: Build,
 }
 
-pub(crate) type Build = fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>;
+/// What a device and its driver impose on the queue; `None` and the defaults
+/// are those of a SCSI or SATA disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Most scatter/gather segments of a request.
+    pub max_segments: Option<u32>,
+    /// Largest request in sectors.
+    pub max_sectors: Option<u32>,
+    /// `queue/rotational`.
+    pub rotational: Option<bool>,
+    /// A completion removes the plug.
+    pub completion_unplugs: bool,
+    /// The driver can order writes.
+    pub ordered_writes: bool,
+    /// There is a volatile write cache to flush.
+    pub has_flush: bool,
+}
+
+impl DeviceLimits {
+    /// Nothing but the defaults.
+    pub const NONE: DeviceLimits = DeviceLimits {
+        max_segments: None,
+        max_sectors: None,
+        rotational: None,
+        completion_unplugs: true,
+        ordered_writes: true,
+        has_flush: true,
+    };
+}
+
+/// How a device is made from its parameters and the queue depth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Build {
+    /// From parameters alone.
+    Plain(fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>),
+    /// From files that parameters name.
+    Files(fn(&Values, u32, &ReadText<'_>) -> Result<Box<dyn Device>, DeviceError>),
+}
+
+/// Reads a file that a parameter names: path in, text or what is wrong out.
+pub type ReadText<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl DeviceInfo {
+    /// Whether it is described in files that a parameter must name.
+    pub fn needs_files(&self) -> bool {
+        matches!(self.build, Build::Files(_))
+    }
+
     /// What a parameter is if nothing is said, as text; empty if it follows
     /// from others.
     pub fn default_of(&self, param: &ParamInfo) -> &'static str {
@@ -46,7 +93,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: serial::PARAMS,
         preset: &[],
         queue_depth: 1,
-        build: serial::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(serial::build),
     },
     DeviceInfo {
         name: "parallel",
@@ -55,7 +103,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: serial::PARALLEL_PARAMS,
         preset: &[("read_ns", "150000"), ("write_ns", "300000")],
         queue_depth: 32,
-        build: parallel::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(parallel::build),
     },
     DeviceInfo {
         name: "seek",
@@ -64,7 +113,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: seek::PARAMS,
         preset: &[],
         queue_depth: 1,
-        build: seek::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(seek::build),
     },
     DeviceInfo {
         name: "null_blk",
@@ -73,7 +123,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: null_blk::PARAMS,
         preset: &[],
         queue_depth: 64,
-        build: null_blk::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(null_blk::build),
     },
     DeviceInfo {
         name: "simdisk",
@@ -82,7 +133,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: simdisk::PARAMS,
         preset: &[],
         queue_depth: 31,
-        build: simdisk::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(simdisk::build),
     },
     DeviceInfo {
         name: "simdisk-2628",
@@ -91,7 +143,18 @@ pub const ALL: &[DeviceInfo] = &[
         params: simdisk_cached::PARAMS,
         preset: &[],
         queue_depth: 31,
-        build: simdisk_cached::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(simdisk_cached::build),
+    },
+    DeviceInfo {
+        name: "disksim",
+        summary: "a disk described in DiskSim's files (.diskspecs, .model, .seek)",
+        source: "DiskSim 4.0 (Carnegie Mellon University), parameter files",
+        params: disksim::PARAMS,
+        preset: &[],
+        queue_depth: 1,
+        limits: DeviceLimits::NONE,
+        build: Build::Files(disksim::build),
     },
     presets::SATA_7200_2008,
     presets::SATA_7200_2008_250G,
@@ -126,10 +189,18 @@ pub fn find(name: &str) -> Result<&'static DeviceInfo, DeviceError> {
         })
 }
 
+/// Whether a parameter of a device is the path of a file.
+pub fn is_path(device: &str, param: &str) -> bool {
+    let params = find(device).map_or(&[][..], |d| d.params);
+    let is = |p: &ParamInfo| p.name == param && matches!(p.kind, Kind::Path);
+    params.iter().any(is)
+}
+
 /// Builds a device by name with parameters over its defaults.
 ///
 /// `queue_depth` is how many commands the driver holds at most; queues are
-/// sized for it, so that nothing is allocated while commands flow.
+/// sized for it, so that nothing is allocated while commands flow. Files that
+/// parameters name are read through `read`.
 ///
 /// # Errors
 ///
@@ -139,6 +210,7 @@ pub fn build(
     name: &str,
     params: &[(String, String)],
     queue_depth: u32,
+    read: &ReadText<'_>,
 ) -> Result<Box<dyn Device>, DeviceError> {
     let info = find(name)?;
     if !(1..=MAX_QUEUE_DEPTH).contains(&queue_depth) {
@@ -148,7 +220,10 @@ pub fn build(
         });
     }
     let values = Values::parse(info.name, info.params, info.preset, params)?;
-    (info.build)(&values, queue_depth)
+    match info.build {
+        Build::Plain(build) => build(&values, queue_depth),
+        Build::Files(build) => build(&values, queue_depth, read),
+    }
 }
 
 /// Most commands a device can be asked to hold (the limit of NVMe queues).
@@ -182,6 +257,8 @@ pub fn parse_spec(text: &str) -> Result<(&'static DeviceInfo, Params), DeviceErr
 mod tests {
     use super::*;
 
+    const NO_FILES: fn(&str) -> Result<String, String> = |_| Err("no files here".to_owned());
+
     fn params(text: &[(&str, &str)]) -> Vec<(String, String)> {
         text.iter()
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
@@ -189,7 +266,7 @@ mod tests {
     }
 
     fn error(name: &str, given: &[(&str, &str)]) -> String {
-        build(name, &params(given), 1)
+        build(name, &params(given), 1, &NO_FILES)
             .map(|_| ())
             .expect_err("refused")
             .to_string()
@@ -199,7 +276,7 @@ mod tests {
     fn every_device_builds_with_its_defaults_and_names_are_unique() {
         for (i, info) in ALL.iter().enumerate() {
             assert!(
-                build(info.name, &[], info.queue_depth).is_ok(),
+                info.needs_files() || build(info.name, &[], info.queue_depth, &NO_FILES).is_ok(),
                 "{}",
                 info.name
             );
@@ -223,7 +300,8 @@ mod tests {
                 .map(|p| (p.name.to_owned(), info.default_of(p).to_owned()))
                 .filter(|(_, value)| !value.is_empty())
                 .collect();
-            assert!(build(info.name, &all, 1).is_ok(), "{}", info.name);
+            let built = build(info.name, &all, 1, &NO_FILES);
+            assert!(built.is_ok() || info.needs_files(), "{}", info.name);
         }
     }
 
@@ -247,7 +325,7 @@ mod tests {
         );
         let text = error("seek", &[("a_ns", "1"), ("a_ns", "2")]);
         assert_eq!(text, "device seek: parameter a_ns is given twice");
-        let none = build("serial", &[], 0)
+        let none = build("serial", &[], 0, &NO_FILES)
             .map(|_| ())
             .expect_err("refused")
             .to_string();

@@ -141,7 +141,13 @@ impl From<DeviceError> for ExperimentError {
             DeviceError::BadValue { param, .. } => format!("device.{param}"),
             _ => "device".to_owned(),
         };
-        ExperimentError::new(e.to_string()).about(key)
+        match e {
+            DeviceError::BadFile { file, line, reason } => ExperimentError {
+                line: (line > 0).then_some(line),
+                ..ExperimentError::new(reason).in_file(&file)
+            },
+            e => ExperimentError::new(e.to_string()).about(key),
+        }
     }
 }
 

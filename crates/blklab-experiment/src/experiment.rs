@@ -3,6 +3,7 @@
 
 use crate::{ExperimentError, FilesystemSpec, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits};
+use blklab_device::Device;
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
@@ -10,6 +11,7 @@ use blklab_types::{Hz, Span};
 use blklab_workload::Process;
 use blklab_workload::scenario::{self, Scenario};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What issues the I/O.
 #[derive(Clone, Debug, PartialEq)]
@@ -327,6 +329,22 @@ impl Experiment {
         }
     }
 
+    /// Makes the device, reading the files that describe it.
+    ///
+    /// # Errors
+    /// If there is no such device, it cannot have these parameters, or a file
+    /// of it cannot be read or used.
+    pub fn build_device(&self) -> Result<Box<dyn Device>, ExperimentError> {
+        let read = |path: &str| crate::load::read(Path::new(path)).map_err(|e| e.what);
+        let (name, params) = (&self.device.name, &self.device.params);
+        Ok(blklab_device::build(
+            name,
+            params,
+            self.queue_depth()?,
+            &read,
+        )?)
+    }
+
     /// Processor time of one I/O in fio and its system call: 1 us if not set.
     pub fn io_cost(&self) -> Span {
         Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000)))
@@ -341,6 +359,14 @@ impl Experiment {
         let mut limits = Limits::new(self.hz);
         let q = &self.queue;
         let feat = Features::of(self.kernel);
+        let of_device = blklab_device::find(&self.device.name)?.limits;
+        let or = |of_device: Option<u32>, default: u32| of_device.unwrap_or(default);
+        limits.max_sectors = or(of_device.max_sectors, limits.max_sectors);
+        limits.max_segments = or(of_device.max_segments, limits.max_segments);
+        limits.rotational = of_device.rotational.unwrap_or(limits.rotational);
+        limits.completion_unplugs = of_device.completion_unplugs;
+        limits.ordered_writes = of_device.ordered_writes;
+        limits.has_flush = of_device.has_flush;
         limits.nr_requests = q.nr_requests.unwrap_or(limits.nr_requests);
         limits.max_sectors = q.max_sectors.unwrap_or(limits.max_sectors);
         limits.max_segments = q.max_segments.unwrap_or(limits.max_segments);
@@ -417,9 +443,8 @@ impl Experiment {
             .about("kernel"));
         }
         self.scheduler()?;
-        let limits = self.limits()?;
-        let device =
-            blklab_device::build(&self.device.name, &self.device.params, limits.queue_depth)?;
+        self.limits()?;
+        let device = self.build_device()?;
         self.check_md(device.capacity_sectors())?;
         if let Workload::Scenario(s) = &self.workload
             && let Some(what) = s.unsupported()

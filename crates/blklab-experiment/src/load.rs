@@ -62,7 +62,7 @@ pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
     })
 }
 
-fn read(path: &Path) -> Result<String, ExperimentError> {
+pub(crate) fn read(path: &Path) -> Result<String, ExperimentError> {
     use std::io::Read as _;
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();

@@ -10,6 +10,7 @@ use blklab_types::Hz;
 use blklab_workload::Process;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// A scalar of a table whose keys are known only to whoever it is for.
 #[derive(Clone, Debug, Deserialize)]
@@ -322,7 +323,8 @@ fn resolve_scenario(mut table: Table) -> Result<Experiment, ExperimentError> {
 }
 
 /// `law`, `name` or `kind` names the device; `queue_depth` and `fetch` are the
-/// driver's; everything else is a parameter of the device.
+/// driver's; everything else is a parameter of the device. Paths count from
+/// the folder of the experiment file.
 fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), ExperimentError> {
     let name = ["law", "name", "kind"]
         .iter()
@@ -349,10 +351,18 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
             }
         };
     }
-    let params = table.into_iter().map(|(k, v)| (k, v.text())).collect();
-    e.device = DeviceSpec {
-        name: name.text(),
-        params,
+    let name = name.text();
+    let folder = Path::new(&e.file).parent().unwrap_or(Path::new(""));
+    let is_path = |key: &str| {
+        let known = blklab_device::find(&name).is_ok();
+        known && blklab_device::is_path(&name, key)
     };
+    let value = |k: &str, v: &Scalar| match is_path(k) {
+        true => folder.join(v.text()).display().to_string(),
+        false => v.text(),
+    };
+    let params = table.iter().map(|(k, v)| (k.clone(), value(k, v)));
+    let params = params.collect();
+    e.device = DeviceSpec { name, params };
     Ok(())
 }

@@ -107,7 +107,12 @@ impl Experiment {
             }
         }
         for (k, v) in &self.device.params {
-            d.insert(k.clone(), json!(v));
+            // The file may lie in another folder than the one that v counts from.
+            let path = blklab_device::is_path(&self.device.name, k)
+                .then(|| std::path::absolute(v).ok())
+                .flatten();
+            let value = path.map_or(json!(v), |p| json!(p.display().to_string()));
+            d.insert(k.clone(), value);
         }
         Value::Object(d)
     }

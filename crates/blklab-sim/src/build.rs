@@ -79,7 +79,7 @@ fn build_disk(
 ) -> Result<Disk, ExperimentError> {
     let (scheduler, tunables) = e.scheduler()?;
     let patches = e.patches()?;
-    let device = blklab_device::build(&e.device.name, &e.device.params, limits.queue_depth)?;
+    let device = e.build_device()?;
     let elevator = (scheduler.build)(&mut Build {
         version: e.kernel,
         hz: e.hz,

@@ -7,6 +7,10 @@
 //! sync, sector and length. Plug, unplug, timer and message lines are
 //! compared too and reported apart.
 
+mod disks;
+
+pub use disks::{DiskReport, run_disk};
+
 use blklab_experiment::{ExperimentError, Workload};
 use blklab_sim::{KBLOCKD_PID, LogLine, Sinks, TruthLog};
 use blklab_trace::NullSink;
@@ -77,6 +81,9 @@ pub struct LatencyError {
 pub struct Report {
     /// Case by case, in order of their names.
     pub cases: Vec<CaseReport>,
+    /// Measured disks, in order of their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskReport>,
     /// Totals.
     pub summary: Summary,
 }
@@ -103,8 +110,8 @@ pub struct Summary {
 }
 
 impl Report {
-    /// Totals of some case reports.
-    pub fn new(cases: Vec<CaseReport>) -> Report {
+    /// Totals of some case reports, and the disks beside them.
+    pub fn new(cases: Vec<CaseReport>, disks: Vec<DiskReport>) -> Report {
         let count = |f: fn(&CaseReport) -> bool| cases.iter().filter(|c| f(c)).count();
         let summary = Summary {
             cases: cases.len(),
@@ -116,12 +123,22 @@ impl Report {
             with_messages: count(|c| c.messages_identical.is_some()),
             messages_identical: count(|c| c.messages_identical == Some(true)),
         };
-        Report { cases, summary }
+        Report {
+            cases,
+            disks,
+            summary,
+        }
     }
 }
 
+/// Whether what [`find_cases`] found is a disk, for [`run_disk`].
+pub fn is_disk(path: &Path) -> bool {
+    disks::is_disk(path)
+}
+
 /// The case files below some paths: files as given, folders searched for
-/// `*.json` and `*.toml`, in order of their names.
+/// `*.json` and `*.toml`, and for `*.diskspecs` with a trace beside them, in
+/// order of their names.
 ///
 /// # Errors
 /// If a path cannot be read or holds no case.
@@ -138,15 +155,16 @@ pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ExperimentError> {
         let mut found = Vec::new();
         for entry in entries {
             let file = entry.map_err(|e| fail(format!("cannot read: {e}")))?.path();
-            if matches!(
-                file.extension().and_then(|e| e.to_str()),
-                Some("json" | "toml")
-            ) {
+            let of_disk = disks::is_disk(&file) && disks::trace_of(&file).is_file();
+            let extension = file.extension().and_then(|e| e.to_str());
+            if of_disk || matches!(extension, Some("json" | "toml")) {
                 found.push(file);
             }
         }
         if found.is_empty() {
-            return Err(fail("no case (*.json, *.toml) in this folder".into()));
+            return Err(fail(
+                "no case (*.json, *.toml, *.diskspecs with *.trace) in this folder".into(),
+            ));
         }
         found.sort();
         cases.append(&mut found);

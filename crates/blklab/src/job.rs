@@ -231,8 +231,7 @@ fn check_logs(job: &Job) -> Result<(), ExperimentError> {
 /// # Errors
 /// If a job reads or writes only beyond the end of the disk.
 pub(crate) fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, ExperimentError> {
-    let depth = e.queue_depth()?;
-    let disk = blklab_device::build(&e.device.name, &e.device.params, depth)?;
+    let disk = e.build_device()?;
     let disk_bytes = disk
         .capacity_sectors()
         .map_or(u64::MAX, |s| s.saturating_mul(SECTOR_BYTES));

@@ -14,17 +14,19 @@
 //!
 //! Layouts: `classic` fills a cylinder surface by surface; `serpentine` runs a
 //! strip of cylinders inwards on one surface, outwards on the next, and so on;
-//! every other strip takes the surfaces in reverse.
+//! every other strip takes the surfaces in reverse. `alternating` is classic
+//! with the surfaces of every other cylinder in reverse, so that the head stays
+//! where it is when the cylinder changes.
 //!
-//! Left out: spare sectors, slips and remapped defects.
+//! Addresses need not fill a zone: see [`Spares`]. Left out: remapped defects.
 
 use super::seek::SeekTable;
+use super::spares::Spares;
 
 /// One zone as described: tracks with equally many sectors.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ZoneSpec {
     pub(crate) first_cylinder: u32,
-    /// Tracks in use; those that the cylinders have beyond that hold spares.
     pub(crate) tracks: u64,
     pub(crate) track_sectors: u32,
     pub(crate) track_skew_ns: u32,
@@ -32,6 +34,9 @@ pub(crate) struct ZoneSpec {
     /// Angle of the first sector; if open, it follows the zone before like the
     /// next cylinder.
     pub(crate) first_angle_ns: Option<u32>,
+    /// Addresses in the zone; all of its places if open.
+    pub(crate) sectors: Option<u64>,
+    pub(crate) spares: Spares,
 }
 
 /// The order of tracks along the addresses.
@@ -39,6 +44,9 @@ pub(crate) struct ZoneSpec {
 pub(crate) enum Layout {
     /// All surfaces of a cylinder, then the next cylinder.
     Classic,
+    /// The same, with the surfaces in reverse in every second cylinder of a
+    /// zone, or in every odd cylinder of the disk.
+    Alternating { in_zone: bool },
     /// Strips of so many cylinders.
     Serpentine(u32),
 }
@@ -52,9 +60,11 @@ pub(crate) struct Place {
     pub(crate) angle_ns: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Zone {
     first_sector: u64,
+    /// The sector after its last one.
+    end_sector: u64,
     first_cylinder: u32,
     tracks: u64,
     track_sectors: u32,
@@ -64,8 +74,11 @@ struct Zone {
     skew_ns: [u64; 3],
     /// Time of a switch, including the wait for the first sector.
     gap_ns: [u64; 3],
-    /// The same for the first track of the next zone.
-    leave_ns: u64,
+    /// Time of a switch alone, by kind, and to the next zone.
+    switch_ns: [u64; 3],
+    leave_switch_ns: u64,
+    /// Where addresses skip places; none if they never do.
+    spares: Option<Spares>,
 }
 
 /// Kinds of switches from one track to the next.
@@ -119,7 +132,11 @@ impl Geometry {
             Layout::Serpentine(tracks) if surfaces.is_multiple_of(2) => seek.ns(tracks),
             _ => step_ns,
         };
-        let switch_ns = [head_switch_ns, step_ns, strip_ns].map(u64::from);
+        let cylinder_ns = match layout {
+            Layout::Alternating { .. } => seek.ns(1),
+            _ => step_ns,
+        };
+        let switch_ns = [head_switch_ns, cylinder_ns, strip_ns].map(u64::from);
         let zone_switch = geometry.zone_switch() as usize;
         let (mut first_sector, mut last_base_ns) = (0, 0);
         for spec in zones {
@@ -134,23 +151,30 @@ impl Geometry {
                 (None, None) => 0,
             } % geometry.revolution_ns;
             if let Some(before) = geometry.zones.last_mut() {
-                let angle_ns = base_ns + geometry.revolution_ns - last_base_ns;
-                let skew_ns = angle_ns % geometry.revolution_ns;
-                before.leave_ns = gap_ns(skew_ns, switch_ns[zone_switch], geometry.revolution_ns);
+                let surfaces = geometry.surfaces;
+                let cylinders = before.tracks.div_ceil(surfaces).max(1) as u32;
+                let last = before.first_cylinder.saturating_add(cylinders - 1);
+                let distance = spec.first_cylinder.saturating_sub(last);
+                before.leave_switch_ns = u64::from(seek.ns(distance)).max(switch_ns[zone_switch]);
             }
+            let places = spec.tracks * u64::from(spec.track_sectors);
+            let sectors = spec.sectors.unwrap_or(places);
             let zone = Zone {
                 first_sector,
+                end_sector: first_sector + sectors,
                 first_cylinder: spec.first_cylinder,
                 tracks: spec.tracks,
                 track_sectors: spec.track_sectors,
                 base_ns,
                 skew_ns,
                 gap_ns: [0, 1, 2].map(|i| gap_ns(skew_ns[i], switch_ns[i], geometry.revolution_ns)),
-                leave_ns: 0,
+                switch_ns,
+                leave_switch_ns: 0,
+                spares: (!spec.spares.is_empty()).then(|| spec.spares.clone()),
             };
             let last_ns = base_ns + geometry.skew_sum_ns(&zone, spec.tracks.saturating_sub(1));
             last_base_ns = last_ns % geometry.revolution_ns;
-            first_sector += spec.tracks * u64::from(spec.track_sectors);
+            first_sector += sectors;
             geometry.zones.push(zone);
         }
         geometry
@@ -164,7 +188,7 @@ impl Geometry {
     /// cylinders.
     pub(crate) fn disorder_cylinders(&self) -> u32 {
         match self.layout {
-            Layout::Classic => 0,
+            Layout::Classic | Layout::Alternating { .. } => 0,
             Layout::Serpentine(tracks) => tracks,
         }
     }
@@ -176,6 +200,12 @@ impl Geometry {
         let (surfaces, track) = (self.surfaces, at.track);
         let (cylinder, surface) = match self.layout {
             Layout::Classic => (track / surfaces, track % surfaces),
+            Layout::Alternating { in_zone } => {
+                let (cylinder, step) = (track / surfaces, track % surfaces);
+                let before = if in_zone { 0 } else { zone.first_cylinder };
+                let reversed = (cylinder + u64::from(before)) % 2 == 1;
+                (cylinder, if reversed { surfaces - 1 - step } else { step })
+            }
             Layout::Serpentine(strip_tracks) => {
                 let strip_tracks = u64::from(strip_tracks);
                 let (strip, rest) = (
@@ -197,30 +227,37 @@ impl Geometry {
                 (strip * strip_tracks + column, surface)
             }
         };
-        let angle_ns =
-            zone.base_ns + self.skew_sum_ns(zone, track) + self.offset_ns(zone, at.sector);
         Place {
             cylinder: zone.first_cylinder + cylinder as u32,
             surface: surface as u32,
-            angle_ns: (angle_ns % self.revolution_ns) as u32,
+            angle_ns: self.angle_ns(&at, at.sector) as u32,
         }
+    }
+
+    /// When place `sector` of a track passes the head, in the revolution.
+    fn angle_ns(&self, at: &OnTrack, sector: u64) -> u64 {
+        let zone = &self.zones[at.zone];
+        let skew_ns = self.skew_sum_ns(zone, at.track);
+        (zone.base_ns + skew_ns + self.offset_ns(zone, sector)) % self.revolution_ns
     }
 
     /// Time from the begin of `sector` under the head to the end of the `n`th
     /// sector from it, with the switches between.
     pub(crate) fn transfer_ns(&self, sector: u64, n: u64) -> u64 {
         let mut at = self.find(sector);
-        let (mut left, mut time_ns) = (n, 0);
-        loop {
+        let (mut sector, mut left, mut time_ns) = (sector, n, 0);
+        while left > 0 {
             let zone = &self.zones[at.zone];
-            let here = left.min(u64::from(zone.track_sectors) - at.sector);
-            time_ns += self.offset_ns(zone, at.sector + here) - self.offset_ns(zone, at.sector);
+            let here = left.min(self.on_track(&at, sector));
+            let end = self.end_of_run(&at, sector, here);
+            time_ns += self.offset_ns(zone, end) - self.offset_ns(zone, at.sector);
             left -= here;
-            if left == 0 {
-                return time_ns;
+            sector += here;
+            if left > 0 {
+                time_ns += self.step(&mut at, end, sector);
             }
-            time_ns += self.step(&mut at);
         }
+        time_ns
     }
 
     /// The sector up to which the medium has passed after `time_ns`, if it runs
@@ -228,33 +265,49 @@ impl Geometry {
     /// [`Geometry::transfer_ns`].
     pub(crate) fn passed(&self, sector: u64, time_ns: u64, limit: u64) -> u64 {
         let mut at = self.find(sector);
-        let (mut here, mut left_ns) = (sector, time_ns);
-        while here < limit {
+        let (mut sector, mut left_ns) = (sector, time_ns);
+        while sector < limit {
             let zone = &self.zones[at.zone];
-            let track_sectors = u64::from(zone.track_sectors);
+            let here = self.on_track(&at, sector);
+            let end = self.end_of_run(&at, sector, here);
             let begin_ns = self.offset_ns(zone, at.sector);
-            let track_ns = self.revolution_ns - begin_ns;
+            let track_ns = self.offset_ns(zone, end) - begin_ns;
             if left_ns < track_ns {
-                let until_ns = begin_ns + left_ns;
-                let mut passed = until_ns * track_sectors / self.revolution_ns;
-                while self.offset_ns(zone, passed + 1) <= until_ns {
-                    passed += 1;
-                }
-                return limit.min(here + passed.saturating_sub(at.sector));
+                return limit.min(self.passed_on_track(&at, sector, here, begin_ns + left_ns));
             }
-            here += track_sectors - at.sector;
+            sector += here;
             left_ns -= track_ns;
-            let gap_ns = self.step(&mut at);
+            if sector >= limit {
+                break;
+            }
+            let gap_ns = self.step(&mut at, end, sector);
             if left_ns < gap_ns {
                 break;
             }
             left_ns -= gap_ns;
         }
-        here.min(limit)
+        sector.min(limit)
+    }
+
+    /// The sector after the last of `n` from `sector` on (one track) that has
+    /// passed when the head is at `until_ns` from the begin of the track.
+    fn passed_on_track(&self, at: &OnTrack, sector: u64, n: u64, until_ns: u64) -> u64 {
+        let zone = &self.zones[at.zone];
+        let mut passed = until_ns * u64::from(zone.track_sectors) / self.revolution_ns;
+        while self.offset_ns(zone, passed + 1) <= until_ns {
+            passed += 1;
+        }
+        let Some(spares) = &zone.spares else {
+            return sector + passed.saturating_sub(at.sector);
+        };
+        let place = at.track * u64::from(zone.track_sectors) + passed;
+        let reached = zone.first_sector + spares.address_from(place);
+        reached.clamp(sector, sector + n)
     }
 
     /// Time between the end of the sector before `sector` and its own begin: a
-    /// switch if it is the first one of its track, else nothing.
+    /// switch if it is the first one of its track, else nothing unless places
+    /// are skipped.
     pub(crate) fn gap_before_ns(&self, sector: u64) -> u64 {
         let Some(before) = sector
             .checked_sub(1)
@@ -262,18 +315,24 @@ impl Geometry {
         else {
             return 0;
         };
-        let at = self.find(sector);
-        if at.sector > 0 {
-            0
-        } else {
-            self.step(&mut self.find(before))
+        let (at, mut last) = (self.find(sector), self.find(before));
+        if at.zone == last.zone && at.track == last.track {
+            let zone = &self.zones[at.zone];
+            return self.offset_ns(zone, at.sector) - self.offset_ns(zone, last.sector + 1);
         }
+        let end = last.sector + 1;
+        self.step(&mut last, end, sector)
+    }
+
+    /// The first sector of the track of `sector`.
+    pub(crate) fn track_begin(&self, sector: u64) -> u64 {
+        let at = self.find(sector);
+        self.first_of_track(&at, at.track).min(sector)
     }
 
     /// The sector after the last one of the track of `sector`.
     pub(crate) fn track_end(&self, sector: u64) -> u64 {
-        let at = self.find(sector);
-        sector - at.sector + u64::from(self.zones[at.zone].track_sectors)
+        sector + self.on_track(&self.find(sector), sector)
     }
 
     /// The sector after the last one of the cylinder of `sector` in a classic
@@ -281,11 +340,43 @@ impl Geometry {
     pub(crate) fn cylinder_end(&self, sector: u64) -> u64 {
         let at = self.find(sector);
         let tracks = match self.layout {
-            Layout::Classic => self.surfaces,
+            Layout::Classic | Layout::Alternating { .. } => self.surfaces,
             Layout::Serpentine(tracks) => u64::from(tracks),
         };
-        let track_sectors = u64::from(self.zones[at.zone].track_sectors);
-        sector - at.sector + (tracks - at.track % tracks) * track_sectors
+        let track = at.track - at.track % tracks + tracks;
+        self.first_of_track(&at, track).max(sector + 1)
+    }
+
+    /// The first sector on track `track` of the zone of `at` or behind it.
+    fn first_of_track(&self, at: &OnTrack, track: u64) -> u64 {
+        let zone = &self.zones[at.zone];
+        let place = track * u64::from(zone.track_sectors);
+        let address = zone
+            .spares
+            .as_ref()
+            .map_or(place, |s| s.address_from(place));
+        let last = at.zone + 1 == self.zones.len();
+        let end_sector = if last { u64::MAX } else { zone.end_sector };
+        (zone.first_sector + address).min(end_sector)
+    }
+
+    /// How many sectors from `sector`, which is at `at`, are on its track.
+    fn on_track(&self, at: &OnTrack, sector: u64) -> u64 {
+        let zone = &self.zones[at.zone];
+        if zone.spares.is_none() {
+            return u64::from(zone.track_sectors) - at.sector;
+        }
+        self.first_of_track(at, at.track + 1)
+            .saturating_sub(sector)
+            .max(1)
+    }
+
+    /// The place on its track after the last of `n` sectors from `sector` on.
+    fn end_of_run(&self, at: &OnTrack, sector: u64, n: u64) -> u64 {
+        if self.zones[at.zone].spares.is_none() || n <= 1 {
+            return at.sector + n;
+        }
+        self.find(sector + n - 1).sector + 1
     }
 
     fn find(&self, sector: u64) -> OnTrack {
@@ -294,47 +385,58 @@ impl Geometry {
             .partition_point(|z| z.first_sector <= sector)
             .saturating_sub(1);
         let z = &self.zones[zone];
-        let (offset, track_sectors) = (sector - z.first_sector, u64::from(z.track_sectors));
+        let (address, track_sectors) = (sector - z.first_sector, u64::from(z.track_sectors));
+        let place = z.spares.as_ref().map_or(address, |s| s.place(address));
         OnTrack {
             zone,
-            track: offset / track_sectors,
-            sector: offset % track_sectors,
+            track: place / track_sectors,
+            sector: place % track_sectors,
         }
     }
 
-    /// Goes to the next track; says how long that takes.
-    fn step(&self, at: &mut OnTrack) -> u64 {
-        at.track += 1;
-        at.sector = 0;
+    /// Goes on from place `end` of a track to `sector` on the next one; says
+    /// how long that takes.
+    fn step(&self, at: &mut OnTrack, end: u64, sector: u64) -> u64 {
         let zone = &self.zones[at.zone];
-        if at.track == zone.tracks && at.zone + 1 < self.zones.len() {
-            at.zone += 1;
-            at.track = 0;
-            return zone.leave_ns;
+        let leaves = sector >= zone.end_sector && at.zone + 1 < self.zones.len();
+        if zone.spares.is_none() && !leaves {
+            at.track += 1;
+            at.sector = 0;
+            return zone.gap_ns[self.switch_to(at.track) as usize];
         }
-        zone.gap_ns[self.switch_to(at.track) as usize]
+        let next = self.find(sector);
+        let switch_ns = if leaves {
+            zone.leave_switch_ns
+        } else {
+            zone.switch_ns[self.switch_to(next.track) as usize]
+        };
+        let from_ns = self.angle_ns(at, end);
+        let skew_ns = self.angle_ns(&next, next.sector) + self.revolution_ns - from_ns;
+        *at = next;
+        gap_ns(skew_ns % self.revolution_ns, switch_ns, self.revolution_ns)
     }
 
     /// How the first track of a zone follows the last of the one before.
     fn zone_switch(&self) -> Switch {
         match self.layout {
-            Layout::Classic => Switch::Cylinder,
+            Layout::Classic | Layout::Alternating { .. } => Switch::Cylinder,
             Layout::Serpentine(_) => Switch::Strip,
         }
     }
 
     fn switch_to(&self, track: u64) -> Switch {
         match self.layout {
-            Layout::Classic if track.is_multiple_of(self.surfaces) => Switch::Cylinder,
-            Layout::Classic => Switch::Head,
-            Layout::Serpentine(tracks) => {
-                let tracks = u64::from(tracks);
-                match track % (tracks * self.surfaces) {
-                    0 => Switch::Strip,
-                    rest if rest % tracks == 0 => Switch::Head,
-                    _ => Switch::Cylinder,
-                }
-            }
+            Layout::Serpentine(tracks) => self.serpentine_switch(track, u64::from(tracks)),
+            _ if track.is_multiple_of(self.surfaces) => Switch::Cylinder,
+            _ => Switch::Head,
+        }
+    }
+
+    fn serpentine_switch(&self, track: u64, tracks: u64) -> Switch {
+        match track % (tracks * self.surfaces) {
+            0 => Switch::Strip,
+            rest if rest % tracks == 0 => Switch::Head,
+            _ => Switch::Cylinder,
         }
     }
 
@@ -342,7 +444,7 @@ impl Geometry {
     fn skew_sum_ns(&self, zone: &Zone, track: u64) -> u64 {
         let [head, cylinder, strip] = zone.skew_ns;
         match self.layout {
-            Layout::Classic => {
+            Layout::Classic | Layout::Alternating { .. } => {
                 let (cylinders, heads) = (track / self.surfaces, track % self.surfaces);
                 cylinders * ((self.surfaces - 1) * head + cylinder) + heads * head
             }

@@ -20,6 +20,18 @@ pub(crate) struct Moment {
     angle_ns: u32,
 }
 
+/// What an access is to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) place: Place,
+    /// The sector there, and how many from it on.
+    pub(crate) sector: u64,
+    pub(crate) n: u64,
+    pub(crate) write: bool,
+    /// How long the data of a write takes to arrive from now on.
+    pub(crate) data_ns: u64,
+}
+
 /// An access to the medium, in absolute times (ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
@@ -101,15 +113,17 @@ impl Mechanism {
         move_ns + wait_ns
     }
 
-    /// Goes to `place`, which holds `sector`, and passes over `n` sectors.
-    pub(crate) fn access(
-        &mut self,
-        now_ns: u64,
-        place: &Place,
-        sector: u64,
-        n: u64,
-        write: bool,
-    ) -> Access {
+    /// Goes to the place of an access and passes over its sectors. A write whose
+    /// data comes slower than the medium takes it waits, revolution by
+    /// revolution, until it cannot run dry.
+    pub(crate) fn access(&mut self, now_ns: u64, wanted: &Wanted) -> Access {
+        let &Wanted {
+            ref place,
+            sector,
+            n,
+            write,
+            data_ns,
+        } = wanted;
         let moment = self.moment(now_ns);
         let transfer_ns = self.geometry.transfer_ns(sector, n);
         let move_ns = u64::from(self.move_ns(place, write));
@@ -125,7 +139,11 @@ impl Mechanism {
                 end_ns: arrival_ns + revolution_ns,
             };
         }
-        let first_ns = arrival_ns + wait_ns;
+        let short_ns = data_ns
+            .saturating_sub(transfer_ns)
+            .saturating_sub(move_ns + wait_ns);
+        let lost_ns = short_ns.div_ceil(revolution_ns) * revolution_ns;
+        let first_ns = arrival_ns + wait_ns + lost_ns;
         Access {
             first_ns,
             end_ns: first_ns + transfer_ns,

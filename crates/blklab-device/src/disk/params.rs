@@ -6,6 +6,7 @@ use super::mechanism::Mechanism;
 use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec};
 use super::seek::{SeekCurve, SeekTable};
 use super::select::{Policy, Selection};
+use super::spares::Spares;
 use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
 use super::{Disk, Overheads, Parts};
 use crate::device::Device;
@@ -212,8 +213,8 @@ fn zones(
     let sum: u64 = (0..nr_zones).map(|z| u64::from(track_sectors(z))).sum();
     // A strip does not cross the end of its zone.
     let unit = match layout {
-        Layout::Classic => 1,
         Layout::Serpentine(cylinders) => u64::from(cylinders),
+        _ => 1,
     };
     let each = capacity
         .div_ceil(surfaces * sum)
@@ -236,6 +237,8 @@ fn zones(
         track_skew_ns: skew_ns("head_skew"),
         cylinder_skew_ns: skew_ns("cylinder_skew"),
         first_angle_ns: None,
+        sectors: None,
+        spares: Spares::default(),
     };
     Ok((0..nr_zones).map(zone).collect())
 }

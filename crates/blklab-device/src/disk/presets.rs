@@ -7,7 +7,7 @@
 //! and with generated zones between the outermost and the innermost one.
 //! Buses there are those of the measurement, about 5 MB/s.
 
-use crate::registry::DeviceInfo;
+use crate::registry::{Build, DeviceInfo, DeviceLimits};
 
 type Values = &'static [(&'static str, &'static str)];
 
@@ -25,7 +25,8 @@ const fn disk(
         params: super::PARAMS,
         preset,
         queue_depth,
-        build: super::build,
+        limits: DeviceLimits::NONE,
+        build: Build::Plain(super::build),
     }
 }
 
@@ -461,7 +462,7 @@ pub(crate) const HP_C2490A: DeviceInfo = disk(
         ("head_switch_ms", "0.992"),
         ("write_settle_ms", "0"),
         ("overhead_read_hit_ms", "1.42"),
-        ("overhead_read_miss_ms", "3.62"),
+        ("overhead_read_miss_ms", "2.356"),
         ("overhead_write_hit_ms", "3.28"),
         ("overhead_write_miss_ms", "3.28"),
         ("bus_mb_per_s", "3.45"),

@@ -19,6 +19,9 @@ pub(crate) enum PrefetchStop {
     Track,
     /// At the end of the cylinder.
     Cylinder,
+    /// At the end of the track, whose begin is read too: the drive begins where
+    /// it arrives and goes on round the track.
+    WholeTrack,
 }
 
 /// Size and habits of the buffer.
@@ -159,9 +162,13 @@ impl ReadCache {
     /// ended at `end_ns`; the medium runs on.
     pub(crate) fn read(&mut self, geometry: &Geometry, start: u64, end: u64, end_ns: u64) {
         let i = self.segment_for(start);
+        let begin = match self.spec.stop {
+            PrefetchStop::WholeTrack => geometry.track_begin(start),
+            _ => start,
+        };
         let segment = &mut self.segments[i];
         if segment.end != start {
-            segment.start = start;
+            segment.start = begin;
         }
         self.run_on(geometry, i, end, end_ns);
     }
@@ -274,7 +281,7 @@ impl ReadCache {
         let last = end.saturating_sub(1);
         let bound = match self.spec.stop {
             PrefetchStop::Segment => u64::MAX,
-            PrefetchStop::Track => geometry.track_end(last),
+            PrefetchStop::Track | PrefetchStop::WholeTrack => geometry.track_end(last),
             PrefetchStop::Cylinder => geometry.cylinder_end(last),
         };
         let limit = end.saturating_add(self.spec.read_ahead_sectors);

@@ -65,9 +65,7 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
 /// If they cannot work, or the filesystem does not fit the disk.
 pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
     let limits = e.limits()?;
-    let depth = limits.queue_depth;
-    let capacity =
-        blklab_device::build(&e.device.name, &e.device.params, depth)?.capacity_sectors();
+    let capacity = e.build_device()?.capacity_sectors();
     let mut c = Config::new(features, e.vm.memory_bytes.unwrap_or(8 << 30));
     c.dirty_ratio = e.vm.dirty_ratio.unwrap_or(c.dirty_ratio);
     c.dirty_background_ratio =

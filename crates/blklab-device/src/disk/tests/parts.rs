@@ -6,6 +6,7 @@ use crate::disk::dirty::DirtySet;
 use crate::disk::geometry::{Geometry, Layout, Place, ZoneSpec};
 use crate::disk::mechanism::Mechanism;
 use crate::disk::seek::{SeekCurve, SeekTable};
+use crate::disk::spares::Spares;
 use blklab_types::Time;
 use std::collections::BTreeSet;
 
@@ -26,6 +27,8 @@ fn geometry(layout: Layout, surfaces: u32) -> Geometry {
         track_skew_ns: 95_001,
         cylinder_skew_ns: 120_007,
         first_angle_ns,
+        sectors: None,
+        spares: Spares::default(),
     };
     let zones = [
         zone(0, 8, 17, None),
@@ -49,6 +52,8 @@ fn all() -> Vec<Geometry> {
     vec![
         geometry(Layout::Classic, 1),
         geometry(Layout::Classic, 3),
+        geometry(Layout::Alternating { in_zone: true }, 3),
+        geometry(Layout::Alternating { in_zone: false }, 4),
         geometry(Layout::Serpentine(4), 2),
         geometry(Layout::Serpentine(4), 3),
     ]
@@ -186,5 +191,97 @@ fn dirty_ranges_are_the_set_of_dirty_sectors() {
             assert_eq!(dirty.contains(start, end), inside);
             assert_eq!(dirty.is_empty(), dirty.oldest() == Time::MAX);
         }
+    }
+}
+
+/// Every address of a zone with spares has a place of its own, in ascending
+/// order, and the inverse finds it; times agree with angles.
+#[test]
+fn spares_leave_every_address_a_place() {
+    let kinds = [
+        Spares {
+            front_empty: 5,
+            slips: vec![(3, 1), (3, 1), (60, 1)],
+            ..Spares::default()
+        },
+        Spares {
+            region: 17,
+            region_end: 2,
+            slips: vec![(20, 1), (21, 1), (40, 1)],
+            slips_use_spares: true,
+            ..Spares::default()
+        },
+        Spares {
+            region: 51,
+            region_front: 4,
+            front_empty: 20,
+            slips: vec![(7, 1), (90, 1)],
+            ..Spares::default()
+        },
+        Spares {
+            slips: vec![(17, 17), (51, 17)],
+            slips_use_spares: true,
+            ..Spares::default()
+        },
+    ];
+    for spares in kinds {
+        let places = 17 * 24;
+        let whole = if spares.region == 0 && spares.slips_use_spares {
+            places - 34
+        } else {
+            places
+        };
+        let sectors = spares.addresses(whole);
+        assert!(sectors > 250 && sectors < places, "{spares:?}: {sectors}");
+        let mut last = None;
+        for address in 0..sectors {
+            let place = spares.place(address);
+            assert!(
+                place < places && last.is_none_or(|l| l < place),
+                "{spares:?} {address}"
+            );
+            assert_eq!(spares.address_from(place), address, "{spares:?}");
+            if let Some(last) = last {
+                assert_eq!(spares.address_from(last + 1), address, "{spares:?}");
+            }
+            last = Some(place);
+        }
+        let zone = ZoneSpec {
+            first_cylinder: 0,
+            tracks: 24,
+            track_sectors: 17,
+            track_skew_ns: 95_001,
+            cylinder_skew_ns: 120_007,
+            first_angle_ns: Some(77),
+            sectors: Some(sectors),
+            spares,
+        };
+        let g = Geometry::new(
+            &[zone],
+            Layout::Alternating { in_zone: true },
+            3,
+            REVOLUTION_NS,
+            sectors,
+            &table(24),
+            HEAD_SWITCH_NS,
+        );
+        check_times(&g);
+    }
+}
+
+/// Times from sector to sector add up and lead from angle to angle.
+fn check_times(g: &Geometry) {
+    let revolution = u64::from(REVOLUTION_NS);
+    let mut random = Random(9);
+    for sector in 0..g.capacity_sectors() - 1 {
+        let (here, next) = (g.place(sector), g.place(sector + 1));
+        let step = g.transfer_ns(sector, 1) + g.gap_before_ns(sector + 1);
+        let angle_ns = (u64::from(here.angle_ns) + step) % revolution;
+        assert_eq!(angle_ns, u64::from(next.angle_ns), "{sector}");
+        let n = 1 + random.below(g.capacity_sectors() - sector);
+        let time_ns = g.transfer_ns(sector, n);
+        assert_eq!(g.passed(sector, time_ns, u64::MAX), sector + n);
+        assert_eq!(g.passed(sector, time_ns - 1, u64::MAX), sector + n - 1);
+        assert!(g.track_begin(sector) <= sector && g.track_end(sector) > sector);
     }
 }

@@ -51,7 +51,7 @@ fn load(mut host: Host, spec: &str, depth: u32, seed: u64, count: usize) {
 
 #[test]
 fn every_device_completes_everything_once() {
-    for info in crate::ALL {
+    for info in crate::ALL.iter().filter(|d| !d.needs_files()) {
         for depth in [1, 4, 31] {
             shake(info.name, depth, u64::from(depth), 600);
         }
@@ -347,11 +347,11 @@ fn extreme_parameters_do_not_break_anything() {
                 Kind::Real { min, max } => [min, max][random.below(2) as usize].to_string(),
                 Kind::Choice(list) => list[random.below(list.len() as u64) as usize].to_owned(),
                 Kind::Switch => ["on", "off"][random.below(2) as usize].to_owned(),
-                Kind::Text => "1:1000 5:0.5 70:3".to_owned(),
+                Kind::Text | Kind::Path => "1:1000 5:0.5 70:3".to_owned(),
             };
             params.push((p.name.to_owned(), value));
         }
-        match crate::build(C, &params, 8) {
+        match crate::build(C, &params, 8, &|_| Err(String::new())) {
             Ok(device) => {
                 built += 1;
                 load(Host::new(device), &format!("{params:?}"), 8, round, 60);

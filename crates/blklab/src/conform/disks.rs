@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measured disks: how far are the model's response times from the real ones?
+//!
+//! A disk is a `.diskspecs` file of DiskSim; the requests measured on the real
+//! drive are in the `.trace` file beside it. See [`blklab_device::replay`] for
+//! the figure.
+
+use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Outcome of one disk.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskReport {
+    /// Name of the disk: that of its file.
+    pub id: String,
+    /// Requests in the trace.
+    pub requests: usize,
+    /// Root mean square of the horizontal distance between the distributions
+    /// of response times, ms.
+    pub rms_ms: f64,
+    /// Mean response time measured on the disk, ms.
+    pub measured_mean_ms: f64,
+    /// Mean response time simulated, ms.
+    pub simulated_mean_ms: f64,
+}
+
+/// Whether a path is the description of a disk.
+pub(super) fn is_disk(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "diskspecs")
+}
+
+/// The trace of a disk.
+pub(super) fn trace_of(disk: &Path) -> PathBuf {
+    disk.with_extension("trace")
+}
+
+/// Runs the trace of one disk.
+///
+/// # Errors
+/// If the disk or its trace cannot be read or used.
+pub fn run_disk(disk: &Path) -> Result<DiskReport, ExperimentError> {
+    let id = disk.file_stem().unwrap_or_default().to_string_lossy();
+    let mut e = Experiment::new(&id, Workload::Processes(Vec::new()));
+    e.device = DeviceSpec {
+        name: "disksim".to_owned(),
+        params: vec![("file".to_owned(), disk.display().to_string())],
+    };
+    let mut device = e.build_device()?;
+    let trace = trace_of(disk);
+    let shown = trace.display().to_string();
+    let text = std::fs::read_to_string(&trace).map_err(|e| {
+        ExperimentError::new(format!("cannot read the disk's trace: {e}")).in_file(&shown)
+    })?;
+    let requests = blklab_device::parse_trace(&shown, &text)?;
+    let distance = blklab_device::replay(device.as_mut(), &requests);
+    Ok(DiskReport {
+        id: id.into_owned(),
+        requests: distance.requests,
+        rms_ms: distance.rms_ms,
+        measured_mean_ms: distance.mean_ms[0],
+        simulated_mean_ms: distance.mean_ms[1],
+    })
+}
