@@ -5,3 +5,4 @@ mod engines;
 mod order;
 mod processes;
 mod rig;
+mod scenarios;
