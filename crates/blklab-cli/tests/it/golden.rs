@@ -32,6 +32,7 @@ fn lists() {
         "patches",
         "formats",
         "engines",
+        "scenarios",
     ] {
         check(&format!("list-{what}.txt"), &["list", what]);
     }

@@ -198,7 +198,7 @@ impl<E: Execute> Shared<E> {
         let mut s = self.state.borrow_mut();
         s.watches = match self.reap {
             Reap::ByTime => Some(u32::MAX),
-            Reap::ByIndex => s.in_progress.iter().take(WATCHED_MAX).last().copied(),
+            Reap::ByIndex => s.in_progress.iter().take(WATCHED_MAX).next_back().copied(),
         };
     }
 

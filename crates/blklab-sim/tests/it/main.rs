@@ -7,3 +7,4 @@ mod md;
 mod order;
 mod processes;
 mod rig;
+mod scenarios;

@@ -83,3 +83,34 @@ pub(crate) fn try_run(e: &Experiment, text: &str) -> Result<Ran, String> {
 pub(crate) fn run(e: &Experiment, text: &str) -> Ran {
     try_run(e, text).expect("the job runs")
 }
+
+/// Runs a built-in scenario with some of its parameters on that experiment's
+/// stack.
+pub(crate) fn run_scenario(e: &Experiment, name: &str, set: &[(&str, &str)]) -> Ran {
+    let mut s = Experiment::of_scenario(name).expect("a scenario");
+    for (key, value) in set {
+        s.set(key, value).expect("a parameter");
+    }
+    let Workload::Scenario(scenario) = &s.workload else {
+        panic!("no scenario");
+    };
+    let options = ParseOptions {
+        release: s.fio,
+        ..ParseOptions::default()
+    };
+    let around = Fixed {
+        devices: vec!["/dev/sda".to_owned()],
+        ..Fixed::default()
+    };
+    let jobs = parse(name, &scenario.job_text(), &options, &around).expect("its jobs");
+    let mut e = e.clone();
+    e.workload = s.workload.clone();
+    let events = Events::default();
+    let sinks = Sinks {
+        trace: Box::new(events.clone()),
+        truth: None,
+    };
+    let outcome = run_fio(&e, jobs, sinks, std::sync::Arc::default()).expect("it runs");
+    let events = events.0.take();
+    Ran { outcome, events }
+}

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 const BUFFER: u64 = 262_144;
 
+/// Gives the calls of an operation on a tree.
+type Operate<'a> = dyn Fn(&Contents, &mut dyn FnMut(Call)) + 'a;
+
 #[test]
 fn the_sets_have_the_published_numbers_of_files_and_bytes() {
     let shape = Shape::recorded();
@@ -107,7 +110,7 @@ fn one_creation_has_the_expected_calls() {
 fn trees_hold_what_the_operations_leave() {
     let shape = Shape::recorded();
     let mut tree = Contents::empty(&shape);
-    let apply = |tree: &mut Contents, f: &dyn Fn(&Contents, &mut dyn FnMut(Call))| {
+    let apply = |tree: &mut Contents, f: &Operate<'_>| {
         let before = tree.clone();
         let mut open = None;
         f(&before, &mut |call| tree.apply(call, &mut open));
@@ -135,7 +138,7 @@ fn trees_hold_what_the_operations_leave() {
     apply(&mut tree, &write(Set::CompileUnpatched, Mode::Create));
     assert_eq!(tree.bytes(), 233_176_153 + 713_696_760);
     apply(&mut tree, &|_, call| {
-        clean(&shape, Set::CompileUnpatched, call)
+        clean(&shape, Set::CompileUnpatched, call);
     });
     assert_eq!(tree.files, before.files);
     let mut read = 0;
@@ -145,7 +148,7 @@ fn trees_hold_what_the_operations_leave() {
         });
     });
     read_tree(&shape, &tree, BUFFER, |c| {
-        read += u32::from(matches!(c, Call::ReadAll(_)))
+        read += u32::from(matches!(c, Call::ReadAll(_)));
     });
     assert_eq!(read, 21280);
     let mut stats = BTreeMap::new();

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Built-in scenarios on a whole machine.
+
+use crate::rig::{experiment, parallel, run_scenario};
+use blklab_fiostat::Ddir;
+
+/// Published in March 2006: an asynchronous write with 16 outstanding takes 16
+/// times as long as a pwrite, and the total is the same; PVFS2's replacement is
+/// "not really faster".
+#[test]
+fn sixteen_writes_of_one_file_wait_for_each_other() {
+    let mut means = Vec::new();
+    for mode in ["pwrite", "aio16", "alt-aio"] {
+        let r = run_scenario(
+            &experiment(),
+            "pvfs-bench",
+            &[("mode", mode), ("ops", "4096")],
+        );
+        let write = r.job("pvfs-bench").stat.dir(Ddir::Write);
+        assert_eq!(write.total_ios, 4096, "{mode}");
+        means.push((write.clat.stat.mean, write.runtime_ms as f64));
+    }
+    let [pwrite, aio, alt] = means[..] else {
+        panic!("three modes");
+    };
+    assert!((14.0..19.0).contains(&(aio.0 / pwrite.0)), "{means:?}");
+    assert!((0.9..1.25).contains(&(aio.1 / pwrite.1)), "{means:?}");
+    assert!((0.9..1.25).contains(&(alt.1 / pwrite.1)), "{means:?}");
+}
+
+#[test]
+fn cat_reads_every_file_to_its_end() {
+    let set = [("writers", "0"), ("start", "1")];
+    let r = run_scenario(&experiment(), "dd+cat", &set);
+    let read = r.job("cat").stat.dir(Ddir::Read);
+    assert!((250..260).contains(&read.total_ios), "{}", read.total_ios);
+    assert!(
+        read.runtime_ms < 1000,
+        "{} ms without a writer",
+        read.runtime_ms
+    );
+    let set = [
+        ("writers", "1"),
+        ("start", "0"),
+        ("size", "64m"),
+        ("direct", "1"),
+    ];
+    let beside = run_scenario(&experiment(), "dd+cat", &set);
+    let slower = beside.job("cat").stat.dir(Ddir::Read).runtime_ms;
+    assert!(slower > read.runtime_ms, "{slower} ms beside a writer");
+}
+
+#[test]
+fn batches_are_submitted_whole() {
+    let set = [("runtime", "1"), ("tasks", "1"), ("batch", "8")];
+    let all = run_scenario(&parallel(experiment()), "aio-batch", &set);
+    let read = all.job("task1").stat.dir(Ddir::Read);
+    assert_eq!(read.total_ios % 8, 0, "whole batches");
+    assert!(read.total_ios > 8);
+}
+
+#[test]
+fn dd_writes_its_file_and_readers_read_theirs() {
+    let set = [("size", "16m"), ("readers", "2"), ("reads", "9")];
+    let r = run_scenario(&experiment(), "dd+ls", &set);
+    assert_eq!(r.job("job1").stat.dir(Ddir::Write).total_ios, 16);
+    for reader in ["file1", "file2"] {
+        assert_eq!(r.job(reader).stat.dir(Ddir::Read).total_ios, 9);
+    }
+}
+
+#[test]
+fn compilebench_creates_trees_and_says_its_rates() {
+    let r = run_scenario(&experiment(), "compilebench", &[("initial", "1")]);
+    let write = r.job("compilebench").stat.dir(Ddir::Write);
+    assert_eq!(write.io_bytes, 233_176_153);
+    assert!(
+        (31_870..31_920).contains(&write.total_ios),
+        "{}",
+        write.total_ios
+    );
+    let says = |n: &String| n.starts_with("compilebench: create, 1 runs, mean of the rates");
+    assert!(r.outcome.notes.iter().any(says), "{:?}", r.outcome.notes);
+}
