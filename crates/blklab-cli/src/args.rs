@@ -94,9 +94,6 @@ the workload: job (text of a fio job file), job_file, or processes.
   name = \"sata-7200-2008\"
   rpm = 5400
   queue_depth = 4
-  [md]
-  level = \"raid1\"
-  members = 2
   [vm]
   memory = \"2g\"";
 

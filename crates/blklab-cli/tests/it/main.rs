@@ -8,6 +8,7 @@ mod errors;
 mod fio_json;
 mod golden;
 mod interrupt;
+mod md;
 mod run;
 mod support;
 mod trace;
