@@ -98,9 +98,6 @@ its name and parameters), or processes.
   name = \"sata-7200-2008\"
   rpm = 5400
   queue_depth = 4
-  [md]
-  level = \"raid1\"
-  members = 2
   [vm]
   memory = \"2g\"";
 

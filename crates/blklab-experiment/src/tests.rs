@@ -37,6 +37,14 @@ fn a_written_experiment_reads_as_itself() {
          [queue]\nmax_sectors = 255\n[device]\nname = 'serial'\nread_ns = 5\nqueue_depth = 4\n\
          fetch = 'check_then_peek'\n[vm]\nmemory = '1g'\ndirty_ratio = 20\n",
     );
+    round_trip(
+        Source::Toml,
+        "job_file = 'a.fio'\nkernel = '2.6.28'\n[md]\nlevel = 'raid1'\nmembers = 3\n",
+    );
+    round_trip(
+        Source::Toml,
+        "job_file = 'a.fio'\nkernel = '2.6.28'\n[md]\nlevel = 'raid0'\nchunk_kb = 512\n",
+    );
     let io = [
         r#"{"pattern":"sequential","rw":"read","start":8,"nsect":8,"count":3}"#,
         r#"{"pattern":"list","rw":"write","flags":["sync"],"nsect":8,"sectors":[0,80]}"#,
@@ -241,4 +249,61 @@ fn control_characters_do_not_reach_the_terminal() {
 fn seeds_fit_experiment_files() {
     let e = read(Source::Json, r#"{"job":"[a]","seed":18446744073709551615}"#).unwrap();
     assert!(e.check().unwrap_err().to_string().starts_with("seed=1844"));
+}
+
+#[test]
+fn arrays_that_cannot_be() {
+    let said = |text: &str| {
+        let e = read(Source::Toml, &format!("job_file = 'a.fio'\n{text}"));
+        e.and_then(|e| e.check()).unwrap_err().to_string()
+    };
+    let md = |keys: &str| said(&format!("kernel = '2.6.28'\n[md]\n{keys}\n"));
+    for (text, expected) in [
+        ("level = 'raid5'", "no level is called 'raid5'"),
+        ("level = 'raid1'\nmembers = 1", "from 2 to 16"),
+        ("level = 'raid1'\nmembers = 17", "from 2 to 16"),
+        ("level = 'raid0'\nchunk_kb = 48", "a power of 2"),
+        ("level = 'raid0'\nchunk_kb = 2", "a power of 2"),
+        ("members = 2", "missing field `level`"),
+        ("level = 'raid1'\ndisks = 2", "no key is called 'disks'"),
+    ] {
+        let said = md(text);
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    let newer = said("kernel = '4.19'\n[md]\nlevel = 'raid1'\n");
+    assert!(
+        newer.contains("md is modelled up to kernel 2.6.32"),
+        "{newer}"
+    );
+    let small = "kernel = '2.6.28'\n[device]\nname = 'simdisk-2628'\n\
+                 [queue]\npartition_start = 134217600\n[md]\nlevel = 'raid1'\n";
+    assert!(
+        said(small).contains("no room for raid1:2"),
+        "{}",
+        said(small)
+    );
+}
+
+/// Superblocks of version 0.90 take the last 64 KiB of a whole number of them.
+#[test]
+fn capacity_and_largest_bio_of_an_array() {
+    let with = |keys: &str| {
+        let text = format!("job_file = 'a.fio'\nkernel = '2.6.28'\n[md]\n{keys}\n");
+        read(Source::Toml, &text).unwrap()
+    };
+    let mirror = with("level = 'raid1'");
+    assert_eq!(
+        mirror.capacity_sectors(Some(134_217_728)),
+        Some(134_217_600)
+    );
+    assert_eq!(mirror.capacity_sectors(Some(1000)), Some(768));
+    assert_eq!(mirror.bio_max_sectors(), Ok(255));
+    assert_eq!(mirror.read_ahead_bytes(), 128 << 10);
+    let stripes = with("level = 'raid0'\nmembers = 3\nchunk_kb = 256");
+    assert_eq!(stripes.capacity_sectors(Some(2048)), Some(3 * 1536));
+    assert_eq!(stripes.read_ahead_bytes(), (2 * 3 * 256) << 10);
+    let mut partitions = mirror;
+    partitions.queue.partition_start = Some(63);
+    assert_eq!(partitions.capacity_sectors(Some(1000)), Some(768));
+    assert_eq!(partitions.capacity_sectors(Some(900)), Some(640));
 }

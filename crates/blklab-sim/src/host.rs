@@ -63,7 +63,7 @@ impl Host for Machine {
     fn set_sync_writes(&self, on: bool) {
         let task = Machine::current(self);
         self.with_queue(QueueNo::FIRST, |_, cx| {
-            cx.tasks.get_mut(task).sync_writes = on
+            cx.tasks.get_mut(task).sync_writes = on;
         });
     }
 

@@ -146,6 +146,7 @@ pub struct Machine {
 
 impl World {
     /// The disks, the array, and a context of the present to call into them.
+    #[inline(always)]
     fn parts(&mut self) -> (&mut [Disk], Option<&mut Array>, Cx<'_>) {
         let cx = Cx {
             now: self.agenda.now(),
@@ -164,6 +165,7 @@ impl World {
     }
 
     /// Calls into a queue.
+    #[inline]
     fn enter<R>(&mut self, no: QueueNo, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
         let (disks, _, mut cx) = self.parts();
         let r = f(&mut disks[no.idx()].queue, &mut cx);
@@ -212,6 +214,7 @@ impl World {
         }
     }
 
+    #[inline]
     fn with_device(&mut self, no: QueueNo, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
         let mut cx = DeviceCx {
             now: self.agenda.now(),
@@ -639,6 +642,7 @@ impl Machine {
     }
 
     /// Closes the running task's plug.
+    #[inline]
     pub(crate) fn finish_plug(&self) {
         {
             let mut w = self.inner.world.borrow_mut();

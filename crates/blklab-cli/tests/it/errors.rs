@@ -391,3 +391,22 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!(done.stderr, "0\n", "{command}");
     }
 }
+
+#[test]
+fn arrays_that_cannot_be() {
+    let f = Folder::new();
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("2.6.28", "raid5:3", &["--md raid5:3", "no level is called"]),
+        ("2.6.28", "raid1:1", &["--md raid1:1", "from 2 to 16"]),
+        ("2.6.28", "raid0:2,chunk_kb=5", &["a power of 2"]),
+        ("2.6.28", "raid1", &["'raid1' is not LEVEL:MEMBERS"]),
+        ("4.19", "raid1:2", &["--md raid1:2", "up to kernel 2.6.32"]),
+    ];
+    for (kernel, md, expected) in cases {
+        fails(
+            &f,
+            &["run", "job.fio", "--kernel", kernel, "--md", md],
+            expected,
+        );
+    }
+}

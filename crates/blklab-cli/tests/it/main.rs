@@ -9,6 +9,7 @@ mod fio_json;
 mod golden;
 mod interrupt;
 mod reproduce;
+mod md;
 mod run;
 mod support;
 mod trace;

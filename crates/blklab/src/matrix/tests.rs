@@ -168,3 +168,31 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(parse_setting("=1").is_err());
     assert!(parse_setting("quantum").is_err());
 }
+
+#[test]
+fn arrays_are_alternatives() {
+    let o = Overrides {
+        kernels: vec!["2.6.28".into()],
+        devices: parse_devices("serial").unwrap(),
+        arrays: parse_arrays("none,raid1:2,raid0:3,chunk_kb=128").unwrap(),
+        ..Overrides::default()
+    };
+    let cells = expand(&[base()], &o).unwrap();
+    let names: Vec<String> = cells.iter().map(Cell::name).collect();
+    assert_eq!(names, ["one disk", "raid1:2", "raid0:3,chunk_kb=128"]);
+    assert_eq!(cells[0].experiment.md, None);
+    for text in [
+        "",
+        "raid1",
+        "raid1:",
+        "raid1:x",
+        "raid1:2,chunk=4",
+        "chunk_kb=4",
+    ] {
+        let said = parse_arrays(text).unwrap_err().to_string();
+        assert!(
+            said.ends_with("write raid1:2, or raid0:2,chunk_kb=64"),
+            "{said}"
+        );
+    }
+}
