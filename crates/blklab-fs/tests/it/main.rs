@@ -2,6 +2,7 @@
 //! The page cache on a small machine: whole tasks in virtual time.
 
 mod direct;
+mod ext3;
 mod flush;
 mod machine;
 mod property;
