@@ -170,7 +170,7 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails("ext5", "did you mean 'ext3'? valid: extents, ext2, ext3");
+        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails("ext3:data=both", "expected one of ordered, writeback");

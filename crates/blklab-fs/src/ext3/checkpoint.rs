@@ -36,7 +36,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         loop {
-            match self.with(|s| s.checkpoint_step()) {
+            match self.with(crate::state::State::checkpoint_step) {
                 Step::Enough => break,
                 Step::Commit(tid) => {
                     self.waking(|s, wake| {

@@ -271,7 +271,7 @@ impl<H: Host> PageCache<H> {
     /// the blocks of the log that it took.
     async fn write_metadata(&self, blocks: &[u64], flags: BioFlags) -> u64 {
         self.with(|s| s.journal().log_done.clear());
-        let mut descriptors = Vec::new();
+        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len()));
         self.host.start_plug();
         let mut nth = 0;
         for batch in blocks.chunks(BATCH - 1) {
@@ -346,6 +346,11 @@ impl<H: Host> PageCache<H> {
     }
 }
 
+/// Descriptors for so many blocks.
+fn nr_descriptors(blocks: usize) -> usize {
+    blocks.div_ceil(BATCH - 1)
+}
+
 fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
     match waits.last_mut() {
         Some((file, run)) if *file == id && run.end == page => run.end = page + 1,
@@ -361,5 +366,15 @@ impl State {
             *done = true;
         }
         wake.extend(j.thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_blocks_take_1003_of_the_log() {
+        assert_eq!(1000 + nr_descriptors(1000) + 1, 1003);
     }
 }

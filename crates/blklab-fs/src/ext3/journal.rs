@@ -330,3 +330,13 @@ impl<H: Host> PageCache<H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_may_have_a_quarter_of_the_log() {
+        assert_eq!(Journal::new(32768).max_credits(), 8192);
+    }
+}

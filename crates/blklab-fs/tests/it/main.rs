@@ -3,6 +3,7 @@
 
 mod direct;
 mod eras;
+mod ext3;
 mod flush;
 mod machine;
 mod property;

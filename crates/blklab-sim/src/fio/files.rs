@@ -169,12 +169,19 @@ fn create(
     order: &[String],
     disk_bytes: u64,
 ) -> Result<(), ExperimentError> {
-    for there_from_the_start in [true, false] {
+    // On a filesystem with inodes fio's order counts. Space that is set aside
+    // for files to come lies behind the files that are there.
+    let passes: &[Option<bool>] = match cache.config().filesystem {
+        Filesystem::Extents => &[Some(true), Some(false)],
+        Filesystem::Ext(_) => &[None],
+    };
+    for there_from_the_start in passes {
         for name in order {
             let Some(n) = named.get_mut(name) else {
                 continue;
             };
-            if (n.size_bytes > 0 || n.device) != there_from_the_start {
+            let there = n.size_bytes > 0 || n.device;
+            if there_from_the_start.is_some_and(|wanted| wanted != there) {
                 continue;
             }
             let made = if n.device {

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ext3 and ext2: what a commit writes and when, who waits for it.
+
+use crate::machine::{Machine, Served};
+use crate::write::dd;
+use crate::{DISK, MIB, boot_with};
+use blklab_fs::{Atime, Config, ExtFeatures, ExtOptions, Features, Filesystem, PageCache};
+use blklab_types::{Op, Time};
+
+const SECONDS: u64 = 1_000_000_000;
+/// Sectors of the volume: 8 GiB.
+const DISK_SECTORS: u64 = 16 << 20;
+
+fn mount(journal: bool, change: impl FnOnce(&mut ExtOptions)) -> (Machine, PageCache<Machine>) {
+    let mut options = ExtOptions::new(journal, ExtFeatures::of_release([2, 6, 28]));
+    change(&mut options);
+    let mut config = Config::new(Features::K2628, 1024 * MIB);
+    config.layout.start_sector = 0;
+    config.layout.end_sector = DISK_SECTORS;
+    config.filesystem = Filesystem::Ext(options);
+    boot_with(config, DISK)
+}
+
+/// The middle of the disk, where the journal is.
+fn in_journal(s: &Served) -> bool {
+    (DISK_SECTORS / 2..DISK_SECTORS / 2 + (40_000 << 3)).contains(&s.sector)
+}
+
+#[test]
+fn an_ordered_commit_writes_data_then_metadata_then_its_block() {
+    let (machine, cache) = mount(true, |_| {});
+    dd(&machine, &cache, 20 * MIB);
+    machine.run_until(&cache, Time(20 * SECONDS));
+    let log = machine.log();
+    let writes: Vec<&Served> = log.iter().filter(|s| s.op == Op::Write).collect();
+    let data: Vec<&&Served> = writes.iter().filter(|s| !in_journal(s)).collect();
+    let journal: Vec<&&Served> = writes.iter().filter(|s| in_journal(s)).collect();
+    assert_eq!(data.len(), 5120);
+    assert!(data.iter().all(|s| s.nr_sectors == 8 && !s.sync));
+    assert!(
+        data.windows(2).all(|w| w[0].sector < w[1].sector),
+        "file order"
+    );
+    assert_eq!(data[0].submitted, Time(5 * SECONDS), "five seconds old");
+    // A descriptor; inode, bitmap, group descriptor, 6 blocks of pointers.
+    assert_eq!(journal.len(), 1 + 9 + 1);
+    assert!(journal.windows(2).all(|w| w[0].sector + 8 == w[1].sector));
+    let data_done = data.iter().map(|s| s.done).max();
+    assert!(Some(journal[0].submitted) >= data_done);
+    let (commit, before) = journal.split_last().expect("a commit block");
+    assert!(commit.sync && before.iter().all(|s| !s.sync && s.done <= commit.submitted));
+}
+
+#[test]
+fn metadata_go_to_their_places_thirty_seconds_later() {
+    let (machine, cache) = mount(true, |_| {});
+    dd(&machine, &cache, 20 * MIB);
+    machine.run_until(&cache, Time(60 * SECONDS));
+    let log = machine.log();
+    let late = |s: &&Served| s.op == Op::Write && s.submitted > Time(20 * SECONDS);
+    let late: Vec<&Served> = log.iter().filter(late).collect();
+    assert_eq!(late.len(), 9, "{late:?}");
+    assert!(late.iter().all(|s| !in_journal(s)));
+    assert_eq!(cache.usage().dirty, 0);
+}
+
+#[test]
+fn writeback_mode_leaves_the_data_to_pdflush() {
+    let (machine, cache) = mount(true, |o| o.data = blklab_fs::DataMode::Writeback);
+    dd(&machine, &cache, 20 * MIB);
+    machine.run_until(&cache, Time(20 * SECONDS));
+    let log = machine.log();
+    let writes = log.iter().filter(|s| s.op == Op::Write);
+    assert!(writes.clone().all(in_journal) && writes.count() > 0);
+}
+
+#[test]
+fn fsync_commits_and_without_a_change_it_does_not() {
+    let (machine, cache) = mount(true, |o| o.atime = Atime::Never);
+    let file = cache.create_empty(None).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("write", async move {
+        c.write(fd, 0, 4096).await.expect("space");
+        c.fdatasync(fd).await.expect("no errors");
+        c.fdatasync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = machine.log();
+    let journal = log.iter().filter(|s| in_journal(s)).count();
+    // Descriptor, inode, bitmap, group descriptor, commit block.
+    assert_eq!(journal, 5);
+    assert_eq!(log.iter().filter(|s| s.op == Op::Write).count(), 6);
+}
+
+#[test]
+fn reading_changes_the_access_time_once_a_second() {
+    for (rule, commits) in [(Atime::Strict, 3), (Atime::Relative, 1), (Atime::Never, 0)] {
+        let (machine, cache) = mount(true, |o| o.atime = rule);
+        let file = cache.create_laid_out(MIB).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        for at_s in [1, 10, 20] {
+            machine.run_until(&cache, Time(at_s * SECONDS));
+            let c = cache.clone();
+            machine.task("read", async move {
+                c.read(fd, 0, 4096).await.expect("no errors");
+                c.read(fd, 4096, 4096).await.expect("no errors");
+            });
+        }
+        machine.run_until(&cache, Time(30 * SECONDS));
+        let log = machine.log();
+        let journal = log.iter().filter(|s| in_journal(s)).count();
+        assert_eq!(journal, 3 * commits, "{rule:?}: descriptor, inode, commit");
+    }
+}
+
+#[test]
+fn ext2_writes_the_same_blocks_without_a_journal() {
+    let (machine, cache) = mount(false, |_| {});
+    dd(&machine, &cache, 20 * MIB);
+    machine.run_until(&cache, Time(60 * SECONDS));
+    let log = machine.log();
+    let writes: Vec<&Served> = log.iter().filter(|s| s.op == Op::Write).collect();
+    let sectors: u64 = writes.iter().map(|s| u64::from(s.nr_sectors)).sum();
+    assert_eq!(sectors, (5120 + 9) * 8);
+    assert!(writes.len() < 200, "data in bios of many pages");
+    assert!(!writes.iter().any(|s| in_journal(s)));
+}
+
+#[test]
+fn a_small_journal_is_checkpointed_by_who_needs_the_room() {
+    let (machine, cache) = mount(true, |o| {
+        o.journal_blocks = Some(1024);
+        o.commit_s = 1;
+    });
+    dd(&machine, &cache, 3000 * MIB);
+    machine.run(&cache);
+    machine.run_until(&cache, Time(400 * SECONDS));
+    let log = machine.log();
+    // The log begins behind the journal's superblock, in the middle group,
+    // which has its bitmaps and 512 blocks of inodes before its data.
+    let superblock = (32 * 32768 + 514) * 8;
+    let moved = log
+        .iter()
+        .filter(|s| s.op == Op::Write && s.sector == superblock);
+    assert!(moved.count() > 0, "the tail of the log moved");
+    let data = log.iter().filter(|s| s.op == Op::Write && !in_journal(s));
+    assert!(data.count() as u64 >= 3000 * 256);
+    assert_eq!(cache.usage().dirty, 0);
+}
