@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All devices by name: laws and presets, their parameters and sources.
 
+use crate::array;
 use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
 use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
 use crate::param::{Kind, ParamInfo, Values};
+use crate::ssd;
 use blklab_types::nearest_name;
 
 /// One device that can be asked for by name.
@@ -172,6 +174,9 @@ pub const ALL: &[DeviceInfo] = &[
     presets::HP_C3323A,
     presets::HP_C2490A,
     presets::DEC_RZ26,
+    array::CCISS,
+    array::SAN_LUN,
+    ssd::SSD_X25M,
 ];
 
 /// Finds a device by name.
