@@ -177,6 +177,7 @@ pub const ALL: &[DeviceInfo] = &[
     array::CCISS,
     array::SAN_LUN,
     ssd::SSD_X25M,
+    ssd::SSD_2010,
 ];
 
 /// Finds a device by name.

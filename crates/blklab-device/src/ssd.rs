@@ -12,8 +12,8 @@
 //! programmed keeps reads of its die waiting.
 //!
 //! Sources: reviews of Intel's X25-M (2008, 2009) for capacity, dies and writes;
-//! the two read parameters from two throughputs published in January 2010 (78
-//! and 156 MB/s; see `examples/quantum-2010.toml`). Left out: the translation
+//! the two read parameters of `ssd-2010` from two throughputs published in
+//! January 2010 (78 and 156 MB/s; see `examples/quantum-2010.toml`). Left out: the translation
 //! layer and its garbage collection (the random rate stands for both), wear,
 //! and trims, which take no time.
 
@@ -62,8 +62,8 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
 pub(crate) const SSD_X25M: DeviceInfo = DeviceInfo {
     name: "ssd-x25m",
     summary: "SATA SSD of 2009 (Intel X25-M class), 80 GB",
-    source: "reviews of 2008 and 2009; read_us and serial_us calibrated with 78 and 156 MB/s \
-             of January 2010",
+    source: "reviews of 2008 and 2009; read_us and serial_us from 20,000 reads/s with 4 in \
+             flight and 40,000 at most",
     params: PARAMS,
     preset: &[],
     queue_depth: 31,
@@ -72,6 +72,16 @@ pub(crate) const SSD_X25M: DeviceInfo = DeviceInfo {
         ..DeviceLimits::NONE
     },
     build: Build::Plain(build),
+};
+
+/// The SSD of the reports of January 2010.
+pub(crate) const SSD_2010: DeviceInfo = DeviceInfo {
+    name: "ssd-2010",
+    summary: "SATA SSD of the reports on CFQ's quantum of January 2010",
+    source: "as ssd-x25m; read_us and serial_us calibrated with 78 and 156 MB/s of \
+             examples/quantum-2010.toml",
+    preset: &[("read_us", "168"), ("serial_us", "15")],
+    ..SSD_X25M
 };
 
 /// A write on its way from the buffer to the flash.
