@@ -60,13 +60,16 @@ impl DeviceLimits {
     };
 }
 
+/// A device, or why there is none.
+type Made = Result<Box<dyn Device>, DeviceError>;
+
 /// How a device is made from its parameters and the queue depth.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Build {
     /// From parameters alone.
-    Plain(fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>),
+    Plain(fn(&Values, u32) -> Made),
     /// From files that parameters name.
-    Files(fn(&Values, u32, &ReadText<'_>) -> Result<Box<dyn Device>, DeviceError>),
+    Files(fn(&Values, u32, &ReadText<'_>) -> Made),
 }
 
 /// Reads a file that a parameter names: path in, text or what is wrong out.
