@@ -125,3 +125,17 @@ fn disk_random_writes(bencher: Bencher<'_, '_>) {
         (Op::Write, scattered(i), 8)
     });
 }
+
+#[divan::bench]
+fn ssd_random_reads(bencher: Bencher<'_, '_>) {
+    bench(bencher, "ssd-x25m", 31, |i| {
+        (Op::Read, scattered(i) % 156_000_000, 8)
+    });
+}
+
+#[divan::bench]
+fn array_random_writes(bencher: Bencher<'_, '_>) {
+    bench(bencher, "cciss", 31, |i| {
+        (Op::Write, scattered(i) % 143_000_000 / 8 * 8, 8)
+    });
+}

@@ -2,20 +2,22 @@
 //! Device models: commands in, completion times out.
 //!
 //! [`Device`] is the seam to the driver, [`build`] makes a device by name:
-//! an exact law or a preset of the rotating disk, with parameters by name over
-//! its defaults. [`ALL`] lists what there is.
+//! an exact law, a preset of the rotating disk, a disk described in files, an
+//! array with a write cache or an SSD, with parameters by name over the defaults. [`ALL`] lists what there is.
 //!
 //! All models are deterministic and draw no random numbers; whatever decides
 //! the order of commands is computed in whole nanoseconds. Floating-point
 //! numbers appear where tables are made at construction, and in the law `seek`,
 //! whose definition uses them.
 
+mod array;
 mod device;
 mod disk;
 mod error;
 mod law;
 mod param;
 mod registry;
+mod ssd;
 mod validate;
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All devices by name: laws and presets, their parameters and sources.
 
+use crate::array;
 use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
 use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
 use crate::param::{Kind, ParamInfo, Values};
+use crate::ssd;
 use blklab_types::nearest_name;
 
 /// One device that can be asked for by name.
@@ -58,13 +60,16 @@ impl DeviceLimits {
     };
 }
 
+/// A device, or why there is none.
+type Made = Result<Box<dyn Device>, DeviceError>;
+
 /// How a device is made from its parameters and the queue depth.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Build {
     /// From parameters alone.
-    Plain(fn(&Values, u32) -> Result<Box<dyn Device>, DeviceError>),
+    Plain(fn(&Values, u32) -> Made),
     /// From files that parameters name.
-    Files(fn(&Values, u32, &ReadText<'_>) -> Result<Box<dyn Device>, DeviceError>),
+    Files(fn(&Values, u32, &ReadText<'_>) -> Made),
 }
 
 /// Reads a file that a parameter names: path in, text or what is wrong out.
@@ -172,6 +177,10 @@ pub const ALL: &[DeviceInfo] = &[
     presets::HP_C3323A,
     presets::HP_C2490A,
     presets::DEC_RZ26,
+    array::CCISS,
+    array::SAN_LUN,
+    ssd::SSD_X25M,
+    ssd::SSD_2010,
 ];
 
 /// Finds a device by name.

@@ -108,10 +108,10 @@ fn zone_of(
     let tracks = (last - first + 1) * u64::from(surfaces);
     let skew_ns = |key| -> Result<u32, DeviceError> {
         let sectors = zone.opt(key)?.unwrap_or(0.0);
-        if !(0.0..=1e6).contains(&sectors) {
-            return Err(zone.bad(key, "0 to 1000000 sectors"));
+        if !(-1e6..=1e6).contains(&sectors) {
+            return Err(zone.bad(key, "-1000000 to 1000000 sectors"));
         }
-        Ok((sectors * f64::from(revolution_ns) / spt as f64).round() as u32)
+        Ok((sectors.rem_euclid(spt as f64) * f64::from(revolution_ns) / spt as f64).round() as u32)
     };
     let spares = spares(zone, scheme, tracks, spt, u64::from(surfaces))?;
     let whole_tracks = match scheme {
