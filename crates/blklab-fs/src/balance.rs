@@ -6,7 +6,7 @@
 //! time before. Between the free-run limit and the hard limit it then sleeps
 //! so long that, with what it dirtied since, it keeps the rate that
 //! [`Bandwidth`](crate::bandwidth::Bandwidth) and
-//! [`Position`](crate::position::Position) give it. What a pause is too short
+//! [`Position`] give it. What a pause is too short
 //! for is saved up. Left out: control groups, strict limits, pages that exited
 //! tasks had not been charged for.
 

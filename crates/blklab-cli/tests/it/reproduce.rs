@@ -56,7 +56,7 @@ fn text_fits_a_terminal_and_markdown_is_a_table() {
     f.run(&args);
     let text = std::fs::read_to_string(f.path("r.md")).unwrap();
     assert!(
-        text.contains("| parallel unpatched | read bandwidth MB/s | 78.00 |"),
+        text.contains("| ssd unpatched | read bandwidth MB/s | 78.00 |"),
         "{text}"
     );
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! [`shape`] holds the recorded shape of the trees of Linux 2.6.20 and 2.6.21,
-//! [`calls`] what an operation does to a tree, [`bench`] the phases of a run
+//! [`calls`] what an operation does to a tree, [`mod@bench`] the phases of a run
 //! and its random choices, [`rates`] what it prints.
 //!
 //! Source: compilebench 0.6 (C. Mason) as described. Left out: names (only
