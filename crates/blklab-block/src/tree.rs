@@ -228,21 +228,8 @@ impl SectorTree {
         if let Some(i) = inner {
             t.at_mut(i).parent = Some(p);
         }
+        self.replace_child(t, grand, p, Some(id));
         t.at_mut(p).parent = Some(id);
-        match grand {
-            None => {
-                self.root = Some(id);
-                t.at_mut(id).parent = None;
-            }
-            Some(g) => {
-                if t.at(g).left == Some(p) {
-                    t.at_mut(g).left = Some(id);
-                } else {
-                    t.at_mut(g).right = Some(id);
-                }
-                t.at_mut(id).parent = Some(g);
-            }
-        }
     }
 }
 

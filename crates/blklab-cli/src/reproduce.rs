@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Output, cut, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::reproduce::{self, NumberOutcome, Reproduction, Study};
+use blklab::reproduce::{self, Kind, NumberOutcome, Reproduction, Study};
 use std::io::Write;
 
 /// Columns of a terminal.
@@ -87,9 +87,9 @@ fn figure(x: f64) -> String {
 
 fn verdict(n: &NumberOutcome) -> &'static str {
     match (n.kind, n.within) {
-        ("calibrated", _) => "calibrated",
-        (_, true) => "within",
-        (_, false) => "OFF",
+        (Kind::Calibrated, _) => "calibrated",
+        (Kind::Predicted, true) => "within",
+        (Kind::Predicted, false) => "OFF",
     }
 }
 
@@ -143,9 +143,9 @@ fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io
                 ours(n),
                 cut(&range(n), 15),
                 ratio(n),
-                match verdict(n) {
-                    "calibrated" => "calibrated".to_owned(),
-                    verdict => format!("{verdict} (x{})", n.factor),
+                match n.kind {
+                    Kind::Calibrated => verdict(n).to_owned(),
+                    Kind::Predicted => format!("{} (x{})", verdict(n), n.factor),
                 },
             )?;
         }
@@ -155,12 +155,7 @@ fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io
         }
         writeln!(out)?;
     }
-    let s = all.summary;
-    writeln!(
-        out,
-        "{} numbers: {} calibrated, {} predicted, of these {} within; {} of {} orderings hold",
-        s.numbers, s.calibrated, s.predicted, s.predicted_within, s.orderings_hold, s.orderings
-    )
+    writeln!(out, "{}", all.summary)
 }
 
 fn markdown(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io::Result<()> {
@@ -200,10 +195,5 @@ fn markdown(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std:
         }
         writeln!(out)?;
     }
-    let s = all.summary;
-    writeln!(
-        out,
-        "{} numbers: {} calibrated, {} predicted, of these {} within; {} of {} orderings hold.",
-        s.numbers, s.calibrated, s.predicted, s.predicted_within, s.orderings_hold, s.orderings
-    )
+    writeln!(out, "{}.", all.summary)
 }

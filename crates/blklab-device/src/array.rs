@@ -22,7 +22,7 @@
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use crate::registry::{Build, DeviceInfo, DeviceLimits};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -35,20 +35,6 @@ const RATE: Kind = Kind::Real {
     min: 0.1,
     max: 100_000.0,
 };
-
-const fn param(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    help: &'static str,
-) -> ParamInfo {
-    ParamInfo {
-        name,
-        kind,
-        default,
-        help,
-    }
-}
 
 /// The defaults are those of a RAID controller with two mirrored disks.
 #[rustfmt::skip]

@@ -25,6 +25,21 @@ pub struct ParamInfo {
     pub help: &'static str,
 }
 
+/// A row of a table of parameters.
+pub(crate) const fn param(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    help: &'static str,
+) -> ParamInfo {
+    ParamInfo {
+        name,
+        kind,
+        default,
+        help,
+    }
+}
+
 /// What values a parameter takes, with its range in the base unit.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {

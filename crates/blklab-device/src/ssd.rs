@@ -20,7 +20,7 @@
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::law::parallel::InFlight;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use crate::registry::{Build, DeviceInfo, DeviceLimits};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 use std::collections::VecDeque;
@@ -29,20 +29,6 @@ const TIME_US: Kind = Kind::Time {
     unit_ns: 1_000,
     max_ns: 1_000_000_000,
 };
-
-const fn param(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    help: &'static str,
-) -> ParamInfo {
-    ParamInfo {
-        name,
-        kind,
-        default,
-        help,
-    }
-}
 
 #[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[

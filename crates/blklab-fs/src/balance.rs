@@ -279,6 +279,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::features::Features;
+    use crate::position::tests::at;
 
     const TASK: TaskId = TaskId(3);
     const HZ: Hz = Hz(1000);
@@ -290,17 +291,6 @@ mod tests {
         s.limits.dirty = 40_000;
         s.dirty_limit_follower = 40_000;
         s
-    }
-
-    fn at(pages: u64) -> Position {
-        Position {
-            background: 20_000,
-            dirty: 40_000,
-            limit: 40_000,
-            pages,
-            device_limit: 40_000,
-            device_pages: pages,
-        }
     }
 
     #[test]

@@ -138,17 +138,7 @@ pub(crate) fn task_ratelimit(dirty_ratelimit: u64, ratio: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn position(pages: u64) -> Position {
-        Position {
-            background: 20_000,
-            dirty: 40_000,
-            limit: 40_000,
-            pages,
-            device_limit: 40_000,
-            device_pages: pages,
-        }
-    }
+    use crate::position::tests::at as position;
 
     fn counts(dirtied: u64, written: u64, now: u64) -> Counts {
         Counts {

@@ -179,10 +179,11 @@ pub(crate) fn follow_limit(limit: u64, dirty: u64, pages: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn at(pages: u64) -> Position {
+    /// A device that has all dirty pages, below a limit of 40,000.
+    pub(crate) fn at(pages: u64) -> Position {
         Position {
             background: 20_000,
             dirty: 40_000,

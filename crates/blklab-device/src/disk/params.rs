@@ -11,7 +11,7 @@ use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
 use super::{Disk, Overheads, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use blklab_types::SECTOR_BYTES;
 
 const MS: u64 = 1_000_000;
@@ -35,20 +35,6 @@ const PER_CENT: Kind = Kind::Count { min: 0, max: 100 };
 
 /// Largest number of cylinders (it is the size of a table).
 const MAX_CYLINDERS: u64 = 4_000_000;
-
-const fn param(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    help: &'static str,
-) -> ParamInfo {
-    ParamInfo {
-        name,
-        kind,
-        default,
-        help,
-    }
-}
 
 /// The defaults are those of a 3.5 inch 7200 rpm SATA disk of 500 GB, 2008.
 #[rustfmt::skip]

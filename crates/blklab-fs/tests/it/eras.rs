@@ -2,6 +2,7 @@
 //! Kernels from 2.6.32 on: flusher threads, pauses, read-ahead.
 
 use crate::machine::Machine;
+use crate::read::read_pieces;
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_with};
 use blklab_fs::{Advice, Config, Fault, Features, Host, PageCache};
@@ -203,13 +204,7 @@ fn the_flusher_does_not_leave_requests_to_others() {
         dd(&machine, &cache, pages * 4096);
         machine.run(&cache);
         machine.run_until(&cache, Time(10_000_000_000));
-        let log = machine.log();
-        let flying = |t: Time| {
-            log.iter()
-                .filter(|b| b.submitted <= t && t < b.done)
-                .count()
-        };
-        let most = log.iter().step_by(16).map(|b| flying(b.submitted)).max();
+        let most = machine.most_in_flight(16);
         assert!(most >= Some(127), "{}: {most:?} of 128", features.name);
     }
 }
@@ -326,29 +321,9 @@ fn sync_returns_when_everything_is_on_the_device() {
     }
 }
 
-/// What the device served to a reader: (first page, pages).
-fn served(machine: &Machine) -> Vec<(u64, u64)> {
-    let log = machine.log();
-    log.iter()
-        .map(|b| ((b.sector - 2048) / 8, u64::from(b.nr_sectors) / 8))
-        .collect()
-}
-
-/// Reads pieces after an advice.
+/// Reads pieces of a file of 16 MiB after an advice: what the device served.
 fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let (machine, cache) = boot(features, 512 * MIB);
-    let file = cache.create_laid_out(16 * MIB).expect("space");
-    let fd = cache.open(file, false).expect("it exists");
-    let (c, reads) = (cache.clone(), reads.to_vec());
-    machine.task("reader", async move {
-        assert_eq!(c.fadvise(fd, 0, 0, advice).await, Ok(()));
-        for (at, len) in reads {
-            assert_eq!(c.read(fd, at, len).await, Ok(len));
-        }
-    });
-    machine.run(&cache);
-    machine.run_until(&cache, Time(60_000_000_000));
-    served(&machine)
+    read_pieces(features, 16 * MIB, advice, reads).served()
 }
 
 #[test]
@@ -392,7 +367,7 @@ fn faults(features: Features, pages: &[u64]) -> (Vec<(u64, u64)>, u64) {
     });
     machine.run(&cache);
     machine.run_until(&cache, Time(60_000_000_000));
-    (served(&machine), major.get())
+    (machine.served(), major.get())
 }
 
 #[test]
@@ -455,7 +430,7 @@ fn o_sync_writes_the_whole_file_up_to_2_6_32() {
             assert_eq!(c.write(synced, MIB - 4096, 4096).await, Ok(4096));
         });
         machine.run(&cache);
-        served(&machine)
+        machine.served()
     };
     assert_eq!(written(Features::K2628), [(0, 8), (255, 1)]);
     assert_eq!(written(Features::K2632), [(0, 8), (255, 1)]);

@@ -82,13 +82,7 @@ fn background_work_leaves_requests_to_others() {
         machine.run(&cache);
         machine.run_until(&cache, Time(10_000_000_000));
         // 113 requests are congestion; the bio under construction follows.
-        let log = machine.log();
-        let flying = |t: Time| {
-            log.iter()
-                .filter(|b| b.submitted <= t && t < b.done)
-                .count()
-        };
-        let seen = log.iter().map(|b| flying(b.submitted)).max();
+        let seen = machine.most_in_flight(1);
         assert!(
             (Some(113)..=Some(most)).contains(&seen),
             "{}: {seen:?}",

@@ -16,6 +16,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+/// Where the first laid-out file begins.
+pub(crate) const SECTOR0: u64 = 2048;
+
 const POOL: usize = 128;
 const CONGESTED_ON: usize = 113;
 const CONGESTED_OFF: usize = 103;
@@ -297,6 +300,24 @@ impl Machine {
 
     pub(crate) fn log(&self) -> Vec<Served> {
         self.with(|m| m.log.clone())
+    }
+
+    /// Most bios in flight, looked at when every `step`-th one is submitted.
+    pub(crate) fn most_in_flight(&self, step: usize) -> Option<usize> {
+        let log = self.log();
+        let flying = |t: Time| {
+            log.iter()
+                .filter(|b| b.submitted <= t && t < b.done)
+                .count()
+        };
+        let seen = log.iter().step_by(step).map(|b| flying(b.submitted));
+        seen.max()
+    }
+
+    /// Pages on the disk that each bio was about: the first, and how many.
+    pub(crate) fn served(&self) -> Vec<(u64, u64)> {
+        let pages = |b: &Served| ((b.sector - SECTOR0) / 8, u64::from(b.nr_sectors) / 8);
+        self.log().iter().map(pages).collect()
     }
 
     /// Bios that tasks in a write for integrity submitted.

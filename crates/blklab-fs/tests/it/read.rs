@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffered reads, read-ahead, advice, page faults.
 
-use crate::machine::Disk;
+use crate::machine::{Disk, Machine, SECTOR0};
 use crate::{DISK, MIB, boot, boot_with};
 use blklab_fs::{Advice, Config, FadviseRandom, Fault, Features, FsError, Readahead};
 use blklab_types::{Op, Time};
 
-const SECTOR0: u64 = 2048;
-
-/// Reads pieces of a laid-out file of 8 MiB after an advice; returns what the
-/// device served as (first page, pages) and the number in flight at most.
-fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> (Vec<(u64, u64)>, usize) {
+/// Reads pieces of a laid-out file after an advice; the machine afterwards.
+pub(crate) fn read_pieces(
+    features: Features,
+    file_bytes: u64,
+    advice: Advice,
+    reads: &[(u64, u64)],
+) -> Machine {
     let (machine, cache) = boot(features, 512 * MIB);
-    let file = cache.create_laid_out(8 * MIB).expect("space");
+    let file = cache.create_laid_out(file_bytes).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, reads) = (cache.clone(), reads.to_vec());
     machine.task("reader", async move {
@@ -23,19 +25,14 @@ fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> (Vec<(u64
     });
     machine.run(&cache);
     machine.run_until(&cache, Time(60_000_000_000));
-    let log = machine.log();
-    let flying = |t: Time| {
-        log.iter()
-            .filter(|b| b.submitted <= t && t < b.done)
-            .count()
-    };
-    let most = log.iter().map(|b| flying(b.submitted)).max().unwrap_or(0);
-    (
-        log.iter()
-            .map(|b| ((b.sector - SECTOR0) / 8, u64::from(b.nr_sectors) / 8))
-            .collect(),
-        most,
-    )
+    machine
+}
+
+/// What the device served of a file of 8 MiB as (first page, pages), and the
+/// number in flight at most.
+fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> (Vec<(u64, u64)>, usize) {
+    let machine = read_pieces(features, 8 * MIB, advice, reads);
+    (machine.served(), machine.most_in_flight(1).unwrap_or(0))
 }
 
 #[test]

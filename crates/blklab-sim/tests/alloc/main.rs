@@ -29,6 +29,19 @@ fn sinks() -> Sinks {
     }
 }
 
+/// Allocations of an experiment with explicit processes, from start to end.
+fn allocations(e: &Experiment) -> u64 {
+    let Workload::Processes(p) = &e.workload else {
+        unreachable!()
+    };
+    measure(|| {
+        let m = build_machine(e, sinks(), Arc::default()).expect("a machine");
+        spawn_processes(&m, p);
+        m.run(Time::MAX);
+    })
+    .count_total
+}
+
 /// Allocations of closed loops of strided reads or writes, one per letter.
 fn processes(kernel: &str, scheduler: &str, letters: &str, count: u64) -> u64 {
     let process = |(i, letter): (usize, char)| {
@@ -46,15 +59,7 @@ fn processes(kernel: &str, scheduler: &str, letters: &str, count: u64) -> u64 {
     };
     let all = letters.chars().enumerate().map(process).collect();
     let e = experiment(kernel, scheduler, Workload::Processes(all));
-    let Workload::Processes(p) = &e.workload else {
-        unreachable!()
-    };
-    measure(|| {
-        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
-        spawn_processes(&m, p);
-        m.run(Time::MAX);
-    })
-    .count_total
+    allocations(&e)
 }
 
 /// Allocations of readers and writers on an array.
@@ -71,15 +76,7 @@ fn array(level: &str, count: u64) -> u64 {
     let all = (0..).zip(["read", "write"]).map(process).collect();
     let mut e = experiment("2.6.28", "deadline", Workload::Processes(all));
     e.md = Some(MdSpec::new(level, 2, None).expect("an array"));
-    let Workload::Processes(p) = &e.workload else {
-        unreachable!()
-    };
-    measure(|| {
-        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
-        spawn_processes(&m, p);
-        m.run(Time::MAX);
-    })
-    .count_total
+    allocations(&e)
 }
 
 #[test]
@@ -144,15 +141,7 @@ fn crowd(kernel: &str, scheduler: &str, count: u64) -> u64 {
         scheduler,
         Workload::Processes((0..8).map(process).collect()),
     );
-    let Workload::Processes(p) = &e.workload else {
-        unreachable!()
-    };
-    measure(|| {
-        let m = build_machine(&e, sinks(), Arc::default()).expect("a machine");
-        spawn_processes(&m, p);
-        m.run(Time::MAX);
-    })
-    .count_total
+    allocations(&e)
 }
 
 #[test]

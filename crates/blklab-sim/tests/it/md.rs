@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrays: what members get, when, and what comes back.
 
-use crate::rig::{Events, Ran, experiment, run as run_job};
-use blklab_experiment::{Experiment, MdSpec, Source, Workload, parse};
-use blklab_sim::{Sinks, build_machine, spawn_processes};
+use crate::rig::{Ran, experiment, run as run_job, run_processes};
+use blklab_experiment::{Experiment, MdSpec};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Time};
+use blklab_types::Dev;
 
 const MD0: Dev = Dev { major: 9, minor: 0 };
 const SDA: Dev = Dev { major: 8, minor: 0 };
@@ -13,25 +12,6 @@ const SDB: Dev = Dev {
     major: 8,
     minor: 16,
 };
-
-/// Runs processes to their end and keeps the events.
-fn run(toml: &str) -> Vec<Event> {
-    let no_files = |_: &str| Err(blklab_experiment::ExperimentError::new("no files here"));
-    let e = parse("t.toml", Source::Toml, toml, &no_files).expect("an experiment");
-    e.check().expect("a possible experiment");
-    let events = Events::default();
-    let sinks = Sinks {
-        trace: Box::new(events.clone()),
-        truth: None,
-    };
-    let m = build_machine(&e, sinks, std::sync::Arc::default()).expect("a machine");
-    let Workload::Processes(p) = &e.workload else {
-        panic!("explicit processes")
-    };
-    spawn_processes(&m, p);
-    m.run(Time::MAX);
-    events.0.take()
-}
 
 fn stack(md: &str) -> String {
     format!(
@@ -52,7 +32,7 @@ fn of(events: &[Event], action: Action) -> Vec<(u64, Dev, u64, u64)> {
 #[test]
 fn a_mirrored_write_waits_for_the_plug_unless_somebody_waits_for_it() {
     let write = |flags: &str| {
-        run(&format!(
+        run_processes(&format!(
             "{}[[processes]]\nname = 'p'\npid = 7\nunplug = 'never'\n\
              io = {{ pattern = 'script', ops = [[500000, 'write', [{flags}], 80, 8]] }}\n",
             stack("level = 'raid1'")
@@ -70,7 +50,7 @@ fn a_mirrored_write_waits_for_the_plug_unless_somebody_waits_for_it() {
 
 #[test]
 fn the_array_shows_queueing_and_plugs_and_no_completions() {
-    let events = run(&format!(
+    let events = run_processes(&format!(
         "{}[[processes]]\nname = 'p'\npid = 7\nunplug = 'never'\n\
          io = {{ pattern = 'script', ops = [[0, 'write', [], 80, 8]] }}\n",
         stack("level = 'raid1'")
@@ -97,7 +77,7 @@ fn the_array_shows_queueing_and_plugs_and_no_completions() {
 
 #[test]
 fn striped_bios_go_on_as_themselves_in_pieces_of_a_chunk() {
-    let events = run(&format!(
+    let events = run_processes(&format!(
         "{}[[processes]]\nname = 'p'\npid = 7\n\
          io = {{ pattern = 'script', ops = [[0, 'read', [], 120, 144]] }}\n",
         stack("level = 'raid0'\nchunk_kb = 64")
@@ -135,7 +115,7 @@ fn striped_bios_go_on_as_themselves_in_pieces_of_a_chunk() {
 /// The first sector of the members' partitions is that of the array.
 #[test]
 fn an_array_of_partitions_shows_both_remaps() {
-    let events = run(&format!(
+    let events = run_processes(&format!(
         "{}[queue]\npartition_start = 63\n[[processes]]\nname = 'p'\npid = 7\n\
          io = {{ pattern = 'script', ops = [[0, 'read', [], 8, 8]] }}\n",
         stack("level = 'raid0'")
@@ -160,7 +140,7 @@ fn an_array_of_partitions_shows_both_remaps() {
 #[test]
 fn stripes_refuse_barriers_and_mirrors_pass_them_on() {
     let barrier = |level: &str| {
-        run(&format!(
+        run_processes(&format!(
             "{}[[processes]]\nname = 'p'\npid = 7\n\
              io = {{ pattern = 'script', ops = [[0, 'write', ['barrier'], 80, 8]] }}\n",
             stack(&format!("level = '{level}'"))
@@ -200,7 +180,7 @@ fn crowd(level: &str, scheduler: &str) -> Vec<Event> {
             sectors.join(", ")
         );
     }
-    run(&text)
+    run_processes(&text)
 }
 
 /// What the array got and what members got and finished: (write, sector) with

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Explicit processes.
 
-use crate::rig::Events;
-use blklab_experiment::{Source, Workload, parse};
-use blklab_sim::{Sinks, build_machine, spawn_processes};
+use crate::rig::run_processes;
 use blklab_trace::Action;
-use blklab_types::Time;
 
 fn run(toml: &str) -> Vec<(u64, Action, u64)> {
-    let no_files = |_: &str| Err(blklab_experiment::ExperimentError::new("no files here"));
-    let e = parse("t.toml", Source::Toml, toml, &no_files).expect("an experiment");
-    e.check().expect("a possible experiment");
-    let events = Events::default();
-    let sinks = Sinks {
-        trace: Box::new(events.clone()),
-        truth: None,
-    };
-    let m = build_machine(&e, sinks, std::sync::Arc::default()).expect("a machine");
-    let Workload::Processes(p) = &e.workload else {
-        panic!("explicit processes")
-    };
-    spawn_processes(&m, p);
-    m.run(Time::MAX);
-    let events = events.0.take();
-    events
+    run_processes(toml)
         .iter()
         .map(|e| (e.time.0, e.action, e.sector))
         .collect()

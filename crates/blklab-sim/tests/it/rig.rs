@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a job text and keeps its events.
 
-use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, Source, Workload};
 use blklab_fio::parse::{Fixed, ParseOptions, parse};
-use blklab_sim::Sinks;
 use blklab_sim::fio::{FioOutcome, JobResult, run_fio};
+use blklab_sim::{Sinks, build_machine, spawn_processes};
 use blklab_trace::{Action, Digest, Event, TraceSink};
+use blklab_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -16,6 +17,26 @@ impl TraceSink for Events {
     fn event(&mut self, event: &Event) {
         self.0.borrow_mut().push(*event);
     }
+}
+
+/// Runs the processes of an experiment file to their end.
+pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
+    let no_files = |_: &str| Err(blklab_experiment::ExperimentError::new("no files here"));
+    let e =
+        blklab_experiment::parse("t.toml", Source::Toml, toml, &no_files).expect("an experiment");
+    e.check().expect("a possible experiment");
+    let events = Events::default();
+    let sinks = Sinks {
+        trace: Box::new(events.clone()),
+        truth: None,
+    };
+    let m = build_machine(&e, sinks, std::sync::Arc::default()).expect("a machine");
+    let Workload::Processes(p) = &e.workload else {
+        panic!("explicit processes")
+    };
+    spawn_processes(&m, p);
+    m.run(Time::MAX);
+    events.0.take()
 }
 
 pub(crate) struct Ran {

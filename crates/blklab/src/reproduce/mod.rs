@@ -10,7 +10,7 @@ mod measure;
 mod outcome;
 mod study;
 
-pub use outcome::{NumberOutcome, OrderingOutcome, Reproduction, Summary};
+pub use outcome::{Kind, NumberOutcome, OrderingOutcome, Reproduction, Summary};
 pub use study::{Metric, Number, Ordering, Part, Study, StudyError, names, study};
 
 use crate::parallel;
@@ -20,17 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Relaxed};
 
 /// One configuration of a study with one seed.
-struct Cell<'a> {
-    study: &'a Study,
+struct Cell {
+    study: usize,
     part: usize,
     variant: usize,
     experiment: Experiment,
-}
-
-/// What a cell measured: the study's numbers that are about it, by index.
-struct Measured {
-    study: usize,
-    values: Vec<(usize, f64)>,
 }
 
 /// Runs studies with seeds 0 to `seeds` - 1, `threads` runs at a time.
@@ -48,29 +42,30 @@ pub fn reproduce(
 ) -> Result<Reproduction, ExperimentError> {
     let mut cells = Vec::new();
     for (s, study) in studies.iter().enumerate() {
-        cells.extend(cells_of(study, seeds)?.into_iter().map(|c| (s, c)));
+        cells.extend(cells_of(s, study, seeds)?);
     }
-    let results = parallel::map(&cells, threads, |(s, cell)| {
-        let values = measure_cell(cell, stop);
+    let results = parallel::map(&cells, threads, |cell| {
+        let values = measure_cell(&studies[cell.study], cell, stop);
         step();
-        values.map(|values| Measured { study: *s, values })
+        values
     });
     let mut values: Vec<Vec<Vec<f64>>> = studies
         .iter()
         .map(|s| vec![Vec::new(); s.numbers.len()])
         .collect();
-    for result in results {
-        let measured = result?;
-        for (i, value) in measured.values {
-            values[measured.study][i].push(value);
+    for (cell, measured) in cells.iter().zip(results) {
+        for (i, value) in measured? {
+            values[cell.study][i].push(value);
         }
     }
     Ok(Reproduction::new(studies, &values))
 }
 
-/// The numbers of a cell; none if it was stopped.
+/// The study's numbers that are about a cell, by index; none if it was
+/// stopped.
 fn measure_cell(
-    cell: &Cell<'_>,
+    study: &Study,
+    cell: &Cell,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<(usize, f64)>, ExperimentError> {
     if stop.load(Relaxed::Relaxed) {
@@ -84,7 +79,7 @@ fn measure_cell(
     if output.interrupted {
         return Ok(Vec::new());
     }
-    let numbers = cell.study.numbers_of(cell.part, cell.variant);
+    let numbers = study.numbers_of(cell.part, cell.variant);
     let values = numbers.filter_map(|(i, n)| Some((i, measure::value(&output, n)?)));
     Ok(values.collect())
 }
@@ -95,7 +90,7 @@ pub fn nr_runs(studies: &[Study], seeds: u32) -> usize {
     studies.iter().map(variants).sum::<usize>() * seeds as usize
 }
 
-fn cells_of(study: &Study, seeds: u32) -> Result<Vec<Cell<'_>>, ExperimentError> {
+fn cells_of(idx: usize, study: &Study, seeds: u32) -> Result<Vec<Cell>, ExperimentError> {
     let mut cells = Vec::new();
     for (p, part) in study.parts.iter().enumerate() {
         for v in 0..part.nr_variants() {
@@ -103,7 +98,7 @@ fn cells_of(study: &Study, seeds: u32) -> Result<Vec<Cell<'_>>, ExperimentError>
             experiment.check()?;
             for seed in 0..seeds {
                 cells.push(Cell {
-                    study,
+                    study: idx,
                     part: p,
                     variant: v,
                     experiment: Experiment {

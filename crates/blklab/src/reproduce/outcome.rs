@@ -4,6 +4,17 @@
 use super::study::{Number, Ordering, Study};
 use crate::summary::Spread;
 use serde::Serialize;
+use std::fmt;
+
+/// What a published number says about the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Nothing: a parameter was fitted to it.
+    Calibrated,
+    /// Whether the model is right.
+    Predicted,
+}
 
 /// One published number and ours.
 #[derive(Clone, Debug, Serialize)]
@@ -28,8 +39,8 @@ pub struct NumberOutcome {
     pub factor: f64,
     /// Whether the median is within that factor.
     pub within: bool,
-    /// calibrated or predicted.
-    pub kind: &'static str,
+    /// Calibrated or predicted.
+    pub kind: Kind,
     /// What a reader should know.
     pub remark: String,
 }
@@ -60,6 +71,21 @@ pub struct Summary {
     pub orderings: usize,
     /// Orderings that hold.
     pub orderings_hold: usize,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} numbers: {} calibrated, {} predicted, of these {} within; {} of {} orderings hold",
+            self.numbers,
+            self.calibrated,
+            self.predicted,
+            self.predicted_within,
+            self.orderings_hold,
+            self.orderings
+        )
+    }
 }
 
 /// The outcome of some studies.
@@ -95,18 +121,15 @@ impl Reproduction {
         let count = |f: fn(&NumberOutcome) -> bool| all.numbers.iter().filter(|n| f(n)).count();
         all.summary = Summary {
             numbers: all.numbers.len(),
-            calibrated: count(|n| n.kind == CALIBRATED),
-            predicted: count(|n| n.kind == PREDICTED),
-            predicted_within: count(|n| n.kind == PREDICTED && n.within),
+            calibrated: count(|n| n.kind == Kind::Calibrated),
+            predicted: count(|n| n.kind == Kind::Predicted),
+            predicted_within: count(|n| n.kind == Kind::Predicted && n.within),
             orderings: all.orderings.len(),
             orderings_hold: all.orderings.iter().filter(|o| o.holds).count(),
         };
         all
     }
 }
-
-const CALIBRATED: &str = "calibrated";
-const PREDICTED: &str = "predicted";
 
 fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
     let part = &study.parts[n.part];
@@ -123,7 +146,11 @@ fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
         ratio,
         factor: n.factor,
         within: ratio.is_some_and(|r| r <= n.factor && r * n.factor >= 1.0),
-        kind: if n.calibrated { CALIBRATED } else { PREDICTED },
+        kind: if n.calibrated {
+            Kind::Calibrated
+        } else {
+            Kind::Predicted
+        },
         remark: n.remark.clone(),
     }
 }

@@ -11,7 +11,7 @@ fn every_study_is_sound() {
             !study.numbers.is_empty() && !study.title.is_empty(),
             "{name}"
         );
-        let cells = cells_of(&study, 2).unwrap();
+        let cells = cells_of(0, &study, 2).unwrap();
         assert_eq!(cells.len(), nr_runs(std::slice::from_ref(&study), 2));
     }
     assert!(study("nope").unwrap_err().to_string().contains("valid: "));
