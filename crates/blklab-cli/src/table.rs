@@ -39,12 +39,11 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
         about.push(format!("kernel {}", e.kernel));
     }
     if !varies("device") {
-        let params = e.device.params.iter().map(|(k, v)| format!(",{k}={v}"));
         let array = match &e.md {
             Some(md) if !varies("md") => format!("{md} of "),
             _ => String::new(),
         };
-        about.push(array + &e.device.name + &params.collect::<String>());
+        about.push(format!("{array}{}", e.device));
     }
     if !varies("queue_depth") {
         about.push(format!("queue depth {}", e.queue_depth()?));

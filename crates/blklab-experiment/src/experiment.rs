@@ -11,6 +11,7 @@ use blklab_types::{Hz, Span};
 use blklab_workload::Process;
 use blklab_workload::scenario::{self, Scenario};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::Path;
 
 /// What issues the I/O.
@@ -36,6 +37,15 @@ pub struct DeviceSpec {
     pub name: String,
     /// Parameters that differ from the preset, in order.
     pub params: Vec<(String, String)>,
+}
+
+/// As the command line takes it: `NAME,key=value…`.
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let mut params = self.params.iter();
+        params.try_for_each(|(key, value)| write!(f, ",{key}={value}"))
+    }
 }
 
 /// Files of `/sys/block/X/queue` and the driver's settings. `None` is the

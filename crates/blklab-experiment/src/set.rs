@@ -197,15 +197,11 @@ impl Experiment {
             self.set_vm(t.name, value);
             return Ok(());
         }
-        let (scheduler, mut tunables) = self.scheduler()?;
+        let (scheduler, tunables) = self.scheduler()?;
         if !tunables.names().any(|name| name == key) {
             return Err(self.unknown_key(key, scheduler.tunables));
         }
         let number = number()?;
-        tunables.set(key, number).map_err(|e| match e {
-            blklab_kernel::TunableError::Unknown(..) => self.unknown_key(key, scheduler.tunables),
-            e => e.into(),
-        })?;
         self.tunables.retain(|(k, _)| k != key);
         self.tunables.push((key.to_owned(), number));
         Ok(())

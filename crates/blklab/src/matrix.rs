@@ -274,7 +274,7 @@ fn in_option(err: &ExperimentError, option: &str) -> ExperimentError {
 
 fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError> {
     let mut cells = vec![base];
-    vary(&mut cells, "kernel", &o.kernels, |e, v| {
+    vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
         let version = v.parse();
         e.choose_kernel(
             version
@@ -282,36 +282,37 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         );
         Ok(())
     })?;
-    vary(&mut cells, "scheduler", &o.schedulers, |e, v| {
-        let chosen = e.choose_scheduler(v);
-        chosen.map_err(|err| in_option(&err, &format!("--sched {v}")))
-    })?;
+    vary(
+        &mut cells,
+        "scheduler",
+        &o.schedulers,
+        String::clone,
+        |e, v| {
+            let chosen = e.choose_scheduler(v);
+            chosen.map_err(|err| in_option(&err, &format!("--sched {v}")))
+        },
+    )?;
     if o.schedulers.is_empty() && o.patches.is_empty() {
         cells = variants(cells)?;
     }
     for alternatives in &o.patches {
         cells = patched(cells, alternatives)?;
     }
-    let mut out = Vec::new();
-    for cell in cells {
-        if o.devices.is_empty() {
-            out.push(cell);
-            continue;
-        }
-        for d in &o.devices {
-            let mut c = cell.clone();
-            c.experiment.device = d.clone();
-            if o.devices.len() > 1 {
-                let params = d.params.iter().map(|(k, v)| format!(",{k}={v}"));
-                c.label.push((
-                    "device".to_owned(),
-                    d.name.clone() + &params.collect::<String>(),
-                ));
-            }
-            out.push(c);
-        }
-    }
-    let mut cells = with_arrays(out, &o.arrays);
+    vary(
+        &mut cells,
+        "device",
+        &o.devices,
+        DeviceSpec::to_string,
+        |e, d| {
+            e.device = d.clone();
+            Ok(())
+        },
+    )?;
+    let array_name = |md: &Option<MdSpec>| md.map_or("one disk".to_owned(), |md| md.to_string());
+    vary(&mut cells, "md", &o.arrays, array_name, |e, md| {
+        e.md = *md;
+        Ok(())
+    })?;
     for (key, values) in &o.settings {
         let option = match key.as_str() {
             "memory" => "--memory",
@@ -337,26 +338,6 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             })
         })
         .collect())
-}
-
-/// Replaces each cell by one for each array.
-fn with_arrays(cells: Vec<Cell>, arrays: &[Option<MdSpec>]) -> Vec<Cell> {
-    if arrays.is_empty() {
-        return cells;
-    }
-    let with = |cell: &Cell, md: Option<MdSpec>| {
-        let mut c = cell.clone();
-        c.experiment.md = md;
-        if arrays.len() > 1 {
-            let shown = md.map_or("one disk".to_owned(), |md| md.to_string());
-            c.label.push(("md".to_owned(), shown));
-        }
-        c
-    };
-    let each = cells
-        .iter()
-        .flat_map(|cell| arrays.iter().map(|md| with(cell, *md)));
-    each.collect()
 }
 
 /// Replaces each cell by one for each configuration that its file compares.
@@ -473,17 +454,18 @@ fn set_all(
     values: &[String],
     option: &str,
 ) -> Result<(), ExperimentError> {
-    vary(cells, key, values, |e, v| {
+    vary(cells, key, values, String::clone, |e, v| {
         e.set(key, v).map_err(|err| in_option(&err, option))
     })
 }
 
 /// Replaces each cell by one for each value.
-fn vary(
+fn vary<T>(
     cells: &mut Vec<Cell>,
     key: &str,
-    values: &[String],
-    apply: impl Fn(&mut Experiment, &String) -> Result<(), ExperimentError>,
+    values: &[T],
+    shown: impl Fn(&T) -> String,
+    apply: impl Fn(&mut Experiment, &T) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
     if values.is_empty() {
         return Ok(());
@@ -494,7 +476,7 @@ fn vary(
             let mut c = cell.clone();
             apply(&mut c.experiment, value)?;
             if values.len() > 1 {
-                c.label.push((key.to_owned(), value.clone()));
+                c.label.push((key.to_owned(), shown(value)));
             }
             out.push(c);
         }
