@@ -4,8 +4,10 @@
 use crate::config::{Config, ConfigError};
 use crate::features::Readahead;
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
+use crate::filesystem::Filesystem;
 use crate::host::Host;
 use crate::layout::{Extent, Extents};
+use crate::namespace::Name;
 use crate::readahead::RaState;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
@@ -28,6 +30,10 @@ pub enum FsError {
     NoSpace,
     /// The range ends beyond 2 TiB, the largest file of ext3 (`EFBIG`).
     TooBig,
+    /// It is not a directory (`ENOTDIR`).
+    NotDirectory,
+    /// The directory is not empty, or is the root (`ENOTEMPTY`, `EBUSY`).
+    NotEmpty,
     /// The device reported an error (`EIO`).
     Io,
 }
@@ -39,6 +45,8 @@ impl fmt::Display for FsError {
             FsError::Unaligned => "offset and length of direct I/O must be multiples of 512 bytes",
             FsError::NoSpace => "no space left in the layout",
             FsError::TooBig => "the range ends beyond the largest file",
+            FsError::NotDirectory => "not a directory",
+            FsError::NotEmpty => "the directory is not empty",
             FsError::Io => "input/output error",
         })
     }
@@ -113,18 +121,17 @@ impl<H: Host> PageCache<H> {
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_laid_out(&self, size_bytes: u64) -> Result<FileId, FsError> {
         file_range(0, size_bytes)?;
-        if self.with(|s| s.ext.is_some()) {
-            let made = self.with(|s| s.ext_create(size_bytes, true));
-            return made.ok_or(FsError::NoSpace);
-        }
         self.with(|s| {
-            let mut file = File::new(size_bytes);
-            let pages = file.eof_pages();
-            if !s.space.ensure(&mut file.extents, pages, false) {
+            let id = s.new_file(s.root, Name::default(), false);
+            s.file(id).size_bytes = size_bytes;
+            let pages = s.file(id).eof_pages();
+            if !self.lay_out(s, id, pages) {
+                s.files.pop();
                 return Err(FsError::NoSpace);
             }
-            s.files.push(file);
-            Ok(FileId(s.files.len() as u32 - 1))
+            let root = s.root;
+            s.entries(root)?.push(id);
+            Ok(id)
         })
     }
 
@@ -135,12 +142,12 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
-        if self.with(|s| s.ext.is_some()) {
-            file_range(0, final_bytes.unwrap_or(0))?;
-            let made = self.with(|s| s.ext_create(0, false));
-            return made.ok_or(FsError::NoSpace);
-        }
-        let id = self.create_laid_out(final_bytes.unwrap_or(0))?;
+        let set_aside = match self.config.filesystem {
+            Filesystem::Extents => final_bytes.unwrap_or(0),
+            _ => 0,
+        };
+        file_range(0, final_bytes.unwrap_or(0))?;
+        let id = self.create_laid_out(set_aside)?;
         self.with(|s| {
             s.file(id).size_bytes = 0;
             s.file(id).grows = final_bytes.is_none();
@@ -169,14 +176,21 @@ impl<H: Host> PageCache<H> {
             s.files.get(file.idx()).ok_or(FsError::BadHandle)?;
             let mapped_as = crate::Advice::Normal;
             let ra = RaState::new(max);
-            s.open.push(OpenFile {
+            s.file(file).nr_open += 1;
+            let open = OpenFile {
                 file,
                 o_sync,
                 ra,
                 random: false,
                 prev_end: 0,
+                wrote: false,
                 mapped_as,
-            });
+            };
+            if let Some(fd) = s.free_fds.pop() {
+                s.open[fd.0 as usize] = open;
+                return Ok(fd);
+            }
+            s.open.push(open);
             Ok(Fd(s.open.len() as u32 - 1))
         })
     }
@@ -386,7 +400,10 @@ impl<H: Host> PageCache<H> {
                 self.waking(|s, wake| s.end_read(file, &run, failed, wake));
             }
             BioWork::Pages { file, run, .. } => {
-                self.waking(|s, wake| s.end_writeback(file, &run, failed, wake));
+                self.waking(|s, wake| {
+                    s.end_writeback(file, &run, failed, wake);
+                    self.written(s, file, &run);
+                });
             }
             BioWork::Buffer { file, page } => {
                 self.waking(|s, wake| s.end_buffer(file, page, failed, wake));

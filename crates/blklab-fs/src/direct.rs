@@ -9,6 +9,7 @@ use crate::aio::AioEvent;
 use crate::cache::{FsError, PageCache};
 use crate::config::DirectLocking;
 use crate::file::{Fd, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::state::{BioWork, State};
 use crate::write::{file_range, pages_of};
@@ -146,7 +147,7 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
-        self.place_direct(id, range.end).await?;
+        on_volume!(self, place_direct(id, range.end))?;
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;
         let extends = range.end > self.size_bytes(id);

@@ -4,6 +4,7 @@
 use crate::bits::PageBits;
 use crate::ext3::Inode;
 use crate::layout::Extents;
+use crate::namespace::{Directory, Name};
 use crate::readahead::{Cached, RaState};
 use blklab_types::{Jiffies, PAGE_BYTES, TaskId};
 use std::collections::VecDeque;
@@ -34,6 +35,8 @@ pub(crate) struct OpenFile {
     pub(crate) random: bool,
     /// Where the previous read ended, in bytes.
     pub(crate) prev_end: u64,
+    /// Somebody wrote through it.
+    pub(crate) wrote: bool,
     /// Advice for the mapping (`madvise`).
     pub(crate) mapped_as: crate::Advice,
 }
@@ -109,8 +112,21 @@ pub(crate) struct File {
     pub(crate) active: PageBits,
     /// Pages that must stay for another reason than their state.
     pub(crate) pinned: PageBits,
-    /// What it has on an ext2 or ext3 volume.
+    /// Its place on an ext2 or ext3 volume.
     pub(crate) ext: Inode,
+
+    /// It belongs to the volume; else it is a disk, or a filesystem's pages.
+    pub(crate) on_volume: bool,
+    /// The directory that it is in; its own, for the root.
+    pub(crate) parent: FileId,
+    pub(crate) name: Name,
+    /// What is in it, if it is a directory.
+    pub(crate) directory: Option<Box<Directory>>,
+    /// Its name and its inode are in memory.
+    pub(crate) in_memory: bool,
+    /// Its name is gone; when nobody has it open, so is the file.
+    pub(crate) removed: bool,
+    pub(crate) nr_open: u32,
     waiters: Vec<Waiter>,
 
     /// `i_mutex`.

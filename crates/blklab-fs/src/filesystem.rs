@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page cache asks of a filesystem, and who answers.
+//! Which filesystem the machine has, and calling it.
 //!
-//! A filesystem gives files their places and adds the traffic and the waits of
-//! its metadata at these points; where one does nothing, nothing happens:
-//!
-//! | the page cache | asks |
-//! |---|---|
-//! | creates files before a run | [`State::ext_create`] and the like |
-//! | begins a write | [`PageCache::begin_write`]: times, space known at once |
-//! | has copied pages | [`PageCache::dirty_written`]: places, dirty pages, journal |
-//! | writes a page out | [`crate::writeback`]: runs of pages, or buffer by buffer |
-//! | maps a page for reading | [`PageCache::load_mapping`]: blocks of pointers |
-//! | ends a read | [`PageCache::accessed`]: access time |
-//! | syncs a file, the machine | [`PageCache::sync_metadata`], [`PageCache::sync_filesystem`] |
-//! | starts | [`PageCache::start_filesystem`]: threads of its own |
+//! What a filesystem is asked is in [`crate::ops`]. Files that do not belong to
+//! the volume (a disk opened as a file, a filesystem's own pages) are treated as
+//! if they lay on extents.
 
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
-use crate::ext3::{Ext, ExtOptions};
+use crate::ext3::{Ext, Ext3, ExtOptions};
 use crate::file::FileId;
 use crate::host::Host;
+use crate::layout::ExtentLayout;
+use crate::ops::Ops;
 use crate::state::State;
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -34,93 +25,115 @@ pub enum Filesystem {
     Ext(ExtOptions),
 }
 
+/// Calls an operation of the filesystem that a file lies on; the file is the
+/// last argument that is called `id`, or the first. Awaits it.
+macro_rules! on_volume {
+    ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {{
+        match $cache.filesystem_of($first) {
+            $crate::filesystem::Filesystem::Extents => {
+                <$crate::layout::ExtentLayout as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
+            $crate::filesystem::Filesystem::Ext(_) => {
+                <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
+        }
+    }};
+}
+pub(crate) use on_volume;
+
+/// The same for an operation that does not sleep.
+macro_rules! on_kind {
+    ($filesystem:expr, $op:ident($($arg:expr),*)) => {
+        match $filesystem {
+            Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
+            Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+        }
+    };
+}
+
 impl State {
     /// Makes the volume.
     pub(crate) fn mount(&mut self, config: &Config) -> Result<(), String> {
-        let Filesystem::Ext(options) = config.filesystem else {
-            return Ok(());
-        };
         let sectors = config.layout.start_sector..config.layout.end_sector;
-        let ext = Ext::new(options, sectors, FileId(self.files.len() as u32))?;
+        match config.filesystem {
+            Filesystem::Extents => {}
+            Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+        }
+        self.new_root();
+        Ok(())
+    }
+
+    fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext = Ext::new(options, sectors, device)?;
         self.files.push(ext.device_file());
+        self.device = Some(device);
         self.ext = Some(Box::new(ext));
         Ok(())
     }
 }
 
 impl<H: Host> PageCache<H> {
-    fn on_ext(&self, id: FileId) -> bool {
-        self.with(|s| s.on_ext(id))
+    /// The filesystem that a file lies on.
+    pub(crate) fn filesystem_of(&self, id: FileId) -> Filesystem {
+        match self.with(|s| s.files.get(id.idx()).is_some_and(|f| f.on_volume)) {
+            true => self.config.filesystem,
+            false => Filesystem::Extents,
+        }
     }
 
     /// Starts the filesystem's threads.
     pub(crate) fn start_filesystem(&self) {
-        self.start_journal();
-    }
-
-    /// A write up to `end` bytes begins; its file is locked.
-    pub(crate) async fn begin_write(&self, id: FileId, end: u64) -> Result<(), FsError> {
-        if self.on_ext(id) {
-            self.ext_modified(id).await;
-            return Ok(());
-        }
-        self.allocate(id, end)
-    }
-
-    /// A direct write up to `end` bytes needs its blocks now.
-    pub(crate) async fn place_direct(&self, id: FileId, end: u64) -> Result<(), FsError> {
-        if self.on_ext(id) {
-            self.ext_modified(id).await;
-            return self.ext_reserve(id, end.div_ceil(PAGE_BYTES)).await;
-        }
-        self.allocate(id, end)
-    }
-
-    /// Pages have been copied: makes them dirty, and the file at least `end`
-    /// bytes long.
-    pub(crate) async fn dirty_written(
-        &self,
-        id: FileId,
-        run: Range<u64>,
-        end: u64,
-    ) -> Result<(), FsError> {
-        if self.on_ext(id) {
-            self.ext_dirty_pages(id, run).await?;
-            self.with(|s| {
-                let file = s.file(id);
-                file.size_bytes = file.size_bytes.max(end);
-            });
-        } else {
-            self.set_dirty(id, run, end, false).await;
-        }
-        Ok(())
+        on_kind!(self.config.filesystem, start(self));
     }
 
     /// A page is about to be mapped for a read.
     pub(crate) async fn load_mapping(&self, id: FileId, page: u64) {
-        if self.on_ext(id) {
-            self.ext_load_leaf(id, page).await;
-        }
+        on_volume!(self, load_mapping(id, page));
     }
 
-    /// A read of a file has ended.
-    pub(crate) async fn accessed(&self, id: FileId) {
-        if self.on_ext(id) {
-            self.ext_accessed(id).await;
-        }
-    }
-
-    /// The filesystem's step of fsync.
-    pub(crate) async fn sync_metadata(&self, id: FileId, data_only: bool) {
-        if self.on_ext(id) {
-            self.ext_sync(id, data_only).await;
-        }
-    }
-
-    /// The filesystem's step of sync.
+    /// The filesystem's step of `sync`.
     pub(crate) async fn sync_filesystem(&self) {
-        if self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal)) {
-            self.force_commit().await;
+        match self.config.filesystem {
+            Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
+            Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
         }
+    }
+
+    /// Gives a file a place before the run.
+    pub(crate) fn lay_out(&self, s: &mut State, id: FileId, pages: u64) -> bool {
+        on_kind!(self.config.filesystem, lay_out(s, id, pages))
+    }
+
+    /// Forgets what the filesystem keeps to save reads.
+    pub(crate) fn drop_filesystem_caches(&self, s: &mut State) {
+        on_kind!(self.config.filesystem, drop_caches(s));
+    }
+
+    /// Where an entry stands in a listing.
+    pub(crate) fn list_key(&self, s: &State, id: FileId) -> u64 {
+        on_kind!(self.config.filesystem, list_key(s, id))
+    }
+
+    /// Pages have reached the disk.
+    pub(crate) fn written(&self, s: &mut State, id: FileId, run: &Range<u64>) {
+        if s.files[id.idx()].on_volume {
+            on_kind!(self.config.filesystem, written(s, id, run));
+        }
+    }
+}
+
+impl<H: Host> Ops<H> for ExtentLayout {
+    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
+        let State { files, space, .. } = state;
+        space.ensure(&mut files[id.idx()].extents, pages, false)
+    }
+
+    async fn begin_write(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        cache.allocate(id, end)
+    }
+
+    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        cache.allocate(id, end)
     }
 }

@@ -101,6 +101,10 @@ impl Extents {
     }
 }
 
+/// The filesystem `extents`.
+#[derive(Debug)]
+pub(crate) struct ExtentLayout;
+
 /// Hands out space.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {

@@ -42,6 +42,8 @@ mod layout;
 mod limits;
 mod lru;
 mod memory;
+mod namespace;
+mod ops;
 mod pdflush;
 mod position;
 mod proportion;
@@ -58,7 +60,7 @@ mod writeback;
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
 pub use cache::{FsError, PageCache, UnknownCookie};
-pub use config::{Config, ConfigError, DirectLocking};
+pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
     Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
@@ -71,5 +73,6 @@ pub use filesystem::Filesystem;
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
+pub use namespace::Name;
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;

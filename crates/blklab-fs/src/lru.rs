@@ -107,9 +107,34 @@ impl Lru {
         freed
     }
 
+    /// Takes pages out of the cache whatever their state; returns how many.
+    /// Their places in the lists become void when they are reached.
+    pub(crate) fn forget_pages(&mut self, file: &mut File, pages: Range<u64>) -> u64 {
+        self.nr_active -= file.active.count_in(pages.clone());
+        forget(file, pages)
+    }
+
     /// Drops the clean pages of a run, however recently used; returns how
     /// many.
     pub(crate) fn drop_clean(&mut self, id: FileId, file: &mut File, pages: Range<u64>) -> u64 {
+        let freed = self.forget_clean(file, pages);
+        if freed > 0 {
+            self.forget_uncached(|run| (run.file == id).then_some(&*file));
+        }
+        freed
+    }
+
+    /// Drops all clean pages of all files.
+    pub(crate) fn drop_all_clean(&mut self, files: &mut [File]) -> u64 {
+        let freed = files
+            .iter_mut()
+            .map(|file| self.forget_clean(file, 0..u64::MAX))
+            .sum();
+        self.forget_uncached(|run| Some(&files[run.file.idx()]));
+        freed
+    }
+
+    fn forget_clean(&mut self, file: &mut File, pages: Range<u64>) -> u64 {
         let (mut page, mut freed) = (pages.start, 0);
         while let Some(first) = file.cached.next_set(page, pages.end) {
             if file.busy(first) {
@@ -121,26 +146,24 @@ impl Lru {
             self.nr_active -= file.active.count_in(first..page);
             freed += forget(file, first..page);
         }
-        if freed > 0 {
-            self.forget_uncached(id, file);
-        }
         freed
     }
 
     /// Removes runs, and parts of runs, of pages that are cached no more, so
-    /// that a page that comes back stands once in the lists.
-    fn forget_uncached(&mut self, id: FileId, file: &File) {
+    /// that a page that comes back stands once in the lists. `of` names the
+    /// file of a run if it may have lost pages.
+    fn forget_uncached<'a>(&mut self, of: impl Fn(&Run) -> Option<&'a File>) {
         for list in [&mut self.inactive, &mut self.active] {
             let runs = std::mem::take(list);
             for run in runs {
-                if run.file != id {
+                let Some(file) = of(&run) else {
                     list.push_back(run);
                     continue;
-                }
+                };
                 let mut page = run.pages.start;
                 while let Some(first) = file.cached.next_set(page, run.pages.end) {
                     page = file.cached.next_clear(first, run.pages.end);
-                    push(list, id, first..page);
+                    push(list, run.file, first..page);
                 }
             }
         }

@@ -8,7 +8,6 @@
 //! `do_try_to_free_pages`).
 
 use crate::cache::PageCache;
-use crate::file::FileId;
 use crate::host::Host;
 use crate::pdflush::Job;
 use crate::state::State;
@@ -54,13 +53,20 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Drops all clean pages of all files (`echo 1 > drop_caches`); dirty
-    /// pages and pages in flight stay. Returns how many were dropped.
+    /// Drops all clean pages of all files, and names and inodes that nobody
+    /// uses (`echo 3 > drop_caches`); dirty pages and pages in flight stay.
+    /// Returns how many pages were dropped.
     pub fn drop_caches(&self) -> u64 {
         self.with(|s| {
-            (0..s.files.len() as u32)
-                .map(|f| s.drop_clean(FileId(f), 0..u64::MAX))
-                .sum()
+            let root = s.root;
+            for (i, file) in s.files.iter_mut().enumerate() {
+                let used = file.nr_open > 0 || file.inode_dirty || i == root.idx();
+                file.in_memory &= used;
+            }
+            self.drop_filesystem_caches(s);
+            let dropped = s.lru.drop_all_clean(&mut s.files);
+            s.nr_cached -= dropped;
+            dropped
         })
     }
 }

@@ -9,6 +9,7 @@
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::features::{FadviseRandom, WindowCap};
 use crate::file::{Fd, File, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::readahead::Window;
 use crate::state::State;
@@ -95,7 +96,7 @@ impl<H: Host> PageCache<H> {
             }
         }
         self.spend(unspent).await;
-        self.accessed(id).await;
+        on_volume!(self, accessed(id));
         self.with(|s| {
             let open = &mut s.open[fd.0 as usize];
             open.prev_end = end;

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
-use crate::file::{File, FileId, OpenFile, WaitFor};
+use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
 use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
@@ -71,6 +71,12 @@ pub(crate) struct Check {
 pub(crate) struct State {
     pub(crate) files: Vec<File>,
     pub(crate) open: Vec<OpenFile>,
+    /// Descriptors that were closed.
+    pub(crate) free_fds: Vec<Fd>,
+    /// The directory at the top.
+    pub(crate) root: FileId,
+    /// The pages of the device that hold a filesystem's metadata.
+    pub(crate) device: Option<FileId>,
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
@@ -131,6 +137,9 @@ impl State {
         State {
             files: Vec::new(),
             open: Vec::new(),
+            free_fds: Vec::new(),
+            root: FileId(0),
+            device: None,
             space: Allocator::new(config.layout),
             ext: None,
             lru: Lru::default(),
@@ -282,6 +291,14 @@ impl State {
         file.take_waiters(&run, WaitFor::Buffer, wake);
     }
 
+    /// A dirty page that cannot be written is lost (`ENOSPC` at write-out).
+    pub(crate) fn lose_page(&mut self, id: FileId, page: u64) {
+        let file = &mut self.files[id.idx()];
+        self.nr_dirty -= file.dirty.clear(page..page + 1);
+        file.towrite.clear(page..page + 1);
+        file.write_error = true;
+    }
+
     /// Counts pages whose write-out has ended for the device's share.
     pub(crate) fn count_completions(&mut self, pages: u64) {
         self.completions.add(&mut self.device_share, pages);
@@ -378,7 +395,7 @@ impl State {
 
     /// The lists that an inode stands on.
     pub(crate) fn lists_of(&mut self, id: FileId) -> &mut InodeLists {
-        let device = self.ext.as_ref().is_some_and(|e| e.is_device(id));
+        let device = self.device == Some(id);
         self.superblock(if device && !self.lists_by_device {
             Superblock::Devices
         } else {

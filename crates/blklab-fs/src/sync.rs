@@ -8,6 +8,7 @@
 use crate::cache::{FsError, PageCache};
 use crate::features::Flusher;
 use crate::file::{Fd, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::inode_lists::List;
 use crate::pdflush::Job;
@@ -135,7 +136,7 @@ impl<H: Host> PageCache<H> {
             self.wait_writeback_run(id, pages.clone()).await;
         }
         self.lock_inode(id).await;
-        self.sync_metadata(id, data_only).await;
+        on_volume!(self, sync_metadata(id, data_only));
         self.unlock_inode(id);
         if !waits_first {
             self.wait_writeback_run(id, pages).await;

@@ -8,6 +8,7 @@
 
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::file::{Fd, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use blklab_types::{BioFlags, Op, PAGE_BYTES};
 use std::ops::Range;
@@ -24,6 +25,7 @@ impl<H: Host> PageCache<H> {
         if bytes == 0 {
             return Ok(0);
         }
+        self.with(|s| s.open[fd.0 as usize].wrote = true);
         self.lock_inode(open.file).await;
         let result = self.write_locked(open.file, offset, end).await;
         self.unlock_inode(open.file);
@@ -36,7 +38,7 @@ impl<H: Host> PageCache<H> {
     }
 
     async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
-        self.begin_write(id, end).await?;
+        on_volume!(self, begin_write(id, end))?;
         let mut at = offset;
         while at < end {
             let page = at / PAGE_BYTES;
@@ -54,7 +56,7 @@ impl<H: Host> PageCache<H> {
             let run = page..page + pages;
             self.prepare(id, run.clone(), whole == 0).await?;
             self.spend(self.config.copy_cost(upto - at, pages)).await;
-            self.dirty_written(id, run, upto).await?;
+            on_volume!(self, dirty_written(id, run, upto))?;
             at = upto;
             self.balance_ratelimited(pages).await;
         }

@@ -15,6 +15,7 @@
 use crate::cache::{PageCache, PageRun};
 use crate::features::{InodeLists as ListRule, Walk};
 use crate::file::{File, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
 use crate::state::Superblock;
@@ -97,6 +98,8 @@ enum Step {
     Take(PageRun),
     /// A page that is written through its buffer.
     Buffer(u64),
+    /// A page without a place.
+    Place(u64),
 }
 
 impl<H: Host> PageCache<H> {
@@ -106,7 +109,7 @@ impl<H: Host> PageCache<H> {
     pub(crate) async fn write_inodes(&self, control: &mut WriteControl, flusher: bool) {
         self.write_superblock(Superblock::Files, control, flusher)
             .await;
-        if control.nr_to_write > 0 && self.with(|s| s.ext.is_some()) {
+        if control.nr_to_write > 0 && self.with(|s| s.device.is_some()) {
             self.write_superblock(Superblock::Devices, control, flusher)
                 .await;
         }
@@ -168,7 +171,10 @@ impl<H: Host> PageCache<H> {
         if busy {
             return;
         }
-        self.write_pages(id, control).await;
+        if !on_volume!(self, writes_itself(id, control)) {
+            self.write_pages(id, control).await;
+        }
+        on_volume!(self, write_inode(id, control));
         let now = self.host.jiffies();
         self.waking(|s, wake| {
             let file = s.file(id);
@@ -283,6 +289,15 @@ impl<H: Host> PageCache<H> {
                     walk.seen += run.end - run.start;
                     walk.index = run.end;
                 }
+                Step::Place(page) => {
+                    self.with(|s| s.file(id).locked.set(page..page + 1));
+                    let placed = on_volume!(self, place_dirty(id, page));
+                    self.unlock_page(id, page);
+                    walk.slept = true;
+                    if placed.is_err() {
+                        self.with(|s| s.lose_page(id, page));
+                    }
+                }
                 Step::Submit(page) => {
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     if let Some(run) = walk.bio.take() {
@@ -368,8 +383,9 @@ impl<H: Host> PageCache<H> {
         }
         let end = file.locked.next_set(page, end).unwrap_or(end);
         let end = file.writeback.next_set(page, end).unwrap_or(end);
-        // Every dirty page has a place: it got one when it was written to.
-        let (sector, contiguous) = file.extents.map(page).unwrap_or_default();
+        let Some((sector, contiguous)) = file.extents.map(page) else {
+            return Step::Place(page);
+        };
         let room = match &walk.bio {
             Some(bio) => bio.room(page, sector, self.config.bio_pages),
             None => self.config.bio_pages,

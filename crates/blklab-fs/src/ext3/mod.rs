@@ -32,13 +32,21 @@ pub use layout::default_journal_blocks;
 pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 use crate::bits::PageBits;
+use crate::cache::{FsError, PageCache};
 use crate::file::{File, FileId};
+use crate::host::Host;
 use crate::layout::Extents;
+use crate::ops::Ops;
 use crate::state::State;
 use allocation::{Space, Window, coloured_goal};
+use blklab_types::PAGE_BYTES;
 use journal::Journal;
 use layout::{Geometry, leaf_index, new_indirects};
 use std::ops::Range;
+
+/// ext2 and ext3 as a filesystem.
+#[derive(Debug)]
+pub(crate) struct Ext3;
 
 /// A volume.
 #[derive(Debug)]
@@ -99,11 +107,6 @@ impl Ext {
             device,
             nr_inodes: 0,
         })
-    }
-
-    /// Whether a file is that of the metadata pages.
-    pub(crate) fn is_device(&self, id: FileId) -> bool {
-        self.device == id
     }
 
     /// The file of metadata pages.
@@ -175,36 +178,84 @@ impl Ext {
     }
 }
 
+impl<H: Host> Ops<H> for Ext3 {
+    fn start(cache: &PageCache<H>) {
+        cache.start_journal();
+    }
+
+    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
+        state.ext_lay_out(id, pages).is_some()
+    }
+
+    async fn sync(cache: &PageCache<H>) {
+        if cache.has_journal() {
+            cache.force_commit().await;
+        }
+    }
+
+    async fn begin_write(cache: &PageCache<H>, id: FileId, _end: u64) -> Result<(), FsError> {
+        cache.ext_modified(id).await;
+        Ok(())
+    }
+
+    async fn dirty_written(
+        cache: &PageCache<H>,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        cache.ext_dirty_pages(id, run).await?;
+        cache.with(|s| {
+            let file = s.file(id);
+            file.size_bytes = file.size_bytes.max(end);
+        });
+        Ok(())
+    }
+
+    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        cache.ext_modified(id).await;
+        cache.ext_reserve(id, end.div_ceil(PAGE_BYTES)).await
+    }
+
+    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
+        cache.ext_load_leaf(id, page).await;
+    }
+
+    async fn accessed(cache: &PageCache<H>, id: FileId) {
+        cache.ext_accessed(id).await;
+    }
+
+    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
+        cache.ext_sync(id, data_only).await;
+    }
+}
+
 impl State {
-    /// A new file on the volume, its first pages in place as an earlier run
+    /// Gives a file its inode and its first pages a place, as an earlier run
     /// of `fio` left them: metadata in the cache, nothing dirty. None if the
     /// volume is full.
-    pub(crate) fn ext_create(&mut self, size_bytes: u64, laid_out: bool) -> Option<FileId> {
+    fn ext_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
         let State { files, ext, .. } = self;
         let ext = ext.as_mut()?;
-        let id = FileId(files.len() as u32);
-        let mut file = File::new(size_bytes);
+        let file = &mut files[id.idx()];
         file.ext = ext.new_inode();
         let mut warm = vec![file.ext.block];
-        if laid_out {
-            let pid = ext.options.creator_pid;
-            while file.extents.pages() < file.eof_pages() {
-                let (block, _) = ext.grow(id, &mut file, pid)?;
-                let bitmap = ext.geometry.block_bitmap(ext.space.group_of(block));
-                if warm.last() != Some(&bitmap) {
-                    warm.push(bitmap);
-                }
+        let pid = ext.options.creator_pid;
+        while file.extents.pages() < pages {
+            let (block, _) = ext.grow(id, file, pid)?;
+            let bitmap = ext.geometry.block_bitmap(ext.space.group_of(block));
+            if warm.last() != Some(&bitmap) {
+                warm.push(bitmap);
             }
-            warm.extend(&file.ext.leaves);
-            warm.extend(file.ext.upper);
-            ext.space.discard(&mut file.ext.window);
         }
+        warm.extend(&file.ext.leaves);
+        warm.extend(file.ext.upper);
+        ext.space.discard(&mut file.ext.window);
         let device = ext.device;
-        files.push(file);
         for block in warm {
             self.ext_cached(device, block);
         }
-        Some(id)
+        Some(())
     }
 
     /// Puts a metadata block into the cache.

@@ -37,11 +37,6 @@ struct Growth {
 }
 
 impl State {
-    /// Whether a file lies on an ext2 or ext3 volume.
-    pub(crate) fn on_ext(&self, id: FileId) -> bool {
-        self.files.get(id.idx()).is_some_and(|f| f.ext.block != 0)
-    }
-
     /// A metadata block is dirty in the device's pages.
     pub(super) fn ext_dirty_block(&mut self, block: u64, now: Jiffies) {
         let Some(device) = self.ext.as_ref().map(|e| e.device) else {
@@ -118,7 +113,7 @@ impl<H: Host> PageCache<H> {
         self.host.now().0 / 1_000_000_000 + 1
     }
 
-    fn has_journal(&self) -> bool {
+    pub(super) fn has_journal(&self) -> bool {
         self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
 
