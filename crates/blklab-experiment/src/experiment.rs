@@ -87,6 +87,8 @@ pub struct Vm {
     pub dirty_expire_centisecs: Option<u32>,
     /// Processor time of one I/O in fio and its system call.
     pub io_cost_ns: Option<u32>,
+    /// All processor times in percent of their defaults.
+    pub cpu_cost_percent: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.
@@ -357,7 +359,21 @@ impl Experiment {
 
     /// Processor time of one I/O in fio and its system call: 1 us if not set.
     pub fn io_cost(&self) -> Span {
-        Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000)))
+        self.cpu_time(Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000))))
+    }
+
+    /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
+    pub fn copy_bytes_per_s(&self, speed: u64) -> u64 {
+        let percent = u128::from(self.vm.cpu_cost_percent.unwrap_or(100));
+        let scaled = u128::from(speed) * 100 / percent.max(1);
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// A processor time on this machine, from that on one of 2.4 GHz in 2008.
+    pub fn cpu_time(&self, time: Span) -> Span {
+        let percent = u128::from(self.vm.cpu_cost_percent.unwrap_or(100));
+        let scaled = u128::from(time.ns()) * percent / 100;
+        Span(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
     /// Limits of the queue and its driver.
@@ -456,11 +472,6 @@ impl Experiment {
         self.limits()?;
         let device = self.build_device()?;
         self.check_md(device.capacity_sectors())?;
-        if let Workload::Scenario(s) = &self.workload
-            && let Some(what) = s.unsupported()
-        {
-            return Err(ExperimentError::new(what).about("scenario"));
-        }
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());
             let max_sectors = self.bio_max_sectors()?;

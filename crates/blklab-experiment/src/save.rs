@@ -134,7 +134,8 @@ impl Experiment {
             "dirty_background_ratio": vm.dirty_background_ratio,
             "dirty_writeback_centisecs": vm.dirty_writeback_centisecs,
             "dirty_expire_centisecs": vm.dirty_expire_centisecs,
-            "io_cost_ns": self.io_cost().0,
+            "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
+            "cpu_cost_percent": vm.cpu_cost_percent,
         })
     }
 }

@@ -60,6 +60,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processor time of one I/O in fio and its system call, in ns",
     },
     Tunable {
+        name: "cpu_cost_percent",
+        unit: Unit::Count,
+        default: 100,
+        range: (1, 100_000),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "all processor times, in percent of those of a 2.4 GHz machine of 2008",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -287,6 +296,7 @@ impl Experiment {
             "dirty_background_ratio" => vm.dirty_background_ratio = Some(value),
             "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),
             "io_cost_ns" => vm.io_cost_ns = Some(value),
+            "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }

@@ -36,6 +36,21 @@ pub struct OpCosts {
     pub list_entry: Span,
 }
 
+impl OpCosts {
+    /// All costs changed alike.
+    #[must_use]
+    pub fn map(self, f: impl Fn(Span) -> Span) -> OpCosts {
+        OpCosts {
+            create: f(self.create),
+            open: f(self.open),
+            close: f(self.close),
+            unlink: f(self.unlink),
+            stat: f(self.stat),
+            list_entry: f(self.list_entry),
+        }
+    }
+}
+
 impl Default for OpCosts {
     fn default() -> OpCosts {
         OpCosts {

@@ -110,6 +110,12 @@ impl<H: Host> PageCache<H> {
         on_kind!(self.config.filesystem, drop_caches(s));
     }
 
+    /// Where a file stands in the listing of its directory: entries come in
+    /// ascending order.
+    pub fn listing_place(&self, id: FileId) -> (u64, u64) {
+        (self.with(|s| self.list_key(s, id)), u64::from(id.0))
+    }
+
     /// Where an entry stands in a listing.
     pub(crate) fn list_key(&self, s: &State, id: FileId) -> u64 {
         on_kind!(self.config.filesystem, list_key(s, id))

@@ -42,6 +42,21 @@ pub struct JobResult {
     pub outcome: Outcome,
     /// Its iolog, if it asked for one.
     pub iolog: Option<String>,
+    /// What a program measured by itself.
+    pub figures: Vec<Figure>,
+}
+
+/// A number that a program prints at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is about: `create`, `read`.
+    pub name: String,
+    /// Unit: `MiB/s`, `s`.
+    pub unit: &'static str,
+    /// Number of operations that it is the mean of.
+    pub count: usize,
+    /// The value.
+    pub value: f64,
 }
 
 /// What is kept of a job while it runs.
@@ -55,6 +70,7 @@ pub(crate) struct Recording {
     iolog: Option<String>,
     /// What a program says in words.
     pub(crate) notes: Vec<String>,
+    pub(crate) figures: Vec<Figure>,
 }
 
 impl Recording {
@@ -70,6 +86,7 @@ impl Recording {
             outcome: Outcome::default(),
             iolog: None,
             notes: Vec::new(),
+            figures: Vec::new(),
         }
     }
 
@@ -88,6 +105,7 @@ impl Recording {
             ended: self.ended,
             outcome: self.outcome,
             iolog: self.iolog,
+            figures: self.figures,
         }
     }
 }

@@ -19,7 +19,7 @@ mod program;
 mod recorder;
 mod report;
 
-pub use job::JobResult;
+pub use job::{Figure, JobResult};
 pub use report::job_info;
 
 use crate::machine::Sinks;
@@ -77,6 +77,9 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     if let Some(cs) = e.vm.dirty_expire_centisecs {
         c.dirty_expire_centisecs = u64::from(cs);
     }
+    c.page_cost = e.cpu_time(c.page_cost);
+    c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
+    c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
     c.read_ahead_bytes = e.read_ahead_bytes();
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;

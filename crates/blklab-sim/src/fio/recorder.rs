@@ -3,7 +3,7 @@
 //! completion latency per call, run time from the first call to the last.
 
 use super::control::Slot;
-use super::job::Recording;
+use super::job::{Figure, Recording};
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::run::Outcome;
@@ -58,6 +58,11 @@ impl<'a> Recorder<'a> {
     /// Says something in words, beside the result.
     pub(crate) fn say(&self, text: String) {
         self.with(|r| r.notes.push(text));
+    }
+
+    /// A number that the program prints at its end.
+    pub(crate) fn measured(&self, figure: Figure) {
+        self.with(|r| r.figures.push(figure));
     }
 
     /// The program has ended.

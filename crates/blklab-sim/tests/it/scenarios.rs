@@ -71,7 +71,8 @@ fn dd_writes_its_file_and_readers_read_theirs() {
 
 #[test]
 fn compilebench_creates_trees_and_says_its_rates() {
-    let r = run_scenario(&experiment(), "compilebench", &[("initial", "1")]);
+    let set = [("initial", "1"), ("ordering", "0")];
+    let r = run_scenario(&experiment(), "compilebench", &set);
     let write = r.job("compilebench").stat.dir(Ddir::Write);
     assert_eq!(write.io_bytes, 233_176_153);
     assert!(
@@ -81,4 +82,19 @@ fn compilebench_creates_trees_and_says_its_rates() {
     );
     let says = |n: &String| n.starts_with("compilebench: create, 1 runs, mean of the rates");
     assert!(r.outcome.notes.iter().any(says), "{:?}", r.outcome.notes);
+}
+
+#[test]
+fn compilebench_orders_and_operates_at_random() {
+    let set = [("initial", "2"), ("runs", "12")];
+    let r = run_scenario(&experiment(), "compilebench", &set);
+    let job = r.job("compilebench");
+    let counted: usize = job.figures.iter().map(|f| f.count).sum();
+    assert_eq!(counted, 14, "{:?}", job.figures);
+    let create = job.figures.iter().find(|f| f.name == "create");
+    assert!(create.is_some_and(|f| f.value > 1.0 && f.unit == "MiB/s"));
+    // The ordering phase alone writes 1023 MiB.
+    assert!(job.stat.dir(Ddir::Write).io_bytes > (1023 + 2 * 222) << 20);
+    let failed = |n: &String| n.contains("ended early");
+    assert!(!r.outcome.notes.iter().any(failed), "{:?}", r.outcome.notes);
 }

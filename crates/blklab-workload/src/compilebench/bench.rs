@@ -49,6 +49,8 @@ pub struct Step {
     pub name: &'static str,
     /// The tree, a number in order of creation.
     pub tree: u64,
+    /// Whether it was compiled before.
+    pub compiled: bool,
     /// What is done to it.
     pub operation: Operation,
     /// Whether caches are dropped before.
@@ -75,6 +77,9 @@ pub struct Bench {
     counted: u64,
 }
 
+/// The tree of the ordering phase.
+pub const ORDERING_TREE: u64 = u64::MAX;
+
 /// The sets of the ordering phase, each written and removed.
 const ORDERED: [Set; 3] = [Set::Unpatched, Set::Patch, Set::CompilePatched];
 
@@ -95,9 +100,10 @@ impl Bench {
         }
     }
 
-    /// Whether the sync after the initial trees is due before the next step.
-    pub fn initial_trees_done(&self) -> bool {
-        self.next_tree >= self.plan.initial
+    /// Steps of the ordering phase and initial trees, of a run that has not
+    /// begun.
+    pub fn nr_first_steps(&self) -> u64 {
+        2 * ORDERED.len() as u64 - self.ordered + self.plan.initial
     }
 
     /// The next operation.
@@ -111,7 +117,8 @@ impl Bench {
             };
             return Some(Step {
                 name: "order",
-                tree: u64::MAX,
+                tree: ORDERING_TREE,
+                compiled: false,
                 operation,
                 drop_caches: false,
                 sync: false,
@@ -149,6 +156,7 @@ impl Bench {
         Step {
             name,
             tree,
+            compiled: false,
             operation,
             drop_caches: self.plan.sync,
             sync: self.plan.sync,
@@ -215,14 +223,22 @@ impl Bench {
 
     fn delete(&mut self) -> Option<Step> {
         let i = self.choose(&ANY)?;
-        let number = self.trees.remove(i).number;
-        Some(self.step("delete", number, Operation::Delete))
+        let tree = self.trees.remove(i);
+        let step = self.step("delete", tree.number, Operation::Delete);
+        Some(Step {
+            compiled: tree.compiled,
+            ..step
+        })
     }
 
     fn look(&mut self, name: &'static str, operation: Operation) -> Option<Step> {
         let i = self.choose(&ANY)?;
-        let number = self.trees[i].number;
-        Some(self.step(name, number, operation))
+        let tree = self.trees[i];
+        let step = self.step(name, tree.number, operation);
+        Some(Step {
+            compiled: tree.compiled,
+            ..step
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 //! blocks is one `write`, and what remains waits; at the close of the file it is
 //! the last one.
 
-use super::shape::{Place, Set, Shape};
+use super::shape::{Set, Shape};
 
 /// Buffer of a C stream.
 const STREAM_BYTES: u64 = 4096;
@@ -122,6 +122,18 @@ fn make_directories(shape: &Shape, directory: u32, seen: &mut [bool], call: &mut
     seen[directory as usize] = true;
 }
 
+/// What a directory lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A file of the shape.
+    File(u32),
+    /// A directory of the shape.
+    Directory(u32),
+}
+
+/// Where an entry of a tree stands in its directory's listing.
+pub type Order<'a> = dyn Fn(Entry) -> (u64, u64) + 'a;
+
 /// What is in a tree: which files, and whether each directory is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
@@ -163,13 +175,18 @@ impl Contents {
         }
     }
 
+    /// Whether a directory is there.
+    pub fn has_directory(&self, directory: u32) -> bool {
+        self.directories[directory as usize]
+    }
+
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().flatten().sum()
     }
 
     /// Files of each directory and directories of each directory.
-    fn listing(&self, shape: &Shape) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
+    fn listing(&self, shape: &Shape, order: &Order<'_>) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
         let mut files = vec![Vec::new(); shape.directories.len()];
         let mut directories = vec![Vec::new(); shape.directories.len()];
         for (i, f) in shape.files.iter().enumerate() {
@@ -178,34 +195,18 @@ impl Contents {
             }
         }
         for of_directory in &mut files {
-            of_directory.sort_by_key(|&i| shape.place(i));
+            of_directory.sort_by_key(|&i| order(Entry::File(i)));
         }
         for (i, d) in shape.directories.iter().enumerate() {
             if let (true, Some(parent)) = (self.directories[i], d.parent) {
                 directories[parent as usize].push(i as u32);
             }
         }
-        let first = first_places(shape);
         for of_directory in &mut directories {
-            of_directory.sort_by_key(|&d| first[d as usize]);
+            of_directory.sort_by_key(|&d| order(Entry::Directory(d)));
         }
         (files, directories)
     }
-}
-
-/// Per directory the place of the first file in it or below: where the order of
-/// creation comes to it.
-fn first_places(shape: &Shape) -> Vec<Place> {
-    let mut first = vec![Place::MAX; shape.directories.len()];
-    for (i, f) in shape.files.iter().enumerate() {
-        let place = shape.place(i as u32);
-        let mut directory = Some(f.directory);
-        while let Some(d) = directory.filter(|&d| place < first[d as usize]) {
-            first[d as usize] = place;
-            directory = shape.directories[d as usize].parent;
-        }
-    }
-    first
 }
 
 /// The calls that read a tree: from the top, each directory listed, its entries
@@ -213,10 +214,11 @@ fn first_places(shape: &Shape) -> Vec<Place> {
 pub fn read_tree(
     shape: &Shape,
     contents: &Contents,
+    order: &Order<'_>,
     buffer_bytes: u64,
     mut call: impl FnMut(Call),
 ) {
-    let (files, directories) = contents.listing(shape);
+    let (files, directories) = contents.listing(shape, order);
     let mut to_do = vec![0_u32];
     while let Some(d) = to_do.pop() {
         look_at(d, &files, &directories, &mut call);
@@ -231,6 +233,18 @@ pub fn read_tree(
         }
         to_do.extend(directories[d as usize].iter().rev());
     }
+}
+
+/// The files of a tree in the order in which a walk from the top finds them
+/// (compilebench's native order).
+pub fn walk_files(shape: &Shape, contents: &Contents, order: &Order<'_>) -> Vec<u32> {
+    let mut found = Vec::new();
+    read_tree(shape, contents, order, 1, |call| {
+        if let Call::OpenRead(file) = call {
+            found.push(file);
+        }
+    });
+    found
 }
 
 /// Lists a directory and looks at every entry.
@@ -255,8 +269,13 @@ fn bottom_up(directories: &[Vec<u32>]) -> Vec<u32> {
 }
 
 /// The calls that look at every file and directory of a tree, bottom first.
-pub fn stat_tree(shape: &Shape, contents: &Contents, mut call: impl FnMut(Call)) {
-    let (files, directories) = contents.listing(shape);
+pub fn stat_tree(
+    shape: &Shape,
+    contents: &Contents,
+    order: &Order<'_>,
+    mut call: impl FnMut(Call),
+) {
+    let (files, directories) = contents.listing(shape, order);
     for d in bottom_up(&directories) {
         look_at(d, &files, &directories, &mut call);
         files[d as usize].iter().for_each(|&f| call(Call::Stat(f)));
@@ -267,8 +286,13 @@ pub fn stat_tree(shape: &Shape, contents: &Contents, mut call: impl FnMut(Call))
 }
 
 /// The calls that empty a tree, bottom first; its root stays.
-pub fn delete_tree(shape: &Shape, contents: &Contents, mut call: impl FnMut(Call)) {
-    let (files, directories) = contents.listing(shape);
+pub fn delete_tree(
+    shape: &Shape,
+    contents: &Contents,
+    order: &Order<'_>,
+    mut call: impl FnMut(Call),
+) {
+    let (files, directories) = contents.listing(shape, order);
     for d in bottom_up(&directories) {
         look_at(d, &files, &directories, &mut call);
         files[d as usize]

@@ -10,9 +10,8 @@
 //! and its random choices, [`rates`] what it prints.
 //!
 //! Source: compilebench 0.6 (C. Mason) as described. Left out: names (only
-//! their lengths are known) and, with them, the order in which hashed
-//! directories list their files: directories here list in order of creation.
-//! The random numbers are not Python's.
+//! their lengths are known): where a filesystem hashes them, it hashes a number
+//! that stands for them. The random numbers are not Python's.
 
 pub mod bench;
 pub mod calls;

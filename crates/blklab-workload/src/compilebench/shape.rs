@@ -56,11 +56,6 @@ impl File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u32, u32);
 
-impl Place {
-    /// Behind all files.
-    pub(crate) const MAX: Place = Place(u32::MAX, u32::MAX);
-}
-
 /// The shape of all trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -3,13 +3,21 @@
 
 use super::bench::{Bench, Operation, Plan};
 use super::calls::{
-    Call, Contents, Mode, clean, delete_tree, read_tree, stat_tree, write_set, writes,
+    Call, Contents, Entry, Mode, clean, delete_tree, read_tree, stat_tree, walk_files, write_set,
+    writes,
 };
 use super::rates::Rates;
 use super::shape::{Set, Shape};
 use std::collections::BTreeMap;
 
 const BUFFER: u64 = 262_144;
+
+/// Directories that list in order of the shape's numbers.
+fn by_number(entry: Entry) -> (u64, u64) {
+    match entry {
+        Entry::File(i) | Entry::Directory(i) => (0, u64::from(i)),
+    }
+}
 
 /// Gives the calls of an operation on a tree.
 type Operate<'a> = dyn Fn(&Contents, &mut dyn FnMut(Call)) + 'a;
@@ -143,23 +151,33 @@ fn trees_hold_what_the_operations_leave() {
     assert_eq!(tree.files, before.files);
     let mut read = 0;
     apply(&mut tree, &|t, call| {
-        read_tree(&shape, t, BUFFER, |c| {
+        read_tree(&shape, t, &by_number, BUFFER, |c| {
             call(c);
         });
     });
-    read_tree(&shape, &tree, BUFFER, |c| {
+    read_tree(&shape, &tree, &by_number, BUFFER, |c| {
         read += u32::from(matches!(c, Call::ReadAll(_)));
     });
     assert_eq!(read, 21280);
     let mut stats = BTreeMap::new();
-    stat_tree(&shape, &tree, |c| {
+    stat_tree(&shape, &tree, &by_number, |c| {
         if let Call::Stat(f) = c {
             *stats.entry(f).or_insert(0) += 1;
         }
     });
+    let backwards = |entry| {
+        let (_, place) = by_number(entry);
+        (u64::MAX - place, 0)
+    };
+    let forth = walk_files(&shape, &tree, &by_number);
+    let back = walk_files(&shape, &tree, &backwards);
+    assert_eq!((forth.len(), back.len()), (21280, 21280));
+    assert_ne!(forth, back, "a listing's order is the walk's");
     assert_eq!(stats.len(), 21280);
     assert!(stats.values().all(|n| *n == 2), "by the walk and by itself");
-    apply(&mut tree, &|t, call| delete_tree(&shape, t, call));
+    apply(&mut tree, &|t, call| {
+        delete_tree(&shape, t, &by_number, call);
+    });
     assert_eq!(tree.bytes(), 0);
 }
 

@@ -2,6 +2,7 @@
 //! Programs of scenarios that are no fio jobs.
 
 use super::Scenario;
+use crate::compilebench::bench::Plan;
 use blklab_engine::Stream;
 
 /// What runs in place of a job.
@@ -44,17 +45,15 @@ pub enum PvfsMode {
     Pwrite,
 }
 
-/// compilebench on a layout that neither frees space nor has directories.
+/// compilebench: its phases, then trees that are read and looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compile {
-    /// Trees created at first.
-    pub initial: u64,
-    /// Trees read afterwards.
+    /// Its phases.
+    pub plan: Plan,
+    /// Initial trees that are read afterwards.
     pub reads: u64,
-    /// Trees looked at afterwards.
+    /// Initial trees that are looked at afterwards.
     pub stats: u64,
-    /// Whether syncs follow.
-    pub sync: bool,
     /// Bytes of its buffer.
     pub buffer_bytes: u64,
     /// Processor time of its interpreter per file, ns.
@@ -105,34 +104,18 @@ impl Scenario {
         }
     }
 
-    /// What its parameters ask for that no layout here can do.
-    pub fn unsupported(&self) -> Option<String> {
-        if self.spec().name != "compilebench" {
-            return None;
-        }
-        let asked = [
-            (
-                "runs",
-                "removes files and directories, and cuts files to nothing",
-            ),
-            ("ordering", "removes the files that it wrote"),
-        ];
-        let found = asked.iter().find(|(name, _)| self.number(name) > 0);
-        let (name, what) = found?;
-        Some(format!(
-            "{name}={}: it {what} (unlink, rmdir, truncate), which the extent layout that stands in \
-             for a filesystem cannot do",
-            self.number(name)
-        ))
-    }
-
     fn compile(&self) -> Compile {
-        let initial = self.number("initial");
-        Compile {
-            initial,
-            reads: self.number("reads").min(initial),
-            stats: self.number("stats").min(initial),
+        let plan = Plan {
+            initial: self.number("initial"),
+            runs: self.number("runs"),
+            ordering: self.number("ordering") != 0,
             sync: self.number("sync") != 0,
+            seed: self.number("seed"),
+        };
+        Compile {
+            plan,
+            reads: self.number("reads").min(plan.initial),
+            stats: self.number("stats").min(plan.initial),
             buffer_bytes: self.number("buffer"),
             file_cost_ns: self.number("file_cost_us") * 1000,
         }

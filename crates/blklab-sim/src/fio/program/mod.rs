@@ -33,7 +33,7 @@ pub(crate) fn prepare(
     let prepare = |program| match program {
         Program::Cat(c) => cat::Files::create(&c, e.seed, cache).map(Prepared::Cat),
         Program::PvfsBench(b) => pvfs::Bench::create(b, cache).map(Prepared::Pvfs),
-        Program::Compile(c) => compile::Trees::create(c, cache).map(Prepared::Compile),
+        Program::Compile(c) => compile::Trees::new(c, e).map(Prepared::Compile),
     };
     let all = s.programs().into_iter();
     all.map(|(section, program)| {
