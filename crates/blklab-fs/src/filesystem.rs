@@ -25,8 +25,8 @@ pub enum Filesystem {
     Ext(ExtOptions),
 }
 
-/// Calls an operation of the filesystem that a file lies on; the file is the
-/// last argument that is called `id`, or the first. Awaits it.
+/// Calls an operation of the filesystem that its first file lies on, and awaits
+/// it.
 macro_rules! on_volume {
     ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {{
         match $cache.filesystem_of($first) {
