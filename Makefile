@@ -5,8 +5,8 @@
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
 
-run: setup      ## the main job: ssh-like readers beside a dd, under four schedulers
-	cargo run --quiet --release --bin blklab -- run examples/ssh-beside-dd.toml
+run: setup      ## the main job: ssh-like readers beside a dd, published numbers beside ours
+	cargo run --quiet --release --bin blklab -- reproduce ltt-2009-ssh || test $$? = 1
 
 test: setup     ## formatting, lints, all tests
 	scripts/test.sh

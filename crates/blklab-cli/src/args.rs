@@ -245,15 +245,33 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CONFORM_NOTES)]
 pub(crate) struct ConformArgs {
-    /// Cases, disks (.diskspecs), or folders of them
+    /// Cases, disks (.diskspecs), folders of them, or folders of measured
+    /// machines (results.csv, jobs/, results/)
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Of measured machines: these cases only
+    #[arg(long = "case", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) cases: Vec<String>,
+    /// Of measured machines: runs of each case, with seeds from 0 on
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) seeds: u32,
     /// Where the recorded logs are [default: results/ beside the cases]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
     /// How to show it
-    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
-    pub(crate) output_format: PlainFormat,
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ConformFormat::Table)]
+    pub(crate) output_format: ConformFormat,
+}
+
+/// Formats of `conform`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConformFormat {
+    /// For people
+    Table,
+    /// Measured machines as a table of a document
+    Markdown,
+    /// For programs
+    Json,
 }
 
 /// Formats of commands that show one report.

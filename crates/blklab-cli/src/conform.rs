@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab conform`.
 
+mod machines;
+
 use crate::Outcome;
-use crate::args::{ConformArgs, PlainFormat};
+use crate::args::{ConformArgs, ConformFormat};
 use crate::output::{cut, fold};
 use anyhow::{Result, bail};
-use blklab::conform::{CaseReport, DiskReport, Report, find_cases, is_disk, run_case, run_disk};
+use blklab::conform::{
+    CaseReport, DiskReport, Report, find_cases, is_disk, is_machine, run_case, run_disk,
+};
 use std::io::Write;
+use std::path::PathBuf;
 
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
-    let found = find_cases(&a.paths)?;
+    let (machines, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        a.paths.iter().cloned().partition(|path| is_machine(path));
+    let machines = machines::run(a, &machines)?;
+    let found = find_cases(&others)?;
     let (disks, cases): (Vec<_>, Vec<_>) = found.into_iter().partition(|path| is_disk(path));
     let cores = blklab::parallel::cores();
     let reports = blklab::parallel::map(&cases, cores, |case| run_case(case, a.results.as_deref()));
@@ -17,14 +25,17 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     let report = Report::new(
         reports.into_iter().collect::<Result<Vec<_>, _>>()?,
         of_disks.into_iter().collect::<Result<Vec<_>, _>>()?,
+        machines,
     );
     let mut out = std::io::stdout().lock();
     match a.output_format {
-        PlainFormat::Json => {
+        ConformFormat::Json => {
             serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        PlainFormat::Table => {
+        ConformFormat::Markdown => machines::markdown(&mut out, &report.machines)?,
+        ConformFormat::Table => {
+            machines::table(&mut out, &report.machines)?;
             disk_table(&mut out, &report.disks)?;
             if !report.cases.is_empty() {
                 table(&mut out, &report)?;
@@ -32,10 +43,15 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
         }
     }
     out.flush()?;
-    if report.summary.ran == 0 && report.disks.is_empty() {
+    let ran = |m: &&blklab::conform::MachineReport| m.skipped.is_none();
+    if report.summary.ran == 0
+        && report.disks.is_empty()
+        && report.machines.iter().find(ran).is_none()
+    {
         bail!("none of the cases ran: nothing was compared");
     }
-    Ok(if report.summary.different > 0 {
+    let off = report.machines.iter().any(|m| !m.within);
+    Ok(if report.summary.different > 0 || off {
         Outcome::Differs
     } else {
         Outcome::Done

@@ -7,7 +7,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{Output, cut, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::reproduce::{self, Kind, NumberOutcome, Reproduction, Study};
+use blklab::reproduce::{
+    self, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
+};
 use std::io::Write;
 
 /// Columns of a terminal.
@@ -27,11 +29,10 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
     let studies = studies(&a.names)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;
-    let progress = Progress::new(reproduce::nr_runs(&studies, seeds));
+    let plan = reproduce::Plan::new(&studies, seeds)?;
+    let progress = Progress::new(plan.nr_runs());
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
-    let all = reproduce::reproduce(&studies, seeds, threads, &interrupt.stop, || {
-        progress.step();
-    });
+    let all = plan.run(threads, &interrupt.stop, || progress.step());
     progress.finish();
     let all = all?;
     match a.output_format {
@@ -43,13 +44,12 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
         }
     }
     output.commit()?;
-    let s = all.summary;
     Ok(if interrupt.happened() {
         Outcome::Interrupted
-    } else if s.predicted_within < s.predicted || s.orderings_hold < s.orderings {
-        Outcome::Differs
-    } else {
+    } else if all.summary.is_good() {
         Outcome::Done
+    } else {
+        Outcome::Differs
     })
 }
 
@@ -66,12 +66,30 @@ fn studies(names: &[String]) -> Result<Vec<Study>> {
 fn list(a: &ReproduceArgs) -> Result<Outcome> {
     let mut out = Output::open(a.output.as_deref())?;
     for s in studies(&[])? {
-        for (i, line) in fold(&s.title, WIDTH - 20).iter().enumerate() {
-            writeln!(out, "{:<18}  {line}", if i == 0 { &s.name } else { "" })?;
-        }
+        entry(&mut out, &s.name, &s.title)?;
+    }
+    writeln!(out, "\nFitted parameters; all other numbers are predicted:")?;
+    for p in reproduce::calibration().map_err(anyhow::Error::msg)? {
+        let unit = match p.unit.as_str() {
+            "1" => String::new(),
+            unit => format!(" {unit}"),
+        };
+        let text = format!(
+            "{} = {}{unit}: {}; from {} ({})",
+            p.key, p.value, p.what, p.number, p.published
+        );
+        entry(&mut out, &p.name, &text)?;
     }
     out.commit()?;
     Ok(Outcome::Done)
+}
+
+/// A name, and beside it a text on as many lines as it needs.
+fn entry(out: &mut impl Write, name: &str, text: &str) -> std::io::Result<()> {
+    for (i, line) in fold(text, WIDTH - 24).iter().enumerate() {
+        writeln!(out, "{:<22}  {line}", if i == 0 { name } else { "" })?;
+    }
+    Ok(())
 }
 
 /// A number with three or four figures.
@@ -80,8 +98,10 @@ fn figure(x: f64) -> String {
         format!("{x:.0}")
     } else if x >= 100.0 {
         format!("{x:.1}")
-    } else {
+    } else if x >= 0.1 || x == 0.0 {
         format!("{x:.2}")
+    } else {
+        format!("{x:.4}")
     }
 }
 
@@ -93,27 +113,58 @@ fn verdict(n: &NumberOutcome) -> &'static str {
     }
 }
 
-fn range(n: &NumberOutcome) -> String {
-    match n.ours {
+fn holds(o: &OrderingOutcome) -> &'static str {
+    match o.holds {
+        Some(true) => "yes",
+        Some(false) => "NO",
+        None => "needs more runs",
+    }
+}
+
+fn range(m: &Measured) -> String {
+    match m.ours {
         Some(s) if s.min < s.max => format!("{} to {}", figure(s.min), figure(s.max)),
         _ => String::new(),
     }
 }
 
-fn ours(n: &NumberOutcome) -> String {
-    n.ours.map_or("-".to_owned(), |s| figure(s.median))
+fn ours(m: &Measured) -> String {
+    m.ours.map_or("-".to_owned(), |s| figure(s.median))
 }
 
 fn ratio(n: &NumberOutcome) -> String {
     n.ratio.map_or("-".to_owned(), |r| format!("{r:.2}"))
 }
 
-fn name(n: &NumberOutcome) -> String {
-    [&n.part, &n.variant]
-        .map(String::as_str)
-        .join(" ")
-        .trim()
-        .to_owned()
+/// What is measured, with its unit.
+fn what(m: &Measured) -> String {
+    let unit = match m.unit {
+        "1" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    format!("{} {}{unit}", m.subject, m.metric)
+}
+
+/// What an ordering compares, and its bounds.
+fn compared(o: &OrderingOutcome) -> String {
+    let bounds = match o.expected {
+        [Some(low), Some(high)] => format!("{low} to {high}"),
+        [Some(low), None] => format!("from {low}"),
+        [None, Some(high)] => format!("up to {high}"),
+        [None, None] => return String::new(),
+    };
+    o.value
+        .map_or(String::new(), |v| format!(" ({}; {bounds})", figure(v)))
+}
+
+/// One row of a study's table.
+type Row<'a> = (&'a Measured, Option<&'a NumberOutcome>);
+
+/// Numbers of a study, then what nobody published.
+fn rows<'a>(all: &'a Reproduction, s: &'a Study) -> impl Iterator<Item = Row<'a>> {
+    let numbers = all.numbers.iter().map(|n| (&n.measured, Some(n)));
+    let rest = all.unpublished.iter().map(|m| (m, None));
+    numbers.chain(rest).filter(|(m, _)| m.study == s.name)
 }
 
 fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io::Result<()> {
@@ -129,28 +180,30 @@ fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io
             "{:<22} {:>9} {:>8} {:>15} {:>6} tolerance",
             "", "published", "here", "lowest, highest", "ratio"
         )?;
-        let mut metric = "";
-        for n in all.numbers.iter().filter(|n| n.study == s.name) {
-            if n.metric != metric {
-                metric = n.metric;
-                writeln!(out, "{} {metric}", n.direction)?;
+        let mut heading = String::new();
+        for (m, n) in rows(all, s) {
+            if what(m) != heading {
+                heading = what(m);
+                writeln!(out, "{}", cut(&heading, WIDTH))?;
             }
             writeln!(
                 out,
                 "  {:<20} {:>9} {:>8} {:>15} {:>6} {}",
-                cut(&name(n), 20),
-                figure(n.published),
-                ours(n),
-                cut(&range(n), 15),
-                ratio(n),
-                match n.kind {
-                    Kind::Calibrated => verdict(n).to_owned(),
-                    Kind::Predicted => format!("{} (x{})", verdict(n), n.factor),
+                cut(&m.configuration, 20),
+                n.map_or("-".to_owned(), |n| figure(n.published)),
+                ours(m),
+                cut(&range(m), 15),
+                n.map_or(String::new(), ratio),
+                match n {
+                    Some(n) if n.kind == Kind::Predicted =>
+                        format!("{} ({})", verdict(n), n.tolerance),
+                    Some(n) => verdict(n).to_owned(),
+                    None => String::new(),
                 },
             )?;
         }
         for o in all.orderings.iter().filter(|o| o.study == s.name) {
-            let text = format!("{}: {}", o.text, if o.holds { "yes" } else { "NO" });
+            let text = format!("{}: {}{}", o.text, holds(o), compared(o));
             writeln!(out, "{}", fold(&text, WIDTH).join("\n"))?;
         }
         writeln!(out)?;
@@ -169,29 +222,23 @@ fn markdown(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std:
             "\n| | metric | published | here | range | ratio | tolerance | |"
         )?;
         writeln!(out, "|---|---|---|---|---|---|---|---|")?;
-        for n in all.numbers.iter().filter(|n| n.study == s.name) {
+        for (m, n) in rows(all, s) {
             writeln!(
                 out,
-                "| {} | {} {} | {} | {} | {} | {} | {} | {} |",
-                name(n),
-                n.direction,
-                n.metric,
-                figure(n.published),
-                ours(n),
-                range(n),
-                ratio(n),
-                n.factor,
-                verdict(n)
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                m.configuration,
+                what(m),
+                n.map_or(String::new(), |n| figure(n.published)),
+                ours(m),
+                range(m),
+                n.map_or(String::new(), ratio),
+                n.map_or("", |n| &n.tolerance),
+                n.map_or("", verdict)
             )?;
         }
         writeln!(out)?;
         for o in all.orderings.iter().filter(|o| o.study == s.name) {
-            writeln!(
-                out,
-                "- {}: {}",
-                o.text,
-                if o.holds { "yes" } else { "**no**" }
-            )?;
+            writeln!(out, "- {}: {}{}", o.text, holds(o), compared(o))?;
         }
         writeln!(out)?;
     }

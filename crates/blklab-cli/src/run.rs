@@ -236,8 +236,12 @@ fn run_cell(
 ) -> Result<RunOutput> {
     let e = &cell.experiment;
     let run = |traces| {
-        let stop = Arc::clone(stop);
-        blklab::run::run(e, &RunOptions { traces, stop }).map_err(|err| err.of(e))
+        let options = RunOptions {
+            traces,
+            stop: Arc::clone(stop),
+            ..RunOptions::default()
+        };
+        blklab::run::run(e, &options).map_err(|err| err.of(e))
     };
     let first = run(traces)?;
     if !a.verify_digest || first.interrupted {

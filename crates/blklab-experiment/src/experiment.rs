@@ -89,6 +89,8 @@ pub struct Vm {
     pub io_cost_ns: Option<u32>,
     /// All processor times in percent of their defaults.
     pub cpu_cost_percent: Option<u32>,
+    /// Processor time of a page that is read or written, beside its copying.
+    pub page_cost_ns: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.
@@ -374,6 +376,12 @@ impl Experiment {
         let percent = u128::from(self.vm.cpu_cost_percent.unwrap_or(100));
         let scaled = u128::from(time.ns()) * percent / 100;
         Span(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+
+    /// Processor time of a page that is read or written through the page cache,
+    /// beside its copying: 1 us if not set.
+    pub fn page_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.page_cost_ns.unwrap_or(1000))))
     }
 
     /// Limits of the queue and its driver.

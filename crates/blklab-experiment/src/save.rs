@@ -136,6 +136,7 @@ impl Experiment {
             "dirty_expire_centisecs": vm.dirty_expire_centisecs,
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
             "cpu_cost_percent": vm.cpu_cost_percent,
+            "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),
         })
     }
 }

@@ -69,6 +69,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "all processor times, in percent of those of a 2.4 GHz machine of 2008",
     },
     Tunable {
+        name: "page_cost_ns",
+        unit: Unit::Count,
+        default: 1000,
+        range: (0, 1_000_000_000),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "processor time of a buffered page beside its copying, in ns",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -297,6 +306,7 @@ impl Experiment {
             "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),
             "io_cost_ns" => vm.io_cost_ns = Some(value),
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
+            "page_cost_ns" => vm.page_cost_ns = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }

@@ -14,6 +14,7 @@ use crate::bandwidth::{Counts, task_ratelimit};
 use crate::cache::PageCache;
 use crate::host::Host;
 use crate::position::{self, Position};
+use crate::sleeps::Sleep;
 use crate::state::State;
 use blklab_types::{Hz, Jiffies, TaskId};
 
@@ -270,7 +271,8 @@ impl<H: Host> PageCache<H> {
     /// Sleeps for so many ticks (`schedule_timeout`).
     pub(crate) async fn sleep_ticks(&self, ticks: u64) {
         let until = self.host.hz().start_of(self.host.jiffies().plus(ticks));
-        self.host.sleep(until.since(self.host.now())).await;
+        let pause = self.host.sleep(until.since(self.host.now()));
+        self.sleeping(Sleep::Pause, pause).await;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::layout::{Extent, Extents};
 use crate::namespace::Name;
 use crate::readahead::RaState;
+use crate::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
 use crate::write::file_range;
@@ -271,6 +272,20 @@ impl<H: Host> PageCache<H> {
     }
 
     pub(crate) async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
+        if self.with(|s| s.file(id).must_wait(page, what)) {
+            let metadata = self.with(|s| s.is_metadata(id));
+            let sleep = match (what, metadata) {
+                (WaitFor::Unlock, true) => Sleep::MetadataRead,
+                (WaitFor::Unlock, false) => Sleep::Page,
+                (WaitFor::Writeback | WaitFor::Buffer, true) => Sleep::MetadataWrite,
+                (WaitFor::Writeback | WaitFor::Buffer, false) => Sleep::Data,
+            };
+            self.sleeping(sleep, self.sleep_on_page(id, page, what))
+                .await;
+        }
+    }
+
+    async fn sleep_on_page(&self, id: FileId, page: u64, what: WaitFor) {
         let me = self.host.current();
         while self.with(|s| s.file(id).must_wait(page, what)) {
             self.host.unplug();
@@ -307,12 +322,15 @@ impl<H: Host> PageCache<H> {
         if self.with(|s| s.file(id).mutex.lock_or_queue(me)) {
             return;
         }
-        loop {
-            self.host.suspend().await;
-            if self.with(|s| s.file(id).mutex.granted(me)) {
-                return;
+        self.sleeping(Sleep::Mutex, async {
+            loop {
+                self.host.suspend().await;
+                if self.with(|s| s.file(id).mutex.granted(me)) {
+                    return;
+                }
             }
-        }
+        })
+        .await;
     }
 
     /// Gives up the inode's mutex.
@@ -324,6 +342,13 @@ impl<H: Host> PageCache<H> {
     pub(crate) async fn spend(&self, cost: Span) {
         if cost > Span::ZERO {
             self.host.sleep(cost).await;
+        }
+    }
+
+    /// Spends processor time of a read, between two sleeps for pages.
+    pub(crate) async fn spend_reading(&self, cost: Span) {
+        if cost > Span::ZERO {
+            self.host.compute(cost).await;
         }
     }
 
@@ -378,7 +403,8 @@ impl<H: Host> PageCache<H> {
             cookie,
             ..Bio::default()
         };
-        self.host.submit_bio(bio).await;
+        self.sleeping(Sleep::Request, self.host.submit_bio(bio))
+            .await;
     }
 
     /// The end of a bio's I/O: the simulation calls it with the bio's cookie.

@@ -174,6 +174,20 @@ impl File {
             .min()
     }
 
+    /// The first page of a run that is not busy; its end if all are.
+    pub(crate) fn next_idle(&self, run: Range<u64>) -> u64 {
+        let sets = [&self.dirty, &self.writeback, &self.locked, &self.pinned];
+        let mut page = run.start;
+        loop {
+            let later = |from, bits: &&PageBits| bits.next_clear(from, run.end);
+            let next = sets.iter().fold(page, later);
+            if next == page {
+                return page;
+            }
+            page = next;
+        }
+    }
+
     /// Tags the dirty pages of a run (`tag_pages_for_writeback`).
     pub(crate) fn tag_dirty(&mut self, run: Range<u64>) {
         let mut page = run.start;

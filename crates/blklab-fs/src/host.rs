@@ -84,4 +84,10 @@ pub trait Host: Clone + 'static {
 
     /// Sleeps for a span.
     async fn sleep(&self, span: Span);
+
+    /// Computes for a span, as a task that slept until just now: kernel
+    /// threads that become runnable meanwhile wait until it sleeps.
+    async fn compute(&self, span: Span) {
+        self.sleep(span).await;
+    }
 }

@@ -84,12 +84,11 @@ impl Lru {
     fn scan(&mut self, file: &mut File, run: Run, need: u64) -> u64 {
         let (mut page, end, mut freed) = (run.pages.start, run.pages.end, 0);
         while let Some(first) = file.cached.next_set(page, end) {
-            let last = file.cached.next_clear(first, end);
             if file.active.test(first) {
-                page = file.active.next_clear(first, last);
+                page = file.active.next_clear(first, end);
                 push(&mut self.active, run.file, first..page);
             } else if file.busy(first) {
-                page = (first + 1..last).find(|p| !file.busy(*p)).unwrap_or(last);
+                page = file.next_idle(first..end);
                 push(&mut self.inactive, run.file, first..page);
             } else if freed == need {
                 self.inactive.push_front(Run {
@@ -98,9 +97,11 @@ impl Lru {
                 });
                 break;
             } else {
+                // No further than needed: runs can be as long as memory.
+                let most = end.min(first + (need - freed));
+                let last = file.cached.next_clear(first, most);
                 let last = file.active.next_set(first, last).unwrap_or(last);
-                let last = file.next_busy(first..last).unwrap_or(last);
-                page = last.min(first + (need - freed));
+                page = file.next_busy(first..last).unwrap_or(last);
                 freed += forget(file, first..page);
             }
         }

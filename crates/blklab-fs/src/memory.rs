@@ -10,6 +10,7 @@
 use crate::cache::PageCache;
 use crate::host::Host;
 use crate::pdflush::Job;
+use crate::sleeps::Sleep;
 use crate::state::State;
 use blklab_types::Span;
 
@@ -49,7 +50,8 @@ impl<H: Host> PageCache<H> {
             self.offer(Job::Background {
                 min_pages: self.config.max_writeback_pages as i64,
             });
-            self.host.congestion_wait(CONGESTION_TIMEOUT).await;
+            let wait = self.host.congestion_wait(CONGESTION_TIMEOUT);
+            self.sleeping(Sleep::Memory, wait).await;
         }
     }
 

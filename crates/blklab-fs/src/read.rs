@@ -54,7 +54,7 @@ impl<H: Host> PageCache<H> {
         let mut next_call = if self.two_windows() { page } else { u64::MAX };
         while page < stop {
             if page == next_call {
-                self.spend(std::mem::take(&mut unspent)).await;
+                self.spend_reading(std::mem::take(&mut unspent)).await;
                 next_call = self.two_window_readahead(fd, id, page, last - page).await;
             }
             let marker = if marker_seen == Some(page) {
@@ -64,7 +64,7 @@ impl<H: Host> PageCache<H> {
             };
             let look = self.with(|s| look(s.file(id), page, stop.min(next_call), marker));
             if !matches!(look, Look::Ready(_)) {
-                self.spend(std::mem::take(&mut unspent)).await;
+                self.spend_reading(std::mem::take(&mut unspent)).await;
             }
             match look {
                 Look::Ready(pages) => {
@@ -95,7 +95,7 @@ impl<H: Host> PageCache<H> {
                 }
             }
         }
-        self.spend(unspent).await;
+        self.spend_reading(unspent).await;
         on_volume!(self, accessed(id));
         self.with(|s| {
             let open = &mut s.open[fd.0 as usize];

@@ -20,6 +20,7 @@ use crate::lru::Lru;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
+use crate::sleeps::Account;
 use crate::stats::Stats;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
@@ -115,6 +116,8 @@ pub(crate) struct State {
     pub(crate) directs: Slab<Direct>,
     pub(crate) aio: Vec<AioContext>,
     pub(crate) stats: Stats,
+    /// Where each task slept.
+    pub(crate) accounts: Vec<Account>,
     /// Room for tasks to wake, kept to save allocations.
     pub(crate) wakeups: Vec<TaskId>,
 }
@@ -170,6 +173,7 @@ impl State {
             directs: Slab::default(),
             aio: Vec::new(),
             stats: Stats::default(),
+            accounts: Vec::new(),
             wakeups: Vec::new(),
         }
     }

@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::limits;
 use crate::memory::CONGESTION_TIMEOUT;
 use crate::pdflush::Job;
+use crate::sleeps::Sleep;
 use crate::state::{Check, State};
 use crate::writeback::WriteControl;
 
@@ -35,7 +36,9 @@ impl<H: Host> PageCache<H> {
         let (task, cpu) = (self.host.current(), self.cpu());
         if self.by_pauses() {
             if self.with(|s| s.poll_due(task, cpu)) {
+                self.set_throttled(true);
                 self.balance_by_pauses().await;
+                self.set_throttled(false);
             }
             return;
         }
@@ -45,7 +48,9 @@ impl<H: Host> PageCache<H> {
             due.then(|| std::mem::take(&mut s.dirtied[cpu]))
         });
         if let Some(dirtied) = due {
+            self.set_throttled(true);
             self.balance(dirtied).await;
+            self.set_throttled(false);
         }
     }
 
@@ -96,7 +101,10 @@ impl<H: Host> PageCache<H> {
                 break;
             }
             match self.config.features.over_limit {
-                OverLimit::Congestion => self.host.congestion_wait(CONGESTION_TIMEOUT).await,
+                OverLimit::Congestion => {
+                    let wait = self.host.congestion_wait(CONGESTION_TIMEOUT);
+                    self.sleeping(Sleep::Congestion, wait).await;
+                }
                 OverLimit::Doubling => {
                     self.sleep_ticks(ticks).await;
                     ticks = (ticks * 2).min(longest);

@@ -5,8 +5,17 @@ use crate::fio::FIO_PID;
 use blklab_experiment::Experiment;
 use blklab_fs::{Atime, CommitSync, DataMode, ExtFeatures, ExtOptions, Filesystem, barrier};
 
-/// What the files of an experiment lie on.
-pub fn filesystem_of(e: &Experiment) -> Filesystem {
+/// Block groups of 128 MiB.
+const GROUP_SECTORS: u64 = 32_768 * 8;
+
+/// The group of the files' directory if none is chosen. The kernel puts a
+/// directory of the root into a random group (fs/ext3/ialloc.c,
+/// `find_group_orlov`); the measured 2.6.28 had drawn this one. Not the root's
+/// own, 0: there the first inodes of a block are taken.
+const DIRECTORY_GROUP: u64 = 3;
+
+/// What the files of an experiment lie on: a volume of so many sectors.
+pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     let spec = &e.filesystem;
     let journal = match spec.name.as_str() {
         "ext2" => false,
@@ -43,7 +52,8 @@ pub fn filesystem_of(e: &Experiment) -> Filesystem {
     o.inode_size = number("inode_size", o.inode_size);
     o.journal_blocks = spec.number("journal_blocks");
     o.commit_s = number("commit_s", o.commit_s);
-    o.directory_group = number("directory_group", o.directory_group);
+    let last_group = (sectors / GROUP_SECTORS).saturating_sub(1);
+    o.directory_group = number("directory_group", DIRECTORY_GROUP.min(last_group) as u32);
     o.creator_pid = number("creator_pid", FIO_PID);
     Filesystem::Ext(o)
 }

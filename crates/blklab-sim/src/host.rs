@@ -82,4 +82,8 @@ impl Host for Machine {
     async fn sleep(&self, span: Span) {
         self.sleep_until(Machine::now(self) + span).await;
     }
+
+    async fn compute(&self, span: Span) {
+        Machine::compute(self, span).await;
+    }
 }

@@ -87,6 +87,10 @@ pub struct Disk {
     pub device: Box<dyn Device>,
 }
 
+/// Longer than this no task is favoured for having slept
+/// (`sysctl_sched_wakeup_granularity`, 2.6.28).
+const COMPUTES_AT_MOST: Span = Span::from_ms(5);
+
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 type BioDone = dyn Fn(u64, u16);
 
@@ -102,6 +106,8 @@ struct TaskState {
     awaits_below: u32,
     /// Does the run go on for its sake?
     foreground: bool,
+    /// It computes after a sleep, and kernel threads wait until it sleeps.
+    computes: bool,
 }
 
 struct World {
@@ -128,6 +134,10 @@ struct World {
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
+    /// Tasks that compute after a sleep, and the work of kblockd that waits for
+    /// them to sleep.
+    nr_computing: usize,
+    held_work: Vec<WorkId>,
     next_kernel_pid: Pid,
 }
 
@@ -260,6 +270,17 @@ impl World {
         }
     }
 
+    fn set_computes(&mut self, task: TaskId, computes: bool) {
+        let state = &mut self.states[task.idx()];
+        if std::mem::replace(&mut state.computes, computes) != computes {
+            self.nr_computing = if computes {
+                self.nr_computing + 1
+            } else {
+                self.nr_computing - 1
+            };
+        }
+    }
+
     fn wake(&mut self, task: TaskId) {
         let state = &mut self.states[task.idx()];
         if std::mem::take(&mut state.suspended) {
@@ -291,6 +312,8 @@ impl Machine {
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
+            nr_computing: 0,
+            held_work: Vec::new(),
             next_kernel_pid: KBLOCKD_PID,
         };
         Machine {
@@ -397,7 +420,15 @@ impl Machine {
                 Some(Due::Task(task)) => self.poll(&mut bodies, &mut context, task),
                 Some(Due::Device(device, token)) => self.device_due(QueueNo(device.0), token),
                 Some(Due::Timer(timer)) => self.timer_due(timer),
-                Some(Due::Work(work)) => self.work_due(work),
+                Some(Due::Work(work)) => {
+                    let mut w = self.inner.world.borrow_mut();
+                    if w.nr_computing > 0 {
+                        w.held_work.push(work);
+                    } else {
+                        drop(w);
+                        self.work_due(work);
+                    }
+                }
             }
         }
     }
@@ -472,7 +503,14 @@ impl Machine {
             drop(w);
             self.route();
         }
-        self.inner.world.borrow_mut().running = Running::INTERRUPT;
+        let mut w = self.inner.world.borrow_mut();
+        w.running = Running::INTERRUPT;
+        if w.nr_computing == 0 && !w.held_work.is_empty() {
+            let World {
+                agenda, held_work, ..
+            } = &mut *w;
+            held_work.drain(..).for_each(|work| agenda.ready_work(work));
+        }
     }
 
     fn device_due(&self, no: QueueNo, token: u64) {
@@ -691,6 +729,21 @@ impl Machine {
         while self.now() < time {
             Suspend { polled: false }.await;
         }
+    }
+
+    /// Computes for a span, as a task that slept until just now. The process
+    /// scheduler favours such a task: kblockd, which has slept too, does not
+    /// preempt it (2.6.23 and later, `wakeup_preempt_entity` of
+    /// kernel/sched_fair.c; one processor, no preemption in the kernel). So
+    /// what a timer asks of kblockd meanwhile is done when the task sleeps.
+    pub async fn compute(&self, span: Span) {
+        if span >= COMPUTES_AT_MOST {
+            return self.sleep_until(self.now() + span).await;
+        }
+        let task = self.current();
+        self.inner.world.borrow_mut().set_computes(task, true);
+        self.sleep_until(self.now() + span).await;
+        self.inner.world.borrow_mut().set_computes(task, false);
     }
 
     /// Sleeps until woken, at most until `time`.

@@ -8,8 +8,10 @@
 //! compared too and reported apart.
 
 mod disks;
+mod machine;
 
 pub use disks::{DiskReport, run_disk};
+pub use machine::{Figure, MachineCase, MachineReport, is_machine, machine_cases};
 
 use blklab_experiment::{ExperimentError, Workload};
 use blklab_sim::{KBLOCKD_PID, LogLine, Sinks, TruthLog};
@@ -84,6 +86,9 @@ pub struct Report {
     /// Measured disks, in order of their names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskReport>,
+    /// Cases of measured machines, in order of their tables.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineReport>,
     /// Totals.
     pub summary: Summary,
 }
@@ -110,8 +115,12 @@ pub struct Summary {
 }
 
 impl Report {
-    /// Totals of some case reports, and the disks beside them.
-    pub fn new(cases: Vec<CaseReport>, disks: Vec<DiskReport>) -> Report {
+    /// Totals of some case reports; disks and machines beside them.
+    pub fn new(
+        cases: Vec<CaseReport>,
+        disks: Vec<DiskReport>,
+        machines: Vec<MachineReport>,
+    ) -> Report {
         let count = |f: fn(&CaseReport) -> bool| cases.iter().filter(|c| f(c)).count();
         let summary = Summary {
             cases: cases.len(),
@@ -126,6 +135,7 @@ impl Report {
         Report {
             cases,
             disks,
+            machines,
             summary,
         }
     }

@@ -15,6 +15,7 @@ pub mod run;
 pub mod summary;
 mod surroundings;
 pub mod trace_file;
+pub mod watch;
 pub mod workload;
 
 pub use blklab_analysis::collect::StatsCollector;

@@ -5,6 +5,7 @@
 use crate::disk_stats::{AllStats, DiskStats};
 use crate::job;
 use crate::trace_file::TraceOut;
+use crate::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
@@ -26,6 +27,8 @@ pub struct RunOptions {
     pub traces: Vec<PathBuf>,
     /// Set from outside to end the run early.
     pub stop: Arc<AtomicBool>,
+    /// Bios to take figures of.
+    pub watches: Vec<BioFilter>,
 }
 
 /// What came out of a run.
@@ -53,6 +56,8 @@ pub struct RunOutput {
     pub interrupted: bool,
     /// Trace files written.
     pub trace_files: Vec<PathBuf>,
+    /// Figures of the bios that the options asked for, in that order.
+    pub watched: Vec<BioFigures>,
 }
 
 /// What a block device did.
@@ -68,7 +73,7 @@ pub struct DeviceUse {
 
 /// Where the events of a run go.
 struct Streams {
-    digest: DigestSink<StatsCollector<AllStats>>,
+    digest: DigestSink<StatsCollector<(AllStats, Watches)>>,
     out: Vec<TraceOut>,
 }
 
@@ -78,7 +83,7 @@ struct Shared(Rc<RefCell<Streams>>);
 impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
-        s.digest.inner.also().event(event);
+        s.digest.inner.also().0.event(event);
         s.digest.event(event);
         for out in &mut s.out {
             out.event(event);
@@ -100,6 +105,9 @@ impl TraceSink for Shared {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let s = &mut *self.0.borrow_mut();
         s.digest.process(time, pid, comm);
+        for watch in &mut s.digest.inner.also().1.0 {
+            watch.process(pid, comm);
+        }
         for out in &mut s.out {
             out.process(time, pid, comm);
         }
@@ -118,7 +126,10 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let streams = Rc::new(RefCell::new(Streams {
         digest: DigestSink {
             digest: Digest::default(),
-            inner: StatsCollector::with(AllStats::new(array_dev(e))),
+            inner: StatsCollector::with((
+                AllStats::new(array_dev(e)),
+                Watches(options.watches.iter().cloned().map(Watch::new).collect()),
+            )),
         },
         out: open_traces(e, &options.traces)?,
     }));
@@ -142,11 +153,13 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
         .map(|(dev, name)| DeviceUse {
             dev,
             name,
-            stats: digest.inner.also().at(dev, output.end),
+            stats: digest.inner.also().0.at(dev, output.end),
         })
         .collect();
     output.array = e.md.map(|_| uses.remove(0));
     output.disks = uses;
+    let watches = std::mem::take(&mut digest.inner.also().1.0);
+    output.watched = watches.into_iter().map(|w| w.figures).collect();
     output.stats = digest.inner.finish();
     output.trace_files = finish_traces(traces)?;
     Ok(output)
@@ -256,6 +269,7 @@ impl RunOutput {
             notes: Vec::new(),
             interrupted: false,
             trace_files: Vec::new(),
+            watched: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod errors;
 mod fio_json;
 mod golden;
 mod interrupt;
+mod machines;
 mod md;
 mod reproduce;
 mod run;

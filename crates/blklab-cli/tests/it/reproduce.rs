@@ -31,7 +31,19 @@ fn numbers_and_orderings_are_counted() {
         let (ours, published) = (&n["ours"]["median"], &n["published"]);
         let ratio = ours.as_f64().unwrap() / published.as_f64().unwrap();
         assert!((n["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9);
+        assert_eq!(n["study"], "cfq-quantum-2010");
+        assert_eq!(
+            (&n["metric"], &n["unit"]),
+            (&"bandwidth".into(), &"MB/s".into())
+        );
+        assert_eq!(n["tolerance"], "15 %");
+        assert_eq!(n["parameter"].is_string(), n["kind"] == "calibrated");
     }
+    let ordering = &all["orderings"][0];
+    assert_eq!(
+        (&ordering["holds"], &ordering["expected"][0]),
+        (&true.into(), &1.0.into())
+    );
 }
 
 #[test]
@@ -56,7 +68,7 @@ fn text_fits_a_terminal_and_markdown_is_a_table() {
     f.run(&args);
     let text = std::fs::read_to_string(f.path("r.md")).unwrap();
     assert!(
-        text.contains("| ssd unpatched | read bandwidth MB/s | 78.00 |"),
+        text.contains("| unpatched | read bandwidth MB/s | 78.00 |"),
         "{text}"
     );
 }
@@ -64,7 +76,14 @@ fn text_fits_a_terminal_and_markdown_is_a_table() {
 #[test]
 fn names_are_checked() {
     let f = Folder::new();
-    assert!(f.ok(&["reproduce", "list"]).contains("cfq-quantum-2010"));
+    let list = f.ok(&["reproduce", "list"]);
+    for text in [
+        "cfq-quantum-2010",
+        "read-starvation-2012",
+        "device.read_us = 168 us",
+    ] {
+        assert!(list.contains(text), "{list}");
+    }
     for (args, expected) in [
         (
             &["reproduce", "quantum"][..],

@@ -11,6 +11,7 @@
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::sleeps::Sleep;
 use crate::state::State;
 use blklab_types::{Jiffies, TaskId};
 use std::collections::{BTreeMap, VecDeque};
@@ -263,8 +264,8 @@ impl<H: Host> PageCache<H> {
             self.waking(|s, wake| start = s.try_start(credits, now, interval, wake));
             match start {
                 Start::Open => return Handle { credits },
-                Start::Wait => self.journal_wait().await,
-                Start::Checkpoint => self.make_log_space().await,
+                Start::Wait => self.sleeping(Sleep::Transaction, self.journal_wait()).await,
+                Start::Checkpoint => self.sleeping(Sleep::LogSpace, self.make_log_space()).await,
             }
         }
     }
@@ -293,7 +294,7 @@ impl<H: Host> PageCache<H> {
                 return;
             }
             self.host.unplug();
-            self.journal_wait().await;
+            self.sleeping(Sleep::Log, self.journal_wait()).await;
         }
     }
 

@@ -37,6 +37,11 @@ struct Growth {
 }
 
 impl State {
+    /// Whether a file is that of the volume's metadata.
+    pub(crate) fn is_metadata(&self, id: FileId) -> bool {
+        self.device == Some(id)
+    }
+
     /// A metadata block is dirty in the device's pages.
     pub(super) fn ext_dirty_block(&mut self, block: u64, now: Jiffies) {
         let Some(device) = self.ext.as_ref().map(|e| e.device) else {
@@ -174,14 +179,19 @@ impl<H: Host> PageCache<H> {
             let placed = self.ext_place(id, page).await;
             if placed.is_ok() {
                 self.write_committing_page(id, page).await;
-                let now = self.host.jiffies();
-                clean += self.with(|s| s.ext_dirty_page(id, page, now));
+                let (task, now) = (self.host.current(), self.host.jiffies());
+                clean += self.with(|s| {
+                    let new = s.ext_dirty_page(id, page, now);
+                    s.count_dirtying(&self.config, task, new, false);
+                    new
+                });
             }
             if let Some(handle) = handle {
                 self.journal_stop(handle);
             }
             placed?;
         }
+        self.start_flusher_timer();
         Ok(clean)
     }
 

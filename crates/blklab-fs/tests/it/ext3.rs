@@ -65,6 +65,25 @@ fn metadata_go_to_their_places_thirty_seconds_later() {
 }
 
 #[test]
+fn writers_of_3_6_are_held_back() {
+    let mut options = ExtOptions::new(true, ExtFeatures::of_release([3, 7, 0]));
+    options.atime = Atime::Never;
+    let mut config = Config::new(Features::K306, 1024 * MIB);
+    config.layout.start_sector = 0;
+    config.layout.end_sector = DISK_SECTORS;
+    config.filesystem = Filesystem::Ext(options);
+    let (machine, cache) = boot_with(config, DISK);
+    let (task, _) = dd(&machine, &cache, 2048 * MIB);
+    for second in 2..12 {
+        machine.run_until(&cache, Time(second * SECONDS));
+        let usage = cache.usage();
+        let pages = usage.dirty + usage.writeback;
+        assert!(pages < usage.dirty_limit * 11 / 10, "{second} s: {pages}");
+    }
+    assert!(cache.stats().throttled(task).waits > 100);
+}
+
+#[test]
 fn writeback_mode_leaves_the_data_to_pdflush() {
     let (machine, cache) = mount(true, |o| o.data = blklab_fs::DataMode::Writeback);
     dd(&machine, &cache, 20 * MIB);

@@ -11,6 +11,10 @@ use blklab_types::{IoPrio, PrioClass, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// How far repetitions shift the start of a job: fio's main process looks every
+/// 10 ms whether a job is due.
+const START_JITTER_NS: u64 = 10_000_000;
+
 pub(crate) type Slot = Rc<RefCell<Option<Recording>>>;
 
 /// What the controller knows of a job.
@@ -174,7 +178,7 @@ fn spawn(
     let late = if settings.seed == 0 {
         0
     } else {
-        jitter.below(1_000_000)
+        jitter.below(START_JITTER_NS)
     };
     let name: String = plan.job.name.chars().take(15).collect();
     let (machine, cache) = (m.clone(), cache.clone());

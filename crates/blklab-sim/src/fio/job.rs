@@ -224,7 +224,7 @@ impl Runner<'_> {
 
     async fn issue(&mut self, run: &mut JobRun, io: &Io) {
         let built = self.m.now();
-        self.m.sleep_until(built + self.settings.io_cost).await;
+        self.m.compute(self.settings.io_cost).await;
         let issued = self.m.now();
         let at = io.record as usize;
         if self.records.len() <= at {

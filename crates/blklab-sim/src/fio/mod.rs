@@ -77,7 +77,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     if let Some(cs) = e.vm.dirty_expire_centisecs {
         c.dirty_expire_centisecs = u64::from(cs);
     }
-    c.page_cost = e.cpu_time(c.page_cost);
+    c.page_cost = e.page_cost();
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
     c.read_ahead_bytes = e.read_ahead_bytes();
@@ -90,10 +90,12 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     if let (Some(start), None) = (limits.partition_start, &e.md) {
         c.layout.start_sector = c.layout.start_sector.max(start);
     }
-    c.filesystem = crate::filesystem_of(e);
+    // A volume fills its partition, or the bare disk.
+    let start_sector = limits.partition_start.unwrap_or(0);
+    let sectors = c.layout.end_sector.saturating_sub(start_sector);
+    c.filesystem = crate::filesystem_of(e, sectors);
     if c.filesystem != Filesystem::Extents {
-        // A volume fills its partition, or the bare disk.
-        c.layout.start_sector = limits.partition_start.unwrap_or(0);
+        c.layout.start_sector = start_sector;
     }
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;
@@ -136,6 +138,8 @@ pub fn run_fio(
     let body = control(m.clone(), cache, plans, results.clone(), settings);
     m.spawn_at("fio", FIO_PID, IoPrio::default(), true, Time::ZERO, body);
     m.run(Time::MAX);
+    // The machine holds the cache for its completions, and the cache the machine.
+    m.on_bio_done(|_, _| {});
     let interrupted = stop.load(Ordering::Relaxed);
     let end = m.now();
     let jobs: Vec<JobResult> = results

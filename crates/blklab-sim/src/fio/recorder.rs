@@ -27,6 +27,11 @@ impl<'a> Recorder<'a> {
         Recorder { m, slot, call }
     }
 
+    /// Processor time of a system call.
+    pub(crate) fn call(&self) -> Span {
+        self.call
+    }
+
     /// Processor time of entering the kernel once.
     pub(crate) async fn system_call(&self) {
         self.m.sleep_until(self.m.now() + self.call).await;

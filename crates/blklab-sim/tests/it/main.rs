@@ -2,7 +2,6 @@
 //! fio jobs and explicit processes on a whole machine.
 
 mod engines;
-mod logins_2628;
 mod md;
 mod order;
 mod processes;

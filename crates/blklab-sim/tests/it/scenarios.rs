@@ -28,6 +28,71 @@ fn sixteen_writes_of_one_file_wait_for_each_other() {
     assert!((0.9..1.25).contains(&(alt.1 / pwrite.1)), "{means:?}");
 }
 
+/// Run time of lists of regions of 1 KiB, ms: 16384 regions in all, which fit
+/// memory.
+fn run_time_of_lists(mode: &str, regions: u64) -> f64 {
+    let set = [
+        ("mode", mode.to_owned()),
+        ("regions", regions.to_string()),
+        ("bs", (regions * 1024).to_string()),
+        ("ops", (16384 / regions).to_string()),
+    ];
+    let set: Vec<(&str, &str)> = set.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let mut e = experiment();
+    e.vm.memory_bytes = Some(2 << 30);
+    let r = run_scenario(&e, "pvfs-bench", &set);
+    r.job("pvfs-bench").stat.dir(Ddir::Write).runtime_ms as f64
+}
+
+/// A remark of March 2006: lists of noncontiguous regions through the library's
+/// AIO are an order of magnitude slower than plain calls.
+#[test]
+fn lists_of_small_regions_are_ten_times_slower_than_plain_writes() {
+    for regions in [64, 1024] {
+        let plain = run_time_of_lists("pwrite", regions);
+        let list = run_time_of_lists("aio16", regions);
+        assert!(list > 10.0 * plain, "{regions}: {list} and {plain} ms");
+    }
+}
+
+#[test]
+fn the_storage_layer_limits_what_is_outstanding() {
+    let mean = |depth, limit| {
+        let set = [("ops", "2048"), ("depth", depth), ("limit", limit)];
+        let r = run_scenario(&experiment(), "pvfs-bench", &set);
+        r.job("pvfs-bench").stat.dir(Ddir::Write).clat.stat.mean
+    };
+    let sixteen = mean("16", "16");
+    assert!((mean("64", "16") / sixteen - 1.0).abs() < 1e-9);
+    let four = mean("64", "4");
+    assert!((0.2..0.3).contains(&(four / sixteen)), "{four} {sixteen}");
+}
+
+/// On a machine whose memory is soon full of dirty pages the longest operation
+/// is a throttled one, and the accounts of its sleeps make up its time.
+#[test]
+fn the_longest_operation_says_where_it_slept() {
+    let mut e = experiment();
+    e.vm.memory_bytes = Some(128 << 20);
+    for mode in ["pwrite", "aio16", "alt-aio"] {
+        let set = [("mode", mode), ("ops", "2048")];
+        let r = run_scenario(&e, "pvfs-bench", &set);
+        let notes = &r.outcome.notes;
+        let found = notes.iter().find(|n| n.starts_with("longest operation: "));
+        let note = found.unwrap_or_else(|| panic!("{mode}: {notes:?}"));
+        assert!(note.contains("while throttled"), "{mode}: {note}");
+        let seconds = |text: &str| text.split(' ').next().and_then(|t| t.parse().ok());
+        let took: f64 = seconds(&note["longest operation: ".len()..]).expect("a time");
+        let longest = r.job("pvfs-bench").stat.dir(Ddir::Write).clat.stat.max;
+        assert!((took - longest as f64 / 1e9).abs() < 0.001, "{note}");
+        if mode == "pwrite" {
+            let (_, slept) = note.rsplit_once(": ").expect("accounts");
+            let slept: f64 = slept.split(", ").filter_map(seconds).sum();
+            assert!((0.9..=1.01).contains(&(slept / took)), "{note}");
+        }
+    }
+}
+
 #[test]
 fn cat_reads_every_file_to_its_end() {
     let set = [("writers", "0"), ("start", "1")];

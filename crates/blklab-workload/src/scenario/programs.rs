@@ -32,6 +32,16 @@ pub struct Cat {
     pub inode_blocks: u64,
     /// Cold blocks of the directory.
     pub directory_blocks: u64,
+    /// Bytes of disk over which the files are spread, at random distances.
+    pub spread_bytes: u64,
+}
+
+impl Cat {
+    /// What lies between two of its files on average, in bytes.
+    pub fn gap_bytes(&self) -> u64 {
+        let each = self.spread_bytes / self.files.max(1);
+        each.saturating_sub(self.mean_bytes)
+    }
 }
 
 /// How the benchmark of PVFS2 writes.
@@ -98,7 +108,7 @@ impl Scenario {
     pub fn programs(&self) -> Vec<(&'static str, Program)> {
         match self.spec().name {
             "dd+cat" => vec![("cat", Program::Cat(self.cat()))],
-            "pvfs-bench" => self.pvfs_program().into_iter().collect(),
+            "pvfs-bench" => vec![("pvfs-bench", Program::PvfsBench(self.pvfs()))],
             "compilebench" => vec![("compilebench", Program::Compile(self.compile()))],
             _ => Vec::new(),
         }
@@ -129,35 +139,31 @@ impl Scenario {
             read_bytes: self.number("read_bs"),
             inode_blocks: self.number("inode_blocks"),
             directory_blocks: self.number("directory_blocks"),
+            spread_bytes: self.number("spread"),
         }
     }
 
-    fn pvfs_program(&self) -> Option<(&'static str, Program)> {
+    fn pvfs(&self) -> PvfsBench {
         let mode = match self.word("mode") {
             "pwrite" => PvfsMode::Pwrite,
             "alt-aio" => PvfsMode::Alt,
             _ => PvfsMode::Glibc,
         };
-        let regions = self.number("regions");
-        if mode == PvfsMode::Pwrite && regions == 1 {
-            return None;
-        }
         let small = |name| u32::try_from(self.number(name)).unwrap_or(u32::MAX);
-        let bench = PvfsBench {
+        PvfsBench {
             mode,
             ops: self.number("ops"),
             bytes: self.number("bs"),
             depth: small("depth"),
             limit: small("limit"),
-            regions: regions.min(self.number("bs")),
+            regions: self.number("regions").min(self.number("bs")),
             threads_max: small("aio_threads"),
             notify: match self.word("notify") {
                 "none" => Notification::None,
                 "signal" => Notification::Signal,
                 _ => Notification::Thread,
             },
-        };
-        Some(("pvfs-bench", Program::PvfsBench(bench)))
+        }
     }
 }
 

@@ -108,10 +108,16 @@ pub const ALL: &[Spec] = &[
                 (0, 100_000),
                 "cold blocks of the directory",
             ),
+            Parameter {
+                name: "spread",
+                default: "256m",
+                kind: Kind::Size(0, 1 << 40),
+                help: "bytes of disk over which the files are spread: two block groups",
+            },
         ],
-        left_out: "files, inode blocks and directory lie in one piece before dd's file: a simple \
-                   extent layout stands in for a filesystem, and who writes dd's data (the journal \
-                   thread, as sync writes) is not modelled: direct=1 looks the same to the queue",
+        left_out: "dd+cat: blocks of the inode table and of the directory are two files beside the \
+                   small ones; without a filesystem nobody but dd writes its data (with ext3: the \
+                   journal thread, as sync writes)",
     },
     Spec {
         name: "pvfs-bench",

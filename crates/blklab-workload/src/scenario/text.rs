@@ -86,14 +86,11 @@ impl Scenario {
     fn pvfs_bench(&self) -> String {
         let bs = self.number("bs");
         let size = bs.saturating_mul(self.number("ops"));
-        let depth = self.number("depth");
-        let engine = match self.word("mode") {
-            "pwrite" if self.number("regions") == 1 => {
-                "ioengine=psync\nfadvise_hint=0\ninvalidate=0\n".to_owned()
-            }
-            _ => format!("ioengine=null\niodepth={depth}\n"),
+        let depth = match self.word("mode") {
+            "pwrite" => 1,
+            _ => self.number("depth"),
         };
-        format!("[pvfs-bench]\nrw=write\nbs={bs}\nsize={size}\n{engine}")
+        format!("[pvfs-bench]\nrw=write\nbs={bs}\nsize={size}\nioengine=null\niodepth={depth}\n")
     }
 
     fn aio_batch(&self) -> String {

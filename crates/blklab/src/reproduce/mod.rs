@@ -6,110 +6,185 @@
 //! parameter of the model was fitted to it, else *predicted*; only predicted
 //! numbers say anything about the model.
 
-mod measure;
+mod calibration;
+mod files;
+mod metric;
 mod outcome;
 mod study;
 
-pub use outcome::{Kind, NumberOutcome, OrderingOutcome, Reproduction, Summary};
-pub use study::{Metric, Number, Ordering, Part, Study, StudyError, names, study};
+pub use calibration::{Parameter, calibration};
+pub use files::{names, study};
+pub use metric::{Jobs, Metric, Subject};
+pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary};
+pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance};
 
 use crate::parallel;
 use crate::run::{RunOptions, run};
+use crate::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Relaxed};
 
-/// One configuration of a study with one seed.
-struct Cell {
+/// One configuration of a study.
+#[derive(Clone, Copy)]
+struct Place {
     study: usize,
     part: usize,
     variant: usize,
+}
+
+/// One run, for every configuration that is the same experiment.
+struct Cell {
     experiment: Experiment,
+    filters: Vec<BioFilter>,
+    places: Vec<Place>,
 }
 
-/// Runs studies with seeds 0 to `seeds` - 1, `threads` runs at a time.
-/// `step` is called after each run. Setting `stop` ends it early: what did not
-/// run has no value.
-///
-/// # Errors
-/// If a run is impossible: a fault in the study's data.
-pub fn reproduce(
-    studies: &[Study],
-    seeds: u32,
-    threads: usize,
-    stop: &Arc<AtomicBool>,
-    step: impl Fn() + Sync,
-) -> Result<Reproduction, ExperimentError> {
-    let mut cells = Vec::new();
-    for (s, study) in studies.iter().enumerate() {
-        cells.extend(cells_of(s, study, seeds)?);
-    }
-    let results = parallel::map(&cells, threads, |cell| {
-        let values = measure_cell(&studies[cell.study], cell, stop);
-        step();
-        values
-    });
-    let mut values: Vec<Vec<Vec<f64>>> = studies
-        .iter()
-        .map(|s| vec![Vec::new(); s.numbers.len()])
-        .collect();
-    for (cell, measured) in cells.iter().zip(results) {
-        for (i, value) in measured? {
-            values[cell.study][i].push(value);
-        }
-    }
-    Ok(Reproduction::new(studies, &values))
+/// The runs that some studies need.
+pub struct Plan<'a> {
+    studies: &'a [Study],
+    cells: Vec<Cell>,
 }
 
-/// The study's numbers that are about a cell, by index; none if it was
-/// stopped.
-fn measure_cell(
-    study: &Study,
-    cell: &Cell,
-    stop: &Arc<AtomicBool>,
-) -> Result<Vec<(usize, f64)>, ExperimentError> {
-    if stop.load(Relaxed::Relaxed) {
-        return Ok(Vec::new());
-    }
-    let options = RunOptions {
-        traces: Vec::new(),
-        stop: Arc::clone(stop),
-    };
-    let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
-    if output.interrupted {
-        return Ok(Vec::new());
-    }
-    let numbers = study.numbers_of(cell.part, cell.variant);
-    let values = numbers.filter_map(|(i, n)| Some((i, measure::value(&output, n)?)));
-    Ok(values.collect())
-}
-
-/// Number of runs that [`reproduce`] makes.
-pub fn nr_runs(studies: &[Study], seeds: u32) -> usize {
-    let variants = |s: &Study| s.parts.iter().map(Part::nr_variants).sum::<usize>();
-    studies.iter().map(variants).sum::<usize>() * seeds as usize
-}
-
-fn cells_of(idx: usize, study: &Study, seeds: u32) -> Result<Vec<Cell>, ExperimentError> {
-    let mut cells = Vec::new();
-    for (p, part) in study.parts.iter().enumerate() {
-        for v in 0..part.nr_variants() {
-            let experiment = part.variant(v)?;
-            experiment.check()?;
-            for seed in 0..seeds {
-                cells.push(Cell {
-                    study: idx,
-                    part: p,
-                    variant: v,
-                    experiment: Experiment {
-                        seed: u64::from(seed),
-                        ..experiment.clone()
-                    },
-                });
+impl<'a> Plan<'a> {
+    /// Seeds are 0 to `seeds` - 1, fewer where a study says so. Studies that
+    /// share an experiment share its runs.
+    ///
+    /// # Errors
+    /// If a run is impossible: a fault in the study's data.
+    pub fn new(studies: &'a [Study], seeds: u32) -> Result<Plan<'a>, ExperimentError> {
+        let mut cells: Vec<Cell> = Vec::new();
+        for (s, study) in studies.iter().enumerate() {
+            for (p, part) in study.parts.iter().enumerate() {
+                for v in 0..part.nr_variants() {
+                    let place = Place {
+                        study: s,
+                        part: p,
+                        variant: v,
+                    };
+                    add_cells(&mut cells, study, place, seeds.min(part.seeds_max))?;
+                }
             }
         }
+        Ok(Plan { studies, cells })
     }
-    Ok(cells)
+
+    /// Number of runs.
+    pub fn nr_runs(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Runs them, `threads` at a time. `step` is called after each. Setting
+    /// `stop` ends it early: what did not run has no value.
+    ///
+    /// # Errors
+    /// If a run is impossible: a fault in the study's data.
+    pub fn run(
+        &self,
+        threads: usize,
+        stop: &Arc<AtomicBool>,
+        step: impl Fn() + Sync,
+    ) -> Result<Reproduction, ExperimentError> {
+        let results = parallel::map(&self.cells, threads, |cell| {
+            let values = self.run_cell(cell, stop);
+            step();
+            values
+        });
+        let nr_measures = |s: &Study| vec![Vec::new(); s.measures.len()];
+        let mut values: Vec<Vec<Vec<f64>>> = self.studies.iter().map(nr_measures).collect();
+        for measured in results {
+            for (study, measure, value) in measured? {
+                values[study][measure].push(value);
+            }
+        }
+        Ok(Reproduction::new(self.studies, &values))
+    }
+
+    /// Values by study and measure; none if it was stopped.
+    fn run_cell(
+        &self,
+        cell: &Cell,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<(usize, usize, f64)>, ExperimentError> {
+        if stop.load(Relaxed::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let options = RunOptions {
+            traces: Vec::new(),
+            stop: Arc::clone(stop),
+            watches: cell.filters.clone(),
+        };
+        let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
+        if output.interrupted {
+            return Ok(Vec::new());
+        }
+        let mut values = Vec::new();
+        for place in &cell.places {
+            let study = &self.studies[place.study];
+            for (i, m) in study.measures_of(place.part, place.variant) {
+                if let Some(value) = m.subject.value(m.metric, &output, &cell.filters) {
+                    values.push((place.study, i, value));
+                }
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn add_cells(
+    cells: &mut Vec<Cell>,
+    study: &Study,
+    place: Place,
+    seeds: u32,
+) -> Result<(), ExperimentError> {
+    let mut experiment = study.parts[place.part].variant(place.variant)?;
+    experiment.check()?;
+    // What makes no difference to a run.
+    experiment.id = study.name.clone();
+    experiment.title.clear();
+    let filters = study.filters_of(place.part, place.variant);
+    for seed in 0..seeds {
+        experiment.seed = u64::from(seed);
+        if let Some(same) = cells.iter_mut().find(|c| same(&c.experiment, &experiment)) {
+            same.places.push(place);
+            for f in &filters {
+                if !same.filters.contains(f) {
+                    same.filters.push(f.clone());
+                }
+            }
+            continue;
+        }
+        cells.push(Cell {
+            experiment: experiment.clone(),
+            filters: filters.clone(),
+            places: vec![place],
+        });
+    }
+    Ok(())
+}
+
+/// Whether two runs are the same but for their names.
+fn same(a: &Experiment, b: &Experiment) -> bool {
+    a.seed == b.seed && {
+        let named = |e: &Experiment| Experiment {
+            id: String::new(),
+            workload: unnamed(&e.workload),
+            ..e.clone()
+        };
+        named(a) == named(b)
+    }
+}
+
+/// A workload whose job file has no name.
+fn unnamed(w: &blklab_experiment::Workload) -> blklab_experiment::Workload {
+    use blklab_experiment::Workload;
+    match w {
+        Workload::Fio { text, .. } => Workload::Fio {
+            name: String::new(),
+            text: text.clone(),
+        },
+        other => other.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Published and ours, side by side.
 
-use super::study::{Number, Ordering, Study};
+use super::study::{Measure, Number, Ordering, Rule, Statistic, Study};
 use crate::summary::Spread;
 use serde::Serialize;
 use std::fmt;
@@ -16,44 +16,59 @@ pub enum Kind {
     Predicted,
 }
 
+/// What was measured, and ours.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// The study.
+    pub study: String,
+    /// The part of the study, if it has several, and the configuration in it.
+    pub configuration: String,
+    /// Whose: read, write, of a job; bios of a trace.
+    pub subject: String,
+    /// What is measured.
+    pub metric: &'static str,
+    /// Its unit; 1 for counts and shares.
+    pub unit: &'static str,
+    /// Ours over the seeds; none if nothing ran.
+    pub ours: Option<Spread>,
+}
+
 /// One published number and ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct NumberOutcome {
-    /// The study.
-    pub study: String,
-    /// The part of the study.
-    pub part: String,
-    /// The configuration.
-    pub variant: String,
-    /// read or write.
-    pub direction: &'static str,
-    /// What is measured, with its unit.
-    pub metric: &'static str,
+    /// What it is about.
+    #[serde(flatten)]
+    pub measured: Measured,
     /// As published.
     pub published: f64,
-    /// Ours over the seeds; none if nothing ran.
-    pub ours: Option<Spread>,
     /// Our median over the published number.
     pub ratio: Option<f64>,
-    /// Factor by which ours may be off.
-    pub factor: f64,
-    /// Whether the median is within that factor.
+    /// How far ours may be off, in words.
+    pub tolerance: String,
+    /// Whether the median is that near.
     pub within: bool,
     /// Calibrated or predicted.
     pub kind: Kind,
+    /// The parameter that was fitted to it.
+    pub parameter: Option<String>,
     /// What a reader should know.
     pub remark: String,
 }
 
-/// Something that has to hold between numbers.
+/// Something that has to hold between figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct OrderingOutcome {
     /// The study.
     pub study: String,
     /// In words.
     pub text: String,
-    /// Whether it holds for our medians.
-    pub holds: bool,
+    /// The quotient, figure or deviation in percent that is compared; of an
+    /// ascending order its smallest step as a factor.
+    pub value: Option<f64>,
+    /// Least and most that it may be; none where there is no bound.
+    pub expected: [Option<f64>; 2],
+    /// Whether it holds; none if there were too few runs to tell.
+    pub holds: Option<bool>,
 }
 
 /// Totals.
@@ -71,6 +86,16 @@ pub struct Summary {
     pub orderings: usize,
     /// Orderings that hold.
     pub orderings_hold: usize,
+    /// Orderings that need more runs than there were.
+    pub orderings_undecided: usize,
+}
+
+impl Summary {
+    /// Whether nothing is off.
+    pub fn is_good(&self) -> bool {
+        self.predicted_within == self.predicted
+            && self.orderings_hold + self.orderings_undecided == self.orderings
+    }
 }
 
 impl fmt::Display for Summary {
@@ -84,7 +109,11 @@ impl fmt::Display for Summary {
             self.predicted_within,
             self.orderings_hold,
             self.orderings
-        )
+        )?;
+        match self.orderings_undecided {
+            0 => Ok(()),
+            n => write!(f, ", {n} need more runs"),
+        }
     }
 }
 
@@ -95,73 +124,144 @@ pub struct Reproduction {
     pub summary: Summary,
     /// Number by number, in order of the studies.
     pub numbers: Vec<NumberOutcome>,
+    /// Figures that orderings compare and nobody published.
+    pub unpublished: Vec<Measured>,
     /// Ordering by ordering.
     pub orderings: Vec<OrderingOutcome>,
 }
 
 impl Reproduction {
-    /// `values`: by study and number, one value for each seed.
+    /// `values`: by study and measure, one value for each seed.
     pub(super) fn new(studies: &[Study], values: &[Vec<Vec<f64>>]) -> Reproduction {
         let mut all = Reproduction {
             summary: Summary::default(),
             numbers: Vec::new(),
+            unpublished: Vec::new(),
             orderings: Vec::new(),
         };
         for (study, values) in studies.iter().zip(values) {
-            let numbers: Vec<NumberOutcome> = study
-                .numbers
-                .iter()
-                .zip(values)
-                .map(|(n, values)| number(study, n, values))
-                .collect();
-            let orderings = study.orderings.iter().map(|o| ordering(study, o, &numbers));
-            all.orderings.extend(orderings);
-            all.numbers.extend(numbers);
+            let numbers = study.numbers.iter();
+            all.numbers
+                .extend(numbers.map(|n| number(study, n, &values[n.measure])));
+            let unpublished = study.measures.iter().zip(values).enumerate();
+            let unpublished = unpublished
+                .filter(|(i, _)| study.numbers.iter().all(|n| n.measure != *i))
+                .map(|(_, (m, values))| measured(study, m, values));
+            all.unpublished.extend(unpublished);
+            let orderings = study.orderings.iter();
+            all.orderings
+                .extend(orderings.map(|o| ordering(study, o, values)));
         }
         let count = |f: fn(&NumberOutcome) -> bool| all.numbers.iter().filter(|n| f(n)).count();
+        let holding = |h: Option<bool>| all.orderings.iter().filter(|o| o.holds == h).count();
         all.summary = Summary {
             numbers: all.numbers.len(),
             calibrated: count(|n| n.kind == Kind::Calibrated),
             predicted: count(|n| n.kind == Kind::Predicted),
             predicted_within: count(|n| n.kind == Kind::Predicted && n.within),
             orderings: all.orderings.len(),
-            orderings_hold: all.orderings.iter().filter(|o| o.holds).count(),
+            orderings_hold: holding(Some(true)),
+            orderings_undecided: holding(None),
         };
         all
     }
 }
 
-fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
-    let part = &study.parts[n.part];
-    let ours = (!values.is_empty()).then(|| Spread::of(values.to_vec()));
-    let ratio = ours.map(|s| s.median / n.published);
-    NumberOutcome {
+fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
+    let part = &study.parts[m.part];
+    let (metric, unit) = m.metric.text();
+    Measured {
         study: study.name.clone(),
-        part: part.name.clone(),
-        variant: part.variant_name(n.variant).to_owned(),
-        direction: n.direction.name(),
-        metric: n.metric.text(),
-        published: n.published,
-        ours,
-        ratio,
-        factor: n.factor,
-        within: ratio.is_some_and(|r| r <= n.factor && r * n.factor >= 1.0),
-        kind: if n.calibrated {
-            Kind::Calibrated
-        } else {
-            Kind::Predicted
+        configuration: match (study.parts.len(), part.variant_name(m.variant)) {
+            (_, "") => part.name.clone(),
+            (1, variant) => variant.to_owned(),
+            (_, variant) => format!("{} {variant}", part.name),
         },
+        subject: m.subject.text(),
+        metric,
+        unit,
+        ours: (!values.is_empty()).then(|| Spread::of(values.to_vec())),
+    }
+}
+
+fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
+    let measured = measured(study, &study.measures[n.measure], values);
+    let ratio = measured.ours.map(|s| s.median / n.published);
+    NumberOutcome {
+        measured,
+        published: n.published,
+        ratio,
+        tolerance: n.tolerance.to_string(),
+        within: ratio.is_some_and(|r| n.tolerance.allows(r)),
+        kind: match n.calibrated {
+            Some(_) => Kind::Calibrated,
+            None => Kind::Predicted,
+        },
+        parameter: n.calibrated.clone(),
         remark: n.remark.clone(),
     }
 }
 
-fn ordering(study: &Study, o: &Ordering, numbers: &[NumberOutcome]) -> OrderingOutcome {
-    let median = |i: &usize| numbers[*i].ours.map(|s| s.median);
-    let medians: Option<Vec<f64>> = o.ascending.iter().map(median).collect();
-    let rises = |pair: &[f64]| pair[1] > pair[0] * o.factor;
+/// Fewest runs that say something about a deviation.
+const CV_RUNS_MIN: usize = 3;
+
+/// One number for the values of all seeds; none if there are too few.
+fn statistic(over: Statistic, values: &[f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let spread = Spread::of(values.to_vec());
+    Some(match over {
+        Statistic::Median => spread.median,
+        Statistic::Min => spread.min,
+        Statistic::Max => spread.max,
+        Statistic::Cv if values.len() < CV_RUNS_MIN => return None,
+        Statistic::Cv => {
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+            (squares / (n - 1.0)).sqrt() / mean
+        }
+    })
+}
+
+fn ordering(study: &Study, o: &Ordering, values: &[Vec<f64>]) -> OrderingOutcome {
+    let figures = o.measures.iter().map(|i| statistic(o.over, &values[*i]));
+    let figures: Option<Vec<f64>> = figures.collect();
+    let value = figures.map(|f| compared(o.rule, &f));
+    let (low, high) = match o.rule {
+        Rule::Ascending(factor) => (factor, f64::INFINITY),
+        Rule::Ratio(low, high) | Rule::Value(low, high) => (low, high),
+        Rule::Equal(percent) => (0.0, percent),
+    };
+    let holds = value.map(|v| match o.rule {
+        Rule::Ascending(factor) => v > factor,
+        _ => (low..=high).contains(&v),
+    });
+    // What did not run at all does not hold.
+    let ran = o.measures.iter().all(|i| !values[*i].is_empty());
     OrderingOutcome {
         study: study.name.clone(),
         text: o.text.clone(),
-        holds: medians.is_some_and(|m| m.windows(2).all(rises)),
+        value: value.filter(|v| v.is_finite()),
+        expected: [low, high].map(|b| b.is_finite().then_some(b)),
+        holds: if ran { holds } else { Some(false) },
+    }
+}
+
+/// What a rule compares with its bounds.
+fn compared(rule: Rule, figures: &[f64]) -> f64 {
+    match rule {
+        Rule::Ascending(_) => {
+            let steps = figures.windows(2).map(|pair| pair[1] / pair[0]);
+            steps.fold(f64::INFINITY, f64::min)
+        }
+        Rule::Ratio(..) => figures[0] / figures[1],
+        Rule::Value(..) => figures[0],
+        Rule::Equal(_) => {
+            let high = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let low = figures.iter().copied().fold(f64::INFINITY, f64::min);
+            (high / low - 1.0) * 100.0
+        }
     }
 }

@@ -1,96 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Studies as data: `studies/NAME/study.toml` with the experiment files that
-//! it names beside it, built into the program.
+//! Studies: experiments, what was published about them, what has to hold.
 
-use super::measure;
-use blklab_experiment::{Experiment, ExperimentError, Source, parse};
-use blklab_fiostat::Ddir;
-use serde::Deserialize;
+use super::metric::{Metric, Subject};
+use crate::watch::BioFilter;
+use blklab_experiment::{Experiment, ExperimentError};
 use std::fmt;
 
-/// Files of the studies, by name.
-const FILES: &[(&str, &[(&str, &str)])] = &[
-    (
-        "ltt-2009-ssh",
-        &[
-            (
-                "study.toml",
-                include_str!("../../studies/ltt-2009-ssh/study.toml"),
-            ),
-            (
-                "raid1.toml",
-                include_str!("../../studies/ltt-2009-ssh/raid1.toml"),
-            ),
-            (
-                "ssh.fio",
-                include_str!("../../studies/ltt-2009-ssh/ssh.fio"),
-            ),
-        ],
-    ),
-    (
-        "ltt-2009-patch",
-        &[
-            (
-                "study.toml",
-                include_str!("../../studies/ltt-2009-patch/study.toml"),
-            ),
-            (
-                "disk.toml",
-                include_str!("../../studies/ltt-2009-patch/disk.toml"),
-            ),
-            (
-                "raid1.toml",
-                include_str!("../../studies/ltt-2009-patch/raid1.toml"),
-            ),
-            (
-                "ssh.fio",
-                include_str!("../../studies/ltt-2009-ssh/ssh.fio"),
-            ),
-        ],
-    ),
-    (
-        "cfq-quantum-2010",
-        &[
-            (
-                "study.toml",
-                include_str!("../../studies/cfq-quantum-2010/study.toml"),
-            ),
-            (
-                "reads.toml",
-                include_str!("../../studies/cfq-quantum-2010/reads.toml"),
-            ),
-            (
-                "reads.fio",
-                include_str!("../../studies/cfq-quantum-2010/reads.fio"),
-            ),
-        ],
-    ),
-];
-
-/// Names of all studies.
-pub fn names() -> Vec<&'static str> {
-    FILES.iter().map(|(name, _)| *name).collect()
+/// A figure that runs of one configuration have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// Index of the part.
+    pub part: usize,
+    /// Index of the configuration in that part.
+    pub variant: usize,
+    /// Whose figure.
+    pub subject: Subject,
+    /// Which.
+    pub metric: Metric,
 }
 
-/// What a number is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Shortest run time of a job, ms.
-    RuntMinMs,
-    /// Longest run time of a job, ms.
-    RuntMaxMs,
-    /// Bytes of the group over the longest run time, 10^6 bytes per second.
-    BandwidthMbS,
+/// How far ours may be from what was published.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// By this factor, either way.
+    Factor(f64),
+    /// By so many percent, either way.
+    Percent(f64),
+    /// Not above: an upper bound was published.
+    AtMost,
+    /// Not below.
+    AtLeast,
 }
 
-impl Metric {
-    /// In words, with the unit.
-    pub fn text(self) -> &'static str {
+impl Tolerance {
+    /// Whether ours over published is good enough.
+    pub fn allows(self, ratio: f64) -> bool {
         match self {
-            Metric::RuntMinMs => "runt-min ms",
-            Metric::RuntMaxMs => "runt-max ms",
-            Metric::BandwidthMbS => "bandwidth MB/s",
+            Tolerance::Factor(f) => ratio <= f && ratio * f >= 1.0,
+            Tolerance::Percent(p) => (ratio - 1.0).abs() * 100.0 <= p,
+            Tolerance::AtMost => ratio <= 1.0,
+            Tolerance::AtLeast => ratio >= 1.0,
+        }
+    }
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tolerance::Factor(factor) => write!(f, "x{factor}"),
+            Tolerance::Percent(p) => write!(f, "{p} %"),
+            Tolerance::AtMost => f.write_str("at most"),
+            Tolerance::AtLeast => f.write_str("at least"),
         }
     }
 }
@@ -98,35 +58,58 @@ impl Metric {
 /// One published number.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// Index of its part.
-    pub part: usize,
-    /// Index of its configuration in that part.
-    pub variant: usize,
-    /// Job group, from 0.
-    pub group: u32,
-    /// Reads or writes.
-    pub direction: Ddir,
-    /// What it is about.
-    pub metric: Metric,
-    /// As published.
+    /// Index of what it measures.
+    pub measure: usize,
+    /// As published, in the unit of the metric.
     pub published: f64,
-    /// Factor by which ours may be off.
-    pub factor: f64,
-    /// Whether a parameter was fitted to it.
-    pub calibrated: bool,
+    /// How far ours may be off.
+    pub tolerance: Tolerance,
+    /// The parameter that was fitted to it, by its name in `calibration.toml`.
+    pub calibrated: Option<String>,
     /// What a reader should know.
     pub remark: String,
 }
 
-/// Something that has to hold between numbers.
+/// Which of the values over the seeds a rule is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// The median.
+    #[default]
+    Median,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Standard deviation over mean: needs several seeds.
+    Cv,
+}
+
+/// What has to hold between figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// Each is more than the one before by more than this factor.
+    Ascending(f64),
+    /// The first over the second is within bounds.
+    Ratio(f64, f64),
+    /// The only one is within bounds.
+    Value(f64, f64),
+    /// All are equal: largest over smallest is at most this many percent above
+    /// one.
+    Equal(f64),
+}
+
+/// Something that has to hold between figures.
 #[derive(Clone, Debug)]
 pub struct Ordering {
     /// In words.
     pub text: String,
-    /// Indices of numbers, each greater than the one before.
-    pub ascending: Vec<usize>,
-    /// By more than this factor.
-    pub factor: f64,
+    /// Indices of measures.
+    pub measures: Vec<usize>,
+    /// Which of their values.
+    pub over: Statistic,
+    /// What has to hold.
+    pub rule: Rule,
 }
 
 /// An experiment of a study.
@@ -134,7 +117,9 @@ pub struct Ordering {
 pub struct Part {
     /// Its name.
     pub name: String,
-    experiment: Experiment,
+    /// Most seeds that it is run with, for runs that take long.
+    pub seeds_max: u32,
+    pub(super) experiment: Experiment,
 }
 
 impl Part {
@@ -171,17 +156,53 @@ pub struct Study {
     pub differs: String,
     /// Its experiments.
     pub parts: Vec<Part>,
+    /// What its runs are asked for.
+    pub measures: Vec<Measure>,
     /// What was published.
     pub numbers: Vec<Number>,
     /// What has to hold.
     pub orderings: Vec<Ordering>,
 }
 
+impl Study {
+    /// The index of a measure, which is added if it is new.
+    pub(super) fn measure(&mut self, m: Measure) -> usize {
+        let found = self.measures.iter().position(|o| *o == m);
+        found.unwrap_or_else(|| {
+            self.measures.push(m);
+            self.measures.len() - 1
+        })
+    }
+
+    /// The measures of one configuration, with their indices.
+    pub(super) fn measures_of(
+        &self,
+        part: usize,
+        variant: usize,
+    ) -> impl Iterator<Item = (usize, &Measure)> {
+        let all = self.measures.iter().enumerate();
+        all.filter(move |(_, m)| (m.part, m.variant) == (part, variant))
+    }
+
+    /// Filters of the bios that one configuration is asked about.
+    pub(super) fn filters_of(&self, part: usize, variant: usize) -> Vec<BioFilter> {
+        let mut filters: Vec<BioFilter> = Vec::new();
+        for (_, m) in self.measures_of(part, variant) {
+            if let Subject::Bios(f) = &m.subject
+                && !filters.contains(f)
+            {
+                filters.push(f.clone());
+            }
+        }
+        filters
+    }
+}
+
 /// Why there is no such study.
 #[derive(Clone, Debug)]
 pub enum StudyError {
-    /// No such name.
-    Unknown(String),
+    /// No such name; the valid ones.
+    Unknown(String, Vec<&'static str>),
     /// Its data are wrong: a fault in blklab.
     Broken(String, String),
 }
@@ -189,8 +210,8 @@ pub enum StudyError {
 impl fmt::Display for StudyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StudyError::Unknown(name) => {
-                f.write_str(&blklab_experiment::no_such("experiment", name, &names()))
+            StudyError::Unknown(name, valid) => {
+                f.write_str(&blklab_experiment::no_such("experiment", name, valid))
             }
             StudyError::Broken(name, what) => write!(f, "{name}: {what}; please report it"),
         }
@@ -198,178 +219,3 @@ impl fmt::Display for StudyError {
 }
 
 impl std::error::Error for StudyError {}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStudy {
-    title: String,
-    source: String,
-    #[serde(default)]
-    differs: String,
-    part: Vec<RawPart>,
-    number: Vec<RawNumber>,
-    #[serde(default)]
-    ordering: Vec<RawOrdering>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPart {
-    name: String,
-    experiment: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawNumber {
-    part: String,
-    #[serde(default)]
-    variant: String,
-    #[serde(default)]
-    group: u32,
-    direction: String,
-    metric: Metric,
-    published: f64,
-    #[serde(default = "two")]
-    factor: f64,
-    #[serde(default)]
-    calibrated: bool,
-    #[serde(default)]
-    remark: String,
-}
-
-fn two() -> f64 {
-    2.0
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawOrdering {
-    text: String,
-    part: String,
-    #[serde(default)]
-    group: u32,
-    direction: String,
-    metric: Metric,
-    ascending: Vec<String>,
-    #[serde(default = "one")]
-    factor: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-/// The study of a name.
-///
-/// # Errors
-/// If there is none, or its data are wrong.
-pub fn study(name: &str) -> Result<Study, StudyError> {
-    let Some((name, files)) = FILES.iter().find(|(n, _)| *n == name) else {
-        return Err(StudyError::Unknown(name.to_owned()));
-    };
-    let broken = |what: String| StudyError::Broken((*name).to_owned(), what);
-    let text = |file: &str| {
-        let found = files.iter().find(|(f, _)| *f == file);
-        found
-            .map(|(_, text)| *text)
-            .ok_or_else(|| format!("no file {file}"))
-    };
-    let raw = text("study.toml").map_err(broken)?;
-    let raw: RawStudy = toml::from_str(raw).map_err(|e| broken(e.to_string()))?;
-    let read = |file: &str| {
-        let text = text(file).map_err(ExperimentError::new)?;
-        Ok((format!("{name}/{file}"), text.to_owned()))
-    };
-    let mut study = Study {
-        name: (*name).to_owned(),
-        title: raw.title,
-        source: raw.source,
-        differs: raw.differs,
-        parts: Vec::new(),
-        numbers: Vec::new(),
-        orderings: Vec::new(),
-    };
-    for p in raw.part {
-        let text = text(&p.experiment).map_err(broken)?;
-        let experiment = parse(&p.experiment, Source::Toml, text, &read);
-        let mut experiment = experiment.map_err(|e| broken(e.to_string()))?;
-        // Messages are not to look for a file on this machine.
-        experiment.file.clear();
-        study.parts.push(Part {
-            name: p.name,
-            experiment,
-        });
-    }
-    for n in raw.number {
-        let number = study.number(n).map_err(broken)?;
-        study.numbers.push(number);
-    }
-    for o in raw.ordering {
-        let ordering = study.ordering(o).map_err(broken)?;
-        study.orderings.push(ordering);
-    }
-    Ok(study)
-}
-
-impl Study {
-    /// The numbers about one configuration, with their indices.
-    pub(super) fn numbers_of(
-        &self,
-        part: usize,
-        variant: usize,
-    ) -> impl Iterator<Item = (usize, &Number)> {
-        let all = self.numbers.iter().enumerate();
-        all.filter(move |(_, n)| (n.part, n.variant) == (part, variant))
-    }
-
-    /// Indices of a part and of a configuration in it.
-    fn place(&self, part: &str, variant: &str) -> Result<(usize, usize), String> {
-        let p = self.parts.iter().position(|p| p.name == part);
-        let p = p.ok_or_else(|| format!("no part '{part}'"))?;
-        let mut all = 0..self.parts[p].nr_variants();
-        let v = all.find(|v| self.parts[p].variant_name(*v) == variant);
-        let v = v.ok_or_else(|| format!("no variant '{variant}' in part '{part}'"))?;
-        Ok((p, v))
-    }
-
-    fn number(&self, n: RawNumber) -> Result<Number, String> {
-        let (part, variant) = self.place(&n.part, &n.variant)?;
-        let direction = direction(&n.direction)?;
-        if n.published <= 0.0 || n.factor < 1.0 {
-            return Err("published is not above 0, or factor below 1".to_owned());
-        }
-        Ok(Number {
-            part,
-            variant,
-            group: n.group,
-            direction,
-            metric: n.metric,
-            published: n.published,
-            factor: n.factor,
-            calibrated: n.calibrated,
-            remark: n.remark,
-        })
-    }
-
-    fn ordering(&self, o: RawOrdering) -> Result<Ordering, String> {
-        let direction = direction(&o.direction)?;
-        let index = |variant: &String| {
-            let (part, variant) = self.place(&o.part, variant)?;
-            let wanted = (part, variant, o.group, o.metric);
-            let found = self.numbers.iter().position(|n| {
-                (n.part, n.variant, n.group, n.metric) == wanted && n.direction == direction
-            });
-            found.ok_or_else(|| format!("ordering '{}' names no number", o.text))
-        };
-        Ok(Ordering {
-            ascending: o.ascending.iter().map(index).collect::<Result<_, _>>()?,
-            text: o.text,
-            factor: o.factor,
-        })
-    }
-}
-
-fn direction(name: &str) -> Result<Ddir, String> {
-    measure::direction(name).ok_or_else(|| format!("no direction '{name}'"))
-}

@@ -10,6 +10,7 @@
 
 use super::super::recorder::Recorder;
 use crate::Machine;
+use blklab_engine::Stream;
 use blklab_fiostat::Ddir;
 use blklab_fs::{Advice, FileId, FsError, PageCache};
 use blklab_types::PAGE_BYTES;
@@ -33,7 +34,16 @@ impl Files {
         let blocks = |n: u64| cache.create_laid_out(n * PAGE_BYTES);
         let (directory, inode_table) = (blocks(plan.directory_blocks)?, blocks(plan.inode_blocks)?);
         let sizes = etc_sizes(plan, seed).into_iter();
-        let files = sizes.map(|bytes| cache.create_laid_out(bytes));
+        let mut gaps = Stream::named(seed, "gaps of /etc");
+        let files = sizes.map(|bytes| {
+            let file = cache.create_laid_out(bytes)?;
+            // What others have between them: a file that nobody reads.
+            let gap = gaps.below(2 * plan.gap_bytes() + 1);
+            if gap > 0 {
+                cache.create_laid_out(gap)?;
+            }
+            Ok(file)
+        });
         Ok(Files {
             directory,
             inode_table,

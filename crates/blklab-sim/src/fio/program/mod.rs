@@ -32,7 +32,7 @@ pub(crate) fn prepare(
     };
     let prepare = |program| match program {
         Program::Cat(c) => cat::Files::create(&c, e.seed, cache).map(Prepared::Cat),
-        Program::PvfsBench(b) => pvfs::Bench::create(b, cache).map(Prepared::Pvfs),
+        Program::PvfsBench(b) => pvfs::Bench::create(b, e.seed, cache).map(Prepared::Pvfs),
         Program::Compile(c) => compile::Trees::new(c, e).map(Prepared::Compile),
     };
     let all = s.programs().into_iter();
@@ -54,6 +54,9 @@ pub(crate) async fn run(
     slot: &Slot,
     call: Span,
 ) {
+    if let Prepared::Pvfs(bench) = &program {
+        bench.await_start(m).await;
+    }
     let recorder = Recorder::start(m, slot, job, call);
     match program {
         Prepared::Cat(files) => files.read(m, cache, &recorder).await,

@@ -13,27 +13,97 @@ use crate::Machine;
 use crate::aio::{AltAio, Execute, GlibcAio, Params, Reap};
 use blklab_fio::run::Completion;
 use blklab_fiostat::Ddir;
-use blklab_fs::{Fd, FileId, FsError, PageCache};
-use blklab_types::Time;
+use blklab_fs::{Fd, FileId, FsError, PageCache, Sleeps};
+use blklab_types::{Span, Time};
 use blklab_workload::scenario::{PvfsBench, PvfsMode};
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// The benchmark and its file.
 pub(crate) struct Bench {
     plan: PvfsBench,
     file: FileId,
+    /// How long after the machine's periodic work it starts.
+    late: Span,
 }
+
+/// Between two runs of the periodic work of pdflush and of the journal.
+const PERIOD_NS: u64 = 5_000_000_000;
 
 /// Offset and bytes of a region.
 type Region = (u64, u64);
 
-/// pwrite on the page cache.
-struct Pwrite(PageCache<Machine>);
+/// pwrite on the page cache, with one account of where all calls slept.
+#[derive(Clone)]
+struct Pwrite {
+    m: Machine,
+    cache: PageCache<Machine>,
+    /// Processor time of the call itself.
+    call: Span,
+    slept: Rc<Cell<Sleeps>>,
+}
+
+impl Pwrite {
+    fn new(m: &Machine, cache: &PageCache<Machine>, call: Span) -> Pwrite {
+        Pwrite {
+            m: m.clone(),
+            cache: cache.clone(),
+            call,
+            slept: Rc::default(),
+        }
+    }
+}
+
+/// The operation that took longest.
+#[derive(Default)]
+struct Longest {
+    took: Span,
+    begin: Time,
+    offset: u64,
+    /// Where it slept, or the operations that it waited for.
+    slept: Sleeps,
+}
+
+impl Longest {
+    fn look(&mut self, begin: Time, now: Time, offset: u64, slept: impl FnOnce() -> Sleeps) {
+        let took = now.since(begin);
+        if took > self.took {
+            *self = Longest {
+                took,
+                begin,
+                offset,
+                slept: slept(),
+            };
+        }
+    }
+
+    fn say(&self, r: &Recorder<'_>) {
+        r.say(format!(
+            "longest operation: {} s from {} s on, at offset {} MiB: {}",
+            seconds(self.took.0),
+            seconds(self.begin.0),
+            self.offset >> 20,
+            self.slept
+        ));
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    let ms = (ns + 500_000) / 1_000_000;
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
 
 impl Execute for Pwrite {
     type Op = Region;
 
     async fn execute(&self, fd: Fd, (offset, bytes): Region) -> i32 {
-        match self.0.write(fd, offset, bytes).await {
+        self.m.sleep_until(self.m.now() + self.call).await;
+        let task = self.m.current();
+        let before = self.cache.sleeps(task);
+        let result = self.cache.write(fd, offset, bytes).await;
+        let slept = self.cache.sleeps(task).since(&before);
+        self.slept.set(self.slept.get().plus(&slept));
+        match result {
             Ok(_) => 0,
             Err(FsError::NoSpace) => 28,
             Err(_) => 5,
@@ -48,8 +118,7 @@ enum Library {
 }
 
 impl Library {
-    fn new(plan: &PvfsBench, m: &Machine, cache: &PageCache<Machine>) -> Option<Library> {
-        let pwrite = Pwrite(cache.clone());
+    fn new(plan: &PvfsBench, m: &Machine, pwrite: Pwrite) -> Option<Library> {
         let params = Params::glibc();
         match plan.mode {
             PvfsMode::Pwrite => None,
@@ -95,11 +164,28 @@ impl Library {
 
 impl Bench {
     /// Sets the file's space aside.
-    pub(crate) fn create(plan: PvfsBench, cache: &PageCache<Machine>) -> Result<Bench, FsError> {
+    ///
+    /// With a seed other than 0 the benchmark starts at any time between two
+    /// runs of the machine's periodic work, as on a machine that was booted
+    /// some time ago.
+    pub(crate) fn create(
+        plan: PvfsBench,
+        seed: u64,
+        cache: &PageCache<Machine>,
+    ) -> Result<Bench, FsError> {
         let spread = if plan.regions > 1 { 2 } else { 1 };
         let bytes = plan.ops.saturating_mul(plan.bytes).saturating_mul(spread);
         let file = cache.create_empty(Some(bytes))?;
-        Ok(Bench { plan, file })
+        let late = match seed {
+            0 => Span::ZERO,
+            _ => Span(blklab_engine::Stream::named(seed, "pvfs-bench start").below(PERIOD_NS)),
+        };
+        Ok(Bench { plan, file, late })
+    }
+
+    /// Sleeps until the benchmark starts.
+    pub(crate) async fn await_start(&self, m: &Machine) {
+        m.sleep_until(m.now() + self.late).await;
     }
 
     /// The regions of an operation.
@@ -120,36 +206,49 @@ impl Bench {
         let Ok(fd) = cache.open(self.file, false) else {
             return;
         };
-        match Library::new(&self.plan, m, cache) {
-            Some(library) => self.asynchronous(&library, m, fd, r).await,
-            None => self.one_by_one(m, cache, fd, r).await,
-        }
+        let pwrite = Pwrite::new(m, cache, r.call());
+        let longest = match Library::new(&self.plan, m, pwrite.clone()) {
+            Some(library) => self.asynchronous(&library, &pwrite.slept, fd, m, r).await,
+            None => self.one_by_one(&pwrite, fd, m, r).await,
+        };
+        longest.say(r);
     }
 
-    async fn one_by_one(&self, m: &Machine, cache: &PageCache<Machine>, fd: Fd, r: &Recorder<'_>) {
-        let pwrite = Pwrite(cache.clone());
+    async fn one_by_one(&self, pwrite: &Pwrite, fd: Fd, m: &Machine, r: &Recorder<'_>) -> Longest {
+        let mut longest = Longest::default();
         let mut regions = Vec::new();
         for op in 0..self.plan.ops {
             self.regions(op, &mut regions);
             let begin = m.now();
+            let before = pwrite.slept.get();
             let mut error = 0;
             for region in &regions {
-                r.system_call().await;
                 error = error.max(pwrite.execute(fd, *region).await);
             }
+            let slept = || pwrite.slept.get().since(&before);
+            longest.look(begin, m.now(), regions[0].0, slept);
             r.moved(Ddir::Write, regions[0].0, self.plan.bytes, begin, error);
         }
+        longest
     }
 
     /// Submits while fewer than `depth` operations are outstanding.
-    async fn asynchronous(&self, library: &Library, m: &Machine, fd: Fd, r: &Recorder<'_>) {
+    async fn asynchronous(
+        &self,
+        library: &Library,
+        slept: &Cell<Sleeps>,
+        fd: Fd,
+        m: &Machine,
+        r: &Recorder<'_>,
+    ) -> Longest {
+        let mut longest = Longest::default();
         // Glibc has no limit of its own on operations in progress.
         let depth = self.plan.depth.min(match library {
             Library::Glibc(_) => self.plan.limit,
             Library::Alt(_) => u32::MAX,
         });
         let mut free: Vec<u32> = (0..depth).rev().collect();
-        let mut begun = vec![(Time::ZERO, 0); depth as usize];
+        let mut begun = vec![(Time::ZERO, 0, Sleeps::default()); depth as usize];
         let mut regions = Vec::new();
         let mut done: Vec<Completion> = Vec::new();
         let mut next = 0;
@@ -158,7 +257,7 @@ impl Bench {
                 && let Some(record) = free.pop()
             {
                 self.regions(next, &mut regions);
-                begun[record as usize] = (m.now(), regions[0].0);
+                begun[record as usize] = (m.now(), regions[0].0, slept.get());
                 r.system_call().await;
                 library.enqueue(record, fd, &regions).await;
                 next += 1;
@@ -167,10 +266,12 @@ impl Bench {
             done.clear();
             library.reap(&mut done).await;
             for c in &done {
-                let (begin, offset) = begun[c.record as usize];
+                let (begin, offset, before) = begun[c.record as usize];
+                longest.look(begin, m.now(), offset, || slept.get().since(&before));
                 r.moved(Ddir::Write, offset, self.plan.bytes, begin, c.error);
                 free.push(c.record);
             }
         }
+        longest
     }
 }

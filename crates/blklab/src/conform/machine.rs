@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measured machines: does a whole kernel under a known load take as long?
+//!
+//! A folder holds `results.csv`, a row for each case; `results/CASE.json` names
+//! the case's job file in `jobs/`, or the sizes of a program of plain
+//! `pwrite()` calls. The real kernel is deterministic but its single times are
+//! not repeatable: a shift of the start by a few milliseconds moves them.
+//! So a case runs with several seeds, which shift the starts of the jobs, and
+//! medians over the seeds are compared.
+
+use crate::run::{RunOptions, run};
+use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_fiostat::Ddir;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The table of a folder.
+const TABLE: &str = "results.csv";
+
+/// Processor time of a buffered page beside its copying: with it the model's
+/// writer dirties 380 MB/s; the measured one, 350 to 400.
+const PAGE_COST_NS: &str = "8000";
+
+/// The block group that the measured volume's kernel chose for the directory
+/// of the files, and the pid of fio's main process there, which chooses where
+/// in a group files begin: both are seen in the recorded trace.
+const VOLUME: &str = "directory_group=3:creator_pid=12";
+
+/// A figure of a case: here over all seeds, and as it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: &'static str,
+    /// Unit of the values.
+    pub unit: &'static str,
+    /// Measured.
+    pub measured: f64,
+    /// Median over the seeds.
+    pub median: f64,
+    /// Smallest of all seeds.
+    pub lowest: f64,
+    /// Largest of all seeds.
+    pub highest: f64,
+    /// Median over measured value.
+    pub ratio: f64,
+    /// The ratios that count as agreement; none if the figure is not judged.
+    pub allowed: Option<[f64; 2]>,
+}
+
+impl Figure {
+    fn new(name: &'static str, unit: &'static str, measured: f64, mut values: Vec<f64>) -> Figure {
+        values.sort_by(f64::total_cmp);
+        let median = median_of_sorted(&values);
+        Figure {
+            name,
+            unit,
+            measured,
+            median,
+            lowest: values.first().copied().unwrap_or(0.0),
+            highest: values.last().copied().unwrap_or(0.0),
+            ratio: median / measured,
+            allowed: None,
+        }
+    }
+
+    fn allowed(self, low: f64, high: f64) -> Figure {
+        Figure {
+            allowed: Some([low, high]),
+            ..self
+        }
+    }
+
+    /// Whether it agrees; figures that are not judged do.
+    pub fn is_within(&self) -> bool {
+        let ratio = self.ratio;
+        self.allowed
+            .is_none_or(|[low, high]| (low..=high).contains(&ratio))
+    }
+}
+
+/// Outcome of one case.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineReport {
+    /// Name of the case.
+    pub id: String,
+    /// Seeds that it ran with.
+    pub seeds: u32,
+    /// Why it did not run.
+    pub skipped: Option<String>,
+    /// Its figures; none if it did not run.
+    pub figures: Vec<Figure>,
+    /// Whether all that are judged agree.
+    pub within: bool,
+}
+
+/// A case: its row of the table, and what it runs.
+#[derive(Clone, Debug)]
+pub struct MachineCase {
+    /// Name of the case.
+    pub id: String,
+    row: BTreeMap<String, String>,
+    file: String,
+    workload: Workload,
+    fio: &'static str,
+}
+
+/// What one run took.
+struct Took {
+    /// Run times of the readers that started beside the writer, and of all, ms.
+    contended_ms: Vec<f64>,
+    readers_ms: Vec<f64>,
+    writer_s: f64,
+    longest_write_s: f64,
+}
+
+/// Whether a folder holds measured machines.
+pub fn is_machine(path: &Path) -> bool {
+    path.join(TABLE).is_file()
+}
+
+/// The cases of a folder, in order of its table.
+///
+/// # Errors
+/// If the table, a description or a job file cannot be read or makes no sense.
+pub fn machine_cases(dir: &Path) -> Result<Vec<MachineCase>, ExperimentError> {
+    let table = dir.join(TABLE);
+    let text = read(&table)?;
+    let shown = table.display().to_string();
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    for needed in ["case", "scheduler", "target", "queue_depth", "changed"] {
+        if !head.contains(&needed) {
+            let what = format!("no column '{needed}': not a table of measured machines");
+            return Err(ExperimentError::new(what).in_file(&shown));
+        }
+    }
+    let rows = lines.enumerate().filter(|(_, l)| !l.trim().is_empty());
+    rows.map(|(i, line)| {
+        let fields: Vec<&str> = line.split(',').collect();
+        if fields.len() != head.len() {
+            let what = format!("{} fields instead of {}", fields.len(), head.len());
+            return Err(ExperimentError {
+                line: Some(i + 2),
+                ..ExperimentError::new(what).in_file(&shown)
+            });
+        }
+        let pairs = head.iter().zip(&fields);
+        let row = pairs.map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        MachineCase::new(dir, row.collect())
+    })
+    .collect()
+}
+
+fn read(path: &Path) -> Result<String, ExperimentError> {
+    let shown = path.display().to_string();
+    std::fs::read_to_string(path)
+        .map_err(|e| ExperimentError::new(format!("cannot read: {e}")).in_file(&shown))
+}
+
+impl MachineCase {
+    fn new(dir: &Path, row: BTreeMap<String, String>) -> Result<MachineCase, ExperimentError> {
+        let id = row.get("case").cloned().unwrap_or_default();
+        let described = dir.join("results").join(format!("{id}.json"));
+        let file = described.display().to_string();
+        let text = read(&described)?;
+        let about = |what: &str| ExperimentError::new(what).in_file(&file);
+        let json: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| about(&format!("not JSON: {e}")))?;
+        let (workload, fio) = if let Some(job) = json["job_file"].as_str() {
+            let path: PathBuf = dir.join("jobs").join(job);
+            let name = path.display().to_string();
+            let text = read(&path)?;
+            (Workload::Fio { name, text }, "1.24")
+        } else {
+            let number = |key| json["pwrite"][key].as_u64();
+            let (Some(writes), Some(bytes)) = (number("writes"), number("bs")) else {
+                return Err(about("neither job_file nor pwrite with writes and bs"));
+            };
+            let size = writes.saturating_mul(bytes);
+            let text = format!("[pwrite]\nioengine=psync\nrw=write\nbs={bytes}\nsize={size}\n");
+            let name = format!("{id}.fio");
+            (Workload::Fio { name, text }, "3.33")
+        };
+        Ok(MachineCase {
+            id,
+            row,
+            file,
+            workload,
+            fio,
+        })
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.row.get(key).map_or("", String::as_str)
+    }
+
+    /// A measured value; none if the case does not have it.
+    fn number(&self, key: &str) -> Option<f64> {
+        self.text(key).parse().ok()
+    }
+
+    /// The experiment that repeats the case.
+    ///
+    /// # Errors
+    /// If something of it is not known here.
+    pub fn experiment(&self) -> Result<Experiment, ExperimentError> {
+        let mut e = Experiment::new(&self.id, self.workload.clone());
+        e.choose_kernel("2.6.28".parse()?);
+        e.choose_scheduler(self.text("scheduler"))?;
+        e.device = self.device()?;
+        if self.text("target").contains("raid1") {
+            e.md = Some(blklab_experiment::MdSpec::parse(&["raid1:2"])?);
+        }
+        e.set("queue_depth", self.text("queue_depth"))?;
+        e.set("memory", &format!("{}m", self.text("memory_mib")))?;
+        e.set("filesystem", &self.filesystem()?)?;
+        e.set("fio", self.fio)?;
+        e.set("page_cost_ns", PAGE_COST_NS)?;
+        for change in self.text("changed").split_whitespace() {
+            let (key, value) = change.split_once('=').unwrap_or((change, ""));
+            e.set(key, value)?;
+        }
+        e.check()?;
+        Ok(e)
+    }
+
+    fn device(&self) -> Result<DeviceSpec, ExperimentError> {
+        let order = match self.text("device_order") {
+            "fifo" => "fifo",
+            "shortest positioning" => "sptf",
+            other => {
+                let what = format!("{}: device_order '{other}' is not known", self.id);
+                return Err(ExperimentError::new(what).in_file(&self.file));
+            }
+        };
+        let cache = self.text("write_cache_sectors").to_owned();
+        Ok(DeviceSpec {
+            name: "simdisk-2628".to_owned(),
+            params: vec![
+                ("order".to_owned(), order.to_owned()),
+                ("write_cache_sectors".to_owned(), cache),
+            ],
+        })
+    }
+
+    /// The filesystem with the options of its mount.
+    fn filesystem(&self) -> Result<String, ExperimentError> {
+        let mut spec = format!("{}:{VOLUME}", self.text("fs"));
+        for option in self.text("mount").split([',', ' ']) {
+            let part = match option.split_once('=').unwrap_or((option, "")) {
+                ("defaults" | "" | "rw", _) => continue,
+                ("noatime", _) => "atime=never".to_owned(),
+                ("relatime", _) => "atime=relative".to_owned(),
+                ("commit", seconds) => format!("commit_s={seconds}"),
+                ("data" | "barrier", _) => option.to_owned(),
+                _ => {
+                    let what = format!("{}: mount option '{option}' is not known", self.id);
+                    return Err(ExperimentError::new(what).in_file(&self.file));
+                }
+            };
+            spec.push(':');
+            spec.push_str(&part);
+        }
+        Ok(spec)
+    }
+
+    /// Runs the case with seeds from 0 on and compares it. A case that the
+    /// model cannot run is a skip, not an error.
+    ///
+    /// # Errors
+    /// If a run ends early or its job is impossible.
+    pub fn run(
+        &self,
+        seeds: u32,
+        threads: usize,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<MachineReport, ExperimentError> {
+        let skip = |what: String| MachineReport {
+            id: self.id.clone(),
+            seeds: 0,
+            skipped: Some(what),
+            figures: Vec::new(),
+            within: true,
+        };
+        let experiment = match self.experiment() {
+            Ok(e) => e,
+            Err(e) => return Ok(skip(e.what)),
+        };
+        let all: Vec<u32> = (0..seeds).collect();
+        let took = crate::parallel::map(&all, threads, |seed| {
+            let mut e = experiment.clone();
+            e.seed = u64::from(*seed);
+            took(&e, stop)
+        });
+        let took = took.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let figures = self.figures(&took);
+        Ok(MachineReport {
+            id: self.id.clone(),
+            seeds,
+            skipped: None,
+            within: figures.iter().all(Figure::is_within),
+            figures,
+        })
+    }
+
+    fn figures(&self, took: &[Took]) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        let mut add = |name, unit, measured: Option<f64>, of: &dyn Fn(&Took) -> f64, allowed| {
+            let Some(measured) = measured else { return };
+            let figure = Figure::new(name, unit, measured, took.iter().map(of).collect());
+            figures.push(match allowed {
+                Some((low, high)) => figure.allowed(low, high),
+                None => figure,
+            });
+        };
+        let factor = Some((1.0 / 1.5, 1.5));
+        let tenth = Some((0.9, 1.1));
+        let seconds = |key| self.number(key).map(|ms| ms / 1e3);
+        add(
+            "contended median",
+            "ms",
+            self.number("contended_runt_median_ms"),
+            &|t| median(&t.contended_ms),
+            Some((0.75, 1.25)),
+        );
+        add(
+            "longest reader",
+            "ms",
+            self.number("runt_max_ms"),
+            &|t| t.readers_ms.iter().copied().fold(0.0, f64::max),
+            factor,
+        );
+        add(
+            "shortest reader",
+            "ms",
+            self.number("runt_min_ms"),
+            &|t| t.readers_ms.iter().copied().fold(f64::MAX, f64::min),
+            None,
+        );
+        let writer = &|t: &Took| t.writer_s;
+        let longest = &|t: &Took| t.longest_write_s;
+        add("writer", "s", seconds("writer_ms"), writer, tenth);
+        let measured = seconds("writer_max_write_ms");
+        add("longest write", "s", measured, longest, None);
+        add("pwrite", "s", self.number("pwrite_s"), writer, tenth);
+        let measured = self.number("pwrite_max_s");
+        add("longest pwrite", "s", measured, longest, factor);
+        figures
+    }
+}
+
+/// Runs once.
+fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError> {
+    let options = RunOptions {
+        stop: Arc::clone(stop),
+        ..RunOptions::default()
+    };
+    let output = run(e, &options)?;
+    if output.interrupted {
+        return Err(ExperimentError::new(format!("{}: interrupted", e.id)));
+    }
+    let is_writer = |j: &&blklab_sim::fio::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
+    let writer = output.jobs.iter().find(is_writer).ok_or_else(|| {
+        let what = format!("{}: no job of the case writes", e.id);
+        ExperimentError::new(what)
+    })?;
+    let wrote = writer.stat.dir(Ddir::Write);
+    let writer_ms = wrote.runtime_ms as f64;
+    let (mut contended_ms, mut readers_ms) = (Vec::new(), Vec::new());
+    for job in output.jobs.iter().filter(|j| !is_writer(j)) {
+        let ms = job.stat.dir(Ddir::Read).runtime_ms as f64;
+        readers_ms.push(ms);
+        if (job.job.start_delay_us as f64) < writer_ms * 1e3 {
+            contended_ms.push(ms);
+        }
+    }
+    Ok(Took {
+        contended_ms,
+        readers_ms,
+        writer_s: writer_ms / 1e3,
+        longest_write_s: wrote.clat.stat.max as f64 / 1e9,
+    })
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    median_of_sorted(&sorted)
+}
+
+fn median_of_sorted(v: &[f64]) -> f64 {
+    match v.len() {
+        0 => f64::NAN,
+        n => f64::midpoint(v[(n - 1) / 2], v[n / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_the_median_over_the_seeds() {
+        let f = Figure::new("writer", "s", 100.0, vec![130.0, 90.0, 95.0]);
+        assert_eq!((f.median, f.lowest, f.highest), (95.0, 90.0, 130.0));
+        assert!(f.is_within(), "not judged");
+        assert!(f.clone().allowed(0.9, 1.1).is_within());
+        assert!(!f.allowed(0.96, 1.1).is_within());
+        assert_eq!(median(&[4.0, 1.0]), 2.5);
+    }
+
+    fn case(changes: &[(&str, &str)]) -> MachineCase {
+        let mut row: BTreeMap<String, String> = [
+            ("case", "c"),
+            ("scheduler", "cfq"),
+            ("target", "raid1 of two disks"),
+            ("queue_depth", "1"),
+            ("device_order", "fifo"),
+            ("write_cache_sectors", "16384"),
+            ("memory_mib", "1024"),
+            ("fs", "ext3"),
+            ("mount", "data=writeback,noatime"),
+            ("changed", "quantum=1 dirty_ratio=40"),
+        ]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+        for (k, v) in changes {
+            row.insert((*k).to_owned(), (*v).to_owned());
+        }
+        let text = "[w]\nrw=write\nsize=1m\n".to_owned();
+        MachineCase {
+            id: "c".to_owned(),
+            row,
+            file: "c.json".to_owned(),
+            workload: Workload::Fio {
+                name: "c.fio".to_owned(),
+                text,
+            },
+            fio: "1.24",
+        }
+    }
+
+    #[test]
+    fn a_row_becomes_an_experiment() {
+        let e = case(&[]).experiment().unwrap();
+        assert_eq!(
+            (e.kernel.to_string().as_str(), e.fio.to_string().as_str()),
+            ("2.6.28", "1.24")
+        );
+        assert!(e.md.is_some() && e.device.name == "simdisk-2628");
+        assert_eq!(e.device.params[0].1, "fifo");
+        assert_eq!(e.device.params[1].1, "16384");
+        assert_eq!(e.queue.queue_depth, Some(1));
+        assert_eq!(e.vm.memory_bytes, Some(1 << 30));
+        assert_eq!(e.vm.dirty_ratio, Some(40));
+        assert_eq!(e.tunables, [("quantum".to_owned(), 1)]);
+        assert_eq!(e.filesystem.option("data"), Some("writeback"));
+        assert_eq!(e.filesystem.option("atime"), Some("never"));
+        let ext2 = case(&[
+            ("fs", "ext2"),
+            ("mount", "defaults"),
+            ("target", "one disk"),
+        ]);
+        let e = ext2.experiment().unwrap();
+        assert!(e.md.is_none() && e.filesystem.name == "ext2");
+    }
+
+    #[test]
+    fn what_the_model_does_not_have_is_a_skip_with_a_reason() {
+        for (change, reason) in [
+            (("scheduler", "bfq"), "bfq"),
+            (("mount", "user_xattr"), "mount option 'user_xattr'"),
+            (("device_order", "elevator"), "device_order 'elevator'"),
+            (("changed", "quantums=1"), "quantums"),
+        ] {
+            let report = case(&[change]).run(1, 1, &Arc::default()).unwrap();
+            let why = report.skipped.expect("skipped");
+            assert!(why.contains(reason), "{why}");
+        }
+    }
+}
