@@ -44,7 +44,10 @@ impl MergeHash {
         let (prev, next) = (rqs[id].hash_prev.take(), rqs[id].hash_next.take());
         match prev {
             Some(p) => rqs[p].hash_next = next,
-            None => self.heads[Self::bucket(end)] = next,
+            None => {
+                debug_assert_eq!(self.heads[Self::bucket(end)], Some(id), "wrong chain");
+                self.heads[Self::bucket(end)] = next;
+            }
         }
         if let Some(n) = next {
             rqs[n].hash_prev = prev;

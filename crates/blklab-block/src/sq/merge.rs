@@ -30,9 +30,6 @@ impl Queue {
             return true;
         }
         self.elv.merged(&mut self.core, cx, rq, side);
-        if side == Merge::Back {
-            self.core.rehash(rq, u64::from(pending.bio.nr_sectors));
-        }
         self.core.set_last_merge(Some(rq));
         true
     }
@@ -76,6 +73,7 @@ impl Queue {
                 self.core
                     .bio_event(cx, Action::BackMerge, Kind::BackMerge, &pending.bio);
                 self.core.rqs.append(rq, &pending.bio, pending.queued);
+                self.core.rehash(rq, u64::from(pending.bio.nr_sectors));
             }
             Merge::Front => {
                 self.core
