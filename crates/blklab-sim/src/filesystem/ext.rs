@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The experiment's filesystem as the page cache takes it.
+//! ext2 and ext3.
 
 use crate::fio::FIO_PID;
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, CommitSync, DataMode, ExtFeatures, ExtOptions, Filesystem, barrier};
+use blklab_fs::{Atime, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 /// Block groups of 128 MiB.
 const GROUP_SECTORS: u64 = 32_768 * 8;
@@ -14,14 +14,9 @@ const GROUP_SECTORS: u64 = 32_768 * 8;
 /// own, 0: there the first inodes of a block are taken.
 const DIRECTORY_GROUP: u64 = 3;
 
-/// What the files of an experiment lie on: a volume of so many sectors.
-pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
+/// The options of a volume of so many sectors, with a journal or without.
+pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions {
     let spec = &e.filesystem;
-    let journal = match spec.name.as_str() {
-        "ext2" => false,
-        "ext3" => true,
-        _ => return Filesystem::Extents,
-    };
     let mut features = ExtFeatures::of_release(e.kernel.numbers());
     features.commit_sync = match spec.option("jbd_commit_sync") {
         Some("never") => CommitSync::Never,
@@ -55,5 +50,5 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     let last_group = (sectors / GROUP_SECTORS).saturating_sub(1);
     o.directory_group = number("directory_group", DIRECTORY_GROUP.min(last_group) as u32);
     o.creator_pid = number("creator_pid", FIO_PID);
-    Filesystem::Ext(o)
+    o
 }
