@@ -91,6 +91,8 @@ pub struct Vm {
     pub cpu_cost_percent: Option<u32>,
     /// Processor time of a page that is read or written, beside its copying.
     pub page_cost_ns: Option<u32>,
+    /// Processors.
+    pub cpus: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.
@@ -382,6 +384,12 @@ impl Experiment {
     /// beside its copying: 1 us if not set.
     pub fn page_cost(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.page_cost_ns.unwrap_or(1000))))
+    }
+
+    /// Whether the machine has one processor: kernel threads then wait while a
+    /// task computes.
+    pub fn one_cpu(&self) -> bool {
+        self.vm.cpus == Some(1)
     }
 
     /// Limits of the queue and its driver.

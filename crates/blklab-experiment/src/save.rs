@@ -137,6 +137,7 @@ impl Experiment {
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
             "cpu_cost_percent": vm.cpu_cost_percent,
             "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),
+            "cpus": vm.cpus.unwrap_or(2),
         })
     }
 }

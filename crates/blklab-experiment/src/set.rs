@@ -78,6 +78,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processor time of a buffered page beside its copying, in ns",
     },
     Tunable {
+        name: "cpus",
+        unit: Unit::Count,
+        default: 2,
+        range: (1, 4096),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "processors; with one, kernel threads wait while a task that slept computes",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -307,6 +316,7 @@ impl Experiment {
             "io_cost_ns" => vm.io_cost_ns = Some(value),
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "page_cost_ns" => vm.page_cost_ns = Some(value),
+            "cpus" => vm.cpus = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }
