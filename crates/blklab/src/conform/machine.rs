@@ -357,6 +357,7 @@ impl MachineCase {
 fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError> {
     let options = RunOptions {
         stop: Arc::clone(stop),
+        only_watches: true,
         ..RunOptions::default()
     };
     let output = run(e, &options)?;
