@@ -26,6 +26,19 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "xfs",
+        &[
+            "barrier",
+            "logbufs",
+            "logbsize",
+            "log_blocks",
+            "agcount",
+            "lazy_count",
+            "delaylog",
+            "atime",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -35,6 +48,9 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("lazy_count", &["0", "1"]),
+    ("delaylog", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -43,6 +59,9 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("commit_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
+    ("logbufs", 2, 8),
+    ("log_blocks", 512, 524_288),
+    ("agcount", 1, 65_536),
 ];
 
 /// A filesystem and the options that differ from its defaults.

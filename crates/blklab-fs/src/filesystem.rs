@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::ops::Ops;
 use crate::state::State;
+use crate::xfs::{Volume, Xfs, XfsOptions};
 use std::ops::Range;
 
 /// What the files lie on.
@@ -23,6 +24,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// XFS.
+    Xfs(XfsOptions),
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -36,6 +39,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Xfs(_) => {
+                <$crate::xfs::Xfs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -47,6 +53,7 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Xfs(_) => <Xfs as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -58,8 +65,23 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
+        if self.xfs.is_some() {
+            // The root has the first inode.
+            self.files[self.root.idx()].xfs_inode = Some(0);
+        }
+        Ok(())
+    }
+
+    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
         Ok(())
     }
 
@@ -97,6 +119,7 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Xfs(_) => <Xfs as Ops<H>>::sync(self).await,
         }
     }
 

@@ -57,6 +57,7 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
@@ -78,3 +79,4 @@ pub use namespace::Name;
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

@@ -22,6 +22,7 @@ use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -50,6 +51,8 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -81,6 +84,8 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +150,7 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

@@ -2,6 +2,7 @@
 //! The experiment's filesystem as the page cache takes it.
 
 mod ext;
+mod xfs;
 
 use blklab_experiment::Experiment;
 use blklab_fs::Filesystem;
@@ -11,6 +12,15 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     match e.filesystem.name.as_str() {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
+        "xfs" => Filesystem::Xfs(xfs::options(e)),
         _ => Filesystem::Extents,
+    }
+}
+
+/// What mounting it has to say.
+pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
+    match e.filesystem.name.as_str() {
+        "xfs" => xfs::notes(e),
+        _ => Vec::new(),
     }
 }
