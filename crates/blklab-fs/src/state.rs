@@ -196,6 +196,17 @@ impl State {
         self.lru.add(id, run);
     }
 
+    /// Adds a page of a hole to the cache: zeroes.
+    pub(crate) fn add_zeroes(&mut self, id: FileId, page: u64) {
+        let (file, run) = (&mut self.files[id.idx()], page..page + 1);
+        let new = file.cached.set(run.clone());
+        self.nr_cached += new;
+        file.uptodate.set(run.clone());
+        if new > 0 {
+            self.lru.add(id, run);
+        }
+    }
+
     /// A reader or writer used cached pages.
     pub(crate) fn touch(&mut self, id: FileId, run: Range<u64>) {
         self.lru.touch(&mut self.files[id.idx()], run);

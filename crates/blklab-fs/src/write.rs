@@ -132,7 +132,8 @@ impl<H: Host> PageCache<H> {
         self.with(|s| s.file(id).uptodate.test(page))
     }
 
-    /// Reads one page that nobody has locked, on its own.
+    /// Reads one page that nobody has locked, on its own. One in a hole is
+    /// there at once.
     pub(crate) async fn submit_page(&self, id: FileId, page: u64) {
         if !self.with(|s| s.file(id).cached.test(page)) {
             self.make_room(1).await;
@@ -142,8 +143,10 @@ impl<H: Host> PageCache<H> {
             let place = file.extents.map(page);
             // Somebody else may have begun to read it during the sleep.
             let wanted = !file.locked.test(page) && !file.uptodate.test(page);
-            if wanted && place.is_some() {
-                s.add_locked(id, page..page + 1);
+            match place {
+                Some(_) if wanted => s.add_locked(id, page..page + 1),
+                None if wanted => s.add_zeroes(id, page),
+                _ => {}
             }
             place.filter(|_| wanted)
         });

@@ -21,6 +21,9 @@ pub struct XfsFeatures {
     pub delayed_inodes: bool,
     /// Synchronous writes say that no more will follow (2.6.30 and later).
     pub no_idle: bool,
+    /// What a task has plugged goes to the queue when it sleeps, whatever for
+    /// (2.6.39 and later).
+    pub task_plugs: bool,
     /// Log records are written behind a flush and past the cache (2.6.37 and
     /// later); before they are barriers.
     pub flush_fua: bool,
@@ -42,6 +45,7 @@ impl XfsFeatures {
             sync_metadata: !from(2, 6, 33),
             delayed_inodes: from(2, 6, 34),
             no_idle: from(2, 6, 30),
+            task_plugs: from(2, 6, 39),
             flush_fua: from(2, 6, 37),
             has_delayed_logging: from(2, 6, 35),
             delayed_logging: from(2, 6, 39),

@@ -142,6 +142,11 @@ impl Volume {
             .ok_or_else(|| "no room for the root directory".to_owned())
     }
 
+    /// Blocks that nothing has, promised ones included.
+    pub(crate) fn free_blocks(&self) -> u64 {
+        self.space.free()
+    }
+
     /// The file of metadata pages.
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.geometry.blocks * PAGE_BYTES);

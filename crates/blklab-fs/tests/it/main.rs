@@ -9,6 +9,7 @@ mod machine;
 mod property;
 mod read;
 mod write;
+mod xfs;
 
 use blklab_fs::{Config, Features, PageCache};
 use blklab_types::Span;
