@@ -70,6 +70,8 @@ pub struct QueueSettings {
     pub read_ahead_kb: Option<u32>,
     /// First sector of the partition that is used; the whole disk if none.
     pub partition_start: Option<u32>,
+    /// Its length in sectors; to the end of the disk if none.
+    pub partition_sectors: Option<u32>,
 }
 
 /// Memory and `/proc/sys/vm`.
@@ -487,6 +489,7 @@ impl Experiment {
         self.scheduler()?;
         self.limits()?;
         let device = self.build_device()?;
+        self.check_partition(device.capacity_sectors())?;
         self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());
