@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::ops::Ops;
 use crate::state::State;
+use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -23,6 +24,15 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+}
+
+/// What is free on a volume (`statfs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Bytes of free blocks.
+    pub bytes: u64,
+    /// Files and directories that can be made.
+    pub inodes: u64,
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -60,6 +70,12 @@ impl State {
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
         }
         self.new_root();
+        let State {
+            files, ext, root, ..
+        } = self;
+        if let Some(ext) = ext {
+            ext.make_root(*root, &mut files[root.idx()]);
+        }
         Ok(())
     }
 
@@ -119,6 +135,15 @@ impl<H: Host> PageCache<H> {
     /// Where an entry stands in a listing.
     pub(crate) fn list_key(&self, s: &State, id: FileId) -> u64 {
         on_kind!(self.config.filesystem, list_key(s, id))
+    }
+
+    /// Free space of the volume; none on a filesystem that does not count it.
+    pub fn free_space(&self) -> Option<FreeSpace> {
+        let (blocks, inodes) = self.with(|s| s.ext.as_ref().map(|e| e.free()))?;
+        Some(FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        })
     }
 
     /// Pages have reached the disk.
