@@ -26,6 +26,21 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "nilfs2",
+        &[
+            "interval_s",
+            "watermark_blocks",
+            "super_root_s",
+            "reserved_percent",
+            "cleaner",
+            "cleaning_interval_s",
+            "segments_per_clean",
+            "protection_s",
+            "barrier",
+            "atime",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -35,6 +50,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("cleaner", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -43,6 +59,13 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("commit_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
+    ("interval_s", 1, 3600),
+    ("watermark_blocks", 1, 1_048_576),
+    ("super_root_s", 1, 3600),
+    ("reserved_percent", 1, 49),
+    ("cleaning_interval_s", 1, 3600),
+    ("segments_per_clean", 1, 32),
+    ("protection_s", 0, 31_536_000),
 ];
 
 /// A filesystem and the options that differ from its defaults.
@@ -170,7 +193,10 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
+        fails(
+            "ext5",
+            "did you mean 'ext2'? valid: extents, ext2, ext3, nilfs2",
+        );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails("ext3:data=both", "expected one of ordered, writeback");

@@ -11,6 +11,7 @@ use crate::ext3::{Ext, Ext3, ExtOptions};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
+use crate::nilfs2::{Nilfs2, NilfsOptions};
 use crate::ops::Ops;
 use crate::state::State;
 use std::ops::Range;
@@ -23,6 +24,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// NILFS2.
+    Nilfs(NilfsOptions),
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -36,6 +39,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Nilfs(_) => {
+                <$crate::nilfs2::Nilfs2 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -47,6 +53,7 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -58,8 +65,12 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
         }
         self.new_root();
+        if self.nilfs.is_some() {
+            self.nilfs_root();
+        }
         Ok(())
     }
 
@@ -97,6 +108,16 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::sync(self).await,
+        }
+    }
+
+    /// The filesystem's step of `sync` between the two passes over the inodes.
+    pub(crate) async fn sync_filesystem_early(&self) {
+        match self.config.filesystem {
+            Filesystem::Extents => <ExtentLayout as Ops<H>>::sync_early(self).await,
+            Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync_early(self).await,
+            Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::sync_early(self).await,
         }
     }
 

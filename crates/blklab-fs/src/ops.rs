@@ -28,6 +28,11 @@ pub(crate) trait Ops<H: Host> {
     /// `sync`: the filesystem's own step, after the dirty pages were written.
     async fn sync(_cache: &PageCache<H>) {}
 
+    /// `sync` up to 2.6.31: the filesystem's step between the two passes over
+    /// the dirty inodes (fs/sync.c, `do_sync`: `sync_filesystems` comes before
+    /// the pass that waits).
+    async fn sync_early(_cache: &PageCache<H>) {}
+
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}
 

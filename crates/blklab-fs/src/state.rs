@@ -17,6 +17,7 @@ use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
+use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
@@ -50,6 +51,24 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// One of several bios that count together, by key ([`Group`]).
+    Group(u64),
+}
+
+/// Bios whose common end matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Bios that have not ended, and one more while others may follow.
+    pub(crate) left: u32,
+    pub(crate) failed: bool,
+    pub(crate) then: GroupEnd,
+}
+
+/// What the last bio of a group brings about.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEnd {
+    /// A task that sleeps for it goes on.
+    Wake(TaskId),
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -81,6 +100,9 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is NILFS2.
+    pub(crate) nilfs: Option<Box<Nilfs>>,
+    pub(crate) groups: Slab<Group>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +167,8 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            nilfs: None,
+            groups: Slab::default(),
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
