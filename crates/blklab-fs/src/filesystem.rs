@@ -5,6 +5,7 @@
 //! the volume (a disk opened as a file, a filesystem's own pages) are treated as
 //! if they lay on extents.
 
+use crate::btrfs::{BtrfsFs, BtrfsOptions};
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, Ext3, ExtOptions};
@@ -24,6 +25,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// btrfs.
+    Btrfs(BtrfsOptions),
     /// NILFS2.
     Nilfs(NilfsOptions),
 }
@@ -39,6 +42,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Btrfs(_) => {
+                <$crate::btrfs::BtrfsFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
             $crate::filesystem::Filesystem::Nilfs(_) => {
                 <$crate::nilfs2::Nilfs2 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
@@ -53,6 +59,7 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Btrfs(_) => <BtrfsFs as Ops<H>>::$op($($arg),*),
             Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::$op($($arg),*),
         }
     };
@@ -65,11 +72,15 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
         }
         self.new_root();
         if self.nilfs.is_some() {
             self.nilfs_root();
+        }
+        if self.btrfs.is_some() {
+            self.btrfs_root();
         }
         Ok(())
     }
@@ -108,6 +119,7 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Btrfs(_) => <BtrfsFs as Ops<H>>::sync(self).await,
             Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::sync(self).await,
         }
     }
@@ -117,6 +129,7 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync_early(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync_early(self).await,
+            Filesystem::Btrfs(_) => <BtrfsFs as Ops<H>>::sync_early(self).await,
             Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::sync_early(self).await,
         }
     }

@@ -15,9 +15,18 @@ impl State {
         };
         group.failed |= failed;
         group.left -= 1;
-        if group.left == 0 {
-            match group.then {
-                GroupEnd::Wake(task) => wake.push(task),
+        if group.left > 0 {
+            return;
+        }
+        match group.then.clone() {
+            GroupEnd::Wake(task) => wake.push(task),
+            GroupEnd::Written { file, run, ordered } => {
+                let failed = group.failed;
+                self.groups.remove(key);
+                self.end_writeback(file, &run, failed, wake);
+                if let Some(ordered) = ordered {
+                    self.btrfs_arrived(ordered, run.end - run.start, wake);
+                }
             }
         }
     }

@@ -28,6 +28,7 @@ mod aio;
 mod balance;
 mod bandwidth;
 mod bits;
+mod btrfs;
 mod cache;
 mod config;
 mod direct;
@@ -62,6 +63,7 @@ mod writeback;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
+pub use btrfs::BtrfsOptions;
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{

@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
@@ -69,6 +70,12 @@ pub(crate) struct Group {
 pub(crate) enum GroupEnd {
     /// A task that sleeps for it goes on.
     Wake(TaskId),
+    /// Pages of a file are on the disk, part of an extent by its number.
+    Written {
+        file: FileId,
+        run: Range<u64>,
+        ordered: Option<u64>,
+    },
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -102,6 +109,8 @@ pub(crate) struct State {
     pub(crate) ext: Option<Box<Ext>>,
     /// The volume, if it is NILFS2.
     pub(crate) nilfs: Option<Box<Nilfs>>,
+    /// The volume, if it is btrfs.
+    pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
@@ -168,6 +177,7 @@ impl State {
             space: Allocator::new(config.layout),
             ext: None,
             nilfs: None,
+            btrfs: None,
             groups: Slab::default(),
             lru: Lru::default(),
             nr_cached: 0,

@@ -39,7 +39,9 @@ struct Growth {
 impl State {
     /// Whether a file is that of the volume's metadata.
     pub(crate) fn is_metadata(&self, id: FileId) -> bool {
-        self.device == Some(id) || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
+        self.device == Some(id)
+            || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
+            || self.btrfs.as_ref().is_some_and(|b| b.is_device(id))
     }
 
     /// A metadata block is dirty in the device's pages.
