@@ -5,12 +5,14 @@
 //! the volume (a disk opened as a file, a filesystem's own pages) are treated as
 //! if they lay on extents.
 
+use crate::btrfs::{BtrfsFs, BtrfsOptions};
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, Ext3, ExtOptions};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
+use crate::nilfs2::{Nilfs2, NilfsOptions};
 use crate::ops::Ops;
 use crate::state::State;
 use blklab_types::PAGE_BYTES;
@@ -24,6 +26,10 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// btrfs.
+    Btrfs(BtrfsOptions),
+    /// NILFS2.
+    Nilfs(NilfsOptions),
 }
 
 /// What is free on a volume (`statfs`).
@@ -46,6 +52,12 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Btrfs(_) => {
+                <$crate::btrfs::BtrfsFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
+            $crate::filesystem::Filesystem::Nilfs(_) => {
+                <$crate::nilfs2::Nilfs2 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -57,6 +69,8 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Btrfs(_) => <BtrfsFs as Ops<H>>::$op($($arg),*),
+            Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -68,6 +82,8 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
+            Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
         }
         self.new_root();
         let State {
@@ -75,6 +91,12 @@ impl State {
         } = self;
         if let Some(ext) = ext {
             ext.make_root(*root, &mut files[root.idx()]);
+        }
+        if self.nilfs.is_some() {
+            self.nilfs_root();
+        }
+        if self.btrfs.is_some() {
+            self.btrfs_root();
         }
         Ok(())
     }
@@ -113,6 +135,8 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Btrfs(_) => <BtrfsFs as Ops<H>>::sync(self).await,
+            Filesystem::Nilfs(_) => <Nilfs2 as Ops<H>>::sync(self).await,
         }
     }
 

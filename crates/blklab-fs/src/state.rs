@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
@@ -17,6 +18,7 @@ use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
+use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
@@ -50,6 +52,30 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// One of several bios that count together, by key ([`Group`]).
+    Group(u64),
+}
+
+/// Bios whose common end matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Bios that have not ended, and one more while others may follow.
+    pub(crate) left: u32,
+    pub(crate) failed: bool,
+    pub(crate) then: GroupEnd,
+}
+
+/// What the last bio of a group brings about.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEnd {
+    /// A task that sleeps for it goes on.
+    Wake(TaskId),
+    /// Pages of a file are on the disk, part of an extent by its number.
+    Written {
+        file: FileId,
+        run: Range<u64>,
+        ordered: Option<u64>,
+    },
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -81,6 +107,11 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is NILFS2.
+    pub(crate) nilfs: Option<Box<Nilfs>>,
+    /// The volume, if it is btrfs.
+    pub(crate) btrfs: Option<Box<Btrfs>>,
+    pub(crate) groups: Slab<Group>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +176,9 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            nilfs: None,
+            btrfs: None,
+            groups: Slab::default(),
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
