@@ -26,6 +26,10 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "reiserfs",
+        &["data", "tails", "barrier", "atime", "max_age_s"],
+    ),
 ];
 
 /// Values of options that are words.
@@ -35,12 +39,14 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("tails", &["on", "small", "off"]),
 ];
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 102_400),
     ("commit_s", 1, 3600),
+    ("max_age_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
 ];

@@ -12,6 +12,7 @@ use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::ops::Ops;
+use crate::reiserfs::{ReiserFs, ReiserOptions, Volume};
 use crate::state::State;
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// ReiserFS 3.6.
+    Reiser(ReiserOptions),
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -36,6 +39,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Reiser(_) => {
+                <$crate::reiserfs::ReiserFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -47,6 +53,7 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -58,8 +65,12 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
         }
         self.new_root();
+        if let Some(volume) = &mut self.reiser {
+            volume.set_root(self.root);
+        }
         Ok(())
     }
 
@@ -69,6 +80,18 @@ impl State {
         self.files.push(ext.device_file());
         self.device = Some(device);
         self.ext = Some(Box::new(ext));
+        Ok(())
+    }
+
+    fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let volume = Volume::new(options, sectors, device)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        for block in volume.mounted_blocks() {
+            self.reiser_cached(device, block);
+        }
+        self.reiser = Some(Box::new(volume));
         Ok(())
     }
 }
@@ -97,6 +120,14 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::sync(self).await,
+        }
+    }
+
+    /// The superblock's turn of the periodic job (`sync_supers`).
+    pub(crate) async fn write_super(&self) {
+        if let Filesystem::Reiser(_) = self.config.filesystem {
+            <ReiserFs as Ops<H>>::write_super(self).await;
         }
     }
 

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2 and ext3 with theirs.
+//! no metadata, or ext2, ext3 and ReiserFS with theirs.
 //!
 //! Left out: truncation, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -49,6 +49,7 @@ mod position;
 mod proportion;
 mod read;
 mod readahead;
+mod reiserfs;
 mod slab;
 mod sleeps;
 mod state;
@@ -75,6 +76,7 @@ pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
+pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;

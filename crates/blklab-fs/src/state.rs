@@ -19,6 +19,7 @@ use crate::limits::{self, Limits};
 use crate::lru::Lru;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
+use crate::reiserfs::Volume;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
@@ -81,6 +82,8 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is ReiserFS.
+    pub(crate) reiser: Option<Box<Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +148,7 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            reiser: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
