@@ -66,6 +66,10 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "atime",
         ],
     ),
+    (
+        "reiserfs",
+        &["data", "tails", "barrier", "atime", "max_age_s"],
+    ),
 ];
 
 /// Values of options that are words.
@@ -80,6 +84,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("metadata", &["dup", "single"]),
     ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
     ("log_tree", &["0", "1"]),
+    ("tails", &["on", "small", "off"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -87,6 +92,7 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 102_400),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
+    ("max_age_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
     ("max_inline", 0, 3949),

@@ -132,6 +132,19 @@ impl Extents {
         );
     }
 
+    /// Takes the pages from one on away; what is reserved stays.
+    pub(crate) fn cut(&mut self, pages: u64) {
+        while let Some(e) = self.runs.last_mut()
+            && e.page + e.pages > pages
+        {
+            if e.page < pages {
+                e.pages = pages - e.page;
+            } else {
+                self.runs.pop();
+            }
+        }
+    }
+
     /// Pages at the end of the file.
     pub(crate) fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();

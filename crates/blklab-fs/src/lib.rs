@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2 and ext3 with theirs.
+//! no metadata, or ext2, ext3 and ReiserFS with theirs.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -52,6 +52,7 @@ mod position;
 mod proportion;
 mod read;
 mod readahead;
+mod reiserfs;
 mod slab;
 mod sleeps;
 mod state;
@@ -80,6 +81,7 @@ pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
 pub use nilfs2::NilfsOptions;
+pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;

@@ -29,6 +29,11 @@ pub(crate) trait Ops<H: Host> {
     /// started (up to 2.6.31), or had ended.
     async fn sync(_cache: &PageCache<H>) {}
 
+    /// The periodic job comes by the superblock (`write_super`, every 5 s, before
+    /// old pages are written): for filesystems that close their transaction
+    /// then, in the task of that job.
+    async fn write_super(_cache: &PageCache<H>) {}
+
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}
 

@@ -21,6 +21,7 @@ use crate::lru::Lru;
 use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
+use crate::reiserfs::Volume;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
@@ -112,6 +113,8 @@ pub(crate) struct State {
     /// The volume, if it is btrfs.
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
+    /// The volume, if it is ReiserFS.
+    pub(crate) reiser: Option<Box<Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -179,6 +182,7 @@ impl State {
             nilfs: None,
             btrfs: None,
             groups: Slab::default(),
+            reiser: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

@@ -4,6 +4,7 @@
 mod btrfs;
 mod ext;
 mod nilfs2;
+mod reiserfs;
 
 use blklab_experiment::Experiment;
 use blklab_fs::Filesystem;
@@ -15,6 +16,7 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
+        "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         _ => Filesystem::Extents,
     }
 }
