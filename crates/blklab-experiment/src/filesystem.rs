@@ -70,6 +70,19 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
         "reiserfs",
         &["data", "tails", "barrier", "atime", "max_age_s"],
     ),
+    (
+        "xfs",
+        &[
+            "barrier",
+            "logbufs",
+            "logbsize",
+            "log_blocks",
+            "agcount",
+            "lazy_count",
+            "delaylog",
+            "atime",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -85,6 +98,9 @@ const WORDS: &[(&str, &[&str])] = &[
     ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
     ("log_tree", &["0", "1"]),
     ("tails", &["on", "small", "off"]),
+    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("lazy_count", &["0", "1"]),
+    ("delaylog", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -105,6 +121,9 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("cleaning_interval_s", 1, 3600),
     ("segments_per_clean", 1, 32),
     ("protection_s", 0, 31_536_000),
+    ("logbufs", 2, 8),
+    ("log_blocks", 512, 524_288),
+    ("agcount", 1, 65_536),
 ];
 
 /// A filesystem and the options that differ from its defaults.

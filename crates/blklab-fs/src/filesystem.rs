@@ -14,8 +14,9 @@ use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
 use crate::ops::Ops;
-use crate::reiserfs::{ReiserOptions, Volume};
+use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
+use crate::xfs::{self, XfsOptions};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
@@ -33,6 +34,8 @@ pub enum Filesystem {
     Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// XFS.
+    Xfs(XfsOptions),
 }
 
 /// What is free on a volume (`statfs`).
@@ -68,6 +71,10 @@ macro_rules! with_type {
                 type $fs = $crate::reiserfs::ReiserFs;
                 $body
             }
+            $crate::filesystem::Filesystem::Xfs(_) => {
+                type $fs = $crate::xfs::Xfs;
+                $body
+            }
         }
     };
 }
@@ -101,6 +108,7 @@ impl State {
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
         match config.filesystem {
@@ -109,6 +117,8 @@ impl State {
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
+            // The root has the first inode.
+            Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
         Ok(())
     }
@@ -128,6 +138,16 @@ impl State {
         }
     }
 
+    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = xfs::Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
+        Ok(())
+    }
+
     fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let ext = Ext::new(options, sectors, device)?;
@@ -139,7 +159,7 @@ impl State {
 
     fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
-        let volume = Volume::new(options, sectors, device)?;
+        let volume = reiserfs::Volume::new(options, sectors, device)?;
         self.files.push(volume.device_file());
         self.device = Some(device);
         for block in volume.mounted_blocks() {

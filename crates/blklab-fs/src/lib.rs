@@ -61,6 +61,7 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
@@ -85,3 +86,4 @@ pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

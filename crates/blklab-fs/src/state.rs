@@ -21,10 +21,11 @@ use crate::lru::Lru;
 use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
-use crate::reiserfs::Volume;
+use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -55,6 +56,8 @@ pub(crate) enum BioWork {
     Waited(TaskId),
     /// One of several bios that count together, by key ([`Group`]).
     Group(u64),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
 }
 
 /// Bios whose common end matters.
@@ -114,7 +117,9 @@ pub(crate) struct State {
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
     /// The volume, if it is ReiserFS.
-    pub(crate) reiser: Option<Box<Volume>>,
+    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -183,6 +188,7 @@ impl State {
             btrfs: None,
             groups: Slab::default(),
             reiser: None,
+            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

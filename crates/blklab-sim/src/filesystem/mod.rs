@@ -5,6 +5,7 @@ mod btrfs;
 mod ext;
 mod nilfs2;
 mod reiserfs;
+mod xfs;
 
 use blklab_experiment::Experiment;
 use blklab_fs::Filesystem;
@@ -17,6 +18,15 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
+        "xfs" => Filesystem::Xfs(xfs::options(e)),
         _ => Filesystem::Extents,
+    }
+}
+
+/// What mounting it has to say.
+pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
+    match e.filesystem.name.as_str() {
+        "xfs" => xfs::notes(e),
+        _ => Vec::new(),
     }
 }
