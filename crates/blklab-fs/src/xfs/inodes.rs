@@ -279,7 +279,7 @@ mod tests {
         let g = Geometry::new(0..20_012_072_960 / 512, &o).unwrap();
         let (mut space, mut inodes) = (Space::new(&g), Inodes::new(g.ag_count));
         let free = space.free();
-        let mut make = |inodes: &mut Inodes, space: &mut Space, parent, directory| {
+        let make = |inodes: &mut Inodes, space: &mut Space, parent, directory| {
             let ag = inodes.choose_group(&g, space, parent, directory);
             let new = inodes.take(&g, space, ag, parent).unwrap();
             (ag, new.index, new.chunk_made)
