@@ -249,11 +249,6 @@ impl<H: Host> PageCache<H> {
         })
     }
 
-    /// Blocks of the volume that are free, if its filesystem counts them.
-    pub fn free_blocks(&self) -> Option<u64> {
-        self.with(|s| s.xfs.as_ref().map(|v| v.free_blocks()))
-    }
-
     /// Bios submitted and not ended.
     pub fn bios_in_flight(&self) -> usize {
         self.with(|s| s.bios.len())

@@ -222,7 +222,11 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| s.ext.as_ref().map(|e| e.free()))?;
+        let (blocks, inodes) = self.with(|s| match (&s.ext, &s.xfs) {
+            (Some(ext), _) => Some(ext.free()),
+            (_, Some(volume)) => Some(volume.free()),
+            _ => None,
+        })?;
         Some(FreeSpace {
             bytes: blocks * PAGE_BYTES,
             inodes,

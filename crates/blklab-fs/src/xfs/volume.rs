@@ -142,9 +142,11 @@ impl Volume {
             .ok_or_else(|| "no room for the root directory".to_owned())
     }
 
-    /// Blocks that nothing has, promised ones included.
-    pub(crate) fn free_blocks(&self) -> u64 {
-        self.space.free()
+    /// Blocks that nothing has, promised ones included, and the inodes that
+    /// could be made of them, 16 of each.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let blocks = self.space.free();
+        (blocks, blocks * 16)
     }
 
     /// The file of metadata pages.

@@ -314,7 +314,7 @@ async fn random_task(c: PageCache<Machine>, seed: u64, top: FileId) {
 
 fn random_run(seed: u64, change: fn(&mut XfsOptions)) -> Vec<Served> {
     let (machine, cache) = mount(change);
-    let free = cache.free_blocks().expect("XFS counts them");
+    let free = cache.free_space().expect("XFS counts it");
     for task in 0..3 {
         let c = cache.clone();
         machine.task("random", async move {
@@ -329,7 +329,7 @@ fn random_run(seed: u64, change: fn(&mut XfsOptions)) -> Vec<Served> {
     let usage = cache.usage();
     assert_eq!((usage.dirty, usage.writeback), (0, 0));
     // The root's chunk of inodes was there; trees of free space may have grown.
-    assert_eq!(cache.free_blocks(), Some(free), "seed {seed}");
+    assert_eq!(cache.free_space(), Some(free), "seed {seed}");
     machine.run_until(&cache, Time(machine.now().0 + 120 * SECONDS));
     assert_eq!(cache.bios_in_flight(), 0);
     machine.log()
