@@ -78,6 +78,7 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "logbsize",
             "log_blocks",
             "agcount",
+            "log_memory",
             "lazy_count",
             "delaylog",
             "atime",
@@ -99,6 +100,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("log_tree", &["0", "1"]),
     ("tails", &["on", "small", "off"]),
     ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("log_memory", &["contiguous", "pages"]),
     ("lazy_count", &["0", "1"]),
     ("delaylog", &["0", "1"]),
 ];

@@ -11,7 +11,8 @@ pub struct XfsFeatures {
     /// A thread pushes the tail of the log (2.6.25 and later); before, the task
     /// that needs space does it.
     pub tail_thread: bool,
-    /// Log buffers are one piece of memory each; else of separate pages.
+    /// Log buffers are one piece of memory each (up to 2.6.24, as far as two
+    /// traces tell); else of separate pages.
     pub contiguous_log_buffers: bool,
     /// Asynchronous metadata writes that somebody started are synchronous
     /// requests (up to 2.6.32); from then on they carry the metadata flag.
