@@ -32,6 +32,7 @@ mod cache;
 mod config;
 mod direct;
 mod ext3;
+mod ext4;
 mod features;
 mod file;
 mod filesystem;

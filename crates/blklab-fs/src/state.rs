@@ -10,6 +10,7 @@ use crate::bandwidth::Bandwidth;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
+use crate::ext4::Ext4;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
@@ -81,6 +82,8 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is ext4.
+    pub(crate) ext4: Option<Box<Ext4>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +148,7 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            ext4: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

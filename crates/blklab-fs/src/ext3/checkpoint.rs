@@ -66,11 +66,7 @@ impl<H: Host> PageCache<H> {
     }
 
     fn checkpoint_flags(&self) -> BioFlags {
-        let sync = self.with(|s| {
-            s.ext
-                .as_ref()
-                .is_some_and(|e| e.options.features.sync_checkpoint)
-        });
+        let sync = self.with(|s| s.journal().rules.sync_checkpoint);
         if sync { BioFlags::SYNC } else { BioFlags::NONE }
     }
 
@@ -78,12 +74,9 @@ impl<H: Host> PageCache<H> {
     async fn advance_tail(&self) {
         let me = self.host.current();
         let (sector, cookie) = self.with(|s| {
-            let Some(ext) = &mut s.ext else {
-                return (0, 0);
-            };
-            let j = &mut ext.journal;
+            let j = s.journal();
             j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
-            let sector = ext.geometry.sector(ext.geometry.journal_block(0));
+            let sector = j.sector(0);
             (sector, s.bios.insert(BioWork::Waited(me)))
         });
         let flags = BioFlags::SYNC | BioFlags::UNPLUG;
@@ -100,10 +93,18 @@ impl<H: Host> PageCache<H> {
 
 impl crate::state::State {
     fn checkpoint_step(&mut self) -> Step {
-        let Some(ext) = &mut self.ext else {
+        let Some(device) = self.device else {
             return Step::Enough;
         };
-        let (device, j) = (ext.device, &mut ext.journal);
+        // The journal and the device's pages are looked at together.
+        let Self {
+            ext, ext4, files, ..
+        } = self;
+        let ext = ext.as_mut().map(|e| &mut e.journal);
+        let ext4 = ext4.as_mut().map(|e| &mut e.journal);
+        let Some(j) = ext.or(ext4) else {
+            return Step::Enough;
+        };
         let committing = j.committing.as_ref().map(|t| t.tid);
         let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {
@@ -115,7 +116,7 @@ impl crate::state::State {
                 None => Step::Enough,
             };
         };
-        let file = &mut self.files[device.idx()];
+        let file = &mut files[device.idx()];
         let (mut batch, mut busy, mut held) = (Vec::new(), None, None);
         oldest.blocks.retain(|block| {
             if let Some(b) = j.buffers.get(block) {

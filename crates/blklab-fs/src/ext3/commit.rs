@@ -17,7 +17,7 @@ use std::ops::Range;
 
 /// Buffers handed to the block layer at a time (block size over 8): a
 /// descriptor and what it describes.
-const BATCH: usize = 512;
+pub(crate) const BATCH: usize = 512;
 
 /// What commit does with a page of its list.
 enum Page {
@@ -78,10 +78,8 @@ impl State {
     /// A committed block is the device's again: dirty, unless the running
     /// transaction has changed it since.
     fn release_committed(&mut self, block: u64, now: blklab_types::Jiffies) {
-        let Some(ext) = &mut self.ext else {
-            return;
-        };
-        let (device, j) = (ext.device, &mut ext.journal);
+        let device = self.device.unwrap_or_default();
+        let j = self.journal();
         let Some(b) = j.buffers.get_mut(&block) else {
             return;
         };
@@ -98,9 +96,15 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// Starts the journal's thread and its timer, as at mount.
     pub(crate) fn start_journal(&self) {
-        if self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal)) {
-            self.host
-                .spawn("kjournald", Box::pin(self.clone().kjournald()));
+        if self.has_journal() {
+            let name = self.with(|s| {
+                if s.ext4.is_some() {
+                    "jbd2"
+                } else {
+                    "kjournald"
+                }
+            });
+            self.host.spawn(name, Box::pin(self.clone().kjournald()));
             self.host
                 .spawn("jbd_timer", Box::pin(self.clone().commit_timer()));
         }
@@ -161,30 +165,27 @@ impl<H: Host> PageCache<H> {
             s.switch_transaction();
             s.journal().wake_all(wake);
         });
-        let (options, data, metadata, flags) = self.with(|s| {
-            let options = s.ext.as_ref().map(|e| e.options);
-            let t = s.journal().committing.as_mut();
-            let Some((o, t)) = options.zip(t) else {
-                return (None, Vec::new(), Vec::new(), BioFlags::NONE);
+        let (rules, data, metadata, flags) = self.with(|s| {
+            let j = s.journal();
+            let rules = j.rules;
+            let Some(t) = j.committing.as_mut() else {
+                return (rules, Vec::new(), Vec::new(), BioFlags::NONE);
             };
-            let flags = o.commit_flags(t.sync, t.waited);
+            let flags = rules.commit_flags(t.sync, t.waited);
             (
-                Some(o),
+                rules,
                 std::mem::take(&mut t.data),
                 t.metadata.clone(),
                 flags,
             )
         });
-        let Some(options) = options else {
-            return;
-        };
         self.write_ordered(data, flags).await;
         let mut log_blocks = 0;
         if !metadata.is_empty() {
-            log_blocks = self.write_metadata(&metadata, flags).await;
+            log_blocks = self.write_metadata(&metadata, rules.batch, flags).await;
             log_blocks += 1;
             self.with(|s| s.journal().log_done.clear());
-            self.write_log(options.commit_block_flags()).await;
+            self.write_log(rules.commit_block).await;
             self.wait_log(0).await;
         }
         self.finish_commit(metadata, log_blocks);
@@ -269,12 +270,12 @@ impl<H: Host> PageCache<H> {
 
     /// Writes metadata to the log behind descriptors; waits for both. Returns
     /// the blocks of the log that it took.
-    async fn write_metadata(&self, blocks: &[u64], flags: BioFlags) -> u64 {
+    async fn write_metadata(&self, blocks: &[u64], batch: usize, flags: BioFlags) -> u64 {
         self.with(|s| s.journal().log_done.clear());
-        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len()));
+        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len(), batch));
         self.host.start_plug();
         let mut nth = 0;
-        for batch in blocks.chunks(BATCH - 1) {
+        for batch in blocks.chunks(batch - 1) {
             descriptors.push(nth);
             self.with(|s| {
                 for block in batch {
@@ -291,7 +292,7 @@ impl<H: Host> PageCache<H> {
         }
         self.host.finish_plug();
         let mut at = 0;
-        for batch in blocks.chunks(BATCH - 1) {
+        for batch in blocks.chunks(batch - 1) {
             at += 1;
             for block in batch {
                 self.wait_log(at).await;
@@ -316,11 +317,8 @@ impl<H: Host> PageCache<H> {
     async fn write_log(&self, flags: BioFlags) {
         let (sector, cookie) = self.with(|s| {
             s.stats.write_bios += 1;
-            let Some(ext) = &mut s.ext else {
-                return (0, 0);
-            };
-            let j = &mut ext.journal;
-            let sector = ext.geometry.sector(ext.geometry.journal_block(j.head));
+            let j = s.journal();
+            let sector = j.sector(j.head);
             j.head += 1;
             if j.head == j.blocks {
                 j.head = 1;
@@ -347,8 +345,8 @@ impl<H: Host> PageCache<H> {
 }
 
 /// Descriptors for so many blocks.
-fn nr_descriptors(blocks: usize) -> usize {
-    blocks.div_ceil(BATCH - 1)
+fn nr_descriptors(blocks: usize, batch: usize) -> usize {
+    blocks.div_ceil(batch - 1)
 }
 
 fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
@@ -375,6 +373,6 @@ mod tests {
 
     #[test]
     fn a_thousand_blocks_take_1003_of_the_log() {
-        assert_eq!(1000 + nr_descriptors(1000) + 1, 1003);
+        assert_eq!(1000 + nr_descriptors(1000, BATCH) + 1, 1003);
     }
 }

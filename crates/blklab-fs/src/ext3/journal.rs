@@ -8,12 +8,13 @@
 //! many credits, or the log too little room; and to change a block while its
 //! only copy is on its way to the log.
 
+use super::options::CommitSync;
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::sleeps::Sleep;
 use crate::state::State;
-use blklab_types::{Jiffies, TaskId};
+use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -54,9 +55,42 @@ pub(super) struct Buffer {
     pub(super) shadow: bool,
 }
 
+/// What the release and the mount options decide about a journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalRules {
+    /// When commit writes its data and metadata as synchronous requests.
+    pub(crate) commit_sync: CommitSync,
+    /// Flags of the commit block.
+    pub(crate) commit_block: BioFlags,
+    /// Checkpoints write synchronously.
+    pub(crate) sync_checkpoint: bool,
+    /// Seconds between commits.
+    pub(crate) commit_s: u32,
+    /// Blocks handed to the block layer at a time: a descriptor and what it
+    /// describes.
+    pub(crate) batch: usize,
+}
+
+impl JournalRules {
+    /// Flags of a commit's data and metadata.
+    pub(super) fn commit_flags(&self, sync_handle: bool, waited: bool) -> BioFlags {
+        let sync = match self.commit_sync {
+            CommitSync::Never => false,
+            CommitSync::SyncHandle => sync_handle,
+            CommitSync::Waited => waited,
+            CommitSync::Always => true,
+        };
+        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+    }
+}
+
 /// The journal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
+    pub(super) rules: JournalRules,
+    /// Sectors of its blocks, in pieces that are contiguous on the disk: the
+    /// first block, its sector.
+    places: Vec<(u64, u64)>,
     pub(super) running: Option<Transaction>,
     pub(super) committing: Option<Transaction>,
     last_tid: u64,
@@ -85,14 +119,45 @@ pub(crate) struct Handle {
 }
 
 impl Journal {
-    pub(super) fn new(blocks: u64) -> Journal {
+    /// An empty journal of so many blocks, block by block at these sectors.
+    pub(crate) fn new(rules: JournalRules, blocks: u64, sector_of: impl Fn(u64) -> u64) -> Journal {
+        let mut places: Vec<(u64, u64)> = Vec::new();
+        for block in 0..blocks {
+            let sector = sector_of(block);
+            let follows = places
+                .last()
+                .is_some_and(|(first, at)| at + (block - first) * PAGE_SECTORS == sector);
+            if !follows {
+                places.push((block, sector));
+            }
+        }
         Journal {
+            rules,
+            places,
             blocks,
             // Block 0 is the superblock.
             head: 1,
             free: blocks.saturating_sub(33),
-            ..Journal::default()
+            running: None,
+            committing: None,
+            last_tid: 0,
+            requested: 0,
+            committed: 0,
+            buffers: BTreeMap::new(),
+            checkpoints: VecDeque::new(),
+            checkpointing: false,
+            log_done: Vec::new(),
+            waiters: Vec::new(),
+            thread: None,
+            timer: None,
         }
+    }
+
+    /// The sector of a block of the journal.
+    pub(super) fn sector(&self, block: u64) -> u64 {
+        let after = self.places.partition_point(|(first, _)| *first <= block);
+        let place = after.checked_sub(1).and_then(|i| self.places.get(i));
+        place.map_or(0, |(first, sector)| sector + (block - first) * PAGE_SECTORS)
     }
 
     /// Most blocks of a transaction.
@@ -143,8 +208,11 @@ enum Start {
 }
 
 impl State {
-    pub(super) fn journal(&mut self) -> &mut Journal {
-        &mut self.ext.as_mut().expect("a volume with a journal").journal
+    /// The volume's journal.
+    pub(crate) fn journal(&mut self) -> &mut Journal {
+        let ext = self.ext.as_mut().map(|e| &mut e.journal);
+        let ext4 = self.ext4.as_mut().map(|e| &mut e.journal);
+        ext.or(ext4).expect("a volume with a journal")
     }
 
     /// Tries to open a handle; says what to wait for.
@@ -218,7 +286,7 @@ impl State {
         if let Some(t) = j.running.as_mut() {
             t.metadata.push(block);
         }
-        let device = self.ext.as_ref().map_or(FileId(0), |e| e.device);
+        let device = self.device.unwrap_or_default();
         self.ext_cached(device, block);
         let run = block..block + 1;
         let file = &mut self.files[device.idx()];
@@ -271,8 +339,7 @@ impl<H: Host> PageCache<H> {
     }
 
     fn commit_interval(&self) -> u64 {
-        let seconds = self.with(|s| s.ext.as_ref().map_or(5, |e| e.options.commit_s));
-        u64::from(seconds) * u64::from(self.host.hz().0)
+        u64::from(self.with(|s| s.journal().rules.commit_s)) * u64::from(self.host.hz().0)
     }
 
     /// Closes a handle (`journal_stop`).
@@ -284,7 +351,7 @@ impl<H: Host> PageCache<H> {
     /// Makes a metadata block part of the running transaction
     /// (`journal_get_write_access`).
     pub(super) async fn journal_access(&self, block: u64) {
-        let Some(device) = self.with(|s| s.ext.as_ref().map(|e| e.device)) else {
+        let Some(device) = self.with(|s| s.device) else {
             return;
         };
         loop {
@@ -338,6 +405,25 @@ mod tests {
 
     #[test]
     fn a_transaction_may_have_a_quarter_of_the_log() {
-        assert_eq!(Journal::new(32768).max_credits(), 8192);
+        let journal = Journal::new(rules(), 32768, |block| block * 8);
+        assert_eq!(journal.max_credits(), 8192);
+    }
+
+    #[test]
+    fn blocks_lie_where_the_volume_has_them() {
+        let journal = Journal::new(rules(), 3000, |b| 80 + b * 8 + (b / 1000) * 4096);
+        assert_eq!(journal.places, [(0, 80), (1000, 12_176), (2000, 24_272)]);
+        assert_eq!(journal.sector(999), 80 + 999 * 8);
+        assert_eq!(journal.sector(2001), 24_280);
+    }
+
+    fn rules() -> JournalRules {
+        JournalRules {
+            commit_sync: CommitSync::Never,
+            commit_block: BioFlags::NONE,
+            sync_checkpoint: false,
+            commit_s: 5,
+            batch: 512,
+        }
     }
 }

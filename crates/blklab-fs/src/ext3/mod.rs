@@ -22,8 +22,8 @@
 
 mod allocation;
 mod checkpoint;
-mod commit;
-mod journal;
+pub(crate) mod commit;
+pub(crate) mod journal;
 mod layout;
 mod operations;
 mod options;
@@ -102,7 +102,9 @@ impl Ext {
         Ok(Ext {
             options,
             space: Space::new(&geometry),
-            journal: Journal::new(geometry.journal_blocks),
+            journal: Journal::new(options.journal_rules(), geometry.journal_blocks, |block| {
+                geometry.sector(geometry.journal_block(block))
+            }),
             geometry,
             device,
             nr_inodes: 0,
@@ -259,7 +261,7 @@ impl State {
     }
 
     /// Puts a metadata block into the cache.
-    fn ext_cached(&mut self, device: FileId, block: u64) {
+    pub(crate) fn ext_cached(&mut self, device: FileId, block: u64) {
         let run = block..block + 1;
         let file = &mut self.files[device.idx()];
         if !file.cached.test(block) {

@@ -43,8 +43,8 @@ impl State {
     }
 
     /// A metadata block is dirty in the device's pages.
-    pub(super) fn ext_dirty_block(&mut self, block: u64, now: Jiffies) {
-        let Some(device) = self.ext.as_ref().map(|e| e.device) else {
+    pub(crate) fn ext_dirty_block(&mut self, block: u64, now: Jiffies) {
+        let Some(device) = self.device else {
             return;
         };
         let run = block..block + 1;
@@ -118,8 +118,8 @@ impl<H: Host> PageCache<H> {
         self.host.now().0 / 1_000_000_000 + 1
     }
 
-    pub(super) fn has_journal(&self) -> bool {
-        self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal))
+    pub(crate) fn has_journal(&self) -> bool {
+        self.with(|s| s.ext4.is_some() || s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
 
     /// Changes a metadata block: in the running transaction, or in place.
