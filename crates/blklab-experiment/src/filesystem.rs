@@ -26,6 +26,20 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "ext4",
+        &[
+            "data",
+            "barrier",
+            "inode_size",
+            "journal_blocks",
+            "commit_s",
+            "atime",
+            "delalloc",
+            "auto_da_alloc",
+            "inode_readahead_blks",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -35,11 +49,17 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("delalloc", &["0", "1"]),
+    ("auto_da_alloc", &["0", "1"]),
+    (
+        "inode_readahead_blks",
+        &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
+    ),
 ];
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
-    ("journal_blocks", 1024, 102_400),
+    ("journal_blocks", 1024, 10_240_000),
     ("commit_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
@@ -170,7 +190,10 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
+        fails(
+            "ext5",
+            "did you mean 'ext2'? valid: extents, ext2, ext3, ext4",
+        );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails("ext3:data=both", "expected one of ordered, writeback");

@@ -8,6 +8,7 @@
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, Ext3, ExtOptions};
+use crate::ext4::{Ext4, Ext4Fs, Ext4Options};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
@@ -23,6 +24,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// ext4.
+    Ext4(Ext4Options),
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -36,6 +39,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Ext(_) => {
                 <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Ext4(_) => {
+                <$crate::ext4::Ext4Fs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -47,6 +53,7 @@ macro_rules! on_kind {
         match $filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
+            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -58,8 +65,12 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Ext4(options) => self.mount_ext4(options, sectors)?,
         }
         self.new_root();
+        if self.ext4.is_some() {
+            self.ext4_new_root();
+        }
         Ok(())
     }
 
@@ -69,6 +80,17 @@ impl State {
         self.files.push(ext.device_file());
         self.device = Some(device);
         self.ext = Some(Box::new(ext));
+        Ok(())
+    }
+}
+
+impl State {
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
         Ok(())
     }
 }
@@ -97,7 +119,21 @@ impl<H: Host> PageCache<H> {
         match self.config.filesystem {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
+            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::sync(self).await,
         }
+    }
+
+    /// Pages of a file up to one are in bios, or passed over.
+    pub(crate) fn taken(&self, id: FileId, upto: u64) {
+        on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Pages that a bio of a file may hold.
+    pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
+        if !on_volume {
+            return self.config.bio_pages;
+        }
+        on_kind!(self.config.filesystem, bio_pages(self))
     }
 
     /// Gives a file a place before the run.

@@ -87,6 +87,57 @@ impl Extents {
         extents
     }
 
+    /// Pages of a hole get their place.
+    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+        let mut at = self.runs.partition_point(|e| e.page < page);
+        let new = Extent {
+            page,
+            sector,
+            pages,
+        };
+        let joins = |a: &Extent, b: &Extent| {
+            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
+        };
+        if at > 0 && joins(&self.runs[at - 1], &new) {
+            at -= 1;
+            self.runs[at].pages += pages;
+        } else {
+            self.runs.insert(at, new);
+        }
+        if at + 1 < self.runs.len() && joins(&self.runs[at], &self.runs[at + 1]) {
+            self.runs[at].pages += self.runs[at + 1].pages;
+            self.runs.remove(at + 1);
+        }
+    }
+
+    /// Where the pieces that begin before `page` end: page and sector behind
+    /// the last of them.
+    pub(crate) fn end_before(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page < page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        Some((e.page + e.pages, e.sector + e.pages * PAGE_SECTORS))
+    }
+
+    /// The piece that begins last before `page`, or the first one: its page and
+    /// its sector.
+    pub(crate) fn nearest(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let e = self.runs.get(after.saturating_sub(1))?;
+        Some((e.page, e.sector))
+    }
+
+    /// The number of the piece that a page lies in, or would.
+    pub(crate) fn index_of(&self, page: u64) -> usize {
+        let after = self.runs.partition_point(|e| e.page <= page);
+        after.saturating_sub(1)
+    }
+
+    /// The first page from `page` on that has a place.
+    pub(crate) fn next_place(&self, page: u64) -> Option<u64> {
+        let after = self.runs.partition_point(|e| e.page + e.pages <= page);
+        self.runs.get(after).map(|e| e.page.max(page))
+    }
+
     /// Pages at the end of the file.
     pub(crate) fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
@@ -167,6 +218,28 @@ impl Allocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn holes_are_filled_and_pieces_joined() {
+        let mut a = Extents::default();
+        a.insert(10, 800, 5);
+        a.insert(0, 80, 2);
+        a.insert(3, 104, 1);
+        assert_eq!(a.map(2), None);
+        assert_eq!((a.next_place(2), a.next_place(11)), (Some(3), Some(11)));
+        assert_eq!((a.end_before(10), a.end_before(0)), (Some((4, 112)), None));
+        assert_eq!(
+            (a.nearest(7), a.nearest(12)),
+            (Some((3, 104)), Some((10, 800)))
+        );
+        a.insert(2, 96, 1);
+        let runs = [(0, 80, 4), (10, 800, 5)].map(|(page, sector, pages)| Extent {
+            page,
+            sector,
+            pages,
+        });
+        assert_eq!(a.runs(), runs);
+    }
 
     #[test]
     fn files_lie_one_after_another_in_chunks() {

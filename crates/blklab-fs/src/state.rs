@@ -194,6 +194,14 @@ impl State {
         self.lru.add(id, run);
     }
 
+    /// Pages of a hole are zeroes: nothing is read.
+    pub(crate) fn add_zeroes(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_cached += file.cached.set(run.clone());
+        file.uptodate.set(run.clone());
+        self.lru.add(id, run);
+    }
+
     /// A reader or writer used cached pages.
     pub(crate) fn touch(&mut self, id: FileId, run: Range<u64>) {
         self.lru.touch(&mut self.files[id.idx()], run);

@@ -86,7 +86,8 @@ impl<H: Host> PageCache<H> {
         self.offer(Job::Background { min_pages });
         if self.config.features.flusher == Flusher::PerDevice {
             self.flush_and_wait().await;
-            return self.wait_all_written().await;
+            self.wait_all_written().await;
+            return self.sync_filesystem().await;
         }
         let lists = [List::MoreIo, List::Io, List::Dirty];
         let files = self.with(|s| {

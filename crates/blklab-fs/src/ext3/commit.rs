@@ -165,21 +165,23 @@ impl<H: Host> PageCache<H> {
             s.switch_transaction();
             s.journal().wake_all(wake);
         });
-        let (rules, data, metadata, flags) = self.with(|s| {
+        let (rules, data, inodes, metadata, flags) = self.with(|s| {
             let j = s.journal();
             let rules = j.rules;
             let Some(t) = j.committing.as_mut() else {
-                return (rules, Vec::new(), Vec::new(), BioFlags::NONE);
+                return (rules, Vec::new(), Vec::new(), Vec::new(), BioFlags::NONE);
             };
             let flags = rules.commit_flags(t.sync, t.waited);
             (
                 rules,
                 std::mem::take(&mut t.data),
+                std::mem::take(&mut t.inodes),
                 t.metadata.clone(),
                 flags,
             )
         });
         self.write_ordered(data, flags).await;
+        self.write_ordered_inodes(inodes).await;
         let mut log_blocks = 0;
         if !metadata.is_empty() {
             log_blocks = self.write_metadata(&metadata, rules.batch, flags).await;

@@ -33,6 +33,8 @@ pub(crate) struct Transaction {
     pub(super) metadata: Vec<u64>,
     /// Pages whose data go to the disk first, in order of the first write.
     pub(super) data: Vec<(FileId, Range<u64>)>,
+    /// Files whose new blocks' data go to the disk first (jbd2).
+    pub(crate) inodes: Vec<FileId>,
     /// A handle was synchronous.
     pub(super) sync: bool,
     /// A task waits for it.
@@ -91,7 +93,7 @@ pub(crate) struct Journal {
     /// Sectors of its blocks, in pieces that are contiguous on the disk: the
     /// first block, its sector.
     places: Vec<(u64, u64)>,
-    pub(super) running: Option<Transaction>,
+    pub(crate) running: Option<Transaction>,
     pub(super) committing: Option<Transaction>,
     last_tid: u64,
     /// The youngest transaction whose commit is wanted, and that is committed.
@@ -160,8 +162,18 @@ impl Journal {
         place.map_or(0, |(first, sector)| sector + (block - first) * PAGE_SECTORS)
     }
 
+    /// The youngest transaction that is committed.
+    pub(crate) fn committed_tid(&self) -> u64 {
+        self.committed
+    }
+
+    /// The transaction that a handle belongs to.
+    pub(crate) fn running_tid(&self) -> u64 {
+        self.running.as_ref().map_or(0, |t| t.tid)
+    }
+
     /// Most blocks of a transaction.
-    pub(super) fn max_credits(&self) -> u64 {
+    pub(crate) fn max_credits(&self) -> u64 {
         self.blocks / 4
     }
 
@@ -350,7 +362,7 @@ impl<H: Host> PageCache<H> {
 
     /// Makes a metadata block part of the running transaction
     /// (`journal_get_write_access`).
-    pub(super) async fn journal_access(&self, block: u64) {
+    pub(crate) async fn journal_access(&self, block: u64) {
         let Some(device) = self.with(|s| s.device) else {
             return;
         };
@@ -363,6 +375,23 @@ impl<H: Host> PageCache<H> {
             self.host.unplug();
             self.sleeping(Sleep::Log, self.journal_wait()).await;
         }
+    }
+
+    /// Commits a transaction if it still runs, and waits for it; says whether
+    /// there was need to (`jbd2_complete_transaction`).
+    pub(crate) async fn complete_transaction(&self, tid: u64) -> bool {
+        if self.with(|s| s.journal().committed >= tid) {
+            return false;
+        }
+        self.waking(|s, wake| {
+            let j = s.journal();
+            if let Some(t) = j.running.as_mut().filter(|t| t.tid == tid) {
+                t.sync = true;
+                j.request(tid, wake);
+            }
+        });
+        self.wait_commit(tid).await;
+        true
     }
 
     /// Commits whatever runs or commits, and waits for it
@@ -385,7 +414,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until a transaction is committed (`log_wait_commit`).
-    pub(super) async fn wait_commit(&self, tid: u64) {
+    pub(crate) async fn wait_commit(&self, tid: u64) {
         while self.with(|s| {
             let j = s.journal();
             let both = [&mut j.running, &mut j.committing];

@@ -25,10 +25,11 @@ mod checkpoint;
 pub(crate) mod commit;
 pub(crate) mod journal;
 mod layout;
-mod operations;
+pub(crate) mod operations;
 mod options;
 
 pub use layout::default_journal_blocks;
+pub(crate) use options::commit_block_flags;
 pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 use crate::bits::PageBits;

@@ -22,7 +22,7 @@ const WRITE_CREDITS: u64 = 10;
 /// Credits of a handle that changes an inode's times.
 const INODE_CREDITS: u64 = 2;
 /// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u64 = 86_400;
+pub(crate) const DAY_S: u64 = 86_400;
 
 /// What the next block of a growing file touches.
 struct Growth {

@@ -2,15 +2,40 @@
 //! The experiment's filesystem as the page cache takes it.
 
 mod ext;
+mod ext4;
 
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fs::Filesystem;
+
+/// Filesystems that the oldest kernels do not have, and the release that they
+/// came with.
+const SINCE: &[(&str, [u16; 3])] = &[("ext4", [2, 6, 28])];
+
+/// Whether the kernel has the filesystem.
+///
+/// # Errors
+/// It came later.
+pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
+    let name = e.filesystem.name.as_str();
+    match SINCE.iter().find(|(n, _)| *n == name) {
+        Some((_, since)) if e.kernel.numbers() < *since => {
+            let [a, b, c] = since;
+            Err(ExperimentError::new(format!(
+                "kernel {} has no {name}: it came with {a}.{b}.{c}",
+                e.kernel
+            ))
+            .about("filesystem"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What the files of an experiment lie on: a volume of so many sectors.
 pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     match e.filesystem.name.as_str() {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
+        "ext4" => Filesystem::Ext4(ext4::options(e)),
         _ => Filesystem::Extents,
     }
 }
