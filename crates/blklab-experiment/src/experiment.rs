@@ -70,6 +70,8 @@ pub struct QueueSettings {
     pub read_ahead_kb: Option<u32>,
     /// First sector of the partition that is used; the whole disk if none.
     pub partition_start: Option<u32>,
+    /// Its length in sectors; to the end of the disk if none.
+    pub partition_sectors: Option<u32>,
 }
 
 /// Memory and `/proc/sys/vm`.
@@ -91,6 +93,8 @@ pub struct Vm {
     pub cpu_cost_percent: Option<u32>,
     /// Processor time of a page that is read or written, beside its copying.
     pub page_cost_ns: Option<u32>,
+    /// Processors.
+    pub cpus: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.
@@ -384,6 +388,12 @@ impl Experiment {
         self.cpu_time(Span(u64::from(self.vm.page_cost_ns.unwrap_or(1000))))
     }
 
+    /// Whether the machine has one processor: kernel threads then wait while a
+    /// task computes.
+    pub fn one_cpu(&self) -> bool {
+        self.vm.cpus == Some(1)
+    }
+
     /// Limits of the queue and its driver.
     ///
     /// # Errors
@@ -479,6 +489,7 @@ impl Experiment {
         self.scheduler()?;
         self.limits()?;
         let device = self.build_device()?;
+        self.check_partition(device.capacity_sectors())?;
         self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());

@@ -85,6 +85,8 @@ impl Experiment {
             q.insert("nomerges".into(), json!(l.nomerges));
             q.insert("read_ahead_kb".into(), json!(self.read_ahead_bytes() >> 10));
             q.insert("partition_start".into(), json!(self.queue.partition_start));
+            let length = self.queue.partition_sectors;
+            q.insert("partition_sectors".into(), json!(length));
         }
         Value::Object(q)
     }
@@ -137,6 +139,7 @@ impl Experiment {
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
             "cpu_cost_percent": vm.cpu_cost_percent,
             "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),
+            "cpus": vm.cpus.unwrap_or(2),
         })
     }
 }

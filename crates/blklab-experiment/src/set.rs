@@ -78,6 +78,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processor time of a buffered page beside its copying, in ns",
     },
     Tunable {
+        name: "cpus",
+        unit: Unit::Count,
+        default: 2,
+        range: (1, 4096),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "processors; with one, kernel threads wait while a task that slept computes",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -141,6 +150,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
         ("queue_depth", q.queue_depth),
         ("read_ahead_kb", q.read_ahead_kb),
         ("partition_start", q.partition_start),
+        ("partition_sectors", q.partition_sectors),
     ];
     for (name, value) in given {
         if let (Some(value), Some(t)) = (value, QUEUE_TUNABLES.iter().find(|t| t.name == name)) {
@@ -294,6 +304,7 @@ impl Experiment {
             "queue_depth" => q.queue_depth = Some(value),
             "read_ahead_kb" => q.read_ahead_kb = Some(value),
             "partition_start" => q.partition_start = Some(value),
+            "partition_sectors" => q.partition_sectors = Some(value),
             other => unreachable!("queue setting {other} is in the table but not here"),
         }
     }
@@ -307,6 +318,7 @@ impl Experiment {
             "io_cost_ns" => vm.io_cost_ns = Some(value),
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "page_cost_ns" => vm.page_cost_ns = Some(value),
+            "cpus" => vm.cpus = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }

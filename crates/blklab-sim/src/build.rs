@@ -62,6 +62,7 @@ pub fn build_machine(
         agenda,
         disks,
         array,
+        one_cpu: e.one_cpu(),
         sinks,
         stop,
     });

@@ -73,6 +73,8 @@ pub struct Config {
     pub disks: Vec<Disk>,
     /// What makes one device of several disks.
     pub array: Option<Array>,
+    /// Kernel threads wait while a task that slept computes.
+    pub one_cpu: bool,
     /// Streams of the run.
     pub sinks: Sinks,
     /// Set from outside to end the run at its next step.
@@ -145,6 +147,7 @@ struct Inner {
     world: RefCell<World>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
     has_array: bool,
+    one_cpu: bool,
     stop: Arc<AtomicBool>,
 }
 
@@ -321,6 +324,7 @@ impl Machine {
                 world: RefCell::new(world),
                 bio_done: RefCell::new(None),
                 has_array,
+                one_cpu: config.one_cpu,
                 stop: config.stop,
             }),
         }
@@ -731,13 +735,12 @@ impl Machine {
         }
     }
 
-    /// Computes for a span, as a task that slept until just now. The process
-    /// scheduler favours such a task: kblockd, which has slept too, does not
+    /// Computes for a span, as a task that slept until just now. On a machine
+    /// with one processor the process scheduler favours such a task: kblockd, which has slept too, does not
     /// preempt it (2.6.23 and later, `wakeup_preempt_entity` of
-    /// kernel/sched_fair.c; one processor, no preemption in the kernel). So
-    /// what a timer asks of kblockd meanwhile is done when the task sleeps.
+    /// kernel/sched_fair.c; no preemption in the kernel). So what a timer asks of kblockd meanwhile is done when the task sleeps.
     pub async fn compute(&self, span: Span) {
-        if span >= COMPUTES_AT_MOST {
+        if !self.inner.one_cpu || span >= COMPUTES_AT_MOST {
             return self.sleep_until(self.now() + span).await;
         }
         let task = self.current();

@@ -7,6 +7,7 @@ use crate::job;
 use crate::trace_file::TraceOut;
 use crate::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
@@ -29,6 +30,9 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
     /// Bios to take figures of.
     pub watches: Vec<BioFilter>,
+    /// Of the events only these figures are of interest: digest, statistics and
+    /// counters of the disks stay empty, and the run takes less time.
+    pub only_watches: bool,
 }
 
 /// What came out of a run.
@@ -71,9 +75,85 @@ pub struct DeviceUse {
     pub stats: DiskStats,
 }
 
+/// What is made of the events of a run.
+enum Analysis {
+    All(Box<DigestSink<StatsCollector<(AllStats, Watches)>>>),
+    Watches(Box<Lifecycles<Watches>>),
+    Nothing,
+}
+
+impl Analysis {
+    fn new(e: &Experiment, options: &RunOptions) -> Analysis {
+        let watches = options.watches.iter().cloned().map(Watch::new).collect();
+        let watches = Watches(watches);
+        if !options.only_watches {
+            return Analysis::All(Box::new(DigestSink {
+                digest: Digest::default(),
+                inner: StatsCollector::with((AllStats::new(array_dev(e)), watches)),
+            }));
+        }
+        match watches.0.is_empty() {
+            true => Analysis::Nothing,
+            false => Analysis::Watches(Box::new(Lifecycles::new(watches))),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match self {
+            Analysis::All(all) => {
+                all.inner.also().0.event(event);
+                all.event(event);
+            }
+            Analysis::Watches(lives) => lives.event(event),
+            Analysis::Nothing => {}
+        }
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        let watches = match self {
+            Analysis::All(all) => {
+                all.process(time, pid, comm);
+                &mut all.inner.also().1
+            }
+            Analysis::Watches(lives) => lives.sink(),
+            Analysis::Nothing => return,
+        };
+        for watch in &mut watches.0 {
+            watch.process(pid, comm);
+        }
+    }
+
+    /// Puts what was found into the output of a run that has ended.
+    fn finish(self, e: &Experiment, output: &mut RunOutput) {
+        let watches = match self {
+            Analysis::All(mut all) => {
+                output.digest = all.digest;
+                // Before the statistics finish: the disk is busy until the run
+                // ends, not until the last event.
+                let mut uses: Vec<DeviceUse> = devices(e)
+                    .into_iter()
+                    .map(|(dev, name)| DeviceUse {
+                        dev,
+                        name,
+                        stats: all.inner.also().0.at(dev, output.end),
+                    })
+                    .collect();
+                output.array = e.md.map(|_| uses.remove(0));
+                output.disks = uses;
+                let watches = std::mem::take(&mut all.inner.also().1);
+                output.stats = all.inner.finish();
+                watches
+            }
+            Analysis::Watches(lives) => lives.finish().0,
+            Analysis::Nothing => Watches::default(),
+        };
+        output.watched = watches.0.into_iter().map(|w| w.figures).collect();
+    }
+}
+
 /// Where the events of a run go.
 struct Streams {
-    digest: DigestSink<StatsCollector<(AllStats, Watches)>>,
+    analysis: Analysis,
     out: Vec<TraceOut>,
 }
 
@@ -83,8 +163,7 @@ struct Shared(Rc<RefCell<Streams>>);
 impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
-        s.digest.inner.also().0.event(event);
-        s.digest.event(event);
+        s.analysis.event(event);
         for out in &mut s.out {
             out.event(event);
         }
@@ -92,7 +171,9 @@ impl TraceSink for Shared {
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        s.digest.message(event, text);
+        if let Analysis::All(all) = &mut s.analysis {
+            all.message(event, text);
+        }
         for out in &mut s.out {
             out.message(event, text);
         }
@@ -104,10 +185,7 @@ impl TraceSink for Shared {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let s = &mut *self.0.borrow_mut();
-        s.digest.process(time, pid, comm);
-        for watch in &mut s.digest.inner.also().1.0 {
-            watch.process(pid, comm);
-        }
+        s.analysis.process(time, pid, comm);
         for out in &mut s.out {
             out.process(time, pid, comm);
         }
@@ -124,13 +202,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let jobs = jobs.map(|(name, text)| job::parse_jobs(e, name, &text));
     let jobs = jobs.transpose()?;
     let streams = Rc::new(RefCell::new(Streams {
-        digest: DigestSink {
-            digest: Digest::default(),
-            inner: StatsCollector::with((
-                AllStats::new(array_dev(e)),
-                Watches(options.watches.iter().cloned().map(Watch::new).collect()),
-            )),
-        },
+        analysis: Analysis::new(e, options),
         out: open_traces(e, &options.traces)?,
     }));
     let result = simulate(e, jobs, options, &streams);
@@ -144,23 +216,8 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
             return Err(e);
         }
     };
-    let mut digest = std::mem::take(&mut streams.digest);
-    output.digest = digest.digest;
-    // Before the statistics finish: the disk is busy until the run ends, not
-    // until the last event.
-    let mut uses: Vec<DeviceUse> = devices(e)
-        .into_iter()
-        .map(|(dev, name)| DeviceUse {
-            dev,
-            name,
-            stats: digest.inner.also().0.at(dev, output.end),
-        })
-        .collect();
-    output.array = e.md.map(|_| uses.remove(0));
-    output.disks = uses;
-    let watches = std::mem::take(&mut digest.inner.also().1.0);
-    output.watched = watches.into_iter().map(|w| w.figures).collect();
-    output.stats = digest.inner.finish();
+    let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
+    analysis.finish(e, &mut output);
     output.trace_files = finish_traces(traces)?;
     Ok(output)
 }

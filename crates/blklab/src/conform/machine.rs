@@ -219,6 +219,7 @@ impl MachineCase {
         e.set("filesystem", &self.filesystem()?)?;
         e.set("fio", self.fio)?;
         e.set("page_cost_ns", PAGE_COST_NS)?;
+        e.set("cpus", "1")?;
         for change in self.text("changed").split_whitespace() {
             let (key, value) = change.split_once('=').unwrap_or((change, ""));
             e.set(key, value)?;
@@ -356,6 +357,7 @@ impl MachineCase {
 fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError> {
     let options = RunOptions {
         stop: Arc::clone(stop),
+        only_watches: true,
         ..RunOptions::default()
     };
     let output = run(e, &options)?;

@@ -113,6 +113,7 @@ impl<'a> Plan<'a> {
             traces: Vec::new(),
             stop: Arc::clone(stop),
             watches: cell.filters.clone(),
+            only_watches: true,
         };
         let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
         if output.interrupted {
