@@ -10,7 +10,14 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
     ("extents", &[]),
     (
         "ext2",
-        &["inode_size", "atime", "directory_group", "creator_pid"],
+        &[
+            "inode_size",
+            "inode_ratio",
+            "dir_index",
+            "atime",
+            "directory_group",
+            "creator_pid",
+        ],
     ),
     (
         "ext3",
@@ -18,6 +25,8 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "data",
             "barrier",
             "inode_size",
+            "inode_ratio",
+            "dir_index",
             "journal_blocks",
             "commit_s",
             "atime",
@@ -44,7 +53,7 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
 
 /// Values of options that are words.
 const WORDS: &[(&str, &[&str])] = &[
-    ("data", &["ordered", "writeback"]),
+    ("data", &["ordered", "writeback", "journal"]),
     ("atime", &["strict", "relative", "never"]),
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
@@ -55,11 +64,13 @@ const WORDS: &[(&str, &[&str])] = &[
         "inode_readahead_blks",
         &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
     ),
+    ("dir_index", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 10_240_000),
+    ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
@@ -148,11 +159,8 @@ fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
     if let Some((_, words)) = WORDS.iter().find(|(k, _)| *k == key)
         && !words.contains(&value)
     {
-        let what = match (key, value) {
-            ("data", "journal") => "data=journal is not modelled".to_owned(),
-            _ => format!("{key}={value}: expected one of {}", words.join(", ")),
-        };
-        return Err(fail(what));
+        let words = words.join(", ");
+        return Err(fail(format!("{key}={value}: expected one of {words}")));
     }
     if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
         && !value
@@ -196,9 +204,12 @@ mod tests {
         );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
-        fails("ext3:data=both", "expected one of ordered, writeback");
+        fails(
+            "ext3:data=both",
+            "expected one of ordered, writeback, journal",
+        );
         fails("ext3:commit_s=0", "expected a number from 1 to 3600");
-        fails("ext3:data=journal", "not modelled");
+        fails("ext3:inode_ratio=512", "expected a number from 1024");
         fails("ext3:data", "expected key=value");
     }
 }

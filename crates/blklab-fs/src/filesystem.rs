@@ -14,6 +14,7 @@ use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::ops::Ops;
 use crate::state::State;
+use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -26,6 +27,15 @@ pub enum Filesystem {
     Ext(ExtOptions),
     /// ext4.
     Ext4(Ext4Options),
+}
+
+/// What is free on a volume (`statfs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Bytes of free blocks.
+    pub bytes: u64,
+    /// Files and directories that can be made.
+    pub inodes: u64,
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -70,6 +80,12 @@ impl State {
         self.new_root();
         if self.ext4.is_some() {
             self.ext4_new_root();
+        }
+        let State {
+            files, ext, root, ..
+        } = self;
+        if let Some(ext) = ext {
+            ext.make_root(*root, &mut files[root.idx()]);
         }
         Ok(())
     }
@@ -155,6 +171,18 @@ impl<H: Host> PageCache<H> {
     /// Where an entry stands in a listing.
     pub(crate) fn list_key(&self, s: &State, id: FileId) -> u64 {
         on_kind!(self.config.filesystem, list_key(s, id))
+    }
+
+    /// Free space of the volume; none on a filesystem that does not count it.
+    pub fn free_space(&self) -> Option<FreeSpace> {
+        let (blocks, inodes) = self.with(|s| {
+            let ext = s.ext.as_ref().map(|e| e.free());
+            ext.or_else(|| s.ext4.as_ref().map(|e| e.free()))
+        })?;
+        Some(FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        })
     }
 
     /// Pages have reached the disk.

@@ -143,11 +143,17 @@ impl Extents {
         let page = self.pages();
         match self.runs.last_mut() {
             Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,
-            _ => self.runs.push(Extent {
-                page,
-                sector,
-                pages,
-            }),
+            _ => {
+                // Most files are one piece.
+                if self.runs.is_empty() {
+                    self.runs.reserve_exact(1);
+                }
+                self.runs.push(Extent {
+                    page,
+                    sector,
+                    pages,
+                });
+            }
         }
     }
 }

@@ -20,7 +20,7 @@
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
 //! no metadata, or ext2 and ext3 with theirs.
 //!
-//! Left out: truncation, swapping, several devices or superblocks. A page is
+//! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
 
 mod advice;
@@ -72,7 +72,7 @@ pub use features::{
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
-pub use filesystem::Filesystem;
+pub use filesystem::{Filesystem, FreeSpace};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};

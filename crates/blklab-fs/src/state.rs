@@ -419,6 +419,19 @@ impl State {
         })
     }
 
+    /// A pass could not write pages of an inode: it waits behind the other
+    /// dirty ones (fs/fs-writeback.c, `generic_sync_sb_inodes`, 2.6.16 and
+    /// later).
+    pub(crate) fn put_behind(&mut self, id: FileId, rule: ListRule, now: Jiffies) {
+        if !self.files[id.idx()].inode_dirty {
+            return;
+        }
+        match rule {
+            ListRule::Two => self.lists_of(id).put(id, List::Dirty, End::Newest),
+            ListRule::Three | ListRule::Slices => self.redirty(id, now),
+        }
+    }
+
     /// Puts an inode back among the dirty ones. Its time is renewed only if
     /// the list would be out of order otherwise.
     pub(crate) fn redirty(&mut self, id: FileId, now: Jiffies) {

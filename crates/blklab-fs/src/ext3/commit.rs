@@ -3,10 +3,11 @@
 //! (fs/jbd/commit.c, 2.6.28).
 //!
 //! In this order: no new handles, wait for the open ones; ordered data, wait;
-//! metadata into the log behind a descriptor per batch, wait; commit block,
-//! wait. Not written: revoke records (nothing is freed), the journal's
-//! superblock at the first commit.
+//! revoke records; metadata into the log behind a descriptor per batch, wait;
+//! commit block, wait. Not written: the journal's superblock at the first
+//! commit.
 
+use super::Place;
 use super::journal::{Checkpoint, Transaction};
 use crate::cache::PageCache;
 use crate::file::FileId;
@@ -18,6 +19,9 @@ use std::ops::Range;
 /// Buffers handed to the block layer at a time (block size over 8): a
 /// descriptor and what it describes.
 pub(crate) const BATCH: usize = 512;
+
+/// Revoke records in a block: its bytes behind a header of 16, at 4 each.
+const REVOKES: u64 = (4096 - 16) / 4;
 
 /// What commit does with a page of its list.
 enum Page {
@@ -56,15 +60,24 @@ impl State {
     /// The running transaction becomes the committing one.
     fn switch_transaction(&mut self) {
         let j = self.journal();
-        let Some(t) = j.running.take() else {
+        let Some(mut t) = j.running.take() else {
             return;
         };
-        for block in &t.metadata {
-            if let Some(b) = j.buffers.get_mut(block) {
-                b.running = false;
+        t.metadata.retain(|place| {
+            let Some(b) = j.buffers.get_mut(place) else {
+                return false;
+            };
+            b.listed = false;
+            if std::mem::take(&mut b.running) {
                 b.committing = true;
+                return true;
             }
-        }
+            // It was forgotten.
+            if !b.committing {
+                j.buffers.remove(place);
+            }
+            false
+        });
         let files: Vec<FileId> = t.data.iter().map(|(file, _)| *file).collect();
         j.committing = Some(t);
         for id in files {
@@ -77,19 +90,23 @@ impl State {
 
     /// A committed block is the device's again: dirty, unless the running
     /// transaction has changed it since.
-    fn release_committed(&mut self, block: u64, now: blklab_types::Jiffies) {
-        let device = self.device.unwrap_or_default();
+    fn release_committed(&mut self, place: Place, now: blklab_types::Jiffies) {
         let j = self.journal();
-        let Some(b) = j.buffers.get_mut(&block) else {
+        let Some(b) = j.buffers.get_mut(&place) else {
             return;
         };
         (b.committing, b.shadow) = (false, false);
+        let dropped = std::mem::take(&mut b.dropped);
         if b.running {
             return;
         }
-        j.buffers.remove(&block);
-        self.files[device.idx()].pinned.clear(block..block + 1);
-        self.ext_dirty_block(block, now);
+        if !b.listed {
+            j.buffers.remove(&place);
+        }
+        if !dropped {
+            self.files[place.0.idx()].pinned.clear(place.1..place.1 + 1);
+            self.ext_dirty_buffer(place, now);
+        }
     }
 }
 
@@ -165,26 +182,24 @@ impl<H: Host> PageCache<H> {
             s.switch_transaction();
             s.journal().wake_all(wake);
         });
-        let (rules, data, inodes, metadata, flags) = self.with(|s| {
-            let j = s.journal();
-            let rules = j.rules;
-            let Some(t) = j.committing.as_mut() else {
-                return (rules, Vec::new(), Vec::new(), Vec::new(), BioFlags::NONE);
-            };
-            let flags = rules.commit_flags(t.sync, t.waited);
-            (
-                rules,
-                std::mem::take(&mut t.data),
-                std::mem::take(&mut t.inodes),
-                t.metadata.clone(),
-                flags,
-            )
+        let rules = self.with(|s| s.journal().rules);
+        let Some((data, inodes, metadata, nr_revoked)) = self.with(|s| {
+            let t = s.journal().committing.as_mut()?;
+            let data = std::mem::take(&mut t.data);
+            let inodes = std::mem::take(&mut t.inodes);
+            Some((data, inodes, t.metadata.clone(), t.nr_revoked))
+        }) else {
+            return;
+        };
+        let flags = self.with(|s| {
+            let t = s.journal().committing.as_ref();
+            t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
         });
         self.write_ordered(data, flags).await;
         self.write_ordered_inodes(inodes).await;
         let mut log_blocks = 0;
-        if !metadata.is_empty() {
-            log_blocks = self.write_metadata(&metadata, rules.batch, flags).await;
+        if !metadata.is_empty() || nr_revoked > 0 {
+            log_blocks = self.write_metadata(&metadata, nr_revoked, flags).await;
             log_blocks += 1;
             self.with(|s| s.journal().log_done.clear());
             self.write_log(rules.commit_block).await;
@@ -193,7 +208,7 @@ impl<H: Host> PageCache<H> {
         self.finish_commit(metadata, log_blocks);
     }
 
-    fn finish_commit(&self, blocks: Vec<u64>, log_blocks: u64) {
+    fn finish_commit(&self, blocks: Vec<Place>, log_blocks: u64) {
         let now = self.host.jiffies();
         let mut sorted = blocks.clone();
         sorted.sort_unstable();
@@ -209,9 +224,16 @@ impl<H: Host> PageCache<H> {
             if log_blocks > 0 {
                 j.checkpoints.push_back(Checkpoint { blocks, log_blocks });
             }
-            let tid = j.committing.take().map_or(0, |t: Transaction| t.tid);
-            j.committed = j.committed.max(tid);
+            let done: Transaction = j.committing.take().unwrap_or_default();
+            j.committed = j.committed.max(done.tid);
             j.wake_all(wake);
+            for run in done.freed {
+                if let Some(ext) = &mut s.ext {
+                    ext.space.release(run);
+                } else if let Some(ext4) = &mut s.ext4 {
+                    ext4.release(run);
+                }
+            }
         });
     }
 
@@ -270,14 +292,23 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes metadata to the log behind descriptors; waits for both. Returns
-    /// the blocks of the log that it took.
-    async fn write_metadata(&self, blocks: &[u64], batch: usize, flags: BioFlags) -> u64 {
-        self.with(|s| s.journal().log_done.clear());
-        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len(), batch));
+    /// Writes revoke records and metadata, behind descriptors, to the log; waits
+    /// for all. Returns the blocks of the log that it took.
+    async fn write_metadata(&self, blocks: &[Place], nr_revoked: u64, flags: BioFlags) -> u64 {
+        let per_descriptor = self.with(|s| {
+            let j = s.journal();
+            j.log_done.clear();
+            j.rules.batch - 1
+        });
+        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len(), per_descriptor));
         self.host.start_plug();
-        let mut nth = 0;
-        for batch in blocks.chunks(batch - 1) {
+        let revoke_blocks = nr_revoked.div_ceil(REVOKES) as usize;
+        for nth in 0..revoke_blocks {
+            self.write_log(flags).await;
+            descriptors.push(nth);
+        }
+        let mut nth = revoke_blocks;
+        for batch in blocks.chunks(per_descriptor) {
             descriptors.push(nth);
             self.with(|s| {
                 for block in batch {
@@ -293,8 +324,8 @@ impl<H: Host> PageCache<H> {
             }
         }
         self.host.finish_plug();
-        let mut at = 0;
-        for batch in blocks.chunks(batch - 1) {
+        let mut at = revoke_blocks;
+        for batch in blocks.chunks(per_descriptor) {
             at += 1;
             for block in batch {
                 self.wait_log(at).await;
@@ -347,8 +378,8 @@ impl<H: Host> PageCache<H> {
 }
 
 /// Descriptors for so many blocks.
-fn nr_descriptors(blocks: usize, batch: usize) -> usize {
-    blocks.div_ceil(batch - 1)
+fn nr_descriptors(blocks: usize, per_descriptor: usize) -> usize {
+    blocks.div_ceil(per_descriptor)
 }
 
 fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
@@ -375,6 +406,6 @@ mod tests {
 
     #[test]
     fn a_thousand_blocks_take_1003_of_the_log() {
-        assert_eq!(1000 + nr_descriptors(1000, BATCH) + 1, 1003);
+        assert_eq!(1000 + nr_descriptors(1000, BATCH - 1) + 1, 1003);
     }
 }

@@ -67,7 +67,6 @@ impl Ext4 {
         extents: &Extents,
         r: Request,
     ) -> Option<(u64, u64)> {
-        self.reclaim_freed();
         let got = self.try_allocate(id, inode, extents, r);
         let got = got.or_else(|| {
             self.discard_all();
@@ -280,18 +279,6 @@ impl Ext4 {
             self.space.give(&self.geometry, first, blocks);
         }
     }
-
-    /// Blocks that a transaction freed can be used again when it is committed.
-    fn reclaim_freed(&mut self) {
-        let committed = self.journal.committed_tid();
-        while let Some((tid, first, blocks)) = self.freed.front().copied() {
-            if tid > committed {
-                return;
-            }
-            self.freed.pop_front();
-            self.space.give(&self.geometry, first, blocks);
-        }
-    }
 }
 
 /// Whether a page follows one that has its place.
@@ -385,15 +372,5 @@ mod tests {
         assert_eq!(release([2, 6, 32]).kind(closed), Kind::Exact);
         let part = Request { size: 5, ..closed };
         assert_eq!(release([2, 6, 32]).kind(part), Kind::Shared);
-    }
-
-    #[test]
-    fn freed_blocks_wait_for_the_commit() {
-        let mut v = release([4, 19, 0]);
-        let (block, n) = write(&mut v, 0, &[(0, 2048)], 5000)[0];
-        v.freed.push_back((1, block, n));
-        let before = v.space.free_in(1);
-        v.reclaim_freed();
-        assert_eq!(v.space.free_in(1), before);
     }
 }

@@ -38,7 +38,7 @@ impl State {
         };
         if !std::mem::replace(&mut known[group as usize], true) {
             let device = self.device.unwrap_or_default();
-            self.ext_cached(device, block);
+            self.ext_cached((device, block));
         }
     }
 
@@ -106,8 +106,9 @@ impl<H: Host> PageCache<H> {
 
     /// Changes blocks under an open handle.
     pub(super) async fn ext4_change(&self, blocks: impl IntoIterator<Item = u64>) {
+        let device = self.with(|s| s.device.unwrap_or_default());
         for block in blocks {
-            self.journal_access(block).await;
+            self.journal_access((device, block)).await;
         }
     }
 

@@ -146,14 +146,17 @@ impl State {
             let sector = ext4.geometry.sector(block);
             file.extents.insert(placed.start, sector, pages);
             let grown = ext4.grow_tree(&mut inode, &file.extents);
-            new = grown.map(|new| (block, placed.end, new));
+            new = grown.map(|new| (block..block + pages, placed.end, new));
         }
         let leaf = inode.leaf(&file.extents, run.start);
         let own = inode.block;
         file.ext4 = Some(inode);
-        let (block, end, new) = new?;
+        let (blocks, end, new) = new?;
+        let first = blocks.start;
+        // Metadata that were there are not written over the data any more.
+        self.clean_page(self.device?, blocks);
         let mut changed = Vec::with_capacity(4 + 3 * new.len());
-        for block in std::iter::once(block).chain(new.iter().copied()) {
+        for block in std::iter::once(first).chain(new.iter().copied()) {
             changed.extend(self.ext4_group_blocks(block)?);
         }
         changed.extend(new);
@@ -184,7 +187,7 @@ impl State {
         let stale = match rule {
             Some(Atime::Strict) => inode.atime != now,
             Some(Atime::Relative) => {
-                inode.atime <= inode.mtime || now.0 >= inode.atime.0 + DAY_S * hz
+                inode.atime <= inode.mtime || now.0 >= inode.atime.0 + u64::from(DAY_S) * hz
             }
             Some(Atime::Never) | None => false,
         };
@@ -217,7 +220,7 @@ impl State {
             let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
             let device = self.device?;
             for block in leaves.into_iter().chain([bitmap, descriptor]) {
-                self.ext_cached(device, block);
+                self.ext_cached((device, block));
             }
         }
         Some(())

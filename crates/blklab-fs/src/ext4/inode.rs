@@ -151,7 +151,7 @@ impl Ext4 {
             .any(|i| i != inode.index && (i < first || inodes.test(i)))
     }
 
-    fn free_inodes(&self, group: u64) -> u64 {
+    pub(super) fn free_inodes(&self, group: u64) -> u64 {
         let all = self.geometry.inodes_per_group - Geometry::first_inode(group);
         all.saturating_sub(self.inodes[group as usize].nr_used)
     }

@@ -16,7 +16,7 @@
 //! Left out: `data=journal`, `bigalloc`, inline data, quotas, the inodes'
 //! checksums, online growth, unwritten extents (`dioread_nolock`), the switch to
 //! allocation at write when blocks get short, index blocks of directories below
-//! the root, revoke records.
+//! the root.
 
 mod allocation;
 mod blocks;
@@ -47,7 +47,7 @@ use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
 use layout::Geometry;
 use space::Space;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// ext4 as a filesystem.
@@ -72,8 +72,6 @@ pub(crate) struct Ext4 {
     shared: Vec<(u64, u64)>,
     /// Where the last large file was given blocks.
     stream_goal: u64,
-    /// Blocks freed by a transaction: it, the first, how many.
-    freed: VecDeque<(u64, u64, u64)>,
     /// Groups whose bitmaps were written once.
     known_block_bitmaps: Vec<bool>,
     known_inode_bitmaps: Vec<bool>,
@@ -102,13 +100,19 @@ impl Ext4 {
             asides: BTreeMap::new(),
             shared: Vec::new(),
             stream_goal: 0,
-            freed: VecDeque::new(),
             known_block_bitmaps: vec![false; groups as usize],
             known_inode_bitmaps: vec![false; groups as usize],
             writing_out: Vec::new(),
             geometry,
             space,
         })
+    }
+
+    /// Free blocks and inodes.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let groups = 0..self.geometry.groups();
+        let free = self.free_blocks.saturating_sub(self.promised_blocks);
+        (free, groups.map(|g| self.free_inodes(g)).sum())
     }
 
     /// The file of metadata pages.

@@ -60,12 +60,20 @@ impl Ext4 {
         Some((block, u64::from(n)))
     }
 
-    /// Blocks of a file that goes: they are free when the transaction is
+    /// Blocks of a file that goes: nobody takes them before the transaction is
     /// committed.
-    fn free(&mut self, block: u64, blocks: u64) {
-        let tid = self.journal.running_tid();
-        self.freed.push_back((tid, block, blocks));
-        self.free_blocks += blocks;
+    fn free_run(&mut self, blocks: Range<u64>) {
+        self.free_blocks += blocks.end - blocks.start;
+        match self.journal.running.as_mut() {
+            Some(t) => t.freed.push(blocks),
+            None => self.release(blocks),
+        }
+    }
+
+    /// Blocks can be taken again.
+    pub(crate) fn release(&mut self, blocks: Range<u64>) {
+        let nr = blocks.end - blocks.start;
+        self.space.give(&self.geometry, blocks.start, nr);
     }
 }
 
@@ -86,13 +94,13 @@ impl State {
             extents.insert(0, ext4.geometry.sector(block), 1);
             inode.names = Some(Box::new(HashedDirectory::new(block)));
             self.files[root.idx()].extents = extents;
-            self.ext_cached(device, block);
+            self.ext_cached((device, block));
             if let Some(blocks) = self.ext4_group_blocks(block) {
-                self.ext_cached(device, blocks[1]);
+                self.ext_cached((device, blocks[1]));
             }
         }
-        self.ext_cached(device, SUPERBLOCK);
-        self.ext_cached(device, inode.block);
+        self.ext_cached((device, SUPERBLOCK));
+        self.ext_cached((device, inode.block));
         self.files[root.idx()].ext4 = Some(Box::new(inode));
     }
 
@@ -122,7 +130,7 @@ impl State {
         self.ext4_new_bitmap(bitmap, group, true);
         if !old {
             let device = self.device?;
-            self.ext_cached(device, block);
+            self.ext_cached((device, block));
         }
         Some(([bitmap, descriptor, block], old))
     }
@@ -194,6 +202,20 @@ impl State {
         cold && ext4.geometry.is_bitmap(block) && group < ext4.geometry.groups()
     }
 
+    /// Metadata blocks are no longer: the journal forgets them, and a recovery
+    /// must not write them.
+    fn ext4_forget(&mut self, blocks: &[u64]) {
+        let Some(device) = self.device else {
+            return;
+        };
+        for block in blocks {
+            self.forget((device, *block));
+        }
+        if let Some(t) = self.journal().running.as_mut() {
+            t.nr_revoked += blocks.len() as u64;
+        }
+    }
+
     /// Takes a file's blocks away. Returns the metadata blocks that this
     /// changes.
     fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
@@ -208,18 +230,22 @@ impl State {
             let (mut block, mut left) = (ext4.geometry.block(run.sector), run.pages);
             while left > 0 {
                 let n = left.min(GROUP_BLOCKS - block % GROUP_BLOCKS);
-                ext4.free(block, n);
+                ext4.free_run(block..block + n);
                 first_blocks.push(block);
                 block += n;
                 left -= n;
             }
         }
-        let tree = inode.leaves.drain(..).chain(inode.nodes.drain(..));
-        for block in tree {
-            ext4.free(block, 1);
-            first_blocks.push(block);
+        let mut metadata: Vec<u64> = inode.leaves.drain(..).collect();
+        metadata.append(&mut inode.nodes);
+        for block in &metadata {
+            ext4.free_run(*block..block + 1);
+            first_blocks.push(*block);
         }
-        let mut changed = vec![inode.block];
+        metadata.extend(inode.names.take().into_iter().flat_map(|n| n.blocks()));
+        let own = inode.block;
+        self.ext4_forget(&metadata);
+        let mut changed = vec![own];
         for block in first_blocks {
             changed.extend(self.ext4_group_blocks(block).into_iter().flatten());
         }
@@ -288,7 +314,7 @@ impl<H: Host> PageCache<H> {
     async fn ext4_change_old(&self, blocks: Vec<u64>) {
         for block in blocks {
             self.ext4_read_old(block).await;
-            self.journal_access(block).await;
+            self.ext4_change([block]).await;
         }
     }
 
