@@ -135,11 +135,6 @@ impl<H: Host> Ops<H> for Ext4Fs {
 
     async fn sync(cache: &PageCache<H>) {
         cache.force_commit().await;
-        // Then the device's pages: what was committed goes to its place.
-        if let Some(device) = cache.with(|s| s.device) {
-            cache.write_out(device, 0..u64::MAX, true).await;
-            cache.wait_writeback_run(device, 0..u64::MAX).await;
-        }
     }
 
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
