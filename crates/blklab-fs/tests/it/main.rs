@@ -4,6 +4,7 @@
 mod direct;
 mod eras;
 mod ext3;
+mod ext3_names;
 mod flush;
 mod machine;
 mod property;
