@@ -5,6 +5,7 @@ mod direct;
 mod eras;
 mod ext3;
 mod ext3_names;
+mod ext3_random;
 mod flush;
 mod machine;
 mod property;
