@@ -5,6 +5,19 @@
 
 use crate::{Experiment, ExperimentError, no_such};
 
+/// Options of btrfs, of whatever time.
+const BTRFS: &[&str] = &[
+    "metadata",
+    "nodesize",
+    "max_inline",
+    "commit_s",
+    "metadata_dirty_mib",
+    "kept_back_percent",
+    "log_tree",
+    "barrier",
+    "atime",
+];
+
 /// Filesystems, and the options that each takes.
 pub const FILESYSTEMS: &[(&str, &[&str])] = &[
     ("extents", &[]),
@@ -35,6 +48,28 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    ("btrfs", BTRFS),
+    ("btrfs-0.16", BTRFS),
+    ("btrfs-unstable", BTRFS),
+    (
+        "nilfs2",
+        &[
+            "interval_s",
+            "watermark_blocks",
+            "super_root_s",
+            "reserved_percent",
+            "cleaner",
+            "cleaning_interval_s",
+            "segments_per_clean",
+            "protection_s",
+            "barrier",
+            "atime",
+        ],
+    ),
+    (
+        "reiserfs",
+        &["data", "tails", "barrier", "atime", "max_age_s"],
+    ),
 ];
 
 /// Values of options that are words.
@@ -45,6 +80,11 @@ const WORDS: &[(&str, &[&str])] = &[
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
     ("dir_index", &["0", "1"]),
+    ("cleaner", &["0", "1"]),
+    ("metadata", &["dup", "single"]),
+    ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
+    ("log_tree", &["0", "1"]),
+    ("tails", &["on", "small", "off"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -52,8 +92,19 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 102_400),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
+    ("max_age_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
+    ("max_inline", 0, 3949),
+    ("metadata_dirty_mib", 1, 1_048_576),
+    ("kept_back_percent", 0, 99),
+    ("interval_s", 1, 3600),
+    ("watermark_blocks", 1, 1_048_576),
+    ("super_root_s", 1, 3600),
+    ("reserved_percent", 1, 49),
+    ("cleaning_interval_s", 1, 3600),
+    ("segments_per_clean", 1, 32),
+    ("protection_s", 0, 31_536_000),
 ];
 
 /// A filesystem and the options that differ from its defaults.
@@ -178,7 +229,10 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
+        fails(
+            "ext5",
+            "did you mean 'ext2'? valid: extents, ext2, ext3, btrfs",
+        );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails(

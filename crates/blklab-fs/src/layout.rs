@@ -8,6 +8,7 @@
 //! of the whole disk.
 
 use blklab_types::PAGE_SECTORS;
+use std::ops::Range;
 
 /// How space is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,63 @@ impl Extents {
         let mut extents = Extents::default();
         extents.append(sector, pages);
         extents
+    }
+
+    /// Takes the places of a run of pages away; `gone` gets them.
+    pub(crate) fn punch(&mut self, run: Range<u64>, mut gone: impl FnMut(Extent)) {
+        let first = self.runs.partition_point(|e| e.page + e.pages <= run.start);
+        let last = self.runs.partition_point(|e| e.page < run.end);
+        if first >= last {
+            return;
+        }
+        let (mut head, mut tail) = (None, None);
+        for e in &self.runs[first..last] {
+            let (from, to) = (e.page.max(run.start), (e.page + e.pages).min(run.end));
+            let part = |a: u64, b: u64| Extent {
+                page: a,
+                sector: e.sector + (a - e.page) * PAGE_SECTORS,
+                pages: b - a,
+            };
+            head = head.or((e.page < from).then(|| part(e.page, from)));
+            tail = (to < e.page + e.pages).then(|| part(to, e.page + e.pages));
+            gone(part(from, to));
+        }
+        self.runs.splice(first..last, head.into_iter().chain(tail));
+    }
+
+    /// Puts a run of pages to another place; `gone` gets the places that they
+    /// had.
+    pub(crate) fn remap(&mut self, page: u64, sector: u64, pages: u64, gone: impl FnMut(Extent)) {
+        self.punch(page..page + pages, gone);
+        let at = self.runs.partition_point(|e| e.page < page);
+        if let Some(before) = at.checked_sub(1).and_then(|i| self.runs.get_mut(i))
+            && before.page + before.pages == page
+            && before.sector + before.pages * PAGE_SECTORS == sector
+        {
+            before.pages += pages;
+            return;
+        }
+        self.runs.insert(
+            at,
+            Extent {
+                page,
+                sector,
+                pages,
+            },
+        );
+    }
+
+    /// Takes the pages from one on away; what is reserved stays.
+    pub(crate) fn cut(&mut self, pages: u64) {
+        while let Some(e) = self.runs.last_mut()
+            && e.page + e.pages > pages
+        {
+            if e.page < pages {
+                e.pages = pages - e.page;
+            } else {
+                self.runs.pop();
+            }
+        }
     }
 
     /// Pages at the end of the file.
@@ -201,5 +259,27 @@ mod tests {
         assert!(space.ensure(&mut b, 5, true));
         assert_eq!(b.runs().len(), 2, "four pages, then behind the other file");
         assert!(!space.ensure(&mut b, 1000, true), "the disk is full");
+    }
+
+    #[test]
+    fn pages_move_elsewhere_and_leave_their_places_behind() {
+        let mut e = Extents::raw(800, 10);
+        let mut gone = Vec::new();
+        e.remap(3, 1600, 4, |x| gone.push((x.page, x.sector, x.pages)));
+        assert_eq!(gone, [(3, 824, 4)]);
+        assert_eq!(e.map(2), Some((816, 1)));
+        assert_eq!(e.map(4), Some((1608, 3)));
+        assert_eq!(e.map(7), Some((856, 3)));
+        e.remap(7, 1632, 1, |_| {});
+        assert_eq!(e.runs().len(), 3, "it continues the piece before");
+        gone.clear();
+        e.punch(1..9, |x| gone.push((x.page, x.sector, x.pages)));
+        assert_eq!(gone, [(1, 808, 2), (3, 1600, 5), (8, 864, 1)]);
+        assert_eq!(
+            (e.map(0), e.map(1), e.map(9)),
+            (Some((800, 1)), None, Some((872, 1)))
+        );
+        e.punch(0..u64::MAX, |_| {});
+        assert_eq!(e.pages(), 0);
     }
 }

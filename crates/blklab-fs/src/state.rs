@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
@@ -17,8 +18,10 @@ use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
+use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
+use crate::reiserfs::Volume;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
@@ -50,6 +53,30 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// One of several bios that count together, by key ([`Group`]).
+    Group(u64),
+}
+
+/// Bios whose common end matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Bios that have not ended, and one more while others may follow.
+    pub(crate) left: u32,
+    pub(crate) failed: bool,
+    pub(crate) then: GroupEnd,
+}
+
+/// What the last bio of a group brings about.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEnd {
+    /// A task that sleeps for it goes on.
+    Wake(TaskId),
+    /// Pages of a file are on the disk, part of an extent by its number.
+    Written {
+        file: FileId,
+        run: Range<u64>,
+        ordered: Option<u64>,
+    },
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -81,6 +108,13 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is NILFS2.
+    pub(crate) nilfs: Option<Box<Nilfs>>,
+    /// The volume, if it is btrfs.
+    pub(crate) btrfs: Option<Box<Btrfs>>,
+    pub(crate) groups: Slab<Group>,
+    /// The volume, if it is ReiserFS.
+    pub(crate) reiser: Option<Box<Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -145,6 +179,10 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            nilfs: None,
+            btrfs: None,
+            groups: Slab::default(),
+            reiser: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

@@ -42,6 +42,8 @@ impl State {
     /// Whether a file is that of the volume's metadata.
     pub(crate) fn is_metadata(&self, id: FileId) -> bool {
         self.device == Some(id)
+            || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
+            || self.btrfs.as_ref().is_some_and(|b| b.is_device(id))
     }
 
     /// The volume; there is one whenever a file lies on it.

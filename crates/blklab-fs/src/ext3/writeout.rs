@@ -51,12 +51,12 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until nobody writes a page's buffer.
-    pub(super) async fn wait_buffer(&self, id: FileId, page: u64) {
+    pub(crate) async fn wait_buffer(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Buffer).await;
     }
 
     /// Waits for all buffers of a run that are being written.
-    pub(super) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
+    pub(crate) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
         while let Some(page) = self.with(|s| {
             let file = s.file(id);
             [&file.ext.buffer_locked, &file.writeback]

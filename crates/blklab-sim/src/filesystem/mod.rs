@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment's filesystem as the page cache takes it.
 
+mod btrfs;
 mod ext;
+mod nilfs2;
+mod reiserfs;
 
 use blklab_experiment::Experiment;
 use blklab_fs::Filesystem;
@@ -11,6 +14,9 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     match e.filesystem.name.as_str() {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
+        "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
+        "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
+        "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         _ => Filesystem::Extents,
     }
 }

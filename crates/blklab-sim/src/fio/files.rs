@@ -173,7 +173,7 @@ fn create(
     // for files to come lies behind the files that are there.
     let passes: &[Option<bool>] = match cache.config().filesystem {
         Filesystem::Extents => &[Some(true), Some(false)],
-        Filesystem::Ext(_) => &[None],
+        _ => &[None],
     };
     for there_from_the_start in passes {
         for name in order {
