@@ -16,7 +16,6 @@ use crate::nilfs2::NilfsOptions;
 use crate::ops::Ops;
 use crate::reiserfs::{ReiserOptions, Volume};
 use crate::state::State;
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -202,11 +201,7 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| s.ext.as_ref().map(|e| e.free()))?;
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        self.with(|s| on_kind!(self.config.filesystem, free_space(s)))
     }
 
     /// Pages have reached the disk.

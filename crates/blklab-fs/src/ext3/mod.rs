@@ -45,6 +45,7 @@ pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions,
 use crate::bits::PageBits;
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::ops::Ops;
 use crate::state::State;
@@ -162,6 +163,10 @@ impl<H: Host> Ops<H> for Ext3 {
         if cache.has_journal() {
             cache.force_commit().await;
         }
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        state.ext.as_ref().map(|e| e.free())
     }
 
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {

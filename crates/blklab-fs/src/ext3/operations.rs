@@ -247,7 +247,7 @@ impl<H: Host> PageCache<H> {
     /// can be had, which this then commits (`ext3_should_retry_alloc`).
     pub(super) async fn ext_retry(&self, retries: &mut u32) -> bool {
         *retries += 1;
-        let some = self.with(|s| s.volume().free().0 > 0);
+        let some = self.with(|s| s.volume().free().bytes > 0);
         let again = some && *retries <= 3 && self.has_journal();
         if again {
             self.force_commit().await;

@@ -8,8 +8,10 @@ use super::journal::Journal;
 use super::layout::{Geometry, ROOT_BLOCKS, ROOT_INODE, leaf_index, new_indirects};
 use super::{Ext, ExtOptions, Inode, Place};
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::layout::Extents;
 use crate::state::State;
+use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 impl Ext {
@@ -37,7 +39,7 @@ impl Ext {
 
     /// The file of metadata pages.
     pub(crate) fn device_file(&self) -> File {
-        let mut file = File::new(self.geometry.blocks * blklab_types::PAGE_BYTES);
+        let mut file = File::new(self.geometry.blocks * PAGE_BYTES);
         file.extents = Extents::raw(self.geometry.start_sector, self.geometry.blocks);
         file.ext.buffers = true;
         file
@@ -146,8 +148,11 @@ impl Ext {
     }
 
     /// Free blocks and inodes.
-    pub(crate) fn free(&self) -> (u64, u64) {
-        (self.space.free_by_group().iter().sum(), self.inodes.free())
+    pub(super) fn free(&self) -> FreeSpace {
+        FreeSpace {
+            bytes: self.space.free_by_group().iter().sum::<u64>() * PAGE_BYTES,
+            inodes: self.inodes.free(),
+        }
     }
 }
 
