@@ -141,7 +141,7 @@ fn random(journal: bool, data: DataMode, seed: u64) -> Vec<Served> {
     let (machine, cache) = mount_with(config, 4 * 32768 * 8, journal, |o| {
         (o.data, o.seed) = (data, seed);
         o.journal_blocks = journal.then_some(1024);
-        o.dir_index = seed % 2 == 0;
+        o.dir_index = seed.is_multiple_of(2);
     });
     let free = cache.free_space();
     let tree = Rc::new(RefCell::new(Tree {
