@@ -18,7 +18,6 @@ use crate::ops::Ops;
 use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
 use crate::xfs::{self, XfsOptions};
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -255,14 +254,7 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| {
-            let ext = s.ext.as_ref().map(|e| e.free());
-            ext.or_else(|| s.ext4.as_ref().map(|e| e.free()))
-        })?;
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        self.with(|s| on_kind!(self.config.filesystem, free_space(s)))
     }
 
     /// Pages have reached the disk.

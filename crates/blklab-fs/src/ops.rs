@@ -7,6 +7,7 @@
 
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -33,6 +34,11 @@ pub(crate) trait Ops<H: Host> {
     /// old pages are written): for filesystems that close their transaction
     /// then, in the task of that job.
     async fn write_super(_cache: &PageCache<H>) {}
+
+    /// What is free on the volume, if the filesystem counts it.
+    fn free_space(_state: &State) -> Option<FreeSpace> {
+        None
+    }
 
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}

@@ -4,6 +4,8 @@
 mod direct;
 mod eras;
 mod ext3;
+mod ext3_names;
+mod ext3_random;
 mod ext4;
 mod flush;
 mod machine;
