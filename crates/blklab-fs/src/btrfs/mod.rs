@@ -22,7 +22,8 @@
 //! Left out: snapshots and subvolumes, compression, several devices, the trees
 //! of chunks and devices, reading the second copy, balancing; the space of an
 //! extent that was overwritten in part is free at once, not when all of it was
-//! overwritten.
+//! overwritten; direct writes go through the page cache (there were none in
+//! 2008).
 
 mod commit;
 mod items;
@@ -105,7 +106,11 @@ impl<H: Host> Ops<H> for BtrfsFs {
     }
 
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.btrfs_place_direct(id, end).await
+        cache.btrfs_begin_write(id, end).await
+    }
+
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        true
     }
 
     async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {

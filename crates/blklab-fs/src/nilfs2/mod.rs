@@ -288,12 +288,22 @@ impl<H: Host> Ops<H> for Nilfs2 {
     }
 
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.nilfs_place_direct(id, end).await
+        cache.nilfs_begin_write(id, end).await
+    }
+
+    async fn mapped_write(cache: &PageCache<H>, id: FileId, page: u64) {
+        cache.nilfs_mapped_write(id, page).await;
+    }
+
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        true
     }
 
     async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
         if control.integrity {
             cache.construct_data(id).await;
+        } else {
+            cache.nilfs_requeue(id).await;
         }
         true
     }
