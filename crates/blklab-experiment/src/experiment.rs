@@ -434,10 +434,14 @@ impl Experiment {
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
-        if let Workload::Scenario(s) = &self.workload
-            && !s.spec().left_out.is_empty()
-        {
-            notes.push(s.spec().left_out.to_owned());
+        if let Workload::Scenario(s) = &self.workload {
+            let spec = s.spec();
+            let mut left_out = vec![spec.left_out];
+            if self.filesystem.name == "extents" {
+                left_out.push(spec.left_out_on_extents);
+            }
+            let said = left_out.into_iter().filter(|text| !text.is_empty());
+            notes.extend(said.map(str::to_owned));
         }
         if let Ok(scheduler) = blklab_sched::find(&self.scheduler, self.kernel) {
             let mut written = Tunables::defaults(scheduler.tunables, self.kernel);

@@ -132,16 +132,103 @@ impl Extents {
         );
     }
 
+    /// Takes the pages from one on away; what is reserved stays.
+    pub(crate) fn cut(&mut self, pages: u64) {
+        while let Some(e) = self.runs.last_mut()
+            && e.page + e.pages > pages
+        {
+            if e.page < pages {
+                e.pages = pages - e.page;
+            } else {
+                self.runs.pop();
+            }
+        }
+    }
+
+    /// Whether `page` has a place, and how many pages from it on, up to `end`,
+    /// have one, in one piece, or have none.
+    pub(crate) fn piece(&self, page: u64, end: u64) -> (bool, u64) {
+        if let Some((_, pages)) = self.map(page) {
+            return (true, pages.min(end - page));
+        }
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let next = self.runs.get(after).map_or(end, |e| e.page.min(end));
+        (false, next - page)
+    }
+
+    /// The piece before `page`: its sector, and its pages that lie before.
+    pub(crate) fn before(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page < page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        Some((e.sector, e.pages.min(page - e.page)))
+    }
+
+    /// The first page before `end` without a place.
+    pub(crate) fn next_hole(&self, end: u64) -> Option<u64> {
+        let mut page = 0;
+        for e in &self.runs {
+            if e.page > page {
+                break;
+            }
+            page = e.page + e.pages;
+        }
+        (page < end).then_some(page)
+    }
+
+    /// Gives pages that have none a place.
+    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+        if page >= self.pages() {
+            match self.runs.last_mut() {
+                Some(e)
+                    if e.page + e.pages == page && e.sector + e.pages * PAGE_SECTORS == sector =>
+                {
+                    e.pages += pages;
+                }
+                _ => self.runs.push(Extent {
+                    page,
+                    sector,
+                    pages,
+                }),
+            }
+            return;
+        }
+        let at = self.runs.partition_point(|e| e.page < page);
+        let piece = Extent {
+            page,
+            sector,
+            pages,
+        };
+        self.runs.insert(at, piece);
+        let continues = |a: &Extent, b: &Extent| {
+            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
+        };
+        // Neighbours on the disk and in the file become one.
+        for i in [at, at.saturating_sub(1)] {
+            if let [a, b, ..] = self.runs[i..]
+                && continues(&a, &b)
+            {
+                self.runs[i].pages += b.pages;
+                self.runs.remove(i + 1);
+            }
+        }
+    }
+
     /// Pages at the end of the file.
     pub(crate) fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
         match self.runs.last_mut() {
             Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,
-            _ => self.runs.push(Extent {
-                page,
-                sector,
-                pages,
-            }),
+            _ => {
+                // Most files are one piece.
+                if self.runs.is_empty() {
+                    self.runs.reserve_exact(1);
+                }
+                self.runs.push(Extent {
+                    page,
+                    sector,
+                    pages,
+                });
+            }
         }
     }
 }
@@ -262,5 +349,22 @@ mod tests {
         );
         e.punch(0..u64::MAX, |_| {});
         assert_eq!(e.pages(), 0);
+    }
+
+    #[test]
+    fn holes_are_filled_in_any_order() {
+        let mut e = Extents::default();
+        e.insert(10, 800, 5);
+        e.insert(2, 160, 3);
+        assert_eq!(e.next_hole(20), Some(0));
+        assert_eq!(e.piece(5, 20), (false, 5));
+        assert_eq!(e.piece(11, 13), (true, 2));
+        assert_eq!((e.map(7), e.map(12)), (None, Some((816, 3))));
+        assert_eq!(e.before(10), Some((160, 3)));
+        e.insert(5, 760, 5);
+        assert_eq!(e.runs().len(), 2, "joined with what follows");
+        e.insert(0, 144, 2);
+        assert_eq!((e.runs().len(), e.next_hole(15)), (2, None));
+        assert_eq!(e.next_hole(16), Some(15));
     }
 }

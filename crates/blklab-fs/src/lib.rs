@@ -18,9 +18,9 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2 and ext3 with theirs.
+//! no metadata, or ext2, ext3 and ReiserFS with theirs.
 //!
-//! Left out: truncation, swapping, several devices or superblocks. A page is
+//! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
 
 mod advice;
@@ -52,6 +52,7 @@ mod position;
 mod proportion;
 mod read;
 mod readahead;
+mod reiserfs;
 mod slab;
 mod sleeps;
 mod state;
@@ -60,6 +61,7 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
@@ -74,12 +76,14 @@ pub use features::{
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
-pub use filesystem::Filesystem;
+pub use filesystem::{Filesystem, FreeSpace};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
 pub use nilfs2::NilfsOptions;
+pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

@@ -21,9 +21,11 @@ use crate::lru::Lru;
 use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
+use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -54,6 +56,8 @@ pub(crate) enum BioWork {
     Waited(TaskId),
     /// One of several bios that count together, by key ([`Group`]).
     Group(u64),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
 }
 
 /// Bios whose common end matters.
@@ -112,6 +116,10 @@ pub(crate) struct State {
     /// The volume, if it is btrfs.
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
+    /// The volume, if it is ReiserFS.
+    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -179,6 +187,8 @@ impl State {
             nilfs: None,
             btrfs: None,
             groups: Slab::default(),
+            reiser: None,
+            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -439,6 +449,19 @@ impl State {
         } else {
             Superblock::Files
         })
+    }
+
+    /// A pass could not write pages of an inode: it waits behind the other
+    /// dirty ones (fs/fs-writeback.c, `generic_sync_sb_inodes`, 2.6.16 and
+    /// later).
+    pub(crate) fn put_behind(&mut self, id: FileId, rule: ListRule, now: Jiffies) {
+        if !self.files[id.idx()].inode_dirty {
+            return;
+        }
+        match rule {
+            ListRule::Two => self.lists_of(id).put(id, List::Dirty, End::Newest),
+            ListRule::Three | ListRule::Slices => self.redirty(id, now),
+        }
     }
 
     /// Puts an inode back among the dirty ones. Its time is renewed only if

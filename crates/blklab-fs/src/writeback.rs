@@ -41,6 +41,8 @@ pub(crate) struct WriteControl {
     /// Periodic work: only inodes that became dirty no later (jiffies, perhaps
     /// before the start).
     pub(crate) older_than: Option<i64>,
+    /// Met: pages that could not be written now and were put back.
+    pub(crate) pages_skipped: u64,
     /// Met: congestion.
     pub(crate) congested: bool,
     /// Met: inodes that need another turn.
@@ -138,9 +140,14 @@ impl<H: Host> PageCache<H> {
             if flusher && self.with(|s| std::mem::replace(&mut s.flusher_busy, true)) {
                 return;
             }
+            let skipped = control.pages_skipped;
             self.write_inode(id, control).await;
+            let now = self.host.jiffies();
             self.with(|s| {
                 s.flusher_busy &= !flusher;
+                if control.pages_skipped != skipped {
+                    s.put_behind(id, rule, now);
+                }
                 control.more_io |=
                     control.nr_to_write <= 0 || !s.superblock(sb).is_empty(List::MoreIo);
             });
@@ -325,8 +332,10 @@ impl<H: Host> PageCache<H> {
                 }
                 Step::Buffer(page) => {
                     let flags = self.write_flags(control);
-                    self.write_buffer_page(id, page, flags, control.nonblocking)
+                    let skipped = self
+                        .write_buffer_page(id, page, flags, control.nonblocking)
                         .await;
+                    control.pages_skipped += u64::from(skipped);
                     walk.seen += 1;
                     walk.index = page + 1;
                     walk.slept = true;

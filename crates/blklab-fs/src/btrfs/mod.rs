@@ -65,10 +65,6 @@ impl<H: Host> Ops<H> for BtrfsFs {
         cache.btrfs_sync_volume().await;
     }
 
-    async fn sync_early(cache: &PageCache<H>) {
-        cache.btrfs_sync_volume().await;
-    }
-
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
         cache.btrfs_create(directory, id).await
     }

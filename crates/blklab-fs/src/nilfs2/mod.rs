@@ -237,10 +237,6 @@ impl<H: Host> Ops<H> for Nilfs2 {
         cache.construct_and_wait().await;
     }
 
-    async fn sync_early(cache: &PageCache<H>) {
-        cache.construct_and_wait().await;
-    }
-
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
         cache.nilfs_create(directory, id).await
     }

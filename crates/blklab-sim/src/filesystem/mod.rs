@@ -4,6 +4,8 @@
 mod btrfs;
 mod ext;
 mod nilfs2;
+mod reiserfs;
+mod xfs;
 
 use blklab_experiment::Experiment;
 use blklab_fs::Filesystem;
@@ -15,6 +17,16 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
+        "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
+        "xfs" => Filesystem::Xfs(xfs::options(e)),
         _ => Filesystem::Extents,
+    }
+}
+
+/// What mounting it has to say.
+pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
+    match e.filesystem.name.as_str() {
+        "xfs" => xfs::notes(e),
+        _ => Vec::new(),
     }
 }
