@@ -312,7 +312,7 @@ impl<H: Host> Ops<H> for Nilfs2 {
         cache.nilfs_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, _data_only: bool) {
-        cache.construct_data(id).await;
+    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
+        cache.nilfs_sync_file(id, data_only).await;
     }
 }
