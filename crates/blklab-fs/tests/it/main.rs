@@ -5,6 +5,7 @@ mod cow;
 mod direct;
 mod eras;
 mod ext3;
+mod ext4;
 mod flush;
 mod machine;
 mod property;
