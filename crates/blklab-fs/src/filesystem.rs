@@ -258,6 +258,8 @@ impl<H: Host> PageCache<H> {
         let (blocks, inodes) = self.with(|s| {
             let ext = s.ext.as_ref().map(|e| e.free());
             ext.or_else(|| s.ext4.as_ref().map(|e| e.free()))
+                .or_else(|| s.btrfs.as_ref().map(|b| b.free()))
+                .or_else(|| s.nilfs.as_ref().map(|n| n.free()))
         })?;
         Some(FreeSpace {
             bytes: blocks * PAGE_BYTES,

@@ -158,6 +158,12 @@ impl Nilfs {
         self.meta.all().contains(&id)
     }
 
+    /// Blocks that writers may still fill, and inodes that can be numbered.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let inodes = u64::from(u32::MAX) - self.inode_table.next();
+        (self.segments.room(), inodes)
+    }
+
     fn inode(&mut self, id: FileId) -> &mut Inode {
         if self.inodes.len() <= id.idx() {
             self.inodes.resize_with(id.idx() + 1, Inode::default);

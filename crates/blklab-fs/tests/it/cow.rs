@@ -343,6 +343,7 @@ fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
         let filled = Rc::new(RefCell::new(Vec::new()));
         let (out, m) = (filled.clone(), machine.clone());
         run(&machine, &cache, |c| async move {
+            let empty = c.free_space().expect("it is counted").bytes;
             for round in 0..3 {
                 let mut files = Vec::new();
                 let mut bytes = 0;
@@ -364,6 +365,8 @@ fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
                 c.sync().await;
                 // The cleaner of nilfs2 needs its time.
                 m.sleep(Span::from_s(120)).await;
+                let free = c.free_space().expect("it is counted").bytes;
+                assert!(free * 100 > empty * 90, "{free} of {empty}: {filesystem:?}");
             }
         });
         let filled = filled.borrow();
