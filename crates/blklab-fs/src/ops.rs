@@ -120,6 +120,15 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A page is about to be written to through a mapping (`page_mkwrite`).
+    async fn mapped_write(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Whether direct writes go through the page cache, and are written out
+    /// and waited for then (filesystems whose `direct_IO` takes no writes).
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        false
+    }
+
     /// A direct write up to `end` bytes needs its blocks now.
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError>;
 

@@ -37,7 +37,12 @@ impl<H: Host> PageCache<H> {
         Ok(bytes)
     }
 
-    async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
+    pub(crate) async fn write_locked(
+        &self,
+        id: FileId,
+        offset: u64,
+        end: u64,
+    ) -> Result<(), FsError> {
         on_volume!(self, begin_write(id, end))?;
         let mut at = offset;
         while at < end {

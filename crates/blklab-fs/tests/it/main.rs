@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page cache on a small machine: whole tasks in virtual time.
 
+mod cow;
 mod direct;
 mod eras;
 mod ext3;
