@@ -30,6 +30,7 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
         "reiserfs",
         &["data", "tails", "barrier", "atime", "max_age_s"],
     ),
+    ("ntfs-3g", &["big_writes", "noatime", "timeout_ms"]),
 ];
 
 /// Values of options that are words.
@@ -40,6 +41,8 @@ const WORDS: &[(&str, &[&str])] = &[
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
     ("tails", &["on", "small", "off"]),
+    ("big_writes", &["0", "1"]),
+    ("noatime", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -47,6 +50,7 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 102_400),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
+    ("timeout_ms", 0, 3_600_000),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
 ];

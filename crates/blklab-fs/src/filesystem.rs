@@ -8,9 +8,10 @@
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, Ext3, ExtOptions};
-use crate::file::FileId;
+use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
+use crate::ntfs3g::{self, NtfsFs, NtfsOptions};
 use crate::ops::Ops;
 use crate::reiserfs::{ReiserFs, ReiserOptions, Volume};
 use crate::state::State;
@@ -26,6 +27,8 @@ pub enum Filesystem {
     Ext(ExtOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// NTFS-3G.
+    Ntfs(NtfsOptions),
 }
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
@@ -42,6 +45,9 @@ macro_rules! on_volume {
             $crate::filesystem::Filesystem::Reiser(_) => {
                 <$crate::reiserfs::ReiserFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
             }
+            $crate::filesystem::Filesystem::Ntfs(_) => {
+                <$crate::ntfs3g::NtfsFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+            }
         }
     }};
 }
@@ -54,6 +60,7 @@ macro_rules! on_kind {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
             Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::$op($($arg),*),
+            Filesystem::Ntfs(_) => <NtfsFs as Ops<H>>::$op($($arg),*),
         }
     };
 }
@@ -66,9 +73,15 @@ impl State {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Ntfs(options) => {
+                self.mount_ntfs(options, sectors, config.read_ahead_pages())?;
+            }
         }
         self.new_root();
         if let Some(volume) = &mut self.reiser {
+            volume.set_root(self.root);
+        }
+        if let Some(volume) = &mut self.ntfs {
             volume.set_root(self.root);
         }
         Ok(())
@@ -92,6 +105,23 @@ impl State {
             self.reiser_cached(device, block);
         }
         self.reiser = Some(Box::new(volume));
+        Ok(())
+    }
+
+    fn mount_ntfs(
+        &mut self,
+        options: NtfsOptions,
+        sectors: Range<u64>,
+        read_ahead_pages: u64,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let fd = Fd(self.open.len() as u32);
+        let volume = ntfs3g::Volume::new(options, sectors, device, fd)?;
+        self.files.push(volume.device_file());
+        self.files[device.idx()].nr_open = 1;
+        self.open.push(volume.device_open(read_ahead_pages));
+        self.device = Some(device);
+        self.ntfs = Some(Box::new(volume));
         Ok(())
     }
 }
@@ -121,7 +151,14 @@ impl<H: Host> PageCache<H> {
             Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
             Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
             Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::sync(self).await,
+            Filesystem::Ntfs(_) => <NtfsFs as Ops<H>>::sync(self).await,
         }
+    }
+
+    /// Whether the filesystem reads pages of a file itself; then it has begun
+    /// to read the missing ones of the run.
+    pub(crate) fn reads_itself(&self, id: FileId, run: Range<u64>) -> bool {
+        on_kind!(self.filesystem_of(id), reads_itself(self, id, run))
     }
 
     /// The superblock's turn of the periodic job (`sync_supers`).

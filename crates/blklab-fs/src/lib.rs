@@ -18,7 +18,8 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2, ext3 and ReiserFS with theirs.
+//! no metadata, or ext2, ext3, ReiserFS and
+//! NTFS-3G with theirs.
 //!
 //! Left out: truncation, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -43,6 +44,7 @@ mod limits;
 mod lru;
 mod memory;
 mod namespace;
+mod ntfs3g;
 mod ops;
 mod pdflush;
 mod position;
@@ -76,6 +78,7 @@ pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
+pub use ntfs3g::{NtfsCosts, NtfsOptions};
 pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};

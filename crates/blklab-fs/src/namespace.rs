@@ -135,7 +135,7 @@ impl<H: Host> PageCache<H> {
     /// Reads a file's entry and its inode if they are not in memory.
     async fn load(&self, id: FileId) -> Result<(), FsError> {
         if self.with(|s| s.file(id).in_memory) {
-            return Ok(());
+            return on_volume!(self, revalidate(id));
         }
         let parent = self.with(|s| s.parent(id))?;
         self.lock_inode(parent).await;
@@ -176,6 +176,7 @@ impl<H: Host> PageCache<H> {
         self.with(|s| s.exists(id))?;
         self.spend_call(|c| c.open).await;
         self.load(id).await?;
+        on_volume!(self, opened(id))?;
         self.open(id, false)
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is NTFS.
+    pub(crate) ntfs: Option<Box<crate::ntfs3g::Volume>>,
     /// The volume, if it is ReiserFS.
     pub(crate) reiser: Option<Box<Volume>>,
     pub(crate) lru: Lru,
@@ -148,6 +150,7 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            ntfs: None,
             reiser: None,
             lru: Lru::default(),
             nr_cached: 0,

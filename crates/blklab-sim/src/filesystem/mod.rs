@@ -2,6 +2,7 @@
 //! The experiment's filesystem as the page cache takes it.
 
 mod ext;
+mod ntfs3g;
 mod reiserfs;
 
 use blklab_experiment::Experiment;
@@ -12,6 +13,7 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     match e.filesystem.name.as_str() {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
+        "ntfs-3g" => Filesystem::Ntfs(ntfs3g::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         _ => Filesystem::Extents,
     }
