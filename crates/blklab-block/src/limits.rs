@@ -172,4 +172,13 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         until: KernelVersion::FOREVER,
         help: "first sector of the partition in use (63 in 2008): traces show A events",
     },
+    Tunable {
+        name: "partition_sectors",
+        unit: Unit::Count,
+        default: 0,
+        range: (8, u32::MAX as i64),
+        since: KernelVersion::v2_6(16),
+        until: KernelVersion::FOREVER,
+        help: "length of that partition; to the end of the disk if not set",
+    },
 ];

@@ -70,6 +70,8 @@ pub struct QueueSettings {
     pub read_ahead_kb: Option<u32>,
     /// First sector of the partition that is used; the whole disk if none.
     pub partition_start: Option<u32>,
+    /// Its length in sectors; to the end of the disk if none.
+    pub partition_sectors: Option<u32>,
 }
 
 /// Memory and `/proc/sys/vm`.
@@ -432,10 +434,14 @@ impl Experiment {
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
-        if let Workload::Scenario(s) = &self.workload
-            && !s.spec().left_out.is_empty()
-        {
-            notes.push(s.spec().left_out.to_owned());
+        if let Workload::Scenario(s) = &self.workload {
+            let spec = s.spec();
+            let mut left_out = vec![spec.left_out];
+            if self.filesystem.name == "extents" {
+                left_out.push(spec.left_out_on_extents);
+            }
+            let said = left_out.into_iter().filter(|text| !text.is_empty());
+            notes.extend(said.map(str::to_owned));
         }
         if let Ok(scheduler) = blklab_sched::find(&self.scheduler, self.kernel) {
             let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
@@ -487,6 +493,7 @@ impl Experiment {
         self.scheduler()?;
         self.limits()?;
         let device = self.build_device()?;
+        self.check_partition(device.capacity_sectors())?;
         self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());

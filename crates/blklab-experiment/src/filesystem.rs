@@ -5,12 +5,32 @@
 
 use crate::{Experiment, ExperimentError, no_such};
 
+/// Options of btrfs, of whatever time.
+const BTRFS: &[&str] = &[
+    "metadata",
+    "nodesize",
+    "max_inline",
+    "commit_s",
+    "metadata_dirty_mib",
+    "kept_back_percent",
+    "log_tree",
+    "barrier",
+    "atime",
+];
+
 /// Filesystems, and the options that each takes.
 pub const FILESYSTEMS: &[(&str, &[&str])] = &[
     ("extents", &[]),
     (
         "ext2",
-        &["inode_size", "atime", "directory_group", "creator_pid"],
+        &[
+            "inode_size",
+            "inode_ratio",
+            "dir_index",
+            "atime",
+            "directory_group",
+            "creator_pid",
+        ],
     ),
     (
         "ext3",
@@ -18,6 +38,8 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "data",
             "barrier",
             "inode_size",
+            "inode_ratio",
+            "dir_index",
             "journal_blocks",
             "commit_s",
             "atime",
@@ -26,21 +48,60 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    ("btrfs", BTRFS),
+    ("btrfs-0.16", BTRFS),
+    ("btrfs-unstable", BTRFS),
+    (
+        "nilfs2",
+        &[
+            "interval_s",
+            "watermark_blocks",
+            "super_root_s",
+            "reserved_percent",
+            "cleaner",
+            "cleaning_interval_s",
+            "segments_per_clean",
+            "protection_s",
+            "barrier",
+            "atime",
+        ],
+    ),
     (
         "reiserfs",
         &["data", "tails", "barrier", "atime", "max_age_s"],
+    ),
+    (
+        "xfs",
+        &[
+            "barrier",
+            "logbufs",
+            "logbsize",
+            "log_blocks",
+            "agcount",
+            "lazy_count",
+            "delaylog",
+            "atime",
+        ],
     ),
     ("ntfs-3g", &["big_writes", "noatime", "timeout_ms"]),
 ];
 
 /// Values of options that are words.
 const WORDS: &[(&str, &[&str])] = &[
-    ("data", &["ordered", "writeback"]),
+    ("data", &["ordered", "writeback", "journal"]),
     ("atime", &["strict", "relative", "never"]),
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("dir_index", &["0", "1"]),
+    ("cleaner", &["0", "1"]),
+    ("metadata", &["dup", "single"]),
+    ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
+    ("log_tree", &["0", "1"]),
     ("tails", &["on", "small", "off"]),
+    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("lazy_count", &["0", "1"]),
+    ("delaylog", &["0", "1"]),
     ("big_writes", &["0", "1"]),
     ("noatime", &["0", "1"]),
 ];
@@ -48,11 +109,25 @@ const WORDS: &[(&str, &[&str])] = &[
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 102_400),
+    ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
     ("timeout_ms", 0, 3_600_000),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
+    ("max_inline", 0, 3949),
+    ("metadata_dirty_mib", 1, 1_048_576),
+    ("kept_back_percent", 0, 99),
+    ("interval_s", 1, 3600),
+    ("watermark_blocks", 1, 1_048_576),
+    ("super_root_s", 1, 3600),
+    ("reserved_percent", 1, 49),
+    ("cleaning_interval_s", 1, 3600),
+    ("segments_per_clean", 1, 32),
+    ("protection_s", 0, 31_536_000),
+    ("logbufs", 2, 8),
+    ("log_blocks", 512, 524_288),
+    ("agcount", 1, 65_536),
 ];
 
 /// A filesystem and the options that differ from its defaults.
@@ -138,11 +213,8 @@ fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
     if let Some((_, words)) = WORDS.iter().find(|(k, _)| *k == key)
         && !words.contains(&value)
     {
-        let what = match (key, value) {
-            ("data", "journal") => "data=journal is not modelled".to_owned(),
-            _ => format!("{key}={value}: expected one of {}", words.join(", ")),
-        };
-        return Err(fail(what));
+        let words = words.join(", ");
+        return Err(fail(format!("{key}={value}: expected one of {words}")));
     }
     if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
         && !value
@@ -180,12 +252,18 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
+        fails(
+            "ext5",
+            "did you mean 'ext2'? valid: extents, ext2, ext3, btrfs",
+        );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
-        fails("ext3:data=both", "expected one of ordered, writeback");
+        fails(
+            "ext3:data=both",
+            "expected one of ordered, writeback, journal",
+        );
         fails("ext3:commit_s=0", "expected a number from 1 to 3600");
-        fails("ext3:data=journal", "not modelled");
+        fails("ext3:inode_ratio=512", "expected a number from 1024");
         fails("ext3:data", "expected key=value");
     }
 }

@@ -132,14 +132,36 @@ impl fmt::Display for MdSpec {
 }
 
 impl Experiment {
-    /// Sectors of the device that tasks use, on disks of that size.
+    /// End of what tasks use: of the partition, or of an array on partitions,
+    /// on disks of that size.
     pub fn capacity_sectors(&self, disk_sectors: Option<u64>) -> Option<u64> {
-        let Some(md) = &self.md else {
-            return disk_sectors;
-        };
         let start = u64::from(self.queue.partition_start.unwrap_or(0));
-        let member = disk_sectors?.saturating_sub(start);
-        Some(md.level.capacity_sectors(md.members, member))
+        let length = self.queue.partition_sectors.map(u64::from);
+        let end = match (length.map(|n| start + n), disk_sectors) {
+            (Some(end), Some(disk)) => Some(end.min(disk)),
+            (end, disk) => end.or(disk),
+        };
+        match &self.md {
+            None => end,
+            Some(md) => {
+                let member = end?.saturating_sub(start);
+                Some(md.level.capacity_sectors(md.members, member))
+            }
+        }
+    }
+
+    /// A partition lies on its disk.
+    pub(crate) fn check_partition(&self, disk_sectors: Option<u64>) -> Result<(), ExperimentError> {
+        let start = u64::from(self.queue.partition_start.unwrap_or(0));
+        let length = self.queue.partition_sectors.map_or(1, u64::from);
+        match disk_sectors {
+            Some(disk) if start + length > disk => Err(ExperimentError::new(format!(
+                "a partition from sector {start} on with {length} sectors does not fit the disk, \
+                 which has {disk}"
+            ))
+            .about("queue")),
+            _ => Ok(()),
+        }
     }
 
     /// Largest bio of the device that tasks use.

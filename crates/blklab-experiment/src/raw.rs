@@ -143,6 +143,7 @@ struct RawQueue {
     nomerges: Option<u8>,
     read_ahead_kb: Option<u32>,
     partition_start: Option<u32>,
+    partition_sectors: Option<u32>,
 }
 
 impl RawExperiment {
@@ -292,6 +293,7 @@ impl RawQueue {
             nomerges: self.nomerges,
             read_ahead_kb: self.read_ahead_kb,
             partition_start: self.partition_start,
+            partition_sectors: self.partition_sectors,
             ..QueueSettings::default()
         };
         set::check_queue(&settings)?;

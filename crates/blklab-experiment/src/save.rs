@@ -85,6 +85,8 @@ impl Experiment {
             q.insert("nomerges".into(), json!(l.nomerges));
             q.insert("read_ahead_kb".into(), json!(self.read_ahead_bytes() >> 10));
             q.insert("partition_start".into(), json!(self.queue.partition_start));
+            let length = self.queue.partition_sectors;
+            q.insert("partition_sectors".into(), json!(length));
         }
         Value::Object(q)
     }

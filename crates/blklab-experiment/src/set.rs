@@ -150,6 +150,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
         ("queue_depth", q.queue_depth),
         ("read_ahead_kb", q.read_ahead_kb),
         ("partition_start", q.partition_start),
+        ("partition_sectors", q.partition_sectors),
     ];
     for (name, value) in given {
         if let (Some(value), Some(t)) = (value, QUEUE_TUNABLES.iter().find(|t| t.name == name)) {
@@ -303,6 +304,7 @@ impl Experiment {
             "queue_depth" => q.queue_depth = Some(value),
             "read_ahead_kb" => q.read_ahead_kb = Some(value),
             "partition_start" => q.partition_start = Some(value),
+            "partition_sectors" => q.partition_sectors = Some(value),
             other => unreachable!("queue setting {other} is in the table but not here"),
         }
     }

@@ -306,4 +306,9 @@ fn capacity_and_largest_bio_of_an_array() {
     partitions.queue.partition_start = Some(63);
     assert_eq!(partitions.capacity_sectors(Some(1000)), Some(768));
     assert_eq!(partitions.capacity_sectors(Some(900)), Some(640));
+    partitions.queue.partition_sectors = Some(300);
+    assert_eq!(partitions.capacity_sectors(Some(1000)), Some(128));
+    partitions.md = None;
+    assert_eq!(partitions.capacity_sectors(Some(1000)), Some(363));
+    assert_eq!(partitions.capacity_sectors(None), Some(363));
 }

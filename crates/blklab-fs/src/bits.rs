@@ -1,38 +1,169 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bit per page of a file, with a summary level.
+//! One bit per page of a file; for files of more than 64 pages with a summary
+//! level.
 //!
 //! The kernel keeps page flags in pages and tags in a radix tree. A bitmap
 //! says the same and makes an operation on a run of pages cost words, not
-//! pages. The summary has one bit per word that is not zero, so looking for
-//! the next set bit skips 4096 clear pages at a step.
+//! pages. A file of up to 64 pages, as most are, has its one word in place. The
+//! summary has one bit per word that is not zero, so looking for the next set
+//! bit skips 4096 clear pages at a step.
 
 use std::ops::Range;
 
 const BITS: u64 = 64;
 
 /// A set of page indexes that grows as needed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageBits {
-    words: Vec<u64>,
-    summary: Vec<u64>,
-    count: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PageBits {
+    /// Pages 0 to 63.
+    Word(u64),
+    /// Any.
+    Words(Box<Words>),
+}
+
+impl Default for PageBits {
+    fn default() -> PageBits {
+        PageBits::Word(0)
+    }
 }
 
 impl PageBits {
     /// Number of pages in the set.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        match self {
+            PageBits::Word(word) => u64::from(word.count_ones()),
+            PageBits::Words(words) => words.count,
+        }
     }
 
     /// Whether `page` is in the set.
     pub(crate) fn test(&self, page: u64) -> bool {
+        match self {
+            PageBits::Word(word) => page < BITS && word >> page & 1 == 1,
+            PageBits::Words(words) => words.test(page),
+        }
+    }
+
+    /// Adds a run of pages; returns how many are new.
+    pub(crate) fn set(&mut self, run: Range<u64>) -> u64 {
+        if let PageBits::Word(word) = self {
+            if run.is_empty() {
+                return 0;
+            }
+            if run.end <= BITS {
+                let mask = mask_of(&run);
+                let added = mask & !*word;
+                *word |= mask;
+                return u64::from(added.count_ones());
+            }
+            *self = PageBits::Words(Box::new(Words::of(*word)));
+        }
+        match self {
+            PageBits::Word(_) => 0,
+            PageBits::Words(words) => words.set(run),
+        }
+    }
+
+    /// Removes a run of pages; returns how many were there.
+    pub(crate) fn clear(&mut self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Word(word) => {
+                let run = run.start..run.end.min(BITS);
+                let removed = mask_of(&run) & *word;
+                *word &= !removed;
+                u64::from(removed.count_ones())
+            }
+            PageBits::Words(words) => words.clear(run),
+        }
+    }
+
+    /// Gives memory back if the set is empty.
+    pub(crate) fn shrink(&mut self) {
+        if self.count() == 0 {
+            *self = PageBits::Word(0);
+        }
+    }
+
+    /// Adds the pages of `run` that are in `other`; returns how many are new.
+    pub(crate) fn set_where(&mut self, other: &PageBits, run: Range<u64>) -> u64 {
+        let mut added = 0;
+        let mut at = run.start;
+        while let Some(first) = other.next_set(at, run.end) {
+            at = other.next_clear(first, run.end);
+            added += self.set(first..at);
+        }
+        added
+    }
+
+    /// Number of pages of `run` in the set.
+    pub(crate) fn count_in(&self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Word(word) => {
+                let mask = mask_of(&(run.start..run.end.min(BITS)));
+                u64::from((mask & word).count_ones())
+            }
+            PageBits::Words(words) => words.count_in(run),
+        }
+    }
+
+    /// The first page of the set in `from..end`.
+    pub(crate) fn next_set(&self, from: u64, end: u64) -> Option<u64> {
+        match self {
+            PageBits::Word(word) => {
+                let found = mask_of(&(from..end.min(BITS))) & word;
+                (found != 0).then(|| u64::from(found.trailing_zeros()))
+            }
+            PageBits::Words(words) => words.next_set(from, end),
+        }
+    }
+
+    /// The first page of `from..end` that is not in the set; `end` if all are.
+    pub(crate) fn next_clear(&self, from: u64, end: u64) -> u64 {
+        match self {
+            PageBits::Word(_) if from >= end.min(BITS) => from.min(end),
+            PageBits::Word(word) => {
+                let ones = u64::from((!(word >> from)).trailing_zeros());
+                (from + ones).min(BITS).min(end)
+            }
+            PageBits::Words(words) => words.next_clear(from, end),
+        }
+    }
+
+    /// Number of pages in the set immediately before `page`, at most `max`.
+    pub(crate) fn run_before(&self, page: u64, max: u64) -> u64 {
+        (0..max.min(page))
+            .take_while(|i| self.test(page - 1 - i))
+            .count() as u64
+    }
+}
+
+/// A set of page indexes of any size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    words: Vec<u64>,
+    summary: Vec<u64>,
+    count: u64,
+}
+
+impl Words {
+    /// The set of the pages 0 to 63 in `word`.
+    fn of(word: u64) -> Words {
+        Words {
+            words: vec![word],
+            summary: vec![u64::from(word != 0)],
+            count: u64::from(word.count_ones()),
+        }
+    }
+
+    /// Whether `page` is in the set.
+    fn test(&self, page: u64) -> bool {
         self.words
             .get((page / BITS) as usize)
             .is_some_and(|w| w >> (page % BITS) & 1 == 1)
     }
 
     /// Adds a run of pages; returns how many are new.
-    pub(crate) fn set(&mut self, run: Range<u64>) -> u64 {
+    fn set(&mut self, run: Range<u64>) -> u64 {
         if run.is_empty() {
             return 0;
         }
@@ -52,7 +183,7 @@ impl PageBits {
     }
 
     /// Removes a run of pages; returns how many were there.
-    pub(crate) fn clear(&mut self, run: Range<u64>) -> u64 {
+    fn clear(&mut self, run: Range<u64>) -> u64 {
         let run = run.start..run.end.min(self.limit());
         let mut removed = 0;
         for (i, mask) in masks(run) {
@@ -66,19 +197,8 @@ impl PageBits {
         removed
     }
 
-    /// Adds the pages of `run` that are in `other`; returns how many are new.
-    pub(crate) fn set_where(&mut self, other: &PageBits, run: Range<u64>) -> u64 {
-        let mut added = 0;
-        let mut at = run.start;
-        while let Some(first) = other.next_set(at, run.end) {
-            at = other.next_clear(first, run.end);
-            added += self.set(first..at);
-        }
-        added
-    }
-
     /// Number of pages of `run` in the set.
-    pub(crate) fn count_in(&self, run: Range<u64>) -> u64 {
+    fn count_in(&self, run: Range<u64>) -> u64 {
         let run = run.start..run.end.min(self.limit());
         masks(run)
             .map(|(i, mask)| u64::from((mask & self.words[i]).count_ones()))
@@ -86,7 +206,7 @@ impl PageBits {
     }
 
     /// The first page of the set in `from..end`.
-    pub(crate) fn next_set(&self, from: u64, end: u64) -> Option<u64> {
+    fn next_set(&self, from: u64, end: u64) -> Option<u64> {
         let end = end.min(self.limit());
         if self.count == 0 || from >= end {
             return None;
@@ -102,7 +222,7 @@ impl PageBits {
     }
 
     /// The first page of `from..end` that is not in the set; `end` if all are.
-    pub(crate) fn next_clear(&self, from: u64, end: u64) -> u64 {
+    fn next_clear(&self, from: u64, end: u64) -> u64 {
         let mut page = from;
         while page < end {
             let Some(word) = self.words.get((page / BITS) as usize) else {
@@ -116,13 +236,6 @@ impl PageBits {
             page += left;
         }
         end
-    }
-
-    /// Number of pages in the set immediately before `page`, at most `max`.
-    pub(crate) fn run_before(&self, page: u64, max: u64) -> u64 {
-        (0..max.min(page))
-            .take_while(|i| self.test(page - 1 - i))
-            .count() as u64
     }
 
     /// The first word at or after `from` that is not zero.
@@ -139,6 +252,14 @@ impl PageBits {
     fn limit(&self) -> u64 {
         self.words.len() as u64 * BITS
     }
+}
+
+/// The bits of a run of the pages 0 to 63.
+fn mask_of(run: &Range<u64>) -> u64 {
+    if run.start >= run.end {
+        return 0;
+    }
+    (u64::MAX >> (BITS - (run.end - run.start))) << run.start
 }
 
 /// The words that a run touches, each with the mask of its bits.
@@ -178,6 +299,21 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_set() {
+        agrees(20_000, 300, 9000);
+    }
+
+    #[test]
+    fn so_does_the_set_of_a_small_file() {
+        agrees(50, 15, 40);
+        let mut bits = PageBits::default();
+        bits.set(63..65);
+        bits.clear(0..100);
+        assert!(matches!(bits, PageBits::Words(_)));
+        bits.shrink();
+        assert_eq!(bits, PageBits::default());
+    }
+
+    fn agrees(pages: u64, longest: u64, ahead: u64) {
         let mut bits = PageBits::default();
         let mut plain = BTreeSet::new();
         let mut x = 0x2545_f491_4f6c_dd1d_u64;
@@ -188,8 +324,8 @@ mod tests {
             x % n
         };
         for _ in 0..2000 {
-            let start = draw(20_000);
-            let run = start..start + draw(300);
+            let start = draw(pages);
+            let run = start..start + draw(longest);
             match draw(3) {
                 0 => {
                     let added = run.clone().filter(|p| plain.insert(*p)).count() as u64;
@@ -200,7 +336,7 @@ mod tests {
                     assert_eq!(bits.clear(run), removed);
                 }
                 _ => {
-                    let end = run.end + draw(9000);
+                    let end = run.end + draw(ahead);
                     assert_eq!(
                         bits.next_set(start, end),
                         plain.range(start..end).next().copied()

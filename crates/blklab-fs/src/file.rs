@@ -65,14 +65,15 @@ struct Waiter {
 pub(crate) struct Mutex {
     held: bool,
     granted: Option<TaskId>,
-    queue: VecDeque<TaskId>,
+    /// Those who wait; most files never have any.
+    queue: Option<Box<VecDeque<TaskId>>>,
 }
 
 impl Mutex {
     /// Takes the lock if it is free; else joins the queue.
     pub(crate) fn lock_or_queue(&mut self, task: TaskId) -> bool {
         if self.held {
-            self.queue.push_back(task);
+            self.queue.get_or_insert_default().push_back(task);
             return false;
         }
         self.held = true;
@@ -86,7 +87,7 @@ impl Mutex {
 
     /// Gives the lock up; returns the task that has it now.
     pub(crate) fn unlock(&mut self) -> Option<TaskId> {
-        self.granted = self.queue.pop_front();
+        self.granted = self.queue.as_mut().and_then(|q| q.pop_front());
         self.held = self.granted.is_some();
         self.granted
     }
@@ -114,6 +115,9 @@ pub(crate) struct File {
     pub(crate) pinned: PageBits,
     /// Its place on an ext2 or ext3 volume.
     pub(crate) ext: Inode,
+
+    /// The number of its inode on an XFS volume.
+    pub(crate) xfs_inode: Option<u32>,
 
     /// It belongs to the volume; else it is a disk, or a filesystem's pages.
     pub(crate) on_volume: bool,
@@ -186,6 +190,25 @@ impl File {
             }
             page = next;
         }
+    }
+
+    /// Gives back the memory of empty sets of pages.
+    pub(crate) fn shrink(&mut self) {
+        for bits in [
+            &mut self.cached,
+            &mut self.uptodate,
+            &mut self.dirty,
+            &mut self.towrite,
+            &mut self.writeback,
+            &mut self.locked,
+            &mut self.marker,
+            &mut self.referenced,
+            &mut self.active,
+            &mut self.pinned,
+        ] {
+            bits.shrink();
+        }
+        self.ext.shrink();
     }
 
     /// Tags the dirty pages of a run (`tag_pages_for_writeback`).

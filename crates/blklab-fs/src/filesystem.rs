@@ -5,16 +5,20 @@
 //! the volume (a disk opened as a file, a filesystem's own pages) are treated as
 //! if they lay on extents.
 
+use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
-use crate::ext3::{Ext, Ext3, ExtOptions};
+use crate::ext3::{Ext, ExtOptions};
 use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
-use crate::ntfs3g::{self, NtfsFs, NtfsOptions};
+use crate::nilfs2::NilfsOptions;
+use crate::ntfs3g::{self, NtfsOptions};
 use crate::ops::Ops;
-use crate::reiserfs::{ReiserFs, ReiserOptions, Volume};
+use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
+use crate::xfs::{self, XfsOptions};
+use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -25,43 +29,79 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// btrfs.
+    Btrfs(BtrfsOptions),
+    /// NILFS2.
+    Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
     /// NTFS-3G.
     Ntfs(NtfsOptions),
+    /// XFS.
+    Xfs(XfsOptions),
 }
+
+/// What is free on a volume (`statfs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Bytes of free blocks.
+    pub bytes: u64,
+    /// Files and directories that can be made.
+    pub inodes: u64,
+}
+
+/// An expression in which `$fs` is the type of a filesystem.
+macro_rules! with_type {
+    ($filesystem:expr, $fs:ident => $body:expr) => {
+        match $filesystem {
+            $crate::filesystem::Filesystem::Extents => {
+                type $fs = $crate::layout::ExtentLayout;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ext(_) => {
+                type $fs = $crate::ext3::Ext3;
+                $body
+            }
+            $crate::filesystem::Filesystem::Btrfs(_) => {
+                type $fs = $crate::btrfs::BtrfsFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Nilfs(_) => {
+                type $fs = $crate::nilfs2::Nilfs2;
+                $body
+            }
+            $crate::filesystem::Filesystem::Reiser(_) => {
+                type $fs = $crate::reiserfs::ReiserFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ntfs(_) => {
+                type $fs = $crate::ntfs3g::NtfsFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Xfs(_) => {
+                type $fs = $crate::xfs::Xfs;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_type;
 
 /// Calls an operation of the filesystem that its first file lies on, and awaits
 /// it.
 macro_rules! on_volume {
-    ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {{
-        match $cache.filesystem_of($first) {
-            $crate::filesystem::Filesystem::Extents => {
-                <$crate::layout::ExtentLayout as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-            $crate::filesystem::Filesystem::Ext(_) => {
-                <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-            $crate::filesystem::Filesystem::Reiser(_) => {
-                <$crate::reiserfs::ReiserFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-            $crate::filesystem::Filesystem::Ntfs(_) => {
-                <$crate::ntfs3g::NtfsFs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-        }
-    }};
+    ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {
+        $crate::filesystem::with_type!($cache.filesystem_of($first), Fs => {
+            <Fs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+        })
+    };
 }
 pub(crate) use on_volume;
 
 /// The same for an operation that does not sleep.
 macro_rules! on_kind {
     ($filesystem:expr, $op:ident($($arg:expr),*)) => {
-        match $filesystem {
-            Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
-            Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
-            Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::$op($($arg),*),
-            Filesystem::Ntfs(_) => <NtfsFs as Ops<H>>::$op($($arg),*),
-        }
+        with_type!($filesystem, Fs => <Fs as Ops<H>>::$op($($arg),*))
     };
 }
 
@@ -72,40 +112,47 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
+            Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
             Filesystem::Ntfs(options) => {
                 self.mount_ntfs(options, sectors, config.read_ahead_pages())?;
             }
+            Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
+        match config.filesystem {
+            Filesystem::Extents => {}
+            Filesystem::Ext(_) => self.ext_root(),
+            Filesystem::Btrfs(_) => self.btrfs_root(),
+            Filesystem::Nilfs(_) => self.nilfs_root(),
+            Filesystem::Reiser(_) => self.reiser_root(),
+            Filesystem::Ntfs(_) => self.ntfs_root(),
+            // The root has the first inode.
+            Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
+        }
+        Ok(())
+    }
+
+    fn ext_root(&mut self) {
+        let State {
+            files, ext, root, ..
+        } = self;
+        if let Some(ext) = ext {
+            ext.make_root(*root, &mut files[root.idx()]);
+        }
+    }
+
+    fn reiser_root(&mut self) {
         if let Some(volume) = &mut self.reiser {
             volume.set_root(self.root);
         }
+    }
+
+    fn ntfs_root(&mut self) {
         if let Some(volume) = &mut self.ntfs {
             volume.set_root(self.root);
         }
-        Ok(())
-    }
-
-    fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext = Ext::new(options, sectors, device)?;
-        self.files.push(ext.device_file());
-        self.device = Some(device);
-        self.ext = Some(Box::new(ext));
-        Ok(())
-    }
-
-    fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let volume = Volume::new(options, sectors, device)?;
-        self.files.push(volume.device_file());
-        self.device = Some(device);
-        for block in volume.mounted_blocks() {
-            self.reiser_cached(device, block);
-        }
-        self.reiser = Some(Box::new(volume));
-        Ok(())
     }
 
     fn mount_ntfs(
@@ -122,6 +169,37 @@ impl State {
         self.open.push(volume.device_open(read_ahead_pages));
         self.device = Some(device);
         self.ntfs = Some(Box::new(volume));
+        Ok(())
+    }
+
+    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = xfs::Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
+        Ok(())
+    }
+
+    fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext = Ext::new(options, sectors, device)?;
+        self.files.push(ext.device_file());
+        self.device = Some(device);
+        self.ext = Some(Box::new(ext));
+        Ok(())
+    }
+
+    fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let volume = reiserfs::Volume::new(options, sectors, device)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        for block in volume.mounted_blocks() {
+            self.reiser_cached(device, block);
+        }
+        self.reiser = Some(Box::new(volume));
         Ok(())
     }
 }
@@ -147,12 +225,7 @@ impl<H: Host> PageCache<H> {
 
     /// The filesystem's step of `sync`.
     pub(crate) async fn sync_filesystem(&self) {
-        match self.config.filesystem {
-            Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
-            Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
-            Filesystem::Reiser(_) => <ReiserFs as Ops<H>>::sync(self).await,
-            Filesystem::Ntfs(_) => <NtfsFs as Ops<H>>::sync(self).await,
-        }
+        with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::sync(self).await);
     }
 
     /// Whether the filesystem reads pages of a file itself; then it has begun
@@ -163,9 +236,7 @@ impl<H: Host> PageCache<H> {
 
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
-        if let Filesystem::Reiser(_) = self.config.filesystem {
-            <ReiserFs as Ops<H>>::write_super(self).await;
-        }
+        with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
     }
 
     /// Gives a file a place before the run.
@@ -187,6 +258,20 @@ impl<H: Host> PageCache<H> {
     /// Where an entry stands in a listing.
     pub(crate) fn list_key(&self, s: &State, id: FileId) -> u64 {
         on_kind!(self.config.filesystem, list_key(s, id))
+    }
+
+    /// Free space of the volume; none on a filesystem that does not count it.
+    pub fn free_space(&self) -> Option<FreeSpace> {
+        let (blocks, inodes) = self.with(|s| match self.config.filesystem {
+            Filesystem::Ext(_) => s.ext.as_ref().map(|e| e.free()),
+            Filesystem::Reiser(_) => s.reiser.as_ref().map(|v| v.free()),
+            Filesystem::Ntfs(_) => s.ntfs.as_ref().map(|v| v.free()),
+            _ => None,
+        })?;
+        Some(FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        })
     }
 
     /// Pages have reached the disk.

@@ -21,7 +21,7 @@
 //! no metadata, or ext2, ext3, ReiserFS and
 //! NTFS-3G with theirs.
 //!
-//! Left out: truncation, swapping, several devices or superblocks. A page is
+//! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
 
 mod advice;
@@ -29,6 +29,7 @@ mod aio;
 mod balance;
 mod bandwidth;
 mod bits;
+mod btrfs;
 mod cache;
 mod config;
 mod direct;
@@ -37,6 +38,7 @@ mod features;
 mod file;
 mod filesystem;
 mod flusher;
+mod group;
 mod host;
 mod inode_lists;
 mod layout;
@@ -44,6 +46,7 @@ mod limits;
 mod lru;
 mod memory;
 mod namespace;
+mod nilfs2;
 mod ntfs3g;
 mod ops;
 mod pdflush;
@@ -60,9 +63,11 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
+pub use btrfs::BtrfsOptions;
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
@@ -73,13 +78,15 @@ pub use features::{
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
-pub use filesystem::Filesystem;
+pub use filesystem::{Filesystem, FreeSpace};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
+pub use nilfs2::NilfsOptions;
 pub use ntfs3g::{NtfsCosts, NtfsOptions};
 pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

@@ -191,7 +191,11 @@ fn forget(file: &mut File, run: Range<u64>) -> u64 {
     ] {
         bits.clear(run.clone());
     }
-    file.cached.clear(run)
+    let forgotten = file.cached.clear(run);
+    if file.cached.count() == 0 {
+        file.shrink();
+    }
+    forgotten
 }
 
 #[cfg(test)]

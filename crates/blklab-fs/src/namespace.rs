@@ -71,6 +71,13 @@ impl State {
         there.then_some(()).ok_or(FsError::BadHandle)
     }
 
+    /// The part of a file's path nearest to the top that is not in memory.
+    fn first_cold(&self, id: FileId) -> Option<FileId> {
+        let up = |id: &FileId| Some(self.files[id.idx()].parent).filter(|p| p != id);
+        let path = std::iter::successors(Some(id), up);
+        path.take_while(|id| !self.files[id.idx()].in_memory).last()
+    }
+
     /// The directory that a file is in.
     fn parent(&self, id: FileId) -> Result<FileId, FsError> {
         self.exists(id)?;
@@ -132,11 +139,17 @@ impl<H: Host> PageCache<H> {
         made.map(|()| id)
     }
 
-    /// Reads a file's entry and its inode if they are not in memory.
+    /// Reads what is not in memory of a path, from the top on: each entry and
+    /// its inode.
     async fn load(&self, id: FileId) -> Result<(), FsError> {
-        if self.with(|s| s.file(id).in_memory) {
-            return on_volume!(self, revalidate(id));
+        while let Some(id) = self.with(|s| s.first_cold(id)) {
+            self.load_one(id).await?;
         }
+        on_volume!(self, revalidate(id))
+    }
+
+    /// Reads a file's entry and its inode if they are not in memory.
+    async fn load_one(&self, id: FileId) -> Result<(), FsError> {
         let parent = self.with(|s| s.parent(id))?;
         self.lock_inode(parent).await;
         let found = match self.with(|s| s.file(id).in_memory) {

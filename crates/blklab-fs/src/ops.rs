@@ -25,7 +25,8 @@ pub(crate) trait Ops<H: Host> {
     /// Returns whether there was room.
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool;
 
-    /// `sync`: the filesystem's own step, after the dirty pages were written.
+    /// `sync`: the filesystem's own step, after writing of the dirty pages was
+    /// started (up to 2.6.31), or had ended.
     async fn sync(_cache: &PageCache<H>) {}
 
     /// The periodic job comes by the superblock (`write_super`, every 5 s, before

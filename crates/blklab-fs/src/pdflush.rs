@@ -189,7 +189,7 @@ impl<H: Host> PageCache<H> {
             };
             self.write_inodes(&mut control, true).await;
             min_pages = min_pages.saturating_sub(control.written(budget) as i64);
-            if control.nr_to_write > 0 {
+            if control.nr_to_write > 0 || control.pages_skipped > 0 {
                 if self.config.features.background_always_waits {
                     self.host.congestion_wait(CONGESTION_TIMEOUT).await;
                     if !control.congested {

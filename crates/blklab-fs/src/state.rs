@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
@@ -17,12 +18,14 @@ use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
+use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
-use crate::reiserfs::Volume;
+use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -51,6 +54,32 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// One of several bios that count together, by key ([`Group`]).
+    Group(u64),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
+}
+
+/// Bios whose common end matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Bios that have not ended, and one more while others may follow.
+    pub(crate) left: u32,
+    pub(crate) failed: bool,
+    pub(crate) then: GroupEnd,
+}
+
+/// What the last bio of a group brings about.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEnd {
+    /// A task that sleeps for it goes on.
+    Wake(TaskId),
+    /// Pages of a file are on the disk, part of an extent by its number.
+    Written {
+        file: FileId,
+        run: Range<u64>,
+        ordered: Option<u64>,
+    },
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -82,10 +111,17 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is NILFS2.
+    pub(crate) nilfs: Option<Box<Nilfs>>,
+    /// The volume, if it is btrfs.
+    pub(crate) btrfs: Option<Box<Btrfs>>,
+    pub(crate) groups: Slab<Group>,
     /// The volume, if it is NTFS.
     pub(crate) ntfs: Option<Box<crate::ntfs3g::Volume>>,
     /// The volume, if it is ReiserFS.
-    pub(crate) reiser: Option<Box<Volume>>,
+    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -150,8 +186,12 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            nilfs: None,
+            btrfs: None,
+            groups: Slab::default(),
             ntfs: None,
             reiser: None,
+            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -412,6 +452,19 @@ impl State {
         } else {
             Superblock::Files
         })
+    }
+
+    /// A pass could not write pages of an inode: it waits behind the other
+    /// dirty ones (fs/fs-writeback.c, `generic_sync_sb_inodes`, 2.6.16 and
+    /// later).
+    pub(crate) fn put_behind(&mut self, id: FileId, rule: ListRule, now: Jiffies) {
+        if !self.files[id.idx()].inode_dirty {
+            return;
+        }
+        match rule {
+            ListRule::Two => self.lists_of(id).put(id, List::Dirty, End::Newest),
+            ListRule::Three | ListRule::Slices => self.redirty(id, now),
+        }
     }
 
     /// Puts an inode back among the dirty ones. Its time is renewed only if

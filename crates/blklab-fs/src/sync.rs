@@ -79,38 +79,59 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// `sync`: lets pdflush start, writes all dirty files without waiting,
-    /// then once more with waiting. From 2.6.32 on the flusher writes.
+    /// `sync`: lets pdflush start, writes all dirty files and the device's
+    /// pages, takes the filesystem's step, and does the first once more with
+    /// waiting for all (`do_sync`, 2.6.28). From 2.6.32 on the flusher writes
+    /// the files, and the filesystem's step comes behind them.
     pub async fn sync(&self) {
         let min_pages = self.with(|s| s.nr_dirty) as i64;
         self.offer(Job::Background { min_pages });
         if self.config.features.flusher == Flusher::PerDevice {
             self.flush_and_wait().await;
-            return self.wait_all_written().await;
+            self.wait_all_written().await;
+            self.sync_filesystem().await;
+            return self.sync_device().await;
         }
+        self.sync_inodes(false).await;
+        self.sync_filesystem().await;
+        self.sync_inodes(false).await;
+        self.sync_inodes(true).await;
+    }
+
+    /// Writes all dirty files, and waits for them if told so; then the device's
+    /// pages, for which it always waits (`sync_inodes`).
+    async fn sync_inodes(&self, wait: bool) {
         let lists = [List::MoreIo, List::Io, List::Dirty];
         let files = self.with(|s| {
-            let mut files: Vec<FileId> = lists
-                .into_iter()
-                .flat_map(|l| s.inodes.iter(l).chain(s.device_inodes.iter(l)))
-                .collect();
-            // What is only on its way is waited for as well.
-            let clean = s
-                .files
-                .iter()
-                .enumerate()
-                .filter(|(_, f)| !f.inode_dirty && f.writeback.count() > 0);
-            files.extend(clean.map(|(i, _)| FileId(i as u32)));
+            let dirty = lists.into_iter().flat_map(|l| s.inodes.iter(l));
+            let mut files: Vec<FileId> = dirty.collect();
+            if wait {
+                // What is only on its way is waited for as well.
+                let clean = s
+                    .files
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, f)| !f.inode_dirty && f.writeback.count() > 0);
+                files.extend(clean.map(|(i, _)| FileId(i as u32)));
+                files.retain(|id| s.device != Some(*id));
+            }
             files
         });
-        for id in &files {
-            self.write_out(*id, 0..u64::MAX, false).await;
-        }
         for id in files {
-            self.write_out(id, 0..u64::MAX, true).await;
-            self.wait_writeback_run(id, 0..u64::MAX).await;
+            self.write_out(id, 0..u64::MAX, wait).await;
+            if wait {
+                self.wait_writeback_run(id, 0..u64::MAX).await;
+            }
         }
-        self.sync_filesystem().await;
+        self.sync_device().await;
+    }
+
+    /// Writes the device's pages and waits for them (`sync_blockdev`).
+    async fn sync_device(&self) {
+        if let Some(device) = self.with(|s| s.device) {
+            self.write_out(device, 0..u64::MAX, true).await;
+            self.wait_writeback_run(device, 0..u64::MAX).await;
+        }
     }
 
     /// Waits for all that is on its way to the disk (`wait_sb_inodes`).

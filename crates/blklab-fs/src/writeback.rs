@@ -41,6 +41,8 @@ pub(crate) struct WriteControl {
     /// Periodic work: only inodes that became dirty no later (jiffies, perhaps
     /// before the start).
     pub(crate) older_than: Option<i64>,
+    /// Met: pages that could not be written now and were put back.
+    pub(crate) pages_skipped: u64,
     /// Met: congestion.
     pub(crate) congested: bool,
     /// Met: inodes that need another turn.
@@ -138,9 +140,14 @@ impl<H: Host> PageCache<H> {
             if flusher && self.with(|s| std::mem::replace(&mut s.flusher_busy, true)) {
                 return;
             }
+            let skipped = control.pages_skipped;
             self.write_inode(id, control).await;
+            let now = self.host.jiffies();
             self.with(|s| {
                 s.flusher_busy &= !flusher;
+                if control.pages_skipped != skipped {
+                    s.put_behind(id, rule, now);
+                }
                 control.more_io |=
                     control.nr_to_write <= 0 || !s.superblock(sb).is_empty(List::MoreIo);
             });
@@ -171,9 +178,7 @@ impl<H: Host> PageCache<H> {
         if busy {
             return;
         }
-        if !on_volume!(self, writes_itself(id, control)) {
-            self.write_pages(id, control).await;
-        }
+        self.write_pages(id, control).await;
         on_volume!(self, write_inode(id, control));
         let now = self.host.jiffies();
         self.waking(|s, wake| {
@@ -222,8 +227,16 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes dirty pages of one inode (`write_cache_pages`).
+    /// Writes dirty pages of one inode, or has its filesystem do so
+    /// (`do_writepages`).
     pub(crate) async fn write_pages(&self, id: FileId, control: &mut WriteControl) {
+        if !on_volume!(self, writes_itself(id, control)) {
+            self.write_cache_pages(id, control).await;
+        }
+    }
+
+    /// Writes dirty pages of one inode (`write_cache_pages`).
+    pub(crate) async fn write_cache_pages(&self, id: FileId, control: &mut WriteControl) {
         if control.nr_to_write <= 0 {
             return;
         }
@@ -319,8 +332,10 @@ impl<H: Host> PageCache<H> {
                 }
                 Step::Buffer(page) => {
                     let flags = self.write_flags(control);
-                    self.write_buffer_page(id, page, flags, control.nonblocking)
+                    let skipped = self
+                        .write_buffer_page(id, page, flags, control.nonblocking)
                         .await;
+                    control.pages_skipped += u64::from(skipped);
                     walk.seen += 1;
                     walk.index = page + 1;
                     walk.slept = true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures about some of the bios of a run, taken from its trace events: those
-//! of one direction, synchronous or not, of one process.
+//! Figures about some of the bios of a run and their requests, taken from its
+//! trace events: those of one direction, synchronous or not, of one process.
 
-use blklab_analysis::lifecycle::{BioLife, LifeSink};
-use blklab_types::{Op, Pid};
+use blklab_analysis::lifecycle::{BioLife, LifeSink, RequestLife};
+use blklab_types::{Op, Pid, SECTOR_BYTES};
+use std::collections::BTreeMap;
 
 /// Which bios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,15 +37,38 @@ pub struct BioFigures {
     pub q2c_max_ns: u64,
     /// Longest sleep for a request.
     pub s2g_max_ns: u64,
-    /// From Q to C of each, for the number outstanding.
-    spans: Vec<(u64, u64)>,
+    /// Requests of such bios that completed.
+    pub requests: u64,
+    /// Sectors of the largest of them.
+    pub request_sectors_max: u64,
+    /// Of each bio, for what was outstanding when.
+    spans: Vec<Span>,
+    /// Of each request, for those that could have been one.
+    extents: Vec<Extent>,
+}
+
+/// Times of a bio in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    queue: u64,
+    issue: Option<u64>,
+    complete: u64,
+}
+
+/// Place and times of a request: sectors, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    begin: u64,
+    end: u64,
+    insert: u64,
+    issue: u64,
 }
 
 impl BioFigures {
     /// Largest number between Q and C at a time.
     pub fn outstanding_max(&self) -> u64 {
-        let begins = self.spans.iter().map(|s| (s.0, 1));
-        let ends = self.spans.iter().map(|s| (s.1, -1));
+        let begins = self.spans.iter().map(|s| (s.queue, 1));
+        let ends = self.spans.iter().map(|s| (s.complete, -1));
         let mut steps: Vec<(u64, i64)> = begins.chain(ends).collect();
         // What ends at an instant makes room before something begins.
         steps.sort_unstable();
@@ -55,6 +79,47 @@ impl BioFigures {
         });
         depths.max().unwrap_or(0) as u64
     }
+
+    /// How many were queued while the one that waited longest from Q to D did,
+    /// itself included, and the time from its Q to that of the last in ns.
+    pub fn stalled(&self) -> (u64, u64) {
+        let waited = |s: &&Span| s.issue.map_or(0, |d| d - s.queue);
+        let Some((first, issue)) = self
+            .spans
+            .iter()
+            .max_by_key(waited)
+            .and_then(|s| Some((s.queue, s.issue?)))
+        else {
+            return (0, 0);
+        };
+        let during = self.spans.iter().map(|s| s.queue);
+        let during = during.filter(|q| (first..issue).contains(q));
+        during.fold((0, 0), |(n, last), q| (n + 1, last.max(q - first)))
+    }
+
+    /// Median of the times from D to C in ns.
+    pub fn d2c_median_ns(&self) -> Option<u64> {
+        let times = self.spans.iter();
+        let mut times: Vec<u64> = times.filter_map(|s| Some(s.complete - s.issue?)).collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+
+    /// Pairs of requests of which the second was inserted right behind the
+    /// first while that waited, and not merged into it.
+    pub fn missed_merges(&self) -> u64 {
+        let mut by_end: BTreeMap<u64, Vec<&Extent>> = BTreeMap::new();
+        for e in &self.extents {
+            by_end.entry(e.end).or_default().push(e);
+        }
+        let missed = |e: &&Extent| {
+            let before = by_end.get(&e.begin).into_iter().flatten();
+            before
+                .into_iter()
+                .any(|b| b.insert < e.insert && e.insert < b.issue)
+        };
+        self.extents.iter().filter(missed).count() as u64
+    }
 }
 
 /// Collects the figures of some bios.
@@ -63,6 +128,8 @@ pub struct Watch {
     filter: BioFilter,
     /// Processes of the wanted name.
     pids: Vec<Pid>,
+    /// The request of the wanted bio seen last.
+    request: Option<u64>,
     /// The result.
     pub figures: BioFigures,
 }
@@ -109,7 +176,31 @@ impl Watch {
         if let (Some(sleep), Some(get)) = (bio.sleep, bio.get) {
             f.s2g_max_ns = f.s2g_max_ns.max(get.since(sleep).0);
         }
-        f.spans.push((bio.queue.0, complete.0));
+        f.spans.push(Span {
+            queue: bio.queue.0,
+            issue: bio.issue.map(|d| d.0),
+            complete: complete.0,
+        });
+        self.request = bio.request;
+    }
+
+    fn add_request(&mut self, r: &RequestLife) {
+        let (Some(insert), Some(issue)) = (r.insert, r.issue) else {
+            return;
+        };
+        if r.complete.is_none() || self.request != Some(r.number) {
+            return;
+        }
+        let f = &mut self.figures;
+        let sectors = r.bytes / SECTOR_BYTES;
+        f.requests += 1;
+        f.request_sectors_max = f.request_sectors_max.max(sectors);
+        f.extents.push(Extent {
+            begin: r.sector,
+            end: r.sector + sectors,
+            insert: insert.0,
+            issue: issue.0,
+        });
     }
 }
 
@@ -123,6 +214,12 @@ impl LifeSink for Watches {
             if w.wants(bio) {
                 w.add(bio);
             }
+        }
+    }
+
+    fn request(&mut self, request: &RequestLife) {
+        for w in &mut self.0 {
+            w.add_request(request);
         }
     }
 }
@@ -182,9 +279,50 @@ mod tests {
         );
         assert_eq!(writes.q2d_sum_ns, 50 + 30 + 1);
         assert_eq!(writes.outstanding_max(), 2);
+        // The bio of 0 waited longest; that of 10 came meanwhile.
+        assert_eq!(writes.stalled(), (2, 10));
+        assert_eq!(writes.d2c_median_ns(), Some(10));
         assert_eq!(
             (all.0[1].figures.count, all.0[1].figures.q2d_max_ns),
             (1, 1)
         );
+    }
+
+    #[test]
+    fn a_request_behind_a_waiting_one_is_a_missed_merge() {
+        let request = |number, sector, sectors: u64, insert, issue| RequestLife {
+            number,
+            dev: Dev { major: 8, minor: 0 },
+            pid: 1,
+            rwbs: Rwbs::WRITE,
+            sector,
+            bytes: sectors * 512,
+            get: Some(Time(insert)),
+            insert: Some(Time(insert)),
+            issue: Some(Time(issue)),
+            complete: Some(Time(issue + 5)),
+            error: 0,
+            nr_bios: 1,
+            nr_back_merges: 0,
+            nr_front_merges: 0,
+            nr_absorbed: 0,
+            nr_silent_merges: 0,
+            nr_requeues: 0,
+        };
+        let mut all = Watches(vec![Watch::new(BioFilter::default())]);
+        let mut done = |r: RequestLife| {
+            all.bio(&BioLife {
+                request: Some(r.number),
+                ..bio(1, Rwbs::WRITE, 0, 1, 2)
+            });
+            all.request(&r);
+        };
+        done(request(0, 1000, 376, 10, 50));
+        done(request(1, 1376, 248, 20, 55));
+        // Behind one that was at the disk already.
+        done(request(2, 1624, 8, 60, 70));
+        let f = &all.0[0].figures;
+        assert_eq!((f.requests, f.request_sectors_max), (3, 376));
+        assert_eq!(f.missed_merges(), 1);
     }
 }

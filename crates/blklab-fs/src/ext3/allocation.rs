@@ -8,10 +8,14 @@
 //! a window behind the group's start takes the next free block, one that
 //! begins at the group's start prefers the first wholly free byte of the
 //! bitmap; and a window that would lie before the group's first free block is
-//! moved there.
+//! moved there. Directories have no windows: they take the next usable block,
+//! or one of up to seven free ones just before it.
 //!
-//! Left out: freeing, quotas and reserved blocks, extending a window for an
-//! indirect block at its very end.
+//! A block that a transaction frees counts as free at once, but is taken by
+//! nobody until that transaction is committed.
+//!
+//! Left out: quotas and reserved blocks, extending a window for an indirect
+//! block at its very end.
 
 use super::layout::{GROUP_BLOCKS, Geometry};
 use crate::file::FileId;
@@ -28,10 +32,10 @@ const COLOURS: u64 = 16;
 /// The blocks set aside for a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    start: u64,
-    end: u64,
-    goal_size: u64,
-    hits: u64,
+    start: u32,
+    end: u32,
+    goal_size: u16,
+    hits: u16,
 }
 
 impl Default for Window {
@@ -39,7 +43,7 @@ impl Default for Window {
         Window {
             start: 0,
             end: 0,
-            goal_size: FIRST_WINDOW,
+            goal_size: FIRST_WINDOW as u16,
             hits: 0,
         }
     }
@@ -50,19 +54,31 @@ impl Window {
         self.end == 0
     }
 
+    fn blocks(&self) -> Range<u64> {
+        u64::from(self.start)..u64::from(self.end)
+    }
+
     /// Its blocks.
-    #[cfg(test)]
     fn len(&self) -> u64 {
-        self.end - self.start
+        u64::from(self.end - self.start)
     }
 
     /// Whether it reaches into a group, and holds the goal if there is one.
     fn holds(&self, group: u64, goal: Option<u64>) -> bool {
         let first = Geometry::group_start(group);
+        let blocks = self.blocks();
         !self.is_empty()
-            && self.start < first + GROUP_BLOCKS
-            && self.end > first
-            && goal.is_none_or(|g| (self.start..self.end).contains(&g))
+            && blocks.start < first + GROUP_BLOCKS
+            && blocks.end > first
+            && goal.is_none_or(|g| blocks.contains(&g))
+    }
+
+    /// Lies elsewhere from now on, unused.
+    fn moved(&mut self, start: u64) {
+        // A volume has less than 2^32 blocks; a window may end behind it.
+        self.start = u32::try_from(start).unwrap_or(u32::MAX);
+        self.end = self.start.saturating_add(u32::from(self.goal_size));
+        self.hits = 0;
     }
 }
 
@@ -122,38 +138,88 @@ impl Space {
         }
     }
 
+    /// Free blocks by group, those of uncommitted transactions included.
+    pub(crate) fn free_by_group(&self) -> &[u64] {
+        &self.free
+    }
+
     /// Takes one block for a file, as near behind the goal as its windows
-    /// allow; none if the volume is full.
+    /// allow; none if the volume is full. No window: a directory.
     pub(crate) fn allocate(
         &mut self,
         geometry: &Geometry,
         file: FileId,
-        window: &mut Window,
+        mut window: Option<&mut Window>,
         goal: u64,
     ) -> Option<u64> {
         let first_group = self.group_of(goal);
         let goal = (goal / GROUP_BLOCKS == first_group).then_some(goal);
-        if self.free[first_group as usize] > 0
-            && let Some(block) = self.in_group(geometry, file, window, first_group, goal)
-        {
+        let take = |space: &mut Space, window: Option<&mut Window>, group: u64, goal| {
+            if space.free[group as usize] == 0 {
+                return None;
+            }
+            match window {
+                Some(window) => space.in_group(geometry, file, window, group, goal),
+                None => space.without_window(geometry, group, goal),
+            }
+        };
+        if let Some(block) = take(self, window.as_deref_mut(), first_group, goal) {
             return Some(block);
         }
         let groups = self.groups.len() as u64;
-        // Groups with less room than half a window are left to others first.
-        for least in [window.goal_size / 2, 0] {
-            for step in 1..=groups {
-                let group = (first_group + step) % groups;
-                if self.free[group as usize] > least
-                    && let Some(block) = self.in_group(geometry, file, window, group, None)
+        let others = (1..=groups).map(|step| (first_group + step) % groups);
+        if let Some(window) = window {
+            // Groups with less room than half a window are left to others.
+            for group in others.clone() {
+                if self.free[group as usize] > u64::from(window.goal_size / 2)
+                    && let Some(block) = take(self, Some(window), group, None)
                 {
                     return Some(block);
                 }
             }
-            if least == 0 {
-                break;
+        }
+        let mut others = others;
+        others.find_map(|group| take(self, None, group, None))
+    }
+
+    /// A block of a group as near behind the goal as can be, whatever windows
+    /// say.
+    fn without_window(
+        &mut self,
+        geometry: &Geometry,
+        group: u64,
+        goal: Option<u64>,
+    ) -> Option<u64> {
+        let first = Geometry::group_start(group);
+        let start = goal.map_or(0, |g| g - first);
+        let bits = self.bits(geometry, group);
+        let mut at = start;
+        if goal.is_none() || taken(bits, at) {
+            at = next_usable(bits, start, GROUP_BLOCKS)?;
+            let least = at.saturating_sub(7).max(start);
+            while at > least && !taken(bits, at - 1) {
+                at -= 1;
             }
         }
-        None
+        bits[(at / 64) as usize] |= 1 << (at % 64);
+        self.free[group as usize] -= 1;
+        Some(first + at)
+    }
+
+    /// A run of blocks of one group is freed; they stay taken until
+    /// [`Space::release`].
+    pub(crate) fn give_back(&mut self, blocks: &Range<u64>) {
+        self.free[(blocks.start / GROUP_BLOCKS) as usize] += blocks.end - blocks.start;
+    }
+
+    /// Freed blocks may be taken again.
+    pub(crate) fn release(&mut self, blocks: Range<u64>) {
+        for block in blocks {
+            let at = block % GROUP_BLOCKS;
+            if let Some(bits) = &mut self.groups[(block / GROUP_BLOCKS) as usize] {
+                bits[(at / 64) as usize] &= !(1 << (at % 64));
+            }
+        }
     }
 
     fn in_group(
@@ -173,8 +239,8 @@ impl Space {
                 }
                 goal = goal.filter(|_| window.holds(group, goal));
             }
-            let start = window.start.max(first) - first;
-            let end = window.end.min(first + GROUP_BLOCKS) - first;
+            let start = window.blocks().start.max(first) - first;
+            let end = window.blocks().end.min(first + GROUP_BLOCKS) - first;
             let bits = self.bits(geometry, group);
             let wanted = goal.map(|g| g - first).filter(|g| (start..end).contains(g));
             let found = match wanted {
@@ -204,15 +270,17 @@ impl Space {
     ) -> bool {
         let group_end = Geometry::group_start(group) + GROUP_BLOCKS;
         if !window.is_empty() {
-            if window.start < group_end && window.end > group_end && start >= window.start {
+            let old = window.blocks();
+            if old.start < group_end && old.end > group_end && start >= old.start {
                 return false;
             }
-            if window.hits > (window.end - window.start) / 2 {
-                window.goal_size = (window.goal_size * 2).min(LARGEST_WINDOW);
+            if u64::from(window.hits) > window.len() / 2 {
+                let doubled = u64::from(window.goal_size) * 2;
+                window.goal_size = doubled.min(LARGEST_WINDOW) as u16;
             }
         }
         loop {
-            let Some(at) = self.gap(file, start, window.goal_size, group_end) else {
+            let Some(at) = self.gap(file, start, u64::from(window.goal_size), group_end) else {
                 self.discard(window);
                 return false;
             };
@@ -222,9 +290,10 @@ impl Space {
             let Some(free) = next_clear(self.bits(geometry, group), from, GROUP_BLOCKS) else {
                 return false;
             };
-            (window.start, window.end, window.hits) = (at, at + window.goal_size, 0);
-            self.windows.insert(window.start, (window.end, file));
-            if first + free < window.end {
+            window.moved(at);
+            let blocks = window.blocks();
+            self.windows.insert(blocks.start, (blocks.end, file));
+            if first + free < blocks.end {
                 return true;
             }
             start = first + free;
@@ -260,7 +329,7 @@ impl Space {
     /// Gives a window up: the file is no longer open for writing.
     pub(crate) fn discard(&mut self, window: &mut Window) {
         if !window.is_empty() {
-            self.windows.remove(&window.start);
+            self.windows.remove(&u64::from(window.start));
         }
         (window.start, window.end, window.hits) = (0, 0, 0);
     }
@@ -327,7 +396,8 @@ mod tests {
         let mut sizes = Vec::new();
         let mut goal = coloured_goal(4, 0) + 4000;
         for _ in 0..6000 {
-            let block = space.allocate(&g, FileId(0), &mut window, goal).unwrap();
+            let place = space.allocate(&g, FileId(0), Some(&mut window), goal);
+            let block = place.unwrap();
             if sizes.last() != Some(&(window.start, window.len())) {
                 sizes.push((window.start, window.len()));
             }
@@ -338,6 +408,40 @@ mod tests {
             sizes[..11],
             [8, 16, 32, 64, 128, 256, 512, 1024, 1027, 1027, 1027]
         );
+    }
+
+    #[test]
+    fn a_directory_takes_a_free_block_just_before_a_free_byte() {
+        let (g, mut space) = volume();
+        let mut window = Window::default();
+        let first = coloured_goal(4, 0) + 4096;
+        let mut take = |window: Option<&mut Window>, goal| {
+            let block = space.allocate(&g, FileId(0), window, goal);
+            block.unwrap() - first
+        };
+        // The goal, what follows it although a window holds it.
+        assert_eq!(take(Some(&mut window), first), 0);
+        assert_eq!(take(None, first), 1);
+        // 100 blocks behind the goal are taken but for a few before a byte.
+        for at in (64..160).filter(|at| !(133..136).contains(at)) {
+            assert_eq!(take(None, first + at), at);
+        }
+        assert_eq!(take(None, first + 64), 160);
+        assert_eq!(take(None, first + 129), 133, "near by comes first");
+    }
+
+    #[test]
+    fn freed_blocks_count_at_once_but_are_taken_when_released() {
+        let (g, mut space) = volume();
+        let goal = coloured_goal(4, 0) + 4096;
+        let free = space.free_by_group()[4];
+        let block = space.allocate(&g, FileId(0), None, goal).unwrap();
+        space.give_back(&(block..block + 1));
+        assert_eq!(space.free_by_group()[4], free);
+        let next = space.allocate(&g, FileId(0), None, goal).unwrap();
+        assert_eq!(next, block + 1);
+        space.release(block..block + 1);
+        assert_eq!(space.allocate(&g, FileId(0), None, goal), Some(block));
     }
 
     #[test]
@@ -356,7 +460,8 @@ mod tests {
             let mut goal = coloured_goal(3, pid);
             let mut at = Vec::new();
             for _ in 0..blocks {
-                let block = space.allocate(&g, FileId(file), &mut window, goal).unwrap();
+                let place = space.allocate(&g, FileId(file), Some(&mut window), goal);
+                let block = place.unwrap();
                 at.push(block);
                 goal = block + 1;
             }

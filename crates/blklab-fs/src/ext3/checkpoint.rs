@@ -5,10 +5,10 @@
 //! to their places, in batches, and then the journal's superblock. Others that
 //! need room wait for it.
 
+use super::Place;
 use crate::cache::PageCache;
-use crate::file::FileId;
 use crate::host::Host;
-use crate::state::BioWork;
+use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
 /// Blocks written at a time.
@@ -21,9 +21,9 @@ enum Step {
     /// Nothing is left to write back: a transaction must be committed.
     Commit(u64),
     /// These blocks go to their places.
-    Write(Vec<(FileId, u64)>),
+    Write(Vec<Place>),
     /// Somebody writes this one.
-    Busy(FileId, u64),
+    Busy(Place),
     /// It is done with; the log's tail moves.
     Advance,
 }
@@ -36,7 +36,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         loop {
-            match self.with(crate::state::State::checkpoint_step) {
+            match self.with(State::checkpoint_step) {
                 Step::Enough => break,
                 Step::Commit(tid) => {
                     self.waking(|s, wake| {
@@ -50,11 +50,11 @@ impl<H: Host> PageCache<H> {
                     let blocks = batch.clone();
                     self.submit_buffers(&mut batch, self.checkpoint_flags())
                         .await;
-                    for (device, block) in blocks {
-                        self.wait_buffer(device, block).await;
+                    for (id, page) in blocks {
+                        self.wait_buffer(id, page).await;
                     }
                 }
-                Step::Busy(device, block) => self.wait_buffer(device, block).await,
+                Step::Busy((id, page)) => self.wait_buffer(id, page).await,
                 Step::Advance => self.advance_tail().await,
             }
         }
@@ -74,15 +74,15 @@ impl<H: Host> PageCache<H> {
         if sync { BioFlags::SYNC } else { BioFlags::NONE }
     }
 
-    /// Forgets the oldest transaction and writes the journal's superblock.
+    /// Forgets the oldest transaction, and those behind it of which nothing is
+    /// left to write, and writes the journal's superblock.
     async fn advance_tail(&self) {
         let me = self.host.current();
         let (sector, cookie) = self.with(|s| {
+            s.drop_checkpoints();
             let Some(ext) = &mut s.ext else {
                 return (0, 0);
             };
-            let j = &mut ext.journal;
-            j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
             let sector = ext.geometry.sector(ext.geometry.journal_block(0));
             (sector, s.bios.insert(BioWork::Waited(me)))
         });
@@ -98,12 +98,38 @@ impl<H: Host> PageCache<H> {
     }
 }
 
-impl crate::state::State {
+impl State {
+    /// The tail of the log moves behind the oldest transaction and those that
+    /// are in their places.
+    fn drop_checkpoints(&mut self) {
+        let State { files, ext, .. } = self;
+        let Some(ext) = ext else {
+            return;
+        };
+        let j = &mut ext.journal;
+        loop {
+            j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
+            let buffers = &j.buffers;
+            let waits = |place: &Place| {
+                let file = &files[place.0.idx()];
+                let held = buffers.get(place);
+                held.is_some_and(|b| b.running || b.committing)
+                    || file.ext.buffer_dirty.test(place.1)
+                    || file.ext.buffer_locked.test(place.1)
+                    || file.writeback.test(place.1)
+            };
+            let next = j.checkpoints.front();
+            if next.is_none_or(|c| c.blocks.iter().any(waits)) {
+                return;
+            }
+        }
+    }
+
     fn checkpoint_step(&mut self) -> Step {
         let Some(ext) = &mut self.ext else {
             return Step::Enough;
         };
-        let (device, j) = (ext.device, &mut ext.journal);
+        let j = &mut ext.journal;
         let committing = j.committing.as_ref().map(|t| t.tid);
         let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {
@@ -115,30 +141,32 @@ impl crate::state::State {
                 None => Step::Enough,
             };
         };
-        let file = &mut self.files[device.idx()];
+        let files = &mut self.files;
         let (mut batch, mut busy, mut held) = (Vec::new(), None, None);
-        oldest.blocks.retain(|block| {
-            if let Some(b) = j.buffers.get(block) {
+        oldest.blocks.retain(|place| {
+            let (id, page) = *place;
+            let file = &mut files[id.idx()];
+            if let Some(b) = j.buffers.get(place).filter(|b| b.running || b.committing) {
                 held = held.or(Some(b.committing));
                 return true;
             }
-            if file.ext.buffer_locked.test(*block) || file.writeback.test(*block) {
-                busy = busy.or(Some(*block));
+            if file.ext.buffer_locked.test(page) || file.writeback.test(page) {
+                busy = busy.or(Some(*place));
                 return true;
             }
             if batch.len() == BATCH {
                 return true;
             }
-            let run = *block..*block + 1;
+            let run = page..page + 1;
             if file.ext.buffer_dirty.clear(run.clone()) > 0 {
                 file.ext.buffer_locked.set(run);
-                batch.push((device, *block));
+                batch.push(*place);
             }
             false
         });
         match (batch.is_empty(), busy, held) {
             (false, ..) => Step::Write(batch),
-            (true, Some(block), _) => Step::Busy(device, block),
+            (true, Some(place), _) => Step::Busy(place),
             (true, None, Some(true)) => Step::Commit(committing.unwrap_or(0)),
             (true, None, Some(false)) => Step::Commit(j.running.as_ref().map_or(0, |t| t.tid)),
             (true, None, None) => Step::Advance,

@@ -3,10 +3,11 @@
 //! (fs/jbd/commit.c, 2.6.28).
 //!
 //! In this order: no new handles, wait for the open ones; ordered data, wait;
-//! metadata into the log behind a descriptor per batch, wait; commit block,
-//! wait. Not written: revoke records (nothing is freed), the journal's
-//! superblock at the first commit.
+//! revoke records; metadata into the log behind a descriptor per batch, wait;
+//! commit block, wait. Not written: the journal's superblock at the first
+//! commit.
 
+use super::Place;
 use super::journal::{Checkpoint, Transaction};
 use crate::cache::PageCache;
 use crate::file::FileId;
@@ -18,6 +19,9 @@ use std::ops::Range;
 /// Buffers handed to the block layer at a time (block size over 8): a
 /// descriptor and what it describes.
 const BATCH: usize = 512;
+
+/// Revoke records in a block: its bytes behind a header of 16, at 4 each.
+const REVOKES: u64 = (4096 - 16) / 4;
 
 /// What commit does with a page of its list.
 enum Page {
@@ -56,15 +60,24 @@ impl State {
     /// The running transaction becomes the committing one.
     fn switch_transaction(&mut self) {
         let j = self.journal();
-        let Some(t) = j.running.take() else {
+        let Some(mut t) = j.running.take() else {
             return;
         };
-        for block in &t.metadata {
-            if let Some(b) = j.buffers.get_mut(block) {
-                b.running = false;
+        t.metadata.retain(|place| {
+            let Some(b) = j.buffers.get_mut(place) else {
+                return false;
+            };
+            b.listed = false;
+            if std::mem::take(&mut b.running) {
                 b.committing = true;
+                return true;
             }
-        }
+            // It was forgotten.
+            if !b.committing {
+                j.buffers.remove(place);
+            }
+            false
+        });
         let files: Vec<FileId> = t.data.iter().map(|(file, _)| *file).collect();
         j.committing = Some(t);
         for id in files {
@@ -77,21 +90,26 @@ impl State {
 
     /// A committed block is the device's again: dirty, unless the running
     /// transaction has changed it since.
-    fn release_committed(&mut self, block: u64, now: blklab_types::Jiffies) {
+    fn release_committed(&mut self, place: Place, now: blklab_types::Jiffies) {
         let Some(ext) = &mut self.ext else {
             return;
         };
-        let (device, j) = (ext.device, &mut ext.journal);
-        let Some(b) = j.buffers.get_mut(&block) else {
+        let j = &mut ext.journal;
+        let Some(b) = j.buffers.get_mut(&place) else {
             return;
         };
         (b.committing, b.shadow) = (false, false);
+        let dropped = std::mem::take(&mut b.dropped);
         if b.running {
             return;
         }
-        j.buffers.remove(&block);
-        self.files[device.idx()].pinned.clear(block..block + 1);
-        self.ext_dirty_block(block, now);
+        if !b.listed {
+            j.buffers.remove(&place);
+        }
+        if !dropped {
+            self.files[place.0.idx()].pinned.clear(place.1..place.1 + 1);
+            self.ext_dirty_buffer(place, now);
+        }
     }
 }
 
@@ -161,27 +179,22 @@ impl<H: Host> PageCache<H> {
             s.switch_transaction();
             s.journal().wake_all(wake);
         });
-        let (options, data, metadata, flags) = self.with(|s| {
-            let options = s.ext.as_ref().map(|e| e.options);
-            let t = s.journal().committing.as_mut();
-            let Some((o, t)) = options.zip(t) else {
-                return (None, Vec::new(), Vec::new(), BioFlags::NONE);
-            };
-            let flags = o.commit_flags(t.sync, t.waited);
-            (
-                Some(o),
-                std::mem::take(&mut t.data),
-                t.metadata.clone(),
-                flags,
-            )
-        });
-        let Some(options) = options else {
+        let Some((options, data, metadata, nr_revoked)) = self.with(|s| {
+            let options = s.ext.as_ref().map(|e| e.options)?;
+            let t = s.journal().committing.as_mut()?;
+            let data = std::mem::take(&mut t.data);
+            Some((options, data, t.metadata.clone(), t.nr_revoked))
+        }) else {
             return;
         };
+        let flags = self.with(|s| {
+            let t = s.journal().committing.as_ref();
+            t.map_or(BioFlags::NONE, |t| options.commit_flags(t.sync, t.waited))
+        });
         self.write_ordered(data, flags).await;
         let mut log_blocks = 0;
-        if !metadata.is_empty() {
-            log_blocks = self.write_metadata(&metadata, flags).await;
+        if !metadata.is_empty() || nr_revoked > 0 {
+            log_blocks = self.write_metadata(&metadata, nr_revoked, flags).await;
             log_blocks += 1;
             self.with(|s| s.journal().log_done.clear());
             self.write_log(options.commit_block_flags()).await;
@@ -190,7 +203,7 @@ impl<H: Host> PageCache<H> {
         self.finish_commit(metadata, log_blocks);
     }
 
-    fn finish_commit(&self, blocks: Vec<u64>, log_blocks: u64) {
+    fn finish_commit(&self, blocks: Vec<Place>, log_blocks: u64) {
         let now = self.host.jiffies();
         let mut sorted = blocks.clone();
         sorted.sort_unstable();
@@ -198,7 +211,10 @@ impl<H: Host> PageCache<H> {
             for block in &blocks {
                 s.release_committed(*block, now);
             }
-            let j = s.journal();
+            let Some(ext) = &mut s.ext else {
+                return;
+            };
+            let j = &mut ext.journal;
             // A block that is committed again waits for the later checkpoint.
             for c in &mut j.checkpoints {
                 c.blocks.retain(|b| sorted.binary_search(b).is_err());
@@ -206,8 +222,11 @@ impl<H: Host> PageCache<H> {
             if log_blocks > 0 {
                 j.checkpoints.push_back(Checkpoint { blocks, log_blocks });
             }
-            let tid = j.committing.take().map_or(0, |t: Transaction| t.tid);
-            j.committed = j.committed.max(tid);
+            let done: Transaction = j.committing.take().unwrap_or_default();
+            for run in done.freed {
+                ext.space.release(run);
+            }
+            j.committed = j.committed.max(done.tid);
             j.wake_all(wake);
         });
     }
@@ -267,13 +286,18 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes metadata to the log behind descriptors; waits for both. Returns
-    /// the blocks of the log that it took.
-    async fn write_metadata(&self, blocks: &[u64], flags: BioFlags) -> u64 {
+    /// Writes revoke records and metadata, behind descriptors, to the log; waits
+    /// for all. Returns the blocks of the log that it took.
+    async fn write_metadata(&self, blocks: &[Place], nr_revoked: u64, flags: BioFlags) -> u64 {
         self.with(|s| s.journal().log_done.clear());
         let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len()));
         self.host.start_plug();
-        let mut nth = 0;
+        let revoke_blocks = nr_revoked.div_ceil(REVOKES) as usize;
+        for nth in 0..revoke_blocks {
+            self.write_log(flags).await;
+            descriptors.push(nth);
+        }
+        let mut nth = revoke_blocks;
         for batch in blocks.chunks(BATCH - 1) {
             descriptors.push(nth);
             self.with(|s| {
@@ -290,7 +314,7 @@ impl<H: Host> PageCache<H> {
             }
         }
         self.host.finish_plug();
-        let mut at = 0;
+        let mut at = revoke_blocks;
         for batch in blocks.chunks(BATCH - 1) {
             at += 1;
             for block in batch {

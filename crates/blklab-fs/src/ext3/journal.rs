@@ -8,6 +8,7 @@
 //! many credits, or the log too little room; and to change a block while its
 //! only copy is on its way to the log.
 
+use super::Place;
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
@@ -28,8 +29,13 @@ pub(crate) struct Transaction {
     credits: u64,
     /// When it is old enough to be committed.
     expires: Jiffies,
-    /// Its metadata blocks, in order of the first change.
-    pub(super) metadata: Vec<u64>,
+    /// Its metadata blocks, in order of the first change; some may have been
+    /// forgotten since.
+    pub(super) metadata: Vec<Place>,
+    /// Blocks that it freed: nobody takes them before it is committed.
+    pub(super) freed: Vec<Range<u64>>,
+    /// Freed blocks of metadata, which a recovery must not write.
+    pub(super) nr_revoked: u64,
     /// Pages whose data go to the disk first, in order of the first write.
     pub(super) data: Vec<(FileId, Range<u64>)>,
     /// A handle was synchronous.
@@ -41,7 +47,7 @@ pub(crate) struct Transaction {
 /// A committed transaction whose blocks may not be in their places.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
-    pub(super) blocks: Vec<u64>,
+    pub(super) blocks: Vec<Place>,
     pub(super) log_blocks: u64,
 }
 
@@ -50,6 +56,10 @@ pub(crate) struct Checkpoint {
 pub(super) struct Buffer {
     pub(super) running: bool,
     pub(super) committing: bool,
+    /// It stands in the running transaction's list.
+    pub(super) listed: bool,
+    /// Its file's page is gone: it is not to be written to its place.
+    pub(super) dropped: bool,
     /// It is being written to the log from its only copy.
     pub(super) shadow: bool,
 }
@@ -63,7 +73,7 @@ pub(crate) struct Journal {
     /// The youngest transaction whose commit is wanted, and that is committed.
     pub(super) requested: u64,
     pub(super) committed: u64,
-    pub(super) buffers: BTreeMap<u64, Buffer>,
+    pub(super) buffers: BTreeMap<Place, Buffer>,
     pub(super) blocks: u64,
     /// Next block of the log, and how many are free.
     pub(super) head: u64,
@@ -205,9 +215,9 @@ impl State {
 
     /// Takes a block into the running transaction, unless it is being written.
     /// Returns whether that was possible.
-    fn try_access(&mut self, block: u64) -> bool {
+    fn try_access(&mut self, place: Place) -> bool {
         let j = self.journal();
-        let buffer = j.buffers.entry(block).or_default();
+        let buffer = j.buffers.entry(place).or_default();
         if buffer.running {
             return true;
         }
@@ -215,17 +225,43 @@ impl State {
             return false;
         }
         buffer.running = true;
-        if let Some(t) = j.running.as_mut() {
-            t.metadata.push(block);
+        if !std::mem::replace(&mut buffer.listed, true)
+            && let Some(t) = j.running.as_mut()
+        {
+            t.metadata.push(place);
         }
-        let device = self.ext.as_ref().map_or(FileId(0), |e| e.device);
-        self.ext_cached(device, block);
-        let run = block..block + 1;
-        let file = &mut self.files[device.idx()];
+        self.ext_cached(place);
+        let (id, run) = (place.0, place.1..place.1 + 1);
+        let file = &mut self.files[id.idx()];
         file.ext.buffer_dirty.clear(run.clone());
         file.pinned.set(run.clone());
-        self.lru.touch(&mut self.files[device.idx()], run);
+        self.lru.touch(file, run);
         true
+    }
+
+    /// A block of metadata has been freed, or a page of journalled data
+    /// dropped: the running transaction has nothing to do with it any more
+    /// (`journal_forget`).
+    pub(super) fn forget(&mut self, place: Place) {
+        let (id, run) = (place.0, place.1..place.1 + 1);
+        let metadata = self.is_metadata(id);
+        let j = self.journal();
+        if let Some(buffer) = j.buffers.get_mut(&place) {
+            buffer.running = false;
+            buffer.dropped |= !metadata;
+            if !buffer.committing || !metadata {
+                self.files[id.idx()].pinned.clear(run.clone());
+            }
+        }
+        self.clean_page(id, run);
+    }
+
+    /// Makes pages and their buffers clean without writing them.
+    pub(super) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        file.ext.buffer_dirty.clear(run.clone());
+        file.towrite.clear(run.clone());
+        self.nr_dirty -= file.dirty.clear(run);
     }
 
     /// Adds a page's data to those that the running transaction awaits.
@@ -283,14 +319,11 @@ impl<H: Host> PageCache<H> {
 
     /// Makes a metadata block part of the running transaction
     /// (`journal_get_write_access`).
-    pub(super) async fn journal_access(&self, block: u64) {
-        let Some(device) = self.with(|s| s.ext.as_ref().map(|e| e.device)) else {
-            return;
-        };
+    pub(super) async fn journal_access(&self, place: Place) {
         loop {
             // A block on its way to its own place is locked.
-            self.wait_buffer(device, block).await;
-            if self.with(|s| s.try_access(block)) {
+            self.wait_buffer(place.0, place.1).await;
+            if self.with(|s| s.try_access(place)) {
                 return;
             }
             self.host.unplug();

@@ -5,8 +5,9 @@
 //! A block is 4096 bytes, a group 32768 blocks: superblock and descriptors
 //! with room to grow in groups 0, 1 and the powers of 3, 5 and 7, then block
 //! bitmap, inode bitmap, inode table, data. The journal lies in the middle of
-//! the disk, in one piece. Not laid out: lost+found, and the blocks of the
-//! directory that holds the files.
+//! the disk, in one piece. The root's block and the four of lost+found are the
+//! first data blocks of group 0. Not laid out: the blocks of the directory that
+//! holds files from before the run.
 
 use super::options::ExtOptions;
 use blklab_types::PAGE_SECTORS;
@@ -20,8 +21,12 @@ const BLOCK_BYTES: u64 = 4096;
 pub(crate) const POINTERS: u64 = 1024;
 /// Block pointers in an inode.
 pub(crate) const DIRECT: u64 = 12;
-/// Inodes that are in use on an empty volume.
-const RESERVED_INODES: u64 = 11;
+/// Inodes that are in use on an empty volume, all in group 0.
+pub(crate) const RESERVED_INODES: u64 = 11;
+/// The root's index among them.
+pub(crate) const ROOT_INODE: u64 = 1;
+/// Blocks of the root and of lost+found.
+pub(crate) const ROOT_BLOCKS: u64 = 5;
 
 /// A volume's fixed places. Blocks are numbered from its start.
 #[derive(Clone, Debug)]
@@ -164,15 +169,29 @@ impl Geometry {
         1 + group * 32 / BLOCK_BYTES
     }
 
-    /// The block that holds an inode, by its index in a group.
-    pub(crate) fn inode_block(&self, group: u64, index: u64) -> u64 {
+    /// The inode bitmap of a group.
+    pub(crate) fn inode_bitmap(&self, group: u64) -> u64 {
+        self.block_bitmap(group) + 1
+    }
+
+    /// The block that holds an inode; inodes are numbered from 0 on.
+    pub(crate) fn inode_block(&self, number: u64) -> u64 {
+        let (group, index) = (
+            number / self.inodes_per_group,
+            number % self.inodes_per_group,
+        );
         self.block_bitmap(group) + 2 + index / self.inodes_per_block
     }
 
-    /// The first index of a group at which files get inodes: behind the
-    /// directory's own.
-    pub(crate) fn first_inode(group: u64) -> u64 {
-        if group == 0 { RESERVED_INODES } else { 1 }
+    /// The inodes in the block that holds this one.
+    pub(crate) fn inodes_beside(&self, number: u64) -> Range<u64> {
+        let first = number - number % self.inodes_per_group % self.inodes_per_block;
+        first..first + self.inodes_per_block
+    }
+
+    /// The block at a sector.
+    pub(crate) fn block_at(&self, sector: u64) -> u64 {
+        sector.saturating_sub(self.start_sector) / PAGE_SECTORS
     }
 }
 

@@ -5,11 +5,14 @@
 //! Appending a page changes the inode's block, the group's bitmap and
 //! descriptor, and the block of pointers; overwriting one changes nothing but,
 //! once a second, the inode's time. ext2 makes the same blocks dirty without a
-//! journal.
+//! journal. A bitmap, a block of inodes or of pointers that is not in the cache
+//! is read first.
 //!
 //! Left out: the orphan list around direct writes that extend a file.
 
+use super::journal::Handle;
 use super::options::Atime;
+use super::{Ext, Place};
 use crate::cache::{FsError, PageCache};
 use crate::file::{FileId, WaitFor};
 use crate::host::Host;
@@ -22,7 +25,7 @@ const WRITE_CREDITS: u64 = 10;
 /// Credits of a handle that changes an inode's times.
 const INODE_CREDITS: u64 = 2;
 /// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u64 = 86_400;
+const DAY_S: u32 = 86_400;
 
 /// What the next block of a growing file touches.
 struct Growth {
@@ -32,7 +35,6 @@ struct Growth {
     /// The block of pointers that the page's goes into, if there is one yet.
     leaf: Option<u64>,
     inode: u64,
-    device: FileId,
     pid: u32,
 }
 
@@ -40,29 +42,32 @@ impl State {
     /// Whether a file is that of the volume's metadata.
     pub(crate) fn is_metadata(&self, id: FileId) -> bool {
         self.device == Some(id)
+            || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
+            || self.btrfs.as_ref().is_some_and(|b| b.is_device(id))
     }
 
-    /// A metadata block is dirty in the device's pages.
-    pub(super) fn ext_dirty_block(&mut self, block: u64, now: Jiffies) {
-        let Some(device) = self.ext.as_ref().map(|e| e.device) else {
-            return;
-        };
-        let run = block..block + 1;
-        self.files[device.idx()].ext.buffer_dirty.set(run.clone());
-        self.dirty(device, run, now);
+    /// The volume; there is one whenever a file lies on it.
+    pub(super) fn ext_volume(&self) -> &Ext {
+        self.ext.as_ref().expect("a volume of ext2 or ext3")
     }
 
-    fn growth(&self, id: FileId, pid: u32) -> Option<Growth> {
-        let (ext, file) = (self.ext.as_ref()?, &self.files[id.idx()]);
+    /// A buffer is dirty, and its page.
+    pub(super) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
+        let run = page..page + 1;
+        self.files[id.idx()].ext.buffer_dirty.set(run.clone());
+        self.dirty(id, run, now);
+    }
+
+    fn growth(&self, id: FileId, pid: u32) -> Growth {
+        let (ext, file) = (self.ext_volume(), &self.files[id.idx()]);
         let group = ext.space.group_of(ext.goal(&file.ext, pid));
-        Some(Growth {
+        Growth {
             bitmap: ext.geometry.block_bitmap(group),
             descriptor: ext.geometry.descriptor(group),
             leaf: ext.leaf(file, file.extents.pages()),
-            inode: file.ext.block,
-            device: ext.device,
+            inode: ext.inode_block(&file.ext),
             pid,
-        })
+        }
     }
 
     /// Takes the next block of a file. Returns the metadata blocks that this
@@ -71,14 +76,18 @@ impl State {
         let (ext, file) = (self.ext.as_mut()?, &mut self.files[id.idx()]);
         let (block, pointers) = ext.grow(id, file, pid)?;
         let group = ext.space.group_of(block);
-        let new = file.ext.leaves.last().copied().filter(|_| pointers > 0);
+        let new = file.ext.leaves().last().copied().filter(|_| pointers > 0);
         file.ext.changed = true;
-        Some([
+        let changed = [
             Some(ext.geometry.block_bitmap(group)),
             Some(ext.geometry.descriptor(group)),
             new,
-            file.ext.upper.filter(|_| pointers > 0),
-        ])
+            file.ext.upper().filter(|_| pointers > 0),
+        ];
+        // What the block held before is not written over it any more.
+        let device = ext.device;
+        self.clean_page(device, block..block + 1);
+        Some(changed)
     }
 
     /// Makes a page dirty, its buffer with it, and known to the journal.
@@ -86,7 +95,7 @@ impl State {
         let inode = &mut self.files[id.idx()].ext;
         if inode.buffers {
             inode.buffer_dirty.set(page..page + 1);
-            if inode.journalled {
+            if inode.ordered {
                 self.attach_data(id, page);
             }
         }
@@ -94,7 +103,7 @@ impl State {
     }
 
     /// Whether an access changes the inode, by the mount's rule; notes it.
-    fn accessed(&mut self, id: FileId, second: u64) -> bool {
+    fn accessed(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.ext.as_ref().map(|e| e.options.atime);
         let inode = &mut self.files[id.idx()].ext;
         let stale = match rule {
@@ -114,49 +123,80 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// The second that inodes are stamped with; those from before the run have
     /// 0.
-    fn second(&self) -> u64 {
-        self.host.now().0 / 1_000_000_000 + 1
+    fn second(&self) -> u32 {
+        u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
     }
 
     pub(super) fn has_journal(&self) -> bool {
         self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
 
-    /// Changes a metadata block: in the running transaction, or in place.
-    async fn change_block(&self, block: u64) {
-        if self.has_journal() {
-            self.journal_access(block).await;
-        } else {
-            let now = self.host.jiffies();
-            self.with(|s| s.ext_dirty_block(block, now));
+    /// Opens a handle, if there is a journal.
+    pub(super) async fn begin(&self, credits: u64) -> Option<Handle> {
+        match self.has_journal() {
+            true => Some(self.journal_start(credits).await),
+            false => None,
         }
     }
 
-    /// Changes an inode under a handle of its own.
-    async fn change_inode(&self, id: FileId) {
-        let block = self.with(|s| s.file(id).ext.block);
-        if self.has_journal() {
-            let handle = self.journal_start(INODE_CREDITS).await;
-            self.change_block(block).await;
+    /// Closes it.
+    pub(super) fn end(&self, handle: Option<Handle>) {
+        if let Some(handle) = handle {
             self.journal_stop(handle);
-        } else {
-            self.change_block(block).await;
         }
+    }
+
+    /// Reads a metadata block if it is not in the cache.
+    pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
+        let device = self.with(|s| s.ext_volume().device);
+        match self.read_page(device, block).await {
+            true => Ok(()),
+            false => Err(FsError::Io),
+        }
+    }
+
+    /// Changes a metadata block: in the running transaction, or in place.
+    pub(super) async fn change_block(&self, block: u64) {
+        let device = self.with(|s| s.ext_volume().device);
+        if self.has_journal() {
+            self.journal_access((device, block)).await;
+        } else {
+            let now = self.host.jiffies();
+            self.with(|s| s.ext_dirty_buffer((device, block), now));
+        }
+    }
+
+    /// Changes the block of an inode.
+    pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
+        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
+        self.ext_read(block).await?;
+        self.change_block(block).await;
+        Ok(())
+    }
+
+    /// Changes an inode under a handle of its own.
+    async fn touch_inode(&self, id: FileId) -> Result<(), FsError> {
+        let handle = self.begin(INODE_CREDITS).await;
+        let changed = self.change_inode(id).await;
+        self.end(handle);
+        changed
     }
 
     /// The end of a read: the access time.
     pub(crate) async fn ext_accessed(&self, id: FileId) {
         let second = self.second();
         if self.with(|s| s.accessed(id, second)) {
-            self.change_inode(id).await;
+            // A read does not fail because its time cannot be noted.
+            let _ = self.touch_inode(id).await;
         }
     }
 
     /// The beginning of a write: the times of change.
-    pub(crate) async fn ext_modified(&self, id: FileId) {
+    pub(crate) async fn ext_modified(&self, id: FileId) -> Result<(), FsError> {
         let second = self.second();
-        if self.with(|s| std::mem::replace(&mut s.file(id).ext.mtime_s, second) != second) {
-            self.change_inode(id).await;
+        match self.with(|s| std::mem::replace(&mut s.file(id).ext.mtime_s, second) != second) {
+            true => self.touch_inode(id).await,
+            false => Ok(()),
         }
     }
 
@@ -168,61 +208,79 @@ impl<H: Host> PageCache<H> {
         run: Range<u64>,
     ) -> Result<u64, FsError> {
         let mut clean = 0;
-        let journal = self.has_journal();
         for page in run {
             self.wait_unlocked(id, page).await;
-            let handle = if journal {
-                Some(self.journal_start(WRITE_CREDITS).await)
-            } else {
-                None
-            };
-            let placed = self.ext_place(id, page).await;
-            if placed.is_ok() {
-                self.write_committing_page(id, page).await;
-                let (task, now) = (self.host.current(), self.host.jiffies());
-                clean += self.with(|s| {
-                    let new = s.ext_dirty_page(id, page, now);
-                    s.count_dirtying(&self.config, task, new, false);
-                    new
-                });
+            let mut retries = 0;
+            loop {
+                let handle = self.begin(WRITE_CREDITS).await;
+                let placed = self.ext_place(id, page).await;
+                if placed.is_ok() {
+                    clean += self.ext_dirty_placed(id, page).await;
+                }
+                self.end(handle);
+                match placed {
+                    Err(FsError::NoSpace) if self.ext_retry(&mut retries).await => {}
+                    other => break other?,
+                }
             }
-            if let Some(handle) = handle {
-                self.journal_stop(handle);
-            }
-            placed?;
         }
         self.start_flusher_timer();
         Ok(clean)
     }
 
+    /// Makes a page that has its block dirty. Returns 1 if it was clean.
+    async fn ext_dirty_placed(&self, id: FileId, page: u64) -> u64 {
+        if self.with(|s| s.file(id).ext.data_journal) {
+            self.journal_access((id, page)).await;
+            return 0;
+        }
+        self.write_committing_page(id, page).await;
+        let (task, now) = (self.host.current(), self.host.jiffies());
+        self.with(|s| {
+            let new = s.ext_dirty_page(id, page, now);
+            s.count_dirtying(&self.config, task, new, false);
+            new
+        })
+    }
+
+    /// The volume is full: whether blocks that an uncommitted transaction freed
+    /// can be had, which this then commits (`ext3_should_retry_alloc`).
+    pub(super) async fn ext_retry(&self, retries: &mut u32) -> bool {
+        *retries += 1;
+        let some = self.with(|s| s.ext_volume().free().0 > 0);
+        let again = some && *retries <= 3 && self.has_journal();
+        if again {
+            self.force_commit().await;
+        }
+        again
+    }
+
     /// Gives a file blocks up to an end, for a direct write.
     pub(crate) async fn ext_reserve(&self, id: FileId, pages: u64) -> Result<(), FsError> {
-        let journal = self.has_journal();
+        let mut retries = 0;
         while self.with(|s| s.file(id).extents.pages()) < pages {
             let page = self.with(|s| s.file(id).extents.pages());
-            let handle = if journal {
-                Some(self.journal_start(WRITE_CREDITS).await)
-            } else {
-                None
-            };
+            let handle = self.begin(WRITE_CREDITS).await;
             let placed = self.ext_place(id, page).await;
-            if let Some(handle) = handle {
-                self.journal_stop(handle);
+            self.end(handle);
+            match placed {
+                Err(FsError::NoSpace) if self.ext_retry(&mut retries).await => {}
+                other => other?,
             }
-            placed?;
         }
         Ok(())
     }
 
     /// Gives a file blocks up to a page.
-    async fn ext_place(&self, id: FileId, page: u64) -> Result<(), FsError> {
+    pub(super) async fn ext_place(&self, id: FileId, page: u64) -> Result<(), FsError> {
         while self.with(|s| s.file(id).extents.pages()) <= page {
             let pid = self.host.pid();
-            let Some(g) = self.with(|s| s.growth(id, pid)) else {
-                return Err(FsError::NoSpace);
-            };
-            if !self.read_page(g.device, g.bitmap).await {
-                return Err(FsError::Io);
+            let g = self.with(|s| s.growth(id, pid));
+            for block in [Some(g.bitmap), g.leaf, Some(g.inode)]
+                .into_iter()
+                .flatten()
+            {
+                self.ext_read(block).await?;
             }
             for block in [Some(g.bitmap), Some(g.descriptor), g.leaf, Some(g.inode)]
                 .into_iter()
@@ -234,7 +292,7 @@ impl<H: Host> PageCache<H> {
             if changed[0] != Some(g.bitmap)
                 && let Some(bitmap) = changed[0]
             {
-                self.read_page(g.device, bitmap).await;
+                self.ext_read(bitmap).await?;
             }
             for block in changed.into_iter().flatten() {
                 self.change_block(block).await;
@@ -302,7 +360,8 @@ impl<H: Host> PageCache<H> {
         let wanted = self.with(|s| {
             let inode = &mut s.file(id).ext;
             let times = inode.atime_s.max(inode.mtime_s) > 0;
-            std::mem::take(&mut inode.changed) || times && !data_only
+            // fsync commits journalled data in any case.
+            std::mem::take(&mut inode.changed) || times && !data_only || inode.data_journal
         });
         if !wanted {
             return;
@@ -312,12 +371,11 @@ impl<H: Host> PageCache<H> {
             return;
         }
         let (device, blocks) = self.with(|s| {
-            let device = s.ext.as_ref().map_or(FileId(0), |e| e.device);
-            let inode = &s.file(id).ext;
-            let mut blocks = inode.leaves.clone();
-            blocks.extend(inode.upper);
-            blocks.push(inode.block);
-            let dirty = &s.file(device).ext.buffer_dirty;
+            let ext = s.ext_volume();
+            let (device, inode) = (ext.device, &s.files[id.idx()].ext);
+            let own = std::iter::once(ext.inode_block(inode));
+            let mut blocks: Vec<u64> = inode.all_pointers().chain(own).collect();
+            let dirty = &s.files[device.idx()].ext.buffer_dirty;
             blocks.retain(|b| dirty.test(*b));
             (device, blocks)
         });
@@ -346,17 +404,18 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Writes one page, a bio for its buffer, under a handle if the journal
-    /// must know of it (`ext3_ordered_writepage`, `block_write_full_page`).
-    /// The page is dirty and nobody holds it.
+    /// must know of it (`ext3_ordered_writepage`, `ext3_journalled_writepage`,
+    /// `block_write_full_page`). The page is dirty and nobody holds it. Returns
+    /// whether it had to be put back: somebody else has its buffer.
     pub(crate) async fn write_buffer_page(
         &self,
         id: FileId,
         page: u64,
         flags: BioFlags,
         nonblocking: bool,
-    ) {
+    ) -> bool {
         let run = page..page + 1;
-        let journalled = self.with(|s| {
+        let (handled, ordered) = self.with(|s| {
             let file = &mut s.files[id.idx()];
             file.locked.set(run.clone());
             s.nr_dirty -= file.dirty.clear(run.clone());
@@ -365,12 +424,13 @@ impl<H: Host> PageCache<H> {
                 .ext
                 .as_ref()
                 .is_some_and(|e| e.options.features.handle_per_page);
-            s.files[id.idx()].ext.journalled && per_page
+            let inode = &s.files[id.idx()].ext;
+            let ordered = inode.ordered && per_page;
+            (ordered || inode.data_journal, ordered)
         });
-        let handle = if journalled {
-            Some(self.journal_start(WRITE_CREDITS).await)
-        } else {
-            None
+        let handle = match handled {
+            true => self.begin(WRITE_CREDITS).await,
+            false => None,
         };
         let mut put_back = false;
         while self.with(|s| s.file(id).ext.buffer_locked.test(page)) {
@@ -408,11 +468,10 @@ impl<H: Host> PageCache<H> {
             self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
                 .await;
         }
-        if let Some(handle) = handle {
-            if !put_back {
-                self.with(|s| s.attach_data(id, page));
-            }
-            self.journal_stop(handle);
+        if ordered && !put_back {
+            self.with(|s| s.attach_data(id, page));
         }
+        self.end(handle);
+        put_back
     }
 }

@@ -11,6 +11,8 @@ pub enum DataMode {
     Ordered,
     /// Only metadata are journalled; data go their own way.
     Writeback,
+    /// Data go through the journal as metadata do.
+    Journal,
 }
 
 /// When a read changes the inode.
@@ -114,13 +116,20 @@ pub struct ExtOptions {
     pub atime: Atime,
     /// Bytes of an inode: 128 before e2fsprogs 1.41, 256 from then on.
     pub inode_size: u32,
-    /// Bytes of disk per inode.
+    /// Bytes of disk per inode: 8192 by default before July 2008, 16384 from
+    /// then on.
     pub inode_ratio: u32,
+    /// Directories of more than one block have an index (`dir_index`), and
+    /// listings are in order of hashes.
+    pub dir_index: bool,
+    /// Draws the groups of the root's directories.
+    pub seed: u64,
     /// Blocks of the journal; by the size of the disk if not given.
     pub journal_blocks: Option<u64>,
     /// Seconds between commits.
     pub commit_s: u32,
-    /// The block group of the directory that holds all files.
+    /// The block group of the directory that holds the files from before the
+    /// run.
     pub directory_group: u32,
     /// The process that laid the files out: its number chooses where in a
     /// group a file begins.
@@ -138,6 +147,8 @@ impl ExtOptions {
             atime: features.atime,
             inode_size: 256,
             inode_ratio: 16384,
+            dir_index: true,
+            seed: 0,
             journal_blocks: None,
             commit_s: 5,
             directory_group: 0,
@@ -148,6 +159,11 @@ impl ExtOptions {
     /// Whether commits write file data.
     pub(crate) fn ordered(&self) -> bool {
         self.journal && self.data == DataMode::Ordered
+    }
+
+    /// Whether data go through the journal.
+    pub(crate) fn journals_data(&self) -> bool {
+        self.journal && self.data == DataMode::Journal
     }
 
     /// Flags of commit's data and metadata.

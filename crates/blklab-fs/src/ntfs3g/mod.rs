@@ -161,12 +161,12 @@ impl Volume {
         self.clusters.record(record)
     }
 
-    /// Free clusters, and those of the MFT that hold no file's record.
-    pub(crate) fn free_clusters(&self) -> u64 {
-        let own = OWN_RECORDS / clusters::RECORDS;
-        self.clusters.free() + self.clusters.records() / clusters::RECORDS
-            - own
-            - self.records.used_clusters()
+    /// Free clusters, and files that can be made. The MFT does not shrink: its
+    /// clusters that hold no record count as free.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let mft = (self.clusters.records() - OWN_RECORDS) / clusters::RECORDS;
+        let clusters = self.clusters.free() + mft - self.records.used_clusters();
+        (clusters, clusters * clusters::RECORDS)
     }
 
     /// Takes clusters for a file's pages up to one. `out` gets the clusters of

@@ -165,6 +165,13 @@ impl Volume {
         [SUPERBLOCK, FIRST_ROOT]
     }
 
+    /// Free blocks, and objects that can be made.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let never_used = u64::from(u32::MAX - self.next_number);
+        let blocks = self.space.free();
+        (blocks, never_used + self.free_numbers.len() as u64)
+    }
+
     /// Says which file the top directory is.
     pub(crate) fn set_root(&mut self, id: FileId) {
         self.inode(id).object = ROOT;

@@ -45,6 +45,36 @@ fn bl2_a_refused_request_takes_no_more() {
 }
 
 #[test]
+fn chains_of_the_merge_hash_stay_whole_when_a_gap_closes() {
+    // Requests that end at 16 and 7912 share a chain of the hash, 24 and 12800
+    // another one. 8+8 grows to 24, which closes its gap to 24+8.
+    let mut r = Setup {
+        limits: |l| l.unplug_thresh = 100,
+        ..Setup::default()
+    }
+    .rig();
+    let t = r.task();
+    let first = ["R 7904+8", "R 12792+8", "R 8+8", "R 24+8"];
+    for b in first.iter().chain(&["R 16+8"]) {
+        r.submit(t, b);
+    }
+    check(
+        &mut r,
+        "Q 7904+8, G 7904+8, P, I 7904+8, Q 12792+8, G 12792+8, I 12792+8, Q 8+8, G 8+8, I 8+8, \
+         Q 24+8, G 24+8, I 24+8, Q 16+8, M 16+8, MM 8+24",
+    );
+    // Each is found by its end, and a search for an end that nobody has stops.
+    for b in ["R 12800+8", "R 32+8", "R 7912+8", "R 12808+8", "R 24+4"] {
+        r.submit(t, b);
+    }
+    check(
+        &mut r,
+        "Q 12800+8, M 12800+8, Q 32+8, M 32+8, Q 7912+8, M 7912+8, Q 12808+8, M 12808+8, \
+         Q 24+4, G 24+4, I 24+4",
+    );
+}
+
+#[test]
 fn bl3_segments_of_the_missed_merge() {
     let mut r = Setup {
         sched: "noop",

@@ -32,6 +32,7 @@ pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions
     o.data = match spec.option("data") {
         Some("ordered") => DataMode::Ordered,
         Some("writeback") => DataMode::Writeback,
+        Some("journal") => DataMode::Journal,
         _ => o.data,
     };
     o.barrier = barrier(
@@ -45,6 +46,15 @@ pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions
         _ => o.atime,
     };
     o.inode_size = number("inode_size", o.inode_size);
+    // e2fsprogs changed both in July 2008.
+    let ratio = if o.inode_size == 128 {
+        8192
+    } else {
+        o.inode_ratio
+    };
+    o.inode_ratio = number("inode_ratio", ratio);
+    o.dir_index = spec.number("dir_index").is_none_or(|n| n != 0);
+    o.seed = e.seed;
     o.journal_blocks = spec.number("journal_blocks");
     o.commit_s = number("commit_s", o.commit_s);
     let last_group = (sectors / GROUP_SECTORS).saturating_sub(1);

@@ -74,6 +74,8 @@ pub struct Spec {
     pub parameters: &'static [Parameter],
     /// What is left out of it, for whoever reads a result.
     pub left_out: &'static str,
+    /// What is left out besides, if it runs without a filesystem.
+    pub left_out_on_extents: &'static str,
 }
 
 impl Spec {

@@ -56,6 +56,16 @@ pub enum Metric {
     Q2cMaxMs,
     /// Largest number of bios between Q and C at a time.
     OutstandingMax,
+    /// Bios queued while the one that waited longest from Q to D did.
+    StalledBios,
+    /// Time from its Q to that of the last of them, ms.
+    StallFillMs,
+    /// Median of the times from D to C, ms.
+    D2cMedianMs,
+    /// Sectors of the largest request.
+    RequestSectorsMax,
+    /// Requests inserted right behind one that waited, and not merged into it.
+    MissedMerges,
 }
 
 impl Metric {
@@ -82,6 +92,11 @@ impl Metric {
             Metric::Q2dMeanMs => ("mean Q2D", "ms"),
             Metric::Q2cMaxMs => ("longest Q2C", "ms"),
             Metric::OutstandingMax => ("most bios outstanding", "1"),
+            Metric::StalledBios => ("bios queued during the longest Q2D", "1"),
+            Metric::StallFillMs => ("from first to last of them", "ms"),
+            Metric::D2cMedianMs => ("median D2C", "ms"),
+            Metric::RequestSectorsMax => ("largest request", "sectors"),
+            Metric::MissedMerges => ("requests behind a waiting one", "1"),
         }
     }
 
@@ -97,6 +112,11 @@ impl Metric {
                 | Metric::Q2dMeanMs
                 | Metric::Q2cMaxMs
                 | Metric::OutstandingMax
+                | Metric::StalledBios
+                | Metric::StallFillMs
+                | Metric::D2cMedianMs
+                | Metric::RequestSectorsMax
+                | Metric::MissedMerges
         )
     }
 
@@ -113,6 +133,11 @@ impl Metric {
             Metric::Q2dMeanMs => some(f.q2d_sum_ns as f64 / 1e6 / f.count.max(1) as f64),
             Metric::Q2cMaxMs => some(ms(f.q2c_max_ns)),
             Metric::OutstandingMax => some(f.outstanding_max() as f64),
+            Metric::StalledBios => some(f.stalled().0 as f64),
+            Metric::StallFillMs => some(ms(f.stalled().1)),
+            Metric::D2cMedianMs => f.d2c_median_ns().map(ms),
+            Metric::RequestSectorsMax => some(f.request_sectors_max as f64),
+            Metric::MissedMerges => some(f.missed_merges() as f64),
             _ => None,
         }
     }
