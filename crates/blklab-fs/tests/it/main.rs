@@ -6,8 +6,11 @@ mod eras;
 mod ext3;
 mod flush;
 mod machine;
+mod ntfs3g;
 mod property;
 mod read;
+mod reiserfs;
+mod volumes;
 mod write;
 
 use blklab_fs::{Config, Features, PageCache};
