@@ -117,7 +117,11 @@ impl<H: Host> PageCache<H> {
                 let more = u32::from(item.bytes) + 24;
                 self.reiser_ready(|t, out| t.needed_to_grow(key, more, out))
                     .await?;
-                if self.reiser_with(|v| v.space.free() < MOST_NEW_NODES) {
+                let full = self.reiser_with(|v| {
+                    let grows = v.tree.bytes(key) < Some(u32::from(item.bytes));
+                    grows && v.space.free() < MOST_NEW_NODES
+                });
+                if full {
                     return Err(FsError::NoSpace);
                 }
             }

@@ -299,6 +299,7 @@ fn full_volumes_say_so_and_can_be_emptied() {
         let c = cache.clone();
         machine.task("fill", async move {
             for round in 0..2_u32 {
+                let top = c.mkdir(c.root(), Name::default()).await.expect("space");
                 let mut files = Vec::new();
                 let error = loop {
                     let n = files.len() as u32;
@@ -306,7 +307,7 @@ fn full_volumes_say_so_and_can_be_emptied() {
                         bytes: 20,
                         hash: n.wrapping_mul(0x9e37_79b9) ^ round,
                     };
-                    let id = match c.create(c.root(), name).await {
+                    let id = match c.create(top, name).await {
                         Ok(id) => id,
                         Err(e) => break e,
                     };
@@ -320,7 +321,7 @@ fn full_volumes_say_so_and_can_be_emptied() {
                 };
                 assert_eq!(error, FsError::NoSpace);
                 assert!(files.len() > 100, "{} files", files.len());
-                for id in files {
+                for id in files.into_iter().chain([top]) {
                     c.unlink(id).await.expect("it is there");
                 }
             }
