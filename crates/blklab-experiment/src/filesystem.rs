@@ -48,6 +48,20 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "ext4",
+        &[
+            "data",
+            "barrier",
+            "inode_size",
+            "journal_blocks",
+            "commit_s",
+            "atime",
+            "delalloc",
+            "auto_da_alloc",
+            "inode_readahead_blks",
+        ],
+    ),
     ("btrfs", BTRFS),
     ("btrfs-0.16", BTRFS),
     ("btrfs-unstable", BTRFS),
@@ -93,6 +107,12 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("delalloc", &["0", "1"]),
+    ("auto_da_alloc", &["0", "1"]),
+    (
+        "inode_readahead_blks",
+        &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
+    ),
     ("dir_index", &["0", "1"]),
     ("cleaner", &["0", "1"]),
     ("metadata", &["dup", "single"]),
@@ -108,7 +128,7 @@ const WORDS: &[(&str, &[&str])] = &[
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
-    ("journal_blocks", 1024, 102_400),
+    ("journal_blocks", 1024, 10_240_000),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
@@ -252,10 +272,7 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails(
-            "ext5",
-            "did you mean 'ext2'? valid: extents, ext2, ext3, btrfs",
-        );
+        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails(

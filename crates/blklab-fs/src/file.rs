@@ -115,6 +115,8 @@ pub(crate) struct File {
     pub(crate) pinned: PageBits,
     /// Its place on an ext2 or ext3 volume.
     pub(crate) ext: Inode,
+    /// Its place on an ext4 volume.
+    pub(crate) ext4: Option<Box<crate::ext4::Inode>>,
 
     /// The number of its inode on an XFS volume.
     pub(crate) xfs_inode: Option<u32>,

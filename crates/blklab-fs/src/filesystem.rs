@@ -9,6 +9,7 @@ use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, ExtOptions};
+use crate::ext4::{Ext4, Ext4Options};
 use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
@@ -39,6 +40,8 @@ pub enum Filesystem {
     Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
+    /// ext4.
+    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -60,6 +63,10 @@ macro_rules! with_type {
             }
             $crate::filesystem::Filesystem::Ext(_) => {
                 type $fs = $crate::ext3::Ext3;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ext4(_) => {
+                type $fs = $crate::ext4::Ext4Fs;
                 $body
             }
             $crate::filesystem::Filesystem::Btrfs(_) => {
@@ -112,6 +119,7 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Ext4(options) => self.mount_ext4(options, sectors)?,
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
@@ -124,6 +132,7 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(_) => self.ext_root(),
+            Filesystem::Ext4(_) => self.ext4_new_root(),
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
@@ -204,6 +213,17 @@ impl State {
     }
 }
 
+impl State {
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+}
+
 impl<H: Host> PageCache<H> {
     /// The filesystem that a file lies on.
     pub(crate) fn filesystem_of(&self, id: FileId) -> Filesystem {
@@ -239,6 +259,19 @@ impl<H: Host> PageCache<H> {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
     }
 
+    /// Pages of a file up to one are in bios, or passed over.
+    pub(crate) fn taken(&self, id: FileId, upto: u64) {
+        on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Pages that a bio of a file may hold.
+    pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
+        if !on_volume {
+            return self.config.bio_pages;
+        }
+        on_kind!(self.config.filesystem, bio_pages(self))
+    }
+
     /// Gives a file a place before the run.
     pub(crate) fn lay_out(&self, s: &mut State, id: FileId, pages: u64) -> bool {
         on_kind!(self.config.filesystem, lay_out(s, id, pages))
@@ -264,6 +297,7 @@ impl<H: Host> PageCache<H> {
     pub fn free_space(&self) -> Option<FreeSpace> {
         let (blocks, inodes) = self.with(|s| match self.config.filesystem {
             Filesystem::Ext(_) => s.ext.as_ref().map(|e| e.free()),
+            Filesystem::Ext4(_) => s.ext4.as_ref().map(|e| e.free()),
             Filesystem::Reiser(_) => s.reiser.as_ref().map(|v| v.free()),
             Filesystem::Ntfs(_) => s.ntfs.as_ref().map(|v| v.free()),
             _ => None,

@@ -34,6 +34,7 @@ mod cache;
 mod config;
 mod direct;
 mod ext3;
+mod ext4;
 mod features;
 mod file;
 mod filesystem;
@@ -73,6 +74,7 @@ pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
     Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
+pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
     Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,

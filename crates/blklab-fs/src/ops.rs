@@ -134,6 +134,16 @@ pub(crate) trait Ops<H: Host> {
         Err(FsError::NoSpace)
     }
 
+    /// Pages up to this one are in bios, or passed over; `u64::MAX` also before
+    /// the walk sleeps for a page. Between `place_dirty` and this the
+    /// filesystem may hold a transaction open.
+    fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+
+    /// Pages that a bio of this file may hold.
+    fn bio_pages(cache: &PageCache<H>) -> u64 {
+        cache.config.bio_pages
+    }
+
     /// Somebody wants the dirty pages of a file written. A filesystem that
     /// writes when it likes says true, and takes care of them itself.
     async fn writes_itself(

@@ -11,6 +11,7 @@ use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
+use crate::ext4::Ext4;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
@@ -122,6 +123,8 @@ pub(crate) struct State {
     pub(crate) reiser: Option<Box<reiserfs::Volume>>,
     /// The volume, if it is XFS.
     pub(crate) xfs: Option<Box<xfs::Volume>>,
+    /// The volume, if it is ext4.
+    pub(crate) ext4: Option<Box<Ext4>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -192,6 +195,7 @@ impl State {
             ntfs: None,
             reiser: None,
             xfs: None,
+            ext4: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -234,6 +238,14 @@ impl State {
         let file = &mut self.files[id.idx()];
         self.nr_cached += file.cached.set(run.clone());
         file.locked.set(run.clone());
+        self.lru.add(id, run);
+    }
+
+    /// Pages of a hole are zeroes: nothing is read.
+    pub(crate) fn add_zeroes(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_cached += file.cached.set(run.clone());
+        file.uptodate.set(run.clone());
         self.lru.add(id, run);
     }
 

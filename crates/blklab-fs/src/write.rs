@@ -144,6 +144,8 @@ impl<H: Host> PageCache<H> {
             let wanted = !file.locked.test(page) && !file.uptodate.test(page);
             if wanted && place.is_some() {
                 s.add_locked(id, page..page + 1);
+            } else if wanted {
+                s.add_zeroes(id, page..page + 1);
             }
             place.filter(|_| wanted)
         });

@@ -26,17 +26,18 @@
 
 mod allocation;
 mod checkpoint;
-mod commit;
+pub(crate) mod commit;
 mod directory;
 mod inodes;
-mod journal;
+pub(crate) mod journal;
 mod layout;
 mod names;
-mod operations;
+pub(crate) mod operations;
 mod options;
 mod truncate;
 
 pub use layout::default_journal_blocks;
+pub(crate) use options::commit_block_flags;
 pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 use crate::bits::PageBits;
@@ -164,7 +165,9 @@ impl Ext {
             options,
             space: Space::new(&geometry),
             inodes,
-            journal: Journal::new(geometry.journal_blocks),
+            journal: Journal::new(options.journal_rules(), geometry.journal_blocks, |block| {
+                geometry.sector(geometry.journal_block(block))
+            }),
             geometry,
             device,
         })
@@ -419,7 +422,7 @@ impl State {
     }
 
     /// Puts a page that the journal deals with into the cache.
-    fn ext_cached(&mut self, (id, page): Place) {
+    pub(crate) fn ext_cached(&mut self, (id, page): Place) {
         let run = page..page + 1;
         let file = &mut self.files[id.idx()];
         if !file.cached.test(page) {

@@ -25,7 +25,7 @@ const WRITE_CREDITS: u64 = 10;
 /// Credits of a handle that changes an inode's times.
 const INODE_CREDITS: u64 = 2;
 /// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
+pub(crate) const DAY_S: u32 = 86_400;
 
 /// What the next block of a growing file touches.
 struct Growth {
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// A buffer is dirty, and its page.
-    pub(super) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
+    pub(crate) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
         let run = page..page + 1;
         self.files[id.idx()].ext.buffer_dirty.set(run.clone());
         self.dirty(id, run, now);
@@ -127,8 +127,8 @@ impl<H: Host> PageCache<H> {
         u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn has_journal(&self) -> bool {
-        self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal))
+    pub(crate) fn has_journal(&self) -> bool {
+        self.with(|s| s.ext4.is_some() || s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
 
     /// Opens a handle, if there is a journal.

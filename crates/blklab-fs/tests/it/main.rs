@@ -4,6 +4,7 @@
 mod direct;
 mod eras;
 mod ext3;
+mod ext4;
 mod flush;
 mod machine;
 mod ntfs3g;
