@@ -97,6 +97,7 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "atime",
         ],
     ),
+    ("ntfs-3g", &["big_writes", "noatime", "timeout_ms"]),
 ];
 
 /// Values of options that are words.
@@ -121,6 +122,8 @@ const WORDS: &[(&str, &[&str])] = &[
     ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
     ("lazy_count", &["0", "1"]),
     ("delaylog", &["0", "1"]),
+    ("big_writes", &["0", "1"]),
+    ("noatime", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -129,6 +132,7 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
+    ("timeout_ms", 0, 3_600_000),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
     ("max_inline", 0, 3949),

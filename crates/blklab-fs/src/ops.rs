@@ -61,6 +61,17 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A path to a file whose names and inodes are in memory is walked: for
+    /// filesystems that do not trust what is there for ever.
+    async fn revalidate(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    /// A file that is there is opened, its path having been walked.
+    async fn opened(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+        Ok(())
+    }
+
     /// Reads a directory for listing.
     async fn list(_cache: &PageCache<H>, _directory: FileId) -> Result<(), FsError> {
         Ok(())
@@ -163,6 +174,13 @@ pub(crate) trait Ops<H: Host> {
 
     /// The pages of a dirty inode have been written back: now the inode.
     async fn write_inode(_cache: &PageCache<H>, _id: FileId, _control: &WriteControl) {}
+
+    /// Pages that are missing in the run are to be read. A filesystem that is
+    /// not on a block device of the kernel's says true, and has begun to read
+    /// them: they are locked, and end as after any read.
+    fn reads_itself(_cache: &PageCache<H>, _id: FileId, _run: Range<u64>) -> bool {
+        false
+    }
 
     /// A page is about to be mapped for a read.
     async fn load_mapping(_cache: &PageCache<H>, _id: FileId, _page: u64) {}

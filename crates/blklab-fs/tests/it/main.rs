@@ -10,8 +10,11 @@ mod ext3_random;
 mod ext4;
 mod flush;
 mod machine;
+mod ntfs3g;
 mod property;
 mod read;
+mod reiserfs;
+mod volumes;
 mod write;
 
 use blklab_fs::{Config, Features, PageCache};
