@@ -16,6 +16,7 @@ mod read;
 mod reiserfs;
 mod volumes;
 mod write;
+mod xfs;
 
 use blklab_fs::{Config, Features, PageCache};
 use blklab_types::Span;
