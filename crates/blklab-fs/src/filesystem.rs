@@ -9,15 +9,16 @@ use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, ExtOptions};
-use crate::file::FileId;
+use crate::ext4::{Ext4, Ext4Options};
+use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
+use crate::ntfs3g::{self, NtfsOptions};
 use crate::ops::Ops;
 use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
 use crate::xfs::{self, XfsOptions};
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -34,8 +35,12 @@ pub enum Filesystem {
     Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// NTFS-3G.
+    Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
+    /// ext4.
+    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -59,6 +64,10 @@ macro_rules! with_type {
                 type $fs = $crate::ext3::Ext3;
                 $body
             }
+            $crate::filesystem::Filesystem::Ext4(_) => {
+                type $fs = $crate::ext4::Ext4Fs;
+                $body
+            }
             $crate::filesystem::Filesystem::Btrfs(_) => {
                 type $fs = $crate::btrfs::BtrfsFs;
                 $body
@@ -69,6 +78,10 @@ macro_rules! with_type {
             }
             $crate::filesystem::Filesystem::Reiser(_) => {
                 type $fs = $crate::reiserfs::ReiserFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ntfs(_) => {
+                type $fs = $crate::ntfs3g::NtfsFs;
                 $body
             }
             $crate::filesystem::Filesystem::Xfs(_) => {
@@ -105,18 +118,24 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Ext4(options) => self.mount_ext4(options, sectors)?,
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Ntfs(options) => {
+                self.mount_ntfs(options, sectors, config.read_ahead_pages())?;
+            }
             Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(_) => self.ext_root(),
+            Filesystem::Ext4(_) => self.ext4_new_root(),
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
+            Filesystem::Ntfs(_) => self.ntfs_root(),
             // The root has the first inode.
             Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
@@ -136,6 +155,29 @@ impl State {
         if let Some(volume) = &mut self.reiser {
             volume.set_root(self.root);
         }
+    }
+
+    fn ntfs_root(&mut self) {
+        if let Some(volume) = &mut self.ntfs {
+            volume.set_root(self.root);
+        }
+    }
+
+    fn mount_ntfs(
+        &mut self,
+        options: NtfsOptions,
+        sectors: Range<u64>,
+        read_ahead_pages: u64,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let fd = Fd(self.open.len() as u32);
+        let volume = ntfs3g::Volume::new(options, sectors, device, fd)?;
+        self.files.push(volume.device_file());
+        self.files[device.idx()].nr_open = 1;
+        self.open.push(volume.device_open(read_ahead_pages));
+        self.device = Some(device);
+        self.ntfs = Some(Box::new(volume));
+        Ok(())
     }
 
     fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
@@ -170,6 +212,17 @@ impl State {
     }
 }
 
+impl State {
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+}
+
 impl<H: Host> PageCache<H> {
     /// The filesystem that a file lies on.
     pub(crate) fn filesystem_of(&self, id: FileId) -> Filesystem {
@@ -194,9 +247,28 @@ impl<H: Host> PageCache<H> {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::sync(self).await);
     }
 
+    /// Whether the filesystem reads pages of a file itself; then it has begun
+    /// to read the missing ones of the run.
+    pub(crate) fn reads_itself(&self, id: FileId, run: Range<u64>) -> bool {
+        on_kind!(self.filesystem_of(id), reads_itself(self, id, run))
+    }
+
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
+    }
+
+    /// Pages of a file up to one are in bios, or passed over.
+    pub(crate) fn taken(&self, id: FileId, upto: u64) {
+        on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Pages that a bio of a file may hold.
+    pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
+        if !on_volume {
+            return self.config.bio_pages;
+        }
+        on_kind!(self.config.filesystem, bio_pages(self))
     }
 
     /// Gives a file a place before the run.
@@ -222,15 +294,7 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| match (&s.ext, &s.xfs) {
-            (Some(ext), _) => Some(ext.free()),
-            (_, Some(volume)) => Some(volume.free()),
-            _ => None,
-        })?;
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        self.with(|s| on_kind!(self.config.filesystem, free_space(s)))
     }
 
     /// Pages have reached the disk.

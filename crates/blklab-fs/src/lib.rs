@@ -18,7 +18,8 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2, ext3 and ReiserFS with theirs.
+//! no metadata, or ext2, ext3, ReiserFS and
+//! NTFS-3G with theirs.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -33,6 +34,7 @@ mod cache;
 mod config;
 mod direct;
 mod ext3;
+mod ext4;
 mod features;
 mod file;
 mod filesystem;
@@ -46,6 +48,7 @@ mod lru;
 mod memory;
 mod namespace;
 mod nilfs2;
+mod ntfs3g;
 mod ops;
 mod pdflush;
 mod position;
@@ -71,6 +74,7 @@ pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
     Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
+pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
     Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
@@ -82,6 +86,7 @@ pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
 pub use nilfs2::NilfsOptions;
+pub use ntfs3g::{NtfsCosts, NtfsOptions};
 pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};

@@ -11,6 +11,7 @@ use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
+use crate::ext4::Ext4;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
@@ -116,10 +117,14 @@ pub(crate) struct State {
     /// The volume, if it is btrfs.
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
+    /// The volume, if it is NTFS.
+    pub(crate) ntfs: Option<Box<crate::ntfs3g::Volume>>,
     /// The volume, if it is ReiserFS.
     pub(crate) reiser: Option<Box<reiserfs::Volume>>,
     /// The volume, if it is XFS.
     pub(crate) xfs: Option<Box<xfs::Volume>>,
+    /// The volume, if it is ext4.
+    pub(crate) ext4: Option<Box<Ext4>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -187,8 +192,10 @@ impl State {
             nilfs: None,
             btrfs: None,
             groups: Slab::default(),
+            ntfs: None,
             reiser: None,
             xfs: None,
+            ext4: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -234,15 +241,12 @@ impl State {
         self.lru.add(id, run);
     }
 
-    /// Adds a page of a hole to the cache: zeroes.
-    pub(crate) fn add_zeroes(&mut self, id: FileId, page: u64) {
-        let (file, run) = (&mut self.files[id.idx()], page..page + 1);
-        let new = file.cached.set(run.clone());
-        self.nr_cached += new;
+    /// Pages of a hole are zeroes: nothing is read.
+    pub(crate) fn add_zeroes(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_cached += file.cached.set(run.clone());
         file.uptodate.set(run.clone());
-        if new > 0 {
-            self.lru.add(id, run);
-        }
+        self.lru.add(id, run);
     }
 
     /// A reader or writer used cached pages.

@@ -93,6 +93,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     // A volume fills its partition, or the bare disk.
     let start_sector = limits.partition_start.unwrap_or(0);
     let sectors = c.layout.end_sector.saturating_sub(start_sector);
+    crate::check_filesystem(e)?;
     c.filesystem = crate::filesystem_of(e, sectors);
     if c.filesystem != Filesystem::Extents {
         c.layout.start_sector = start_sector;
