@@ -144,6 +144,14 @@ impl<H: Host> PageCache<H> {
         on_kind!(self.filesystem_of(id), taken(self, id, upto));
     }
 
+    /// Whether a walk over a file must not sleep with a bio in its hands.
+    pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
+        match self.filesystem_of(id) {
+            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP,
+            _ => false,
+        }
+    }
+
     /// Pages that a bio of a file may hold.
     pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
         if !on_volume {
