@@ -5,6 +5,19 @@
 
 use crate::{Experiment, ExperimentError, no_such};
 
+/// Options of btrfs, of whatever time.
+const BTRFS: &[&str] = &[
+    "metadata",
+    "nodesize",
+    "max_inline",
+    "commit_s",
+    "metadata_dirty_mib",
+    "kept_back_percent",
+    "log_tree",
+    "barrier",
+    "atime",
+];
+
 /// Filesystems, and the options that each takes.
 pub const FILESYSTEMS: &[(&str, &[&str])] = &[
     ("extents", &[]),
@@ -49,6 +62,41 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "inode_readahead_blks",
         ],
     ),
+    ("btrfs", BTRFS),
+    ("btrfs-0.16", BTRFS),
+    ("btrfs-unstable", BTRFS),
+    (
+        "nilfs2",
+        &[
+            "interval_s",
+            "watermark_blocks",
+            "super_root_s",
+            "reserved_percent",
+            "cleaner",
+            "cleaning_interval_s",
+            "segments_per_clean",
+            "protection_s",
+            "barrier",
+            "atime",
+        ],
+    ),
+    (
+        "reiserfs",
+        &["data", "tails", "barrier", "atime", "max_age_s"],
+    ),
+    (
+        "xfs",
+        &[
+            "barrier",
+            "logbufs",
+            "logbsize",
+            "log_blocks",
+            "agcount",
+            "lazy_count",
+            "delaylog",
+            "atime",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -65,6 +113,14 @@ const WORDS: &[(&str, &[&str])] = &[
         &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
     ),
     ("dir_index", &["0", "1"]),
+    ("cleaner", &["0", "1"]),
+    ("metadata", &["dup", "single"]),
+    ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
+    ("log_tree", &["0", "1"]),
+    ("tails", &["on", "small", "off"]),
+    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("lazy_count", &["0", "1"]),
+    ("delaylog", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
@@ -72,8 +128,22 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("journal_blocks", 1024, 10_240_000),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
+    ("max_age_s", 1, 3600),
     ("directory_group", 0, 131_071),
     ("creator_pid", 0, 4_194_304),
+    ("max_inline", 0, 3949),
+    ("metadata_dirty_mib", 1, 1_048_576),
+    ("kept_back_percent", 0, 99),
+    ("interval_s", 1, 3600),
+    ("watermark_blocks", 1, 1_048_576),
+    ("super_root_s", 1, 3600),
+    ("reserved_percent", 1, 49),
+    ("cleaning_interval_s", 1, 3600),
+    ("segments_per_clean", 1, 32),
+    ("protection_s", 0, 31_536_000),
+    ("logbufs", 2, 8),
+    ("log_blocks", 512, 524_288),
+    ("agcount", 1, 65_536),
 ];
 
 /// A filesystem and the options that differ from its defaults.
@@ -200,7 +270,7 @@ mod tests {
         };
         fails(
             "ext5",
-            "did you mean 'ext2'? valid: extents, ext2, ext3, ext4",
+            "did you mean 'ext2'? valid: extents, ext2, ext3, ext4, btrfs",
         );
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");

@@ -5,15 +5,19 @@
 //! the volume (a disk opened as a file, a filesystem's own pages) are treated as
 //! if they lay on extents.
 
+use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
-use crate::ext3::{Ext, Ext3, ExtOptions};
-use crate::ext4::{Ext4, Ext4Fs, Ext4Options};
+use crate::ext3::{Ext, ExtOptions};
+use crate::ext4::{Ext4, Ext4Options};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
+use crate::nilfs2::NilfsOptions;
 use crate::ops::Ops;
+use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
+use crate::xfs::{self, XfsOptions};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
@@ -27,6 +31,14 @@ pub enum Filesystem {
     Ext(ExtOptions),
     /// ext4.
     Ext4(Ext4Options),
+    /// btrfs.
+    Btrfs(BtrfsOptions),
+    /// NILFS2.
+    Nilfs(NilfsOptions),
+    /// ReiserFS 3.6.
+    Reiser(ReiserOptions),
+    /// XFS.
+    Xfs(XfsOptions),
 }
 
 /// What is free on a volume (`statfs`).
@@ -38,33 +50,58 @@ pub struct FreeSpace {
     pub inodes: u64,
 }
 
+/// An expression in which `$fs` is the type of a filesystem.
+macro_rules! with_type {
+    ($filesystem:expr, $fs:ident => $body:expr) => {
+        match $filesystem {
+            $crate::filesystem::Filesystem::Extents => {
+                type $fs = $crate::layout::ExtentLayout;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ext(_) => {
+                type $fs = $crate::ext3::Ext3;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ext4(_) => {
+                type $fs = $crate::ext4::Ext4Fs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Btrfs(_) => {
+                type $fs = $crate::btrfs::BtrfsFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Nilfs(_) => {
+                type $fs = $crate::nilfs2::Nilfs2;
+                $body
+            }
+            $crate::filesystem::Filesystem::Reiser(_) => {
+                type $fs = $crate::reiserfs::ReiserFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Xfs(_) => {
+                type $fs = $crate::xfs::Xfs;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_type;
+
 /// Calls an operation of the filesystem that its first file lies on, and awaits
 /// it.
 macro_rules! on_volume {
-    ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {{
-        match $cache.filesystem_of($first) {
-            $crate::filesystem::Filesystem::Extents => {
-                <$crate::layout::ExtentLayout as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-            $crate::filesystem::Filesystem::Ext(_) => {
-                <$crate::ext3::Ext3 as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-            $crate::filesystem::Filesystem::Ext4(_) => {
-                <$crate::ext4::Ext4Fs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
-            }
-        }
-    }};
+    ($cache:expr, $op:ident($first:expr $(, $rest:expr)*)) => {
+        $crate::filesystem::with_type!($cache.filesystem_of($first), Fs => {
+            <Fs as $crate::ops::Ops<H>>::$op($cache, $first $(, $rest)*).await
+        })
+    };
 }
 pub(crate) use on_volume;
 
 /// The same for an operation that does not sleep.
 macro_rules! on_kind {
     ($filesystem:expr, $op:ident($($arg:expr),*)) => {
-        match $filesystem {
-            Filesystem::Extents => <ExtentLayout as Ops<H>>::$op($($arg),*),
-            Filesystem::Ext(_) => <Ext3 as Ops<H>>::$op($($arg),*),
-            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::$op($($arg),*),
-        }
+        with_type!($filesystem, Fs => <Fs as Ops<H>>::$op($($arg),*))
     };
 }
 
@@ -76,17 +113,47 @@ impl State {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
             Filesystem::Ext4(options) => self.mount_ext4(options, sectors)?,
+            Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
+            Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
+            Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
-        if self.ext4.is_some() {
-            self.ext4_new_root();
+        match config.filesystem {
+            Filesystem::Extents => {}
+            Filesystem::Ext(_) => self.ext_root(),
+            Filesystem::Ext4(_) => self.ext4_new_root(),
+            Filesystem::Btrfs(_) => self.btrfs_root(),
+            Filesystem::Nilfs(_) => self.nilfs_root(),
+            Filesystem::Reiser(_) => self.reiser_root(),
+            // The root has the first inode.
+            Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
+        Ok(())
+    }
+
+    fn ext_root(&mut self) {
         let State {
             files, ext, root, ..
         } = self;
         if let Some(ext) = ext {
             ext.make_root(*root, &mut files[root.idx()]);
         }
+    }
+
+    fn reiser_root(&mut self) {
+        if let Some(volume) = &mut self.reiser {
+            volume.set_root(self.root);
+        }
+    }
+
+    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = xfs::Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
         Ok(())
     }
 
@@ -98,15 +165,25 @@ impl State {
         self.ext = Some(Box::new(ext));
         Ok(())
     }
-}
 
-impl State {
     fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let ext4 = Ext4::new(options, sectors)?;
         self.files.push(ext4.device_file());
         self.device = Some(device);
         self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+
+    fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let volume = reiserfs::Volume::new(options, sectors, device)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        for block in volume.mounted_blocks() {
+            self.reiser_cached(device, block);
+        }
+        self.reiser = Some(Box::new(volume));
         Ok(())
     }
 }
@@ -132,11 +209,12 @@ impl<H: Host> PageCache<H> {
 
     /// The filesystem's step of `sync`.
     pub(crate) async fn sync_filesystem(&self) {
-        match self.config.filesystem {
-            Filesystem::Extents => <ExtentLayout as Ops<H>>::sync(self).await,
-            Filesystem::Ext(_) => <Ext3 as Ops<H>>::sync(self).await,
-            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::sync(self).await,
-        }
+        with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::sync(self).await);
+    }
+
+    /// The superblock's turn of the periodic job (`sync_supers`).
+    pub(crate) async fn write_super(&self) {
+        with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
     }
 
     /// Pages of a file up to one are in bios, or passed over.
@@ -146,10 +224,7 @@ impl<H: Host> PageCache<H> {
 
     /// Whether a walk over a file must not sleep with a bio in its hands.
     pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
-        match self.filesystem_of(id) {
-            Filesystem::Ext4(_) => <Ext4Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP,
-            _ => false,
-        }
+        with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP)
     }
 
     /// Pages that a bio of a file may hold.

@@ -8,6 +8,7 @@
 //! of the whole disk.
 
 use blklab_types::PAGE_SECTORS;
+use std::ops::Range;
 
 /// How space is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,27 +88,91 @@ impl Extents {
         extents
     }
 
-    /// Pages of a hole get their place.
-    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
-        let mut at = self.runs.partition_point(|e| e.page < page);
-        let new = Extent {
-            page,
-            sector,
-            pages,
-        };
-        let joins = |a: &Extent, b: &Extent| {
-            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
-        };
-        if at > 0 && joins(&self.runs[at - 1], &new) {
-            at -= 1;
-            self.runs[at].pages += pages;
-        } else {
-            self.runs.insert(at, new);
+    /// Takes the places of a run of pages away; `gone` gets them.
+    pub(crate) fn punch(&mut self, run: Range<u64>, mut gone: impl FnMut(Extent)) {
+        let first = self.runs.partition_point(|e| e.page + e.pages <= run.start);
+        let last = self.runs.partition_point(|e| e.page < run.end);
+        if first >= last {
+            return;
         }
-        if at + 1 < self.runs.len() && joins(&self.runs[at], &self.runs[at + 1]) {
-            self.runs[at].pages += self.runs[at + 1].pages;
-            self.runs.remove(at + 1);
+        let (mut head, mut tail) = (None, None);
+        for e in &self.runs[first..last] {
+            let (from, to) = (e.page.max(run.start), (e.page + e.pages).min(run.end));
+            let part = |a: u64, b: u64| Extent {
+                page: a,
+                sector: e.sector + (a - e.page) * PAGE_SECTORS,
+                pages: b - a,
+            };
+            head = head.or((e.page < from).then(|| part(e.page, from)));
+            tail = (to < e.page + e.pages).then(|| part(to, e.page + e.pages));
+            gone(part(from, to));
         }
+        self.runs.splice(first..last, head.into_iter().chain(tail));
+    }
+
+    /// Puts a run of pages to another place; `gone` gets the places that they
+    /// had.
+    pub(crate) fn remap(&mut self, page: u64, sector: u64, pages: u64, gone: impl FnMut(Extent)) {
+        self.punch(page..page + pages, gone);
+        let at = self.runs.partition_point(|e| e.page < page);
+        if let Some(before) = at.checked_sub(1).and_then(|i| self.runs.get_mut(i))
+            && before.page + before.pages == page
+            && before.sector + before.pages * PAGE_SECTORS == sector
+        {
+            before.pages += pages;
+            return;
+        }
+        self.runs.insert(
+            at,
+            Extent {
+                page,
+                sector,
+                pages,
+            },
+        );
+    }
+
+    /// Takes the pages from one on away; what is reserved stays.
+    pub(crate) fn cut(&mut self, pages: u64) {
+        while let Some(e) = self.runs.last_mut()
+            && e.page + e.pages > pages
+        {
+            if e.page < pages {
+                e.pages = pages - e.page;
+            } else {
+                self.runs.pop();
+            }
+        }
+    }
+
+    /// Whether `page` has a place, and how many pages from it on, up to `end`,
+    /// have one, in one piece, or have none.
+    pub(crate) fn piece(&self, page: u64, end: u64) -> (bool, u64) {
+        if let Some((_, pages)) = self.map(page) {
+            return (true, pages.min(end - page));
+        }
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let next = self.runs.get(after).map_or(end, |e| e.page.min(end));
+        (false, next - page)
+    }
+
+    /// The piece before `page`: its sector, and its pages that lie before.
+    pub(crate) fn before(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page < page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        Some((e.sector, e.pages.min(page - e.page)))
+    }
+
+    /// The first page before `end` without a place.
+    pub(crate) fn next_hole(&self, end: u64) -> Option<u64> {
+        let mut page = 0;
+        for e in &self.runs {
+            if e.page > page {
+                break;
+            }
+            page = e.page + e.pages;
+        }
+        (page < end).then_some(page)
     }
 
     /// Where the pieces that begin before `page` end: page and sector behind
@@ -136,6 +201,44 @@ impl Extents {
     pub(crate) fn next_place(&self, page: u64) -> Option<u64> {
         let after = self.runs.partition_point(|e| e.page + e.pages <= page);
         self.runs.get(after).map(|e| e.page.max(page))
+    }
+
+    /// Gives pages that have none a place.
+    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+        if page >= self.pages() {
+            match self.runs.last_mut() {
+                Some(e)
+                    if e.page + e.pages == page && e.sector + e.pages * PAGE_SECTORS == sector =>
+                {
+                    e.pages += pages;
+                }
+                _ => self.runs.push(Extent {
+                    page,
+                    sector,
+                    pages,
+                }),
+            }
+            return;
+        }
+        let at = self.runs.partition_point(|e| e.page < page);
+        let piece = Extent {
+            page,
+            sector,
+            pages,
+        };
+        self.runs.insert(at, piece);
+        let continues = |a: &Extent, b: &Extent| {
+            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
+        };
+        // Neighbours on the disk and in the file become one.
+        for i in [at, at.saturating_sub(1)] {
+            if let [a, b, ..] = self.runs[i..]
+                && continues(&a, &b)
+            {
+                self.runs[i].pages += b.pages;
+                self.runs.remove(i + 1);
+            }
+        }
     }
 
     /// Pages at the end of the file.
@@ -226,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_are_filled_and_pieces_joined() {
+    fn pieces_are_found_around_a_hole() {
         let mut a = Extents::default();
         a.insert(10, 800, 5);
         a.insert(0, 80, 2);
@@ -239,12 +342,7 @@ mod tests {
             (Some((3, 104)), Some((10, 800)))
         );
         a.insert(2, 96, 1);
-        let runs = [(0, 80, 4), (10, 800, 5)].map(|(page, sector, pages)| Extent {
-            page,
-            sector,
-            pages,
-        });
-        assert_eq!(a.runs(), runs);
+        assert_eq!((a.runs().len(), a.index_of(3), a.index_of(12)), (2, 0, 1));
     }
 
     #[test]
@@ -274,5 +372,44 @@ mod tests {
         assert!(space.ensure(&mut b, 5, true));
         assert_eq!(b.runs().len(), 2, "four pages, then behind the other file");
         assert!(!space.ensure(&mut b, 1000, true), "the disk is full");
+    }
+
+    #[test]
+    fn pages_move_elsewhere_and_leave_their_places_behind() {
+        let mut e = Extents::raw(800, 10);
+        let mut gone = Vec::new();
+        e.remap(3, 1600, 4, |x| gone.push((x.page, x.sector, x.pages)));
+        assert_eq!(gone, [(3, 824, 4)]);
+        assert_eq!(e.map(2), Some((816, 1)));
+        assert_eq!(e.map(4), Some((1608, 3)));
+        assert_eq!(e.map(7), Some((856, 3)));
+        e.remap(7, 1632, 1, |_| {});
+        assert_eq!(e.runs().len(), 3, "it continues the piece before");
+        gone.clear();
+        e.punch(1..9, |x| gone.push((x.page, x.sector, x.pages)));
+        assert_eq!(gone, [(1, 808, 2), (3, 1600, 5), (8, 864, 1)]);
+        assert_eq!(
+            (e.map(0), e.map(1), e.map(9)),
+            (Some((800, 1)), None, Some((872, 1)))
+        );
+        e.punch(0..u64::MAX, |_| {});
+        assert_eq!(e.pages(), 0);
+    }
+
+    #[test]
+    fn holes_are_filled_in_any_order() {
+        let mut e = Extents::default();
+        e.insert(10, 800, 5);
+        e.insert(2, 160, 3);
+        assert_eq!(e.next_hole(20), Some(0));
+        assert_eq!(e.piece(5, 20), (false, 5));
+        assert_eq!(e.piece(11, 13), (true, 2));
+        assert_eq!((e.map(7), e.map(12)), (None, Some((816, 3))));
+        assert_eq!(e.before(10), Some((160, 3)));
+        e.insert(5, 760, 5);
+        assert_eq!(e.runs().len(), 2, "joined with what follows");
+        e.insert(0, 144, 2);
+        assert_eq!((e.runs().len(), e.next_hole(15)), (2, None));
+        assert_eq!(e.next_hole(16), Some(15));
     }
 }

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2 and ext3 with theirs.
+//! no metadata, or ext2, ext3 and ReiserFS with theirs.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -28,6 +28,7 @@ mod aio;
 mod balance;
 mod bandwidth;
 mod bits;
+mod btrfs;
 mod cache;
 mod config;
 mod direct;
@@ -37,6 +38,7 @@ mod features;
 mod file;
 mod filesystem;
 mod flusher;
+mod group;
 mod host;
 mod inode_lists;
 mod layout;
@@ -44,12 +46,14 @@ mod limits;
 mod lru;
 mod memory;
 mod namespace;
+mod nilfs2;
 mod ops;
 mod pdflush;
 mod position;
 mod proportion;
 mod read;
 mod readahead;
+mod reiserfs;
 mod slab;
 mod sleeps;
 mod state;
@@ -58,9 +62,11 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
+pub use btrfs::BtrfsOptions;
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
@@ -77,6 +83,9 @@ pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
+pub use nilfs2::NilfsOptions;
+pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

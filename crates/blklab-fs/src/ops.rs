@@ -25,8 +25,14 @@ pub(crate) trait Ops<H: Host> {
     /// Returns whether there was room.
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool;
 
-    /// `sync`: the filesystem's own step, after the dirty pages were written.
+    /// `sync`: the filesystem's own step, after writing of the dirty pages was
+    /// started (up to 2.6.31), or had ended.
     async fn sync(_cache: &PageCache<H>) {}
+
+    /// The periodic job comes by the superblock (`write_super`, every 5 s, before
+    /// old pages are written): for filesystems that close their transaction
+    /// then, in the task of that job.
+    async fn write_super(_cache: &PageCache<H>) {}
 
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}

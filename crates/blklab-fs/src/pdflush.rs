@@ -204,6 +204,7 @@ impl<H: Host> PageCache<H> {
 
     /// `wb_kupdate`.
     async fn write_periodic(&self) {
+        self.write_super().await;
         let hz = self.host.hz();
         let start = self.host.jiffies();
         let expire = hz.from_ms(self.config.dirty_expire_centisecs * 10);

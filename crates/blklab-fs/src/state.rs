@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
@@ -18,11 +19,14 @@ use crate::inode_lists::{End, InodeLists, List};
 use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
+use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
+use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -51,6 +55,32 @@ pub(crate) enum BioWork {
     Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
+    /// One of several bios that count together, by key ([`Group`]).
+    Group(u64),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
+}
+
+/// Bios whose common end matters.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Bios that have not ended, and one more while others may follow.
+    pub(crate) left: u32,
+    pub(crate) failed: bool,
+    pub(crate) then: GroupEnd,
+}
+
+/// What the last bio of a group brings about.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupEnd {
+    /// A task that sleeps for it goes on.
+    Wake(TaskId),
+    /// Pages of a file are on the disk, part of an extent by its number.
+    Written {
+        file: FileId,
+        run: Range<u64>,
+        ordered: Option<u64>,
+    },
 }
 
 /// The device's limit for a task, and what counts against it, in pages.
@@ -84,6 +114,15 @@ pub(crate) struct State {
     pub(crate) ext: Option<Box<Ext>>,
     /// The volume, if it is ext4.
     pub(crate) ext4: Option<Box<Ext4>>,
+    /// The volume, if it is NILFS2.
+    pub(crate) nilfs: Option<Box<Nilfs>>,
+    /// The volume, if it is btrfs.
+    pub(crate) btrfs: Option<Box<Btrfs>>,
+    pub(crate) groups: Slab<Group>,
+    /// The volume, if it is ReiserFS.
+    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -149,6 +188,11 @@ impl State {
             space: Allocator::new(config.layout),
             ext: None,
             ext4: None,
+            nilfs: None,
+            btrfs: None,
+            groups: Slab::default(),
+            reiser: None,
+            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

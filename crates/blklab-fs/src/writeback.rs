@@ -178,9 +178,7 @@ impl<H: Host> PageCache<H> {
         if busy {
             return;
         }
-        if !on_volume!(self, writes_itself(id, control)) {
-            self.write_pages(id, control).await;
-        }
+        self.write_pages(id, control).await;
         on_volume!(self, write_inode(id, control));
         let now = self.host.jiffies();
         self.waking(|s, wake| {
@@ -229,8 +227,16 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes dirty pages of one inode (`write_cache_pages`).
+    /// Writes dirty pages of one inode, or has its filesystem do so
+    /// (`do_writepages`).
     pub(crate) async fn write_pages(&self, id: FileId, control: &mut WriteControl) {
+        if !on_volume!(self, writes_itself(id, control)) {
+            self.write_cache_pages(id, control).await;
+        }
+    }
+
+    /// Writes dirty pages of one inode (`write_cache_pages`).
+    pub(crate) async fn write_cache_pages(&self, id: FileId, control: &mut WriteControl) {
         if control.nr_to_write <= 0 {
             return;
         }

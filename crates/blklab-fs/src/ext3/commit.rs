@@ -305,7 +305,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits buffers that are locked for it, one bio each.
-    pub(super) async fn submit_buffers(&self, batch: &mut Vec<(FileId, u64)>, flags: BioFlags) {
+    pub(crate) async fn submit_buffers(&self, batch: &mut Vec<(FileId, u64)>, flags: BioFlags) {
         for (file, page) in batch.drain(..) {
             let (sector, cookie) = self.with(|s| {
                 s.stats.pages_written += 1;

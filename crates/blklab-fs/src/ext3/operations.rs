@@ -42,10 +42,12 @@ impl State {
     /// Whether a file is that of the volume's metadata.
     pub(crate) fn is_metadata(&self, id: FileId) -> bool {
         self.device == Some(id)
+            || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
+            || self.btrfs.as_ref().is_some_and(|b| b.is_device(id))
     }
 
     /// The volume; there is one whenever a file lies on it.
-    pub(super) fn volume(&self) -> &Ext {
+    pub(super) fn ext_volume(&self) -> &Ext {
         self.ext.as_ref().expect("a volume of ext2 or ext3")
     }
 
@@ -57,7 +59,7 @@ impl State {
     }
 
     fn growth(&self, id: FileId, pid: u32) -> Growth {
-        let (ext, file) = (self.volume(), &self.files[id.idx()]);
+        let (ext, file) = (self.ext_volume(), &self.files[id.idx()]);
         let group = ext.space.group_of(ext.goal(&file.ext, pid));
         Growth {
             bitmap: ext.geometry.block_bitmap(group),
@@ -146,7 +148,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads a metadata block if it is not in the cache.
     pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
-        let device = self.with(|s| s.volume().device);
+        let device = self.with(|s| s.ext_volume().device);
         match self.read_page(device, block).await {
             true => Ok(()),
             false => Err(FsError::Io),
@@ -155,7 +157,7 @@ impl<H: Host> PageCache<H> {
 
     /// Changes a metadata block: in the running transaction, or in place.
     pub(super) async fn change_block(&self, block: u64) {
-        let device = self.with(|s| s.volume().device);
+        let device = self.with(|s| s.ext_volume().device);
         if self.has_journal() {
             self.journal_access((device, block)).await;
         } else {
@@ -166,7 +168,7 @@ impl<H: Host> PageCache<H> {
 
     /// Changes the block of an inode.
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
-        let block = self.with(|s| s.volume().inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
         self.ext_read(block).await?;
         self.change_block(block).await;
         Ok(())
@@ -245,7 +247,7 @@ impl<H: Host> PageCache<H> {
     /// can be had, which this then commits (`ext3_should_retry_alloc`).
     pub(super) async fn ext_retry(&self, retries: &mut u32) -> bool {
         *retries += 1;
-        let some = self.with(|s| s.volume().free().0 > 0);
+        let some = self.with(|s| s.ext_volume().free().0 > 0);
         let again = some && *retries <= 3 && self.has_journal();
         if again {
             self.force_commit().await;
@@ -369,7 +371,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         let (device, blocks) = self.with(|s| {
-            let ext = s.volume();
+            let ext = s.ext_volume();
             let (device, inode) = (ext.device, &s.files[id.idx()].ext);
             let own = std::iter::once(ext.inode_block(inode));
             let mut blocks: Vec<u64> = inode.all_pointers().chain(own).collect();
@@ -384,12 +386,12 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until nobody writes a page's buffer.
-    pub(super) async fn wait_buffer(&self, id: FileId, page: u64) {
+    pub(crate) async fn wait_buffer(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Buffer).await;
     }
 
     /// Waits for all buffers of a run that are being written.
-    pub(super) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
+    pub(crate) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
         while let Some(page) = self.with(|s| {
             let file = s.file(id);
             [&file.ext.buffer_locked, &file.writeback]

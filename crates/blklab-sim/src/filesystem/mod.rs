@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment's filesystem as the page cache takes it.
 
+mod btrfs;
 mod ext;
 mod ext4;
+mod nilfs2;
+mod reiserfs;
+mod xfs;
 
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fs::Filesystem;
@@ -40,6 +44,18 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
         "ext4" => Filesystem::Ext4(ext4::options(e)),
+        "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
+        "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
+        "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
+        "xfs" => Filesystem::Xfs(xfs::options(e)),
         _ => Filesystem::Extents,
+    }
+}
+
+/// What mounting it has to say.
+pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
+    match e.filesystem.name.as_str() {
+        "xfs" => xfs::notes(e),
+        _ => Vec::new(),
     }
 }

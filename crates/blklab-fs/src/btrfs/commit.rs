@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transactions, and how one is committed (fs/btrfs/{transaction,disk-io}.c,
+//! 2.6.32).
+//!
+//! A commit keeps new changes out and waits for those under way; brings the
+//! extent tree up to date, which makes more blocks, until nothing is left to
+//! bring; lets changes in again; writes all dirty tree blocks in ascending
+//! order and waits for them; and writes the superblock, after which what the
+//! transaction freed may be used again.
+
+use super::items::{Change, Of, REFERENCE_BYTES, What};
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::sleeps::Sleep;
+use crate::state::State;
+use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
+
+/// How often the commit thread looks.
+const LOOK: Span = Span::from_s(5);
+/// Changes to the extent tree between two looks at the clock.
+const BATCH: usize = 256;
+/// Pages of the device at which the copies of the superblock lie: 64 KiB,
+/// 64 MiB, 256 GiB.
+const SUPER_PAGES: [u64; 3] = [16, 16_384, (256 << 30) / PAGE_BYTES];
+
+/// The state of transactions.
+#[derive(Debug, Default)]
+pub(super) struct Commit {
+    /// When the running one was begun; None while nothing has changed.
+    since: Option<Jiffies>,
+    /// Changes under way.
+    changing: u32,
+    /// New changes wait.
+    blocked: bool,
+    /// Somebody commits.
+    busy: bool,
+    /// The last one on the disk.
+    pub(super) committed: u32,
+    waiters: Vec<TaskId>,
+}
+
+impl Commit {
+    /// Something changes.
+    pub(super) fn begin(&mut self, now: Jiffies) {
+        self.since = self.since.or(Some(now));
+    }
+}
+
+/// What the extent tree must be told, by place: a block that came and went is
+/// not mentioned.
+pub(super) fn changes_of(mut references: Vec<(u64, bool)>) -> Vec<Change> {
+    references.sort_by_key(|r| r.0);
+    let of_place = references.chunk_by(|a, b| a.0 == b.0);
+    let change = |events: &[(u64, bool)]| {
+        let (first, last) = (events.first()?, events.last()?);
+        let what = match (first.1, last.1) {
+            (true, true) => What::Put(REFERENCE_BYTES),
+            (false, false) => What::Remove,
+            (false, true) => What::Touch,
+            (true, false) => return None,
+        };
+        Some(Change {
+            of: Of::Extents,
+            key: first.0,
+            what,
+        })
+    };
+    of_place.filter_map(change).collect()
+}
+
+impl<H: Host> PageCache<H> {
+    /// Begins a change: joins the running transaction, or waits until there
+    /// may be a new one.
+    pub(super) async fn btrfs_begin(&self) {
+        let me = self.host.current();
+        let enter = |s: &mut State| {
+            let c = &mut s.btrfs().commit;
+            if c.blocked {
+                c.waiters.push(me);
+            } else {
+                c.changing += 1;
+            }
+            !c.blocked
+        };
+        if self.with(enter) {
+            return;
+        }
+        self.sleeping(Sleep::Transaction, async {
+            loop {
+                self.host.suspend().await;
+                if self.with(enter) {
+                    return;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Ends a change; much dirty metadata counts for the dirty limits
+    /// (`btrfs_btree_balance_dirty`).
+    pub(super) async fn btrfs_end(&self) {
+        self.btrfs_leave();
+        let much = self.with(|s| {
+            let b = s.btrfs();
+            let limit = b.options.metadata_dirty_bytes / PAGE_BYTES;
+            let device = b.device;
+            s.file(device).dirty.count() > limit
+        });
+        if much {
+            self.balance_ratelimited(1).await;
+        }
+    }
+
+    /// Ends a change of a worker.
+    pub(super) fn btrfs_leave(&self) {
+        self.waking(|s, wake| {
+            let c = &mut s.btrfs().commit;
+            c.changing -= 1;
+            if c.changing == 0 && c.blocked {
+                wake.append(&mut c.waiters);
+            }
+        });
+        self.start_flusher_timer();
+    }
+
+    /// btrfs-transaction: commits what is old.
+    pub(super) async fn btrfs_commit_thread(self) {
+        let hz = u64::from(self.host.hz().0);
+        let age = self.with(|s| u64::from(s.btrfs().options.commit_s)) * hz;
+        loop {
+            self.host.sleep(LOOK).await;
+            let now = self.host.jiffies();
+            if self.with(|s| s.btrfs().commit.since.is_some_and(|t| now >= t.plus(age))) {
+                self.btrfs_commit().await;
+            }
+        }
+    }
+
+    /// Commits the running transaction, or waits for who does.
+    pub(super) async fn btrfs_commit(&self) {
+        let me = self.host.current();
+        let wanted = self.with(|s| {
+            let b = s.btrfs();
+            let running = b.pool.transaction;
+            match b.commit.since {
+                Some(_) => running,
+                None => running - 1,
+            }
+        });
+        let done = |s: &mut State| s.btrfs().commit.committed >= wanted;
+        self.sleeping(Sleep::Transaction, async {
+            while !self.with(done) {
+                let mine = self.with(|s| {
+                    let c = &mut s.btrfs().commit;
+                    let busy = std::mem::replace(&mut c.busy, true);
+                    if busy {
+                        c.waiters.push(me);
+                    }
+                    !busy
+                });
+                match mine {
+                    true => self.btrfs_commit_now().await,
+                    false => self.host.suspend().await,
+                }
+            }
+        })
+        .await;
+    }
+
+    async fn btrfs_commit_now(&self) {
+        let me = self.host.current();
+        self.with(|s| s.btrfs().commit.blocked = true);
+        while self.with(|s| {
+            let c = &mut s.btrfs().commit;
+            if c.changing > 0 {
+                c.waiters.push(me);
+            }
+            c.changing > 0
+        }) {
+            self.host.suspend().await;
+        }
+        self.with(|s| {
+            let b = s.btrfs();
+            b.log.clear(&mut b.pool);
+            let now = Jiffies(0);
+            s.btrfs_note_blocks(now);
+        });
+        self.btrfs_update_roots().await;
+        let (device, transaction, runs, freed) = self.with(|s| {
+            let b = s.btrfs();
+            let (device, transaction) = (b.device, b.pool.transaction);
+            b.pool.transaction += 1;
+            (b.commit.since, b.commit.blocked) = (None, false);
+            let freed = b.pool.space.take_freed();
+            (device, transaction, s.dirty_runs_of(device), freed)
+        });
+        self.waking(|s, wake| wake.append(&mut s.btrfs().commit.waiters));
+        self.btrfs_write_blocks(&runs).await;
+        for run in &runs {
+            self.wait_writeback_run(device, run.clone()).await;
+        }
+        self.btrfs_write_super(false).await;
+        self.waking(|s, wake| {
+            let b = s.btrfs();
+            freed.iter().for_each(|run| b.pool.space.release(run));
+            b.commit.committed = transaction;
+            b.commit.busy = false;
+            wake.append(&mut b.commit.waiters);
+        });
+    }
+
+    /// The roots that changed are noted, and the extent tree is told of all
+    /// blocks that came and went, until that makes no more.
+    async fn btrfs_update_roots(&self) {
+        let touched = |of: Of| Change {
+            of: Of::Roots,
+            key: of as u64,
+            what: What::Touch,
+        };
+        let roots = [Of::Extents, Of::Files, Of::Checksums].map(touched);
+        self.btrfs_change(&roots).await;
+        loop {
+            let references = self.with(|s| std::mem::take(&mut s.btrfs().pool.references));
+            if references.is_empty() {
+                return;
+            }
+            for batch in changes_of(references).chunks(BATCH) {
+                self.btrfs_change(batch).await;
+            }
+        }
+    }
+
+    /// Writes the superblock and, unless only a log was written, its copies;
+    /// waits for them.
+    pub(super) async fn btrfs_write_super(&self, log: bool) {
+        let (sectors, options) = self.with(|s| {
+            let b = s.btrfs();
+            let device = b.device;
+            let copies = if log {
+                1
+            } else {
+                b.options.super_copies as usize
+            };
+            let (options, start) = (b.options, b.start_sector);
+            let pages = s.file(device).eof_pages();
+            let there = SUPER_PAGES.iter().take(copies).filter(|p| **p < pages);
+            let sectors: Vec<u64> = there.map(|p| start + p * PAGE_SECTORS).collect();
+            (sectors, options)
+        });
+        let group = self.open_group();
+        for (i, sector) in sectors.into_iter().enumerate() {
+            self.with(|s| s.stats.write_bios += 1);
+            let flags: BioFlags = options.super_flags(i == 0);
+            self.submit_of_group(group, Op::Write, flags, sector, PAGE_SECTORS as u32)
+                .await;
+        }
+        self.close_group(group).await;
+    }
+
+    /// `sync`: data that is on its way arrives and is entered; then a commit.
+    pub(super) async fn btrfs_sync_volume(&self) {
+        self.btrfs_wait_ordered(None).await;
+        self.btrfs_commit().await;
+    }
+
+    /// fsync: the file's data are entered, then what changed is committed, or
+    /// logged.
+    pub(super) async fn btrfs_sync_file(&self, id: FileId) {
+        self.btrfs_wait_ordered(Some(id)).await;
+        let (stale, log) = self.with(|s| {
+            let b = s.btrfs();
+            let changed = b.inode(id).changed;
+            (changed > b.commit.committed, b.options.log_tree)
+        });
+        match (stale, log) {
+            (false, _) => {}
+            (true, false) => self.btrfs_commit().await,
+            (true, true) => self.btrfs_log_file(id).await,
+        }
+    }
+}

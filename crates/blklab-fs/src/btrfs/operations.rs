@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What system calls change in the trees (fs/btrfs/{inode,file}.c).
+
+use super::items::{self, Change, What, of_file};
+use super::space::Use;
+use super::volume::Btrfs;
+use crate::cache::{FsError, PageCache};
+use crate::ext3::Atime;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::namespace::Name;
+use crate::state::State;
+use blklab_types::{PAGE_BYTES, Span};
+use std::ops::Range;
+
+/// Seconds of a day: how long `relatime` trusts an access time.
+const DAY_S: u32 = 86_400;
+/// Tree blocks that a call may dirty.
+const CALL_BLOCKS: u64 = 64;
+
+impl Btrfs {
+    /// The items of a new file and of its entry.
+    pub(super) fn new_entry(&mut self, directory: FileId, id: FileId, name: Name) -> Vec<Change> {
+        let above = self.object(directory);
+        let inode = *self.inode(id);
+        let entry = What::Put(items::entry_bytes(name.bytes));
+        let inode_bytes = What::Put(items::INODE_BYTES);
+        let back = What::Put(items::ref_bytes(name.bytes));
+        vec![
+            of_file(items::inode(inode.object), inode_bytes),
+            of_file(items::inode_ref(inode.object, above), back),
+            of_file(items::dir_item(above, name.hash), entry),
+            of_file(items::dir_index(above, inode.index), entry),
+            of_file(items::inode(above), What::Touch),
+        ]
+    }
+
+    fn gone_entry(&mut self, directory: FileId, id: FileId, name: Name) -> [Change; 5] {
+        let above = self.object(directory);
+        let inode = *self.inode(id);
+        [
+            of_file(items::dir_item(above, name.hash), What::Remove),
+            of_file(items::dir_index(above, inode.index), What::Remove),
+            of_file(items::inode_ref(inode.object, above), What::Remove),
+            of_file(items::inode(inode.object), What::Touch),
+            of_file(items::inode(above), What::Touch),
+        ]
+    }
+
+    /// Whether an access changes the inode; notes it.
+    fn ages(&mut self, id: FileId, second: u32) -> bool {
+        let rule = self.options.atime;
+        let inode = self.inode(id);
+        let stale = match rule {
+            Atime::Strict => inode.atime_s != second,
+            Atime::Relative => {
+                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
+            }
+            Atime::Never => false,
+        };
+        if stale {
+            inode.atime_s = second;
+        }
+        stale
+    }
+}
+
+impl State {
+    /// Takes a file's pages from their places.
+    fn btrfs_take_places(&mut self, id: FileId) -> Vec<Range<u64>> {
+        let mut gone = Vec::new();
+        let State { files, btrfs, .. } = self;
+        if let Some(b) = btrfs {
+            files[id.idx()].extents.punch(0..u64::MAX, |e| {
+                let first = b.page(e.sector);
+                gone.push(first..first + e.pages);
+            });
+        }
+        gone
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    fn btrfs_second(&self) -> u32 {
+        (self.host.now().0 / 1_000_000_000 + 1) as u32
+    }
+
+    /// Makes changes in one transaction: reads what is not in memory, spends
+    /// the time.
+    pub(super) async fn btrfs_change(&self, changes: &[Change]) {
+        for change in changes {
+            self.btrfs_load(change.of, change.key).await;
+        }
+        let cost = self.with(|s| s.btrfs().options.change_cost);
+        self.spend(Span(cost.ns().saturating_mul(changes.len() as u64)))
+            .await;
+        let now = self.host.jiffies();
+        self.with(|s| s.btrfs_apply(changes, now));
+    }
+
+    /// A file is not as the last commit has it.
+    pub(super) fn btrfs_mark_changed(&self, ids: &[FileId]) {
+        self.with(|s| {
+            let b = s.btrfs();
+            let now = b.pool.transaction;
+            for id in ids {
+                b.inode(*id).changed = now;
+            }
+        });
+    }
+
+    pub(super) async fn btrfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
+        let second = self.btrfs_second();
+        let numbered = self.with(|s| {
+            let b = s.btrfs();
+            let room = b.has_room(Use::Metadata, CALL_BLOCKS);
+            room.then(|| b.number(directory, id)).flatten()
+        });
+        numbered.ok_or(FsError::NoSpace)?;
+        self.btrfs_begin().await;
+        let changes = self.with(|s| {
+            let name = s.file(id).name;
+            let b = s.btrfs();
+            for file in [directory, id] {
+                b.inode(file).mtime_s = second;
+            }
+            b.new_entry(directory, id, name)
+        });
+        self.btrfs_change(&changes).await;
+        self.btrfs_mark_changed(&[directory, id]);
+        self.btrfs_end().await;
+        Ok(())
+    }
+
+    pub(super) async fn btrfs_remove_entry(
+        &self,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        let second = self.btrfs_second();
+        self.btrfs_begin().await;
+        let changes = self.with(|s| {
+            let name = s.file(id).name;
+            let b = s.btrfs();
+            b.inode(directory).mtime_s = second;
+            b.gone_entry(directory, id, name)
+        });
+        self.btrfs_change(&changes).await;
+        self.btrfs_mark_changed(&[directory, id]);
+        self.btrfs_end().await;
+        Ok(())
+    }
+
+    pub(super) async fn btrfs_remove_inode(&self, id: FileId) -> Result<(), FsError> {
+        self.btrfs_wait_ordered(Some(id)).await;
+        self.btrfs_begin().await;
+        self.btrfs_drop_extents(id).await;
+        let object = self.with(|s| s.btrfs().object(id));
+        self.btrfs_change(&[of_file(items::inode(object), What::Remove)])
+            .await;
+        self.btrfs_end().await;
+        Ok(())
+    }
+
+    pub(super) async fn btrfs_truncate(&self, id: FileId) -> Result<(), FsError> {
+        self.btrfs_wait_ordered(Some(id)).await;
+        self.btrfs_begin().await;
+        self.btrfs_drop_extents(id).await;
+        let object = self.with(|s| s.btrfs().object(id));
+        self.btrfs_change(&[of_file(items::inode(object), What::Touch)])
+            .await;
+        self.btrfs_mark_changed(&[id]);
+        self.btrfs_end().await;
+        Ok(())
+    }
+
+    /// Takes the items of a file's extents and checksums out of the trees, and
+    /// frees the extents.
+    async fn btrfs_drop_extents(&self, id: FileId) {
+        let (keys, gone) = self.with(|s| {
+            let object = s.btrfs().object(id);
+            let tree = &s.btrfs().trees[items::Of::Files as usize];
+            let (mut keys, mut at) = (Vec::new(), items::extent(object, 0));
+            let end = items::checksum(object, u64::MAX);
+            while let Some(key) = tree.next_key(at).filter(|k| *k <= end) {
+                keys.push(of_file(key, What::Remove));
+                at = key + 1;
+            }
+            (keys, s.btrfs_take_places(id))
+        });
+        let mut changes = keys;
+        if self.with(|s| s.btrfs().options.checksum_tree) {
+            let checksums = |run: &Range<u64>| Change {
+                of: items::Of::Checksums,
+                key: run.start,
+                what: What::Remove,
+            };
+            changes.extend(gone.iter().map(checksums));
+        }
+        self.btrfs_change(&changes).await;
+        self.with(|s| s.btrfs_free_data(&gone));
+    }
+
+    pub(super) async fn btrfs_begin_write(&self, id: FileId, end: u64) -> Result<(), FsError> {
+        let pages = end.div_ceil(PAGE_BYTES);
+        let room = self.with(|s| {
+            let known = s.file(id).cached.count().min(pages);
+            let more = s.nr_dirty + pages - known;
+            let b = s.btrfs();
+            b.has_room(Use::Data, more) && b.has_room(Use::Metadata, CALL_BLOCKS)
+        });
+        if !room {
+            return Err(FsError::NoSpace);
+        }
+        let second = self.btrfs_second();
+        if self.with(|s| std::mem::replace(&mut s.btrfs().inode(id).mtime_s, second) != second) {
+            self.btrfs_change_inode(id).await;
+        }
+        Ok(())
+    }
+
+    /// A direct write: pages without a place get one; the others are written
+    /// over, as without copying (`nodatacow`).
+    pub(super) async fn btrfs_place_direct(&self, id: FileId, end: u64) -> Result<(), FsError> {
+        self.btrfs_begin_write(id, end).await?;
+        let pages = end.div_ceil(PAGE_BYTES);
+        let mut page = 0;
+        while page < pages {
+            let placed = self.with(|s| s.file(id).extents.map(page));
+            if let Some((_, run)) = placed {
+                page += run;
+                continue;
+            }
+            let mut changes = Vec::new();
+            let got = self.with(|s| {
+                let b = s.btrfs();
+                let want = super::writeout::MOST_EXTENT_PAGES.min(pages - page);
+                let run = b.pool.space.take(Use::Data, want)?;
+                let (sector, got) = (b.sector(run.start), run.end - run.start);
+                b.extent_items(id, page, &run, &mut changes);
+                s.file(id).extents.remap(page, sector, got, |_| {});
+                Some(got)
+            });
+            page += got.ok_or(FsError::NoSpace)?;
+            self.btrfs_begin().await;
+            self.btrfs_change(&changes).await;
+            self.btrfs_mark_changed(&[id]);
+            self.btrfs_end().await;
+        }
+        Ok(())
+    }
+
+    /// The end of a read: the access time.
+    pub(super) async fn btrfs_accessed(&self, id: FileId) {
+        let second = self.btrfs_second();
+        if self.with(|s| !s.file(id).removed && s.btrfs().ages(id, second)) {
+            self.btrfs_change_inode(id).await;
+        }
+    }
+
+    async fn btrfs_change_inode(&self, id: FileId) {
+        self.btrfs_begin().await;
+        let object = self.with(|s| s.btrfs().object(id));
+        self.btrfs_change(&[of_file(items::inode(object), What::Touch)])
+            .await;
+        self.btrfs_mark_changed(&[id]);
+        self.btrfs_end().await;
+    }
+}

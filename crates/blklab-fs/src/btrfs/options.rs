@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a btrfs does: of which time it is, and how it is mounted.
+
+use crate::ext3::{Atime, Barrier};
+use blklab_types::{BioFlags, Span};
+
+/// A volume. [`BtrfsOptions::of_0_16`] and its neighbours give the defaults of
+/// a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BtrfsOptions {
+    /// Pages of a tree block: 1 in 2008, 4 from 2013 on.
+    pub node_pages: u32,
+    /// Every tree block is written twice, in two chunks.
+    pub metadata_dup: bool,
+    /// Bytes of the largest file that lies in a leaf.
+    pub max_inline_bytes: u32,
+    /// Checksums of data lie in a tree of their own; in the file's tree up to
+    /// 0.16.
+    pub checksum_tree: bool,
+    /// fsync writes a log tree (0.17 and later); else it is a full commit.
+    pub log_tree: bool,
+    /// Seconds between commits.
+    pub commit_s: u32,
+    /// Dirty metadata below which the flusher leaves it alone, bytes.
+    pub metadata_dirty_bytes: u64,
+    /// Part of the dirty metadata that a pass of the flusher leaves alone
+    /// because it will change again soon, percent.
+    pub kept_back_percent: u32,
+    /// Free space that data is packed into, bytes.
+    pub data_cluster_bytes: u64,
+    /// The same for tree blocks.
+    pub metadata_cluster_bytes: u64,
+    /// Copies of the superblock.
+    pub super_copies: u32,
+    /// How the superblock is written.
+    pub barrier: Barrier,
+    /// Access times.
+    pub atime: Atime,
+    /// Bios that may wait for the submit thread before who writes out sleeps.
+    pub queued_bios: u32,
+    /// Threads that compute checksums.
+    pub workers: u32,
+    /// Processor time of a checksum of a page (estimate, 2.4 GHz of 2008).
+    pub checksum_cost: Span,
+    /// Processor time of a change in a tree (estimate, likewise).
+    pub change_cost: Span,
+}
+
+impl BtrfsOptions {
+    /// btrfs 0.16 of August 2008.
+    pub fn of_0_16() -> BtrfsOptions {
+        BtrfsOptions {
+            node_pages: 1,
+            metadata_dup: true,
+            max_inline_bytes: 3899,
+            checksum_tree: false,
+            log_tree: false,
+            commit_s: 30,
+            metadata_dirty_bytes: 32 << 20,
+            kept_back_percent: 0,
+            data_cluster_bytes: 2 << 20,
+            metadata_cluster_bytes: 64 << 10,
+            super_copies: 2,
+            barrier: Barrier::Drain,
+            atime: Atime::Strict,
+            queued_bios: 256,
+            workers: 1,
+            checksum_cost: Span::from_us(8),
+            change_cost: Span::from_us(8),
+        }
+    }
+
+    /// The development tree of August 2008: finer locks and a better
+    /// allocator, which the specification puts as half the processor time and
+    /// half the rewriting of tree blocks.
+    pub fn of_unstable() -> BtrfsOptions {
+        let old = BtrfsOptions::of_0_16();
+        BtrfsOptions {
+            kept_back_percent: 50,
+            change_cost: Span(old.change_cost.0 / 2),
+            ..old
+        }
+    }
+
+    /// btrfs as it is made and mounted today.
+    pub fn today() -> BtrfsOptions {
+        let old = BtrfsOptions::of_unstable();
+        BtrfsOptions {
+            node_pages: 4,
+            max_inline_bytes: 2048,
+            checksum_tree: true,
+            log_tree: true,
+            barrier: Barrier::FlushFua,
+            atime: Atime::Relative,
+            ..old
+        }
+    }
+
+    /// Flags of a superblock.
+    pub(super) fn super_flags(&self, first: bool) -> BioFlags {
+        let sync = BioFlags::SYNC | BioFlags::UNPLUG;
+        match self.barrier {
+            Barrier::Off => sync,
+            _ if !first => sync,
+            Barrier::Drain => sync | BioFlags::BARRIER,
+            Barrier::FlushFua => sync | BioFlags::FLUSH | BioFlags::FUA,
+        }
+    }
+}

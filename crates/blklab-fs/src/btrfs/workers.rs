@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Worker threads between who writes out and the block layer (fs/btrfs/
+//! {async-thread,volumes}.c): checksums are computed by some, bios are
+//! submitted by another, so that only that one sleeps for requests. Who queues
+//! too much sleeps until there is less.
+
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::{BioWork, Group, GroupEnd, State};
+use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span};
+use std::ops::Range;
+
+/// A bio to be, with its copies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    /// What its end brings about.
+    group: u64,
+    sector: u64,
+    copy: Option<u64>,
+    pages: u64,
+    flags: BioFlags,
+}
+
+impl<H: Host> PageCache<H> {
+    /// Starts the threads, as at mount.
+    pub(super) fn start_btrfs(&self) {
+        let workers = self.with(|s| s.btrfs().options.workers.max(1));
+        for _ in 0..workers {
+            let body = Box::pin(self.clone().btrfs_worker());
+            self.host.spawn("btrfs-worker", body);
+        }
+        let body = Box::pin(self.clone().btrfs_submitter());
+        self.host.spawn("btrfs-submit", body);
+        let body = Box::pin(self.clone().btrfs_finisher());
+        self.host.spawn("btrfs-endio-wri", body);
+        let body = Box::pin(self.clone().btrfs_commit_thread());
+        self.host.spawn("btrfs-transacti", body);
+    }
+
+    /// Queues the write of pages that are on their way.
+    pub(super) async fn btrfs_queue(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        flags: BioFlags,
+        ordered: Option<u64>,
+    ) {
+        let most = self.config.bio_pages;
+        let mut page = run.start;
+        while page < run.end {
+            let piece = super::part(&run, page, most);
+            page = piece.end;
+            self.waking(|s, wake| {
+                s.btrfs_queue_bio(id, &piece, flags, ordered);
+                wake.extend(s.btrfs().out.idle_workers.pop());
+            });
+        }
+        self.btrfs_wait_queue().await;
+    }
+
+    /// Sleeps while too much is queued.
+    async fn btrfs_wait_queue(&self) {
+        let me = self.host.current();
+        while self.with(|s| {
+            let b = s.btrfs();
+            let full = b.out.queued > b.options.queued_bios;
+            if full {
+                b.out.waiters.push(me);
+            }
+            full
+        }) {
+            self.host.suspend().await;
+        }
+    }
+
+    /// btrfs-worker: checksums.
+    async fn btrfs_worker(self) {
+        let me = self.host.current();
+        loop {
+            let (job, cost) = self.with(|s| {
+                let b = s.btrfs();
+                let job = b.out.checks.pop_front();
+                if job.is_none() {
+                    b.out.idle_workers.push(me);
+                }
+                (job, b.options.checksum_cost)
+            });
+            let Some(job) = job else {
+                self.host.suspend().await;
+                continue;
+            };
+            self.spend(Span(cost.ns().saturating_mul(job.pages))).await;
+            self.waking(|s, wake| {
+                let out = &mut s.btrfs().out;
+                out.submits.push_back(job);
+                wake.extend(out.idle_submitter.take());
+            });
+        }
+    }
+
+    /// btrfs-submit: bios.
+    async fn btrfs_submitter(self) {
+        let me = self.host.current();
+        loop {
+            self.host.start_plug();
+            while let Some(job) = self.with(|s| s.btrfs().out.submits.pop_front()) {
+                for sector in [Some(job.sector), job.copy].into_iter().flatten() {
+                    let cookie = self.with(|s| {
+                        s.stats.write_bios += 1;
+                        s.bios.insert(BioWork::Group(job.group))
+                    });
+                    let sectors = (job.pages * PAGE_SECTORS) as u32;
+                    self.submit_sectors(Op::Write, job.flags, sector, sectors, cookie)
+                        .await;
+                }
+                self.waking(|s, wake| {
+                    let b = s.btrfs();
+                    b.out.queued -= 1;
+                    if b.out.queued <= b.options.queued_bios {
+                        wake.append(&mut b.out.waiters);
+                    }
+                });
+            }
+            self.host.finish_plug();
+            self.host.unplug();
+            let idle = self.with(|s| {
+                let out = &mut s.btrfs().out;
+                let idle = out.submits.is_empty();
+                if idle {
+                    out.idle_submitter = Some(me);
+                }
+                idle
+            });
+            if idle {
+                self.host.suspend().await;
+            }
+        }
+    }
+}
+
+impl State {
+    fn btrfs_queue_bio(
+        &mut self,
+        id: FileId,
+        run: &Range<u64>,
+        flags: BioFlags,
+        ordered: Option<u64>,
+    ) {
+        let place = self.files[id.idx()].extents.map(run.start);
+        let sector = place.map_or(0, |(sector, _)| sector);
+        let b = self.btrfs();
+        let copy = b.pool.space.copy_of(b.page(sector));
+        let copy = copy.map(|page| b.sector(page));
+        let pages = run.end - run.start;
+        self.stats.pages_written += pages;
+        let group = self.groups.insert(Group {
+            left: 1 + u32::from(copy.is_some()),
+            failed: false,
+            then: GroupEnd::Written {
+                file: id,
+                run: run.clone(),
+                ordered,
+            },
+        });
+        let out = &mut self.btrfs().out;
+        out.queued += 1;
+        out.checks.push_back(Job {
+            group,
+            sector,
+            copy,
+            pages,
+            flags,
+        });
+    }
+}

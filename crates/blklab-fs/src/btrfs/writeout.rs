@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing out: dirty ranges of files get a place, dirty tree blocks are taken
+//! in ascending order; both go to the workers (fs/btrfs/inode.c,
+//! `cow_file_range`, `btrfs_finish_ordered_io`; disk-io.c, `btree_writepages`).
+
+use super::items::{self, Change, Of, What, of_file};
+use super::part;
+use super::space::Use;
+use super::volume::Btrfs;
+use super::workers::Job;
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use crate::writeback::WriteControl;
+use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// The longest extent (128 MiB).
+pub(super) const MOST_EXTENT_PAGES: u64 = (128 << 20) / PAGE_BYTES;
+
+/// Data that have a place but are not yet in the trees.
+#[derive(Clone, Debug)]
+pub(super) struct Ordered {
+    pub(super) file: FileId,
+    page: u64,
+    /// Where they lie.
+    place: Range<u64>,
+    /// Places that they had before.
+    gone: Vec<Range<u64>>,
+    /// Pages that have not arrived.
+    left: u64,
+}
+
+/// What is on its way to the disk.
+#[derive(Debug, Default)]
+pub(super) struct WriteOut {
+    /// Jobs for the workers.
+    pub(super) checks: VecDeque<Job>,
+    /// Jobs for the submit thread.
+    pub(super) submits: VecDeque<Job>,
+    /// Jobs of both.
+    pub(super) queued: u32,
+    /// Tasks that sleep until there are fewer.
+    pub(super) waiters: Vec<TaskId>,
+    pub(super) idle_workers: Vec<TaskId>,
+    pub(super) idle_submitter: Option<TaskId>,
+    pub(super) idle_finisher: Option<TaskId>,
+    /// By number, in the order in which they got their places.
+    pub(super) ordered: BTreeMap<u64, Ordered>,
+    next_ordered: u64,
+    /// Those whose data have arrived.
+    pub(super) arrived: VecDeque<u64>,
+    /// Tasks that sleep until data are in the trees.
+    pub(super) ordered_waiters: Vec<TaskId>,
+}
+
+/// What comes next in a file.
+enum Next {
+    Nothing,
+    /// The page is on its way, and dirty again.
+    InFlight(u64),
+    /// The whole file goes into its leaf.
+    Inline,
+    /// Pages that have a place now, and the number of their extent.
+    Placed(Range<u64>, u64),
+    /// There is no room for these.
+    Lost(Range<u64>),
+}
+
+impl Btrfs {
+    /// The items of a new extent.
+    pub(super) fn extent_items(
+        &mut self,
+        id: FileId,
+        page: u64,
+        place: &Range<u64>,
+        changes: &mut Vec<Change>,
+    ) {
+        let object = self.object(id);
+        let pages = place.end - place.start;
+        changes.push(of_file(
+            items::extent(object, page),
+            What::Put(items::EXTENT_BYTES),
+        ));
+        let per_item = items::checksums_per_item(self.block_bytes());
+        let mut at = 0;
+        while at < pages {
+            let covered = per_item.min(pages - at);
+            let (of, key) = match self.options.checksum_tree {
+                true => (Of::Checksums, place.start + at),
+                false => (Of::Files, items::checksum(object, page + at)),
+            };
+            let what = What::Put(items::checksum_bytes(covered));
+            changes.push(Change { of, key, what });
+            at += covered;
+        }
+        changes.push(of_file(items::inode(object), What::Touch));
+        self.pool.references.push((place.start, true));
+    }
+}
+
+impl State {
+    /// Finds the next dirty pages of a file and gives them a place.
+    fn btrfs_next(&mut self, id: FileId, range: &Range<u64>, integrity: bool) -> Next {
+        let file = &self.files[id.idx()];
+        let mut from = range.start;
+        let run = loop {
+            let Some(first) = file.dirty.next_set(from, range.end) else {
+                return Next::Nothing;
+            };
+            if !file.writeback.test(first) {
+                let end = file.dirty.next_clear(first, range.end);
+                break first..file.writeback.next_set(first, end).unwrap_or(end);
+            }
+            if integrity {
+                return Next::InFlight(first);
+            }
+            from = file.writeback.next_clear(first, range.end);
+        };
+        let small = file.size_bytes <= u64::from(self.btrfs().options.max_inline_bytes);
+        if small && run.start == 0 && self.files[id.idx()].size_bytes > 0 {
+            return Next::Inline;
+        }
+        let want = (run.end - run.start).min(MOST_EXTENT_PAGES);
+        let b = self.btrfs();
+        let Some(place) = b.pool.space.take(Use::Data, want) else {
+            return Next::Lost(run);
+        };
+        let (pages, sector) = (place.end - place.start, b.sector(place.start));
+        let placed = part(&run, run.start, pages);
+        let mut gone = Vec::new();
+        let State { files, btrfs, .. } = self;
+        if let Some(b) = btrfs {
+            files[id.idx()]
+                .extents
+                .remap(run.start, sector, pages, |e| {
+                    let first = b.page(e.sector);
+                    gone.push(first..first + e.pages);
+                });
+        }
+        self.start_writeback(id, placed.clone());
+        let out = &mut self.btrfs().out;
+        let number = out.next_ordered;
+        out.next_ordered += 1;
+        out.ordered.insert(
+            number,
+            Ordered {
+                file: id,
+                page: run.start,
+                place,
+                gone,
+                left: pages,
+            },
+        );
+        Next::Placed(placed, number)
+    }
+
+    /// Pages of a file or tree blocks have arrived.
+    pub(crate) fn btrfs_arrived(&mut self, ordered: u64, pages: u64, wake: &mut Vec<TaskId>) {
+        let out = &mut self.btrfs().out;
+        let Some(extent) = out.ordered.get_mut(&ordered) else {
+            return;
+        };
+        extent.left = extent.left.saturating_sub(pages);
+        if extent.left == 0 {
+            out.arrived.push_back(ordered);
+            wake.extend(out.idle_finisher.take());
+        }
+    }
+
+    /// The runs of dirty pages of a file.
+    pub(super) fn dirty_runs_of(&self, id: FileId) -> Vec<Range<u64>> {
+        let dirty = &self.files[id.idx()].dirty;
+        let (mut runs, mut page) = (Vec::new(), 0);
+        while let Some(first) = dirty.next_set(page, u64::MAX) {
+            page = dirty.next_clear(first, u64::MAX);
+            runs.push(first..page);
+        }
+        runs
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    // Data -------------------------------------------------------------------
+
+    /// Writes dirty pages of a file.
+    pub(super) async fn btrfs_write_data(&self, id: FileId, control: &mut WriteControl) {
+        if control.nr_to_write <= 0 {
+            return;
+        }
+        if control.nonblocking && self.host.write_congested() {
+            control.congested = true;
+            return;
+        }
+        let mut range = control.range.clone().unwrap_or(0..u64::MAX);
+        let flags = self.btrfs_flags(control);
+        while control.nr_to_write > 0 || control.integrity {
+            match self.with(|s| s.btrfs_next(id, &range, control.integrity)) {
+                Next::Nothing => return,
+                Next::InFlight(page) => self.wait_writeback(id, page).await,
+                Next::Inline => {
+                    control.nr_to_write -= 1;
+                    self.btrfs_write_inline(id).await;
+                }
+                Next::Placed(run, ordered) => {
+                    control.nr_to_write -= (run.end - run.start) as i64;
+                    range.start = run.end;
+                    self.btrfs_queue(id, run, flags, Some(ordered)).await;
+                }
+                Next::Lost(run) => {
+                    range.start = run.end;
+                    self.with(|s| run.for_each(|page| s.lose_page(id, page)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn btrfs_flags(&self, control: &WriteControl) -> BioFlags {
+        match control.integrity {
+            true => self.config.features.integrity_flags,
+            false => BioFlags::NONE,
+        }
+    }
+
+    /// Puts a small file into its leaf.
+    async fn btrfs_write_inline(&self, id: FileId) {
+        self.btrfs_begin().await;
+        let (changes, gone) = self.with(|s| {
+            let file = s.file(id);
+            let size = file.size_bytes;
+            let dirty = file.dirty.test(0);
+            let mut gone = Vec::new();
+            let State { files, btrfs, .. } = s;
+            if let Some(b) = btrfs {
+                files[id.idx()].extents.punch(0..1, |e| {
+                    let first = b.page(e.sector);
+                    gone.push(first..first + e.pages);
+                });
+            }
+            let object = s.btrfs().object(id);
+            let changes = match dirty {
+                true => vec![
+                    of_file(
+                        items::extent(object, 0),
+                        What::Put(items::inline_bytes(size)),
+                    ),
+                    of_file(items::inode(object), What::Touch),
+                ],
+                false => Vec::new(),
+            };
+            s.start_writeback(id, 0..1);
+            (changes, gone)
+        });
+        self.btrfs_change(&changes).await;
+        self.with(|s| s.btrfs_free_data(&gone));
+        self.btrfs_mark_changed(&[id]);
+        self.waking(|s, wake| s.end_writeback(id, &(0..1), false, wake));
+        self.btrfs_leave();
+    }
+
+    /// btrfs-endio-wri: enters data that have arrived into the trees.
+    pub(super) async fn btrfs_finisher(self) {
+        let me = self.host.current();
+        loop {
+            let next = self.with(|s| {
+                let out = &mut s.btrfs().out;
+                let number = out.arrived.pop_front();
+                if number.is_none() {
+                    out.idle_finisher = Some(me);
+                }
+                number.and_then(|n| Some((n, out.ordered.get(&n)?.clone())))
+            });
+            match next {
+                Some((number, extent)) => self.btrfs_finish(number, extent).await,
+                None => self.host.suspend().await,
+            }
+        }
+    }
+
+    async fn btrfs_finish(&self, number: u64, extent: Ordered) {
+        self.btrfs_begin().await;
+        let mut changes = Vec::new();
+        let id = extent.file;
+        self.with(|s| {
+            s.btrfs()
+                .extent_items(id, extent.page, &extent.place, &mut changes);
+        });
+        self.btrfs_change(&changes).await;
+        self.with(|s| s.btrfs_free_data(&extent.gone));
+        self.btrfs_mark_changed(&[id]);
+        self.waking(|s, wake| {
+            let out = &mut s.btrfs().out;
+            out.ordered.remove(&number);
+            wake.append(&mut out.ordered_waiters);
+        });
+        self.btrfs_leave();
+    }
+
+    /// Waits until the data of a file, or all, that have a place now are in the
+    /// trees.
+    pub(super) async fn btrfs_wait_ordered(&self, file: Option<FileId>) {
+        let me = self.host.current();
+        let end = self.with(|s| s.btrfs().out.next_ordered);
+        let waits = |s: &mut State| {
+            let out = &mut s.btrfs().out;
+            let mut waiting = out.ordered.range(..end).map(|(_, o)| o);
+            let waits = waiting.any(|o| file.is_none_or(|f| f == o.file));
+            if waits {
+                out.ordered_waiters.push(me);
+            }
+            waits
+        };
+        while self.with(waits) {
+            self.host.unplug();
+            self.host.suspend().await;
+        }
+    }
+
+    // Tree blocks ------------------------------------------------------------
+
+    /// The flusher comes to the tree blocks: it writes them only if there are
+    /// many, and never because they are old.
+    pub(super) async fn btrfs_write_metadata(&self, control: &mut WriteControl) {
+        let (device, limit, kept) = self.with(|s| {
+            let o = s.btrfs().options;
+            let limit = o.metadata_dirty_bytes / PAGE_BYTES;
+            (s.btrfs().device, limit, u64::from(o.kept_back_percent))
+        });
+        let dirty = self.with(|s| s.file(device).dirty.count());
+        let few = control.older_than.is_some() || dirty <= limit;
+        if !control.integrity && few || control.nr_to_write <= 0 {
+            return;
+        }
+        let mut most = match control.integrity {
+            true => u64::MAX,
+            false => (dirty * (100 - kept.min(100)) / 100).min(control.nr_to_write as u64),
+        };
+        let mut runs = self.with(|s| s.dirty_runs_of(device));
+        for run in &mut runs {
+            run.end = run.end.min(run.start.saturating_add(most));
+            most -= run.end - run.start;
+        }
+        let pages: u64 = runs.iter().map(|r| r.end - r.start).sum();
+        control.nr_to_write -= pages as i64;
+        self.btrfs_write_blocks(&runs).await;
+    }
+
+    /// Writes what is dirty of runs of tree blocks, without waiting.
+    pub(super) async fn btrfs_write_blocks(&self, runs: &[Range<u64>]) {
+        let device = self.with(|s| s.btrfs().device);
+        for run in runs {
+            let mut page = run.start;
+            while page < run.end {
+                let taken = self.with(|s| {
+                    let file = s.file(device);
+                    let first = file.dirty.next_set(page, run.end)?;
+                    let end = file.dirty.next_clear(first, run.end);
+                    let busy = file.writeback.next_set(first, end);
+                    if busy == Some(first) {
+                        return Some((first, first));
+                    }
+                    let end = busy.unwrap_or(end);
+                    s.start_writeback(device, first..end);
+                    s.btrfs().pool.written.set(first..end);
+                    Some((first, end))
+                });
+                match taken {
+                    None => break,
+                    Some((first, end)) if first == end => {
+                        self.wait_writeback(device, first).await;
+                        page = first;
+                    }
+                    Some((first, end)) => {
+                        page = end;
+                        self.btrfs_queue(device, first..end, BioFlags::NONE, None)
+                            .await;
+                    }
+                }
+            }
+        }
+    }
+}

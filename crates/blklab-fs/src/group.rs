@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bios that count together: a log of several bios is on the disk when all of
+//! them are.
+
+use crate::cache::PageCache;
+use crate::host::Host;
+use crate::state::{BioWork, Group, GroupEnd, State};
+use blklab_types::{BioFlags, Op, TaskId};
+
+impl State {
+    /// A bio of a group has ended.
+    pub(crate) fn end_of_group(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
+        let Some(group) = self.groups.get_mut(key) else {
+            return;
+        };
+        group.failed |= failed;
+        group.left -= 1;
+        if group.left > 0 {
+            return;
+        }
+        match group.then.clone() {
+            GroupEnd::Wake(task) => wake.push(task),
+            GroupEnd::Written { file, run, ordered } => {
+                let failed = group.failed;
+                self.groups.remove(key);
+                self.end_writeback(file, &run, failed, wake);
+                if let Some(ordered) = ordered {
+                    self.btrfs_arrived(ordered, run.end - run.start, wake);
+                }
+            }
+        }
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// A group whose end the running task will wait for.
+    pub(crate) fn open_group(&self) -> u64 {
+        let group = Group {
+            left: 1,
+            failed: false,
+            then: GroupEnd::Wake(self.host.current()),
+        };
+        self.with(|s| s.groups.insert(group))
+    }
+
+    /// Submits a bio as one of a group.
+    pub(crate) async fn submit_of_group(
+        &self,
+        key: u64,
+        op: Op,
+        flags: BioFlags,
+        sector: u64,
+        nr_sectors: u32,
+    ) {
+        let cookie = self.with(|s| {
+            if let Some(group) = s.groups.get_mut(key) {
+                group.left += 1;
+            }
+            s.bios.insert(BioWork::Group(key))
+        });
+        self.submit_sectors(op, flags, sector, nr_sectors, cookie)
+            .await;
+    }
+
+    /// Sleeps until all bios of a group have ended; nothing follows. Returns
+    /// whether all went well.
+    pub(crate) async fn close_group(&self, key: u64) -> bool {
+        let left = |s: &mut State| s.groups.get_mut(key).map_or(0, |g| g.left);
+        self.with(|s| {
+            if let Some(group) = s.groups.get_mut(key) {
+                group.left -= 1;
+            }
+        });
+        while self.with(left) > 0 {
+            self.host.unplug();
+            if self.with(left) > 0 {
+                self.host.suspend().await;
+            }
+        }
+        self.with(|s| s.groups.remove(key))
+            .is_none_or(|g| !g.failed)
+    }
+}

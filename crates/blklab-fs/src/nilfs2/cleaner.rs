@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! nilfs_cleanerd: makes old segments clean again.
+//!
+//! Every few seconds it takes the segments that were written longest ago, if
+//! that is longer ago than the protection period; reads their summaries and
+//! what still lives in them; and has that written again in a log with a
+//! checkpoint, after which the segments are clean. As in 2008 it does so
+//! however much space is free.
+//!
+//! Left out: its processor time, its reads of the segment usage.
+
+use super::log::{Mode, Plan};
+use super::segments::{NO_NUMBER, Piece};
+use crate::cache::PageCache;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span, Time};
+use std::ops::Range;
+
+/// Live pages of a file, and the sector of the first.
+type Live = (FileId, Range<u64>, u64);
+
+impl State {
+    /// What lives in a segment, and the virtual numbers of what does not.
+    fn nilfs_live(&mut self, segment: u64) -> (Vec<Live>, Vec<u64>) {
+        let n = self.nilfs();
+        let start = n.segments.first_sector(segment);
+        let pieces: Vec<Piece> = n.segments.pieces(segment).to_vec();
+        let (mut live, mut dead) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            let id = FileId(piece.file);
+            for i in 0..u64::from(piece.pages) {
+                let page = u64::from(piece.page) + i;
+                let sector = start + (u64::from(piece.offset) + i) * PAGE_SECTORS;
+                let place = self.files[id.idx()].extents.map(page);
+                if place.is_some_and(|(at, _)| at == sector) {
+                    push(&mut live, id, page, sector);
+                } else if piece.number != NO_NUMBER {
+                    dead.push(u64::from(piece.number) + i);
+                }
+            }
+        }
+        (live, dead)
+    }
+}
+
+fn push(live: &mut Vec<Live>, id: FileId, page: u64, sector: u64) {
+    if let Some((file, run, first)) = live.last_mut()
+        && *file == id
+        && run.end == page
+        && *first + (page - run.start) * PAGE_SECTORS == sector
+    {
+        run.end += 1;
+        return;
+    }
+    live.push((id, page..page + 1, sector));
+}
+
+impl<H: Host> PageCache<H> {
+    pub(super) async fn cleanerd(self) {
+        let options = self.with(|s| s.nilfs().options);
+        let period = Span::from_s(u64::from(options.cleaning_interval_s.max(1)));
+        let protected = Span::from_s(u64::from(options.protection_s));
+        loop {
+            self.host.sleep(period).await;
+            let Some(limit) = self.host.now().0.checked_sub(protected.0) else {
+                continue;
+            };
+            let most = options.segments_per_clean as usize;
+            let old = self.with(|s| s.nilfs().segments.oldest(Time(limit), most));
+            if !old.is_empty() {
+                self.clean(old).await;
+            }
+        }
+    }
+
+    /// Makes segments clean.
+    async fn clean(&self, segments: Vec<u64>) {
+        for segment in &segments {
+            let (live, _) = self.with(|s| s.nilfs_live(*segment));
+            self.read_live(*segment, &live).await;
+        }
+        self.lock_changes().await;
+        let (mut moved, mut dead) = (Vec::new(), Vec::new());
+        for segment in &segments {
+            // Changes may have come in between.
+            let (live, gone) = self.with(|s| s.nilfs_live(*segment));
+            moved.extend(live.into_iter().map(|(id, run, _)| (id, run)));
+            dead.extend(gone);
+        }
+        self.nilfs_load_entries(&dead).await;
+        self.with(|s| {
+            dead.iter().for_each(|n| s.nilfs_free_number(*n));
+            // What is dirty goes into the log as it is.
+            let State { files, .. } = s;
+            let clean = |(id, run): (FileId, Range<u64>)| {
+                let dirty = files[id.idx()].dirty.count_in(run.clone()) > 0;
+                let one = |p: u64| (id, p..p + 1);
+                match dirty {
+                    false => vec![(id, run)],
+                    true => {
+                        let still = run.filter(|p| !files[id.idx()].dirty.test(*p));
+                        still.map(one).collect()
+                    }
+                }
+            };
+            moved = std::mem::take(&mut moved)
+                .into_iter()
+                .flat_map(clean)
+                .collect();
+            // The use of the segments that become clean changes.
+            let usage = s.nilfs().meta.usage;
+            for segment in &segments {
+                s.nilfs_dirty_meta(usage, 1 + segment / super::USAGES_PER_BLOCK);
+            }
+        });
+        let plan = Plan {
+            mode: Mode::Checkpoint,
+            moved,
+            released: segments,
+        };
+        self.construct(plan).await;
+        self.unlock_changes();
+    }
+
+    /// Reads a segment's summary, then what lives in it.
+    async fn read_live(&self, segment: u64, live: &[Live]) {
+        let (start, most) = self.with(|s| {
+            let first = s.nilfs().segments.first_sector(segment);
+            (first, self.config.bio_pages)
+        });
+        let group = self.open_group();
+        let page = PAGE_SECTORS as u32;
+        self.submit_of_group(group, Op::Read, BioFlags::NONE, start, page)
+            .await;
+        self.close_group(group).await;
+        let group = self.open_group();
+        self.host.start_plug();
+        for (_, run, sector) in live {
+            let mut at = 0;
+            while at < run.end - run.start {
+                let pages = most.min(run.end - run.start - at);
+                let from = sector + at * PAGE_SECTORS;
+                let sectors = (pages * PAGE_SECTORS) as u32;
+                self.with(|s| {
+                    s.stats.read_bios += 1;
+                    s.stats.pages_read += pages;
+                });
+                self.submit_of_group(group, Op::Read, BioFlags::NONE, from, sectors)
+                    .await;
+                at += pages;
+            }
+        }
+        self.host.finish_plug();
+        self.close_group(group).await;
+    }
+}

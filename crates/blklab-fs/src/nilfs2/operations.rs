@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What system calls cost: each is a change under the lock of the volume
+//! (fs/nilfs2/{namei,dir,inode,file}.c, 2.6.32).
+
+use crate::cache::{FsError, PageCache};
+use crate::ext3::Atime;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use blklab_types::PAGE_BYTES;
+use std::ops::Range;
+
+/// Seconds of a day: how long `relatime` trusts an access time.
+const DAY_S: u32 = 86_400;
+/// Pages of metadata that a page of data may bring with it: one in so many.
+const METADATA_SHARE: u64 = 32;
+
+impl State {
+    /// Whether there is room for so many pages more, beside what is dirty.
+    fn nilfs_has_room(&mut self, pages: u64) -> bool {
+        let wanted = self.nr_dirty + pages;
+        wanted + wanted / METADATA_SHARE < self.nilfs().segments.room()
+    }
+
+    /// Whether an access changes the inode; notes it.
+    fn nilfs_ages(&mut self, id: FileId, second: u32) -> bool {
+        let n = self.nilfs();
+        let rule = n.options.atime;
+        let inode = n.inode(id);
+        let stale = match rule {
+            Atime::Strict => inode.atime_s != second,
+            Atime::Relative => {
+                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
+            }
+            Atime::Never => false,
+        };
+        if stale {
+            inode.atime_s = second;
+        }
+        stale
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    fn nilfs_second(&self) -> u32 {
+        (self.host.now().0 / 1_000_000_000 + 1) as u32
+    }
+
+    pub(super) async fn nilfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
+        self.nilfs_read_directory(directory, u64::MAX).await?;
+        if !self.with(|s| s.nilfs_has_room(4)) {
+            return Err(FsError::NoSpace);
+        }
+        self.begin_change().await;
+        self.nilfs_load_new_inode().await;
+        self.nilfs_load_new_number().await;
+        self.nilfs_load_inode(directory).await;
+        let now = self.host.jiffies();
+        let second = self.nilfs_second();
+        self.with(|s| {
+            s.nilfs_new_inode(id, now);
+            s.nilfs_add_entry(directory, id, now);
+            for file in [id, directory] {
+                s.nilfs().inode(file).mtime_s = second;
+            }
+        });
+        self.end_change();
+        Ok(())
+    }
+
+    pub(super) async fn nilfs_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
+        let page = self.with(|s| s.nilfs().inode(id).entry_page);
+        self.nilfs_read_directory(directory, u64::from(page) + 1)
+            .await?;
+        self.nilfs_load_inode(id).await;
+        Ok(())
+    }
+
+    pub(super) async fn nilfs_remove_entry(
+        &self,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        let page = self.with(|s| s.nilfs().inode(id).entry_page);
+        self.nilfs_read_directory(directory, u64::from(page) + 1)
+            .await?;
+        self.begin_change().await;
+        self.nilfs_load_inode(id).await;
+        self.nilfs_load_inode(directory).await;
+        let now = self.host.jiffies();
+        let second = self.nilfs_second();
+        self.with(|s| {
+            s.nilfs_take_entry(directory, id, now);
+            s.nilfs_dirty_inode(id);
+            s.nilfs().inode(directory).mtime_s = second;
+        });
+        self.end_change();
+        Ok(())
+    }
+
+    pub(super) async fn nilfs_remove_inode(&self, id: FileId) -> Result<(), FsError> {
+        self.begin_change().await;
+        self.nilfs_load_inode(id).await;
+        self.nilfs_load_blocks(id).await;
+        self.with(|s| s.nilfs_free_inode(id));
+        self.end_change();
+        Ok(())
+    }
+
+    pub(super) async fn nilfs_truncate(&self, id: FileId) -> Result<(), FsError> {
+        self.begin_change().await;
+        self.nilfs_load_inode(id).await;
+        self.nilfs_load_blocks(id).await;
+        self.with(|s| {
+            s.nilfs_free_blocks(id);
+            s.nilfs_dirty_inode(id);
+            s.nilfs_queue(id);
+        });
+        self.end_change();
+        Ok(())
+    }
+
+    /// Reads what freeing a file's blocks changes.
+    async fn nilfs_load_blocks(&self, id: FileId) {
+        let pages = self.with(|s| s.nilfs().inode(id).numbers.pages());
+        self.nilfs_load_numbers(id, 0..pages).await;
+        let (nodes, meta) = self.with(|s| {
+            let n = s.nilfs();
+            let tree = n.inode(id).tree.as_ref();
+            let nodes: Vec<u32> = tree.map_or(Vec::new(), |t| t.nodes().collect());
+            (nodes, n.meta.nodes)
+        });
+        for node in nodes {
+            self.nilfs_load(meta, u64::from(node)).await;
+            self.nilfs_load_numbers(meta, u64::from(node)..u64::from(node) + 1)
+                .await;
+        }
+    }
+
+    pub(super) async fn nilfs_begin_write(&self, id: FileId, end: u64) -> Result<(), FsError> {
+        let pages = end.div_ceil(PAGE_BYTES);
+        let known = self.with(|s| s.file(id).cached.count().min(pages));
+        if !self.with(|s| s.nilfs_has_room(pages - known + 1)) {
+            return Err(FsError::NoSpace);
+        }
+        let second = self.nilfs_second();
+        if self.with(|s| std::mem::replace(&mut s.nilfs().inode(id).mtime_s, second) != second) {
+            self.nilfs_change_inode(id).await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn nilfs_dirty(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.begin_change().await;
+        self.nilfs_load_new_number().await;
+        self.nilfs_load_inode(id).await;
+        self.with(|s| {
+            s.nilfs_number(id, run.clone());
+            s.nilfs_dirty_inode(id);
+        });
+        let new = self.set_dirty(id, run, end, false).await;
+        self.with(|s| s.nilfs_changed(id, new));
+        self.end_change();
+        Ok(())
+    }
+
+    /// A direct write: pages that have no place get one in a log of empty
+    /// pages.
+    pub(super) async fn nilfs_place_direct(&self, id: FileId, end: u64) -> Result<(), FsError> {
+        let pages = end.div_ceil(PAGE_BYTES);
+        self.nilfs_begin_write(id, end).await?;
+        let mut page = 0;
+        while page < pages {
+            let placed = self.with(|s| s.file(id).extents.map(page));
+            match placed {
+                Some((_, run)) => page += run,
+                None => {
+                    if !self.with(|s| s.file(id).cached.test(page)) {
+                        self.make_room(1).await;
+                        self.fill_hole(id, page);
+                    }
+                    let end = self.size_bytes(id);
+                    self.nilfs_dirty(id, page..page + 1, end).await?;
+                    page += 1;
+                }
+            }
+        }
+        self.construct_data(id).await;
+        Ok(())
+    }
+
+    /// The end of a read: the access time.
+    pub(super) async fn nilfs_accessed(&self, id: FileId) {
+        let second = self.nilfs_second();
+        if self.with(|s| s.nilfs_ages(id, second)) {
+            self.nilfs_change_inode(id).await;
+        }
+    }
+
+    async fn nilfs_change_inode(&self, id: FileId) {
+        self.begin_change().await;
+        self.nilfs_load_inode(id).await;
+        self.with(|s| {
+            if !s.file(id).removed {
+                s.nilfs_dirty_inode(id);
+            }
+        });
+        self.end_change();
+    }
+}

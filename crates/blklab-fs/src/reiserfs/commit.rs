@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ending, committing and flushing transactions (fs/reiserfs/journal.c,
+//! `do_journal_end`, `flush_commit_list`, `flush_used_journal_lists`; 2.6.26).
+//!
+//! Commit, older transactions first: new data, wait; descriptor and copies
+//! into the log, and while at it those of the next transactions up to 256
+//! blocks, wait; the commit block, wait. Then the blocks are dirty in the
+//! device's pages, if no newer transaction has them. The log's blocks are
+//! pages of the device here, too, but take no memory.
+
+use super::journal::{Ended, Journal, MOST_BLOCKS};
+use super::space::{JOURNAL, JOURNAL_HEADER};
+use crate::cache::PageCache;
+use crate::ext3::Barrier;
+use crate::features::Flusher;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use blklab_types::{BioFlags, Jiffies, Span};
+use std::ops::Range;
+
+/// Buffers collected before they are submitted (`CHUNK_SIZE`).
+const CHUNK: usize = 32;
+/// Blocks of the log that a commit submits at the least, if there are any.
+const PUSH_BLOCKS: u64 = 256;
+/// Blocks, and transactions, that are flushed at a time.
+const FLUSH_BLOCKS: usize = 256;
+const FLUSH_TRANSACTIONS: usize = 256;
+/// The work queue commits so long after a transaction has ended.
+const WORK_DELAY_MS: u64 = 100;
+
+/// What commit does with a page of its list.
+enum Page {
+    Drop,
+    /// Somebody writes it: it is waited for.
+    Remember,
+    /// It is dirty, and somebody writes an older state of it.
+    Busy,
+    Write,
+}
+
+/// What the flush does with a block.
+enum Place {
+    /// A newer transaction has it, or it is in its place.
+    Done,
+    /// A newer one that is not committed yet.
+    Newer(u64),
+    Busy,
+    Write,
+}
+
+impl Journal {
+    /// Blocks of the log, by number on the volume, that a commit submits now:
+    /// its own, then those behind it.
+    fn take_log_blocks(&mut self, tid: u64, out: &mut Vec<u64>) {
+        let (length, mut passed) = (self.length, 0);
+        for e in self.ended.iter_mut().skip_while(|e| e.tid < tid) {
+            let all = e.log_blocks() - 1;
+            let most = if e.tid == tid {
+                all
+            } else {
+                all.min(PUSH_BLOCKS.saturating_sub(passed))
+            };
+            for nth in e.submitted..most {
+                out.push(JOURNAL + (e.start + nth) % length);
+            }
+            e.submitted = e.submitted.max(most);
+            passed += e.log_blocks();
+            if passed >= PUSH_BLOCKS {
+                break;
+            }
+        }
+    }
+
+    /// The last of the transactions that are flushed together: committed ones
+    /// from the oldest on.
+    fn last_of_group(&self) -> Option<u64> {
+        let mut blocks = 0;
+        let mut last = self.ended.front()?.tid;
+        for e in self.ended.iter().take(FLUSH_TRANSACTIONS) {
+            if !e.committed || blocks >= FLUSH_BLOCKS {
+                break;
+            }
+            last = e.tid;
+            let held = |b: &&u64| self.newest.get(b) == Some(&e.tid);
+            blocks += e.blocks.iter().filter(held).count();
+        }
+        Some(last)
+    }
+
+    /// The oldest transaction up to one that is not committed.
+    fn uncommitted(&mut self, tid: u64) -> Option<&mut Ended> {
+        self.ended.iter_mut().find(|e| e.tid <= tid && !e.committed)
+    }
+}
+
+impl State {
+    /// Looks at a page of new data; takes it if it is to be written.
+    fn reiser_take_page(&mut self, id: FileId, page: u64) -> Page {
+        let inode = &mut self.files[id.idx()];
+        let run = page..page + 1;
+        let locked = inode.ext.buffer_locked.test(page) || inode.writeback.test(page);
+        match (inode.ext.buffer_dirty.test(page), locked) {
+            (false, false) => Page::Drop,
+            (false, true) => Page::Remember,
+            (true, true) => Page::Busy,
+            (true, false) => {
+                inode.ext.buffer_dirty.clear(run.clone());
+                inode.ext.buffer_locked.set(run);
+                Page::Write
+            }
+        }
+    }
+
+    /// A transaction is committed: its blocks are dirty in the device's pages,
+    /// what it freed can be used.
+    fn reiser_committed(&mut self, tid: u64, now: Jiffies) {
+        let v = self.reiser_volume();
+        let device = v.device;
+        let Some(e) = v.journal.ended(tid) else {
+            return;
+        };
+        e.committed = true;
+        let blocks = e.blocks.clone();
+        for run in std::mem::take(&mut e.frozen) {
+            v.space.thaw(run);
+        }
+        for block in blocks {
+            if self.reiser_journal().newest.get(&block) == Some(&tid) {
+                let run = block..block + 1;
+                let file = &mut self.files[device.idx()];
+                file.pinned.clear(run.clone());
+                file.ext.buffer_dirty.set(run.clone());
+                self.dirty(device, run, now);
+            }
+        }
+    }
+
+    /// What is to be done to bring a block of a committed transaction to its
+    /// place; takes it if it is to be written.
+    fn reiser_take_block(&mut self, tid: u64, block: u64) -> Place {
+        let v = self.reiser_volume();
+        let device = v.device;
+        match v.journal.newest.get(&block).copied() {
+            Some(newest) if newest == tid => {}
+            Some(newest) => {
+                let open = v.journal.ended(newest).is_some_and(|e| !e.committed);
+                return if open {
+                    Place::Newer(newest)
+                } else {
+                    Place::Done
+                };
+            }
+            None => return Place::Done,
+        }
+        let file = &mut self.files[device.idx()];
+        let run = block..block + 1;
+        if file.ext.buffer_locked.test(block) || file.writeback.test(block) {
+            return Place::Busy;
+        }
+        if file.ext.buffer_dirty.clear(run.clone()) == 0 {
+            return Place::Done;
+        }
+        file.ext.buffer_locked.set(run);
+        Place::Write
+    }
+
+    /// Forgets transactions whose blocks are in their places.
+    fn reiser_forget_flushed(&mut self, last: u64) {
+        let j = self.reiser_journal();
+        while let Some(e) = j.ended.pop_front_if(|e| e.tid <= last) {
+            for block in e.blocks {
+                if j.newest.get(&block) == Some(&e.tid) {
+                    j.newest.remove(&block);
+                }
+            }
+        }
+    }
+
+    /// Marks blocks of the device as being written.
+    fn reiser_lock_blocks(&mut self, blocks: &[u64]) -> FileId {
+        let device = self.reiser_volume().device;
+        let locked = &mut self.files[device.idx()].ext.buffer_locked;
+        for block in blocks {
+            locked.set(*block..*block + 1);
+        }
+        device
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Starts the work queue's task, and where pdflush does not come by the
+    /// superblock, the thread that does (`bdi_sync_supers`, 2.6.32).
+    pub(super) fn reiser_start(&self) {
+        self.host
+            .spawn("reiserfs", Box::pin(self.clone().reiser_worker()));
+        let centisecs = self.config.dirty_writeback_centisecs;
+        if self.config.features.flusher == Flusher::PerDevice && centisecs > 0 {
+            let body = self
+                .clone()
+                .reiser_sync_supers(Span::from_ms(centisecs * 10));
+            self.host.spawn("sync_supers", Box::pin(body));
+        }
+    }
+
+    async fn reiser_sync_supers(self, period: Span) {
+        loop {
+            self.host.sleep(period).await;
+            self.reiser_sync_journal(false).await;
+        }
+    }
+
+    /// Commits what has ended, a while after it has.
+    async fn reiser_worker(self) {
+        let me = self.host.current();
+        let hz = self.host.hz();
+        self.with(|s| s.reiser_journal().worker = Some(me));
+        loop {
+            let Some(due) = self.with(|s| s.reiser_journal().work_due) else {
+                self.host.suspend().await;
+                continue;
+            };
+            if self.host.jiffies() < due {
+                self.host
+                    .sleep(hz.start_of(due).since(self.host.now()))
+                    .await;
+            }
+            let youngest = self.with(|s| {
+                let j = s.reiser_journal();
+                j.work_due = None;
+                j.ended.back().map(|e| e.tid)
+            });
+            if let Some(tid) = youngest {
+                self.reiser_commit_up_to(tid).await;
+            }
+        }
+    }
+
+    /// Ends the running transaction, whose handles are closed
+    /// (`do_journal_end`); makes room in the log for the next.
+    pub(super) async fn reiser_end_transaction(&self) {
+        let due = self
+            .host
+            .jiffies()
+            .plus(self.host.hz().from_ms(WORK_DELAY_MS));
+        self.with(|s| s.reiser_journal().ending = true);
+        self.reiser_discard_all().await;
+        self.waking(|s, wake| {
+            if s.reiser_journal().running.blocks.is_empty() {
+                s.reiser_log_superblock();
+            }
+            let j = s.reiser_journal();
+            let pending = j.running.commit_pending();
+            j.rotate();
+            if !pending && j.work_due.is_none() {
+                j.work_due = Some(due);
+                wake.extend(j.worker);
+            }
+        });
+        while self.with(|s| s.reiser_journal().may_overwrite()) {
+            self.reiser_flush_group().await;
+        }
+        self.waking(|s, wake| {
+            let j = s.reiser_journal();
+            j.ending = false;
+            j.wake_all(wake);
+        });
+    }
+
+    /// Commits all transactions up to one, and waits.
+    pub(super) async fn reiser_commit_up_to(&self, tid: u64) {
+        loop {
+            let next = self.with(|s| {
+                let e = s.reiser_journal().uncommitted(tid)?;
+                Some((e.tid, std::mem::replace(&mut e.committing, true)))
+            });
+            match next {
+                None => return,
+                Some((_, true)) => self.reiser_wait().await,
+                Some((tid, false)) => self.reiser_commit(tid).await,
+            }
+        }
+    }
+
+    /// Commits one transaction (`flush_commit_list`).
+    async fn reiser_commit(&self, tid: u64) {
+        let data = self.with(|s| {
+            let e = s.reiser_journal().ended(tid);
+            e.map(|e| std::mem::take(&mut e.data)).unwrap_or_default()
+        });
+        self.reiser_write_data(data).await;
+        let mut log = Vec::new();
+        let (own, commit_block, options) = self.with(|s| {
+            let v = s.reiser_volume();
+            v.journal.take_log_blocks(tid, &mut log);
+            let length = v.journal.length;
+            let Some(e) = v.journal.ended(tid) else {
+                return (Vec::new(), JOURNAL, v.options);
+            };
+            let at = |nth| JOURNAL + (e.start + nth) % length;
+            let last = e.log_blocks() - 1;
+            ((0..last).map(at).collect::<Vec<u64>>(), at(last), v.options)
+        });
+        self.reiser_write_blocks(&log, BioFlags::NONE).await;
+        let barrier = options.barrier != Barrier::Off;
+        if !barrier {
+            self.reiser_wait_blocks(&own).await;
+        }
+        self.reiser_write_blocks(&[commit_block], options.commit_block_flags())
+            .await;
+        if barrier {
+            self.reiser_wait_blocks(&own).await;
+        }
+        self.reiser_wait_blocks(&[commit_block]).await;
+        let now = self.host.jiffies();
+        self.waking(|s, wake| {
+            s.reiser_committed(tid, now);
+            s.reiser_journal().wake_all(wake);
+        });
+        self.start_flusher_timer();
+    }
+
+    /// Submits blocks of the device, one bio each.
+    async fn reiser_write_blocks(&self, blocks: &[u64], flags: BioFlags) {
+        let device = self.with(|s| s.reiser_lock_blocks(blocks));
+        let mut batch: Vec<(FileId, u64)> = blocks.iter().map(|b| (device, *b)).collect();
+        self.host.start_plug();
+        self.submit_buffers(&mut batch, flags).await;
+        self.host.finish_plug();
+    }
+
+    /// Waits until blocks of the device are written.
+    async fn reiser_wait_blocks(&self, blocks: &[u64]) {
+        let device = self.with(|s| s.reiser_volume().device);
+        for block in blocks {
+            self.wait_buffer(device, *block).await;
+        }
+    }
+
+    /// Writes the data of new blocks, in order of allocation, and waits
+    /// (`write_ordered_buffers`).
+    async fn reiser_write_data(&self, data: Vec<(FileId, Range<u64>)>) {
+        let mut batch: Vec<(FileId, u64)> = Vec::with_capacity(CHUNK);
+        let mut waits: Vec<(FileId, u64)> = Vec::new();
+        self.host.start_plug();
+        for (id, run) in data {
+            let mut page = run.start;
+            while page < run.end {
+                match self.with(|s| s.reiser_take_page(id, page)) {
+                    Page::Drop => {}
+                    Page::Remember => waits.push((id, page)),
+                    Page::Busy => {
+                        self.submit_buffers(&mut batch, BioFlags::NONE).await;
+                        self.wait_buffer(id, page).await;
+                        continue;
+                    }
+                    Page::Write => {
+                        batch.push((id, page));
+                        waits.push((id, page));
+                        if batch.len() == CHUNK {
+                            self.submit_buffers(&mut batch, BioFlags::NONE).await;
+                        }
+                    }
+                }
+                page += 1;
+            }
+        }
+        self.submit_buffers(&mut batch, BioFlags::NONE).await;
+        self.host.finish_plug();
+        for (id, page) in waits.into_iter().rev() {
+            self.wait_buffer(id, page).await;
+        }
+    }
+
+    /// Writes the blocks of the oldest transactions to their places, and the
+    /// journal's header (`flush_used_journal_lists`).
+    async fn reiser_flush_group(&self) {
+        let Some(last) = self.with(|s| s.reiser_journal().last_of_group()) else {
+            return;
+        };
+        self.reiser_commit_up_to(last).await;
+        let blocks: Vec<(u64, u64)> = self.with(|s| {
+            let group = s.reiser_journal().ended.iter().filter(|e| e.tid <= last);
+            group
+                .flat_map(|e| e.blocks.iter().map(|b| (e.tid, *b)))
+                .collect()
+        });
+        let device = self.with(|s| s.reiser_volume().device);
+        let mut batch: Vec<(FileId, u64)> = Vec::with_capacity(CHUNK);
+        let mut waits = Vec::new();
+        for (tid, block) in blocks {
+            match self.with(|s| s.reiser_take_block(tid, block)) {
+                Place::Done => {}
+                Place::Newer(newer) => {
+                    self.submit_buffers(&mut batch, BioFlags::NONE).await;
+                    self.reiser_commit_up_to(newer).await;
+                }
+                Place::Busy => waits.push(block),
+                Place::Write => {
+                    waits.push(block);
+                    batch.push((device, block));
+                    if batch.len() == CHUNK {
+                        self.submit_buffers(&mut batch, BioFlags::NONE).await;
+                    }
+                }
+            }
+        }
+        self.submit_buffers(&mut batch, BioFlags::NONE).await;
+        self.reiser_wait_blocks(&waits).await;
+        let flags = self.with(|s| s.reiser_volume().options.commit_block_flags());
+        self.reiser_write_blocks(&[JOURNAL_HEADER], flags).await;
+        self.reiser_wait_blocks(&[JOURNAL_HEADER]).await;
+        self.with(|s| s.reiser_forget_flushed(last));
+    }
+}
+
+/// A transaction and its frame fit into the log many times.
+const _: () = assert!(MOST_BLOCKS * 4 < super::space::JOURNAL_BLOCKS);

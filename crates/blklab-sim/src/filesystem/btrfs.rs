@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! btrfs of August 2008, released and in development, and today's.
+
+use blklab_experiment::Experiment;
+use blklab_fs::{Atime, BtrfsOptions, ExtFeatures, barrier};
+use blklab_types::PAGE_BYTES;
+
+/// The options of a volume.
+pub(super) fn options(e: &Experiment) -> BtrfsOptions {
+    let spec = &e.filesystem;
+    let of_kernel = ExtFeatures::of_release(e.kernel.numbers());
+    let d = match spec.name.as_str() {
+        "btrfs-0.16" => BtrfsOptions::of_0_16(),
+        "btrfs-unstable" => BtrfsOptions::of_unstable(),
+        _ => BtrfsOptions::today(),
+    };
+    let number = |key, default: u32| {
+        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
+        value.unwrap_or(default)
+    };
+    let flag = |key, default: bool| spec.number(key).map_or(default, |n| n != 0);
+    let dirty_mib = spec.number("metadata_dirty_mib");
+    BtrfsOptions {
+        node_pages: spec
+            .number("nodesize")
+            .map_or(d.node_pages, |n| (n / PAGE_BYTES) as u32),
+        metadata_dup: spec.option("metadata") != Some("single"),
+        max_inline_bytes: number("max_inline", d.max_inline_bytes),
+        log_tree: flag("log_tree", d.log_tree),
+        commit_s: number("commit_s", d.commit_s),
+        metadata_dirty_bytes: dirty_mib.map_or(d.metadata_dirty_bytes, |n| n << 20),
+        kept_back_percent: number("kept_back_percent", d.kept_back_percent),
+        barrier: barrier(flag("barrier", true), of_kernel),
+        atime: match spec.option("atime") {
+            Some("strict") => Atime::Strict,
+            Some("relative") => Atime::Relative,
+            Some("never") => Atime::Never,
+            _ => of_kernel.atime,
+        },
+        checksum_cost: e.cpu_time(d.checksum_cost),
+        change_cost: e.cpu_time(d.change_cost),
+        ..d
+    }
+}
