@@ -5,6 +5,7 @@ mod direct;
 mod eras;
 mod ext3;
 mod ext4;
+mod ext4_property;
 mod flush;
 mod machine;
 mod property;
