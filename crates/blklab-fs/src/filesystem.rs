@@ -29,6 +29,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// ext4.
+    Ext4(Ext4Options),
     /// btrfs.
     Btrfs(BtrfsOptions),
     /// NILFS2.
@@ -39,8 +41,6 @@ pub enum Filesystem {
     Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
-    /// ext4.
-    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -199,6 +199,15 @@ impl State {
         Ok(())
     }
 
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+
     fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let volume = reiserfs::Volume::new(options, sectors, device)?;
@@ -208,17 +217,6 @@ impl State {
             self.reiser_cached(device, block);
         }
         self.reiser = Some(Box::new(volume));
-        Ok(())
-    }
-}
-
-impl State {
-    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext4 = Ext4::new(options, sectors)?;
-        self.files.push(ext4.device_file());
-        self.device = Some(device);
-        self.ext4 = Some(Box::new(ext4));
         Ok(())
     }
 }
@@ -261,6 +259,11 @@ impl<H: Host> PageCache<H> {
     /// Pages of a file up to one are in bios, or passed over.
     pub(crate) fn taken(&self, id: FileId, upto: u64) {
         on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Whether a walk over a file must not sleep with a bio in its hands.
+    pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
+        with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP)
     }
 
     /// Pages that a bio of a file may hold.

@@ -149,10 +149,13 @@ pub(crate) trait Ops<H: Host> {
         Err(FsError::NoSpace)
     }
 
-    /// Pages up to this one are in bios, or passed over; `u64::MAX` also before
-    /// the walk sleeps for a page. Between `place_dirty` and this the
-    /// filesystem may hold a transaction open.
+    /// Pages up to this one are in bios, or passed over. Between `place_dirty`
+    /// and this the filesystem may hold a transaction open.
     fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+
+    /// A walk sleeps for a page, or for a place, only when its bio is on its
+    /// way: a commit waits for pages in it.
+    const SUBMITS_BEFORE_SLEEP: bool = false;
 
     /// Pages that a bio of this file may hold.
     fn bio_pages(cache: &PageCache<H>) -> u64 {

@@ -8,6 +8,7 @@ mod ext3;
 mod ext3_names;
 mod ext3_random;
 mod ext4;
+mod ext4_property;
 mod flush;
 mod machine;
 mod ntfs3g;
