@@ -48,6 +48,20 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
             "creator_pid",
         ],
     ),
+    (
+        "ext4",
+        &[
+            "data",
+            "barrier",
+            "inode_size",
+            "journal_blocks",
+            "commit_s",
+            "atime",
+            "delalloc",
+            "auto_da_alloc",
+            "inode_readahead_blks",
+        ],
+    ),
     ("btrfs", BTRFS),
     ("btrfs-0.16", BTRFS),
     ("btrfs-unstable", BTRFS),
@@ -70,6 +84,19 @@ pub const FILESYSTEMS: &[(&str, &[&str])] = &[
         "reiserfs",
         &["data", "tails", "barrier", "atime", "max_age_s"],
     ),
+    (
+        "xfs",
+        &[
+            "barrier",
+            "logbufs",
+            "logbsize",
+            "log_blocks",
+            "agcount",
+            "lazy_count",
+            "delaylog",
+            "atime",
+        ],
+    ),
 ];
 
 /// Values of options that are words.
@@ -79,17 +106,26 @@ const WORDS: &[(&str, &[&str])] = &[
     ("jbd_commit_sync", &["never", "always", "when_waited"]),
     ("inode_size", &["128", "256"]),
     ("barrier", &["0", "1"]),
+    ("delalloc", &["0", "1"]),
+    ("auto_da_alloc", &["0", "1"]),
+    (
+        "inode_readahead_blks",
+        &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
+    ),
     ("dir_index", &["0", "1"]),
     ("cleaner", &["0", "1"]),
     ("metadata", &["dup", "single"]),
     ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
     ("log_tree", &["0", "1"]),
     ("tails", &["on", "small", "off"]),
+    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+    ("lazy_count", &["0", "1"]),
+    ("delaylog", &["0", "1"]),
 ];
 
 /// Ranges of options that are numbers.
 const NUMBERS: &[(&str, u64, u64)] = &[
-    ("journal_blocks", 1024, 102_400),
+    ("journal_blocks", 1024, 10_240_000),
     ("inode_ratio", 1024, 67_108_864),
     ("commit_s", 1, 3600),
     ("max_age_s", 1, 3600),
@@ -105,6 +141,9 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("cleaning_interval_s", 1, 3600),
     ("segments_per_clean", 1, 32),
     ("protection_s", 0, 31_536_000),
+    ("logbufs", 2, 8),
+    ("log_blocks", 512, 524_288),
+    ("agcount", 1, 65_536),
 ];
 
 /// A filesystem and the options that differ from its defaults.
@@ -229,10 +268,7 @@ mod tests {
             let e = FilesystemSpec::parse(text).unwrap_err().to_string();
             assert!(e.contains(with), "{e}");
         };
-        fails(
-            "ext5",
-            "did you mean 'ext2'? valid: extents, ext2, ext3, btrfs",
-        );
+        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
         fails("extents:data=ordered", "extents has no options");
         fails("ext2:data=ordered", "no option of ext2 is called 'data'");
         fails(

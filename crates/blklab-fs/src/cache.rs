@@ -437,6 +437,7 @@ impl<H: Host> PageCache<H> {
             BioWork::Log(nth) => self.waking(|s, wake| s.end_log(nth, wake)),
             BioWork::Waited(task) => self.host.wake(task),
             BioWork::Group(key) => self.waking(|s, wake| s.end_of_group(key, failed, wake)),
+            BioWork::Xfs(io) => self.waking(|s, wake| s.end_xfs(io, wake)),
             BioWork::Direct(key) => self.waking(|s, wake| s.end_direct(key, failed, wake)),
         }
         Ok(())

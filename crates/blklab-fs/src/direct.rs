@@ -147,6 +147,12 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
+        if on_volume!(self, buffers_direct_writes(id)) {
+            self.write_locked(id, range.start, range.end).await?;
+            self.write_and_wait(id, range).await;
+            self.invalidate(id, range).await;
+            return Ok(Some(range.end - range.start));
+        }
         on_volume!(self, place_direct(id, range.end))?;
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;

@@ -121,6 +121,11 @@ pub(crate) struct File {
     pub(crate) pinned: PageBits,
     /// Its place on an ext2 or ext3 volume.
     pub(crate) ext: Inode,
+    /// Its place on an ext4 volume.
+    pub(crate) ext4: Option<Box<crate::ext4::Inode>>,
+
+    /// The number of its inode on an XFS volume.
+    pub(crate) xfs_inode: Option<u32>,
 
     /// It belongs to the volume; else it is a disk, or a filesystem's pages.
     pub(crate) on_volume: bool,

@@ -9,13 +9,15 @@ use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, ExtOptions};
+use crate::ext4::{Ext4, Ext4Options};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
 use crate::ops::Ops;
-use crate::reiserfs::{ReiserOptions, Volume};
+use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
+use crate::xfs::{self, XfsOptions};
 use std::ops::Range;
 
 /// What the files lie on.
@@ -32,6 +34,10 @@ pub enum Filesystem {
     Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// XFS.
+    Xfs(XfsOptions),
+    /// ext4.
+    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -55,6 +61,10 @@ macro_rules! with_type {
                 type $fs = $crate::ext3::Ext3;
                 $body
             }
+            $crate::filesystem::Filesystem::Ext4(_) => {
+                type $fs = $crate::ext4::Ext4Fs;
+                $body
+            }
             $crate::filesystem::Filesystem::Btrfs(_) => {
                 type $fs = $crate::btrfs::BtrfsFs;
                 $body
@@ -65,6 +75,10 @@ macro_rules! with_type {
             }
             $crate::filesystem::Filesystem::Reiser(_) => {
                 type $fs = $crate::reiserfs::ReiserFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Xfs(_) => {
+                type $fs = $crate::xfs::Xfs;
                 $body
             }
         }
@@ -97,17 +111,22 @@ impl State {
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(options) => self.mount_ext(options, sectors)?,
+            Filesystem::Ext4(options) => self.mount_ext4(options, sectors)?,
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
         match config.filesystem {
             Filesystem::Extents => {}
             Filesystem::Ext(_) => self.ext_root(),
+            Filesystem::Ext4(_) => self.ext4_new_root(),
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
+            // The root has the first inode.
+            Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
         Ok(())
     }
@@ -127,6 +146,16 @@ impl State {
         }
     }
 
+    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = xfs::Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
+        Ok(())
+    }
+
     fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let ext = Ext::new(options, sectors, device)?;
@@ -138,13 +167,24 @@ impl State {
 
     fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
-        let volume = Volume::new(options, sectors, device)?;
+        let volume = reiserfs::Volume::new(options, sectors, device)?;
         self.files.push(volume.device_file());
         self.device = Some(device);
         for block in volume.mounted_blocks() {
             self.reiser_cached(device, block);
         }
         self.reiser = Some(Box::new(volume));
+        Ok(())
+    }
+}
+
+impl State {
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
         Ok(())
     }
 }
@@ -176,6 +216,19 @@ impl<H: Host> PageCache<H> {
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
+    }
+
+    /// Pages of a file up to one are in bios, or passed over.
+    pub(crate) fn taken(&self, id: FileId, upto: u64) {
+        on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Pages that a bio of a file may hold.
+    pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
+        if !on_volume {
+            return self.config.bio_pages;
+        }
+        on_kind!(self.config.filesystem, bio_pages(self))
     }
 
     /// Gives a file a place before the run.

@@ -145,6 +145,87 @@ impl Extents {
         }
     }
 
+    /// Whether `page` has a place, and how many pages from it on, up to `end`,
+    /// have one, in one piece, or have none.
+    pub(crate) fn piece(&self, page: u64, end: u64) -> (bool, u64) {
+        if let Some((_, pages)) = self.map(page) {
+            return (true, pages.min(end - page));
+        }
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let next = self.runs.get(after).map_or(end, |e| e.page.min(end));
+        (false, next - page)
+    }
+
+    /// The piece before `page`: its sector, and its pages that lie before.
+    pub(crate) fn before(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page < page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        Some((e.sector, e.pages.min(page - e.page)))
+    }
+
+    /// The first page before `end` without a place.
+    pub(crate) fn next_hole(&self, end: u64) -> Option<u64> {
+        let mut page = 0;
+        for e in &self.runs {
+            if e.page > page {
+                break;
+            }
+            page = e.page + e.pages;
+        }
+        (page < end).then_some(page)
+    }
+
+    /// Pages of a hole get their place.
+    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+        let mut at = self.runs.partition_point(|e| e.page < page);
+        let new = Extent {
+            page,
+            sector,
+            pages,
+        };
+        let joins = |a: &Extent, b: &Extent| {
+            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
+        };
+        if at > 0 && joins(&self.runs[at - 1], &new) {
+            at -= 1;
+            self.runs[at].pages += pages;
+        } else {
+            self.runs.insert(at, new);
+        }
+        if at + 1 < self.runs.len() && joins(&self.runs[at], &self.runs[at + 1]) {
+            self.runs[at].pages += self.runs[at + 1].pages;
+            self.runs.remove(at + 1);
+        }
+    }
+
+    /// Where the pieces that begin before `page` end: page and sector behind
+    /// the last of them.
+    pub(crate) fn end_before(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page < page);
+        let e = self.runs.get(after.checked_sub(1)?)?;
+        Some((e.page + e.pages, e.sector + e.pages * PAGE_SECTORS))
+    }
+
+    /// The piece that begins last before `page`, or the first one: its page and
+    /// its sector.
+    pub(crate) fn nearest(&self, page: u64) -> Option<(u64, u64)> {
+        let after = self.runs.partition_point(|e| e.page <= page);
+        let e = self.runs.get(after.saturating_sub(1))?;
+        Some((e.page, e.sector))
+    }
+
+    /// The number of the piece that a page lies in, or would.
+    pub(crate) fn index_of(&self, page: u64) -> usize {
+        let after = self.runs.partition_point(|e| e.page <= page);
+        after.saturating_sub(1)
+    }
+
+    /// The first page from `page` on that has a place.
+    pub(crate) fn next_place(&self, page: u64) -> Option<u64> {
+        let after = self.runs.partition_point(|e| e.page + e.pages <= page);
+        self.runs.get(after).map(|e| e.page.max(page))
+    }
+
     /// Pages at the end of the file.
     pub(crate) fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
@@ -281,5 +362,22 @@ mod tests {
         );
         e.punch(0..u64::MAX, |_| {});
         assert_eq!(e.pages(), 0);
+    }
+
+    #[test]
+    fn holes_are_filled_in_any_order() {
+        let mut e = Extents::default();
+        e.insert(10, 800, 5);
+        e.insert(2, 160, 3);
+        assert_eq!(e.next_hole(20), Some(0));
+        assert_eq!(e.piece(5, 20), (false, 5));
+        assert_eq!(e.piece(11, 13), (true, 2));
+        assert_eq!((e.map(7), e.map(12)), (None, Some((816, 3))));
+        assert_eq!(e.before(10), Some((160, 3)));
+        e.insert(5, 760, 5);
+        assert_eq!(e.runs().len(), 2, "joined with what follows");
+        e.insert(0, 144, 2);
+        assert_eq!((e.runs().len(), e.next_hole(15)), (2, None));
+        assert_eq!(e.next_hole(16), Some(15));
     }
 }

@@ -33,6 +33,7 @@ mod cache;
 mod config;
 mod direct;
 mod ext3;
+mod ext4;
 mod features;
 mod file;
 mod filesystem;
@@ -61,6 +62,7 @@ mod sync;
 mod throttle;
 mod write;
 mod writeback;
+mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
@@ -70,6 +72,7 @@ pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
     Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
+pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
     Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
     Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
@@ -85,3 +88,4 @@ pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 pub use sync::SyncRange;
+pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

@@ -120,6 +120,15 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A page is about to be written to through a mapping (`page_mkwrite`).
+    async fn mapped_write(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Whether direct writes go through the page cache, and are written out
+    /// and waited for then (filesystems whose `direct_IO` takes no writes).
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        false
+    }
+
     /// A direct write up to `end` bytes needs its blocks now.
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError>;
 
@@ -127,6 +136,16 @@ pub(crate) trait Ops<H: Host> {
     /// allocation): gives it one, and others as the filesystem likes.
     async fn place_dirty(_cache: &PageCache<H>, _id: FileId, _page: u64) -> Result<(), FsError> {
         Err(FsError::NoSpace)
+    }
+
+    /// Pages up to this one are in bios, or passed over; `u64::MAX` also before
+    /// the walk sleeps for a page. Between `place_dirty` and this the
+    /// filesystem may hold a transaction open.
+    fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+
+    /// Pages that a bio of this file may hold.
+    fn bio_pages(cache: &PageCache<H>) -> u64 {
+        cache.config.bio_pages
     }
 
     /// Somebody wants the dirty pages of a file written. A filesystem that

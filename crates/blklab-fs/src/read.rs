@@ -249,6 +249,7 @@ impl<H: Host> PageCache<H> {
         let mut bio: Option<PageRun> = None;
         self.load_mapping(id, page).await;
         while let Some((run, continues)) = self.with(|s| {
+            page = s.fill_holes(id, page, end);
             let (run, continues) = next_missing(s.file(id), page, end, bio, self.config.bio_pages)?;
             let pages = run.start..run.start + run.pages;
             s.add_locked(id, pages.clone());
@@ -278,6 +279,24 @@ impl<H: Host> PageCache<H> {
     /// Whether the advice of random access reads whole requests.
     pub(crate) fn random_reads_whole(&self) -> bool {
         self.config.features.fadvise_random == FadviseRandom::WholeRequest
+    }
+}
+
+impl State {
+    /// Holes at the beginning of a window are zeroes. Returns the page behind
+    /// them.
+    fn fill_holes(&mut self, id: FileId, page: u64, end: u64) -> u64 {
+        let mut at = page;
+        loop {
+            let file = &self.files[id.idx()];
+            let hole = file.cached.next_clear(at, end);
+            let place = file.extents.next_place(hole).unwrap_or(end).min(end);
+            if hole >= place {
+                return at;
+            }
+            at = file.cached.next_set(hole, place).unwrap_or(place);
+            self.add_zeroes(id, hole..at);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::ext3::Ext;
+use crate::ext4::Ext4;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
@@ -21,10 +22,11 @@ use crate::lru::Lru;
 use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
-use crate::reiserfs::Volume;
+use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -55,6 +57,8 @@ pub(crate) enum BioWork {
     Waited(TaskId),
     /// One of several bios that count together, by key ([`Group`]).
     Group(u64),
+    /// XFS: a log record or a metadata buffer.
+    Xfs(xfs::Io),
 }
 
 /// Bios whose common end matters.
@@ -114,7 +118,11 @@ pub(crate) struct State {
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
     /// The volume, if it is ReiserFS.
-    pub(crate) reiser: Option<Box<Volume>>,
+    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
+    /// The volume, if it is XFS.
+    pub(crate) xfs: Option<Box<xfs::Volume>>,
+    /// The volume, if it is ext4.
+    pub(crate) ext4: Option<Box<Ext4>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -183,6 +191,8 @@ impl State {
             btrfs: None,
             groups: Slab::default(),
             reiser: None,
+            xfs: None,
+            ext4: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -225,6 +235,14 @@ impl State {
         let file = &mut self.files[id.idx()];
         self.nr_cached += file.cached.set(run.clone());
         file.locked.set(run.clone());
+        self.lru.add(id, run);
+    }
+
+    /// Pages of a hole are zeroes: nothing is read.
+    pub(crate) fn add_zeroes(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        self.nr_cached += file.cached.set(run.clone());
+        file.uptodate.set(run.clone());
         self.lru.add(id, run);
     }
 

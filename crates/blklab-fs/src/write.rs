@@ -37,7 +37,12 @@ impl<H: Host> PageCache<H> {
         Ok(bytes)
     }
 
-    async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
+    pub(crate) async fn write_locked(
+        &self,
+        id: FileId,
+        offset: u64,
+        end: u64,
+    ) -> Result<(), FsError> {
         on_volume!(self, begin_write(id, end))?;
         let mut at = offset;
         while at < end {
@@ -144,6 +149,8 @@ impl<H: Host> PageCache<H> {
             let wanted = !file.locked.test(page) && !file.uptodate.test(page);
             if wanted && place.is_some() {
                 s.add_locked(id, page..page + 1);
+            } else if wanted {
+                s.add_zeroes(id, page..page + 1);
             }
             place.filter(|_| wanted)
         });

@@ -284,12 +284,14 @@ impl<H: Host> PageCache<H> {
         let exact = self.config.features.walk == Walk::Exact;
         while !walk.done || !exact && !walk.seen.is_multiple_of(BATCH) {
             match self.with(|s| self.step(s.file(id), control, walk)) {
-                Step::End => return,
+                Step::End => break,
                 Step::Locked(page) => {
+                    self.taken(id, u64::MAX);
                     self.wait_unlocked(id, page).await;
                     walk.slept = true;
                 }
                 Step::InFlight(page) => {
+                    self.taken(id, u64::MAX);
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     self.wait_writeback(id, page).await;
                     self.unlock_page(id, page);
@@ -303,6 +305,7 @@ impl<H: Host> PageCache<H> {
                     walk.index = run.end;
                 }
                 Step::Place(page) => {
+                    self.taken(id, u64::MAX);
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     let placed = on_volume!(self, place_dirty(id, page));
                     self.unlock_page(id, page);
@@ -328,6 +331,7 @@ impl<H: Host> PageCache<H> {
                         Some(bio) => bio.pages += run.pages,
                         None => walk.bio = Some(run),
                     }
+                    self.taken(id, walk.index);
                     self.charge(control, walk, run.pages);
                 }
                 Step::Buffer(page) => {
@@ -343,6 +347,7 @@ impl<H: Host> PageCache<H> {
                 }
             }
         }
+        self.taken(id, u64::MAX);
     }
 
     /// Takes written pages off the budget; looks at congestion.
@@ -401,9 +406,10 @@ impl<H: Host> PageCache<H> {
         let Some((sector, contiguous)) = file.extents.map(page) else {
             return Step::Place(page);
         };
+        let most = self.bio_pages(file.on_volume);
         let room = match &walk.bio {
-            Some(bio) => bio.room(page, sector, self.config.bio_pages),
-            None => self.config.bio_pages,
+            Some(bio) => bio.room(page, sector, most),
+            None => most,
         };
         if room == 0 {
             return Step::Submit(page);

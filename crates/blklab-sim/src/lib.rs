@@ -17,7 +17,7 @@ mod process;
 mod truthlog;
 
 pub use build::{build_machine, devices, spawn_processes};
-pub use filesystem::filesystem_of;
+pub use filesystem::{check_filesystem, filesystem_of};
 pub use machine::{Config, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;

@@ -6,7 +6,9 @@
 //! need room wait for it.
 
 use super::Place;
+use super::journal::Journal;
 use crate::cache::PageCache;
+use crate::file::File;
 use crate::host::Host;
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
@@ -66,11 +68,7 @@ impl<H: Host> PageCache<H> {
     }
 
     fn checkpoint_flags(&self) -> BioFlags {
-        let sync = self.with(|s| {
-            s.ext
-                .as_ref()
-                .is_some_and(|e| e.options.features.sync_checkpoint)
-        });
+        let sync = self.with(|s| s.journal().rules.sync_checkpoint);
         if sync { BioFlags::SYNC } else { BioFlags::NONE }
     }
 
@@ -80,10 +78,7 @@ impl<H: Host> PageCache<H> {
         let me = self.host.current();
         let (sector, cookie) = self.with(|s| {
             s.drop_checkpoints();
-            let Some(ext) = &mut s.ext else {
-                return (0, 0);
-            };
-            let sector = ext.geometry.sector(ext.geometry.journal_block(0));
+            let sector = s.journal().sector(0);
             (sector, s.bios.insert(BioWork::Waited(me)))
         });
         let flags = BioFlags::SYNC | BioFlags::UNPLUG;
@@ -99,14 +94,22 @@ impl<H: Host> PageCache<H> {
 }
 
 impl State {
+    /// Files and the journal, to be looked at together.
+    fn files_and_journal(&mut self) -> Option<(&mut Vec<File>, &mut Journal)> {
+        let State {
+            files, ext, ext4, ..
+        } = self;
+        let ext = ext.as_mut().map(|e| &mut e.journal);
+        let ext4 = ext4.as_mut().map(|e| &mut e.journal);
+        Some((files, ext.or(ext4)?))
+    }
+
     /// The tail of the log moves behind the oldest transaction and those that
     /// are in their places.
     fn drop_checkpoints(&mut self) {
-        let State { files, ext, .. } = self;
-        let Some(ext) = ext else {
+        let Some((files, j)) = self.files_and_journal() else {
             return;
         };
-        let j = &mut ext.journal;
         loop {
             j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
             let buffers = &j.buffers;
@@ -126,10 +129,9 @@ impl State {
     }
 
     fn checkpoint_step(&mut self) -> Step {
-        let Some(ext) = &mut self.ext else {
+        let Some((files, j)) = self.files_and_journal() else {
             return Step::Enough;
         };
-        let j = &mut ext.journal;
         let committing = j.committing.as_ref().map(|t| t.tid);
         let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {
@@ -141,7 +143,6 @@ impl State {
                 None => Step::Enough,
             };
         };
-        let files = &mut self.files;
         let (mut batch, mut busy, mut held) = (Vec::new(), None, None);
         oldest.blocks.retain(|place| {
             let (id, page) = *place;

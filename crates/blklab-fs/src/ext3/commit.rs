@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Buffers handed to the block layer at a time (block size over 8): a
 /// descriptor and what it describes.
-const BATCH: usize = 512;
+pub(crate) const BATCH: usize = 512;
 
 /// Revoke records in a block: its bytes behind a header of 16, at 4 each.
 const REVOKES: u64 = (4096 - 16) / 4;
@@ -91,10 +91,7 @@ impl State {
     /// A committed block is the device's again: dirty, unless the running
     /// transaction has changed it since.
     fn release_committed(&mut self, place: Place, now: blklab_types::Jiffies) {
-        let Some(ext) = &mut self.ext else {
-            return;
-        };
-        let j = &mut ext.journal;
+        let j = self.journal();
         let Some(b) = j.buffers.get_mut(&place) else {
             return;
         };
@@ -116,9 +113,15 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// Starts the journal's thread and its timer, as at mount.
     pub(crate) fn start_journal(&self) {
-        if self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal)) {
-            self.host
-                .spawn("kjournald", Box::pin(self.clone().kjournald()));
+        if self.has_journal() {
+            let name = self.with(|s| {
+                if s.ext4.is_some() {
+                    "jbd2"
+                } else {
+                    "kjournald"
+                }
+            });
+            self.host.spawn(name, Box::pin(self.clone().kjournald()));
             self.host
                 .spawn("jbd_timer", Box::pin(self.clone().commit_timer()));
         }
@@ -179,25 +182,27 @@ impl<H: Host> PageCache<H> {
             s.switch_transaction();
             s.journal().wake_all(wake);
         });
-        let Some((options, data, metadata, nr_revoked)) = self.with(|s| {
-            let options = s.ext.as_ref().map(|e| e.options)?;
+        let rules = self.with(|s| s.journal().rules);
+        let Some((data, inodes, metadata, nr_revoked)) = self.with(|s| {
             let t = s.journal().committing.as_mut()?;
             let data = std::mem::take(&mut t.data);
-            Some((options, data, t.metadata.clone(), t.nr_revoked))
+            let inodes = std::mem::take(&mut t.inodes);
+            Some((data, inodes, t.metadata.clone(), t.nr_revoked))
         }) else {
             return;
         };
         let flags = self.with(|s| {
             let t = s.journal().committing.as_ref();
-            t.map_or(BioFlags::NONE, |t| options.commit_flags(t.sync, t.waited))
+            t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
         });
         self.write_ordered(data, flags).await;
+        self.write_ordered_inodes(inodes).await;
         let mut log_blocks = 0;
         if !metadata.is_empty() || nr_revoked > 0 {
             log_blocks = self.write_metadata(&metadata, nr_revoked, flags).await;
             log_blocks += 1;
             self.with(|s| s.journal().log_done.clear());
-            self.write_log(options.commit_block_flags()).await;
+            self.write_log(rules.commit_block).await;
             self.wait_log(0).await;
         }
         self.finish_commit(metadata, log_blocks);
@@ -211,10 +216,7 @@ impl<H: Host> PageCache<H> {
             for block in &blocks {
                 s.release_committed(*block, now);
             }
-            let Some(ext) = &mut s.ext else {
-                return;
-            };
-            let j = &mut ext.journal;
+            let j = s.journal();
             // A block that is committed again waits for the later checkpoint.
             for c in &mut j.checkpoints {
                 c.blocks.retain(|b| sorted.binary_search(b).is_err());
@@ -223,11 +225,15 @@ impl<H: Host> PageCache<H> {
                 j.checkpoints.push_back(Checkpoint { blocks, log_blocks });
             }
             let done: Transaction = j.committing.take().unwrap_or_default();
-            for run in done.freed {
-                ext.space.release(run);
-            }
             j.committed = j.committed.max(done.tid);
             j.wake_all(wake);
+            for run in done.freed {
+                if let Some(ext) = &mut s.ext {
+                    ext.space.release(run);
+                } else if let Some(ext4) = &mut s.ext4 {
+                    ext4.release(run);
+                }
+            }
         });
     }
 
@@ -289,8 +295,12 @@ impl<H: Host> PageCache<H> {
     /// Writes revoke records and metadata, behind descriptors, to the log; waits
     /// for all. Returns the blocks of the log that it took.
     async fn write_metadata(&self, blocks: &[Place], nr_revoked: u64, flags: BioFlags) -> u64 {
-        self.with(|s| s.journal().log_done.clear());
-        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len()));
+        let per_descriptor = self.with(|s| {
+            let j = s.journal();
+            j.log_done.clear();
+            j.rules.batch - 1
+        });
+        let mut descriptors = Vec::with_capacity(nr_descriptors(blocks.len(), per_descriptor));
         self.host.start_plug();
         let revoke_blocks = nr_revoked.div_ceil(REVOKES) as usize;
         for nth in 0..revoke_blocks {
@@ -298,7 +308,7 @@ impl<H: Host> PageCache<H> {
             descriptors.push(nth);
         }
         let mut nth = revoke_blocks;
-        for batch in blocks.chunks(BATCH - 1) {
+        for batch in blocks.chunks(per_descriptor) {
             descriptors.push(nth);
             self.with(|s| {
                 for block in batch {
@@ -315,7 +325,7 @@ impl<H: Host> PageCache<H> {
         }
         self.host.finish_plug();
         let mut at = revoke_blocks;
-        for batch in blocks.chunks(BATCH - 1) {
+        for batch in blocks.chunks(per_descriptor) {
             at += 1;
             for block in batch {
                 self.wait_log(at).await;
@@ -340,11 +350,8 @@ impl<H: Host> PageCache<H> {
     async fn write_log(&self, flags: BioFlags) {
         let (sector, cookie) = self.with(|s| {
             s.stats.write_bios += 1;
-            let Some(ext) = &mut s.ext else {
-                return (0, 0);
-            };
-            let j = &mut ext.journal;
-            let sector = ext.geometry.sector(ext.geometry.journal_block(j.head));
+            let j = s.journal();
+            let sector = j.sector(j.head);
             j.head += 1;
             if j.head == j.blocks {
                 j.head = 1;
@@ -371,8 +378,8 @@ impl<H: Host> PageCache<H> {
 }
 
 /// Descriptors for so many blocks.
-fn nr_descriptors(blocks: usize) -> usize {
-    blocks.div_ceil(BATCH - 1)
+fn nr_descriptors(blocks: usize, per_descriptor: usize) -> usize {
+    blocks.div_ceil(per_descriptor)
 }
 
 fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
@@ -399,6 +406,6 @@ mod tests {
 
     #[test]
     fn a_thousand_blocks_take_1003_of_the_log() {
-        assert_eq!(1000 + nr_descriptors(1000) + 1, 1003);
+        assert_eq!(1000 + nr_descriptors(1000, BATCH - 1) + 1, 1003);
     }
 }

@@ -9,12 +9,13 @@
 //! only copy is on its way to the log.
 
 use super::Place;
+use super::options::CommitSync;
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::sleeps::Sleep;
 use crate::state::State;
-use blklab_types::{Jiffies, TaskId};
+use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
@@ -33,11 +34,13 @@ pub(crate) struct Transaction {
     /// forgotten since.
     pub(super) metadata: Vec<Place>,
     /// Blocks that it freed: nobody takes them before it is committed.
-    pub(super) freed: Vec<Range<u64>>,
+    pub(crate) freed: Vec<Range<u64>>,
     /// Freed blocks of metadata, which a recovery must not write.
-    pub(super) nr_revoked: u64,
+    pub(crate) nr_revoked: u64,
     /// Pages whose data go to the disk first, in order of the first write.
     pub(super) data: Vec<(FileId, Range<u64>)>,
+    /// Files whose new blocks' data go to the disk first (jbd2).
+    pub(crate) inodes: Vec<FileId>,
     /// A handle was synchronous.
     pub(super) sync: bool,
     /// A task waits for it.
@@ -64,10 +67,43 @@ pub(super) struct Buffer {
     pub(super) shadow: bool,
 }
 
+/// What the release and the mount options decide about a journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalRules {
+    /// When commit writes its data and metadata as synchronous requests.
+    pub(crate) commit_sync: CommitSync,
+    /// Flags of the commit block.
+    pub(crate) commit_block: BioFlags,
+    /// Checkpoints write synchronously.
+    pub(crate) sync_checkpoint: bool,
+    /// Seconds between commits.
+    pub(crate) commit_s: u32,
+    /// Blocks handed to the block layer at a time: a descriptor and what it
+    /// describes.
+    pub(crate) batch: usize,
+}
+
+impl JournalRules {
+    /// Flags of a commit's data and metadata.
+    pub(super) fn commit_flags(&self, sync_handle: bool, waited: bool) -> BioFlags {
+        let sync = match self.commit_sync {
+            CommitSync::Never => false,
+            CommitSync::SyncHandle => sync_handle,
+            CommitSync::Waited => waited,
+            CommitSync::Always => true,
+        };
+        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+    }
+}
+
 /// The journal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Journal {
-    pub(super) running: Option<Transaction>,
+    pub(super) rules: JournalRules,
+    /// Sectors of its blocks, in pieces that are contiguous on the disk: the
+    /// first block, its sector.
+    places: Vec<(u64, u64)>,
+    pub(crate) running: Option<Transaction>,
     pub(super) committing: Option<Transaction>,
     last_tid: u64,
     /// The youngest transaction whose commit is wanted, and that is committed.
@@ -95,18 +131,59 @@ pub(crate) struct Handle {
 }
 
 impl Journal {
-    pub(super) fn new(blocks: u64) -> Journal {
+    /// An empty journal of so many blocks, block by block at these sectors.
+    pub(crate) fn new(rules: JournalRules, blocks: u64, sector_of: impl Fn(u64) -> u64) -> Journal {
+        let mut places: Vec<(u64, u64)> = Vec::new();
+        for block in 0..blocks {
+            let sector = sector_of(block);
+            let follows = places
+                .last()
+                .is_some_and(|(first, at)| at + (block - first) * PAGE_SECTORS == sector);
+            if !follows {
+                places.push((block, sector));
+            }
+        }
         Journal {
+            rules,
+            places,
             blocks,
             // Block 0 is the superblock.
             head: 1,
             free: blocks.saturating_sub(33),
-            ..Journal::default()
+            running: None,
+            committing: None,
+            last_tid: 0,
+            requested: 0,
+            committed: 0,
+            buffers: BTreeMap::new(),
+            checkpoints: VecDeque::new(),
+            checkpointing: false,
+            log_done: Vec::new(),
+            waiters: Vec::new(),
+            thread: None,
+            timer: None,
         }
     }
 
+    /// The sector of a block of the journal.
+    pub(super) fn sector(&self, block: u64) -> u64 {
+        let after = self.places.partition_point(|(first, _)| *first <= block);
+        let place = after.checked_sub(1).and_then(|i| self.places.get(i));
+        place.map_or(0, |(first, sector)| sector + (block - first) * PAGE_SECTORS)
+    }
+
+    /// The youngest transaction that is committed.
+    pub(crate) fn committed_tid(&self) -> u64 {
+        self.committed
+    }
+
+    /// The transaction that a handle belongs to.
+    pub(crate) fn running_tid(&self) -> u64 {
+        self.running.as_ref().map_or(0, |t| t.tid)
+    }
+
     /// Most blocks of a transaction.
-    pub(super) fn max_credits(&self) -> u64 {
+    pub(crate) fn max_credits(&self) -> u64 {
         self.blocks / 4
     }
 
@@ -153,8 +230,11 @@ enum Start {
 }
 
 impl State {
-    pub(super) fn journal(&mut self) -> &mut Journal {
-        &mut self.ext.as_mut().expect("a volume with a journal").journal
+    /// The volume's journal.
+    pub(crate) fn journal(&mut self) -> &mut Journal {
+        let ext = self.ext.as_mut().map(|e| &mut e.journal);
+        let ext4 = self.ext4.as_mut().map(|e| &mut e.journal);
+        ext.or(ext4).expect("a volume with a journal")
     }
 
     /// Tries to open a handle; says what to wait for.
@@ -242,7 +322,7 @@ impl State {
     /// A block of metadata has been freed, or a page of journalled data
     /// dropped: the running transaction has nothing to do with it any more
     /// (`journal_forget`).
-    pub(super) fn forget(&mut self, place: Place) {
+    pub(crate) fn forget(&mut self, place: Place) {
         let (id, run) = (place.0, place.1..place.1 + 1);
         let metadata = self.is_metadata(id);
         let j = self.journal();
@@ -257,7 +337,7 @@ impl State {
     }
 
     /// Makes pages and their buffers clean without writing them.
-    pub(super) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
+    pub(crate) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         file.ext.buffer_dirty.clear(run.clone());
         file.towrite.clear(run.clone());
@@ -307,8 +387,7 @@ impl<H: Host> PageCache<H> {
     }
 
     fn commit_interval(&self) -> u64 {
-        let seconds = self.with(|s| s.ext.as_ref().map_or(5, |e| e.options.commit_s));
-        u64::from(seconds) * u64::from(self.host.hz().0)
+        u64::from(self.with(|s| s.journal().rules.commit_s)) * u64::from(self.host.hz().0)
     }
 
     /// Closes a handle (`journal_stop`).
@@ -319,7 +398,7 @@ impl<H: Host> PageCache<H> {
 
     /// Makes a metadata block part of the running transaction
     /// (`journal_get_write_access`).
-    pub(super) async fn journal_access(&self, place: Place) {
+    pub(crate) async fn journal_access(&self, place: Place) {
         loop {
             // A block on its way to its own place is locked.
             self.wait_buffer(place.0, place.1).await;
@@ -329,6 +408,23 @@ impl<H: Host> PageCache<H> {
             self.host.unplug();
             self.sleeping(Sleep::Log, self.journal_wait()).await;
         }
+    }
+
+    /// Commits a transaction if it still runs, and waits for it; says whether
+    /// there was need to (`jbd2_complete_transaction`).
+    pub(crate) async fn complete_transaction(&self, tid: u64) -> bool {
+        if self.with(|s| s.journal().committed >= tid) {
+            return false;
+        }
+        self.waking(|s, wake| {
+            let j = s.journal();
+            if let Some(t) = j.running.as_mut().filter(|t| t.tid == tid) {
+                t.sync = true;
+                j.request(tid, wake);
+            }
+        });
+        self.wait_commit(tid).await;
+        true
     }
 
     /// Commits whatever runs or commits, and waits for it
@@ -351,7 +447,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until a transaction is committed (`log_wait_commit`).
-    pub(super) async fn wait_commit(&self, tid: u64) {
+    pub(crate) async fn wait_commit(&self, tid: u64) {
         while self.with(|s| {
             let j = s.journal();
             let both = [&mut j.running, &mut j.committing];
@@ -371,6 +467,25 @@ mod tests {
 
     #[test]
     fn a_transaction_may_have_a_quarter_of_the_log() {
-        assert_eq!(Journal::new(32768).max_credits(), 8192);
+        let journal = Journal::new(rules(), 32768, |block| block * 8);
+        assert_eq!(journal.max_credits(), 8192);
+    }
+
+    #[test]
+    fn blocks_lie_where_the_volume_has_them() {
+        let journal = Journal::new(rules(), 3000, |b| 80 + b * 8 + (b / 1000) * 4096);
+        assert_eq!(journal.places, [(0, 80), (1000, 12_176), (2000, 24_272)]);
+        assert_eq!(journal.sector(999), 80 + 999 * 8);
+        assert_eq!(journal.sector(2001), 24_280);
+    }
+
+    fn rules() -> JournalRules {
+        JournalRules {
+            commit_sync: CommitSync::Never,
+            commit_block: BioFlags::NONE,
+            sync_checkpoint: false,
+            commit_s: 5,
+            batch: 512,
+        }
     }
 }

@@ -27,19 +27,20 @@
 mod allocation;
 mod bitmap;
 mod checkpoint;
-mod commit;
+pub(crate) mod commit;
 mod directory;
 mod inodes;
-mod journal;
+pub(crate) mod journal;
 mod layout;
 mod names;
-mod operations;
+pub(crate) mod operations;
 mod options;
 mod truncate;
 mod volume;
 mod writeout;
 
 pub use layout::default_journal_blocks;
+pub(crate) use options::commit_block_flags;
 pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 use crate::bits::PageBits;

@@ -47,7 +47,7 @@ impl State {
 
     /// Where pages of a directory lie.
     fn blocks_of(&self, directory: FileId, pages: &[u32]) -> Vec<u64> {
-        let (ext, file) = (self.volume(), &self.files[directory.idx()]);
+        let (ext, file) = (self.ext_volume(), &self.files[directory.idx()]);
         let places = pages.iter().map(|p| ext.block_of(file, u64::from(*p)));
         places.flatten().collect()
     }
@@ -88,7 +88,7 @@ impl State {
     /// Puts a file's name into its directory. Returns the directory's pages
     /// that this changes.
     fn add_entry(&mut self, directory: FileId, id: FileId) -> Vec<u32> {
-        let index = self.volume().options.dir_index;
+        let index = self.ext_volume().options.dir_index;
         let name = self.files[id.idx()].name;
         let grows = {
             let blocks = self.files[directory.idx()].ext.blocks.as_ref();
@@ -154,7 +154,7 @@ impl<H: Host> PageCache<H> {
         let group = loop {
             let group = self.with(|s| s.choose_group(directory, id));
             let group = group.ok_or(FsError::NoSpace)?;
-            let bitmap = self.with(|s| s.volume().geometry.inode_bitmap(group));
+            let bitmap = self.with(|s| s.ext_volume().geometry.inode_bitmap(group));
             self.ext_read(bitmap).await?;
             self.change_block(bitmap).await;
             if self.with(|s| s.take_inode(id, group)) {
@@ -162,7 +162,7 @@ impl<H: Host> PageCache<H> {
             }
         };
         let (descriptor, block, alone) = self.with(|s| {
-            let ext = s.volume();
+            let ext = s.ext_volume();
             let number = u64::from(s.files[id.idx()].ext.number);
             let beside = ext.geometry.inodes_beside(number);
             (
@@ -197,7 +197,7 @@ impl<H: Host> PageCache<H> {
     async fn make_entry(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         // Blocks of an attempt that found the volume full are used first.
         while self.with(|s| {
-            let (index, name) = (s.volume().options.dir_index, s.file(id).name);
+            let (index, name) = (s.ext_volume().options.dir_index, s.file(id).name);
             let file = &s.files[directory.idx()];
             let needed = file.ext.blocks.as_ref();
             let needed = needed.map_or(0, |b| b.len() + b.needs(name, index));
@@ -242,7 +242,7 @@ impl<H: Host> PageCache<H> {
 
     /// Submits reads of blocks, then waits for them in order.
     async fn ext_read_together(&self, blocks: &[u64]) -> Result<(), FsError> {
-        let device = self.with(|s| s.volume().device);
+        let device = self.with(|s| s.ext_volume().device);
         for block in blocks {
             if !self.with(|s| s.file(device).cached.test(*block)) {
                 self.submit_page(device, *block).await;
@@ -257,7 +257,7 @@ impl<H: Host> PageCache<H> {
     /// Finds a file by its name and reads its inode (`ext3_lookup`).
     pub(super) async fn ext_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.ext_search(directory, id).await?;
-        let block = self.with(|s| s.volume().inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
         self.ext_read(block).await
     }
 
@@ -266,7 +266,7 @@ impl<H: Host> PageCache<H> {
         let (device, blocks, hashed) = self.with(|s| {
             let own = s.file(directory).ext.blocks.as_ref();
             let listed = own.map_or(Vec::new(), |b| b.listed());
-            let ext = s.volume();
+            let ext = s.ext_volume();
             let hashed = ext.options.dir_index;
             let hashed = hashed && (listed.len() == 1 || own_is_indexed(s, directory));
             (ext.device, s.blocks_of(directory, &listed), hashed)

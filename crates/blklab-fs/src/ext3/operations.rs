@@ -25,7 +25,7 @@ pub(super) const WRITE_CREDITS: u64 = 10;
 /// Credits of a handle that changes an inode's times.
 const INODE_CREDITS: u64 = 2;
 /// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
+pub(crate) const DAY_S: u32 = 86_400;
 
 /// What the next block of a growing file touches.
 struct Growth {
@@ -47,19 +47,19 @@ impl State {
     }
 
     /// The volume; there is one whenever a file lies on it.
-    pub(super) fn volume(&self) -> &Ext {
+    pub(super) fn ext_volume(&self) -> &Ext {
         self.ext.as_ref().expect("a volume of ext2 or ext3")
     }
 
     /// A buffer is dirty, and its page.
-    pub(super) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
+    pub(crate) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
         let run = page..page + 1;
         self.files[id.idx()].ext.buffer_dirty.set(run.clone());
         self.dirty(id, run, now);
     }
 
     fn growth(&self, id: FileId, pid: u32) -> Growth {
-        let (ext, file) = (self.volume(), &self.files[id.idx()]);
+        let (ext, file) = (self.ext_volume(), &self.files[id.idx()]);
         let group = ext.space.group_of(ext.goal(&file.ext, pid));
         Growth {
             bitmap: ext.geometry.block_bitmap(group),
@@ -127,8 +127,8 @@ impl<H: Host> PageCache<H> {
         u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn has_journal(&self) -> bool {
-        self.with(|s| s.ext.as_ref().is_some_and(|e| e.options.journal))
+    pub(crate) fn has_journal(&self) -> bool {
+        self.with(|s| s.ext4.is_some() || s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
 
     /// Opens a handle, if there is a journal.
@@ -148,7 +148,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads a metadata block if it is not in the cache.
     pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
-        let device = self.with(|s| s.volume().device);
+        let device = self.with(|s| s.ext_volume().device);
         match self.read_page(device, block).await {
             true => Ok(()),
             false => Err(FsError::Io),
@@ -157,7 +157,7 @@ impl<H: Host> PageCache<H> {
 
     /// Changes a metadata block: in the running transaction, or in place.
     pub(super) async fn change_block(&self, block: u64) {
-        let device = self.with(|s| s.volume().device);
+        let device = self.with(|s| s.ext_volume().device);
         if self.has_journal() {
             self.journal_access((device, block)).await;
         } else {
@@ -168,7 +168,7 @@ impl<H: Host> PageCache<H> {
 
     /// Changes the block of an inode.
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
-        let block = self.with(|s| s.volume().inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
         self.ext_read(block).await?;
         self.change_block(block).await;
         Ok(())
@@ -247,7 +247,7 @@ impl<H: Host> PageCache<H> {
     /// can be had, which this then commits (`ext3_should_retry_alloc`).
     pub(super) async fn ext_retry(&self, retries: &mut u32) -> bool {
         *retries += 1;
-        let some = self.with(|s| s.volume().free().bytes > 0);
+        let some = self.with(|s| s.ext_volume().free().bytes > 0);
         let again = some && *retries <= 3 && self.has_journal();
         if again {
             self.force_commit().await;
@@ -336,7 +336,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         let (device, blocks) = self.with(|s| {
-            let ext = s.volume();
+            let ext = s.ext_volume();
             let (device, inode) = (ext.device, &s.files[id.idx()].ext);
             let own = std::iter::once(ext.inode_block(inode));
             let mut blocks: Vec<u64> = inode.all_pointers().chain(own).collect();

@@ -2,6 +2,8 @@
 //! What can be chosen about an ext2 or ext3 volume, and what the kernel
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
+use super::commit::BATCH;
+use super::journal::JournalRules;
 use blklab_types::BioFlags;
 
 /// What the journal guarantees for file data.
@@ -166,29 +168,30 @@ impl ExtOptions {
         self.journal && self.data == DataMode::Journal
     }
 
-    /// Flags of commit's data and metadata.
-    pub(crate) fn commit_flags(&self, sync_handle: bool, waited: bool) -> BioFlags {
-        let sync = match self.features.commit_sync {
-            CommitSync::Never => false,
-            CommitSync::SyncHandle => sync_handle,
-            CommitSync::Waited => waited,
-            CommitSync::Always => true,
-        };
-        if sync { BioFlags::SYNC } else { BioFlags::NONE }
-    }
-
-    /// Flags of the commit block.
-    pub(crate) fn commit_block_flags(&self) -> BioFlags {
-        let sync = if self.features.sync_commit_block {
-            BioFlags::SYNC | BioFlags::UNPLUG
-        } else {
-            BioFlags::NONE
-        };
-        match self.barrier {
-            Barrier::Off => sync,
-            Barrier::Drain => sync | BioFlags::BARRIER,
-            Barrier::FlushFua => sync | BioFlags::FLUSH | BioFlags::FUA,
+    /// What the journal goes by.
+    pub(crate) fn journal_rules(&self) -> JournalRules {
+        let f = &self.features;
+        JournalRules {
+            commit_sync: f.commit_sync,
+            commit_block: commit_block_flags(f.sync_commit_block, self.barrier),
+            sync_checkpoint: f.sync_checkpoint,
+            commit_s: self.commit_s,
+            batch: BATCH,
         }
+    }
+}
+
+/// Flags of a commit block.
+pub(crate) fn commit_block_flags(sync: bool, barrier: Barrier) -> BioFlags {
+    let sync = if sync {
+        BioFlags::SYNC | BioFlags::UNPLUG
+    } else {
+        BioFlags::NONE
+    };
+    match barrier {
+        Barrier::Off => sync,
+        Barrier::Drain => sync | BioFlags::BARRIER,
+        Barrier::FlushFua => sync | BioFlags::FLUSH | BioFlags::FUA,
     }
 }
 

@@ -82,7 +82,7 @@ impl State {
 
     /// A block of metadata is freed: nothing of it is written any more.
     fn drop_metadata(&mut self, block: u64) {
-        let (device, options) = (self.volume().device, self.volume().options);
+        let (device, options) = (self.ext_volume().device, self.ext_volume().options);
         let place: Place = (device, block);
         if !options.journal {
             return self.clean_page(device, block..block + 1);
@@ -172,7 +172,7 @@ impl<H: Host> PageCache<H> {
     async fn free_inode(&self, id: FileId) -> Result<(), FsError> {
         self.change_orphan(id).await?;
         let (number, directory, bitmap, descriptor) = self.with(|s| {
-            let (ext, file) = (s.volume(), &s.files[id.idx()]);
+            let (ext, file) = (s.ext_volume(), &s.files[id.idx()]);
             let group = ext.group_of(&file.ext);
             (
                 u64::from(file.ext.number),
@@ -233,7 +233,7 @@ impl<H: Host> PageCache<H> {
     /// Frees a run of blocks of one group (`ext3_free_blocks`).
     async fn free_blocks(&self, run: Range<u64>, metadata: bool) {
         let (bitmap, descriptor) = self.with(|s| {
-            let (ext, group) = (s.volume(), run.start / GROUP_BLOCKS);
+            let (ext, group) = (s.ext_volume(), run.start / GROUP_BLOCKS);
             (
                 ext.geometry.block_bitmap(group),
                 ext.geometry.descriptor(group),

@@ -31,7 +31,9 @@ impl Ext {
             options,
             space: Space::new(&geometry),
             inodes,
-            journal: Journal::new(geometry.journal_blocks),
+            journal: Journal::new(options.journal_rules(), geometry.journal_blocks, |block| {
+                geometry.sector(geometry.journal_block(block))
+            }),
             geometry,
             device,
         })
@@ -196,7 +198,7 @@ impl State {
     }
 
     /// Puts a page that the journal deals with into the cache.
-    pub(super) fn ext_cached(&mut self, (id, page): Place) {
+    pub(crate) fn ext_cached(&mut self, (id, page): Place) {
         let run = page..page + 1;
         let file = &mut self.files[id.idx()];
         if !file.cached.test(page) {

@@ -8,7 +8,7 @@
 //! bio waits for `unplug`, a fourth bio, or 3 ms. Nothing is merged.
 
 use blklab_fs::{Host, PageCache, TaskBody};
-use blklab_types::{Bio, Hz, Op, Span, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Hz, Op, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -40,6 +40,7 @@ pub(crate) struct Served {
     pub(crate) sector: u64,
     pub(crate) nr_sectors: u32,
     pub(crate) sync: bool,
+    pub(crate) flags: BioFlags,
     pub(crate) task: TaskId,
     pub(crate) submitted: Time,
     pub(crate) done: Time,
@@ -271,6 +272,7 @@ impl Machine {
                 sector,
                 nr_sectors,
                 sync,
+                flags: bio.flags,
                 task,
                 submitted,
                 done: m.now,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page cache on a small machine: whole tasks in virtual time.
 
+mod cow;
 mod direct;
 mod eras;
 mod ext3;
 mod ext3_names;
 mod ext3_random;
+mod ext4;
 mod flush;
 mod machine;
 mod property;

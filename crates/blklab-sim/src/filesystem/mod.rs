@@ -3,11 +3,40 @@
 
 mod btrfs;
 mod ext;
+mod ext4;
 mod nilfs2;
 mod reiserfs;
+mod xfs;
 
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fs::Filesystem;
+
+/// Filesystems that the oldest kernels do not have, and the release that they
+/// came with.
+const SINCE: &[(&str, [u16; 3])] = &[("ext4", [2, 6, 28])];
+
+/// Whether the kernel has the filesystem, and the model its options.
+///
+/// # Errors
+/// It came later; an option that is not modelled.
+pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
+    let name = e.filesystem.name.as_str();
+    if name == "ext4" && e.filesystem.option("data") == Some("journal") {
+        let what = "data=journal of ext4 is not modelled".to_owned();
+        return Err(ExperimentError::new(what).about("filesystem"));
+    }
+    match SINCE.iter().find(|(n, _)| *n == name) {
+        Some((_, since)) if e.kernel.numbers() < *since => {
+            let [a, b, c] = since;
+            Err(ExperimentError::new(format!(
+                "kernel {} has no {name}: it came with {a}.{b}.{c}",
+                e.kernel
+            ))
+            .about("filesystem"))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// What the files of an experiment lie on: a volume of so many sectors.
 pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
@@ -17,6 +46,16 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
+        "xfs" => Filesystem::Xfs(xfs::options(e)),
+        "ext4" => Filesystem::Ext4(ext4::options(e)),
         _ => Filesystem::Extents,
+    }
+}
+
+/// What mounting it has to say.
+pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
+    match e.filesystem.name.as_str() {
+        "xfs" => xfs::notes(e),
+        _ => Vec::new(),
     }
 }

@@ -26,7 +26,7 @@ use crate::machine::Sinks;
 use crate::{Machine, build_machine};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
-use blklab_fs::{Config, Features, Filesystem, PageCache};
+use blklab_fs::{Config, DirectLocking, Features, Filesystem, PageCache};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
 use std::cell::RefCell;
@@ -93,9 +93,13 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     // A volume fills its partition, or the bare disk.
     let start_sector = limits.partition_start.unwrap_or(0);
     let sectors = c.layout.end_sector.saturating_sub(start_sector);
+    crate::check_filesystem(e)?;
     c.filesystem = crate::filesystem_of(e, sectors);
     if c.filesystem != Filesystem::Extents {
         c.layout.start_sector = start_sector;
+    }
+    if let Filesystem::Xfs(_) = c.filesystem {
+        c.direct_locking = DirectLocking::None;
     }
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;
@@ -123,6 +127,7 @@ pub fn run_fio(
             .expect("only the page cache's own cookies come back");
     });
     let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
+    notes.extend(crate::filesystem::filesystem_notes(e));
     let mut programs = program::prepare(e, &cache)?;
     let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
     for plan in &mut plans {

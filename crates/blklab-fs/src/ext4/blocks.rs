@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Metadata blocks: reading and changing them (fs/ext4/{inode,super}.c,
+//! `__ext4_get_inode_loc`; 2.6.32).
+
+use super::layout::GROUP_BLOCKS;
+use crate::cache::{FsError, PageCache, PageRun};
+use crate::ext3::Barrier;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::{BioWork, State};
+use blklab_types::{BioFlags, Op};
+
+impl State {
+    /// Submits nothing if the block is there, or somebody reads it.
+    fn ext4_take_cold(&mut self, device: FileId, block: u64) -> Option<PageRun> {
+        let file = &self.files[device.idx()];
+        let (sector, _) = file.extents.map(block)?;
+        if file.uptodate.test(block) || file.locked.test(block) {
+            return None;
+        }
+        self.add_locked(device, block..block + 1);
+        Some(PageRun {
+            start: block,
+            pages: 1,
+            sector,
+        })
+    }
+
+    /// A bitmap that was never written is made in memory (`uninit_bg`).
+    pub(super) fn ext4_new_bitmap(&mut self, block: u64, group: u64, inodes: bool) {
+        let Some(ext4) = &mut self.ext4 else {
+            return;
+        };
+        let known = if inodes {
+            &mut ext4.known_inode_bitmaps
+        } else {
+            &mut ext4.known_block_bitmaps
+        };
+        if !std::mem::replace(&mut known[group as usize], true) {
+            let device = self.device.unwrap_or_default();
+            self.ext_cached((device, block));
+        }
+    }
+
+    /// The bitmap and the descriptor of the group that a block lies in, the
+    /// bitmap made in memory if it is new.
+    pub(super) fn ext4_group_blocks(&mut self, block: u64) -> Option<[u64; 2]> {
+        let group = block / GROUP_BLOCKS;
+        let g = &self.ext4.as_ref()?.geometry;
+        let blocks = [g.block_bitmap(group), g.descriptor(group)];
+        self.ext4_new_bitmap(blocks[0], group, false);
+        Some(blocks)
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Starts reading a block if it is not in memory.
+    async fn ext4_submit_read(&self, device: FileId, block: u64) {
+        if self.with(|s| s.file(device).uptodate.test(block)) {
+            return;
+        }
+        self.make_room(1).await;
+        if let Some(run) = self.with(|s| s.ext4_take_cold(device, block)) {
+            let flags = self.with(|s| {
+                s.ext4
+                    .as_ref()
+                    .map_or(BioFlags::NONE, |e| e.options.features.read_flags)
+            });
+            self.submit(Op::Read, flags, device, run).await;
+        }
+    }
+
+    /// Reads a block if it is not in memory.
+    pub(super) async fn ext4_read(&self, block: u64) -> Result<(), FsError> {
+        let device = self.with(|s| s.device.unwrap_or_default());
+        if self.with(|s| s.file(device).uptodate.test(block)) {
+            return Ok(());
+        }
+        self.ext4_submit_read(device, block).await;
+        self.wait_unlocked(device, block).await;
+        match self.with(|s| s.file(device).uptodate.test(block)) {
+            true => Ok(()),
+            false => Err(FsError::Io),
+        }
+    }
+
+    /// Reads the block of an inode, and those around it in the inode table that
+    /// have inodes in use.
+    pub(super) async fn ext4_read_inode(&self, id: FileId) -> Result<(), FsError> {
+        let device = self.with(|s| s.device.unwrap_or_default());
+        let around = self.with(|s| {
+            let (ext4, inode) = (s.ext4.as_ref()?, s.files[id.idx()].ext4.as_ref()?);
+            let cold = !s.files[device.idx()].uptodate.test(inode.block);
+            cold.then(|| (inode.block, ext4.table_readahead(inode)))
+        });
+        let Some((block, around)) = around else {
+            return Ok(());
+        };
+        self.host.start_plug();
+        for near in around {
+            self.ext4_submit_read(device, near).await;
+        }
+        self.host.finish_plug();
+        self.ext4_read(block).await
+    }
+
+    /// Changes blocks under an open handle.
+    pub(super) async fn ext4_change(&self, blocks: impl IntoIterator<Item = u64>) {
+        let device = self.with(|s| s.device.unwrap_or_default());
+        for block in blocks {
+            self.journal_access((device, block)).await;
+        }
+    }
+
+    /// Flushes the disk's cache and waits for it, if there are barriers
+    /// (`blkdev_issue_flush`): an empty barrier, or an empty write with FLUSH.
+    pub(super) async fn ext4_flush_disk(&self) {
+        let flags = match self.with(|s| s.ext4.as_ref().map(|e| e.options.barrier)) {
+            Some(Barrier::FlushFua) => BioFlags::SYNC | BioFlags::FLUSH,
+            Some(Barrier::Drain) => BioFlags::BARRIER,
+            _ => return,
+        };
+        let me = self.host.current();
+        let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
+        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
+        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
+            self.host.unplug();
+            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
+                self.host.suspend().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading, writing and syncing files (fs/ext4/{inode,file,fsync}.c; 2.6.28,
+//! 2.6.32, 4.19).
+//!
+//! `write` only counts the blocks that its pages will need, and changes the
+//! inode's times under a handle of its own. Write-out gives a dirty range its
+//! place under a handle that stays open until the range is in bios.
+
+use super::allocation::Request;
+use super::{Ext4, Inode};
+use crate::cache::{FsError, PageCache};
+use crate::ext3::operations::DAY_S;
+use crate::ext3::{Atime, DataMode};
+use crate::file::{File, FileId};
+use crate::host::Host;
+use crate::layout::Extents;
+use crate::state::State;
+use blklab_types::Jiffies;
+use std::ops::Range;
+
+/// Credits of a handle that allocates: bitmaps, descriptors, leaves, inode.
+const ALLOCATION_CREDITS: u64 = 12;
+/// Credits of a handle that changes an inode.
+const INODE_CREDITS: u64 = 2;
+/// Pages given a place at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
+const RANGE_PAGES: u64 = 2048;
+
+impl Ext4 {
+    /// A block of the extent tree or of a directory.
+    pub(super) fn take_meta(&mut self, inode: &Inode, extents: &Extents) -> Option<u64> {
+        let request = Request {
+            page: extents.pages(),
+            pages: 1,
+            size: 1,
+            closed: false,
+            data: false,
+            pid: 0,
+        };
+        let none = FileId(u32::MAX);
+        self.allocate(none, inode, extents, request)
+            .map(|(block, _)| block)
+    }
+}
+
+/// Dirty pages of a run that have no place: their blocks are promised.
+fn delayed(file: &File, run: Range<u64>) -> u64 {
+    let mut at = run.start;
+    let mut pages = 0;
+    while let Some(first) = file.dirty.next_set(at, run.end) {
+        at = file.dirty.next_clear(first, run.end);
+        pages += unplaced(file, first..at)
+            .map(|r| r.end - r.start)
+            .sum::<u64>();
+    }
+    pages
+}
+
+/// The parts of a run that have no place.
+fn unplaced(file: &File, run: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let mut at = run.start;
+    std::iter::from_fn(move || {
+        while at < run.end {
+            if let Some((_, pages)) = file.extents.map(at) {
+                at += pages;
+                continue;
+            }
+            let first = at;
+            at = file.extents.next_place(at).unwrap_or(run.end).min(run.end);
+            return Some(first..at);
+        }
+        None
+    })
+}
+
+impl State {
+    pub(super) fn ext4(&mut self) -> Option<&mut Ext4> {
+        self.ext4.as_deref_mut()
+    }
+
+    pub(super) fn ext4_inode(&mut self, id: FileId) -> Option<&mut Inode> {
+        self.files[id.idx()].ext4.as_deref_mut()
+    }
+
+    /// Promises blocks to the clean pages of a run that have no place. False
+    /// if there are not enough.
+    fn ext4_promise(&mut self, id: FileId, run: Range<u64>) -> bool {
+        let file = &self.files[id.idx()];
+        let new: u64 = unplaced(file, run)
+            .map(|r| r.end - r.start - file.dirty.count_in(r))
+            .sum();
+        let Some(ext4) = self.ext4() else {
+            return false;
+        };
+        let there = ext4.promised_blocks + new <= ext4.free_blocks;
+        if there {
+            ext4.promised_blocks += new;
+        }
+        there
+    }
+
+    /// Dirty pages go before they got their blocks.
+    pub(super) fn ext4_forget_promises(&mut self, id: FileId, run: &Range<u64>) {
+        let pages = delayed(&self.files[id.idx()], run.clone());
+        if let Some(ext4) = self.ext4() {
+            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(pages);
+        }
+    }
+
+    /// The pages from one on that are dirty, free to be written, and have no
+    /// place.
+    fn ext4_delayed_range(&self, id: FileId, page: u64) -> Range<u64> {
+        let file = &self.files[id.idx()];
+        let end = file.dirty.next_clear(page, page + RANGE_PAGES);
+        let end = file.locked.next_set(page + 1, end).unwrap_or(end);
+        let end = file.writeback.next_set(page, end).unwrap_or(end);
+        let end = file.extents.next_place(page).unwrap_or(end).min(end);
+        page..end.max(page + 1)
+    }
+
+    /// Gives the first pages of a run their place. Returns the page behind
+    /// them, and the metadata blocks that this changes; None if the volume is
+    /// full.
+    pub(super) fn ext4_place(
+        &mut self,
+        id: FileId,
+        run: Range<u64>,
+        pid: u32,
+    ) -> Option<(u64, Vec<u64>)> {
+        let State { files, ext4, .. } = self;
+        let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
+        let mut inode = file.ext4.take()?;
+        let request = Request {
+            page: run.start,
+            pages: run.end - run.start,
+            size: file.eof_pages(),
+            closed: file.nr_open == 0,
+            data: file.directory.is_none(),
+            pid,
+        };
+        let got = ext4.allocate(id, &inode, &file.extents, request);
+        let mut new = None;
+        if let Some((block, pages)) = got {
+            let placed = run.start..run.start + pages;
+            let promised = delayed(file, placed.clone());
+            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(promised);
+            let sector = ext4.geometry.sector(block);
+            file.extents.insert(placed.start, sector, pages);
+            let grown = ext4.grow_tree(&mut inode, &file.extents);
+            new = grown.map(|new| (block..block + pages, placed.end, new));
+        }
+        let leaf = inode.leaf(&file.extents, run.start);
+        let own = inode.block;
+        file.ext4 = Some(inode);
+        let (blocks, end, new) = new?;
+        let first = blocks.start;
+        // Metadata that were there are not written over the data any more.
+        self.clean_page(self.device?, blocks);
+        let mut changed = Vec::with_capacity(4 + 3 * new.len());
+        for block in std::iter::once(first).chain(new.iter().copied()) {
+            changed.extend(self.ext4_group_blocks(block)?);
+        }
+        changed.extend(new);
+        changed.extend(leaf);
+        changed.push(own);
+        changed.sort_unstable();
+        changed.dedup();
+        Some((end, changed))
+    }
+
+    /// Notes that the running transaction has changed an inode.
+    pub(super) fn ext4_stamp(&mut self, id: FileId, data: bool) {
+        let tid = self.journal().running_tid();
+        if let Some(inode) = self.ext4_inode(id) {
+            inode.sync_tid = tid;
+            if data {
+                inode.datasync_tid = tid;
+            }
+        }
+    }
+
+    /// Whether an access changes the inode, by the mount's rule; notes it.
+    fn ext4_touched(&mut self, id: FileId, now: Jiffies, hz: u64) -> bool {
+        let rule = self.ext4.as_ref().map(|e| e.options.atime);
+        let Some(inode) = self.ext4_inode(id) else {
+            return false;
+        };
+        let stale = match rule {
+            Some(Atime::Strict) => inode.atime != now,
+            Some(Atime::Relative) => {
+                inode.atime <= inode.mtime || now.0 >= inode.atime.0 + u64::from(DAY_S) * hz
+            }
+            Some(Atime::Never) | None => false,
+        };
+        if stale {
+            inode.atime = now;
+        }
+        stale
+    }
+
+    /// Before the run: an inode and blocks in long runs, metadata in the
+    /// cache.
+    pub(super) fn ext4_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
+        let parent = self.files[id.idx()].parent;
+        let hash = self.files[id.idx()].name.hash;
+        self.ext4_new_inode(parent, id, hash)?;
+        while self.files[id.idx()].extents.pages() < pages {
+            let State { files, ext4, .. } = &mut *self;
+            let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
+            let mut inode = file.ext4.take()?;
+            let at = file.extents.pages();
+            let got = ext4.lay_out_run(&inode, &file.extents, pages - at);
+            let grown = got.and_then(|(block, n)| {
+                let sector = ext4.geometry.sector(block);
+                file.extents.append(sector, n);
+                ext4.grow_tree(&mut inode, &file.extents)
+            });
+            let leaves = inode.leaves.clone();
+            file.ext4 = Some(inode);
+            grown?;
+            let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
+            let device = self.device?;
+            for block in leaves.into_iter().chain([bitmap, descriptor]) {
+                self.ext_cached((device, block));
+            }
+        }
+        Some(())
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Changes an inode's block under a handle of its own.
+    async fn ext4_change_inode(&self, id: FileId, data: bool) {
+        let Some(block) = self.with(|s| s.ext4_inode(id).map(|i| i.block)) else {
+            return;
+        };
+        let handle = self.journal_start(INODE_CREDITS).await;
+        self.ext4_change([block]).await;
+        self.with(|s| s.ext4_stamp(id, data));
+        self.journal_stop(handle);
+    }
+
+    /// The resolution of time stamps: a tick, or with small inodes a second.
+    pub(super) fn ext4_time(&self) -> Jiffies {
+        let (now, hz) = (self.host.jiffies().0, u64::from(self.host.hz().0));
+        let small = self.with(|s| s.ext4.as_ref().is_some_and(|e| e.options.inode_size < 256));
+        // 0 is the time of files from before the run.
+        Jiffies(if small { now / hz * hz + 1 } else { now + 1 })
+    }
+
+    /// The end of a read: the access time.
+    pub(super) async fn ext4_accessed(&self, id: FileId) {
+        let (now, hz) = (self.ext4_time(), u64::from(self.host.hz().0));
+        if self.with(|s| s.ext4_touched(id, now, hz)) {
+            self.ext4_change_inode(id, false).await;
+        }
+    }
+
+    /// The beginning of a write: the times of change. A write that makes the
+    /// file longer changes the inode in any case.
+    pub(super) async fn ext4_modified(&self, id: FileId, end: u64) {
+        let now = self.ext4_time();
+        let (changed, longer) = self.with(|s| {
+            let longer = end > s.files[id.idx()].size_bytes;
+            let inode = s.ext4_inode(id);
+            let old = inode.map(|i| std::mem::replace(&mut i.mtime, now));
+            (old != Some(now), longer)
+        });
+        if changed || longer {
+            self.ext4_change_inode(id, longer).await;
+        }
+    }
+
+    /// Pages have been copied: promises blocks to them, or gives them blocks
+    /// if allocation is not delayed.
+    pub(super) async fn ext4_dirty_pages(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        let delays = self.with(|s| s.ext4.as_ref().is_some_and(|e| e.options.delalloc));
+        if delays {
+            // write_begin opens a handle even if it will not change anything.
+            let handle = self.journal_start(1).await;
+            self.journal_stop(handle);
+            if !self.with(|s| s.ext4_promise(id, run.clone())) {
+                return Err(FsError::NoSpace);
+            }
+        } else {
+            self.ext4_place_all(id, run.clone()).await?;
+        }
+        self.set_dirty(id, run, end, false).await;
+        Ok(())
+    }
+
+    /// Gives all pages of a run that have none a place.
+    pub(super) async fn ext4_place_all(&self, id: FileId, run: Range<u64>) -> Result<(), FsError> {
+        let next = |from: u64| self.with(|s| unplaced(s.file(id), from..run.end).next());
+        let mut at = run.start;
+        while let Some(hole) = next(at) {
+            let handle = self.journal_start(ALLOCATION_CREDITS).await;
+            let placed = self.ext4_allocate(id, hole).await;
+            self.journal_stop(handle);
+            at = placed?;
+        }
+        Ok(())
+    }
+
+    /// Gives the first pages of a run a place, under an open handle. Returns
+    /// the page behind them.
+    async fn ext4_allocate(&self, id: FileId, run: Range<u64>) -> Result<u64, FsError> {
+        let pid = self.host.pid();
+        let placed = self.with(|s| s.ext4_place(id, run, pid));
+        let (end, changed) = placed.ok_or(FsError::NoSpace)?;
+        for block in &changed {
+            // What is new is in memory; other blocks may have to be read.
+            self.ext4_read_old(*block).await;
+        }
+        self.ext4_change(changed).await;
+        self.with(|s| {
+            s.ext4_stamp(id, true);
+            if s.ext4
+                .as_ref()
+                .is_some_and(|e| e.options.data == DataMode::Ordered)
+            {
+                s.ext4_attach(id);
+            }
+        });
+        Ok(end)
+    }
+
+    /// Reads a bitmap or leaf that is on the disk and not in memory. A block
+    /// that the journal has is in memory.
+    pub(super) async fn ext4_read_old(&self, block: u64) {
+        if self.with(|s| s.ext4_is_cold_bitmap(block)) {
+            // An error shows when the block is needed again.
+            let _ = self.ext4_read(block).await;
+        }
+    }
+
+    /// Gives a dirty page a place, and those behind it. The handle stays open
+    /// until they are in bios.
+    pub(super) async fn ext4_place_dirty(&self, id: FileId, page: u64) -> Result<(), FsError> {
+        let handle = self.journal_start(ALLOCATION_CREDITS).await;
+        if self.with(|s| s.file(id).extents.map(page).is_some()) {
+            // Somebody else did, during the sleep.
+            self.journal_stop(handle);
+            return Ok(());
+        }
+        let run = self.with(|s| s.ext4_delayed_range(id, page));
+        match self.ext4_allocate(id, run).await {
+            Ok(end) => {
+                let me = self.host.current();
+                self.with(|s| {
+                    if let Some(ext4) = s.ext4() {
+                        ext4.writing_out.push((me, handle, end));
+                    }
+                });
+                Ok(())
+            }
+            Err(error) => {
+                self.journal_stop(handle);
+                self.with(|s| s.ext4_forget_promises(id, &(page..page + 1)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes the handle under which this task gave pages their place, if all
+    /// of them are in bios.
+    pub(super) fn ext4_taken(&self, upto: u64) {
+        let me = self.host.current();
+        let handle = self.with(|s| {
+            let open = &mut s.ext4()?.writing_out;
+            let at = open
+                .iter()
+                .position(|(t, _, end)| *t == me && upto >= *end)?;
+            Some(open.swap_remove(at).1)
+        });
+        if let Some(handle) = handle {
+            self.journal_stop(handle);
+        }
+    }
+
+    /// Reads the leaf that points to a page if it is not in memory.
+    pub(super) async fn ext4_load_leaf(&self, id: FileId, page: u64) {
+        let leaf = self.with(|s| {
+            let file = &s.files[id.idx()];
+            file.ext4.as_ref()?.leaf(&file.extents, page)
+        });
+        if let Some(leaf) = leaf {
+            // An error shows when the page is read.
+            let _ = self.ext4_read(leaf).await;
+        }
+    }
+
+    /// A file is closed: what was cut to nothing and written again is allocated
+    /// now; what is set aside for it is given back.
+    pub(super) async fn ext4_close(&self, id: FileId, wrote: bool) {
+        let allocate = self.with(|s| {
+            let inode = s.ext4_inode(id);
+            wrote && inode.is_some_and(|i| std::mem::take(&mut i.allocate_on_close))
+        });
+        if allocate {
+            self.write_out(id, 0..u64::MAX, false).await;
+        }
+        self.with(|s| {
+            let file = &s.files[id.idx()];
+            let unused = file.nr_open == 0 && file.dirty.count() == 0;
+            if let Some(ext4) = s.ext4().filter(|_| unused) {
+                ext4.discard_own(id);
+            }
+        });
+    }
+
+    /// The filesystem's step of fsync.
+    pub(super) async fn ext4_sync(&self, id: FileId, data_only: bool) {
+        let Some((by_tid, tid)) = self.with(|s| {
+            let by_tid = s.ext4.as_ref()?.options.features.fsync_by_transaction;
+            let inode = s.ext4_inode(id)?;
+            let tid = if data_only {
+                inode.datasync_tid
+            } else {
+                inode.sync_tid
+            };
+            Some((by_tid, tid))
+        }) else {
+            return;
+        };
+        if by_tid {
+            // A commit flushes the cache, too.
+            if !self.complete_transaction(tid).await {
+                self.ext4_flush_disk().await;
+            }
+        } else if self.with(|s| s.journal().committed_tid() < tid) {
+            self.force_commit().await;
+            self.ext4_flush_disk().await;
+        }
+    }
+}

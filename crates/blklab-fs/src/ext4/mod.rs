@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ext4 as far as it makes block traffic (fs/ext4, fs/jbd2; 2.6.28 to 4.20).
+//!
+//! ```text
+//! write ─► blocks are only counted ─► dirty pages
+//! flusher, fsync ─► handle ─► allocation of a whole dirty range ─► large bios
+//!                      │ inode, bitmap, descriptor, extent leaf
+//!                      ▼                          5 s, fsync, log space
+//! jbd2: lock ─► wait for new blocks' data ─► metadata to the log ─► commit block
+//! ```
+//!
+//! The journal is that of ext3 ([`crate::ext3`]) but for the data that a commit
+//! waits for: whole files with newly allocated blocks instead of pages.
+//! Metadata blocks are pages of one more file, the device's.
+//!
+//! Left out: `data=journal`, `bigalloc`, inline data, quotas, the inodes'
+//! checksums, online growth, unwritten extents (`dioread_nolock`), the switch to
+//! allocation at write when blocks get short, index blocks of directories below
+//! the root.
+
+mod allocation;
+mod blocks;
+mod buddy;
+mod data;
+mod inode;
+mod layout;
+mod names;
+mod namespace;
+mod options;
+mod ordered;
+mod space;
+mod tree;
+
+pub(crate) use inode::Inode;
+pub use layout::default_ext4_journal_blocks;
+pub use options::{Ext4Features, Ext4Options, ext4_barrier};
+
+use crate::cache::{FsError, PageCache};
+use crate::ext3::journal::{Handle, Journal};
+use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
+use crate::host::Host;
+use crate::layout::Extents;
+use crate::ops::Ops;
+use crate::state::State;
+use allocation::Aside;
+use blklab_types::{PAGE_BYTES, TaskId};
+use inode::Inodes;
+use layout::Geometry;
+use space::Space;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// ext4 as a filesystem.
+#[derive(Debug)]
+pub(crate) struct Ext4Fs;
+
+/// A volume.
+#[derive(Debug)]
+pub(crate) struct Ext4 {
+    pub(crate) options: Ext4Options,
+    geometry: Geometry,
+    space: Space,
+    pub(crate) journal: Journal,
+    inodes: Vec<Inodes>,
+    /// Blocks that no file has.
+    free_blocks: u64,
+    /// Of those, promised to dirty pages that have no place yet.
+    promised_blocks: u64,
+    /// What is set aside for files, and for small files together: first block
+    /// and how many.
+    asides: BTreeMap<FileId, Vec<Aside>>,
+    shared: Vec<(u64, u64)>,
+    /// Where the last large file was given blocks.
+    stream_goal: u64,
+    /// Groups whose bitmaps were written once.
+    known_block_bitmaps: Vec<bool>,
+    known_inode_bitmaps: Vec<bool>,
+    /// Handles of tasks that write out what they have given a place: up to
+    /// which page.
+    writing_out: Vec<(TaskId, Handle, u64)>,
+}
+
+impl Ext4 {
+    /// A volume on these sectors.
+    pub(crate) fn new(options: Ext4Options, sectors: Range<u64>) -> Result<Ext4, String> {
+        let geometry = Geometry::new(sectors, &options)?;
+        let space = Space::new(&geometry);
+        let groups = geometry.groups();
+        let journal = Journal::new(
+            options.journal_rules(),
+            geometry.journal_blocks(),
+            |block| geometry.sector(geometry.journal_block(block)),
+        );
+        Ok(Ext4 {
+            options,
+            journal,
+            inodes: vec![Inodes::default(); groups as usize],
+            free_blocks: (0..groups).map(|g| u64::from(space.free_in(g))).sum(),
+            promised_blocks: 0,
+            asides: BTreeMap::new(),
+            shared: Vec::new(),
+            stream_goal: 0,
+            known_block_bitmaps: vec![false; groups as usize],
+            known_inode_bitmaps: vec![false; groups as usize],
+            writing_out: Vec::new(),
+            geometry,
+            space,
+        })
+    }
+
+    /// Free blocks and inodes.
+    fn free(&self) -> FreeSpace {
+        let groups = 0..self.geometry.groups();
+        let free = self.free_blocks.saturating_sub(self.promised_blocks);
+        FreeSpace {
+            bytes: free * PAGE_BYTES,
+            inodes: groups.map(|g| self.free_inodes(g)).sum(),
+        }
+    }
+
+    /// The file of metadata pages.
+    pub(crate) fn device_file(&self) -> File {
+        let mut file = File::new(self.geometry.blocks * PAGE_BYTES);
+        file.extents = Extents::raw(self.geometry.sector(0), self.geometry.blocks);
+        file.ext.buffers = true;
+        file
+    }
+}
+
+impl<H: Host> Ops<H> for Ext4Fs {
+    fn start(cache: &PageCache<H>) {
+        cache.start_journal();
+    }
+
+    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
+        state.ext4_lay_out(id, pages).is_some()
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        state.ext4.as_ref().map(|e| e.free())
+    }
+
+    async fn sync(cache: &PageCache<H>) {
+        cache.force_commit().await;
+    }
+
+    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
+        cache.ext4_create(directory, id).await
+    }
+
+    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
+        cache.ext4_look_up(directory, id).await
+    }
+
+    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        cache.ext4_list(directory).await
+    }
+
+    fn list_key(state: &State, id: FileId) -> u64 {
+        u64::from(state.files[id.idx()].name.hash)
+    }
+
+    async fn remove_entry(
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        cache.ext4_remove_entry(directory, id).await
+    }
+
+    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        cache.ext4_remove_inode(id).await
+    }
+
+    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        cache.ext4_truncate(id).await
+    }
+
+    async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
+        cache.with(|s| s.ext4_forget_promises(id, &run));
+    }
+
+    async fn close(cache: &PageCache<H>, id: FileId, wrote: bool) {
+        cache.ext4_close(id, wrote).await;
+    }
+
+    async fn begin_write(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        cache.ext4_modified(id, end).await;
+        Ok(())
+    }
+
+    async fn dirty_written(
+        cache: &PageCache<H>,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        cache.ext4_dirty_pages(id, run, end).await
+    }
+
+    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        cache.ext4_modified(id, end).await;
+        cache.ext4_place_all(id, 0..end.div_ceil(PAGE_BYTES)).await
+    }
+
+    async fn place_dirty(cache: &PageCache<H>, id: FileId, page: u64) -> Result<(), FsError> {
+        cache.ext4_place_dirty(id, page).await
+    }
+
+    fn taken(cache: &PageCache<H>, _id: FileId, upto: u64) {
+        cache.ext4_taken(upto);
+    }
+
+    fn bio_pages(cache: &PageCache<H>) -> u64 {
+        match cache.config.filesystem {
+            crate::Filesystem::Ext4(o) if !o.features.large_bios => 1,
+            _ => cache.config.bio_pages,
+        }
+    }
+
+    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
+        cache.ext4_load_leaf(id, page).await;
+    }
+
+    async fn accessed(cache: &PageCache<H>, id: FileId) {
+        cache.ext4_accessed(id).await;
+    }
+
+    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
+        cache.ext4_sync(id, data_only).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty volume of so many GiB.
+    pub(super) fn volume(gib: u64, options: Ext4Options) -> Ext4 {
+        Ext4::new(options, 0..gib << 21).expect("it is large enough")
+    }
+}

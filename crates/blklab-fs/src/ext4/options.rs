@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be chosen about an ext4 volume, and what the kernel release
+//! decides (fs/ext4/{super,inode,mballoc,fsync,page-io}.c, fs/jbd2/commit.c;
+//! 2.6.28 to 4.20).
+
+use crate::ext3::commit::BATCH;
+use crate::ext3::journal::JournalRules;
+use crate::ext3::{Atime, Barrier, CommitSync, DataMode, commit_block_flags};
+use blklab_types::BioFlags;
+
+/// What differs between kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ext4Features {
+    /// Flags of commit's metadata.
+    pub commit_sync: CommitSync,
+    /// Checkpoints write synchronously (3.1 and later).
+    pub sync_checkpoint: bool,
+    /// Barriers are flush and FUA (2.6.37 and later).
+    pub flush_fua: bool,
+    /// Data go out in bios of many pages (2.6.37, "ext4: use bio layer instead
+    /// of buffer layer in mpage_da_submit_io"); before, page by page.
+    pub large_bios: bool,
+    /// Top-level directories are spread over flex groups, files' data keep out
+    /// of the first group of theirs (2.6.30, "ext4: New inode/block allocation
+    /// algorithms for flex_bg filesystems"); before, all goes to the parent's
+    /// flex group until it is nearly full.
+    pub spreads_directories: bool,
+    /// Files that nobody has open get what they need and nothing set aside
+    /// (2.6.32, "ext4: Avoid group preallocation for closed files").
+    pub exact_if_closed: bool,
+    /// fsync waits for the transaction that changed the inode (2.6.32); before,
+    /// it commits what runs and flushes the disk's cache as well.
+    pub fsync_by_transaction: bool,
+    /// A file that was cut to nothing is allocated when it is closed (2.6.30,
+    /// "ext4: Automatically allocate delay allocated blocks on close").
+    pub allocates_on_close: bool,
+    /// A commit only waits for newly allocated data on their way; before 4.7 it
+    /// writes whatever of those files is dirty and has a place.
+    pub commit_only_waits: bool,
+    /// Flags of metadata reads (PRIO from 3.2 on, "block: separate priority
+    /// boosting from REQ_META").
+    pub read_flags: BioFlags,
+    /// Access times if nothing is asked for.
+    pub atime: Atime,
+    /// mke2fs of the time makes journals of up to 1 GiB, with checksums.
+    pub large_journals: bool,
+}
+
+impl Ext4Features {
+    /// The features of a release, such as `[4, 19, 0]`.
+    pub fn of_release(release: [u16; 3]) -> Ext4Features {
+        let from = |a, b, c| release >= [a, b, c];
+        Ext4Features {
+            commit_sync: match () {
+                () if from(2, 6, 39) => CommitSync::Always,
+                () if from(2, 6, 30) => CommitSync::SyncHandle,
+                () => CommitSync::Never,
+            },
+            sync_checkpoint: from(3, 1, 0),
+            flush_fua: from(2, 6, 37),
+            large_bios: from(2, 6, 37),
+            spreads_directories: from(2, 6, 30),
+            exact_if_closed: from(2, 6, 32),
+            fsync_by_transaction: from(2, 6, 32),
+            allocates_on_close: from(2, 6, 30),
+            commit_only_waits: from(4, 7, 0),
+            read_flags: if from(3, 2, 0) {
+                BioFlags::META | BioFlags::PRIO
+            } else {
+                BioFlags::META
+            },
+            atime: if from(2, 6, 30) {
+                Atime::Relative
+            } else {
+                Atime::Strict
+            },
+            large_journals: from(4, 9, 0),
+        }
+    }
+}
+
+/// A volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ext4Options {
+    /// What the kernel decides.
+    pub features: Ext4Features,
+    /// Data mode.
+    pub data: DataMode,
+    /// Commit blocks.
+    pub barrier: Barrier,
+    /// Access times.
+    pub atime: Atime,
+    /// Blocks are given to files when they are written out (`delalloc`).
+    pub delalloc: bool,
+    /// Bytes of an inode: 128 or 256.
+    pub inode_size: u32,
+    /// Bytes of disk per inode.
+    pub inode_ratio: u32,
+    /// Blocks of the journal; by the size of the disk if not given.
+    pub journal_blocks: Option<u64>,
+    /// Seconds between commits.
+    pub commit_s: u32,
+    /// Blocks of inodes that are read together (`inode_readahead_blks`), a
+    /// power of two; 0 for one at a time.
+    pub inode_readahead_blocks: u64,
+    /// `auto_da_alloc`: files that were cut to nothing are allocated at close.
+    pub auto_da_alloc: bool,
+}
+
+impl Ext4Options {
+    /// The defaults of a release.
+    pub fn new(features: Ext4Features) -> Ext4Options {
+        Ext4Options {
+            features,
+            data: DataMode::Ordered,
+            barrier: ext4_barrier(true, features),
+            atime: features.atime,
+            delalloc: true,
+            inode_size: 256,
+            inode_ratio: 16384,
+            journal_blocks: None,
+            commit_s: 5,
+            inode_readahead_blocks: 32,
+            auto_da_alloc: true,
+        }
+    }
+
+    /// What the journal goes by.
+    pub(super) fn journal_rules(&self) -> JournalRules {
+        let f = &self.features;
+        JournalRules {
+            commit_sync: f.commit_sync,
+            commit_block: commit_block_flags(f.commit_sync != CommitSync::Never, self.barrier),
+            sync_checkpoint: f.sync_checkpoint,
+            commit_s: self.commit_s,
+            // Tags of 16 bytes, where they carry checksums, instead of 8.
+            batch: if f.large_journals { BATCH / 2 } else { BATCH },
+        }
+    }
+}
+
+/// The barrier that a kernel makes of the mount option.
+pub fn ext4_barrier(on: bool, features: Ext4Features) -> Barrier {
+    match (on, features.flush_fua) {
+        (false, _) => Barrier::Off,
+        (true, false) => Barrier::Drain,
+        (true, true) => Barrier::FlushFua,
+    }
+}

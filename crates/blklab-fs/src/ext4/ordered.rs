@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The data that a commit waits for (fs/jbd2/commit.c, 2.6.28, 3.0;
+//! fs/ext4/inode.c, 4.19): files whose new blocks the transaction names.
+//!
+//! Up to 4.6 commit itself writes what is dirty of them and has a place, page by
+//! page; it never allocates. From then on it only waits: what was allocated is
+//! on its way before its handle is closed.
+
+use crate::cache::{PageCache, PageRun};
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use blklab_types::Op;
+
+/// What commit does with the next dirty page of a file.
+enum Next {
+    /// There is none with a place.
+    End,
+    /// Somebody holds it.
+    Locked(u64),
+    /// It is on its way, and dirty again.
+    InFlight(u64),
+    Write(PageRun),
+}
+
+impl State {
+    fn next_ordered(&mut self, id: FileId, from: u64) -> Next {
+        let file = &self.files[id.idx()];
+        let mut at = from;
+        loop {
+            let Some(page) = file.dirty.next_set(at, u64::MAX) else {
+                return Next::End;
+            };
+            let Some((sector, _)) = file.extents.map(page) else {
+                // Delayed: not for this commit.
+                match file.extents.next_place(page) {
+                    Some(next) => at = next,
+                    None => return Next::End,
+                }
+                continue;
+            };
+            if file.locked.test(page) {
+                return Next::Locked(page);
+            }
+            if file.writeback.test(page) {
+                return Next::InFlight(page);
+            }
+            self.start_writeback(id, page..page + 1);
+            return Next::Write(PageRun {
+                start: page,
+                pages: 1,
+                sector,
+            });
+        }
+    }
+
+    /// Puts a file on the running transaction's list.
+    pub(super) fn ext4_attach(&mut self, id: FileId) {
+        let j = self.journal();
+        let tid = j.running_tid();
+        let Some(inode) = self.files[id.idx()].ext4.as_mut() else {
+            return;
+        };
+        if std::mem::replace(&mut inode.ordered_tid, tid) != tid
+            && let Some(t) = self.journal().running.as_mut()
+        {
+            t.inodes.push(id);
+        }
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Writes, or only waits for, the data of a transaction's files.
+    pub(crate) async fn write_ordered_inodes(&self, inodes: Vec<FileId>) {
+        if inodes.is_empty() {
+            return;
+        }
+        let writes = self.with(|s| {
+            s.ext4
+                .as_ref()
+                .is_some_and(|e| !e.options.features.commit_only_waits)
+        });
+        if writes {
+            for id in &inodes {
+                self.write_ordered_inode(*id).await;
+            }
+        }
+        for id in inodes {
+            self.wait_writeback_run(id, 0..u64::MAX).await;
+        }
+    }
+
+    async fn write_ordered_inode(&self, id: FileId) {
+        let flags = self.config.features.integrity_flags;
+        let mut page = 0;
+        loop {
+            match self.with(|s| s.next_ordered(id, page)) {
+                Next::End => return,
+                Next::Locked(at) => {
+                    self.wait_unlocked(id, at).await;
+                    page = at;
+                }
+                Next::InFlight(at) => {
+                    self.wait_writeback(id, at).await;
+                    page = at;
+                }
+                Next::Write(run) => {
+                    page = run.start + 1;
+                    self.submit(Op::Write, flags, id, run).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The volume's threads: the one that pushes the log's tail, the one that
+//! writes queued buffers, the one that syncs now and then
+//! (fs/xfs/linux-2.6/xfs_super.c, xfs_buf.c, fs/xfs/xfs_trans_ail.c; 2.6.26).
+
+use super::flush::How;
+use super::items::ItemId;
+use crate::cache::PageCache;
+use crate::host::Host;
+use blklab_types::Span;
+
+/// How often queued buffers are looked at (`xfs_buf_timer_centisecs`).
+const BUFFER_TIMER: Span = Span::from_ms(1000);
+/// How often the volume is synced (`xfs_syncd_centisecs`).
+const SYNC_TIMER: Span = Span::from_ms(30_000);
+/// Sleeps of the pusher: after a pass, when it has reached its target, and when
+/// almost nothing could go.
+const PUSH: Span = Span::from_ms(10);
+const PUSH_DONE: Span = Span::from_ms(20);
+const PUSH_STUCK: Span = Span::from_ms(20);
+
+impl<H: Host> PageCache<H> {
+    /// Starts the threads, as at mount.
+    pub(super) fn start_xfs(&self) {
+        let host = &self.host;
+        host.spawn("xfsbufd", Box::pin(self.clone().xfsbufd()));
+        if self.with(|s| s.volume().options.features.tail_thread) {
+            let pusher = host.spawn("xfsaild", Box::pin(self.clone().xfsaild()));
+            self.with(|s| s.volume().pusher = Some(pusher));
+        }
+        host.spawn("xfssyncd", Box::pin(self.clone().xfssyncd()));
+    }
+
+    async fn xfsbufd(self) {
+        let mut room = Vec::new();
+        loop {
+            self.host.sleep(BUFFER_TIMER).await;
+            self.write_old_buffers(&mut room).await;
+        }
+    }
+
+    async fn xfsaild(self) {
+        loop {
+            let target = self.with(|s| {
+                let v = s.volume();
+                let oldest = v.items.oldest_lsn();
+                oldest
+                    .filter(|lsn| *lsn <= v.push_target)
+                    .map(|_| v.push_target)
+            });
+            let Some(target) = target else {
+                self.host.suspend().await;
+                continue;
+            };
+            let pushed = self.push_pass(target).await;
+            let sleep = match pushed {
+                p if p.complete => PUSH_DONE,
+                p if p.stuck * 10 > p.seen * 9 => PUSH_STUCK,
+                _ => PUSH,
+            };
+            self.host.sleep(sleep).await;
+        }
+    }
+
+    async fn xfssyncd(self) {
+        loop {
+            self.host.sleep(SYNC_TIMER).await;
+            self.log_force(false).await;
+            self.flush_inodes(How::Later).await;
+        }
+    }
+
+    /// Flushes all inodes that can be.
+    async fn flush_inodes(&self, how: How) {
+        let count = self.with(|s| s.volume().inodes.count());
+        for index in 0..count {
+            let ready = self.with(|s| {
+                let v = s.volume();
+                let inode = *v.inodes.get(index);
+                inode.is_dirty() && !inode.flushing && !v.items.get(ItemId::inode(index)).pinned()
+            });
+            if ready {
+                self.flush_inode(index, how).await;
+            }
+        }
+    }
+
+    /// `sync`: inodes that can go are written, the log is forced, then the
+    /// others are written.
+    pub(super) async fn sync_xfs(&self) {
+        self.flush_inodes(How::Now).await;
+        self.log_force(true).await;
+        self.flush_inodes(How::Wait).await;
+    }
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! File data: places promised at `write`, given at write-out, times, fsync
+//! (fs/xfs/linux-2.6/xfs_aops.c, fs/xfs/xfs_iomap.c, xfs_vnodeops.c; 2.6.26).
+//!
+//! A dirty page without a place is given one with all dirty pages around it, in
+//! one transaction; a file that is open gets some blocks more behind its end,
+//! which go back at the close. Sizes and times change in memory and reach the
+//! disk with the inode's cluster.
+//!
+//! Left out: preallocation calls, blocks of extents of very fragmented files,
+//! real-time volumes.
+
+use super::costs;
+use super::flush::How;
+use super::items::ItemId;
+use super::volume::Volume;
+use crate::cache::{FsError, PageCache};
+use crate::ext3::Atime;
+use crate::file::FileId;
+use crate::host::Host;
+use crate::inode_lists::{End, List};
+use crate::state::State;
+use crate::writeback::WriteControl;
+use blklab_types::{BioFlags, Jiffies, Op};
+use std::ops::Range;
+
+/// Blocks behind the end of a growing file (64 KiB).
+const SPARE_BLOCKS: u64 = 16;
+/// Seconds of a day: how long `relatime` trusts an access time.
+const DAY_S: u32 = 86_400;
+
+impl Volume {
+    /// Gives the blocks behind a file's end back.
+    pub(super) fn drop_spare(&mut self, index: u32, touched: &mut Vec<u32>) {
+        let inode = self.inodes.get(index);
+        let (start, blocks) = (inode.spare_start, std::mem::take(&mut inode.spare_blocks));
+        if blocks > 0 {
+            self.give_back(start, u64::from(blocks), touched);
+        }
+    }
+
+    /// Gives blocks back.
+    pub(super) fn give_back(&mut self, start: u64, blocks: u64, touched: &mut Vec<u32>) {
+        self.space.put(start, blocks);
+        self.touch_space(start, touched);
+    }
+}
+
+/// What was found for a page without a place.
+enum Placed {
+    /// It has one.
+    Already,
+    /// It took what there was behind the file's end.
+    Spare,
+    /// It must be allocated.
+    Missing,
+}
+
+impl State {
+    /// Where the page behind `page` blocks of a file should lie.
+    pub(super) fn goal(&mut self, id: FileId, index: u32, page: u64) -> u64 {
+        let before = self.files[id.idx()].extents.before(page);
+        let v = self.volume();
+        match before {
+            Some((sector, pages)) => v.geometry.block(sector) + pages,
+            None => v.inodes.block_of(index),
+        }
+    }
+
+    /// Dirty pages of a run that have no place.
+    pub(super) fn delayed_pages(&self, id: FileId, run: Range<u64>) -> u64 {
+        let file = &self.files[id.idx()];
+        let mut page = run.start;
+        let mut count = 0;
+        while let Some(first) = file.dirty.next_set(page, run.end) {
+            let end = file.dirty.next_clear(first, run.end);
+            page = first;
+            while page < end {
+                let (mapped, pages) = file.extents.piece(page, end);
+                count += if mapped { 0 } else { pages };
+                page += pages;
+            }
+        }
+        count
+    }
+
+    /// Promises places to pages that are about to become dirty; false if there
+    /// are not enough.
+    fn promise(&mut self, id: FileId, run: Range<u64>) -> bool {
+        let file = &self.files[id.idx()];
+        let (mut page, mut new) = (run.start, 0);
+        while page < run.end {
+            let (mapped, pages) = file.extents.piece(page, run.end);
+            if !mapped {
+                new += pages - file.dirty.count_in(page..page + pages);
+            }
+            page += pages;
+        }
+        let index = self.inode_of(id);
+        let v = self.volume();
+        if new > 0 && !v.space.promise(new) {
+            return false;
+        }
+        if let Some(index) = index {
+            v.inodes.get(index).delayed += new as u32;
+        }
+        true
+    }
+
+    /// The dirty pages without a place around one.
+    fn delayed_extent(&self, id: FileId, page: u64) -> Range<u64> {
+        let file = &self.files[id.idx()];
+        let (_, room) = file.extents.piece(page, u64::MAX);
+        let end = file.dirty.next_clear(page, page.saturating_add(room));
+        let mut start = page;
+        while start > 0 && file.dirty.test(start - 1) && file.extents.map(start - 1).is_none() {
+            start -= 1;
+        }
+        start..end.max(page + 1)
+    }
+
+    /// Uses blocks behind the file's end, if the page is the next.
+    fn place_spare(&mut self, id: FileId, index: u32, page: u64) -> Placed {
+        let file = &self.files[id.idx()];
+        if file.extents.map(page).is_some() {
+            return Placed::Already;
+        }
+        let run = self.delayed_extent(id, page);
+        let next = self.files[id.idx()].extents.pages();
+        let v = self.volume();
+        let inode = v.inodes.get(index);
+        if inode.spare_blocks == 0 || run.start != next {
+            return Placed::Missing;
+        }
+        let pages = u64::from(inode.spare_blocks).min(run.end - run.start);
+        let start = inode.spare_start;
+        inode.spare_start += pages;
+        inode.spare_blocks -= pages as u16;
+        let sector = v.geometry.sector(start);
+        v.settle(index, pages);
+        self.files[id.idx()].extents.append(sector, pages);
+        match self.files[id.idx()].extents.map(page) {
+            Some(_) => Placed::Spare,
+            None => Placed::Missing,
+        }
+    }
+
+    /// Allocates the extent around a page. Returns the buffers touched.
+    fn place_extent(&mut self, id: FileId, index: u32, page: u64) -> Option<Vec<u32>> {
+        let run = self.delayed_extent(id, page);
+        let file = &self.files[id.idx()];
+        let grows =
+            file.nr_open > 0 && run.end >= file.eof_pages() && run.end > file.extents.pages();
+        let want = run.end - run.start;
+        let goal = self.goal(id, index, run.start);
+        let v = self.volume();
+        v.settle(index, want);
+        let spare = if grows && v.space.has(want + SPARE_BLOCKS) {
+            SPARE_BLOCKS
+        } else {
+            0
+        };
+        let (block, got) = v.space.take_near(goal, want + spare)?;
+        let pages = got.min(want);
+        if pages < want {
+            v.promise_again(index, want - pages);
+        }
+        let mut touched = Vec::with_capacity(4);
+        if got > pages {
+            v.drop_spare(index, &mut touched);
+            let inode = v.inodes.get(index);
+            (inode.spare_start, inode.spare_blocks) = (block + pages, (got - pages) as u16);
+        }
+        v.touch_space(block, &mut touched);
+        let sector = v.geometry.sector(block);
+        self.files[id.idx()]
+            .extents
+            .insert(run.start, sector, pages);
+        Some(touched)
+    }
+
+    /// Whether an access changes the inode, by the mount's rule; notes it.
+    fn accessed_xfs(&mut self, index: u32, second: u32) -> bool {
+        let v = self.volume();
+        let rule = v.options.atime;
+        let inode = v.inodes.get(index);
+        let stale = match rule {
+            Atime::Strict => inode.atime_s != second,
+            Atime::Relative => {
+                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
+            }
+            Atime::Never => false,
+        };
+        if stale {
+            (inode.atime_s, inode.touched) = (second, true);
+        }
+        stale
+    }
+
+    /// An inode is dirty for the page cache's lists (`mark_inode_dirty_sync`).
+    pub(super) fn mark_inode_dirty(&mut self, id: FileId, now: Jiffies) {
+        let file = &mut self.files[id.idx()];
+        if !std::mem::replace(&mut file.inode_dirty, true) && !file.syncing {
+            file.dirtied_when = now;
+            self.lists_of(id).put(id, List::Dirty, End::Newest);
+        }
+    }
+
+    /// Data have reached the disk: the size on the disk may follow.
+    pub(super) fn written_xfs(&mut self, id: FileId) {
+        if self.files[id.idx()].removed {
+            return;
+        }
+        if let Some(index) = self.inode_of(id) {
+            let inode = self.volume().inodes.get(index);
+            if !std::mem::replace(&mut inode.touched, true) {
+                // Behind all others: its age is counted from now on.
+                let now = self.last_dirtied();
+                self.mark_inode_dirty(id, now);
+            }
+        }
+    }
+
+    fn last_dirtied(&self) -> Jiffies {
+        let newest = self.inodes.newest(List::Dirty);
+        newest.map_or(Jiffies(0), |id| self.files[id.idx()].dirtied_when)
+    }
+}
+
+impl Volume {
+    /// Promised pages get a place.
+    fn settle(&mut self, index: u32, pages: u64) {
+        let inode = self.inodes.get(index);
+        let promised = u64::from(inode.delayed).min(pages);
+        inode.delayed -= promised as u32;
+        self.space.release(promised);
+    }
+
+    /// Fewer got one than there was promised.
+    fn promise_again(&mut self, index: u32, pages: u64) {
+        if self.space.promise(pages) {
+            self.inodes.get(index).delayed += pages as u32;
+        }
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// The second that inodes are stamped with; those from before the run have
+    /// 0.
+    fn xfs_second(&self) -> u32 {
+        u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Times of change, in memory.
+    pub(super) fn touched_now(&self, files: &[FileId]) {
+        let second = self.xfs_second();
+        self.with(|s| {
+            for id in files {
+                if let Some(index) = s.inode_of(*id) {
+                    let inode = s.volume().inodes.get(index);
+                    (inode.mtime_s, inode.touched) = (second, true);
+                }
+            }
+        });
+    }
+
+    pub(super) fn mark_inodes_dirty(&self, files: &[FileId]) {
+        let now = self.host.jiffies();
+        self.with(|s| files.iter().for_each(|id| s.mark_inode_dirty(*id, now)));
+        self.start_flusher_timer();
+    }
+
+    /// Promises places and makes pages dirty.
+    pub(super) async fn dirty_xfs(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        if !self.with(|s| s.promise(id, run.clone())) {
+            return Err(FsError::NoSpace);
+        }
+        self.set_dirty(id, run, end, false).await;
+        Ok(())
+    }
+
+    /// Gives a dirty page a place, and those around it.
+    pub(super) async fn place_xfs(&self, id: FileId, page: u64) -> Result<(), FsError> {
+        let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
+        if !matches!(
+            self.with(|s| s.place_spare(id, index, page)),
+            Placed::Missing
+        ) {
+            return Ok(());
+        }
+        let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+        // Somebody may have been faster.
+        if self.with(|s| s.files[id.idx()].extents.map(page).is_some()) {
+            self.xfs_cancel(t);
+            return Ok(());
+        }
+        let Some(touched) = self.with(|s| s.place_extent(id, index, page)) else {
+            self.xfs_cancel(t);
+            return Err(FsError::NoSpace);
+        };
+        self.xfs_change(&mut t, &touched).await;
+        t.join_inode(index);
+        (t.bytes, t.counters) = (costs::ALLOCATE, true);
+        self.xfs_commit(t).await;
+        // The rest of a run that was too long for one extent is its own turn.
+        Ok(())
+    }
+
+    /// A direct write needs its blocks: those up to its end.
+    pub(super) async fn place_direct_xfs(&self, id: FileId, end: u64) -> Result<(), FsError> {
+        let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
+        let pages = end.div_ceil(blklab_types::PAGE_BYTES);
+        while let Some(hole) = self.with(|s| s.files[id.idx()].extents.next_hole(pages)) {
+            let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+            let touched = self.with(|s| {
+                let file = &s.files[id.idx()];
+                let (_, room) = file.extents.piece(hole, pages);
+                let dirty = file.dirty.count_in(hole..hole + room);
+                let goal = s.goal(id, index, hole);
+                let v = s.volume();
+                if !v.space.has(room.saturating_sub(dirty).max(1)) {
+                    return None;
+                }
+                v.settle(index, dirty);
+                let mut touched = Vec::with_capacity(4);
+                v.drop_spare(index, &mut touched);
+                let (block, got) = v.space.take_near(goal, room)?;
+                v.touch_space(block, &mut touched);
+                let sector = v.geometry.sector(block);
+                s.files[id.idx()].extents.insert(hole, sector, got);
+                Some(touched)
+            });
+            let Some(touched) = touched else {
+                self.xfs_cancel(t);
+                return Err(FsError::NoSpace);
+            };
+            self.xfs_change(&mut t, &touched).await;
+            t.join_inode(index);
+            (t.bytes, t.counters) = (costs::ALLOCATE, true);
+            self.xfs_commit(t).await;
+        }
+        Ok(())
+    }
+
+    /// A file is closed: what lies behind its end goes back.
+    pub(super) async fn close_xfs(&self, id: FileId, wrote: bool) {
+        let index = self.with(|s| {
+            let index = s.inode_of(id)?;
+            let inode = s.volume().inodes.get(index);
+            let beyond = inode.spare_blocks > 0 || inode.delayed > 0;
+            let last = s.files[id.idx()].nr_open == 0 && !s.files[id.idx()].removed;
+            (wrote && last && beyond).then_some(index)
+        });
+        let Some(index) = index else {
+            return;
+        };
+        let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+        let touched = self.with(|s| {
+            let mut touched = Vec::new();
+            s.volume().drop_spare(index, &mut touched);
+            touched
+        });
+        self.xfs_change(&mut t, &touched).await;
+        t.join_inode(index);
+        (t.bytes, t.counters) = (costs::TRIM, !touched.is_empty());
+        self.xfs_commit(t).await;
+    }
+
+    /// A read has ended.
+    pub(super) fn read_done_xfs(&self, id: FileId) {
+        let second = self.xfs_second();
+        let now = self.host.jiffies();
+        let changed = self.with(|s| {
+            let index = s.inode_of(id);
+            let changed = index.is_some_and(|i| s.accessed_xfs(i, second));
+            if changed {
+                s.mark_inode_dirty(id, now);
+            }
+            changed
+        });
+        if changed {
+            self.start_flusher_timer();
+        }
+    }
+
+    /// The page cache's turn to write an inode. One that cannot go stays dirty
+    /// for a later turn.
+    pub(super) async fn write_inode_xfs(&self, id: FileId, control: &WriteControl) {
+        let Some(index) = self.with(|s| s.inode_of(id)) else {
+            return;
+        };
+        let (dirty, pinned, flushing, delayed) = self.with(|s| {
+            let v = s.volume();
+            let pinned = v.items.get(ItemId::inode(index)).pinned();
+            let inode = *v.inodes.get(index);
+            let delayed = v.options.features.delayed_inodes;
+            (inode.is_dirty(), pinned, inode.flushing, delayed)
+        });
+        if !dirty {
+            return;
+        }
+        if control.integrity {
+            if pinned {
+                self.log_force(true).await;
+            }
+            self.flush_inode(index, How::Wait).await;
+        } else if pinned || flushing {
+            self.with(|s| s.files[id.idx()].inode_dirty = true);
+        } else {
+            let how = if delayed { How::Later } else { How::Now };
+            self.flush_inode(index, how).await;
+        }
+    }
+
+    /// fsync's step: the last change of the inode is in the log on the disk, and
+    /// the disk's cache is empty, if it has barriers.
+    pub(super) async fn sync_file_xfs(&self, id: FileId, data_only: bool) {
+        let Some(index) = self.with(|s| s.inode_of(id)) else {
+            return;
+        };
+        let touched = self.with(|s| {
+            let inode = s.volume().inodes.get(index);
+            !data_only && std::mem::take(&mut inode.touched)
+        });
+        if touched {
+            let mut t = self.xfs_begin(costs::RESERVE_INODE).await;
+            t.join_inode(index);
+            t.bytes = costs::INODE;
+            self.xfs_commit(t).await;
+        }
+        let (pinned, barrier) = self.with(|s| {
+            let v = s.volume();
+            let pinned = v.items.get(ItemId::inode(index)).pinned();
+            (pinned, v.options.barrier)
+        });
+        if pinned {
+            self.log_force(true).await;
+        } else if barrier {
+            self.flush_device().await;
+        }
+    }
+
+    /// An empty flush, waited for.
+    async fn flush_device(&self) {
+        let me = self.host.current();
+        let cookie = self.with(|s| s.bios.insert(crate::state::BioWork::Waited(me)));
+        let flags = match self.with(|s| s.volume().options.features.flush_fua) {
+            true => BioFlags::SYNC | BioFlags::FLUSH,
+            false => BioFlags::BARRIER,
+        };
+        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
+        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
+            self.host.unplug();
+            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
+                self.host.suspend().await;
+            }
+        }
+    }
+}

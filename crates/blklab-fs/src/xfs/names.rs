@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names and inodes: creation, lookup, listing, removal, truncation
+//! (fs/xfs/xfs_vnodeops.c, 2.6.26).
+
+use super::costs;
+use super::directory::Growth;
+use super::transaction::Transaction;
+use crate::cache::{FsError, PageCache};
+use crate::file::FileId;
+use crate::host::Host;
+use crate::state::State;
+use std::ops::Range;
+
+/// Blocks of a directory that are read ahead together.
+const READ_AHEAD: usize = 8;
+
+impl State {
+    /// The number of a file's inode.
+    pub(super) fn inode_of(&self, id: FileId) -> Option<u32> {
+        self.files[id.idx()].xfs_inode
+    }
+
+    /// Makes a file or directory known to the volume and to its directory.
+    /// Returns the buffers touched, in the cache or not, and the bytes logged.
+    fn new_entry(&mut self, parent: FileId, id: FileId) -> Option<(Vec<u32>, u64)> {
+        let name = self.files[id.idx()].name;
+        let is_directory = self.files[id.idx()].directory.is_some();
+        let home = self.inode_of(parent)?;
+        let v = self.volume();
+        if !v.space.has(8) {
+            return None;
+        }
+        let (index, mut touched, chunk) = v.new_inode(Some(home), is_directory)?;
+        let mut bytes = match is_directory {
+            true => costs::MKDIR,
+            false => costs::CREATE,
+        };
+        if is_directory {
+            v.dirs.entry(id).or_default();
+        }
+        let mut fresh = Vec::new();
+        if chunk {
+            bytes += costs::CHUNK;
+            fresh.extend(v.inodes.chunk_of(index).clusters);
+        }
+        loop {
+            let growth = v.dirs.entry(parent).or_default().growth(name);
+            if growth == Growth::None {
+                break;
+            }
+            let block = v.directory_block(home, &mut touched)?;
+            bytes += costs::ALLOCATE;
+            fresh.push(block);
+            let dir = v.dirs.entry(parent).or_default();
+            match growth {
+                Growth::Hashes => dir.hashes.push(block),
+                _ => dir.add_block(block),
+            }
+        }
+        let dir = v.dirs.entry(parent).or_default();
+        let block = dir.add(name);
+        touched.extend(dir.path(name, block));
+        v.inodes.get(index).entry_block = block;
+        self.files[id.idx()].xfs_inode = Some(index);
+        fresh.into_iter().for_each(|b| self.cache_buffer(b));
+        Some((touched, bytes))
+    }
+
+    /// Puts a buffer that is made anew into the cache.
+    fn cache_buffer(&mut self, buffer: u32) {
+        let v = self.volume();
+        let (device, pages) = (v.device, v.pages_of(buffer));
+        let State {
+            files,
+            lru,
+            nr_cached,
+            ..
+        } = self;
+        super::volume::Pages {
+            files,
+            lru,
+            nr_cached,
+        }
+        .cache(device, pages);
+    }
+
+    /// Gives a file its inode and its pages a place, as an earlier run left
+    /// them.
+    pub(super) fn lay_out_xfs(&mut self, id: FileId, pages: u64) -> Option<()> {
+        let parent = self.files[id.idx()].parent;
+        self.new_entry(parent, id)?;
+        let index = self.inode_of(id)?;
+        while self.files[id.idx()].extents.pages() < pages {
+            let done = self.files[id.idx()].extents.pages();
+            let goal = self.goal(id, index, done);
+            let v = self.volume();
+            if !v.space.has(1) {
+                return None;
+            }
+            let (block, count) = v.space.take_near(goal, pages - done)?;
+            let sector = v.geometry.sector(block);
+            self.files[id.idx()].extents.append(sector, count);
+        }
+        Some(())
+    }
+
+    /// Gives all blocks of a file back. Returns the buffers touched.
+    fn free_blocks(&mut self, id: FileId) -> Vec<u32> {
+        let file = &mut self.files[id.idx()];
+        let (extents, index) = (std::mem::take(&mut file.extents), file.xfs_inode);
+        let mut touched = Vec::new();
+        let v = self.volume();
+        if let Some(index) = index {
+            v.drop_spare(index, &mut touched);
+            let delayed = std::mem::take(&mut v.inodes.get(index).delayed);
+            v.space.release(u64::from(delayed));
+        }
+        for run in extents.runs() {
+            v.give_back(v.geometry.block(run.sector), run.pages, &mut touched);
+        }
+        touched
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// A file or directory comes into being, in its directory.
+    pub(super) async fn create_xfs(&self, parent: FileId, id: FileId) -> Result<(), FsError> {
+        let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
+        let Some((touched, bytes)) = self.with(|s| s.new_entry(parent, id)) else {
+            self.xfs_cancel(t);
+            return Err(FsError::NoSpace);
+        };
+        self.xfs_change(&mut t, &touched).await;
+        self.join_files(&mut t, &[parent, id]);
+        (t.bytes, t.counters) = (bytes, true);
+        self.touched_now(&[parent, id]);
+        self.xfs_commit(t).await;
+        self.mark_inodes_dirty(&[parent, id]);
+        Ok(())
+    }
+
+    fn join_files(&self, t: &mut Transaction, files: &[FileId]) {
+        for id in files {
+            if let Some(index) = self.with(|s| s.inode_of(*id)) {
+                t.join_inode(index);
+            }
+        }
+    }
+
+    /// Finds an entry and its inode: reads what is cold.
+    pub(super) async fn look_up_xfs(&self, parent: FileId, id: FileId) {
+        let path = self.with(|s| {
+            let name = s.files[id.idx()].name;
+            let index = s.inode_of(id);
+            let v = s.volume();
+            let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
+            let dir = v.dirs.get(&parent);
+            let mut path: Vec<u32> = dir
+                .map(|d| d.path(name, block).collect())
+                .unwrap_or_default();
+            path.extend(index.map(|i| v.inodes.cluster_of(i)));
+            path
+        });
+        for buffer in path {
+            self.read_buffer(buffer).await;
+        }
+    }
+
+    /// Reads a directory's blocks, some ahead.
+    pub(super) async fn list_xfs(&self, directory: FileId) {
+        let blocks: Vec<u32> = self.with(|s| {
+            let dir = s.volume().dirs.get(&directory);
+            dir.map(|d| d.blocks.iter().filter_map(|b| b.buffer).collect())
+                .unwrap_or_default()
+        });
+        for (i, buffer) in blocks.iter().enumerate() {
+            if i % READ_AHEAD == 0 {
+                for ahead in &blocks[i..blocks.len().min(i + READ_AHEAD)] {
+                    self.start_read(*ahead).await;
+                }
+            }
+            self.read_buffer(*buffer).await;
+        }
+    }
+
+    async fn start_read(&self, buffer: u32) {
+        let (device, pages, sector, cold) = self.with(|s| {
+            let v = s.volume();
+            let (device, pages) = (v.device, v.pages_of(buffer));
+            let sector = v.geometry.sector(pages.start);
+            let file = s.file(device);
+            let cold = !file.uptodate.test(pages.start) && !file.locked.test(pages.start);
+            (device, pages, sector, cold)
+        });
+        if cold {
+            self.submit_metadata_read(device, pages, sector).await;
+        }
+    }
+
+    /// A file's entry goes.
+    pub(super) async fn remove_entry_xfs(&self, parent: FileId, id: FileId) {
+        let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
+        let touched = self.with(|s| {
+            let name = s.files[id.idx()].name;
+            let index = s.inode_of(id);
+            let v = s.volume();
+            let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
+            let mut touched = Vec::new();
+            if let Some(dir) = v.dirs.get_mut(&parent) {
+                let path: Vec<u32> = dir.path(name, block).collect();
+                let back = dir.remove(name, block);
+                touched.extend(path.into_iter().filter(|b| !back.contains(b)));
+                for buffer in back {
+                    v.free_buffer(buffer, &mut touched);
+                }
+            }
+            // The list of inodes without a name.
+            if let Some(index) = index {
+                let ag = v.geometry.ag_of(v.inodes.block_of(index));
+                touched.push(v.groups[ag as usize].agi);
+            }
+            touched
+        });
+        self.xfs_change(&mut t, &touched).await;
+        self.join_files(&mut t, &[parent, id]);
+        t.bytes = costs::REMOVE;
+        self.touched_now(&[parent, id]);
+        self.xfs_commit(t).await;
+        self.mark_inodes_dirty(&[parent, id]);
+    }
+
+    /// A file is cut to nothing.
+    pub(super) async fn truncate_xfs(&self, id: FileId) {
+        let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+        let touched = self.with(|s| s.free_blocks(id));
+        self.xfs_change(&mut t, &touched).await;
+        self.join_files(&mut t, &[id]);
+        (t.bytes, t.counters) = (costs::TRUNCATE, !touched.is_empty());
+        self.xfs_commit(t).await;
+    }
+
+    /// A removed file's inode is freed.
+    pub(super) async fn remove_inode_xfs(&self, id: FileId) {
+        self.truncate_xfs(id).await;
+        let Some(index) = self.with(|s| s.inode_of(id)) else {
+            return;
+        };
+        let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
+        let (touched, stays) = self.with(|s| {
+            let v = s.volume();
+            v.dirs.remove(&id);
+            let mut freed = v.free_inode(index);
+            let inode = v.inodes.get(index);
+            (inode.spare_blocks, inode.delayed) = (0, 0);
+            freed.0.dedup();
+            freed
+        });
+        self.xfs_change(&mut t, &touched).await;
+        if stays {
+            t.join_inode(index);
+        }
+        (t.bytes, t.counters) = (costs::FREE_INODE, true);
+        self.xfs_commit(t).await;
+    }
+
+    /// Pages are dropped whatever their state: those without a place are no
+    /// longer promised one.
+    pub(super) fn invalidate_xfs(&self, id: FileId, run: Range<u64>) {
+        self.with(|s| {
+            let lost = s.delayed_pages(id, run);
+            if let Some(index) = s.inode_of(id) {
+                let v = s.volume();
+                let inode = v.inodes.get(index);
+                let lost = (lost as u32).min(inode.delayed);
+                inode.delayed -= lost;
+                v.space.release(u64::from(lost));
+            }
+        });
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be chosen about an XFS volume, and what the kernel release decides
+//! (fs/xfs/xfs_log.c, fs/xfs/linux-2.6/xfs_buf.c; mkfs.xfs of 2008).
+
+use crate::ext3::Atime;
+use blklab_types::{BioFlags, PAGE_BYTES};
+
+/// What differs between kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XfsFeatures {
+    /// A thread pushes the tail of the log (2.6.25 and later); before, the task
+    /// that needs space does it.
+    pub tail_thread: bool,
+    /// Log buffers are one piece of memory each; else of separate pages.
+    pub contiguous_log_buffers: bool,
+    /// Asynchronous metadata writes that somebody started are synchronous
+    /// requests (up to 2.6.32); from then on they carry the metadata flag.
+    pub sync_metadata: bool,
+    /// Inodes that are pushed or written back are copied to their clusters, and
+    /// these queued (2.6.34 and later); before, they are written at once.
+    pub delayed_inodes: bool,
+    /// Synchronous writes say that no more will follow (2.6.30 and later).
+    pub no_idle: bool,
+    /// Log records are written behind a flush and past the cache (2.6.37 and
+    /// later); before they are barriers.
+    pub flush_fua: bool,
+    /// Delayed logging exists (2.6.35 and later).
+    pub has_delayed_logging: bool,
+    /// Delayed logging unless something else is asked for (2.6.39 and later).
+    pub delayed_logging: bool,
+    /// Access times if nothing is asked for.
+    pub atime: Atime,
+}
+
+impl XfsFeatures {
+    /// The features of a release, such as `[2, 6, 26]`.
+    pub fn of_release(release: [u16; 3]) -> XfsFeatures {
+        let from = |a, b, c| release >= [a, b, c];
+        XfsFeatures {
+            tail_thread: from(2, 6, 25),
+            contiguous_log_buffers: !from(2, 6, 25),
+            sync_metadata: !from(2, 6, 33),
+            delayed_inodes: from(2, 6, 34),
+            no_idle: from(2, 6, 30),
+            flush_fua: from(2, 6, 37),
+            has_delayed_logging: from(2, 6, 35),
+            delayed_logging: from(2, 6, 39),
+            atime: if from(2, 6, 30) {
+                Atime::Relative
+            } else {
+                Atime::Strict
+            },
+        }
+    }
+}
+
+/// A volume. Blocks are 4096 bytes, sectors 512, inodes 256 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XfsOptions {
+    /// What the kernel decides.
+    pub features: XfsFeatures,
+    /// Log records are ordered against the device's cache.
+    pub barrier: bool,
+    /// Log buffers in memory: 2 to 8.
+    pub log_buffers: u32,
+    /// Bytes of each: 16, 32, 64, 128 or 256 KiB.
+    pub log_buffer_bytes: u32,
+    /// Blocks of the log; by the size of the disk if not given.
+    pub log_blocks: Option<u64>,
+    /// Allocation groups; by the size of the disk if not given.
+    pub ag_count: Option<u32>,
+    /// Counters of the superblock are not logged with every change.
+    pub lazy_count: bool,
+    /// Changes are collected in memory and logged together.
+    pub delayed_logging: bool,
+    /// Access times.
+    pub atime: Atime,
+}
+
+impl XfsOptions {
+    /// The defaults of a release: 8 log buffers of 32 KiB.
+    pub fn new(features: XfsFeatures) -> XfsOptions {
+        XfsOptions {
+            features,
+            barrier: true,
+            log_buffers: 8,
+            log_buffer_bytes: 32 << 10,
+            log_blocks: None,
+            ag_count: None,
+            lazy_count: false,
+            delayed_logging: features.delayed_logging,
+            atime: features.atime,
+        }
+    }
+
+    fn sync_flags(&self) -> BioFlags {
+        match self.features.no_idle {
+            true => BioFlags::SYNC | BioFlags::UNPLUG | BioFlags::NOIDLE,
+            false => BioFlags::SYNC | BioFlags::UNPLUG,
+        }
+    }
+
+    /// Flags of a log record.
+    pub(crate) fn log_flags(&self) -> BioFlags {
+        match (self.barrier, self.features.flush_fua) {
+            (false, _) => self.sync_flags(),
+            (true, false) => BioFlags::BARRIER,
+            (true, true) => self.sync_flags() | BioFlags::FLUSH | BioFlags::FUA,
+        }
+    }
+
+    /// Flags of a metadata buffer that is written at once, by whoever does not
+    /// wait for it or does.
+    pub(crate) fn metadata_flags(&self) -> BioFlags {
+        match self.features.sync_metadata {
+            true => self.sync_flags(),
+            false => BioFlags::META | BioFlags::UNPLUG,
+        }
+    }
+
+    /// Segments of a log record's bio: a buffer in one piece counts as one per
+    /// 64 KiB, separate pages one each.
+    pub(crate) fn log_segments(&self, nr_sectors: u32) -> u16 {
+        let piece = if self.features.contiguous_log_buffers {
+            64 << 10
+        } else {
+            PAGE_BYTES as u32
+        };
+        u16::try_from((nr_sectors * 512).div_ceil(piece)).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_records_are_barriers_or_synchronous_writes() {
+        let mut o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        assert_eq!(o.log_flags(), BioFlags::BARRIER);
+        o.barrier = false;
+        assert_eq!(o.log_flags(), BioFlags::SYNC | BioFlags::UNPLUG);
+        assert_eq!(o.log_segments(128), 16);
+        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 37]));
+        assert!(o.log_flags().has(BioFlags::FLUSH | BioFlags::FUA));
+        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 24]));
+        assert_eq!(o.log_segments(128), 1);
+        assert!(!o.features.tail_thread);
+    }
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transactions: space in the log, the buffers they change, and their way into
+//! the log's buffers (fs/xfs/xfs_trans.c, xfs_log.c, 2.6.26).
+//!
+//! How many bytes a change puts into the log is an estimate per operation
+//! ([`super::costs`]); which buffers it pins follows from the volume's state.
+
+use super::costs;
+use super::items::{ItemId, What};
+use super::log::{Copied, Record};
+use super::volume::Volume;
+use crate::cache::{PageCache, PageRun};
+use crate::file::FileId;
+use crate::host::Host;
+use crate::sleeps::Sleep;
+use crate::state::{BioWork, State};
+use blklab_types::{Bio, BioFlags, Op, PAGE_SECTORS, TaskId, Time};
+
+/// A bio of XFS that is not one of pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Io {
+    /// Part of a record, by its buffer's place in the ring.
+    Record(u32),
+    /// A metadata buffer.
+    Buffer(u32),
+}
+
+/// A transaction that is not committed.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    items: Vec<ItemId>,
+    /// What it puts into the log.
+    pub(super) bytes: u64,
+    reserved_bytes: u64,
+    /// It changes counters of the superblock.
+    pub(super) counters: bool,
+}
+
+impl Transaction {
+    pub(super) fn join(&mut self, item: ItemId) {
+        if !self.items.contains(&item) {
+            self.items.push(item);
+        }
+    }
+
+    pub(super) fn join_inode(&mut self, index: u32) {
+        self.join(ItemId::inode(index));
+    }
+}
+
+impl State {
+    /// The volume; only called for one that is XFS.
+    pub(super) fn volume(&mut self) -> &mut Volume {
+        self.xfs.as_mut().expect("a volume of XFS")
+    }
+
+    /// A bio of XFS has ended.
+    pub(crate) fn end_xfs(&mut self, io: Io, wake: &mut Vec<TaskId>) {
+        let v = self.volume();
+        match io {
+            Io::Record(nth) => v.finish_record(nth as usize, wake),
+            Io::Buffer(buffer) => {
+                v.finish_write(buffer, wake);
+                if !v.items.get(ItemId::buffer(buffer)).logged() {
+                    self.set_pages_dirty(buffer, false);
+                }
+            }
+        }
+    }
+
+    /// A buffer's pages must stay in memory, or need not any more.
+    fn set_pages_dirty(&mut self, buffer: u32, dirty: bool) {
+        let v = self.volume();
+        let b = v.buffers.get(buffer);
+        if std::mem::replace(&mut b.dirty, dirty) == dirty {
+            return;
+        }
+        let (pages, device) = (v.pages_of(buffer), v.device);
+        let pinned = &mut self.files[device.idx()].pinned;
+        match dirty {
+            true => pinned.set(pages),
+            false => pinned.clear(pages),
+        };
+    }
+
+    /// A transaction's items may not be written until it is in the log.
+    fn pin(&mut self, items: &[ItemId], now: Time) {
+        for id in items {
+            let v = self.volume();
+            v.items.get(*id).pins += 1;
+            match id.what() {
+                What::Inode(i) => v.inodes.get(i).logged = true,
+                What::Buffer(b) => {
+                    v.buffers.queue(b, now);
+                    self.set_pages_dirty(b, true);
+                }
+            }
+        }
+    }
+
+    /// A transaction ends in the record that its last byte was copied into.
+    fn attach(&mut self, items: &[ItemId], record: Option<Record>) {
+        let v = self.volume();
+        let (lsn, list) = v.log.attach_to(record);
+        for id in items {
+            let item = v.items.get(*id);
+            if item.attach(lsn) {
+                list.push(*id);
+            } else {
+                item.pins -= 1;
+            }
+        }
+    }
+
+    /// Adds items to what delayed logging has collected. Returns whether it is
+    /// time for a checkpoint.
+    fn collect(&mut self, items: &[ItemId], bytes: u64) -> bool {
+        let v = self.volume();
+        let each = bytes / items.len().max(1) as u64;
+        for id in items {
+            let item = v.items.get(*id);
+            if std::mem::replace(&mut item.collected, true) {
+                item.pins -= 1;
+            } else {
+                v.collected.push(*id);
+                v.collected_bytes += each;
+            }
+        }
+        v.collected_bytes >= v.log.size_bytes() / 8
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Begins a transaction that may write so many bytes: sleeps while the log
+    /// has no room for them.
+    pub(super) async fn xfs_begin(&self, reserve_bytes: u64) -> Transaction {
+        let most = self.with(|s| s.volume().log.size_bytes() / 8);
+        let reserve_bytes = reserve_bytes.min(most);
+        self.push_tail(reserve_bytes).await;
+        let fits = |s: &mut State| {
+            let v = s.volume();
+            let tail = v.tail();
+            let fits = v.log.free_bytes(tail) >= reserve_bytes;
+            if fits {
+                v.log.reserve(reserve_bytes);
+            }
+            fits
+        };
+        if !self.with(|s| s.volume().log.space_queue.is_empty() && fits(s)) {
+            let wait = async {
+                let me = self.host.current();
+                self.with(|s| s.volume().log.space_queue.push_back(me));
+                loop {
+                    let first = |s: &mut State| s.volume().log.space_queue.front() == Some(&me);
+                    if self.with(|s| first(s) && fits(s)) {
+                        break;
+                    }
+                    self.push_tail(reserve_bytes).await;
+                    if self.with(|s| first(s) && fits(s)) {
+                        break;
+                    }
+                    self.host.suspend().await;
+                }
+                self.waking(|s, wake| {
+                    s.volume().log.space_queue.pop_front();
+                    s.volume().tail_moved(wake);
+                });
+            };
+            self.sleeping(Sleep::LogSpace, wait).await;
+        }
+        Transaction {
+            items: Vec::with_capacity(8),
+            bytes: 0,
+            reserved_bytes: reserve_bytes,
+            counters: false,
+        }
+    }
+
+    /// Joins buffers to a transaction: reads those that are cold, waits for
+    /// those that are being written.
+    pub(super) async fn xfs_change(&self, t: &mut Transaction, buffers: &[u32]) {
+        for buffer in buffers {
+            self.read_buffer(*buffer).await;
+            self.wait_buffer_idle(*buffer).await;
+            t.join(ItemId::buffer(*buffer));
+        }
+    }
+
+    /// Brings a buffer into memory.
+    pub(super) async fn read_buffer(&self, buffer: u32) {
+        loop {
+            let (device, pages, sector) = self.with(|s| {
+                let v = s.volume();
+                let pages = v.pages_of(buffer);
+                (v.device, pages.clone(), v.geometry.sector(pages.start))
+            });
+            let cold = self.with(|s| {
+                let file = s.file(device);
+                pages.clone().find(|p| !file.uptodate.test(*p))
+            });
+            let Some(cold) = cold else {
+                return;
+            };
+            if !self.with(|s| s.file(device).locked.test(cold)) {
+                self.submit_metadata_read(device, pages, sector).await;
+            }
+            self.wait_unlocked(device, cold).await;
+            if !self.with(|s| s.file(device).uptodate.test(cold)) {
+                // The read failed; what is in memory goes for it.
+                self.with(|s| s.file(device).uptodate.set(cold..cold + 1));
+            }
+        }
+    }
+
+    /// Starts reading pages of the device that are not all in memory.
+    pub(super) async fn submit_metadata_read(
+        &self,
+        device: FileId,
+        pages: std::ops::Range<u64>,
+        sector: u64,
+    ) {
+        self.make_room(pages.end - pages.start).await;
+        let start = self.with(|s| {
+            let file = s.file(device);
+            let free = pages
+                .clone()
+                .all(|p| !file.locked.test(p) && !file.uptodate.test(p));
+            if free {
+                s.add_locked(device, pages.clone());
+            }
+            free
+        });
+        if start {
+            let run = PageRun {
+                start: pages.start,
+                pages: pages.end - pages.start,
+                sector,
+            };
+            self.submit(Op::Read, BioFlags::NONE, device, run).await;
+            return;
+        }
+        for page in pages {
+            self.submit_page(device, page).await;
+        }
+    }
+
+    /// Sleeps until nobody writes a buffer.
+    pub(super) async fn wait_buffer_idle(&self, buffer: u32) {
+        if !self.with(|s| s.volume().buffers.get(buffer).busy) {
+            return;
+        }
+        let me = self.host.current();
+        let wait = async {
+            loop {
+                self.host.unplug();
+                if !self.with(|s| s.volume().buffers.wait(buffer, me)) {
+                    return;
+                }
+                self.host.suspend().await;
+            }
+        };
+        self.sleeping(Sleep::MetadataWrite, wait).await;
+    }
+
+    /// Ends a transaction: what it changed is in the log's memory, or among
+    /// what is collected.
+    pub(super) async fn xfs_commit(&self, mut t: Transaction) {
+        let options = self.with(|s| s.volume().options);
+        let counters = t.counters && !options.lazy_count;
+        if counters {
+            self.lock_counters().await;
+            let superblock = self.with(|s| s.volume().superblock);
+            self.xfs_change(&mut t, &[superblock]).await;
+            t.bytes += costs::SUPERBLOCK_BYTES;
+        }
+        let now = self.host.now();
+        self.with(|s| s.pin(&t.items, now));
+        if options.delayed_logging {
+            if self.with(|s| s.collect(&t.items, t.bytes)) {
+                self.checkpoint().await;
+            }
+        } else {
+            self.copy_to_log(t.bytes, &t.items).await;
+        }
+        self.waking(|s, wake| {
+            let v = s.volume();
+            if counters {
+                wake.extend(v.counters.unlock());
+            }
+            v.log.unreserve(t.reserved_bytes);
+            v.tail_moved(wake);
+        });
+    }
+
+    /// Gives a transaction up that changed nothing.
+    pub(super) fn xfs_cancel(&self, t: Transaction) {
+        self.waking(|s, wake| {
+            let v = s.volume();
+            v.log.unreserve(t.reserved_bytes);
+            v.tail_moved(wake);
+        });
+    }
+
+    async fn lock_counters(&self) {
+        let me = self.host.current();
+        if self.with(|s| s.volume().counters.lock_or_queue(me)) {
+            return;
+        }
+        let wait = async {
+            loop {
+                self.host.suspend().await;
+                if self.with(|s| s.volume().counters.granted(me)) {
+                    return;
+                }
+            }
+        };
+        self.sleeping(Sleep::Transaction, wait).await;
+    }
+
+    /// Copies bytes into the log's buffers, writing those that become full, and
+    /// sleeping while none is free. `items` belong to the last of them.
+    async fn copy_to_log(&self, bytes: u64, items: &[ItemId]) {
+        let mut left = bytes.max(1);
+        while left > 0 {
+            let copied = self.with(|s| s.volume().log.copy(left));
+            let Copied::Took(took, record) = copied else {
+                self.wait_log_until(|s| s.volume().log.is_ready()).await;
+                continue;
+            };
+            left -= took;
+            if left == 0 {
+                self.with(|s| s.attach(items, record));
+            }
+            if let Some(record) = record {
+                self.write_record(record).await;
+            }
+        }
+    }
+
+    /// Sleeps until records have reached the disk and something holds.
+    async fn wait_log_until(&self, holds: impl Fn(&mut State) -> bool) {
+        let me = self.host.current();
+        let wait = async {
+            while !self.with(&holds) {
+                self.with(|s| s.volume().log.waiters.push(me));
+                self.host.suspend().await;
+            }
+        };
+        self.sleeping(Sleep::Log, wait).await;
+    }
+
+    /// Logs what delayed logging has collected.
+    async fn checkpoint(&self) {
+        let (items, bytes) = self.with(|s| {
+            let v = s.volume();
+            let items = std::mem::take(&mut v.collected);
+            for id in &items {
+                v.items.get(*id).collected = false;
+            }
+            (items, std::mem::take(&mut v.collected_bytes))
+        });
+        if !items.is_empty() {
+            self.copy_to_log(bytes, &items).await;
+        }
+    }
+
+    /// Writes a record: one bio, or two around the end of the log.
+    async fn write_record(&self, record: Record) {
+        let mut at = record.sector;
+        for nr_sectors in record.nr_sectors.into_iter().filter(|n| *n > 0) {
+            let (bio, me) = self.with(|s| {
+                s.stats.write_bios += 1;
+                let cookie = s.bios.insert(BioWork::Xfs(Io::Record(record.nth as u32)));
+                let v = s.volume();
+                let log = v.geometry.sector(v.geometry.log_start);
+                let bio = Bio {
+                    op: Op::Write,
+                    flags: v.options.log_flags(),
+                    sector: log + at,
+                    nr_sectors,
+                    segments: v.options.log_segments(nr_sectors),
+                    cookie,
+                    ..Bio::default()
+                };
+                (bio, self.host.current())
+            });
+            let bio = Bio { task: me, ..bio };
+            self.sleeping(Sleep::Request, self.host.submit_bio(bio))
+                .await;
+            at = 0;
+        }
+    }
+
+    /// Forces the log to the disk; waits for that if asked to.
+    pub(super) async fn log_force(&self, wait: bool) {
+        if self.with(|s| s.volume().options.delayed_logging) {
+            self.checkpoint().await;
+        }
+        let (record, upto) = self.with(|s| s.volume().log.force());
+        if let Some(record) = record {
+            self.write_record(record).await;
+        }
+        if wait {
+            self.wait_log_until(|s| s.volume().log.done >= upto).await;
+        }
+    }
+
+    /// Sleeps until no record with the item is on its way.
+    pub(super) async fn wait_unpinned(&self, item: ItemId) {
+        self.wait_log_until(|s| !s.volume().items.get(item).pinned())
+            .await;
+    }
+
+    /// Writes a buffer that is in memory, not busy and not pinned; does not
+    /// wait for it.
+    pub(super) async fn write_metadata_buffer(&self, buffer: u32, flags: BioFlags) {
+        let (sector, nr_sectors, cookie) = self.with(|s| {
+            s.stats.write_bios += 1;
+            let v = s.volume();
+            let b = v.buffers.get(buffer);
+            (b.busy, b.queued) = (true, None);
+            let (sector, nr_sectors) = (b.sector, b.nr_sectors);
+            s.set_pages_dirty(buffer, true);
+            let cookie = s.bios.insert(BioWork::Xfs(Io::Buffer(buffer)));
+            s.stats.pages_written += u64::from(nr_sectors).div_ceil(PAGE_SECTORS);
+            (sector, nr_sectors, cookie)
+        });
+        self.submit_sectors(Op::Write, flags, sector, nr_sectors, cookie)
+            .await;
+    }
+}

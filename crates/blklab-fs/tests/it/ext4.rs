@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ext4: when files get their places, what a commit waits for, what fsync
+//! writes.
+
+use crate::machine::{Machine, Served};
+use crate::write::dd;
+use crate::{DISK, MIB, boot_with};
+use blklab_fs::{
+    Atime, Config, DataMode, Ext4Features, Ext4Options, Features, FileId, Filesystem, FsError,
+    Name, PageCache,
+};
+use blklab_types::{BioFlags, Op, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const SECONDS: u64 = 1_000_000_000;
+/// Sectors of the volume: 8 GiB, 64 groups in four flex groups.
+const DISK_SECTORS: u64 = 16 << 20;
+/// The journal begins behind the tables of flex group 2.
+const JOURNAL: u64 = (32 * 32768 + 16 * 514) * 8;
+
+fn mount(
+    release: [u16; 3],
+    change: impl FnOnce(&mut Ext4Options),
+) -> (Machine, PageCache<Machine>) {
+    let [a, b, c] = release;
+    let features = Features::of_release([a, b, c, 0]).expect("it is modelled");
+    let mut options = Ext4Options::new(Ext4Features::of_release(release));
+    change(&mut options);
+    let mut config = Config::new(features, 1024 * MIB);
+    config.layout.start_sector = 0;
+    config.layout.end_sector = DISK_SECTORS;
+    config.filesystem = Filesystem::Ext4(options);
+    boot_with(config, DISK)
+}
+
+fn in_journal(s: &Served) -> bool {
+    (JOURNAL..JOURNAL + (40_000 << 3)).contains(&s.sector) && s.nr_sectors > 0
+}
+
+/// Bitmaps, descriptors and inodes of the first flex group.
+fn in_tables(s: &Served) -> bool {
+    s.sector < 32768 * 8
+}
+
+fn writes(machine: &Machine) -> Vec<Served> {
+    let mut log = machine.log();
+    log.retain(|s| s.op == Op::Write);
+    log
+}
+
+#[test]
+fn data_before_metadata_before_the_commit_block() {
+    let (machine, cache) = mount([4, 19, 0], |_| {});
+    let file = cache.create_empty(None).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("dd", async move {
+        for at in 0..20 {
+            c.write(fd, at * MIB, MIB).await.expect("space");
+        }
+        c.fsync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = writes(&machine);
+    let (journal, data): (Vec<&Served>, Vec<&Served>) = log.iter().partition(|s| in_journal(s));
+    // 8 MiB of place at a time, bios of 128 pages.
+    assert_eq!(data.len(), 40);
+    assert!(data.windows(2).all(|w| w[0].sector + 1024 == w[1].sector));
+    assert_eq!(cache.extents(file).len(), 1);
+    // A descriptor; inode, bitmap, group descriptor; the commit block.
+    assert_eq!(journal.len(), 1 + 3 + 1);
+    assert!(journal.windows(2).all(|w| w[0].sector + 8 == w[1].sector));
+    let data_done = data.iter().map(|s| s.done).max();
+    assert!(Some(journal[0].submitted) >= data_done);
+    let (commit, before) = journal.split_last().expect("a commit block");
+    let barrier = BioFlags::FLUSH | BioFlags::FUA;
+    assert!(commit.flags.has(BioFlags::FLUSH) && commit.flags.has(BioFlags::FUA));
+    assert!(
+        before
+            .iter()
+            .all(|s| !s.flags.any(barrier) && s.done <= commit.submitted)
+    );
+}
+
+#[test]
+fn nothing_has_a_place_before_it_is_written_out() {
+    let (machine, cache) = mount([2, 6, 32], |_| {});
+    let file = cache.create_empty(None).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("write", async move {
+        c.write(fd, 0, 10 * MIB).await.expect("space");
+    });
+    machine.run_until(&cache, Time(20 * SECONDS));
+    assert_eq!(cache.extents(file).len(), 0);
+    assert!(writes(&machine).iter().all(in_journal), "the inode's times");
+    machine.run_until(&cache, Time(45 * SECONDS));
+    assert_eq!(cache.extents(file).len(), 1);
+    let data: Vec<Served> = writes(&machine)
+        .into_iter()
+        .filter(|s| !in_journal(s) && !in_tables(s))
+        .collect();
+    let sectors: u64 = data.iter().map(|s| u64::from(s.nr_sectors)).sum();
+    assert_eq!(sectors, 10 * 2048);
+    machine.run_until(&cache, Time(120 * SECONDS));
+    assert_eq!((cache.usage().dirty, cache.usage().writeback), (0, 0));
+}
+
+#[test]
+fn data_went_out_page_by_page_up_to_2_6_36() {
+    for (release, bios) in [([2, 6, 36], 2560), ([2, 6, 37], 20)] {
+        let (machine, cache) = mount(release, |o| o.data = DataMode::Writeback);
+        dd(&machine, &cache, 10 * MIB);
+        machine.run_until(&cache, Time(60 * SECONDS));
+        let data = writes(&machine)
+            .into_iter()
+            .filter(|s| !in_journal(s) && !in_tables(s));
+        assert_eq!(data.count(), bios, "{release:?}");
+    }
+}
+
+#[test]
+fn fsync_waits_for_the_inodes_transaction_and_flushes_if_there_is_none() {
+    let (machine, cache) = mount([4, 19, 0], |o| o.atime = Atime::Never);
+    let file = cache.create_laid_out(MIB).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("write", async move {
+        c.write(fd, 0, 4096).await.expect("space");
+        // Only times have changed: the data, and a flush.
+        c.fdatasync(fd).await.expect("no errors");
+        // Data and times.
+        c.fsync(fd).await.expect("no errors");
+        c.fsync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = writes(&machine);
+    let what: Vec<(bool, u32)> = log.iter().map(|s| (in_journal(s), s.nr_sectors)).collect();
+    let flush = (false, 0);
+    let commit = [(true, 8); 3];
+    let want = [&[(false, 8), flush][..], &commit, &[flush]].concat();
+    assert_eq!(what, want, "data; flush; descriptor, inode, commit; flush");
+}
+
+#[test]
+fn a_commit_writes_the_rest_of_its_files_up_to_4_6() {
+    for (release, written) in [([4, 6, 0], true), ([4, 7, 0], false)] {
+        let (machine, cache) = mount(release, |_| {});
+        let file = cache.create_laid_out(MIB).expect("space");
+        let fd = cache.open(file, false).expect("it exists");
+        let c = cache.clone();
+        machine.task("write", async move {
+            // One new page on its way, and an old one that is dirty.
+            c.write(fd, MIB, 4096).await.expect("space");
+            c.sync_file_range(fd, MIB, 4096, all_steps())
+                .await
+                .expect("no errors");
+            c.write(fd, 0, 8192).await.expect("space");
+        });
+        machine.run_until(&cache, Time(10 * SECONDS));
+        let old = cache.extents(file)[0].sector;
+        let log = writes(&machine);
+        let bios: Vec<&Served> = log
+            .iter()
+            .filter(|s| (old..old + 16).contains(&s.sector))
+            .collect();
+        assert_eq!(bios.len(), if written { 2 } else { 0 }, "{release:?}");
+        assert!(bios.iter().all(|s| s.nr_sectors == 8));
+    }
+}
+
+fn all_steps() -> blklab_fs::SyncRange {
+    blklab_fs::SyncRange {
+        wait_before: true,
+        write: true,
+        wait_after: true,
+    }
+}
+
+#[test]
+fn a_file_cut_to_nothing_is_written_at_close() {
+    for (auto, at_close) in [(true, 1), (false, 0)] {
+        let (machine, cache) = mount([3, 7, 0], |o| o.auto_da_alloc = auto);
+        let c = cache.clone();
+        machine.task("rewrite", async move {
+            let file = c.create(c.root(), name(1)).await.expect("space");
+            let fd = c.open_file(file).await.expect("it exists");
+            c.write(fd, 0, 4096).await.expect("space");
+            c.truncate(fd).await.expect("no errors");
+            c.write(fd, 0, 4096).await.expect("space");
+            c.close(fd).await.expect("it is open");
+        });
+        machine.run(&cache);
+        machine.run_until(&cache, Time(SECONDS));
+        assert_eq!(writes(&machine).len(), at_close);
+    }
+}
+
+fn name(number: u32) -> Name {
+    Name {
+        bytes: 12,
+        hash: number.wrapping_mul(0x9e37_79b9),
+    }
+}
+
+#[test]
+fn looking_up_a_cold_file_reads_the_directory_and_a_piece_of_the_inode_table() {
+    let (machine, cache) = mount([3, 7, 0], |_| {});
+    let files: Rc<RefCell<Vec<FileId>>> = Rc::default();
+    let (c, f) = (cache.clone(), files.clone());
+    machine.task("create", async move {
+        let dir = c.mkdir(c.root(), name(0)).await.expect("space");
+        for i in 1..=1000 {
+            let file = c.create(dir, name(i)).await.expect("space");
+            f.borrow_mut().push(file);
+        }
+        c.sync().await;
+        c.drop_caches();
+        c.stat(dir).await.expect("no errors");
+    });
+    machine.run(&cache);
+    machine.run_until(&cache, Time(5 * SECONDS));
+    let before = machine.log().len();
+    let (c, file) = (cache.clone(), files.borrow()[900]);
+    machine.task(
+        "stat",
+        async move { c.stat(file).await.expect("no errors") },
+    );
+    machine.run_until(&cache, Time(6 * SECONDS));
+    let log = machine.log();
+    let reads: Vec<u32> = log[before..].iter().map(|s| s.nr_sectors).collect();
+    assert!(log[before..].iter().all(|s| s.op == Op::Read));
+    // The directory's root and a leaf, then blocks of inodes, one by one: the
+    // second 32, of which inodes are in use in 31. The first were read with the
+    // directory's.
+    assert_eq!(reads.len(), 2 + 31, "{reads:?}");
+    assert!(reads.iter().all(|n| *n == 8));
+    let table = &log[before + 2..];
+    assert!(table.windows(2).all(|w| w[0].sector + 8 == w[1].sector));
+}
+
+#[test]
+fn what_is_removed_gives_its_blocks_back_when_it_is_committed() {
+    let (machine, cache) = mount([4, 19, 0], |_| {});
+    let c = cache.clone();
+    machine.task("rounds", async move {
+        // 12 GiB through a volume of less than 8.
+        for round in 0..12 {
+            let file = c.create(c.root(), name(round)).await.expect("space");
+            let fd = c.open_file(file).await.expect("it exists");
+            for at in 0..1024 {
+                c.write(fd, at * MIB, MIB).await.expect("space");
+            }
+            c.close(fd).await.expect("it is open");
+            c.sync().await;
+            c.unlink(file).await.expect("it exists");
+            c.sync().await;
+        }
+    });
+    machine.run(&cache);
+    assert_eq!(cache.usage().dirty, 0);
+}
+
+#[test]
+fn a_full_volume_says_so_when_it_is_written_to() {
+    let (machine, cache) = mount([4, 19, 0], |_| {});
+    cache.create_laid_out(7500 * MIB).expect("space");
+    let file = cache.create_empty(None).expect("an inode");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("dd", async move {
+        let mut at = 0;
+        let error = loop {
+            match c.write(fd, at, MIB).await {
+                Ok(n) => at += n,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, FsError::NoSpace);
+        assert!(at > 100 * MIB && at < 692 * MIB, "{at}");
+        // What was promised can be written.
+        c.fsync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ext4.
+
+use blklab_experiment::Experiment;
+use blklab_fs::{Atime, DataMode, Ext4Features, Ext4Options, ext4_barrier};
+
+/// The options of a volume.
+pub(super) fn options(e: &Experiment) -> Ext4Options {
+    let spec = &e.filesystem;
+    let features = Ext4Features::of_release(e.kernel.numbers());
+    let mut o = Ext4Options::new(features);
+    let number = |key, default: u32| {
+        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
+        value.unwrap_or(default)
+    };
+    let switch = |key| spec.number(key).is_none_or(|n| n != 0);
+    if spec.option("data") == Some("writeback") {
+        o.data = DataMode::Writeback;
+    }
+    o.barrier = ext4_barrier(switch("barrier"), features);
+    o.atime = match spec.option("atime") {
+        Some("strict") => Atime::Strict,
+        Some("relative") => Atime::Relative,
+        Some("never") => Atime::Never,
+        _ => o.atime,
+    };
+    o.delalloc = switch("delalloc");
+    o.auto_da_alloc = switch("auto_da_alloc");
+    o.inode_size = number("inode_size", o.inode_size);
+    o.journal_blocks = spec.number("journal_blocks");
+    o.commit_s = number("commit_s", o.commit_s);
+    let blocks = spec.number("inode_readahead_blks");
+    o.inode_readahead_blocks = blocks.unwrap_or(o.inode_readahead_blocks);
+    o
+}
