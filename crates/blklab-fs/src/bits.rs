@@ -203,7 +203,7 @@ impl Words {
         let run = run.start..run.end.min(self.limit());
         let words = words_of(&run);
         let (mut removed, mut from) = (0, words.start);
-        while let Some(i) = self.next_word(from).filter(|i| *i < words.end) {
+        while let Some(i) = self.next_word(from, words.end) {
             from = i + 1;
             if let Some(chunk) = &mut self.chunks[i / CHUNK] {
                 let (word, mask) = (&mut chunk[i % CHUNK], mask_in(&run, i));
@@ -223,7 +223,7 @@ impl Words {
         let run = run.start..run.end.min(self.limit());
         let words = words_of(&run);
         let (mut count, mut from) = (0, words.start);
-        while let Some(i) = self.next_word(from).filter(|i| *i < words.end) {
+        while let Some(i) = self.next_word(from, words.end) {
             from = i + 1;
             count += u64::from((mask_in(&run, i) & self.word(i)).count_ones());
         }
@@ -239,7 +239,7 @@ impl Words {
         let mut word = (from / BITS) as usize;
         let mut bits = self.word(word) & (u64::MAX << (from % BITS));
         while bits == 0 {
-            word = self.next_word(word + 1)?;
+            word = self.next_word(word + 1, words_of(&(from..end)).end)?;
             bits = self.word(word);
         }
         let page = word as u64 * BITS + u64::from(bits.trailing_zeros());
@@ -261,15 +261,20 @@ impl Words {
         end
     }
 
-    /// The first word at or after `from` that is not zero.
-    fn next_word(&self, from: usize) -> Option<usize> {
+    /// The first word of `from..end` that is not zero.
+    fn next_word(&self, from: usize, end: usize) -> Option<usize> {
         let mut group = from / CHUNK;
-        let mut bits = *self.summary.get(group)? & (u64::MAX << (from % CHUNK));
-        while bits == 0 {
+        let mut bits = u64::MAX << (from % CHUNK);
+        while group * CHUNK < end {
+            bits &= *self.summary.get(group)?;
+            if bits != 0 {
+                let word = group * CHUNK + bits.trailing_zeros() as usize;
+                return (word < end).then_some(word);
+            }
             group += 1;
-            bits = *self.summary.get(group)?;
+            bits = u64::MAX;
         }
-        Some(group * CHUNK + bits.trailing_zeros() as usize)
+        None
     }
 
     fn limit(&self) -> u64 {
