@@ -10,10 +10,11 @@ use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, ExtOptions};
 use crate::ext4::{Ext4, Ext4Options};
-use crate::file::FileId;
+use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
+use crate::ntfs3g::{self, NtfsOptions};
 use crate::ops::Ops;
 use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
@@ -28,16 +29,18 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// ext4.
+    Ext4(Ext4Options),
     /// btrfs.
     Btrfs(BtrfsOptions),
     /// NILFS2.
     Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// NTFS-3G.
+    Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
-    /// ext4.
-    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -75,6 +78,10 @@ macro_rules! with_type {
             }
             $crate::filesystem::Filesystem::Reiser(_) => {
                 type $fs = $crate::reiserfs::ReiserFs;
+                $body
+            }
+            $crate::filesystem::Filesystem::Ntfs(_) => {
+                type $fs = $crate::ntfs3g::NtfsFs;
                 $body
             }
             $crate::filesystem::Filesystem::Xfs(_) => {
@@ -115,6 +122,9 @@ impl State {
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Ntfs(options) => {
+                self.mount_ntfs(options, sectors, config.read_ahead_pages())?;
+            }
             Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
@@ -125,6 +135,7 @@ impl State {
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
+            Filesystem::Ntfs(_) => self.ntfs_root(),
             // The root has the first inode.
             Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
@@ -146,6 +157,29 @@ impl State {
         }
     }
 
+    fn ntfs_root(&mut self) {
+        if let Some(volume) = &mut self.ntfs {
+            volume.set_root(self.root);
+        }
+    }
+
+    fn mount_ntfs(
+        &mut self,
+        options: NtfsOptions,
+        sectors: Range<u64>,
+        read_ahead_pages: u64,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let fd = Fd(self.open.len() as u32);
+        let volume = ntfs3g::Volume::new(options, sectors, device, fd)?;
+        self.files.push(volume.device_file());
+        self.files[device.idx()].nr_open = 1;
+        self.open.push(volume.device_open(read_ahead_pages));
+        self.device = Some(device);
+        self.ntfs = Some(Box::new(volume));
+        Ok(())
+    }
+
     fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let root = FileId(device.0 + 1);
@@ -165,6 +199,15 @@ impl State {
         Ok(())
     }
 
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+
     fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let volume = reiserfs::Volume::new(options, sectors, device)?;
@@ -174,17 +217,6 @@ impl State {
             self.reiser_cached(device, block);
         }
         self.reiser = Some(Box::new(volume));
-        Ok(())
-    }
-}
-
-impl State {
-    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext4 = Ext4::new(options, sectors)?;
-        self.files.push(ext4.device_file());
-        self.device = Some(device);
-        self.ext4 = Some(Box::new(ext4));
         Ok(())
     }
 }
@@ -213,6 +245,12 @@ impl<H: Host> PageCache<H> {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::sync(self).await);
     }
 
+    /// Whether the filesystem reads pages of a file itself; then it has begun
+    /// to read the missing ones of the run.
+    pub(crate) fn reads_itself(&self, id: FileId, run: Range<u64>) -> bool {
+        on_kind!(self.filesystem_of(id), reads_itself(self, id, run))
+    }
+
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
@@ -221,6 +259,11 @@ impl<H: Host> PageCache<H> {
     /// Pages of a file up to one are in bios, or passed over.
     pub(crate) fn taken(&self, id: FileId, upto: u64) {
         on_kind!(self.filesystem_of(id), taken(self, id, upto));
+    }
+
+    /// Whether a walk over a file must not sleep with a bio in its hands.
+    pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
+        with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP)
     }
 
     /// Pages that a bio of a file may hold.

@@ -61,6 +61,17 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A path to a file whose names and inodes are in memory is walked: for
+    /// filesystems that do not trust what is there for ever.
+    async fn revalidate(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    /// A file that is there is opened, its path having been walked.
+    async fn opened(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+        Ok(())
+    }
+
     /// Reads a directory for listing.
     async fn list(_cache: &PageCache<H>, _directory: FileId) -> Result<(), FsError> {
         Ok(())
@@ -138,10 +149,13 @@ pub(crate) trait Ops<H: Host> {
         Err(FsError::NoSpace)
     }
 
-    /// Pages up to this one are in bios, or passed over; `u64::MAX` also before
-    /// the walk sleeps for a page. Between `place_dirty` and this the
-    /// filesystem may hold a transaction open.
+    /// Pages up to this one are in bios, or passed over. Between `place_dirty`
+    /// and this the filesystem may hold a transaction open.
     fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+
+    /// A walk sleeps for a page, or for a place, only when its bio is on its
+    /// way: a commit waits for pages in it.
+    const SUBMITS_BEFORE_SLEEP: bool = false;
 
     /// Pages that a bio of this file may hold.
     fn bio_pages(cache: &PageCache<H>) -> u64 {
@@ -163,6 +177,13 @@ pub(crate) trait Ops<H: Host> {
 
     /// The pages of a dirty inode have been written back: now the inode.
     async fn write_inode(_cache: &PageCache<H>, _id: FileId, _control: &WriteControl) {}
+
+    /// Pages that are missing in the run are to be read. A filesystem that is
+    /// not on a block device of the kernel's says true, and has begun to read
+    /// them: they are locked, and end as after any read.
+    fn reads_itself(_cache: &PageCache<H>, _id: FileId, _run: Range<u64>) -> bool {
+        false
+    }
 
     /// A page is about to be mapped for a read.
     async fn load_mapping(_cache: &PageCache<H>, _id: FileId, _page: u64) {}

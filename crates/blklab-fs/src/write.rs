@@ -137,7 +137,8 @@ impl<H: Host> PageCache<H> {
         self.with(|s| s.file(id).uptodate.test(page))
     }
 
-    /// Reads one page that nobody has locked, on its own.
+    /// Reads one page that nobody has locked, on its own. One in a hole is
+    /// there at once.
     pub(crate) async fn submit_page(&self, id: FileId, page: u64) {
         if !self.with(|s| s.file(id).cached.test(page)) {
             self.make_room(1).await;

@@ -129,6 +129,8 @@ impl Ext4 {
 }
 
 impl<H: Host> Ops<H> for Ext4Fs {
+    const SUBMITS_BEFORE_SLEEP: bool = true;
+
     fn start(cache: &PageCache<H>) {
         cache.start_journal();
     }

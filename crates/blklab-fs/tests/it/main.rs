@@ -8,11 +8,16 @@ mod ext3;
 mod ext3_names;
 mod ext3_random;
 mod ext4;
+mod ext4_property;
 mod flush;
 mod machine;
+mod ntfs3g;
 mod property;
 mod read;
+mod reiserfs;
+mod volumes;
 mod write;
+mod xfs;
 
 use blklab_fs::{Config, Features, PageCache};
 use blklab_types::Span;
