@@ -190,7 +190,7 @@ impl<H: Host> PageCache<H> {
             b.pool.transaction += 1;
             (b.commit.since, b.commit.blocked) = (None, false);
             let freed = b.pool.space.take_freed();
-            (device, transaction, s.dirty_runs_of(device), freed)
+            (device, transaction, s.file(device).dirty_runs(), freed)
         });
         self.waking(|s, wake| wake.append(&mut s.btrfs().commit.waiters));
         self.btrfs_write_blocks(&runs).await;
