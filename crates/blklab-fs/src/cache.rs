@@ -35,6 +35,8 @@ pub enum FsError {
     NotDirectory,
     /// The directory is not empty, or is the root (`ENOTEMPTY`, `EBUSY`).
     NotEmpty,
+    /// The filesystem has no direct I/O (`EINVAL`).
+    NoDirect,
     /// The device reported an error (`EIO`).
     Io,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for FsError {
             FsError::TooBig => "the range ends beyond the largest file",
             FsError::NotDirectory => "not a directory",
             FsError::NotEmpty => "the directory is not empty",
+            FsError::NoDirect => "the filesystem has no direct I/O",
             FsError::Io => "input/output error",
         })
     }
