@@ -211,9 +211,11 @@ impl<H: Host> PageCache<H> {
     /// Where a file lies.
     pub fn extents(&self, file: FileId) -> Vec<Extent> {
         self.with(|s| {
-            s.files
-                .get(file.idx())
-                .map_or(Vec::new(), |f| f.extents.runs().to_vec())
+            let Some(f) = s.files.get(file.idx()) else {
+                return Vec::new();
+            };
+            let known_to_daemon = s.ntfs.as_ref().and_then(|v| v.extents(file));
+            known_to_daemon.unwrap_or(&f.extents).runs().to_vec()
         })
     }
 

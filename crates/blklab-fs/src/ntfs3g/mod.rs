@@ -133,6 +133,12 @@ impl Volume {
         }
     }
 
+    /// Where the data of a file of the volume lie.
+    pub(crate) fn extents(&self, id: FileId) -> Option<&Extents> {
+        let node = self.nodes.get(id.idx()).filter(|n| n.record > 0)?;
+        Some(&node.extents)
+    }
+
     /// Says which file the top directory is.
     pub(crate) fn set_root(&mut self, id: FileId) {
         let node = self.node(id);
