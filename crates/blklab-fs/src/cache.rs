@@ -439,7 +439,7 @@ impl<H: Host> PageCache<H> {
             BioWork::Buffer { file, page } => {
                 self.waking(|s, wake| s.end_buffer(file, page, failed, wake));
             }
-            BioWork::Log(nth) => self.waking(|s, wake| s.end_log(nth, wake)),
+            BioWork::Log(nth) => self.waking(|s, wake| s.end_log(nth, failed, wake)),
             BioWork::Waited(task) => self.host.wake(task),
             BioWork::Group(key) => self.waking(|s, wake| s.end_of_group(key, failed, wake)),
             BioWork::Xfs(io) => self.waking(|s, wake| s.end_xfs(io, wake)),

@@ -19,7 +19,6 @@ use crate::ops::Ops;
 use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
 use crate::xfs::{self, XfsOptions};
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -30,6 +29,8 @@ pub enum Filesystem {
     Extents,
     /// ext2 or ext3.
     Ext(ExtOptions),
+    /// ext4.
+    Ext4(Ext4Options),
     /// btrfs.
     Btrfs(BtrfsOptions),
     /// NILFS2.
@@ -40,8 +41,6 @@ pub enum Filesystem {
     Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
-    /// ext4.
-    Ext4(Ext4Options),
 }
 
 /// What is free on a volume (`statfs`).
@@ -200,6 +199,15 @@ impl State {
         Ok(())
     }
 
+    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+
     fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
         let device = FileId(self.files.len() as u32);
         let volume = reiserfs::Volume::new(options, sectors, device)?;
@@ -209,17 +217,6 @@ impl State {
             self.reiser_cached(device, block);
         }
         self.reiser = Some(Box::new(volume));
-        Ok(())
-    }
-}
-
-impl State {
-    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext4 = Ext4::new(options, sectors)?;
-        self.files.push(ext4.device_file());
-        self.device = Some(device);
-        self.ext4 = Some(Box::new(ext4));
         Ok(())
     }
 }
@@ -272,6 +269,11 @@ impl<H: Host> PageCache<H> {
         on_kind!(self.filesystem_of(id), taken(self, id, upto));
     }
 
+    /// Whether a walk over a file must not sleep with a bio in its hands.
+    pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
+        with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP)
+    }
+
     /// Pages that a bio of a file may hold.
     pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
         if !on_volume {
@@ -303,17 +305,7 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| match self.config.filesystem {
-            Filesystem::Ext(_) => s.ext.as_ref().map(|e| e.free()),
-            Filesystem::Ext4(_) => s.ext4.as_ref().map(|e| e.free()),
-            Filesystem::Reiser(_) => s.reiser.as_ref().map(|v| v.free()),
-            Filesystem::Ntfs(_) => s.ntfs.as_ref().map(|v| v.free()),
-            _ => None,
-        })?;
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        self.with(|s| on_kind!(self.config.filesystem, free_space(s)))
     }
 
     /// Pages have reached the disk.

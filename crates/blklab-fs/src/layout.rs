@@ -314,6 +314,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pieces_are_found_around_a_hole() {
+        let mut a = Extents::default();
+        a.insert(10, 800, 5);
+        a.insert(0, 80, 2);
+        a.insert(3, 104, 1);
+        assert_eq!(a.map(2), None);
+        assert_eq!((a.next_place(2), a.next_place(11)), (Some(3), Some(11)));
+        assert_eq!((a.end_before(10), a.end_before(0)), (Some((4, 112)), None));
+        assert_eq!(
+            (a.nearest(7), a.nearest(12)),
+            (Some((3, 104)), Some((10, 800)))
+        );
+        a.insert(2, 96, 1);
+        assert_eq!((a.runs().len(), a.index_of(3), a.index_of(12)), (2, 0, 1));
+    }
+
+    #[test]
     fn files_lie_one_after_another_in_chunks() {
         let mut space = Allocator::new(Layout {
             start_sector: 80,

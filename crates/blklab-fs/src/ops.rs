@@ -7,6 +7,7 @@
 
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -33,6 +34,11 @@ pub(crate) trait Ops<H: Host> {
     /// old pages are written): for filesystems that close their transaction
     /// then, in the task of that job.
     async fn write_super(_cache: &PageCache<H>) {}
+
+    /// What is free on the volume, if the filesystem counts it.
+    fn free_space(_state: &State) -> Option<FreeSpace> {
+        None
+    }
 
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}
@@ -125,6 +131,15 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A page is about to be written to through a mapping (`page_mkwrite`).
+    async fn mapped_write(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Whether direct writes go through the page cache, and are written out
+    /// and waited for then (filesystems whose `direct_IO` takes no writes).
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        false
+    }
+
     /// A direct write up to `end` bytes needs its blocks now.
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError>;
 
@@ -134,10 +149,13 @@ pub(crate) trait Ops<H: Host> {
         Err(FsError::NoSpace)
     }
 
-    /// Pages up to this one are in bios, or passed over; `u64::MAX` also before
-    /// the walk sleeps for a page. Between `place_dirty` and this the
-    /// filesystem may hold a transaction open.
+    /// Pages up to this one are in bios, or passed over. Between `place_dirty`
+    /// and this the filesystem may hold a transaction open.
     fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+
+    /// A walk sleeps for a page, or for a place, only when its bio is on its
+    /// way: a commit waits for pages in it.
+    const SUBMITS_BEFORE_SLEEP: bool = false;
 
     /// Pages that a bio of this file may hold.
     fn bio_pages(cache: &PageCache<H>) -> u64 {

@@ -112,6 +112,8 @@ pub(crate) struct State {
     pub(crate) space: Allocator,
     /// The volume, if it is ext2 or ext3.
     pub(crate) ext: Option<Box<Ext>>,
+    /// The volume, if it is ext4.
+    pub(crate) ext4: Option<Box<Ext4>>,
     /// The volume, if it is NILFS2.
     pub(crate) nilfs: Option<Box<Nilfs>>,
     /// The volume, if it is btrfs.
@@ -123,8 +125,6 @@ pub(crate) struct State {
     pub(crate) reiser: Option<Box<reiserfs::Volume>>,
     /// The volume, if it is XFS.
     pub(crate) xfs: Option<Box<xfs::Volume>>,
-    /// The volume, if it is ext4.
-    pub(crate) ext4: Option<Box<Ext4>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -189,13 +189,13 @@ impl State {
             device: None,
             space: Allocator::new(config.layout),
             ext: None,
+            ext4: None,
             nilfs: None,
             btrfs: None,
             groups: Slab::default(),
             ntfs: None,
             reiser: None,
             xfs: None,
-            ext4: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,

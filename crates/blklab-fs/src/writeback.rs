@@ -244,6 +244,8 @@ impl<H: Host> PageCache<H> {
             control.congested = true;
             return;
         }
+        let bump = self.with(|s| s.ext4_bump(id, control));
+        control.nr_to_write += bump;
         let exact = self.config.features.walk == Walk::Exact;
         let cursor = self.with(|s| s.file(id).cursor);
         let range = control.range.clone().unwrap_or(cursor..u64::MAX);
@@ -277,21 +279,32 @@ impl<H: Host> PageCache<H> {
         if control.range.is_none() || whole && control.nr_to_write > 0 {
             self.with(|s| s.file(id).cursor = walk.index);
         }
+        control.nr_to_write -= bump;
     }
 
     /// One pass of a walk.
     async fn walk(&self, id: FileId, control: &mut WriteControl, walk: &mut Walking) {
         let exact = self.config.features.walk == Walk::Exact;
         while !walk.done || !exact && !walk.seen.is_multiple_of(BATCH) {
-            match self.with(|s| self.step(s.file(id), control, walk)) {
+            let step = self.with(|s| self.step(s.file(id), control, walk));
+            if let Step::Locked(_) | Step::InFlight(_) | Step::Place(_) = step {
+                self.taken(id, u64::MAX);
+                if self.submits_before_sleep(id)
+                    && let Some(run) = walk.bio.take()
+                {
+                    let flags = self.write_flags(control);
+                    self.submit(Op::Write, flags, id, run).await;
+                    walk.slept = true;
+                    continue;
+                }
+            }
+            match step {
                 Step::End => break,
                 Step::Locked(page) => {
-                    self.taken(id, u64::MAX);
                     self.wait_unlocked(id, page).await;
                     walk.slept = true;
                 }
                 Step::InFlight(page) => {
-                    self.taken(id, u64::MAX);
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     self.wait_writeback(id, page).await;
                     self.unlock_page(id, page);
@@ -305,7 +318,6 @@ impl<H: Host> PageCache<H> {
                     walk.index = run.end;
                 }
                 Step::Place(page) => {
-                    self.taken(id, u64::MAX);
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     let placed = on_volume!(self, place_dirty(id, page));
                     self.unlock_page(id, page);

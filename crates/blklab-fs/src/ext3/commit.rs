@@ -196,16 +196,46 @@ impl<H: Host> PageCache<H> {
             t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
         });
         self.write_ordered(data, flags).await;
-        self.write_ordered_inodes(inodes).await;
+        self.write_ordered_inodes(&inodes).await;
         let mut log_blocks = 0;
         if !metadata.is_empty() || nr_revoked > 0 {
-            log_blocks = self.write_metadata(&metadata, nr_revoked, flags).await;
-            log_blocks += 1;
-            self.with(|s| s.journal().log_done.clear());
-            self.write_log(rules.commit_block).await;
-            self.wait_log(0).await;
+            log_blocks = self
+                .write_metadata(&metadata, nr_revoked, &inodes, flags)
+                .await;
+            log_blocks += self.write_commit_block(rules.commit_block).await;
+        } else {
+            self.wait_ordered_inodes(&inodes).await;
         }
         self.finish_commit(metadata, log_blocks);
+    }
+
+    /// Writes the commit block and waits for it; if the disk refuses the
+    /// barrier, again without, and all that follow. Returns the blocks of the
+    /// log that it took.
+    async fn write_commit_block(&self, flags: BioFlags) -> u64 {
+        self.with(|s| {
+            let j = s.journal();
+            j.log_done.clear();
+            j.log_failed = false;
+        });
+        self.write_log(flags).await;
+        self.wait_log(0).await;
+        let refused = self.with(|s| std::mem::take(&mut s.journal().log_failed));
+        if !refused || !flags.has(BioFlags::BARRIER) {
+            return 1;
+        }
+        let plain = flags.without(BioFlags::BARRIER);
+        self.with(|s| {
+            let j = s.journal();
+            j.rules.commit_block = plain;
+            j.log_done.clear();
+            // The same block of the log.
+            j.head = if j.head == 1 { j.blocks } else { j.head } - 1;
+            j.free += 1;
+        });
+        self.write_log(plain).await;
+        self.wait_log(0).await;
+        1
     }
 
     fn finish_commit(&self, blocks: Vec<Place>, log_blocks: u64) {
@@ -293,8 +323,15 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Writes revoke records and metadata, behind descriptors, to the log; waits
-    /// for all. Returns the blocks of the log that it took.
-    async fn write_metadata(&self, blocks: &[Place], nr_revoked: u64, flags: BioFlags) -> u64 {
+    /// for all, and before that for the data of files (jbd2). Returns the blocks
+    /// of the log that it took.
+    async fn write_metadata(
+        &self,
+        blocks: &[Place],
+        nr_revoked: u64,
+        files: &[FileId],
+        flags: BioFlags,
+    ) -> u64 {
         let per_descriptor = self.with(|s| {
             let j = s.journal();
             j.log_done.clear();
@@ -323,6 +360,7 @@ impl<H: Host> PageCache<H> {
                 nth += 1;
             }
         }
+        self.wait_ordered_inodes(files).await;
         self.host.finish_plug();
         let mut at = revoke_blocks;
         for batch in blocks.chunks(per_descriptor) {
@@ -391,8 +429,14 @@ fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
 
 impl State {
     /// A block of the log has arrived.
-    pub(crate) fn end_log(&mut self, nth: usize, wake: &mut Vec<blklab_types::TaskId>) {
+    pub(crate) fn end_log(
+        &mut self,
+        nth: usize,
+        failed: bool,
+        wake: &mut Vec<blklab_types::TaskId>,
+    ) {
         let j = self.journal();
+        j.log_failed |= failed;
         if let Some(done) = j.log_done.get_mut(nth) {
             *done = true;
         }

@@ -118,6 +118,8 @@ pub(crate) struct Journal {
     pub(super) checkpointing: bool,
     /// Which of the log blocks on their way have arrived.
     pub(super) log_done: Vec<bool>,
+    /// One of them failed.
+    pub(super) log_failed: bool,
     /// Tasks that wait for anything of the journal to change.
     pub(super) waiters: Vec<TaskId>,
     pub(super) thread: Option<TaskId>,
@@ -159,6 +161,7 @@ impl Journal {
             checkpoints: VecDeque::new(),
             checkpointing: false,
             log_done: Vec::new(),
+            log_failed: false,
             waiters: Vec::new(),
             thread: None,
             timer: None,
@@ -328,7 +331,7 @@ impl State {
         let j = self.journal();
         if let Some(buffer) = j.buffers.get_mut(&place) {
             buffer.running = false;
-            buffer.dropped |= !metadata;
+            buffer.dropped |= buffer.committing && !metadata;
             if !buffer.committing || !metadata {
                 self.files[id.idx()].pinned.clear(run.clone());
             }

@@ -132,7 +132,7 @@ impl Ext4 {
     fn take(&mut self, goal: u64, pages: u64, at_goal: bool, data: bool) -> Option<(u64, u64)> {
         let wanted = Wanted {
             goal,
-            blocks: u32::try_from(pages.min(GROUP_BLOCKS / 4)).unwrap_or(1),
+            blocks: u32::try_from(pages.min(GROUP_BLOCKS - 10)).unwrap_or(1),
             at_goal,
             data: data && self.options.features.spreads_directories,
         };

@@ -9,12 +9,14 @@
 use super::allocation::Request;
 use super::{Ext4, Inode};
 use crate::cache::{FsError, PageCache};
+use crate::ext3::journal::Handle;
 use crate::ext3::operations::DAY_S;
 use crate::ext3::{Atime, DataMode};
 use crate::file::{File, FileId};
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::state::State;
+use crate::writeback::WriteControl;
 use blklab_types::Jiffies;
 use std::ops::Range;
 
@@ -22,8 +24,9 @@ use std::ops::Range;
 const ALLOCATION_CREDITS: u64 = 12;
 /// Credits of a handle that changes an inode.
 const INODE_CREDITS: u64 = 2;
-/// Pages given a place at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
-const RANGE_PAGES: u64 = 2048;
+/// Free blocks below which allocation is not delayed (`EXT4_FREEBLOCKS_WATERMARK`
+/// of one processor).
+const WATERMARK_BLOCKS: u64 = 128;
 
 impl Ext4 {
     /// A block of the extent tree or of a directory.
@@ -39,6 +42,17 @@ impl Ext4 {
         let none = FileId(u32::MAX);
         self.allocate(none, inode, extents, request)
             .map(|(block, _)| block)
+    }
+}
+
+impl Ext4 {
+    /// Blocks that data may still be given: some are kept for the metadata of
+    /// what is promised (`s_resv_clusters`: a fiftieth of the volume, at most
+    /// 4096 blocks).
+    fn unpromised_blocks(&self) -> u64 {
+        let kept = (self.geometry.blocks / 50).min(4096);
+        let taken = self.promised_blocks + kept;
+        self.free_blocks.saturating_sub(taken)
     }
 }
 
@@ -72,6 +86,15 @@ fn unplaced(file: &File, run: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
+/// The first part of a run that has no place.
+fn unplaced_first<H: Host>(
+    cache: &PageCache<H>,
+    id: FileId,
+    run: &Range<u64>,
+) -> Option<Range<u64>> {
+    cache.with(|s| unplaced(s.file(id), run.clone()).next())
+}
+
 impl State {
     pub(super) fn ext4(&mut self) -> Option<&mut Ext4> {
         self.ext4.as_deref_mut()
@@ -91,7 +114,7 @@ impl State {
         let Some(ext4) = self.ext4() else {
             return false;
         };
-        let there = ext4.promised_blocks + new <= ext4.free_blocks;
+        let there = new <= ext4.unpromised_blocks();
         if there {
             ext4.promised_blocks += new;
         }
@@ -106,11 +129,48 @@ impl State {
         }
     }
 
+    /// Pages beyond the flusher's that a visit to a file may write: up to the
+    /// end of the dirty range at its cursor, or for a whole file eight times as
+    /// many as asked for.
+    pub(crate) fn ext4_bump(&self, id: FileId, control: &WriteControl) -> i64 {
+        let file = &self.files[id.idx()];
+        let most = self
+            .ext4
+            .as_ref()
+            .map_or(0, |e| e.options.features.bump_pages);
+        if most == 0 || !file.on_volume {
+            return 0;
+        }
+        let asked = control.nr_to_write;
+        let wanted = match &control.range {
+            Some(r) if *r == (0..u64::MAX) => asked.saturating_mul(8),
+            other => {
+                let from = other.as_ref().map_or(file.cursor, |r| r.start);
+                let first = file.dirty.next_set(from, u64::MAX).unwrap_or(from);
+                (file.dirty.next_clear(first, first + most) - first) as i64
+            }
+        };
+        (wanted.min(most as i64) - asked).max(0)
+    }
+
+    /// Whether blocks are so short that allocation must not be delayed
+    /// (`ext4_nonda_switch`).
+    fn ext4_is_short(&self) -> bool {
+        self.ext4.as_ref().is_some_and(|e| {
+            2 * e.free_blocks < 3 * e.promised_blocks
+                || e.free_blocks < e.promised_blocks + WATERMARK_BLOCKS
+        })
+    }
+
     /// The pages from one on that are dirty, free to be written, and have no
     /// place.
     fn ext4_delayed_range(&self, id: FileId, page: u64) -> Range<u64> {
         let file = &self.files[id.idx()];
-        let end = file.dirty.next_clear(page, page + RANGE_PAGES);
+        let most = self
+            .ext4
+            .as_ref()
+            .map_or(1, |e| e.options.features.range_pages);
+        let end = file.dirty.next_clear(page, page + most);
         let end = file.locked.next_set(page + 1, end).unwrap_or(end);
         let end = file.writeback.next_set(page, end).unwrap_or(end);
         let end = file.extents.next_place(page).unwrap_or(end).min(end);
@@ -278,7 +338,10 @@ impl<H: Host> PageCache<H> {
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        let delays = self.with(|s| s.ext4.as_ref().is_some_and(|e| e.options.delalloc));
+        let delays = self.with(|s| {
+            let asked = s.ext4.as_ref().is_some_and(|e| e.options.delalloc);
+            asked && !s.ext4_is_short()
+        });
         if delays {
             // write_begin opens a handle even if it will not change anything.
             let handle = self.journal_start(1).await;
@@ -295,21 +358,52 @@ impl<H: Host> PageCache<H> {
 
     /// Gives all pages of a run that have none a place.
     pub(super) async fn ext4_place_all(&self, id: FileId, run: Range<u64>) -> Result<(), FsError> {
-        let next = |from: u64| self.with(|s| unplaced(s.file(id), from..run.end).next());
+        let next = |from: u64| unplaced_first(self, id, &(from..run.end));
         let mut at = run.start;
-        while let Some(hole) = next(at) {
-            let handle = self.journal_start(ALLOCATION_CREDITS).await;
-            let placed = self.ext4_allocate(id, hole).await;
+        while let Some(mut hole) = next(at) {
+            let room = self.with(|s| {
+                let promised = s.file(id).dirty.test(hole.start);
+                let there = s.ext4().map_or(0, |e| e.unpromised_blocks());
+                if promised { 1 } else { there }
+            });
+            if room == 0 {
+                return Err(FsError::NoSpace);
+            }
+            hole.end = hole.end.min(hole.start + room);
+            let (placed, handle) = self.ext4_allocate_anew(id, hole).await;
             self.journal_stop(handle);
             at = placed?;
         }
         Ok(())
     }
 
+    /// Opens a handle and gives the first pages of a run a place. If there is
+    /// no room, what was freed lately may be free after a commit.
+    async fn ext4_allocate_anew(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+    ) -> (Result<u64, FsError>, Handle) {
+        let handle = self.journal_start(ALLOCATION_CREDITS).await;
+        let placed = self.ext4_allocate(id, run.clone()).await;
+        if placed.is_ok() {
+            return (placed, handle);
+        }
+        self.journal_stop(handle);
+        self.force_commit().await;
+        let handle = self.journal_start(ALLOCATION_CREDITS).await;
+        (self.ext4_allocate(id, run).await, handle)
+    }
+
     /// Gives the first pages of a run a place, under an open handle. Returns
     /// the page behind them.
     async fn ext4_allocate(&self, id: FileId, run: Range<u64>) -> Result<u64, FsError> {
         let pid = self.host.pid();
+        // Somebody else may have begun, during the sleep.
+        let first = unplaced_first(self, id, &run);
+        let Some(run) = first else {
+            return Ok(run.end);
+        };
         let placed = self.with(|s| s.ext4_place(id, run, pid));
         let (end, changed) = placed.ok_or(FsError::NoSpace)?;
         for block in &changed {
@@ -341,14 +435,9 @@ impl<H: Host> PageCache<H> {
     /// Gives a dirty page a place, and those behind it. The handle stays open
     /// until they are in bios.
     pub(super) async fn ext4_place_dirty(&self, id: FileId, page: u64) -> Result<(), FsError> {
-        let handle = self.journal_start(ALLOCATION_CREDITS).await;
-        if self.with(|s| s.file(id).extents.map(page).is_some()) {
-            // Somebody else did, during the sleep.
-            self.journal_stop(handle);
-            return Ok(());
-        }
         let run = self.with(|s| s.ext4_delayed_range(id, page));
-        match self.ext4_allocate(id, run).await {
+        let (placed, handle) = self.ext4_allocate_anew(id, run).await;
+        match placed {
             Ok(end) => {
                 let me = self.host.current();
                 self.with(|s| {

@@ -20,6 +20,13 @@ pub struct Ext4Features {
     /// Data go out in bios of many pages (2.6.37, "ext4: use bio layer instead
     /// of buffer layer in mpage_da_submit_io"); before, page by page.
     pub large_bios: bool,
+    /// Pages that are given a place at a time (2048 from 3.11 on, "ext4:
+    /// restructure writeback path"); before, a whole dirty range.
+    pub range_pages: u64,
+    /// Write-out of a file goes on up to so many pages, whatever the flusher
+    /// asks for (32768 from 2.6.32, "ext4: Adjust ext4_da_writepages() to write
+    /// out larger contiguous chunks", to 3.10).
+    pub bump_pages: u64,
     /// Top-level directories are spread over flex groups, files' data keep out
     /// of the first group of theirs (2.6.30, "ext4: New inode/block allocation
     /// algorithms for flex_bg filesystems"); before, all goes to the parent's
@@ -59,6 +66,12 @@ impl Ext4Features {
             sync_checkpoint: from(3, 1, 0),
             flush_fua: from(2, 6, 37),
             large_bios: from(2, 6, 37),
+            range_pages: if from(3, 11, 0) { 2048 } else { 32768 },
+            bump_pages: if from(2, 6, 32) && !from(3, 11, 0) {
+                32768
+            } else {
+                0
+            },
             spreads_directories: from(2, 6, 30),
             exact_if_closed: from(2, 6, 32),
             fsync_by_transaction: from(2, 6, 32),

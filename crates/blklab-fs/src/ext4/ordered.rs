@@ -4,7 +4,8 @@
 //!
 //! Up to 4.6 commit itself writes what is dirty of them and has a place, page by
 //! page; it never allocates. From then on it only waits: what was allocated is
-//! on its way before its handle is closed.
+//! on its way before its handle is closed. It waits for these data after it has
+//! submitted its metadata, and before the commit block.
 
 use crate::cache::{PageCache, PageRun};
 use crate::file::FileId;
@@ -70,8 +71,16 @@ impl State {
 }
 
 impl<H: Host> PageCache<H> {
-    /// Writes, or only waits for, the data of a transaction's files.
-    pub(crate) async fn write_ordered_inodes(&self, inodes: Vec<FileId>) {
+    /// Waits for the data of a transaction's files that are on their way, when
+    /// its metadata are on theirs.
+    pub(crate) async fn wait_ordered_inodes(&self, inodes: &[FileId]) {
+        for id in inodes {
+            self.wait_writeback_run(*id, 0..u64::MAX).await;
+        }
+    }
+
+    /// Writes the data of a transaction's files, where commit does so.
+    pub(crate) async fn write_ordered_inodes(&self, inodes: &[FileId]) {
         if inodes.is_empty() {
             return;
         }
@@ -80,13 +89,8 @@ impl<H: Host> PageCache<H> {
                 .as_ref()
                 .is_some_and(|e| !e.options.features.commit_only_waits)
         });
-        if writes {
-            for id in &inodes {
-                self.write_ordered_inode(*id).await;
-            }
-        }
-        for id in inodes {
-            self.wait_writeback_run(id, 0..u64::MAX).await;
+        for id in inodes.iter().filter(|_| writes) {
+            self.write_ordered_inode(*id).await;
         }
     }
 

@@ -37,6 +37,7 @@ pub use options::{NtfsCosts, NtfsOptions};
 
 use crate::cache::{FsError, PageCache};
 use crate::file::{Fd, File, FileId, OpenFile};
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
@@ -243,6 +244,14 @@ impl<H: Host> Ops<H> for NtfsFs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.ntfs_lay_out(id, pages)
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.ntfs.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * blklab_types::PAGE_BYTES,
+            inodes,
+        })
     }
 
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {

@@ -40,6 +40,7 @@ pub use options::{ReiserOptions, Tails};
 
 use crate::cache::{FsError, PageCache};
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
@@ -415,6 +416,14 @@ impl<H: Host> Ops<H> for ReiserFs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.reiser_lay_out(id, pages).is_some()
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.reiser.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * blklab_types::PAGE_BYTES,
+            inodes,
+        })
     }
 
     async fn sync(cache: &PageCache<H>) {

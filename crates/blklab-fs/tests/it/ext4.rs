@@ -72,7 +72,10 @@ fn data_before_metadata_before_the_commit_block() {
     assert_eq!(journal.len(), 1 + 3 + 1);
     assert!(journal.windows(2).all(|w| w[0].sector + 8 == w[1].sector));
     let data_done = data.iter().map(|s| s.done).max();
-    assert!(Some(journal[0].submitted) >= data_done);
+    assert!(
+        Some(journal[0].submitted) >= data_done,
+        "fsync waits for them"
+    );
     let (commit, before) = journal.split_last().expect("a commit block");
     let barrier = BioFlags::FLUSH | BioFlags::FUA;
     assert!(commit.flags.has(BioFlags::FLUSH) && commit.flags.has(BioFlags::FUA));
@@ -81,6 +84,24 @@ fn data_before_metadata_before_the_commit_block() {
             .iter()
             .all(|s| !s.flags.any(barrier) && s.done <= commit.submitted)
     );
+}
+
+#[test]
+fn a_commit_waits_for_data_behind_its_metadata_and_before_its_block() {
+    // The timer commits while data are on their way.
+    let (machine, cache) = mount([2, 6, 32], |_| {});
+    dd(&machine, &cache, 1024 * MIB);
+    machine.run_until(&cache, Time(15 * SECONDS));
+    let log = writes(&machine);
+    let commit = log
+        .iter()
+        .find(|s| in_journal(s) && s.flags.has(BioFlags::BARRIER))
+        .expect("a commit block");
+    let first = log.iter().find(|s| in_journal(s)).expect("a descriptor");
+    let data = || log.iter().filter(|s| !in_journal(s) && s.nr_sectors > 0);
+    let named = data().filter(|s| s.submitted <= first.submitted);
+    assert!(named.clone().any(|s| s.done > first.submitted));
+    assert!(named.into_iter().all(|s| s.done <= commit.submitted));
 }
 
 #[test]

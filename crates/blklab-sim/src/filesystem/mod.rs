@@ -44,12 +44,12 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
     match e.filesystem.name.as_str() {
         "ext2" => Filesystem::Ext(ext::options(e, sectors, false)),
         "ext3" => Filesystem::Ext(ext::options(e, sectors, true)),
+        "ext4" => Filesystem::Ext4(ext4::options(e)),
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
         "ntfs-3g" => Filesystem::Ntfs(ntfs3g::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         "xfs" => Filesystem::Xfs(xfs::options(e)),
-        "ext4" => Filesystem::Ext4(ext4::options(e)),
         _ => Filesystem::Extents,
     }
 }
