@@ -201,6 +201,7 @@ impl<H: Host> PageCache<H> {
         self.waking(|s, wake| {
             let b = s.btrfs();
             freed.iter().for_each(|run| b.pool.space.release(run));
+            b.pool.full = false;
             b.commit.committed = transaction;
             b.commit.busy = false;
             wake.append(&mut b.commit.waiters);

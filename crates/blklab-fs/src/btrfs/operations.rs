@@ -207,7 +207,10 @@ impl<H: Host> PageCache<H> {
             let known = s.file(id).cached.count().min(pages);
             let more = s.nr_dirty + pages - known;
             let b = s.btrfs();
-            b.has_room(Use::Data, more) && b.has_room(Use::Metadata, CALL_BLOCKS)
+            // A small file takes a leaf rather than a page.
+            let small = end <= u64::from(b.options.max_inline_bytes);
+            let blocks = CALL_BLOCKS + if small { more } else { 0 };
+            b.has_room(Use::Data, more) && b.has_room(Use::Metadata, blocks)
         });
         if !room {
             return Err(FsError::NoSpace);

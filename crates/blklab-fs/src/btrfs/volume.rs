@@ -44,7 +44,7 @@ pub(super) struct BlockPool {
     /// Blocks that became dirty (true) or were given up before they were
     /// written, in order.
     events: Vec<(u32, bool)>,
-    /// There was no room for a block.
+    /// There was no room for a block since the last commit.
     pub(super) full: bool,
 }
 
@@ -215,7 +215,7 @@ impl Btrfs {
     /// of what there is, as 2.6.29's `btrfs_check_free_space`.
     pub(super) fn has_room(&self, of: Use, pages: u64) -> bool {
         let (free, taken) = self.pool.space.room(of);
-        (taken + pages) * 100 < (free + taken) * 85
+        !self.pool.full && (taken + pages) * 100 < (free + taken) * 85
     }
 }
 

@@ -349,6 +349,13 @@ fn cold_files_are_read_from_where_they_lie() {
 
 #[test]
 fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
+    for size in [300_000, 3000] {
+        fill_and_empty(size);
+    }
+}
+
+/// Fills a volume with files of so many bytes three times.
+fn fill_and_empty(size: u64) {
     for filesystem in all() {
         let (machine, cache) = mount(filesystem, Features::K2628, 256, 256);
         let filled = Rc::new(RefCell::new(Vec::new()));
@@ -356,15 +363,12 @@ fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
         run(&machine, &cache, |c| async move {
             let empty = c.free_space().expect("it is counted").bytes;
             for round in 0..3 {
-                let mut files = Vec::new();
                 let mut bytes = 0;
                 let end = loop {
-                    let n = round * 10_000 + files.len() as u64;
-                    match new_file(&c, n, 300_000).await {
-                        Ok(id) => files.push(id),
+                    match new_file(&c, round << 20 | bytes / size, size).await {
+                        Ok(_) => bytes += size,
                         Err(e) => break e,
                     }
-                    bytes += 300_000;
                     assert!(bytes < 400 * MIB, "there are 256");
                 };
                 assert_eq!(end, FsError::NoSpace);
@@ -377,12 +381,20 @@ fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
                 // The cleaner of nilfs2 needs its time.
                 m.sleep(Span::from_s(120)).await;
                 let free = c.free_space().expect("it is counted").bytes;
-                assert!(free * 100 > empty * 90, "{free} of {empty}: {filesystem:?}");
+                // Chunks stay what they were made for.
+                assert!(
+                    size < 4096 || free * 100 > empty * 90,
+                    "{free} of {empty}: {filesystem:?}"
+                );
             }
         });
         let filled = filled.borrow();
-        assert!(filled[0] > 100 * MIB, "{filled:?}");
-        assert!(filled[1] * 100 > filled[0] * 93, "{filled:?}");
+        let most = if size > 4096 { 100 } else { 15 };
+        assert!(filled[0] > most * MIB, "{filled:?}");
+        // What was freed since the last commit cannot be taken yet, and how much
+        // that is depends on when the commit was.
+        let least = if size > 4096 { 93 } else { 85 };
+        assert!(filled[1] * 100 > filled[0] * least, "{filled:?}");
         assert!(filled[2] * 100 > filled[1] * 97, "{filled:?}");
     }
 }
