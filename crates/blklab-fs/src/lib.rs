@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2, ext3, ReiserFS and
+//! no metadata, or ext2, ext3, ReiserFS, btrfs, NILFS2 and
 //! NTFS-3G with theirs.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
