@@ -84,7 +84,8 @@ fn blocks(text: &str) -> Vec<String> {
 
 #[test]
 fn commands_in_documents() {
-    let folders = ["docs", "docs/reports"].map(|f| std::fs::read_dir(root().join(f)));
+    let folders =
+        ["docs", "docs/filesystems", "docs/reports"].map(|f| std::fs::read_dir(root().join(f)));
     let entries = folders.into_iter().flat_map(|f| f.expect("a folder"));
     let mut files: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
     files.push(root().join("README.md"));
