@@ -5,6 +5,7 @@
 use crate::cache::{FsError, PageCache};
 use crate::features::FaultReadahead;
 use crate::file::{Fd, FileId};
+use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::readahead::Window;
 use crate::write::{file_range, pages_of};
@@ -151,6 +152,7 @@ impl<H: Host> PageCache<H> {
             if self.config.features.stable_pages {
                 self.wait_writeback_run(id, page..page + 1).await;
             }
+            on_volume!(self, mapped_write(id, page));
             let size = self.size_bytes(id);
             if self.set_dirty(id, page..page + 1, size, true).await > 0 {
                 self.balance_ratelimited(1).await;

@@ -3,7 +3,7 @@
 //!
 //! Dirty pages of the range are written and waited for, a write drops the
 //! range from the cache, then one bio per contiguous run is submitted. Left
-//! out: pinning user pages, holes (the layout has none).
+//! out: pinning user pages.
 
 use crate::aio::AioEvent;
 use crate::cache::{FsError, PageCache};
@@ -147,6 +147,12 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
+        if on_volume!(self, buffers_direct_writes(id)) {
+            self.write_locked(id, range.start, range.end).await?;
+            self.write_and_wait(id, range).await;
+            self.invalidate(id, range).await;
+            return Ok(Some(range.end - range.start));
+        }
         on_volume!(self, place_direct(id, range.end))?;
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;
@@ -211,6 +217,17 @@ impl<H: Host> PageCache<H> {
         let mut at = range.start;
         self.host.start_plug();
         while at < range.end {
+            let hole = self.with(|s| {
+                let pages = range.end.div_ceil(PAGE_BYTES);
+                let piece = s.file(id).extents.piece(at / PAGE_BYTES, pages);
+                (!piece.0).then_some(at / PAGE_BYTES + piece.1)
+            });
+            if let Some(end) = hole {
+                // Nothing is read there, and nothing written: a write has
+                // filled its holes.
+                at = end * PAGE_BYTES;
+                continue;
+            }
             let bio = self.with(|s| {
                 let (sector, pages) = s.file(id).extents.map(at / PAGE_BYTES)?;
                 let skip = at % PAGE_BYTES;
@@ -225,7 +242,6 @@ impl<H: Host> PageCache<H> {
                     s.bios.insert(BioWork::Direct(key)),
                 ))
             });
-            // The whole range has a place: files have no holes.
             let Some((sector, len, cookie)) = bio else {
                 break;
             };

@@ -66,14 +66,20 @@ pub(crate) struct Mutex {
     held: bool,
     granted: Option<TaskId>,
     /// Those who wait; most files never have any.
-    queue: Option<Box<VecDeque<TaskId>>>,
+    queue: Option<Box<Queue>>,
+}
+
+/// Tasks in order of arrival.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    tasks: VecDeque<TaskId>,
 }
 
 impl Mutex {
     /// Takes the lock if it is free; else joins the queue.
     pub(crate) fn lock_or_queue(&mut self, task: TaskId) -> bool {
         if self.held {
-            self.queue.get_or_insert_default().push_back(task);
+            self.queue.get_or_insert_default().tasks.push_back(task);
             return false;
         }
         self.held = true;
@@ -87,7 +93,7 @@ impl Mutex {
 
     /// Gives the lock up; returns the task that has it now.
     pub(crate) fn unlock(&mut self) -> Option<TaskId> {
-        self.granted = self.queue.as_mut().and_then(|q| q.pop_front());
+        self.granted = self.queue.as_mut().and_then(|q| q.tasks.pop_front());
         self.held = self.granted.is_some();
         self.granted
     }

@@ -10,15 +10,15 @@ use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::ext3::{Ext, ExtOptions};
 use crate::ext4::{Ext4, Ext4Options};
-use crate::file::FileId;
+use crate::file::{Fd, FileId};
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
+use crate::ntfs3g::{self, NtfsOptions};
 use crate::ops::Ops;
 use crate::reiserfs::{self, ReiserOptions};
 use crate::state::State;
 use crate::xfs::{self, XfsOptions};
-use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -37,6 +37,8 @@ pub enum Filesystem {
     Nilfs(NilfsOptions),
     /// ReiserFS 3.6.
     Reiser(ReiserOptions),
+    /// NTFS-3G.
+    Ntfs(NtfsOptions),
     /// XFS.
     Xfs(XfsOptions),
 }
@@ -78,6 +80,10 @@ macro_rules! with_type {
                 type $fs = $crate::reiserfs::ReiserFs;
                 $body
             }
+            $crate::filesystem::Filesystem::Ntfs(_) => {
+                type $fs = $crate::ntfs3g::NtfsFs;
+                $body
+            }
             $crate::filesystem::Filesystem::Xfs(_) => {
                 type $fs = $crate::xfs::Xfs;
                 $body
@@ -116,6 +122,9 @@ impl State {
             Filesystem::Btrfs(options) => self.mount_btrfs(options, sectors)?,
             Filesystem::Nilfs(options) => self.mount_nilfs(options, sectors)?,
             Filesystem::Reiser(options) => self.mount_reiser(options, sectors)?,
+            Filesystem::Ntfs(options) => {
+                self.mount_ntfs(options, sectors, config.read_ahead_pages())?;
+            }
             Filesystem::Xfs(options) => self.mount_xfs(options, sectors)?,
         }
         self.new_root();
@@ -126,6 +135,7 @@ impl State {
             Filesystem::Btrfs(_) => self.btrfs_root(),
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
+            Filesystem::Ntfs(_) => self.ntfs_root(),
             // The root has the first inode.
             Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
         }
@@ -145,6 +155,29 @@ impl State {
         if let Some(volume) = &mut self.reiser {
             volume.set_root(self.root);
         }
+    }
+
+    fn ntfs_root(&mut self) {
+        if let Some(volume) = &mut self.ntfs {
+            volume.set_root(self.root);
+        }
+    }
+
+    fn mount_ntfs(
+        &mut self,
+        options: NtfsOptions,
+        sectors: Range<u64>,
+        read_ahead_pages: u64,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let fd = Fd(self.open.len() as u32);
+        let volume = ntfs3g::Volume::new(options, sectors, device, fd)?;
+        self.files.push(volume.device_file());
+        self.files[device.idx()].nr_open = 1;
+        self.open.push(volume.device_open(read_ahead_pages));
+        self.device = Some(device);
+        self.ntfs = Some(Box::new(volume));
+        Ok(())
     }
 
     fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
@@ -212,6 +245,12 @@ impl<H: Host> PageCache<H> {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::sync(self).await);
     }
 
+    /// Whether the filesystem reads pages of a file itself; then it has begun
+    /// to read the missing ones of the run.
+    pub(crate) fn reads_itself(&self, id: FileId, run: Range<u64>) -> bool {
+        on_kind!(self.filesystem_of(id), reads_itself(self, id, run))
+    }
+
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);
@@ -258,14 +297,7 @@ impl<H: Host> PageCache<H> {
 
     /// Free space of the volume; none on a filesystem that does not count it.
     pub fn free_space(&self) -> Option<FreeSpace> {
-        let (blocks, inodes) = self.with(|s| {
-            let ext = s.ext.as_ref().map(|e| e.free());
-            ext.or_else(|| s.ext4.as_ref().map(|e| e.free()))
-        })?;
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        self.with(|s| on_kind!(self.config.filesystem, free_space(s)))
     }
 
     /// Pages have reached the disk.

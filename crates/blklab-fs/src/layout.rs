@@ -175,6 +175,29 @@ impl Extents {
         (page < end).then_some(page)
     }
 
+    /// Pages of a hole get their place.
+    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+        let mut at = self.runs.partition_point(|e| e.page < page);
+        let new = Extent {
+            page,
+            sector,
+            pages,
+        };
+        let joins = |a: &Extent, b: &Extent| {
+            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
+        };
+        if at > 0 && joins(&self.runs[at - 1], &new) {
+            at -= 1;
+            self.runs[at].pages += pages;
+        } else {
+            self.runs.insert(at, new);
+        }
+        if at + 1 < self.runs.len() && joins(&self.runs[at], &self.runs[at + 1]) {
+            self.runs[at].pages += self.runs[at + 1].pages;
+            self.runs.remove(at + 1);
+        }
+    }
+
     /// Where the pieces that begin before `page` end: page and sector behind
     /// the last of them.
     pub(crate) fn end_before(&self, page: u64) -> Option<(u64, u64)> {
@@ -201,44 +224,6 @@ impl Extents {
     pub(crate) fn next_place(&self, page: u64) -> Option<u64> {
         let after = self.runs.partition_point(|e| e.page + e.pages <= page);
         self.runs.get(after).map(|e| e.page.max(page))
-    }
-
-    /// Gives pages that have none a place.
-    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
-        if page >= self.pages() {
-            match self.runs.last_mut() {
-                Some(e)
-                    if e.page + e.pages == page && e.sector + e.pages * PAGE_SECTORS == sector =>
-                {
-                    e.pages += pages;
-                }
-                _ => self.runs.push(Extent {
-                    page,
-                    sector,
-                    pages,
-                }),
-            }
-            return;
-        }
-        let at = self.runs.partition_point(|e| e.page < page);
-        let piece = Extent {
-            page,
-            sector,
-            pages,
-        };
-        self.runs.insert(at, piece);
-        let continues = |a: &Extent, b: &Extent| {
-            a.page + a.pages == b.page && a.sector + a.pages * PAGE_SECTORS == b.sector
-        };
-        // Neighbours on the disk and in the file become one.
-        for i in [at, at.saturating_sub(1)] {
-            if let [a, b, ..] = self.runs[i..]
-                && continues(&a, &b)
-            {
-                self.runs[i].pages += b.pages;
-                self.runs.remove(i + 1);
-            }
-        }
     }
 
     /// Pages at the end of the file.

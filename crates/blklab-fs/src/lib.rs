@@ -18,7 +18,8 @@
 //! ```
 //!
 //! What the files lie on is a [`Filesystem`]: `extents` ([`Layout`]), which has
-//! no metadata, or ext2, ext3 and ReiserFS with theirs.
+//! no metadata, or ext2, ext3, ReiserFS and
+//! NTFS-3G with theirs.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
 //! 4096 bytes.
@@ -47,6 +48,7 @@ mod lru;
 mod memory;
 mod namespace;
 mod nilfs2;
+mod ntfs3g;
 mod ops;
 mod pdflush;
 mod position;
@@ -84,6 +86,7 @@ pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use namespace::Name;
 pub use nilfs2::NilfsOptions;
+pub use ntfs3g::{NtfsCosts, NtfsOptions};
 pub use reiserfs::{ReiserOptions, Tails};
 pub use sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};

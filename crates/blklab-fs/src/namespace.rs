@@ -145,7 +145,7 @@ impl<H: Host> PageCache<H> {
         while let Some(id) = self.with(|s| s.first_cold(id)) {
             self.load_one(id).await?;
         }
-        Ok(())
+        on_volume!(self, revalidate(id))
     }
 
     /// Reads a file's entry and its inode if they are not in memory.
@@ -189,6 +189,7 @@ impl<H: Host> PageCache<H> {
         self.with(|s| s.exists(id))?;
         self.spend_call(|c| c.open).await;
         self.load(id).await?;
+        on_volume!(self, opened(id))?;
         self.open(id, false)
     }
 

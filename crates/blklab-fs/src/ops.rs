@@ -7,6 +7,7 @@
 
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -34,6 +35,11 @@ pub(crate) trait Ops<H: Host> {
     /// then, in the task of that job.
     async fn write_super(_cache: &PageCache<H>) {}
 
+    /// What is free on the volume, if the filesystem counts it.
+    fn free_space(_state: &State) -> Option<FreeSpace> {
+        None
+    }
+
     /// Caches are dropped: forgets what was only kept to save reads.
     fn drop_caches(_state: &mut State) {}
 
@@ -52,6 +58,17 @@ pub(crate) trait Ops<H: Host> {
         _directory: FileId,
         _id: FileId,
     ) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    /// A path to a file whose names and inodes are in memory is walked: for
+    /// filesystems that do not trust what is there for ever.
+    async fn revalidate(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    /// A file that is there is opened, its path having been walked.
+    async fn opened(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
@@ -114,6 +131,15 @@ pub(crate) trait Ops<H: Host> {
         Ok(())
     }
 
+    /// A page is about to be written to through a mapping (`page_mkwrite`).
+    async fn mapped_write(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Whether direct writes go through the page cache, and are written out
+    /// and waited for then (filesystems whose `direct_IO` takes no writes).
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        false
+    }
+
     /// A direct write up to `end` bytes needs its blocks now.
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError>;
 
@@ -151,6 +177,13 @@ pub(crate) trait Ops<H: Host> {
 
     /// The pages of a dirty inode have been written back: now the inode.
     async fn write_inode(_cache: &PageCache<H>, _id: FileId, _control: &WriteControl) {}
+
+    /// Pages that are missing in the run are to be read. A filesystem that is
+    /// not on a block device of the kernel's says true, and has begun to read
+    /// them: they are locked, and end as after any read.
+    fn reads_itself(_cache: &PageCache<H>, _id: FileId, _run: Range<u64>) -> bool {
+        false
+    }
 
     /// A page is about to be mapped for a read.
     async fn load_mapping(_cache: &PageCache<H>, _id: FileId, _page: u64) {}

@@ -244,6 +244,14 @@ impl<H: Host> PageCache<H> {
             return 0;
         }
         self.make_room(missing).await;
+        if self.reads_itself(id, window.start..end) {
+            self.with(|s| {
+                if let Some(marker) = window.marker.filter(|m| *m < end) {
+                    s.file(id).marker.set(marker..marker + 1);
+                }
+            });
+            return missing;
+        }
         self.host.start_plug();
         let mut page = window.start;
         let mut bio: Option<PageRun> = None;

@@ -39,10 +39,12 @@ pub enum Sleep {
     LogSpace,
     /// Memory.
     Memory,
+    /// The daemon that is the filesystem.
+    Daemon,
 }
 
 /// All kinds with the words for them, in the order of [`Sleep`].
-const KINDS: [(Sleep, &str); 12] = [
+const KINDS: [(Sleep, &str); 13] = [
     (Sleep::Request, "request allocation"),
     (Sleep::Congestion, "congestion"),
     (Sleep::Pause, "pauses"),
@@ -55,6 +57,7 @@ const KINDS: [(Sleep, &str); 12] = [
     (Sleep::Transaction, "a transaction being closed"),
     (Sleep::LogSpace, "room in the log"),
     (Sleep::Memory, "memory"),
+    (Sleep::Daemon, "the filesystem's daemon"),
 ];
 
 /// How long somebody slept, by kind.

@@ -119,6 +119,8 @@ pub(crate) struct State {
     /// The volume, if it is btrfs.
     pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
+    /// The volume, if it is NTFS.
+    pub(crate) ntfs: Option<Box<crate::ntfs3g::Volume>>,
     /// The volume, if it is ReiserFS.
     pub(crate) reiser: Option<Box<reiserfs::Volume>>,
     /// The volume, if it is XFS.
@@ -191,6 +193,7 @@ impl State {
             nilfs: None,
             btrfs: None,
             groups: Slab::default(),
+            ntfs: None,
             reiser: None,
             xfs: None,
             lru: Lru::default(),

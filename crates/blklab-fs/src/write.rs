@@ -37,7 +37,12 @@ impl<H: Host> PageCache<H> {
         Ok(bytes)
     }
 
-    async fn write_locked(&self, id: FileId, offset: u64, end: u64) -> Result<(), FsError> {
+    pub(crate) async fn write_locked(
+        &self,
+        id: FileId,
+        offset: u64,
+        end: u64,
+    ) -> Result<(), FsError> {
         on_volume!(self, begin_write(id, end))?;
         let mut at = offset;
         while at < end {
@@ -135,7 +140,8 @@ impl<H: Host> PageCache<H> {
         self.with(|s| s.file(id).uptodate.test(page))
     }
 
-    /// Reads one page that nobody has locked, on its own.
+    /// Reads one page that nobody has locked, on its own. One in a hole is
+    /// there at once.
     pub(crate) async fn submit_page(&self, id: FileId, page: u64) {
         if !self.with(|s| s.file(id).cached.test(page)) {
             self.make_room(1).await;

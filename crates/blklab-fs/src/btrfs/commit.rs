@@ -9,6 +9,7 @@
 //! transaction freed may be used again.
 
 use super::items::{Change, Of, REFERENCE_BYTES, What};
+use super::space::SUPER_PAGES;
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
@@ -20,9 +21,6 @@ use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId
 const LOOK: Span = Span::from_s(5);
 /// Changes to the extent tree between two looks at the clock.
 const BATCH: usize = 256;
-/// Pages of the device at which the copies of the superblock lie: 64 KiB,
-/// 64 MiB, 256 GiB.
-const SUPER_PAGES: [u64; 3] = [16, 16_384, (256 << 30) / PAGE_BYTES];
 
 /// The state of transactions.
 #[derive(Debug, Default)]

@@ -22,7 +22,8 @@
 //! Left out: snapshots and subvolumes, compression, several devices, the trees
 //! of chunks and devices, reading the second copy, balancing; the space of an
 //! extent that was overwritten in part is free at once, not when all of it was
-//! overwritten.
+//! overwritten; direct writes go through the page cache (there were none in
+//! 2008).
 
 mod commit;
 mod items;
@@ -40,6 +41,7 @@ pub use options::BtrfsOptions;
 
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::ops::Ops;
 use crate::state::State;
@@ -58,6 +60,14 @@ impl<H: Host> Ops<H> for BtrfsFs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.btrfs_lay_out(id, pages)
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.btrfs.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * blklab_types::PAGE_BYTES,
+            inodes,
+        })
     }
 
     async fn sync(cache: &PageCache<H>) {
@@ -101,7 +111,11 @@ impl<H: Host> Ops<H> for BtrfsFs {
     }
 
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.btrfs_place_direct(id, end).await
+        cache.btrfs_begin_write(id, end).await
+    }
+
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        true
     }
 
     async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {

@@ -219,37 +219,6 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
-    /// A direct write: pages without a place get one; the others are written
-    /// over, as without copying (`nodatacow`).
-    pub(super) async fn btrfs_place_direct(&self, id: FileId, end: u64) -> Result<(), FsError> {
-        self.btrfs_begin_write(id, end).await?;
-        let pages = end.div_ceil(PAGE_BYTES);
-        let mut page = 0;
-        while page < pages {
-            let placed = self.with(|s| s.file(id).extents.map(page));
-            if let Some((_, run)) = placed {
-                page += run;
-                continue;
-            }
-            let mut changes = Vec::new();
-            let got = self.with(|s| {
-                let b = s.btrfs();
-                let want = super::writeout::MOST_EXTENT_PAGES.min(pages - page);
-                let run = b.pool.space.take(Use::Data, want)?;
-                let (sector, got) = (b.sector(run.start), run.end - run.start);
-                b.extent_items(id, page, &run, &mut changes);
-                s.file(id).extents.remap(page, sector, got, |_| {});
-                Some(got)
-            });
-            page += got.ok_or(FsError::NoSpace)?;
-            self.btrfs_begin().await;
-            self.btrfs_change(&changes).await;
-            self.btrfs_mark_changed(&[id]);
-            self.btrfs_end().await;
-        }
-        Ok(())
-    }
-
     /// The end of a read: the access time.
     pub(super) async fn btrfs_accessed(&self, id: FileId) {
         let second = self.btrfs_second();

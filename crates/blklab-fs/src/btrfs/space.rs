@@ -21,6 +21,12 @@ const LARGEST_PART: u64 = 10;
 /// The smallest chunk (16 MiB).
 const SMALLEST_CHUNK: u64 = (16 << 20) / PAGE_BYTES;
 
+/// Pages of the device at which the copies of the superblock lie: 64 KiB,
+/// 64 MiB, 256 GiB.
+pub(super) const SUPER_PAGES: [u64; 3] = [16, 16_384, (256 << 30) / PAGE_BYTES];
+/// Pages that are kept free for each (64 KiB).
+const SUPER_STRIPE: u64 = 16;
+
 /// What a chunk is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
@@ -117,11 +123,28 @@ impl Space {
             pages,
             copy: (copies == 2).then_some(self.next + pages),
         });
+        let supers = self.keep_supers(self.next, pages, copies);
         self.next += pages * copies;
         let pool = self.pool(of);
-        pool.free += pages;
+        pool.free += pages - supers;
         pool.scattered = false;
         true
+    }
+
+    /// Nothing is put where the copies of the superblock lie
+    /// (`exclude_super_stripes`). Returns the pages of a chunk that this takes.
+    fn keep_supers(&mut self, start: u64, pages: u64, copies: u64) -> u64 {
+        let mut kept = 0;
+        for page in SUPER_PAGES {
+            for copy in 0..copies {
+                let first = start + copy * pages;
+                if (first..first + pages).contains(&page) {
+                    let at = page - copy * pages;
+                    kept += self.taken.set(at..at + SUPER_STRIPE);
+                }
+            }
+        }
+        kept
     }
 
     /// Takes up to `want` pages in a row; a tree block takes all or nothing.
@@ -154,7 +177,8 @@ impl Space {
             self.pool(of).scattered = found.is_none();
         }
         if found.is_none() && self.add_chunk(of) {
-            found = self.chunks.last().map(|c| c.start..c.start + c.pages);
+            let chunk = self.chunks.last().copied();
+            found = chunk.and_then(|c| self.find_in(&c, c.start, want));
         }
         let found = found.or_else(|| self.find(of, from.end, want));
         let found = found.or_else(|| {
@@ -272,6 +296,11 @@ mod tests {
         let got: u64 = runs.iter().map(|r| r.end - r.start).sum();
         let unusable = free - got;
         assert!(unusable < SMALLEST_CHUNK, "{unusable}");
+        let supers = 16_384..16_400;
+        assert!(
+            runs.iter()
+                .all(|r| r.end <= supers.start || r.start >= supers.end)
+        );
         s.free(runs[3].clone());
         assert_eq!(s.take(Use::Data, 1), None);
         for run in s.take_freed() {

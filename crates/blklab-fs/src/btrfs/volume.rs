@@ -138,6 +138,12 @@ impl Btrfs {
         })
     }
 
+    /// Pages that data may still take, and files that can be numbered.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let (free, _) = self.pool.space.room(Use::Data);
+        (free, u64::from(items::LAST_OBJECT - self.next_object))
+    }
+
     /// Whether a file is that of the tree blocks.
     pub(crate) fn is_device(&self, id: FileId) -> bool {
         self.device == id
@@ -188,7 +194,7 @@ impl Btrfs {
 
     /// Numbers a new file; None if there are no numbers left.
     pub(super) fn number(&mut self, directory: FileId, id: FileId) -> Option<()> {
-        if self.next_object > items::LAST_OBJECT {
+        if self.next_object >= items::LAST_OBJECT {
             return None;
         }
         let above = self.inode(directory);

@@ -17,6 +17,7 @@
 //! Left out: quotas and reserved blocks, extending a window for an indirect
 //! block at its very end.
 
+use super::bitmap::{GroupBits, next_clear, next_usable, taken};
 use super::layout::{GROUP_BLOCKS, Geometry};
 use crate::file::FileId;
 use std::collections::BTreeMap;
@@ -86,8 +87,6 @@ impl Window {
 pub(crate) fn coloured_goal(group: u64, pid: u32) -> u64 {
     Geometry::group_start(group) + u64::from(pid) % COLOURS * (GROUP_BLOCKS / COLOURS)
 }
-
-type GroupBits = [u64; (GROUP_BLOCKS / 64) as usize];
 
 /// Which blocks are taken.
 #[derive(Clone, Debug)]
@@ -342,39 +341,6 @@ fn group_blocks(group: u64) -> Range<u64> {
 
 fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)
-}
-
-fn taken(bits: &GroupBits, at: u64) -> bool {
-    bits[(at / 64) as usize] >> (at % 64) & 1 == 1
-}
-
-fn next_clear(bits: &GroupBits, from: u64, end: u64) -> Option<u64> {
-    let mut at = from;
-    while at < end {
-        let ones = u64::from((!(bits[(at / 64) as usize] >> (at % 64))).trailing_zeros());
-        let left = 64 - at % 64;
-        if ones < left {
-            return Some(at + ones).filter(|a| *a < end);
-        }
-        at += left;
-    }
-    None
-}
-
-/// The next block that suits a file: near by if the search begins inside the
-/// group, else the first eight in a row, else any.
-fn next_usable(bits: &GroupBits, start: u64, end: u64) -> Option<u64> {
-    if start > 0 {
-        let near = start.next_multiple_of(64).min(end);
-        if let Some(at) = next_clear(bits, start, near) {
-            return Some(at);
-        }
-    }
-    let empty_byte = (start / 8..end.div_ceil(8))
-        .map(|byte| byte * 8)
-        .find(|at| bits[(at / 64) as usize] >> (at % 64) & 0xff == 0)
-        .filter(|at| (start..end).contains(at));
-    empty_byte.or_else(|| next_clear(bits, start, end))
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Blocks {
             split -= 1;
         }
         let upper = &inside[split..];
-        let first = upper.first().map_or(u32::MAX & !1, |e| hash(e.name));
+        let first = upper.first().map_or(u32::MAX - 1, |e| hash(e.name));
         let continued = split > 0 && hash(inside[split - 1].name) == first;
         self.leaves
             .insert(leaf + 1, (first | u32::from(continued), new));

@@ -331,7 +331,7 @@ impl State {
         let j = self.journal();
         if let Some(buffer) = j.buffers.get_mut(&place) {
             buffer.running = false;
-            buffer.dropped |= !metadata && buffer.committing;
+            buffer.dropped |= buffer.committing && !metadata;
             if !buffer.committing || !metadata {
                 self.files[id.idx()].pinned.clear(run.clone());
             }

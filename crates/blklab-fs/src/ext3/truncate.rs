@@ -287,6 +287,6 @@ mod tests {
         };
         assert_eq!(credits(&[]), 14);
         assert_eq!(credits(&[piece(vec![0..10, 20..30])]), 32);
-        assert_eq!(credits(&[piece(vec![0..1000])]), 76);
+        assert_eq!(credits(&[piece(vec![0..1000, 2000..2001])]), 76);
     }
 }

@@ -38,6 +38,7 @@ pub use options::{Ext4Features, Ext4Options, ext4_barrier};
 use crate::cache::{FsError, PageCache};
 use crate::ext3::journal::{Handle, Journal};
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
@@ -109,10 +110,13 @@ impl Ext4 {
     }
 
     /// Free blocks and inodes.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    fn free(&self) -> FreeSpace {
         let groups = 0..self.geometry.groups();
         let free = self.free_blocks.saturating_sub(self.promised_blocks);
-        (free, groups.map(|g| self.free_inodes(g)).sum())
+        FreeSpace {
+            bytes: free * PAGE_BYTES,
+            inodes: groups.map(|g| self.free_inodes(g)).sum(),
+        }
     }
 
     /// The file of metadata pages.
@@ -133,6 +137,10 @@ impl<H: Host> Ops<H> for Ext4Fs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.ext4_lay_out(id, pages).is_some()
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        state.ext4.as_ref().map(|e| e.free())
     }
 
     async fn sync(cache: &PageCache<H>) {

@@ -10,6 +10,7 @@
 
 use super::log::{Log, Mode, Plan};
 use crate::cache::PageCache;
+use crate::ext3::Barrier;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::sleeps::Sleep;
@@ -273,6 +274,25 @@ impl<H: Host> PageCache<H> {
         };
         while self.with(waits) {
             self.host.suspend().await;
+        }
+    }
+
+    /// fsync and fdatasync, the data being written: a checkpoint, unless only
+    /// data count or nothing of the file has changed since the last one; from
+    /// 2.6.37 on with barriers a flush of the disk's cache
+    /// (`nilfs_sync_file`).
+    pub(super) async fn nilfs_sync_file(&self, id: FileId, data_only: bool) {
+        let queued = self.with(|s| s.nilfs().inode(id).queued);
+        match data_only {
+            true => self.construct_data(id).await,
+            false if queued => self.construct_and_wait().await,
+            false => {}
+        }
+        if self.with(|s| s.nilfs().options.barrier == Barrier::FlushFua) {
+            let group = self.open_group();
+            self.submit_of_group(group, Op::Write, BioFlags::FLUSH, 0, 0)
+                .await;
+            self.close_group(group).await;
         }
     }
 

@@ -36,6 +36,7 @@ pub use options::NilfsOptions;
 
 use crate::cache::{FsError, PageCache};
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
@@ -158,6 +159,12 @@ impl Nilfs {
         self.meta.all().contains(&id)
     }
 
+    /// Blocks that writers may still fill, and inodes that can be numbered.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let inodes = u64::from(u32::MAX) - self.inode_table.next();
+        (self.segments.room(), inodes)
+    }
+
     fn inode(&mut self, id: FileId) -> &mut Inode {
         if self.inodes.len() <= id.idx() {
             self.inodes.resize_with(id.idx() + 1, Inode::default);
@@ -233,6 +240,14 @@ impl<H: Host> Ops<H> for Nilfs2 {
         state.nilfs_lay_out(id, pages)
     }
 
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.nilfs.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        })
+    }
+
     async fn sync(cache: &PageCache<H>) {
         cache.construct_and_wait().await;
     }
@@ -284,12 +299,22 @@ impl<H: Host> Ops<H> for Nilfs2 {
     }
 
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.nilfs_place_direct(id, end).await
+        cache.nilfs_begin_write(id, end).await
+    }
+
+    async fn mapped_write(cache: &PageCache<H>, id: FileId, page: u64) {
+        cache.nilfs_mapped_write(id, page).await;
+    }
+
+    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+        true
     }
 
     async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
         if control.integrity {
             cache.construct_data(id).await;
+        } else {
+            cache.nilfs_requeue(id).await;
         }
         true
     }
@@ -302,7 +327,7 @@ impl<H: Host> Ops<H> for Nilfs2 {
         cache.nilfs_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, _data_only: bool) {
-        cache.construct_data(id).await;
+    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
+        cache.nilfs_sync_file(id, data_only).await;
     }
 }

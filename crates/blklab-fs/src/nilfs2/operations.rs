@@ -169,29 +169,34 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
-    /// A direct write: pages that have no place get one in a log of empty
-    /// pages.
-    pub(super) async fn nilfs_place_direct(&self, id: FileId, end: u64) -> Result<(), FsError> {
-        let pages = end.div_ceil(PAGE_BYTES);
-        self.nilfs_begin_write(id, end).await?;
-        let mut page = 0;
-        while page < pages {
-            let placed = self.with(|s| s.file(id).extents.map(page));
-            match placed {
-                Some((_, run)) => page += run,
-                None => {
-                    if !self.with(|s| s.file(id).cached.test(page)) {
-                        self.make_room(1).await;
-                        self.fill_hole(id, page);
-                    }
-                    let end = self.size_bytes(id);
-                    self.nilfs_dirty(id, page..page + 1, end).await?;
-                    page += 1;
-                }
-            }
+    /// A page is about to become dirty through a mapping.
+    pub(super) async fn nilfs_mapped_write(&self, id: FileId, page: u64) {
+        if self.with(|s| s.file(id).dirty.test(page)) {
+            return;
         }
-        self.construct_data(id).await;
-        Ok(())
+        self.begin_change().await;
+        self.nilfs_load_new_number().await;
+        self.nilfs_load_inode(id).await;
+        self.with(|s| {
+            s.nilfs_number(id, page..page + 1);
+            s.nilfs_dirty_inode(id);
+            s.nilfs_changed(id, 1);
+        });
+        self.end_change();
+    }
+
+    /// A page that became dirty through a mapping while a log was collected is
+    /// not the constructor's concern yet.
+    pub(super) async fn nilfs_requeue(&self, id: FileId) {
+        let missed = self.with(|s| {
+            let dirty = s.file(id).dirty.count() > 0;
+            dirty && !s.nilfs().inode(id).queued
+        });
+        if missed {
+            self.begin_change().await;
+            self.with(|s| s.nilfs_queue(id));
+            self.end_change();
+        }
     }
 
     /// The end of a read: the access time.

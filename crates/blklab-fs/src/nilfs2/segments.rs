@@ -74,6 +74,7 @@ impl Segments {
     }
 
     /// Clean segments.
+    #[cfg(test)]
     pub(super) fn clean(&self) -> u64 {
         self.clean
     }

@@ -33,11 +33,6 @@ impl Table {
         }
     }
 
-    /// Entries in use.
-    pub(super) fn count(&self) -> u64 {
-        self.used.count()
-    }
-
     /// The entry that would be taken next.
     pub(super) fn next(&self) -> u64 {
         self.used.next_clear(self.from, u64::MAX)

@@ -40,6 +40,7 @@ pub use options::{ReiserOptions, Tails};
 
 use crate::cache::{FsError, PageCache};
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
@@ -163,6 +164,13 @@ impl Volume {
     /// The blocks that are in memory after mounting.
     pub(crate) fn mounted_blocks(&self) -> [u64; 2] {
         [SUPERBLOCK, FIRST_ROOT]
+    }
+
+    /// Free blocks, and objects that can be made.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let never_used = u64::from(u32::MAX - self.next_number);
+        let blocks = self.space.free();
+        (blocks, never_used + self.free_numbers.len() as u64)
     }
 
     /// Says which file the top directory is.
@@ -407,6 +415,14 @@ impl<H: Host> Ops<H> for ReiserFs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.reiser_lay_out(id, pages).is_some()
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.reiser.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * blklab_types::PAGE_BYTES,
+            inodes,
+        })
     }
 
     async fn sync(cache: &PageCache<H>) {

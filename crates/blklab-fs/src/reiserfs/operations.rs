@@ -117,7 +117,11 @@ impl<H: Host> PageCache<H> {
                 let more = u32::from(item.bytes) + 24;
                 self.reiser_ready(|t, out| t.needed_to_grow(key, more, out))
                     .await?;
-                if self.reiser_with(|v| v.space.free() < MOST_NEW_NODES) {
+                let full = self.reiser_with(|v| {
+                    let grows = v.tree.bytes(key) < Some(u32::from(item.bytes));
+                    grows && v.space.free() < MOST_NEW_NODES
+                });
+                if full {
                     return Err(FsError::NoSpace);
                 }
             }
@@ -214,9 +218,19 @@ impl<H: Host> PageCache<H> {
             (new, grows || !stamped)
         });
         if new || grows {
+            let from = self.with(|s| s.files[id.idx()].extents.pages());
+            let new = new.then_some(from..run.end);
             let handle = self.reiser_begin(3 * BALANCE_BLOCKS + 1).await;
-            let done = self.reiser_write_handle(id, run.clone(), new).await;
-            self.reiser_close(handle, Close::Batch).await;
+            let mut done = self.reiser_write_handle(id, new.clone()).await;
+            if done == Err(FsError::NoSpace) {
+                // After a commit what was freed can be used.
+                self.reiser_close(handle, Close::Wait).await;
+                let handle = self.reiser_begin(3 * BALANCE_BLOCKS + 1).await;
+                done = self.reiser_write_handle(id, new).await;
+                self.reiser_close(handle, Close::Batch).await;
+            } else {
+                self.reiser_close(handle, Close::Batch).await;
+            }
             done?;
         }
         self.with(|s| s.files[id.idx()].ext.buffer_dirty.set(run.clone()));
@@ -227,17 +241,14 @@ impl<H: Host> PageCache<H> {
     async fn reiser_write_handle(
         &self,
         id: FileId,
-        run: Range<u64>,
-        new: bool,
+        new: Option<Range<u64>>,
     ) -> Result<(), FsError> {
-        if new {
-            let from = self.with(|s| s.files[id.idx()].extents.pages());
+        if let Some(run) = new {
             self.reiser_add_pages(id, run.end).await?;
             self.with(|s| {
                 let v = s.reiser_volume();
                 if v.options.data == DataMode::Ordered {
                     let data = &mut v.journal.running.data;
-                    let run = from..run.end;
                     match data.last_mut() {
                         Some((file, last)) if *file == id && last.end == run.start => {
                             last.end = run.end;

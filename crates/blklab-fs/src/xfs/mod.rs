@@ -44,6 +44,7 @@ pub(crate) use volume::Volume;
 
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
+use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::ops::Ops;
 use crate::state::State;
@@ -61,6 +62,14 @@ impl<H: Host> Ops<H> for Xfs {
 
     fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
         state.lay_out_xfs(id, pages).is_some()
+    }
+
+    fn free_space(state: &State) -> Option<FreeSpace> {
+        let (blocks, inodes) = state.xfs.as_ref()?.free();
+        Some(FreeSpace {
+            bytes: blocks * blklab_types::PAGE_BYTES,
+            inodes,
+        })
     }
 
     async fn sync(cache: &PageCache<H>) {

@@ -105,7 +105,7 @@ impl State {
     }
 
     /// Gives all blocks of a file back. Returns the buffers touched.
-    fn free_blocks(&mut self, id: FileId) -> Vec<u32> {
+    fn free_xfs_blocks(&mut self, id: FileId) -> Vec<u32> {
         let file = &mut self.files[id.idx()];
         let (extents, index) = (std::mem::take(&mut file.extents), file.xfs_inode);
         let mut touched = Vec::new();
@@ -232,7 +232,7 @@ impl<H: Host> PageCache<H> {
     /// A file is cut to nothing.
     pub(super) async fn truncate_xfs(&self, id: FileId) {
         let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
-        let touched = self.with(|s| s.free_blocks(id));
+        let touched = self.with(|s| s.free_xfs_blocks(id));
         self.xfs_change(&mut t, &touched).await;
         self.join_files(&mut t, &[id]);
         (t.bytes, t.counters) = (costs::TRUNCATE, !touched.is_empty());

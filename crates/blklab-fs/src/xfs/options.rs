@@ -11,7 +11,8 @@ pub struct XfsFeatures {
     /// A thread pushes the tail of the log (2.6.25 and later); before, the task
     /// that needs space does it.
     pub tail_thread: bool,
-    /// Log buffers are one piece of memory each; else of separate pages.
+    /// Log buffers are one piece of memory each (up to 2.6.24, as far as two
+    /// traces tell); else of separate pages.
     pub contiguous_log_buffers: bool,
     /// Asynchronous metadata writes that somebody started are synchronous
     /// requests (up to 2.6.32); from then on they carry the metadata flag.
@@ -21,6 +22,9 @@ pub struct XfsFeatures {
     pub delayed_inodes: bool,
     /// Synchronous writes say that no more will follow (2.6.30 and later).
     pub no_idle: bool,
+    /// What a task has plugged goes to the queue when it sleeps, whatever for
+    /// (2.6.39 and later).
+    pub task_plugs: bool,
     /// Log records are written behind a flush and past the cache (2.6.37 and
     /// later); before they are barriers.
     pub flush_fua: bool,
@@ -42,6 +46,7 @@ impl XfsFeatures {
             sync_metadata: !from(2, 6, 33),
             delayed_inodes: from(2, 6, 34),
             no_idle: from(2, 6, 30),
+            task_plugs: from(2, 6, 39),
             flush_fua: from(2, 6, 37),
             has_delayed_logging: from(2, 6, 35),
             delayed_logging: from(2, 6, 39),

@@ -156,6 +156,7 @@ impl<H: Host> PageCache<H> {
                         break;
                     }
                     self.push_tail(reserve_bytes).await;
+                    self.flush_task_plug();
                     if self.with(|s| first(s) && fits(s)) {
                         break;
                     }
@@ -301,17 +302,24 @@ impl<H: Host> PageCache<H> {
         });
     }
 
+    /// The running task is about to sleep for something that is no I/O of its
+    /// own: what it has plugged goes out, where tasks have plugs. The queue's
+    /// plug of older kernels stays.
+    fn flush_task_plug(&self) {
+        if self.with(|s| s.volume().options.features.task_plugs) {
+            self.host.unplug();
+        }
+    }
+
     async fn lock_counters(&self) {
         let me = self.host.current();
         if self.with(|s| s.volume().counters.lock_or_queue(me)) {
             return;
         }
         let wait = async {
-            loop {
+            self.flush_task_plug();
+            while !self.with(|s| s.volume().counters.granted(me)) {
                 self.host.suspend().await;
-                if self.with(|s| s.volume().counters.granted(me)) {
-                    return;
-                }
             }
         };
         self.sleeping(Sleep::Transaction, wait).await;
@@ -342,8 +350,11 @@ impl<H: Host> PageCache<H> {
         let me = self.host.current();
         let wait = async {
             while !self.with(&holds) {
-                self.with(|s| s.volume().log.waiters.push(me));
-                self.host.suspend().await;
+                self.flush_task_plug();
+                if !self.with(&holds) {
+                    self.with(|s| s.volume().log.waiters.push(me));
+                    self.host.suspend().await;
+                }
             }
         };
         self.sleeping(Sleep::Log, wait).await;

@@ -142,6 +142,13 @@ impl Volume {
             .ok_or_else(|| "no room for the root directory".to_owned())
     }
 
+    /// Blocks that nothing has, promised ones included, and the inodes that
+    /// could be made of them, 16 of each.
+    pub(crate) fn free(&self) -> (u64, u64) {
+        let blocks = self.space.free();
+        (blocks, blocks * 16)
+    }
+
     /// The file of metadata pages.
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.geometry.blocks * PAGE_BYTES);

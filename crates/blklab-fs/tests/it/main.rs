@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The page cache on a small machine: whole tasks in virtual time.
 
+mod cow;
 mod direct;
 mod eras;
 mod ext3;
+mod ext3_names;
+mod ext3_random;
 mod ext4;
 mod ext4_property;
 mod flush;
 mod machine;
+mod ntfs3g;
 mod property;
 mod read;
+mod reiserfs;
+mod volumes;
 mod write;
+mod xfs;
 
 use blklab_fs::{Config, Features, PageCache};
 use blklab_types::Span;

@@ -5,6 +5,7 @@ mod btrfs;
 mod ext;
 mod ext4;
 mod nilfs2;
+mod ntfs3g;
 mod reiserfs;
 mod xfs;
 
@@ -42,6 +43,7 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "ext4" => Filesystem::Ext4(ext4::options(e)),
         "btrfs" | "btrfs-0.16" | "btrfs-unstable" => Filesystem::Btrfs(btrfs::options(e)),
         "nilfs2" => Filesystem::Nilfs(nilfs2::options(e)),
+        "ntfs-3g" => Filesystem::Ntfs(ntfs3g::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         "xfs" => Filesystem::Xfs(xfs::options(e)),
         _ => Filesystem::Extents,

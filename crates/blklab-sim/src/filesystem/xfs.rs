@@ -25,6 +25,10 @@ pub(super) fn options(e: &Experiment) -> XfsOptions {
     o.log_buffers = number("logbufs", o.log_buffers);
     o.log_buffer_bytes = number("logbsize", o.log_buffer_bytes);
     o.log_blocks = spec.number("log_blocks");
+    o.features.contiguous_log_buffers = match spec.option("log_memory") {
+        Some(memory) => memory == "contiguous",
+        None => o.features.contiguous_log_buffers,
+    };
     o.ag_count = spec.number("agcount").and_then(|n| u32::try_from(n).ok());
     o.lazy_count = flag("lazy_count", o.lazy_count);
     o.delayed_logging = flag("delaylog", o.delayed_logging) && o.features.has_delayed_logging;
