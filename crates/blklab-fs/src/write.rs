@@ -107,6 +107,9 @@ impl<H: Host> PageCache<H> {
             let stop = self.with(|s| {
                 let stop = s.file(id).locked.next_set(page, run.end).unwrap_or(run.end);
                 if page < stop {
+                    if s.file(id).ext.buffers {
+                        s.file(id).ext.buffer_dirty.set(page..stop);
+                    }
                     let new = s.dirty(id, page..stop, now);
                     s.count_dirtying(&self.config, task, new, mapped);
                     clean += new;

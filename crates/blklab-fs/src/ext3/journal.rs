@@ -175,6 +175,11 @@ impl Journal {
         place.map_or(0, |(first, sector)| sector + (block - first) * PAGE_SECTORS)
     }
 
+    /// Flags of commit blocks; without a barrier once the disk has refused one.
+    pub(crate) fn commit_block_flags(&self) -> BioFlags {
+        self.rules.commit_block
+    }
+
     /// The youngest transaction that is committed.
     pub(crate) fn committed_tid(&self) -> u64 {
         self.committed

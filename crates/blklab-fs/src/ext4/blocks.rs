@@ -4,7 +4,6 @@
 
 use super::layout::GROUP_BLOCKS;
 use crate::cache::{FsError, PageCache, PageRun};
-use crate::ext3::Barrier;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::state::{BioWork, State};
@@ -115,10 +114,13 @@ impl<H: Host> PageCache<H> {
     /// Flushes the disk's cache and waits for it, if there are barriers
     /// (`blkdev_issue_flush`): an empty barrier, or an empty write with FLUSH.
     pub(super) async fn ext4_flush_disk(&self) {
-        let flags = match self.with(|s| s.ext4.as_ref().map(|e| e.options.barrier)) {
-            Some(Barrier::FlushFua) => BioFlags::SYNC | BioFlags::FLUSH,
-            Some(Barrier::Drain) => BioFlags::BARRIER,
-            _ => return,
+        let commit_block = self.with(|s| s.journal().commit_block_flags());
+        let flags = if commit_block.has(BioFlags::FLUSH) {
+            BioFlags::SYNC | BioFlags::FLUSH
+        } else if commit_block.has(BioFlags::BARRIER) {
+            BioFlags::BARRIER
+        } else {
+            return;
         };
         let me = self.host.current();
         let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));

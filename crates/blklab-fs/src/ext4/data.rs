@@ -338,6 +338,9 @@ impl<H: Host> PageCache<H> {
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
+        if self.with(|s| s.file(id).ext.data_journal) {
+            return self.ext4_journal_pages(id, run, end).await;
+        }
         let delays = self.with(|s| {
             let asked = s.ext4.as_ref().is_some_and(|e| e.options.delalloc);
             asked && !s.ext4_is_short()
@@ -354,6 +357,49 @@ impl<H: Host> PageCache<H> {
         }
         self.set_dirty(id, run, end, false).await;
         Ok(())
+    }
+
+    /// `data=journal`: pages get their blocks at once, and join the transaction
+    /// as metadata do.
+    async fn ext4_journal_pages(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        end: u64,
+    ) -> Result<(), FsError> {
+        for page in run {
+            self.wait_unlocked(id, page).await;
+            let (placed, handle) = self.ext4_allocate_anew(id, page..page + 1).await;
+            if placed.is_ok() {
+                self.journal_access((id, page)).await;
+                self.with(|s| s.ext4_stamp(id, true));
+            }
+            self.journal_stop(handle);
+            placed?;
+        }
+        self.with(|s| {
+            let file = s.file(id);
+            file.size_bytes = file.size_bytes.max(end);
+        });
+        Ok(())
+    }
+
+    /// Pages are about to be dropped: dirty ones lose the blocks that they were
+    /// promised, the journal forgets those that it has.
+    pub(super) async fn ext4_invalidate(&self, id: FileId, run: Range<u64>) {
+        let journalled = self.with(|s| {
+            s.ext4_forget_promises(id, &run);
+            let journalled = s.file(id).ext.data_journal;
+            let mut page = run.start;
+            while journalled && let Some(next) = s.file(id).cached.next_set(page, run.end) {
+                s.forget((id, next));
+                page = next + 1;
+            }
+            journalled
+        });
+        if journalled {
+            self.wait_buffers(id, run).await;
+        }
     }
 
     /// Gives all pages of a run that have none a place.
@@ -504,6 +550,9 @@ impl<H: Host> PageCache<H> {
 
     /// The filesystem's step of fsync.
     pub(super) async fn ext4_sync(&self, id: FileId, data_only: bool) {
+        if self.with(|s| s.file(id).ext.data_journal) {
+            return self.force_commit().await;
+        }
         let Some((by_tid, tid)) = self.with(|s| {
             let by_tid = s.ext4.as_ref()?.options.features.fsync_by_transaction;
             let inode = s.ext4_inode(id)?;

@@ -13,7 +13,7 @@
 //! waits for: whole files with newly allocated blocks instead of pages.
 //! Metadata blocks are pages of one more file, the device's.
 //!
-//! Left out: `data=journal`, `bigalloc`, inline data, quotas, the inodes'
+//! Left out: `bigalloc`, inline data, quotas, the inodes'
 //! checksums, online growth, unwritten extents (`dioread_nolock`), the switch to
 //! allocation at write when blocks get short, index blocks of directories below
 //! the root.
@@ -180,7 +180,7 @@ impl<H: Host> Ops<H> for Ext4Fs {
     }
 
     async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
-        cache.with(|s| s.ext4_forget_promises(id, &run));
+        cache.ext4_invalidate(id, run).await;
     }
 
     async fn close(cache: &PageCache<H>, id: FileId, wrote: bool) {

@@ -9,6 +9,7 @@ use super::layout::GROUP_BLOCKS;
 use super::names::HashedDirectory;
 use super::{Ext4, Inode};
 use crate::cache::{FsError, PageCache};
+use crate::ext3::DataMode;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::Extents;
@@ -126,7 +127,11 @@ impl State {
         let (group, block) = (inode.group, inode.block);
         let (bitmap, descriptor) = (g.inode_bitmap(group), g.descriptor(group));
         let old = ext4.has_neighbours(&inode);
-        self.files[id.idx()].ext4 = Some(Box::new(inode));
+        let journalled = ext4.options.data == DataMode::Journal && !directory;
+        let file = &mut self.files[id.idx()];
+        file.ext4 = Some(Box::new(inode));
+        file.ext.buffers = journalled;
+        file.ext.data_journal = journalled;
         self.ext4_new_bitmap(bitmap, group, true);
         if !old {
             let device = self.device?;

@@ -2,14 +2,14 @@
 //! ext4: when files get their places, what a commit waits for, what fsync
 //! writes.
 
-use crate::machine::{Machine, Served};
+use crate::machine::{Disk, Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_with};
 use blklab_fs::{
     Atime, Config, DataMode, Ext4Features, Ext4Options, Features, FileId, Filesystem, FsError,
-    Name, PageCache,
+    Host, Name, PageCache,
 };
-use blklab_types::{BioFlags, Op, Time};
+use blklab_types::{BioFlags, Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -102,6 +102,48 @@ fn a_commit_waits_for_data_behind_its_metadata_and_before_its_block() {
     let named = data().filter(|s| s.submitted <= first.submitted);
     assert!(named.clone().any(|s| s.done > first.submitted));
     assert!(named.into_iter().all(|s| s.done <= commit.submitted));
+}
+
+#[test]
+fn a_disk_that_refuses_barriers_gets_none_any_more() {
+    let [a, b, c] = [2, 6, 32];
+    let mut config = Config::new(
+        Features::of_release([a, b, c, 0]).expect("it is modelled"),
+        1024 * MIB,
+    );
+    config.layout.start_sector = 0;
+    config.layout.end_sector = DISK_SECTORS;
+    config.filesystem = Filesystem::Ext4(Ext4Options::new(Ext4Features::of_release([a, b, c])));
+    // The superblock, a descriptor, an inode; then the commit block.
+    let commit = JOURNAL + 3 * 8;
+    let disk = Disk {
+        bad_sector: Some(commit),
+        ..DISK
+    };
+    let (machine, cache) = boot_with(config, disk);
+    let file = cache.create_laid_out(MIB).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let (c, m) = (cache.clone(), machine.clone());
+    machine.task("write", async move {
+        for _ in 0..2 {
+            c.write(fd, 0, 4096).await.expect("space");
+            c.fsync(fd).await.expect("no errors");
+            // Another tick, another time of change.
+            m.sleep(Span::from_ms(10)).await;
+        }
+        // Nothing to commit, and no barrier to flush the disk with.
+        c.fsync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = writes(&machine);
+    assert!(log.iter().all(|s| s.nr_sectors > 0));
+    let journal = log.iter().filter(|s| in_journal(s));
+    let what: Vec<(u64, bool)> = journal
+        .map(|s| ((s.sector - JOURNAL) / 8, s.flags.has(BioFlags::BARRIER)))
+        .collect();
+    let plain = [(3, false), (4, false), (5, false), (6, false)];
+    let want = [&[(1, false), (2, false), (3, true)][..], &plain].concat();
+    assert_eq!(what, want);
 }
 
 #[test]

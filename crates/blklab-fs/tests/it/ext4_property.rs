@@ -6,7 +6,8 @@
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_with};
 use blklab_fs::{
-    Config, Ext4Features, Ext4Options, Fd, Features, FileId, Filesystem, Host, Name, PageCache,
+    Config, DataMode, Ext4Features, Ext4Options, Fd, Features, FileId, Filesystem, Host, Name,
+    PageCache,
 };
 use blklab_types::{Op, Time};
 use proptest::prelude::*;
@@ -156,12 +157,13 @@ async fn open(c: &PageCache<Machine>, f: &mut Owned) -> Fd {
     f.fd.expect("it is open now")
 }
 
-fn mount(release: [u16; 3], delalloc: bool) -> (Machine, PageCache<Machine>) {
+fn mount(release: [u16; 3], delalloc: bool, data: DataMode) -> (Machine, PageCache<Machine>) {
     let [a, b, c] = release;
     let features = Features::of_release([a, b, c, 0]).expect("it is modelled");
     let mut options = Ext4Options::new(Ext4Features::of_release(release));
     options.journal_blocks = Some(1024);
     options.delalloc = delalloc;
+    options.data = data;
     let mut config = Config::new(features, 64 * MIB);
     config.kernel_bytes = 8 * MIB;
     config.layout.start_sector = 0;
@@ -204,8 +206,8 @@ fn check_places(cache: &PageCache<Machine>, machine: &Machine, made: &[Rc<RefCel
     }
 }
 
-fn run(release: [u16; 3], delalloc: bool, tasks: Vec<Vec<Action>>) -> Vec<Served> {
-    let (machine, cache) = mount(release, delalloc);
+fn run(release: [u16; 3], delalloc: bool, data: DataMode, tasks: Vec<Vec<Action>>) -> Vec<Served> {
+    let (machine, cache) = mount(release, delalloc, data);
     let before = cache.free_space().expect("it is counted");
     let mut made = Vec::new();
     for (n, actions) in tasks.into_iter().enumerate() {
@@ -237,7 +239,11 @@ fn run(release: [u16; 3], delalloc: bool, tasks: Vec<Vec<Action>>) -> Vec<Served
     }
     machine.run(&cache);
     let c = cache.clone();
-    machine.task("sync", async move { c.sync().await });
+    machine.task("sync", async move {
+        // Journalled data are dirty pages again when they are committed.
+        c.sync().await;
+        c.sync().await;
+    });
     machine.run(&cache);
     assert_eq!((cache.usage().dirty, cache.usage().writeback), (0, 0));
     check_places(&cache, &machine, &made);
@@ -280,10 +286,13 @@ proptest! {
             Just([2, 6, 28]), Just([2, 6, 32]), Just([3, 7, 0]), Just([4, 19, 0])
         ],
         delalloc in prop::bool::weighted(0.8),
+        data in prop_oneof![
+            3 => Just(DataMode::Ordered), 1 => Just(DataMode::Writeback), 1 => Just(DataMode::Journal)
+        ],
         tasks in prop::collection::vec(prop::collection::vec(action(), 1..40), 1..4),
     ) {
-        let first = run(release, delalloc, tasks.clone());
-        let second = run(release, delalloc, tasks);
+        let first = run(release, delalloc, data, tasks.clone());
+        let second = run(release, delalloc, data, tasks);
         prop_assert!(first == second, "two runs differ");
     }
 }

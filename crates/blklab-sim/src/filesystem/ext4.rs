@@ -14,9 +14,11 @@ pub(super) fn options(e: &Experiment) -> Ext4Options {
         value.unwrap_or(default)
     };
     let switch = |key| spec.number(key).is_none_or(|n| n != 0);
-    if spec.option("data") == Some("writeback") {
-        o.data = DataMode::Writeback;
-    }
+    o.data = match spec.option("data") {
+        Some("writeback") => DataMode::Writeback,
+        Some("journal") => DataMode::Journal,
+        _ => o.data,
+    };
     o.barrier = ext4_barrier(switch("barrier"), features);
     o.atime = match spec.option("atime") {
         Some("strict") => Atime::Strict,

@@ -16,16 +16,12 @@ use blklab_fs::Filesystem;
 /// came with.
 const SINCE: &[(&str, [u16; 3])] = &[("ext4", [2, 6, 28])];
 
-/// Whether the kernel has the filesystem, and the model its options.
+/// Whether the kernel has the filesystem.
 ///
 /// # Errors
-/// It came later; an option that is not modelled.
+/// It came later.
 pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
     let name = e.filesystem.name.as_str();
-    if name == "ext4" && e.filesystem.option("data") == Some("journal") {
-        let what = "data=journal of ext4 is not modelled".to_owned();
-        return Err(ExperimentError::new(what).about("filesystem"));
-    }
     match SINCE.iter().find(|(n, _)| *n == name) {
         Some((_, since)) if e.kernel.numbers() < *since => {
             let [a, b, c] = since;
