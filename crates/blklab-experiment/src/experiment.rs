@@ -95,6 +95,8 @@ pub struct Vm {
     pub page_cost_ns: Option<u32>,
     /// Processors.
     pub cpus: Option<u32>,
+    /// Share of pages that lie in memory right behind the page before.
+    pub adjacent_pages_percent: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.

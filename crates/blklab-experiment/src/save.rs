@@ -140,6 +140,7 @@ impl Experiment {
             "cpu_cost_percent": vm.cpu_cost_percent,
             "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),
             "cpus": vm.cpus.unwrap_or(2),
+            "adjacent_pages_percent": vm.adjacent_pages_percent.unwrap_or(0),
         })
     }
 }

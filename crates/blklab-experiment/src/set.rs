@@ -87,6 +87,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processors; with one, kernel threads wait while a task that slept computes",
     },
     Tunable {
+        name: "adjacent_pages_percent",
+        unit: Unit::Count,
+        default: 0,
+        range: (0, 100),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "pages right behind the one before in memory, one segment with it, in percent",
+    },
+    Tunable {
         name: "dirty_expire_centisecs",
         unit: Unit::Count,
         default: 3000,
@@ -319,6 +328,7 @@ impl Experiment {
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "page_cost_ns" => vm.page_cost_ns = Some(value),
             "cpus" => vm.cpus = Some(value),
+            "adjacent_pages_percent" => vm.adjacent_pages_percent = Some(value),
             "dirty_expire_centisecs" => vm.dirty_expire_centisecs = Some(value),
             other => unreachable!("vm setting {other} is in the table but not here"),
         }

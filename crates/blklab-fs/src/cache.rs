@@ -403,7 +403,7 @@ impl<H: Host> PageCache<H> {
             flags,
             sector,
             nr_sectors,
-            segments: Bio::segments_of_pages(nr_sectors),
+            segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
             task: self.host.current(),
             cookie,
             ..Bio::default()
@@ -469,5 +469,37 @@ impl PageRun {
         let follows =
             self.start + self.pages == page && self.sector + self.pages * PAGE_SECTORS == sector;
         if follows { bio_pages - self.pages } else { 0 }
+    }
+}
+
+/// Segments of a bio of whole pages. Which of them lie side by side in memory
+/// is taken from their sectors: the same in every run.
+fn segments(adjacent_percent: u32, sector: u64, nr_sectors: u32) -> u16 {
+    let most = Bio::segments_of_pages(nr_sectors);
+    let joins = |i: &u16| {
+        let page = sector / PAGE_SECTORS + u64::from(*i);
+        let mixed = (page ^ page >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        mixed % 100 < u64::from(adjacent_percent)
+    };
+    match adjacent_percent {
+        0 => most,
+        _ => most - (1..most).filter(joins).count() as u16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segments;
+
+    #[test]
+    fn pages_side_by_side_are_one_segment() {
+        assert_eq!(segments(0, 800, 248), 31);
+        assert_eq!(segments(100, 800, 248), 1);
+        assert_eq!(segments(35, 800, 8), 1);
+        let some: u32 = (0..1000)
+            .map(|i| u32::from(segments(35, i * 376, 376)))
+            .sum();
+        // 47 pages: 46 * 0.65 + 1.
+        assert!((30_000..31_900).contains(&some), "{some}");
     }
 }

@@ -118,6 +118,9 @@ pub struct Config {
     pub page_cost: Span,
     /// Pages that a bio can hold: see [`Config::bio_pages_of_queue`].
     pub bio_pages: u64,
+    /// Share of pages that lie in memory right behind the page before, and are
+    /// one segment with it, in percent.
+    pub adjacent_pages_percent: u32,
     /// Where files are put: the sectors of the volume, and the places of files
     /// on the filesystem `extents`.
     pub layout: Layout,
@@ -174,6 +177,7 @@ impl Config {
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
             bio_pages: Config::bio_pages_of_queue(1024, 128),
+            adjacent_pages_percent: 0,
             layout: Layout::default(),
             filesystem: Filesystem::Extents,
             op_costs: OpCosts::default(),

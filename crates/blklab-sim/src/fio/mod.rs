@@ -78,6 +78,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
         c.dirty_expire_centisecs = u64::from(cs);
     }
     c.page_cost = e.page_cost();
+    c.adjacent_pages_percent = e.vm.adjacent_pages_percent.unwrap_or(0);
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
     c.read_ahead_bytes = e.read_ahead_bytes();
