@@ -168,7 +168,10 @@ impl State {
     /// Forgets transactions whose blocks are in their places.
     fn reiser_forget_flushed(&mut self, last: u64) {
         let j = self.reiser_journal();
-        while let Some(e) = j.ended.pop_front_if(|e| e.tid <= last) {
+        while j.ended.front().is_some_and(|e| e.tid <= last) {
+            let Some(e) = j.ended.pop_front() else {
+                return;
+            };
             for block in e.blocks {
                 if j.newest.get(&block) == Some(&e.tid) {
                     j.newest.remove(&block);
