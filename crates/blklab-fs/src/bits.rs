@@ -137,10 +137,15 @@ impl PageBits {
     }
 }
 
-/// A set of page indexes of any size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Words in a chunk: one bit each in a word of the summary.
+const CHUNK: usize = 64;
+
+/// A set of page indexes of any size, in chunks of 4096 pages; a chunk without
+/// a page in the set takes no memory until it had one.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
-    words: Vec<u64>,
+    chunks: Vec<Option<Box<[u64; CHUNK]>>>,
+    /// By chunk, which of its words are not zero.
     summary: Vec<u64>,
     count: u64,
 }
@@ -148,18 +153,27 @@ pub(crate) struct Words {
 impl Words {
     /// The set of the pages 0 to 63 in `word`.
     fn of(word: u64) -> Words {
-        Words {
-            words: vec![word],
-            summary: vec![u64::from(word != 0)],
-            count: u64::from(word.count_ones()),
+        let mut words = Words::default();
+        if word != 0 {
+            let mut chunk = Box::new([0; CHUNK]);
+            chunk[0] = word;
+            words.chunks.push(Some(chunk));
+            words.summary.push(1);
+            words.count = u64::from(word.count_ones());
+        }
+        words
+    }
+
+    fn word(&self, i: usize) -> u64 {
+        match self.chunks.get(i / CHUNK) {
+            Some(Some(chunk)) => chunk[i % CHUNK],
+            _ => 0,
         }
     }
 
     /// Whether `page` is in the set.
     fn test(&self, page: u64) -> bool {
-        self.words
-            .get((page / BITS) as usize)
-            .is_some_and(|w| w >> (page % BITS) & 1 == 1)
+        self.word((page / BITS) as usize) >> (page % BITS) & 1 == 1
     }
 
     /// Adds a run of pages; returns how many are new.
@@ -167,16 +181,18 @@ impl Words {
         if run.is_empty() {
             return 0;
         }
-        let words = run.end.div_ceil(BITS) as usize;
-        if self.words.len() < words {
-            self.words.resize(words, 0);
-            self.summary.resize(words.div_ceil(BITS as usize), 0);
+        let chunks = run.end.div_ceil(BITS * CHUNK as u64) as usize;
+        if self.chunks.len() < chunks {
+            self.chunks.resize_with(chunks, || None);
+            self.summary.resize(chunks, 0);
         }
         let mut added = 0;
-        for (i, mask) in masks(run) {
-            added += u64::from((mask & !self.words[i]).count_ones());
-            self.words[i] |= mask;
-            self.summary[i / 64] |= 1 << (i % 64);
+        for i in words_of(&run) {
+            let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
+            let (word, mask) = (&mut chunk[i % CHUNK], mask_in(&run, i));
+            added += u64::from((mask & !*word).count_ones());
+            *word |= mask;
+            self.summary[i / CHUNK] |= 1 << (i % CHUNK);
         }
         self.count += added;
         added
@@ -185,12 +201,17 @@ impl Words {
     /// Removes a run of pages; returns how many were there.
     fn clear(&mut self, run: Range<u64>) -> u64 {
         let run = run.start..run.end.min(self.limit());
-        let mut removed = 0;
-        for (i, mask) in masks(run) {
-            removed += u64::from((mask & self.words[i]).count_ones());
-            self.words[i] &= !mask;
-            if self.words[i] == 0 {
-                self.summary[i / 64] &= !(1 << (i % 64));
+        let words = words_of(&run);
+        let (mut removed, mut from) = (0, words.start);
+        while let Some(i) = self.next_word(from, words.end) {
+            from = i + 1;
+            if let Some(chunk) = &mut self.chunks[i / CHUNK] {
+                let (word, mask) = (&mut chunk[i % CHUNK], mask_in(&run, i));
+                removed += u64::from((mask & *word).count_ones());
+                *word &= !mask;
+                if *word == 0 {
+                    self.summary[i / CHUNK] &= !(1 << (i % CHUNK));
+                }
             }
         }
         self.count -= removed;
@@ -200,9 +221,13 @@ impl Words {
     /// Number of pages of `run` in the set.
     fn count_in(&self, run: Range<u64>) -> u64 {
         let run = run.start..run.end.min(self.limit());
-        masks(run)
-            .map(|(i, mask)| u64::from((mask & self.words[i]).count_ones()))
-            .sum()
+        let words = words_of(&run);
+        let (mut count, mut from) = (0, words.start);
+        while let Some(i) = self.next_word(from, words.end) {
+            from = i + 1;
+            count += u64::from((mask_in(&run, i) & self.word(i)).count_ones());
+        }
+        count
     }
 
     /// The first page of the set in `from..end`.
@@ -212,10 +237,10 @@ impl Words {
             return None;
         }
         let mut word = (from / BITS) as usize;
-        let mut bits = self.words[word] & (u64::MAX << (from % BITS));
+        let mut bits = self.word(word) & (u64::MAX << (from % BITS));
         while bits == 0 {
-            word = self.next_word(word + 1)?;
-            bits = self.words[word];
+            word = self.next_word(word + 1, words_of(&(from..end)).end)?;
+            bits = self.word(word);
         }
         let page = word as u64 * BITS + u64::from(bits.trailing_zeros());
         (page < end).then_some(page)
@@ -225,9 +250,7 @@ impl Words {
     fn next_clear(&self, from: u64, end: u64) -> u64 {
         let mut page = from;
         while page < end {
-            let Some(word) = self.words.get((page / BITS) as usize) else {
-                return page;
-            };
+            let word = self.word((page / BITS) as usize);
             let ones = u64::from((!(word >> (page % BITS))).trailing_zeros());
             let left = BITS - page % BITS;
             if ones < left {
@@ -238,20 +261,48 @@ impl Words {
         end
     }
 
-    /// The first word at or after `from` that is not zero.
-    fn next_word(&self, from: usize) -> Option<usize> {
-        let mut group = from / 64;
-        let mut bits = *self.summary.get(group)? & (u64::MAX << (from % 64));
-        while bits == 0 {
+    /// The first word of `from..end` that is not zero.
+    fn next_word(&self, from: usize, end: usize) -> Option<usize> {
+        let mut group = from / CHUNK;
+        let mut bits = u64::MAX << (from % CHUNK);
+        while group * CHUNK < end {
+            bits &= *self.summary.get(group)?;
+            if bits != 0 {
+                let word = group * CHUNK + bits.trailing_zeros() as usize;
+                return (word < end).then_some(word);
+            }
             group += 1;
-            bits = *self.summary.get(group)?;
+            bits = u64::MAX;
         }
-        Some(group * 64 + bits.trailing_zeros() as usize)
+        None
     }
 
     fn limit(&self) -> u64 {
-        self.words.len() as u64 * BITS
+        self.chunks.len() as u64 * CHUNK as u64 * BITS
     }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Words) -> bool {
+        let words = self.chunks.len().max(other.chunks.len()) * CHUNK;
+        self.count == other.count && (0..words).all(|i| self.word(i) == other.word(i))
+    }
+}
+
+impl Eq for Words {}
+
+/// The words that a run touches.
+fn words_of(run: &Range<u64>) -> Range<usize> {
+    if run.is_empty() {
+        return 0..0;
+    }
+    (run.start / BITS) as usize..run.end.div_ceil(BITS) as usize
+}
+
+/// A run's bits in one of the words that it touches.
+fn mask_in(run: &Range<u64>, word: usize) -> u64 {
+    let first = word as u64 * BITS;
+    mask_of(&(run.start.max(first) - first..run.end.min(first + BITS) - first))
 }
 
 /// The bits of a run of the pages 0 to 63.
@@ -260,20 +311,6 @@ fn mask_of(run: &Range<u64>) -> u64 {
         return 0;
     }
     (u64::MAX >> (BITS - (run.end - run.start))) << run.start
-}
-
-/// The words that a run touches, each with the mask of its bits.
-fn masks(run: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
-    let words = if run.is_empty() {
-        0..0
-    } else {
-        run.start / BITS..run.end.div_ceil(BITS)
-    };
-    words.map(move |word| {
-        let low = run.start.max(word * BITS) - word * BITS;
-        let high = run.end.min((word + 1) * BITS) - word * BITS;
-        (word as usize, (u64::MAX >> (BITS - (high - low))) << low)
-    })
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ pub enum FsError {
     NotDirectory,
     /// The directory is not empty, or is the root (`ENOTEMPTY`, `EBUSY`).
     NotEmpty,
+    /// The filesystem has no direct I/O (`EINVAL`).
+    NoDirect,
     /// The device reported an error (`EIO`).
     Io,
 }
@@ -48,6 +50,7 @@ impl fmt::Display for FsError {
             FsError::TooBig => "the range ends beyond the largest file",
             FsError::NotDirectory => "not a directory",
             FsError::NotEmpty => "the directory is not empty",
+            FsError::NoDirect => "the filesystem has no direct I/O",
             FsError::Io => "input/output error",
         })
     }
@@ -208,9 +211,11 @@ impl<H: Host> PageCache<H> {
     /// Where a file lies.
     pub fn extents(&self, file: FileId) -> Vec<Extent> {
         self.with(|s| {
-            s.files
-                .get(file.idx())
-                .map_or(Vec::new(), |f| f.extents.runs().to_vec())
+            let Some(f) = s.files.get(file.idx()) else {
+                return Vec::new();
+            };
+            let known_to_daemon = s.ntfs.as_ref().and_then(|v| v.extents(file));
+            known_to_daemon.unwrap_or(&f.extents).runs().to_vec()
         })
     }
 

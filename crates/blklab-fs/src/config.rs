@@ -34,6 +34,8 @@ pub struct OpCosts {
     pub stat: Span,
     /// `readdir`, per entry.
     pub list_entry: Span,
+    /// Giving dirty pages an extent at write-out, where allocation is delayed.
+    pub allocate: Span,
 }
 
 impl OpCosts {
@@ -47,6 +49,7 @@ impl OpCosts {
             unlink: f(self.unlink),
             stat: f(self.stat),
             list_entry: f(self.list_entry),
+            allocate: f(self.allocate),
         }
     }
 }
@@ -60,6 +63,7 @@ impl Default for OpCosts {
             unlink: Span::from_us(50),
             stat: Span::from_us(8),
             list_entry: Span::from_us(1),
+            allocate: Span::from_us(20),
         }
     }
 }

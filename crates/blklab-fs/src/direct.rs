@@ -65,7 +65,7 @@ impl<H: Host> PageCache<H> {
     /// `pread` with `O_DIRECT`: returns the bytes read.
     ///
     /// # Errors
-    /// [`FsError::Unaligned`], [`FsError::Io`].
+    /// [`FsError::Unaligned`], [`FsError::NoDirect`], [`FsError::Io`].
     pub async fn direct_read(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
         let done = self.read_direct(fd, offset, bytes, None).await?;
         Ok(done.unwrap_or(0))
@@ -74,7 +74,8 @@ impl<H: Host> PageCache<H> {
     /// `pwrite` with `O_DIRECT`: returns the bytes written.
     ///
     /// # Errors
-    /// [`FsError::Unaligned`], [`FsError::NoSpace`], [`FsError::Io`].
+    /// [`FsError::Unaligned`], [`FsError::NoDirect`], [`FsError::NoSpace`],
+    /// [`FsError::Io`].
     pub async fn direct_write(&self, fd: Fd, offset: u64, bytes: u64) -> Result<u64, FsError> {
         let done = self.write_direct(fd, offset, bytes, None).await?;
         Ok(done.unwrap_or(0))
@@ -90,6 +91,7 @@ impl<H: Host> PageCache<H> {
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
         let id = self.opened(fd)?.file;
+        self.allows_direct(id)?;
         let mut range = aligned_range(offset, bytes)?;
         // Up to the last sector that the file reaches into.
         range.end = range
@@ -122,6 +124,7 @@ impl<H: Host> PageCache<H> {
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
         let open = self.opened(fd)?;
+        self.allows_direct(open.file)?;
         let range = aligned_range(offset, bytes)?;
         if range.is_empty() {
             return Ok(Some(0));

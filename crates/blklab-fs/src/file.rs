@@ -219,6 +219,16 @@ impl File {
         self.ext.shrink();
     }
 
+    /// The runs of dirty pages, in ascending order.
+    pub(crate) fn dirty_runs(&self) -> Vec<Range<u64>> {
+        let (mut runs, mut page) = (Vec::new(), 0);
+        while let Some(first) = self.dirty.next_set(page, u64::MAX) {
+            page = self.dirty.next_clear(first, u64::MAX);
+            runs.push(first..page);
+        }
+        runs
+    }
+
     /// Tags the dirty pages of a run (`tag_pages_for_writeback`).
     pub(crate) fn tag_dirty(&mut self, run: Range<u64>) {
         let mut page = run.start;

@@ -251,6 +251,14 @@ impl<H: Host> PageCache<H> {
         on_kind!(self.filesystem_of(id), reads_itself(self, id, run))
     }
 
+    /// Refuses direct I/O where the kernel does: FUSE has none (2.6.26).
+    pub(crate) fn allows_direct(&self, id: FileId) -> Result<(), FsError> {
+        match self.filesystem_of(id) {
+            Filesystem::Ntfs(_) => Err(FsError::NoDirect),
+            _ => Ok(()),
+        }
+    }
+
     /// The superblock's turn of the periodic job (`sync_supers`).
     pub(crate) async fn write_super(&self) {
         with_type!(self.config.filesystem, Fs => <Fs as Ops<H>>::write_super(self).await);

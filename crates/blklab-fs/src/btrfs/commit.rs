@@ -9,7 +9,6 @@
 //! transaction freed may be used again.
 
 use super::items::{Change, Of, REFERENCE_BYTES, What};
-use super::space::SUPER_PAGES;
 use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
@@ -191,7 +190,7 @@ impl<H: Host> PageCache<H> {
             b.pool.transaction += 1;
             (b.commit.since, b.commit.blocked) = (None, false);
             let freed = b.pool.space.take_freed();
-            (device, transaction, s.dirty_runs_of(device), freed)
+            (device, transaction, s.file(device).dirty_runs(), freed)
         });
         self.waking(|s, wake| wake.append(&mut s.btrfs().commit.waiters));
         self.btrfs_write_blocks(&runs).await;
@@ -235,14 +234,11 @@ impl<H: Host> PageCache<H> {
         let (sectors, options) = self.with(|s| {
             let b = s.btrfs();
             let device = b.device;
-            let copies = if log {
-                1
-            } else {
-                b.options.super_copies as usize
-            };
             let (options, start) = (b.options, b.start_sector);
-            let pages = s.file(device).eof_pages();
-            let there = SUPER_PAGES.iter().take(copies).filter(|p| **p < pages);
+            let end = s.file(device).eof_pages();
+            let copies = if log { 1 } else { usize::MAX };
+            let places = options.super_pages().iter().take(copies);
+            let there = places.filter(|page| **page < end);
             let sectors: Vec<u64> = there.map(|p| start + p * PAGE_SECTORS).collect();
             (sectors, options)
         });

@@ -2,7 +2,16 @@
 //! What a btrfs does: of which time it is, and how it is mounted.
 
 use crate::ext3::{Atime, Barrier};
-use blklab_types::{BioFlags, Span};
+use blklab_types::{BioFlags, PAGE_BYTES, Span};
+
+/// 16 KiB.
+const EARLY_SUPER_PAGES: [u64; 1] = [(16 << 10) / PAGE_BYTES];
+/// 64 KiB, 64 MiB, 256 GiB.
+const SUPER_PAGES: [u64; 3] = [
+    (64 << 10) / PAGE_BYTES,
+    (64 << 20) / PAGE_BYTES,
+    (256 << 30) / PAGE_BYTES,
+];
 
 /// A volume. [`BtrfsOptions::of_0_16`] and its neighbours give the defaults of
 /// a time.
@@ -30,8 +39,9 @@ pub struct BtrfsOptions {
     pub data_cluster_bytes: u64,
     /// The same for tree blocks.
     pub metadata_cluster_bytes: u64,
-    /// Copies of the superblock.
-    pub super_copies: u32,
+    /// One superblock at 16 KiB, as up to December 2008; else one at 64 KiB
+    /// with copies at 64 MiB and 256 GiB.
+    pub early_superblock: bool,
     /// How the superblock is written.
     pub barrier: Barrier,
     /// Access times.
@@ -60,7 +70,7 @@ impl BtrfsOptions {
             kept_back_percent: 0,
             data_cluster_bytes: 2 << 20,
             metadata_cluster_bytes: 64 << 10,
-            super_copies: 2,
+            early_superblock: true,
             barrier: Barrier::Drain,
             atime: Atime::Strict,
             queued_bios: 256,
@@ -90,9 +100,18 @@ impl BtrfsOptions {
             max_inline_bytes: 2048,
             checksum_tree: true,
             log_tree: true,
+            early_superblock: false,
             barrier: Barrier::FlushFua,
             atime: Atime::Relative,
             ..old
+        }
+    }
+
+    /// Pages of the device at which the superblock and its copies lie.
+    pub(super) fn super_pages(&self) -> &'static [u64] {
+        match self.early_superblock {
+            true => &EARLY_SUPER_PAGES,
+            false => &SUPER_PAGES,
         }
     }
 

@@ -46,7 +46,6 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Starts reading a tree block of which nothing is in memory.
-
     async fn btrfs_start_read(&self, device: FileId, block: u64, pages: u64) {
         let run = block..block + pages;
         self.make_room(pages).await;

@@ -21,9 +21,6 @@ const LARGEST_PART: u64 = 10;
 /// The smallest chunk (16 MiB).
 const SMALLEST_CHUNK: u64 = (16 << 20) / PAGE_BYTES;
 
-/// Pages of the device at which the copies of the superblock lie: 64 KiB,
-/// 64 MiB, 256 GiB.
-pub(super) const SUPER_PAGES: [u64; 3] = [16, 16_384, (256 << 30) / PAGE_BYTES];
 /// Pages that are kept free for each (64 KiB).
 const SUPER_STRIPE: u64 = 16;
 
@@ -66,13 +63,20 @@ pub(super) struct Space {
     metadata: Pool,
     cluster_pages: [u64; 2],
     dup: bool,
+    /// Where the superblock and its copies lie.
+    supers: &'static [u64],
     /// Freed since the last commit began.
     freed: Vec<Range<u64>>,
 }
 
 impl Space {
     /// A volume of so many pages with a first chunk of each use.
-    pub(super) fn new(pages: u64, dup: bool, cluster_bytes: [u64; 2]) -> Option<Space> {
+    pub(super) fn new(
+        pages: u64,
+        dup: bool,
+        cluster_bytes: [u64; 2],
+        supers: &'static [u64],
+    ) -> Option<Space> {
         let mut space = Space {
             pages,
             next: FIRST_PAGE,
@@ -82,6 +86,7 @@ impl Space {
             metadata: Pool::default(),
             cluster_pages: cluster_bytes.map(|b| b / PAGE_BYTES),
             dup,
+            supers,
             freed: Vec::new(),
         };
         space.next += SYSTEM_CHUNK * if dup { 2 } else { 1 };
@@ -135,7 +140,7 @@ impl Space {
     /// (`exclude_super_stripes`). Returns the pages of a chunk that this takes.
     fn keep_supers(&mut self, start: u64, pages: u64, copies: u64) -> u64 {
         let mut kept = 0;
-        for page in SUPER_PAGES {
+        for page in self.supers.iter().copied() {
             for copy in 0..copies {
                 let first = start + copy * pages;
                 if (first..first + pages).contains(&page) {
@@ -267,7 +272,7 @@ mod tests {
     use super::*;
 
     fn space() -> Space {
-        Space::new(4 << 18, true, [2 << 20, 64 << 10]).expect("4 GiB")
+        Space::new(4 << 18, true, [2 << 20, 64 << 10], &[16, 16_384]).expect("4 GiB")
     }
 
     #[test]

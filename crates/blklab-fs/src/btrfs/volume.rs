@@ -112,7 +112,8 @@ impl Btrfs {
     fn new(options: BtrfsOptions, sectors: Range<u64>, device: FileId) -> Result<Btrfs, String> {
         let pages = sectors.end.saturating_sub(sectors.start) / PAGE_SECTORS;
         let clusters = [options.data_cluster_bytes, options.metadata_cluster_bytes];
-        let space = Space::new(pages, options.metadata_dup, clusters)
+        let supers = options.super_pages();
+        let space = Space::new(pages, options.metadata_dup, clusters, supers)
             .filter(|_| pages < u64::from(u32::MAX))
             .ok_or("btrfs needs a volume of 72 MiB to 16 TiB")?;
         let bytes = options.node_pages * PAGE_BYTES as u32;

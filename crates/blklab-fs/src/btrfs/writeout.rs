@@ -169,17 +169,6 @@ impl State {
             wake.extend(out.idle_finisher.take());
         }
     }
-
-    /// The runs of dirty pages of a file.
-    pub(super) fn dirty_runs_of(&self, id: FileId) -> Vec<Range<u64>> {
-        let dirty = &self.files[id.idx()].dirty;
-        let (mut runs, mut page) = (Vec::new(), 0);
-        while let Some(first) = dirty.next_set(page, u64::MAX) {
-            page = dirty.next_clear(first, u64::MAX);
-            runs.push(first..page);
-        }
-        runs
-    }
 }
 
 impl<H: Host> PageCache<H> {
@@ -337,7 +326,7 @@ impl<H: Host> PageCache<H> {
             true => u64::MAX,
             false => (dirty * (100 - kept.min(100)) / 100).min(control.nr_to_write as u64),
         };
-        let mut runs = self.with(|s| s.dirty_runs_of(device));
+        let mut runs = self.with(|s| s.file(device).dirty_runs());
         for run in &mut runs {
             run.end = run.end.min(run.start.saturating_add(most));
             most -= run.end - run.start;

@@ -18,6 +18,7 @@
 //! block at its very end.
 
 use super::bitmap::{GroupBits, next_clear, next_usable, taken};
+use super::inodes::FreeBlocks;
 use super::layout::{GROUP_BLOCKS, Geometry};
 use crate::file::FileId;
 use std::collections::BTreeMap;
@@ -93,6 +94,7 @@ pub(crate) fn coloured_goal(group: u64, pid: u32) -> u64 {
 pub(crate) struct Space {
     groups: Vec<Option<Box<GroupBits>>>,
     free: Vec<u64>,
+    nr_free: u64,
     /// Windows by their start.
     windows: BTreeMap<u64, (u64, FileId)>,
 }
@@ -106,8 +108,10 @@ impl Space {
             let journal = overlap(&geometry.journal, &data);
             data.end - data.start - journal.end.saturating_sub(journal.start)
         });
+        let free: Vec<u64> = free.collect();
         Space {
-            free: free.collect(),
+            nr_free: free.iter().sum(),
+            free,
             groups: vec![None; groups as usize],
             windows: BTreeMap::new(),
         }
@@ -137,9 +141,12 @@ impl Space {
         }
     }
 
-    /// Free blocks by group, those of uncommitted transactions included.
-    pub(crate) fn free_by_group(&self) -> &[u64] {
-        &self.free
+    /// Free blocks, those of uncommitted transactions included.
+    pub(crate) fn free(&self) -> FreeBlocks<'_> {
+        FreeBlocks {
+            by_group: &self.free,
+            sum: self.nr_free,
+        }
     }
 
     /// Takes one block for a file, as near behind the goal as its windows
@@ -202,13 +209,16 @@ impl Space {
         }
         bits[(at / 64) as usize] |= 1 << (at % 64);
         self.free[group as usize] -= 1;
+        self.nr_free -= 1;
         Some(first + at)
     }
 
     /// A run of blocks of one group is freed; they stay taken until
     /// [`Space::release`].
     pub(crate) fn give_back(&mut self, blocks: &Range<u64>) {
-        self.free[(blocks.start / GROUP_BLOCKS) as usize] += blocks.end - blocks.start;
+        let nr = blocks.end - blocks.start;
+        self.free[(blocks.start / GROUP_BLOCKS) as usize] += nr;
+        self.nr_free += nr;
     }
 
     /// Freed blocks may be taken again.
@@ -250,6 +260,7 @@ impl Space {
             if let Some(at) = found {
                 bits[(at / 64) as usize] |= 1 << (at % 64);
                 self.free[group as usize] -= 1;
+                self.nr_free -= 1;
                 window.hits += 1;
                 return Some(first + at);
             }
@@ -400,10 +411,10 @@ mod tests {
     fn freed_blocks_count_at_once_but_are_taken_when_released() {
         let (g, mut space) = volume();
         let goal = coloured_goal(4, 0) + 4096;
-        let free = space.free_by_group()[4];
+        let free = space.free().by_group[4];
         let block = space.allocate(&g, FileId(0), None, goal).unwrap();
         space.give_back(&(block..block + 1));
-        assert_eq!(space.free_by_group()[4], free);
+        assert_eq!(space.free().by_group[4], free);
         let next = space.allocate(&g, FileId(0), None, goal).unwrap();
         assert_eq!(next, block + 1);
         space.release(block..block + 1);

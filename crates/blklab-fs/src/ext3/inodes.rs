@@ -27,12 +27,19 @@ struct Group {
 pub(crate) struct Inodes {
     per_group: u64,
     groups: Vec<Group>,
+    /// Sums over all groups.
+    nr_free: u64,
+    nr_directories: u64,
     /// Chooses where the search for a directory of the root begins.
     random: Stream,
 }
 
-/// Free blocks by group.
-pub(crate) type FreeBlocks<'a> = &'a [u64];
+/// Free blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreeBlocks<'a> {
+    pub(crate) by_group: &'a [u64],
+    pub(crate) sum: u64,
+}
 
 impl Inodes {
     /// Those of an empty volume.
@@ -45,6 +52,8 @@ impl Inodes {
         let mut inodes = Inodes {
             per_group,
             groups: vec![group; geometry.groups() as usize],
+            nr_free: per_group * geometry.groups(),
+            nr_directories: 2,
             random: Stream::named(seed, "ext3 directories"),
         };
         for _ in 0..RESERVED_INODES {
@@ -57,7 +66,7 @@ impl Inodes {
 
     /// Free inodes of the volume.
     pub(crate) fn free(&self) -> u64 {
-        self.groups.iter().map(|g| g.free).sum()
+        self.nr_free
     }
 
     /// Takes the lowest free inode of a group.
@@ -75,6 +84,8 @@ impl Inodes {
         g.bits[word] |= 1 << bit;
         g.free -= 1;
         g.directories += u64::from(directory);
+        self.nr_free -= 1;
+        self.nr_directories += u64::from(directory);
         Some(group * self.per_group + word as u64 * 64 + u64::from(bit))
     }
 
@@ -85,6 +96,8 @@ impl Inodes {
         g.bits[(i / 64) as usize] &= !(1 << (i % 64));
         g.free += 1;
         g.directories -= u64::from(directory);
+        self.nr_free += 1;
+        self.nr_directories -= u64::from(directory);
     }
 
     /// Whether an inode is the only one in use among these.
@@ -120,7 +133,7 @@ impl Inodes {
             let fits = g.free > 0
                 && g.directories < fewest
                 && g.free >= inodes_mean
-                && blocks[group as usize] >= blocks_mean;
+                && blocks.by_group[group as usize] >= blocks_mean;
             if fits {
                 (best, fewest) = (Some(group), g.directories);
             }
@@ -131,8 +144,7 @@ impl Inodes {
     /// The group for a directory of another one (`find_group_orlov`).
     pub(crate) fn group_below(&self, parent: u64, blocks: FreeBlocks<'_>) -> Option<u64> {
         let (inodes_mean, blocks_mean) = self.means(blocks);
-        let directories: u64 = self.groups.iter().map(|g| g.directories).sum();
-        let most = directories / self.nr_groups() + self.per_group / 16;
+        let most = self.nr_directories / self.nr_groups() + self.per_group / 16;
         let least_inodes = inodes_mean.saturating_sub(self.per_group / 4);
         let least_blocks = blocks_mean.saturating_sub(GROUP_BLOCKS / 4);
         let fits = |group: &u64| {
@@ -140,7 +152,7 @@ impl Inodes {
             g.free > 0
                 && g.directories < most
                 && g.free >= least_inodes
-                && blocks[*group as usize] >= least_blocks
+                && blocks.by_group[*group as usize] >= least_blocks
         };
         let found = self.from(parent).find(fits);
         found.or_else(|| self.any_group(parent, inodes_mean))
@@ -157,7 +169,7 @@ impl Inodes {
     /// Mean free inodes and blocks of a group.
     fn means(&self, blocks: FreeBlocks<'_>) -> (u64, u64) {
         let n = self.nr_groups();
-        (self.free() / n, blocks.iter().sum::<u64>() / n)
+        (self.free() / n, blocks.sum / n)
     }
 
     /// The group for a file of a directory whose inode is `directory`
@@ -165,7 +177,7 @@ impl Inodes {
     pub(crate) fn group_of_file(&self, directory: u64, blocks: FreeBlocks<'_>) -> Option<u64> {
         let n = self.nr_groups();
         let parent = directory / self.per_group;
-        let free = |g: u64| self.group(g).free > 0 && blocks[g as usize] > 0;
+        let free = |g: u64| self.group(g).free > 0 && blocks.by_group[g as usize] > 0;
         if free(parent) {
             return Some(parent);
         }
@@ -197,6 +209,11 @@ mod tests {
         (Inodes::new(&g, 1), vec![32000; 8])
     }
 
+    fn of(by_group: &[u64]) -> FreeBlocks<'_> {
+        let sum = by_group.iter().sum();
+        FreeBlocks { by_group, sum }
+    }
+
     #[test]
     fn the_lowest_free_inode_is_taken() {
         let (mut inodes, _) = volume();
@@ -215,7 +232,7 @@ mod tests {
         let (mut inodes, blocks) = volume();
         let mut groups: Vec<u64> = (0..7)
             .map(|_| {
-                let group = inodes.group_in_root(&blocks).unwrap();
+                let group = inodes.group_in_root(of(&blocks)).unwrap();
                 inodes.take(group, true).unwrap();
                 group
             })
@@ -233,7 +250,7 @@ mod tests {
         let (mut inodes, blocks) = volume();
         let mut groups = Vec::new();
         for _ in 0..1100 {
-            let group = inodes.group_below(2, &blocks).unwrap();
+            let group = inodes.group_below(2, of(&blocks)).unwrap();
             inodes.take(group, true).unwrap();
             groups.push(group);
         }
@@ -242,18 +259,18 @@ mod tests {
         assert_eq!((first, groups[first]), (585, 3));
         let mut full = blocks.clone();
         full[2] = 32000 - 8192 - 1024;
-        assert_eq!(inodes.group_below(2, &full), Some(3), "little room");
+        assert_eq!(inodes.group_below(2, of(&full)), Some(3), "little room");
     }
 
     #[test]
     fn files_leave_a_full_group_in_growing_steps() {
         let (inodes, mut blocks) = volume();
         let directory = 2 * 8192 + 4;
-        assert_eq!(inodes.group_of_file(directory, &blocks), Some(2));
+        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(2));
         blocks[2] = 0;
         // 2 + 16389 is 7 modulo 8; then 1, 2, 4 further.
-        assert_eq!(inodes.group_of_file(directory, &blocks), Some(0));
+        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(0));
         blocks[0] = 0;
-        assert_eq!(inodes.group_of_file(directory, &blocks), Some(6));
+        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(6));
     }
 }

@@ -58,7 +58,7 @@ impl State {
         let in_root = directory == self.root;
         let parent = u64::from(self.files[directory.idx()].ext.number);
         let ext = self.ext.as_mut()?;
-        let free = ext.space.free_by_group();
+        let free = ext.space.free();
         match (is_directory, in_root) {
             (true, true) => ext.inodes.group_in_root(free),
             (true, false) => {

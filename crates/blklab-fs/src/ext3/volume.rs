@@ -152,7 +152,7 @@ impl Ext {
     /// Free blocks and inodes.
     pub(super) fn free(&self) -> FreeSpace {
         FreeSpace {
-            bytes: self.space.free_by_group().iter().sum::<u64>() * PAGE_BYTES,
+            bytes: self.space.free().sum * PAGE_BYTES,
             inodes: self.inodes.free(),
         }
     }

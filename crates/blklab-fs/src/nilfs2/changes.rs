@@ -54,7 +54,7 @@ impl State {
         *n.inode(id) = Inode {
             number: number as u32,
             fresh: true,
-            free_bytes: directory.then(Box::default),
+            free_bytes: directory.then(Vec::new),
             ..Inode::default()
         };
         let meta = n.meta.inodes;
@@ -123,7 +123,7 @@ impl State {
 
     /// The page that a new entry goes to.
     fn nilfs_entry_page(&mut self, directory: FileId, bytes: u16) -> u64 {
-        let free = self.nilfs().inode(directory).free_bytes.as_deref();
+        let free = self.nilfs().inode(directory).free_bytes.as_ref();
         let pages = free.map_or(0, Vec::len);
         let room = free.and_then(|f| f.iter().position(|b| *b >= bytes));
         room.unwrap_or(pages) as u64

@@ -45,6 +45,25 @@ impl State {
     }
 }
 
+impl State {
+    /// The pages of runs that are not dirty.
+    fn nilfs_clean_parts(&self, runs: &[(FileId, Range<u64>)]) -> Vec<(FileId, Range<u64>)> {
+        let mut parts = Vec::new();
+        for (id, run) in runs {
+            let dirty = &self.files[id.idx()].dirty;
+            let mut page = run.start;
+            while page < run.end {
+                let first = dirty.next_clear(page, run.end);
+                page = dirty.next_set(first, run.end).unwrap_or(run.end);
+                if first < page {
+                    parts.push((*id, first..page));
+                }
+            }
+        }
+        parts
+    }
+}
+
 fn push(live: &mut Vec<Live>, id: FileId, page: u64, sector: u64) {
     if let Some((file, run, first)) = live.last_mut()
         && *file == id
@@ -93,22 +112,7 @@ impl<H: Host> PageCache<H> {
         self.with(|s| {
             dead.iter().for_each(|n| s.nilfs_free_number(*n));
             // What is dirty goes into the log as it is.
-            let State { files, .. } = s;
-            let clean = |(id, run): (FileId, Range<u64>)| {
-                let dirty = files[id.idx()].dirty.count_in(run.clone()) > 0;
-                let one = |p: u64| (id, p..p + 1);
-                match dirty {
-                    false => vec![(id, run)],
-                    true => {
-                        let still = run.filter(|p| !files[id.idx()].dirty.test(*p));
-                        still.map(one).collect()
-                    }
-                }
-            };
-            moved = std::mem::take(&mut moved)
-                .into_iter()
-                .flat_map(clean)
-                .collect();
+            moved = s.nilfs_clean_parts(&moved);
             // The use of the segments that become clean changes.
             let usage = s.nilfs().meta.usage;
             for segment in &segments {

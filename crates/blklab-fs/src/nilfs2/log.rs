@@ -181,7 +181,7 @@ impl State {
     /// A metadata file whose B-tree was not kept up to date.
     fn nilfs_add_meta(&mut self, log: &mut Log, id: FileId, now: Time) {
         let physical = id == self.nilfs().meta.translation;
-        for run in self.dirty_runs(id) {
+        for run in self.files[id.idx()].dirty_runs() {
             if !physical {
                 self.nilfs_number(id, run.clone());
             }
@@ -231,7 +231,7 @@ impl State {
         if id == self.nilfs().meta.translation {
             return;
         }
-        for run in self.dirty_runs(id) {
+        for run in self.files[id.idx()].dirty_runs() {
             let mut any = false;
             for page in run.clone() {
                 if !self.nilfs_placed(id, page) {
@@ -257,22 +257,11 @@ impl State {
             true => TRANSLATION_BLOCK_BYTES,
             false => BLOCK_BYTES,
         };
-        for run in self.dirty_runs(id) {
+        for run in self.files[id.idx()].dirty_runs() {
             for page in run {
                 self.nilfs_add_block(log, id, page, bytes, true, now);
             }
         }
-    }
-
-    /// The runs of dirty pages of a file.
-    pub(super) fn dirty_runs(&self, id: FileId) -> Vec<Range<u64>> {
-        let dirty = &self.files[id.idx()].dirty;
-        let (mut runs, mut page) = (Vec::new(), 0);
-        while let Some(first) = dirty.next_set(page, u64::MAX) {
-            page = dirty.next_clear(first, u64::MAX);
-            runs.push(first..page);
-        }
-        runs
     }
 
     /// One block more.

@@ -97,7 +97,7 @@ struct Inode {
     /// The page of the directory that holds its entry.
     entry_page: u32,
     /// Free bytes of each page, if it is a directory.
-    free_bytes: Option<Box<Vec<u16>>>,
+    free_bytes: Option<Vec<u16>>,
     /// It waits for the constructor.
     queued: bool,
     /// No checkpoint has it yet.
@@ -134,7 +134,7 @@ impl Nilfs {
         let segments = Segments::new(sectors.clone(), blocks, percent).ok_or_else(|| {
             format!(
                 "nilfs2 needs at least 16 segments of {blocks} blocks, {} MiB",
-                16 * blocks * PAGE_BYTES >> 20
+                (16 * blocks * PAGE_BYTES) >> 20
             )
         })?;
         Ok(Nilfs {

@@ -179,7 +179,7 @@ impl<H: Host> PageCache<H> {
             if plan.mode == Mode::Checkpoint && self.with(|s| !s.file(id).removed) {
                 self.nilfs_load_inode(id).await;
             }
-            for run in self.with(|s| s.dirty_runs(id)) {
+            for run in self.with(|s| s.file(id).dirty_runs()) {
                 self.nilfs_load_numbers(id, run).await;
             }
         }
@@ -188,7 +188,7 @@ impl<H: Host> PageCache<H> {
         }
         if plan.mode == Mode::Checkpoint {
             for id in self.with(|s| s.nilfs().meta.all()) {
-                for run in self.with(|s| s.dirty_runs(id)) {
+                for run in self.with(|s| s.file(id).dirty_runs()) {
                     self.nilfs_load_numbers(id, run).await;
                 }
             }

@@ -176,11 +176,6 @@ impl<H: Host> PageCache<H> {
                 self.ntfs_change(changed).await
             }
             Op::Write { id, pages, end } => self.ntfs_write_data(id, pages, end).await,
-            Op::Extend { id, end } => {
-                let (changed, room) = self.with(|s| s.ntfs_extend(id, end));
-                self.ntfs_change(changed).await?;
-                room.then_some(()).ok_or(FsError::NoSpace)
-            }
             Op::Read { id, pages } => self.ntfs_read_data(id, pages).await,
             Op::Flush | Op::Release | Op::ListMore => Ok(()),
             Op::List { id } => self.ntfs_list_directory(id).await,

@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::slab::Slab;
 use crate::sleeps::Sleep;
 use crate::state::State;
+use crate::writeback::WriteControl;
 use blklab_types::{PAGE_BYTES, TaskId};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,11 +35,6 @@ pub(super) enum Op {
     Write {
         id: FileId,
         pages: Range<u64>,
-        end: u64,
-    },
-    /// Space up to a byte.
-    Extend {
-        id: FileId,
         end: u64,
     },
     Read {
@@ -298,6 +294,32 @@ impl<H: Host> PageCache<H> {
             self.with(|s| s.ntfs_keep(id, whole, upto));
         }
         Ok(())
+    }
+
+    /// Pages that a mapping has made dirty are handed over, without waiting:
+    /// FUSE copies them, and they are clean at once (`fuse_writepage`).
+    pub(super) fn ntfs_write_mapped(&self, id: FileId, control: &mut WriteControl) {
+        let range = control.range.clone().unwrap_or(0..u64::MAX);
+        let mut page = range.start;
+        while control.nr_to_write > 0 || control.integrity {
+            let next = self.with(|s| {
+                let file = &mut s.files[id.idx()];
+                let page = file.dirty.next_set(page, range.end)?;
+                s.nr_dirty -= file.dirty.clear(page..page + 1);
+                file.towrite.clear(page..page + 1);
+                Some((page, file.size_bytes.min((page + 1) * PAGE_BYTES)))
+            });
+            let Some((at, end)) = next else {
+                return;
+            };
+            self.ntfs_tell(Op::Write {
+                id,
+                pages: at..at + 1,
+                end,
+            });
+            control.nr_to_write -= 1;
+            page = at + 1;
+        }
     }
 
     /// Asks for the missing pages of a window, without waiting.

@@ -23,7 +23,7 @@
 //!
 //! Left out: compression, sparse files, fragmented records' second record,
 //! extended attributes, look-ups of names that are not there, messages that
-//! nobody waits for but the release of a file; pages that mappings make dirty.
+//! nobody waits for but the release of a file.
 //! The flusher's bios hold many pages of the device; the kernel makes one bio
 //! per page, which the queue merges.
 
@@ -43,6 +43,7 @@ use crate::layout::Extents;
 use crate::ops::Ops;
 use crate::readahead::RaState;
 use crate::state::State;
+use crate::writeback::WriteControl;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Time};
 use clusters::{Clusters, OWN_RECORDS, Records};
 use fuse::{Fuse, Op};
@@ -131,6 +132,12 @@ impl Volume {
             wrote: false,
             mapped_as: crate::Advice::Normal,
         }
+    }
+
+    /// Where the data of a file of the volume lie.
+    pub(crate) fn extents(&self, id: FileId) -> Option<&Extents> {
+        let node = self.nodes.get(id.idx()).filter(|n| n.record > 0)?;
+        Some(&node.extents)
     }
 
     /// Says which file the top directory is.
@@ -300,8 +307,13 @@ impl<H: Host> Ops<H> for NtfsFs {
         cache.ntfs_write(id, run, end).await
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.ntfs_ask(Op::Extend { id, end }).await
+    async fn place_direct(_cache: &PageCache<H>, _id: FileId, _end: u64) -> Result<(), FsError> {
+        Err(FsError::NoDirect)
+    }
+
+    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
+        cache.ntfs_write_mapped(id, control);
+        true
     }
 
     fn reads_itself(cache: &PageCache<H>, id: FileId, run: Range<u64>) -> bool {

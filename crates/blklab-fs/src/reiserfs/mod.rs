@@ -45,6 +45,7 @@ use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
 use crate::state::State;
+use crate::writeback::WriteControl;
 use blklab_types::PAGE_BYTES;
 use journal::Journal;
 use key::{DOTS_BYTES, Item, Key, Object, STAT_BYTES, entry_bytes, tail_item_bytes};
@@ -484,6 +485,11 @@ impl<H: Host> Ops<H> for ReiserFs {
 
     async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
         cache.reiser_place(id, end.div_ceil(PAGE_BYTES)).await
+    }
+
+    async fn writes_itself(cache: &PageCache<H>, id: FileId, _control: &mut WriteControl) -> bool {
+        cache.reiser_write_tail(id).await;
+        false
     }
 
     async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {

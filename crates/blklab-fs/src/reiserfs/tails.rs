@@ -26,6 +26,14 @@ impl State {
         (inode.pack && block).then_some(tail)
     }
 
+    /// The page of a tail that a mapping has made dirty.
+    fn reiser_dirty_tail(&mut self, id: FileId) -> Option<u64> {
+        let file = &self.files[id.idx()];
+        let page = file.extents.pages();
+        let dirty = file.on_volume && file.dirty.test(page);
+        (dirty && self.reiser_volume().inode(id).tail_bytes > 0).then_some(page)
+    }
+
     /// The page's bytes are in a leaf now: its buffer is nobody's business.
     fn reiser_drop_buffer(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
@@ -123,6 +131,28 @@ impl<H: Host> PageCache<H> {
             .await?;
         self.reiser_with(|v| v.inode(id).tail_bytes = 0);
         Ok(Some(page))
+    }
+
+    /// A mapping may have changed a tail: its bytes go back into the leaf
+    /// (`map_block_for_writepage`).
+    pub(super) async fn reiser_write_tail(&self, id: FileId) {
+        if self.with(|s| s.reiser_dirty_tail(id)).is_none() {
+            return;
+        }
+        let handle = self.reiser_begin(BALANCE_BLOCKS).await;
+        if let Some(page) = self.with(|s| s.reiser_dirty_tail(id)) {
+            let key = Key::tail(self.reiser_with(|v| v.object(id)), page);
+            // A leaf that cannot be read keeps the old bytes.
+            let found = self.reiser_ready(|t, out| t.path(key, out)).await;
+            if self.with(|s| s.reiser_dirty_tail(id)) == Some(page) {
+                self.with(|s| s.reiser_drop_buffer(id, page));
+                if found.is_ok() {
+                    let leaf = self.reiser_with(|v| v.tree.leaf_block(key));
+                    self.reiser_log_block(leaf).await;
+                }
+            }
+        }
+        self.reiser_close(handle, Close::Batch).await;
     }
 
     /// The mapping of a page is needed: the leaf with its pointer, or its

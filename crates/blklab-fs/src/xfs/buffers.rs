@@ -23,6 +23,8 @@ pub(super) struct Buffer {
     pub(super) dirty: bool,
     /// Its blocks were given back; it is never written.
     pub(super) stale: bool,
+    /// Position of the change that is being written.
+    pub(super) write_lsn: u64,
     /// When it was queued for writing.
     pub(super) queued: Option<Time>,
 }
@@ -48,6 +50,7 @@ impl Buffers {
             busy: false,
             dirty: false,
             stale: false,
+            write_lsn: 0,
             queued: None,
         };
         if let Some(index) = self.unused.pop() {
@@ -77,7 +80,7 @@ impl Buffers {
     }
 
     /// Queued buffers that are at least as old as `limit` says and that
-    /// `ready` lets go leave the queue for `out`.
+    /// `ready` lets go leave the queue for `out`, busy from now on.
     pub(super) fn take_old(
         &mut self,
         limit: Time,
@@ -98,7 +101,7 @@ impl Buffers {
                 kept.push((index, time));
                 continue;
             }
-            buffer.queued = None;
+            (buffer.queued, buffer.busy) = (None, true);
             out.push(index);
         }
         for entry in kept.into_iter().rev() {
@@ -148,5 +151,6 @@ mod tests {
         out.clear();
         b.take_old(Time(50), |_| true, &mut out);
         assert_eq!(out, [0, 3]);
+        assert!(b.get(0).busy && !b.get(2).busy);
     }
 }

@@ -66,7 +66,9 @@ impl<H: Host> PageCache<H> {
         loop {
             self.host.sleep(SYNC_TIMER).await;
             self.log_force(false).await;
-            self.flush_inodes(How::Later).await;
+            if self.with(|s| s.volume().options.features.syncd_flushes_inodes) {
+                self.flush_inodes(How::Later).await;
+            }
         }
     }
 

@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! File data: places promised at `write`, given at write-out, times, fsync
-//! (fs/xfs/linux-2.6/xfs_aops.c, fs/xfs/xfs_iomap.c, xfs_vnodeops.c; 2.6.26).
+//! File data: places promised at `write`, given at write-out
+//! (fs/xfs/linux-2.6/xfs_aops.c, fs/xfs/xfs_iomap.c; 2.6.26).
 //!
 //! A dirty page without a place is given one with all dirty pages around it, in
 //! one transaction; a file that is open gets some blocks more behind its end,
-//! which go back at the close. Sizes and times change in memory and reach the
-//! disk with the inode's cluster.
+//! which go back at the close.
 //!
 //! Left out: preallocation calls, blocks of extents of very fragmented files,
 //! real-time volumes.
 
 use super::costs;
-use super::flush::How;
-use super::items::ItemId;
 use super::volume::Volume;
 use crate::cache::{FsError, PageCache};
-use crate::ext3::Atime;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::inode_lists::{End, List};
 use crate::state::State;
-use crate::writeback::WriteControl;
-use blklab_types::{BioFlags, Jiffies, Op};
 use std::ops::Range;
 
 /// Blocks behind the end of a growing file (64 KiB).
 const SPARE_BLOCKS: u64 = 16;
-/// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
 
 impl Volume {
     /// Gives the blocks behind a file's end back.
@@ -178,53 +169,6 @@ impl State {
             .insert(run.start, sector, pages);
         Some(touched)
     }
-
-    /// Whether an access changes the inode, by the mount's rule; notes it.
-    fn accessed_xfs(&mut self, index: u32, second: u32) -> bool {
-        let v = self.volume();
-        let rule = v.options.atime;
-        let inode = v.inodes.get(index);
-        let stale = match rule {
-            Atime::Strict => inode.atime_s != second,
-            Atime::Relative => {
-                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
-            }
-            Atime::Never => false,
-        };
-        if stale {
-            (inode.atime_s, inode.touched) = (second, true);
-        }
-        stale
-    }
-
-    /// An inode is dirty for the page cache's lists (`mark_inode_dirty_sync`).
-    pub(super) fn mark_inode_dirty(&mut self, id: FileId, now: Jiffies) {
-        let file = &mut self.files[id.idx()];
-        if !std::mem::replace(&mut file.inode_dirty, true) && !file.syncing {
-            file.dirtied_when = now;
-            self.lists_of(id).put(id, List::Dirty, End::Newest);
-        }
-    }
-
-    /// Data have reached the disk: the size on the disk may follow.
-    pub(super) fn written_xfs(&mut self, id: FileId) {
-        if self.files[id.idx()].removed {
-            return;
-        }
-        if let Some(index) = self.inode_of(id) {
-            let inode = self.volume().inodes.get(index);
-            if !std::mem::replace(&mut inode.touched, true) {
-                // Behind all others: its age is counted from now on.
-                let now = self.last_dirtied();
-                self.mark_inode_dirty(id, now);
-            }
-        }
-    }
-
-    fn last_dirtied(&self) -> Jiffies {
-        let newest = self.inodes.newest(List::Dirty);
-        newest.map_or(Jiffies(0), |id| self.files[id.idx()].dirtied_when)
-    }
 }
 
 impl Volume {
@@ -245,31 +189,6 @@ impl Volume {
 }
 
 impl<H: Host> PageCache<H> {
-    /// The second that inodes are stamped with; those from before the run have
-    /// 0.
-    fn xfs_second(&self) -> u32 {
-        u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
-    }
-
-    /// Times of change, in memory.
-    pub(super) fn touched_now(&self, files: &[FileId]) {
-        let second = self.xfs_second();
-        self.with(|s| {
-            for id in files {
-                if let Some(index) = s.inode_of(*id) {
-                    let inode = s.volume().inodes.get(index);
-                    (inode.mtime_s, inode.touched) = (second, true);
-                }
-            }
-        });
-    }
-
-    pub(super) fn mark_inodes_dirty(&self, files: &[FileId]) {
-        let now = self.host.jiffies();
-        self.with(|s| files.iter().for_each(|id| s.mark_inode_dirty(*id, now)));
-        self.start_flusher_timer();
-    }
-
     /// Promises places and makes pages dirty.
     pub(super) async fn dirty_xfs(
         &self,
@@ -293,6 +212,7 @@ impl<H: Host> PageCache<H> {
         ) {
             return Ok(());
         }
+        self.spend(self.config.op_costs.allocate).await;
         let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
         // Somebody may have been faster.
         if self.with(|s| s.files[id.idx()].extents.map(page).is_some()) {
@@ -369,96 +289,5 @@ impl<H: Host> PageCache<H> {
         t.join_inode(index);
         (t.bytes, t.counters) = (costs::TRIM, !touched.is_empty());
         self.xfs_commit(t).await;
-    }
-
-    /// A read has ended.
-    pub(super) fn read_done_xfs(&self, id: FileId) {
-        let second = self.xfs_second();
-        let now = self.host.jiffies();
-        let changed = self.with(|s| {
-            let index = s.inode_of(id);
-            let changed = index.is_some_and(|i| s.accessed_xfs(i, second));
-            if changed {
-                s.mark_inode_dirty(id, now);
-            }
-            changed
-        });
-        if changed {
-            self.start_flusher_timer();
-        }
-    }
-
-    /// The page cache's turn to write an inode. One that cannot go stays dirty
-    /// for a later turn.
-    pub(super) async fn write_inode_xfs(&self, id: FileId, control: &WriteControl) {
-        let Some(index) = self.with(|s| s.inode_of(id)) else {
-            return;
-        };
-        let (dirty, pinned, flushing, delayed) = self.with(|s| {
-            let v = s.volume();
-            let pinned = v.items.get(ItemId::inode(index)).pinned();
-            let inode = *v.inodes.get(index);
-            let delayed = v.options.features.delayed_inodes;
-            (inode.is_dirty(), pinned, inode.flushing, delayed)
-        });
-        if !dirty {
-            return;
-        }
-        if control.integrity {
-            if pinned {
-                self.log_force(true).await;
-            }
-            self.flush_inode(index, How::Wait).await;
-        } else if pinned || flushing {
-            self.with(|s| s.files[id.idx()].inode_dirty = true);
-        } else {
-            let how = if delayed { How::Later } else { How::Now };
-            self.flush_inode(index, how).await;
-        }
-    }
-
-    /// fsync's step: the last change of the inode is in the log on the disk, and
-    /// the disk's cache is empty, if it has barriers.
-    pub(super) async fn sync_file_xfs(&self, id: FileId, data_only: bool) {
-        let Some(index) = self.with(|s| s.inode_of(id)) else {
-            return;
-        };
-        let touched = self.with(|s| {
-            let inode = s.volume().inodes.get(index);
-            !data_only && std::mem::take(&mut inode.touched)
-        });
-        if touched {
-            let mut t = self.xfs_begin(costs::RESERVE_INODE).await;
-            t.join_inode(index);
-            t.bytes = costs::INODE;
-            self.xfs_commit(t).await;
-        }
-        let (pinned, barrier) = self.with(|s| {
-            let v = s.volume();
-            let pinned = v.items.get(ItemId::inode(index)).pinned();
-            (pinned, v.options.barrier)
-        });
-        if pinned {
-            self.log_force(true).await;
-        } else if barrier {
-            self.flush_device().await;
-        }
-    }
-
-    /// An empty flush, waited for.
-    async fn flush_device(&self) {
-        let me = self.host.current();
-        let cookie = self.with(|s| s.bios.insert(crate::state::BioWork::Waited(me)));
-        let flags = match self.with(|s| s.volume().options.features.flush_fua) {
-            true => BioFlags::SYNC | BioFlags::FLUSH,
-            false => BioFlags::BARRIER,
-        };
-        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
-        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
-            self.host.unplug();
-            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
-                self.host.suspend().await;
-            }
-        }
     }
 }

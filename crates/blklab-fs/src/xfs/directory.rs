@@ -150,7 +150,7 @@ impl Dir {
     /// The block of hashes that a name's is in.
     pub(super) fn hash_block(&self, name: Name) -> Option<u32> {
         let count = self.hashes.len() as u64;
-        let nth = u64::from(name.hash) * count >> 32;
+        let nth = (u64::from(name.hash) * count) >> 32;
         self.hashes.get(nth as usize).copied()
     }
 }

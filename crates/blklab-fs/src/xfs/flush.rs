@@ -222,18 +222,8 @@ impl<H: Host> PageCache<H> {
             return;
         }
         self.host.start_plug();
-        for i in 0..room.len() {
-            let buffer = room[i];
-            // It may have been pinned, or taken by somebody, since.
-            let ready = self.with(|s| {
-                let v = s.volume();
-                let b = *v.buffers.get(buffer);
-                !b.busy && !b.stale && b.queued.is_none()
-            });
-            if ready {
-                self.wait_unpinned(ItemId::buffer(buffer)).await;
-                self.write_metadata_buffer(buffer, BioFlags::NONE).await;
-            }
+        for buffer in room.drain(..) {
+            self.write_metadata_buffer(buffer, BioFlags::NONE).await;
         }
         self.host.finish_plug();
         self.host.unplug();

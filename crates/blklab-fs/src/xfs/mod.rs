@@ -14,7 +14,8 @@
 //!
 //! - [`layout`], [`space`], [`inodes`], [`directory`]: where things are.
 //! - [`log`], [`items`], [`buffers`], [`volume`]: state without tasks.
-//! - [`transaction`], [`flush`], [`daemons`], [`names`], [`data`]: what tasks do.
+//! - [`transaction`], [`logging`], [`flush`], [`daemons`], [`names`], [`data`],
+//!   [`times`]: what tasks do.
 //!
 //! Left out: real-time and external logs, quotas, extended attributes, the
 //! summary that an idle log is given, mapping trees of very fragmented files,
@@ -31,9 +32,11 @@ mod inodes;
 mod items;
 mod layout;
 mod log;
+mod logging;
 mod names;
 mod options;
 mod space;
+mod times;
 mod transaction;
 mod volume;
 

@@ -20,6 +20,8 @@ pub struct XfsFeatures {
     /// Inodes that are pushed or written back are copied to their clusters, and
     /// these queued (2.6.34 and later); before, they are written at once.
     pub delayed_inodes: bool,
+    /// The periodic sync flushes all inodes that it can (up to 2.6.28).
+    pub syncd_flushes_inodes: bool,
     /// Synchronous writes say that no more will follow (2.6.30 and later).
     pub no_idle: bool,
     /// What a task has plugged goes to the queue when it sleeps, whatever for
@@ -45,6 +47,7 @@ impl XfsFeatures {
             contiguous_log_buffers: !from(2, 6, 25),
             sync_metadata: !from(2, 6, 33),
             delayed_inodes: from(2, 6, 34),
+            syncd_flushes_inodes: !from(2, 6, 29),
             no_idle: from(2, 6, 30),
             task_plugs: from(2, 6, 39),
             flush_fua: from(2, 6, 37),

@@ -370,7 +370,10 @@ impl Volume {
             }
             return;
         }
-        self.items.remove(id);
+        // Else it was changed again, and stands there for that.
+        if self.items.get(id).lsn == b.write_lsn {
+            self.items.remove(id);
+        }
         if let Some(first) = b.inodes {
             for index in first..first + CLUSTER_INODES {
                 let inode = self.inodes.get(index);
@@ -379,7 +382,6 @@ impl Volume {
                 }
                 let flushed = inode.flush_lsn;
                 let id = ItemId::inode(index);
-                // Else it was changed again, and stands there for that.
                 if self.items.get(id).lsn == flushed {
                     self.items.remove(id);
                 }

@@ -111,6 +111,26 @@ impl Work {
         c.close(fd).await
     }
 
+    /// Changes a page through a mapping.
+    async fn map(
+        &mut self,
+        m: &Machine,
+        c: &PageCache<Machine>,
+        at: usize,
+        draw: u64,
+    ) -> Result<(), FsError> {
+        let f = &mut self.files[at];
+        let pages = f.bytes.div_ceil(4096);
+        if pages == 0 {
+            return Ok(());
+        }
+        let fd = c.open_file(f.id).await?;
+        let now = m.now();
+        c.fault(fd, draw % pages, true).await?;
+        f.written[(draw % pages) as usize] = now;
+        c.close(fd).await
+    }
+
     async fn fsync(&self, c: &PageCache<Machine>, at: usize) -> Result<(), FsError> {
         let fd = c.open_file(self.files[at].id).await?;
         c.fsync(fd).await?;
@@ -134,7 +154,7 @@ async fn step(
 ) -> Result<(), FsError> {
     let directory = work.directories[draw.below(work.directories.len() as u64) as usize];
     let some = draw.below(work.files.len().max(1) as u64) as usize;
-    match draw.below(16) {
+    match draw.below(17) {
         0 => {
             let made = c.mkdir(directory, name(draw)).await?;
             work.directories.push(made);
@@ -162,6 +182,10 @@ async fn step(
         11 => work.truncate(c, some).await?,
         12 => work.read(c, some).await?,
         13 => work.fsync(c, some).await?,
+        14 => {
+            let page = draw.below(1000);
+            work.map(m, c, some, page).await?;
+        }
         _ => {
             let id = work.files[some].id;
             work.files.swap_remove(some);

@@ -42,3 +42,18 @@ pub(super) fn options(e: &Experiment) -> BtrfsOptions {
         ..d
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blklab_fs::BtrfsOptions;
+    use blklab_workload::compilebench::shape::{Set, Shape};
+
+    #[test]
+    fn half_of_a_source_tree_lies_in_leaves() {
+        let most = u64::from(BtrfsOptions::of_0_16().max_inline_bytes);
+        let files = Shape::recorded().files_of(Set::Unpatched);
+        let sizes = files.iter().map(|f| f.1).filter(|bytes| *bytes <= most);
+        let (count, bytes) = sizes.fold((0, 0), |(n, sum), b| (n + 1, sum + b));
+        assert_eq!((count, bytes), (10_431, 15_662_948));
+    }
+}

@@ -163,3 +163,28 @@ fn compilebench_orders_and_operates_at_random() {
     let failed = |n: &String| n.contains("ended early");
     assert!(!r.outcome.notes.iter().any(failed), "{:?}", r.outcome.notes);
 }
+
+/// Random operations on a volume with names: every one that was asked for
+/// ends, and the disk is large enough.
+#[test]
+fn compilebench_ages_ext3_and_ext2_under_every_scheduler() {
+    let cases = [
+        ("ext3", "noop"),
+        ("ext3:dir_index=0:data=journal", "deadline"),
+        ("ext3:data=writeback", "anticipatory"),
+        ("ext2", "cfq"),
+    ];
+    for (filesystem, scheduler) in cases {
+        let mut e = experiment();
+        e.choose_filesystem(filesystem).expect("a filesystem");
+        e.scheduler = scheduler.to_owned();
+        e.vm.memory_bytes = Some(2 << 30);
+        let set = [("initial", "1"), ("runs", "4"), ("ordering", "0")];
+        let r = run_scenario(&e, "compilebench", &set);
+        let job = r.job("compilebench");
+        let counted: usize = job.figures.iter().map(|f| f.count).sum();
+        assert_eq!(counted, 5, "{filesystem}: {:?}", job.figures);
+        let failed = |n: &String| n.contains("ended early") || n.contains("extent layout");
+        assert!(!r.outcome.notes.iter().any(failed), "{:?}", r.outcome.notes);
+    }
+}
