@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn chunks_are_split_and_joined_again() {
-        let mut b = Buddy::new([0..5]);
+        let mut b = Buddy::new(std::iter::once(0..5));
         assert_eq!((b.free(), b.mean_run()), (32763, 32763));
         // 5, then 6 and 7, then 8 to 15: alone, a pair, eight.
         assert_eq!(b.first_chunk(0), Some(5));

@@ -6,94 +6,19 @@
 //! inode's times under a handle of its own. Write-out gives a dirty range its
 //! place under a handle that stays open until the range is in bios.
 
-use super::allocation::Request;
 use super::{Ext4, Inode};
 use crate::cache::{FsError, PageCache};
-use crate::ext3::journal::Handle;
+use crate::ext3::Atime;
 use crate::ext3::operations::DAY_S;
-use crate::ext3::{Atime, DataMode};
-use crate::file::{File, FileId};
+use crate::file::FileId;
 use crate::host::Host;
-use crate::layout::Extents;
 use crate::state::State;
 use crate::writeback::WriteControl;
 use blklab_types::Jiffies;
 use std::ops::Range;
 
-/// Credits of a handle that allocates: bitmaps, descriptors, leaves, inode.
-const ALLOCATION_CREDITS: u64 = 12;
 /// Credits of a handle that changes an inode.
 const INODE_CREDITS: u64 = 2;
-/// Free blocks below which allocation is not delayed (`EXT4_FREEBLOCKS_WATERMARK`
-/// of one processor).
-const WATERMARK_BLOCKS: u64 = 128;
-
-impl Ext4 {
-    /// A block of the extent tree or of a directory.
-    pub(super) fn take_meta(&mut self, inode: &Inode, extents: &Extents) -> Option<u64> {
-        let request = Request {
-            page: extents.pages(),
-            pages: 1,
-            size: 1,
-            closed: false,
-            data: false,
-            pid: 0,
-        };
-        let none = FileId(u32::MAX);
-        self.allocate(none, inode, extents, request)
-            .map(|(block, _)| block)
-    }
-}
-
-impl Ext4 {
-    /// Blocks that data may still be given: some are kept for the metadata of
-    /// what is promised (`s_resv_clusters`: a fiftieth of the volume, at most
-    /// 4096 blocks).
-    fn unpromised_blocks(&self) -> u64 {
-        let kept = (self.geometry.blocks / 50).min(4096);
-        let taken = self.promised_blocks + kept;
-        self.free_blocks.saturating_sub(taken)
-    }
-}
-
-/// Dirty pages of a run that have no place: their blocks are promised.
-fn delayed(file: &File, run: Range<u64>) -> u64 {
-    let mut at = run.start;
-    let mut pages = 0;
-    while let Some(first) = file.dirty.next_set(at, run.end) {
-        at = file.dirty.next_clear(first, run.end);
-        pages += unplaced(file, first..at)
-            .map(|r| r.end - r.start)
-            .sum::<u64>();
-    }
-    pages
-}
-
-/// The parts of a run that have no place.
-fn unplaced(file: &File, run: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let mut at = run.start;
-    std::iter::from_fn(move || {
-        while at < run.end {
-            if let Some((_, pages)) = file.extents.map(at) {
-                at += pages;
-                continue;
-            }
-            let first = at;
-            at = file.extents.next_place(at).unwrap_or(run.end).min(run.end);
-            return Some(first..at);
-        }
-        None
-    })
-}
-
-/// The first part of a run that has no place.
-fn unplaced_first<H: Host>(
-    cache: &PageCache<H>,
-    id: FileId,
-    run: &Range<u64>,
-) -> Option<Range<u64>> {
-    cache.with(|s| unplaced(s.file(id), run.clone()).next())
-}
 
 impl State {
     pub(super) fn ext4(&mut self) -> Option<&mut Ext4> {
@@ -102,31 +27,6 @@ impl State {
 
     pub(super) fn ext4_inode(&mut self, id: FileId) -> Option<&mut Inode> {
         self.files[id.idx()].ext4.as_deref_mut()
-    }
-
-    /// Promises blocks to the clean pages of a run that have no place. False
-    /// if there are not enough.
-    fn ext4_promise(&mut self, id: FileId, run: Range<u64>) -> bool {
-        let file = &self.files[id.idx()];
-        let new: u64 = unplaced(file, run)
-            .map(|r| r.end - r.start - file.dirty.count_in(r))
-            .sum();
-        let Some(ext4) = self.ext4() else {
-            return false;
-        };
-        let there = new <= ext4.unpromised_blocks();
-        if there {
-            ext4.promised_blocks += new;
-        }
-        there
-    }
-
-    /// Dirty pages go before they got their blocks.
-    pub(super) fn ext4_forget_promises(&mut self, id: FileId, run: &Range<u64>) {
-        let pages = delayed(&self.files[id.idx()], run.clone());
-        if let Some(ext4) = self.ext4() {
-            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(pages);
-        }
     }
 
     /// Pages beyond the flusher's that a visit to a file may write: up to the
@@ -151,80 +51,6 @@ impl State {
             }
         };
         (wanted.min(most as i64) - asked).max(0)
-    }
-
-    /// Whether blocks are so short that allocation must not be delayed
-    /// (`ext4_nonda_switch`).
-    fn ext4_is_short(&self) -> bool {
-        self.ext4.as_ref().is_some_and(|e| {
-            2 * e.free_blocks < 3 * e.promised_blocks
-                || e.free_blocks < e.promised_blocks + WATERMARK_BLOCKS
-        })
-    }
-
-    /// The pages from one on that are dirty, free to be written, and have no
-    /// place.
-    fn ext4_delayed_range(&self, id: FileId, page: u64) -> Range<u64> {
-        let file = &self.files[id.idx()];
-        let most = self
-            .ext4
-            .as_ref()
-            .map_or(1, |e| e.options.features.range_pages);
-        let end = file.dirty.next_clear(page, page + most);
-        let end = file.locked.next_set(page + 1, end).unwrap_or(end);
-        let end = file.writeback.next_set(page, end).unwrap_or(end);
-        let end = file.extents.next_place(page).unwrap_or(end).min(end);
-        page..end.max(page + 1)
-    }
-
-    /// Gives the first pages of a run their place. Returns the page behind
-    /// them, and the metadata blocks that this changes; None if the volume is
-    /// full.
-    pub(super) fn ext4_place(
-        &mut self,
-        id: FileId,
-        run: Range<u64>,
-        pid: u32,
-    ) -> Option<(u64, Vec<u64>)> {
-        let State { files, ext4, .. } = self;
-        let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
-        let mut inode = file.ext4.take()?;
-        let request = Request {
-            page: run.start,
-            pages: run.end - run.start,
-            size: file.eof_pages(),
-            closed: file.nr_open == 0,
-            data: file.directory.is_none(),
-            pid,
-        };
-        let got = ext4.allocate(id, &inode, &file.extents, request);
-        let mut new = None;
-        if let Some((block, pages)) = got {
-            let placed = run.start..run.start + pages;
-            let promised = delayed(file, placed.clone());
-            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(promised);
-            let sector = ext4.geometry.sector(block);
-            file.extents.insert(placed.start, sector, pages);
-            let grown = ext4.grow_tree(&mut inode, &file.extents);
-            new = grown.map(|new| (block..block + pages, placed.end, new));
-        }
-        let leaf = inode.leaf(&file.extents, run.start);
-        let own = inode.block;
-        file.ext4 = Some(inode);
-        let (blocks, end, new) = new?;
-        let first = blocks.start;
-        // Metadata that were there are not written over the data any more.
-        self.clean_page(self.device?, blocks);
-        let mut changed = Vec::with_capacity(4 + 3 * new.len());
-        for block in std::iter::once(first).chain(new.iter().copied()) {
-            changed.extend(self.ext4_group_blocks(block)?);
-        }
-        changed.extend(new);
-        changed.extend(leaf);
-        changed.push(own);
-        changed.sort_unstable();
-        changed.dedup();
-        Some((end, changed))
     }
 
     /// Notes that the running transaction has changed an inode.
@@ -255,35 +81,6 @@ impl State {
             inode.atime = now;
         }
         stale
-    }
-
-    /// Before the run: an inode and blocks in long runs, metadata in the
-    /// cache.
-    pub(super) fn ext4_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
-        let parent = self.files[id.idx()].parent;
-        let hash = self.files[id.idx()].name.hash;
-        self.ext4_new_inode(parent, id, hash)?;
-        while self.files[id.idx()].extents.pages() < pages {
-            let State { files, ext4, .. } = &mut *self;
-            let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
-            let mut inode = file.ext4.take()?;
-            let at = file.extents.pages();
-            let got = ext4.lay_out_run(&inode, &file.extents, pages - at);
-            let grown = got.and_then(|(block, n)| {
-                let sector = ext4.geometry.sector(block);
-                file.extents.append(sector, n);
-                ext4.grow_tree(&mut inode, &file.extents)
-            });
-            let leaves = inode.leaves.clone();
-            file.ext4 = Some(inode);
-            grown?;
-            let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
-            let device = self.device?;
-            for block in leaves.into_iter().chain([bitmap, descriptor]) {
-                self.ext_cached((device, block));
-            }
-        }
-        Some(())
     }
 }
 
@@ -399,121 +196,6 @@ impl<H: Host> PageCache<H> {
         });
         if journalled {
             self.wait_buffers(id, run).await;
-        }
-    }
-
-    /// Gives all pages of a run that have none a place.
-    pub(super) async fn ext4_place_all(&self, id: FileId, run: Range<u64>) -> Result<(), FsError> {
-        let next = |from: u64| unplaced_first(self, id, &(from..run.end));
-        let mut at = run.start;
-        while let Some(mut hole) = next(at) {
-            let room = self.with(|s| {
-                let promised = s.file(id).dirty.test(hole.start);
-                let there = s.ext4().map_or(0, |e| e.unpromised_blocks());
-                if promised { 1 } else { there }
-            });
-            if room == 0 {
-                return Err(FsError::NoSpace);
-            }
-            hole.end = hole.end.min(hole.start + room);
-            let (placed, handle) = self.ext4_allocate_anew(id, hole).await;
-            self.journal_stop(handle);
-            at = placed?;
-        }
-        Ok(())
-    }
-
-    /// Opens a handle and gives the first pages of a run a place. If there is
-    /// no room, what was freed lately may be free after a commit.
-    async fn ext4_allocate_anew(
-        &self,
-        id: FileId,
-        run: Range<u64>,
-    ) -> (Result<u64, FsError>, Handle) {
-        let handle = self.journal_start(ALLOCATION_CREDITS).await;
-        let placed = self.ext4_allocate(id, run.clone()).await;
-        if placed.is_ok() {
-            return (placed, handle);
-        }
-        self.journal_stop(handle);
-        self.force_commit().await;
-        let handle = self.journal_start(ALLOCATION_CREDITS).await;
-        (self.ext4_allocate(id, run).await, handle)
-    }
-
-    /// Gives the first pages of a run a place, under an open handle. Returns
-    /// the page behind them.
-    async fn ext4_allocate(&self, id: FileId, run: Range<u64>) -> Result<u64, FsError> {
-        let pid = self.host.pid();
-        // Somebody else may have begun, during the sleep.
-        let first = unplaced_first(self, id, &run);
-        let Some(run) = first else {
-            return Ok(run.end);
-        };
-        let placed = self.with(|s| s.ext4_place(id, run, pid));
-        let (end, changed) = placed.ok_or(FsError::NoSpace)?;
-        for block in &changed {
-            // What is new is in memory; other blocks may have to be read.
-            self.ext4_read_old(*block).await;
-        }
-        self.ext4_change(changed).await;
-        self.with(|s| {
-            s.ext4_stamp(id, true);
-            if s.ext4
-                .as_ref()
-                .is_some_and(|e| e.options.data == DataMode::Ordered)
-            {
-                s.ext4_attach(id);
-            }
-        });
-        Ok(end)
-    }
-
-    /// Reads a bitmap or leaf that is on the disk and not in memory. A block
-    /// that the journal has is in memory.
-    pub(super) async fn ext4_read_old(&self, block: u64) {
-        if self.with(|s| s.ext4_is_cold_bitmap(block)) {
-            // An error shows when the block is needed again.
-            let _ = self.ext4_read(block).await;
-        }
-    }
-
-    /// Gives a dirty page a place, and those behind it. The handle stays open
-    /// until they are in bios.
-    pub(super) async fn ext4_place_dirty(&self, id: FileId, page: u64) -> Result<(), FsError> {
-        let run = self.with(|s| s.ext4_delayed_range(id, page));
-        let (placed, handle) = self.ext4_allocate_anew(id, run).await;
-        match placed {
-            Ok(end) => {
-                let me = self.host.current();
-                self.with(|s| {
-                    if let Some(ext4) = s.ext4() {
-                        ext4.writing_out.push((me, handle, end));
-                    }
-                });
-                Ok(())
-            }
-            Err(error) => {
-                self.journal_stop(handle);
-                self.with(|s| s.ext4_forget_promises(id, &(page..page + 1)));
-                Err(error)
-            }
-        }
-    }
-
-    /// Closes the handle under which this task gave pages their place, if all
-    /// of them are in bios.
-    pub(super) fn ext4_taken(&self, upto: u64) {
-        let me = self.host.current();
-        let handle = self.with(|s| {
-            let open = &mut s.ext4()?.writing_out;
-            let at = open
-                .iter()
-                .position(|(t, _, end)| *t == me && upto >= *end)?;
-            Some(open.swap_remove(at).1)
-        });
-        if let Some(handle) = handle {
-            self.journal_stop(handle);
         }
     }
 

@@ -22,12 +22,14 @@ mod allocation;
 mod blocks;
 mod buddy;
 mod data;
+mod freeing;
 mod inode;
 mod layout;
 mod names;
 mod namespace;
 mod options;
 mod ordered;
+mod placing;
 mod space;
 mod tree;
 

@@ -18,10 +18,8 @@ use std::ops::Range;
 
 /// Credits of a handle that changes names.
 const NAME_CREDITS: u64 = 24;
-/// Credits of a handle that frees a file's blocks, beside those of its groups.
-const FREE_CREDITS: u64 = 12;
 /// The block of the superblock.
-const SUPERBLOCK: u64 = 0;
+pub(super) const SUPERBLOCK: u64 = 0;
 
 impl Ext4 {
     /// The blocks of the inode table that are read with an inode's: an aligned
@@ -59,22 +57,6 @@ impl Ext4 {
         let (block, n) = self.space.take_run(&self.geometry, goal, most)?;
         self.free_blocks -= u64::from(n);
         Some((block, u64::from(n)))
-    }
-
-    /// Blocks of a file that goes: nobody takes them before the transaction is
-    /// committed.
-    fn free_run(&mut self, blocks: Range<u64>) {
-        self.free_blocks += blocks.end - blocks.start;
-        match self.journal.running.as_mut() {
-            Some(t) => t.freed.push(blocks),
-            None => self.release(blocks),
-        }
-    }
-
-    /// Blocks can be taken again.
-    pub(crate) fn release(&mut self, blocks: Range<u64>) {
-        let nr = blocks.end - blocks.start;
-        self.space.give(&self.geometry, blocks.start, nr);
     }
 }
 
@@ -206,58 +188,6 @@ impl State {
         let cold = !self.files[device.idx()].uptodate.test(block);
         cold && ext4.geometry.is_bitmap(block) && group < ext4.geometry.groups()
     }
-
-    /// Metadata blocks are no longer: the journal forgets them, and a recovery
-    /// must not write them.
-    fn ext4_forget(&mut self, blocks: &[u64]) {
-        let Some(device) = self.device else {
-            return;
-        };
-        for block in blocks {
-            self.forget((device, *block));
-        }
-        if let Some(t) = self.journal().running.as_mut() {
-            t.nr_revoked += blocks.len() as u64;
-        }
-    }
-
-    /// Takes a file's blocks away. Returns the metadata blocks that this
-    /// changes.
-    fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
-        let State { files, ext4, .. } = &mut *self;
-        let file = &mut files[id.idx()];
-        let (Some(ext4), Some(inode)) = (ext4.as_mut(), file.ext4.as_mut()) else {
-            return Vec::new();
-        };
-        ext4.discard_own(id);
-        let mut first_blocks = Vec::new();
-        for run in std::mem::take(&mut file.extents).runs() {
-            let (mut block, mut left) = (ext4.geometry.block(run.sector), run.pages);
-            while left > 0 {
-                let n = left.min(GROUP_BLOCKS - block % GROUP_BLOCKS);
-                ext4.free_run(block..block + n);
-                first_blocks.push(block);
-                block += n;
-                left -= n;
-            }
-        }
-        let mut metadata: Vec<u64> = inode.leaves.drain(..).collect();
-        metadata.append(&mut inode.nodes);
-        for block in &metadata {
-            ext4.free_run(*block..block + 1);
-            first_blocks.push(*block);
-        }
-        metadata.extend(inode.names.take().into_iter().flat_map(|n| n.blocks()));
-        let own = inode.block;
-        self.ext4_forget(&metadata);
-        let mut changed = vec![own];
-        for block in first_blocks {
-            changed.extend(self.ext4_group_blocks(block).into_iter().flatten());
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        changed
-    }
 }
 
 impl<H: Host> PageCache<H> {
@@ -316,7 +246,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Changes blocks; bitmaps are read before.
-    async fn ext4_change_old(&self, blocks: Vec<u64>) {
+    pub(super) async fn ext4_change_old(&self, blocks: Vec<u64>) {
         for block in blocks {
             self.ext4_read_old(block).await;
             self.ext4_change([block]).await;
@@ -385,83 +315,5 @@ impl<H: Host> PageCache<H> {
         });
         self.journal_stop(handle);
         Ok(())
-    }
-
-    /// The blocks of a file go, and then its inode.
-    pub(super) async fn ext4_remove_inode(&self, id: FileId) -> Result<(), FsError> {
-        self.ext4_load_tree(id).await?;
-        let handle = self.journal_start(self.ext4_free_credits(id)).await;
-        let changed = self.with(|s| {
-            let mut changed = s.ext4_free_blocks(id);
-            let directory = s.file(id).directory.is_some();
-            changed.extend(s.ext4_drop_inode(id, directory).into_iter().flatten());
-            changed.push(SUPERBLOCK);
-            changed
-        });
-        self.ext4_change_old(changed).await;
-        self.journal_stop(handle);
-        Ok(())
-    }
-
-    /// A file is cut to nothing.
-    pub(super) async fn ext4_truncate(&self, id: FileId) -> Result<(), FsError> {
-        self.ext4_load_tree(id).await?;
-        let handle = self.journal_start(self.ext4_free_credits(id)).await;
-        let changed = self.with(|s| {
-            let mut changed = s.ext4_free_blocks(id);
-            // An orphan, should the machine stop half way.
-            changed.push(SUPERBLOCK);
-            changed
-        });
-        self.ext4_change_old(changed).await;
-        let now = self.ext4_time();
-        self.with(|s| {
-            let o = s.ext4.as_ref().map(|e| e.options);
-            let flushes = o.is_some_and(|o| o.auto_da_alloc && o.features.allocates_on_close);
-            s.ext4_stamp(id, true);
-            if let Some(inode) = s.ext4_inode(id) {
-                inode.mtime = now;
-                inode.allocate_on_close = flushes;
-            }
-        });
-        self.journal_stop(handle);
-        Ok(())
-    }
-
-    /// Reads a file's extent tree.
-    async fn ext4_load_tree(&self, id: FileId) -> Result<(), FsError> {
-        let tree = self.with(|s| {
-            s.ext4_inode(id)
-                .map_or(Vec::new(), |i| [i.nodes.clone(), i.leaves.clone()].concat())
-        });
-        for block in tree {
-            self.ext4_read(block).await?;
-        }
-        Ok(())
-    }
-
-    /// Bitmap and descriptor of each group that a file has blocks in.
-    fn ext4_free_credits(&self, id: FileId) -> u64 {
-        self.with(|s| {
-            let runs = s.file(id).extents.runs();
-            let groups: u64 = runs.iter().map(|r| r.pages / GROUP_BLOCKS + 1).sum();
-            let most = s.journal().max_credits() / 2;
-            (FREE_CREDITS + 2 * groups).min(most)
-        })
-    }
-}
-
-impl State {
-    /// Frees an inode. Returns the blocks that this changes.
-    fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> Option<[u64; 3]> {
-        let inode = self.files[id.idx()].ext4.take()?;
-        let ext4 = self.ext4.as_mut()?;
-        ext4.free_inode(&inode, directory);
-        let g = &ext4.geometry;
-        Some([
-            g.inode_bitmap(inode.group),
-            g.descriptor(inode.group),
-            inode.block,
-        ])
     }
 }

@@ -25,7 +25,7 @@ fn queued(r: &Ran) -> Vec<(u64, u64)> {
 
 #[test]
 fn every_write_with_fsync_is_data_a_descriptor_an_inode_and_a_commit_block() {
-    let job = "[a]\nrw=randwrite\nbs=4k\nsize=4m\nnumber_ios=50\nfsync=1\n";
+    let job = "[a]\nrw=randwrite\nbs=4k\nsize=4m\nnumber_ios=50\nfsync=1\noverwrite=1\n";
     for scheduler in ["noop", "deadline", "cfq"] {
         let r = run(&on_ext4("4.19", scheduler), job);
         let stat = &r.job("a").stat;
@@ -55,6 +55,6 @@ fn kernels_before_2_6_28_have_no_ext4() {
     let error = try_run(&on_ext4("2.6.26", "noop"), job).map(|_| ());
     assert_eq!(
         error,
-        Err("filesystem: kernel 2.6.26 has no ext4: it came with 2.6.28".to_owned())
+        Err("kernel 2.6.26 has no ext4: it came with 2.6.28".to_owned())
     );
 }
