@@ -14,6 +14,8 @@ pub struct BioFilter {
     /// With or without the sync flag (as queued); both if none. Kernels up to
     /// 2.6.16 do not show it.
     pub sync: Option<bool>,
+    /// Their length; all if none.
+    pub sectors: Option<u32>,
     /// Name of the process that queued them; all if none.
     pub process: Option<String>,
     /// Those of an array instead of those of the disks.
@@ -55,6 +57,18 @@ struct Span {
     complete: u64,
 }
 
+/// A wait of this length from Q to D is a stall.
+pub const STALL_NS: u64 = 300_000_000;
+
+/// A time in which a bio waited, and others behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stall {
+    begin: u64,
+    bios: u64,
+    fill_ns: u64,
+    longest_ns: u64,
+}
+
 /// Place and times of a request: sectors, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
@@ -80,46 +94,108 @@ impl BioFigures {
         depths.max().unwrap_or(0) as u64
     }
 
-    /// How many were queued while the one that waited longest from Q to D did,
-    /// itself included, and the time from its Q to that of the last in ns.
-    pub fn stalled(&self) -> (u64, u64) {
-        let waited = |s: &&Span| s.issue.map_or(0, |d| d - s.queue);
-        let Some((first, issue)) = self
-            .spans
-            .iter()
-            .max_by_key(waited)
-            .and_then(|s| Some((s.queue, s.issue?)))
-        else {
-            return (0, 0);
-        };
-        let during = self.spans.iter().map(|s| s.queue);
-        let during = during.filter(|q| (first..issue).contains(q));
-        during.fold((0, 0), |(n, last), q| (n + 1, last.max(q - first)))
+    /// Stalls: a bio waits for [`STALL_NS`] or more from Q to D. What is
+    /// queued meanwhile belongs to it.
+    fn stalls(&self) -> Vec<Stall> {
+        let mut spans = self.spans.clone();
+        spans.sort_unstable_by_key(|s| s.queue);
+        let mut stalls: Vec<Stall> = Vec::new();
+        let mut end = 0;
+        for s in &spans {
+            let waited = s.issue.map_or(0, |d| d - s.queue);
+            if let Some(stall) = stalls.last_mut()
+                && s.queue < end
+            {
+                stall.bios += 1;
+                stall.fill_ns = s.queue - stall.begin;
+                stall.longest_ns = stall.longest_ns.max(waited);
+            } else if waited >= STALL_NS {
+                end = s.queue + waited;
+                stalls.push(Stall {
+                    begin: s.queue,
+                    bios: 1,
+                    fill_ns: 0,
+                    longest_ns: waited,
+                });
+            }
+        }
+        stalls
+    }
+
+    /// Number of stalls.
+    pub fn nr_stalls(&self) -> u64 {
+        self.stalls().len() as u64
+    }
+
+    /// The stalls with most bios: how many these are, and medians of the times
+    /// from the first Q to the last and of the longest times from Q to D in ns.
+    pub fn stalled(&self) -> Option<(u64, u64, u64)> {
+        let mut stalls = self.stalls();
+        let most = stalls.iter().map(|s| s.bios).max()?;
+        stalls.retain(|s| s.bios == most);
+        let of = |figure: fn(&Stall) -> u64| median(stalls.iter().map(figure).collect());
+        Some((most, of(|s| s.fill_ns)?, of(|s| s.longest_ns)?))
     }
 
     /// Median of the times from D to C in ns.
     pub fn d2c_median_ns(&self) -> Option<u64> {
-        let times = self.spans.iter();
-        let mut times: Vec<u64> = times.filter_map(|s| Some(s.complete - s.issue?)).collect();
+        self.percentile(50, |s| Some(s.complete - s.issue?))
+    }
+
+    /// The time from Q to D in ns that 99 of 100 did not exceed.
+    pub fn q2d_p99_ns(&self) -> Option<u64> {
+        self.percentile(99, |s| Some(s.issue? - s.queue))
+    }
+
+    fn percentile(&self, percent: usize, time: impl Fn(&Span) -> Option<u64>) -> Option<u64> {
+        let mut times: Vec<u64> = self.spans.iter().filter_map(time).collect();
         times.sort_unstable();
-        times.get(times.len() / 2).copied()
+        times.get(times.len() * percent / 100).copied()
+    }
+
+    /// Median of the times between one Q and the next in ns.
+    pub fn q2q_median_ns(&self) -> Option<u64> {
+        let mut queued: Vec<u64> = self.spans.iter().map(|s| s.queue).collect();
+        queued.sort_unstable();
+        let gaps = queued.windows(2).map(|pair| pair[1] - pair[0]);
+        median(gaps.collect())
     }
 
     /// Pairs of requests of which the second was inserted right behind the
     /// first while that waited, and not merged into it.
     pub fn missed_merges(&self) -> u64 {
+        self.missed_pairs().len() as u64
+    }
+
+    /// Median of the sizes of the first of such pairs in sectors.
+    pub fn missed_first_sectors(&self) -> Option<u64> {
+        let pairs = self.missed_pairs();
+        median(pairs.iter().map(|(a, _)| a.end - a.begin).collect())
+    }
+
+    /// The same of the second.
+    pub fn missed_second_sectors(&self) -> Option<u64> {
+        let pairs = self.missed_pairs();
+        median(pairs.iter().map(|(_, b)| b.end - b.begin).collect())
+    }
+
+    fn missed_pairs(&self) -> Vec<(Extent, Extent)> {
         let mut by_end: BTreeMap<u64, Vec<&Extent>> = BTreeMap::new();
         for e in &self.extents {
             by_end.entry(e.end).or_default().push(e);
         }
-        let missed = |e: &&Extent| {
+        let first = |e: &Extent| {
             let before = by_end.get(&e.begin).into_iter().flatten();
-            before
-                .into_iter()
-                .any(|b| b.insert < e.insert && e.insert < b.issue)
+            let waited = |b: &&&Extent| b.insert < e.insert && e.insert < b.issue;
+            before.into_iter().find(waited).map(|b| (**b, *e))
         };
-        self.extents.iter().filter(missed).count() as u64
+        self.extents.iter().filter_map(first).collect()
     }
+}
+
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
 /// Collects the figures of some bios.
@@ -158,6 +234,8 @@ impl Watch {
             && (bio.dev.major == blklab_block::md::MD0.major) == f.array
             && f.op.is_none_or(|op| bio.op() == Some(op))
             && f.sync.is_none_or(|s| s == sync)
+            && f.sectors
+                .is_none_or(|n| u64::from(n) * SECTOR_BYTES == u64::from(bio.bytes))
             && (f.process.is_none() || self.pids.contains(&bio.pid))
     }
 
@@ -279,13 +357,26 @@ mod tests {
         );
         assert_eq!(writes.q2d_sum_ns, 50 + 30 + 1);
         assert_eq!(writes.outstanding_max(), 2);
-        // The bio of 0 waited longest; that of 10 came meanwhile.
-        assert_eq!(writes.stalled(), (2, 10));
+        assert_eq!((writes.nr_stalls(), writes.stalled()), (0, None));
         assert_eq!(writes.d2c_median_ns(), Some(10));
         assert_eq!(
             (all.0[1].figures.count, all.0[1].figures.q2d_max_ns),
             (1, 1)
         );
+    }
+
+    #[test]
+    fn a_stall_holds_what_is_queued_while_its_first_bio_waits() {
+        let mut all = Watches(vec![Watch::new(BioFilter::default())]);
+        let ms = 1_000_000;
+        // Given in order of completion.
+        for (q, d) in [(0, 592), (200, 210), (12, 604), (86, 792), (800, 1200)] {
+            all.bio(&bio(1, Rwbs::WRITE, q * ms, d * ms, (d + 1) * ms));
+        }
+        let f = &all.0[0].figures;
+        assert_eq!(f.nr_stalls(), 2);
+        // The other has one bio.
+        assert_eq!(f.stalled(), Some((4, 200 * ms, 706 * ms)));
     }
 
     #[test]
@@ -324,5 +415,7 @@ mod tests {
         let f = &all.0[0].figures;
         assert_eq!((f.requests, f.request_sectors_max), (3, 376));
         assert_eq!(f.missed_merges(), 1);
+        let sizes = (f.missed_first_sectors(), f.missed_second_sectors());
+        assert_eq!(sizes, (Some(376), Some(248)));
     }
 }

@@ -50,22 +50,34 @@ pub enum Metric {
     SleepMaxMs,
     /// Longest time from Q to D, ms.
     Q2dMaxMs,
+    /// 99 of 100 took no longer from Q to D, ms.
+    Q2dP99Ms,
     /// Mean time from Q to D, ms.
     Q2dMeanMs,
     /// Longest time from Q to C, ms.
     Q2cMaxMs,
     /// Largest number of bios between Q and C at a time.
     OutstandingMax,
-    /// Bios queued while the one that waited longest from Q to D did.
+    /// Stalls: a bio waited 300 ms or more from Q to D.
+    Stalls,
+    /// Bios queued while it did, itself included: of the stall with most.
     StalledBios,
-    /// Time from its Q to that of the last of them, ms.
+    /// Time from its Q to that of the last of them, ms; median of such stalls.
     StallFillMs,
+    /// The longest Q2D among them, ms; median of such stalls.
+    StallMs,
     /// Median of the times from D to C, ms.
     D2cMedianMs,
     /// Sectors of the largest request.
     RequestSectorsMax,
     /// Requests inserted right behind one that waited, and not merged into it.
     MissedMerges,
+    /// Median of the sizes of those that waited, sectors.
+    MissedFirstSectors,
+    /// Median of the sizes of those inserted behind, sectors.
+    MissedSecondSectors,
+    /// Median of the times from one Q to the next, ms.
+    Q2qMedianMs,
 }
 
 impl Metric {
@@ -89,14 +101,20 @@ impl Metric {
             Metric::Sleeps => ("bios that waited for a request", "1"),
             Metric::SleepMaxMs => ("longest wait for a request", "ms"),
             Metric::Q2dMaxMs => ("longest Q2D", "ms"),
+            Metric::Q2dP99Ms => ("99 % of Q2D", "ms"),
             Metric::Q2dMeanMs => ("mean Q2D", "ms"),
             Metric::Q2cMaxMs => ("longest Q2C", "ms"),
             Metric::OutstandingMax => ("most bios outstanding", "1"),
-            Metric::StalledBios => ("bios queued during the longest Q2D", "1"),
-            Metric::StallFillMs => ("from first to last of them", "ms"),
+            Metric::Stalls => ("stalls of 300 ms or more", "1"),
+            Metric::StalledBios => ("most bios of a stall", "1"),
+            Metric::StallFillMs => ("such a stall, from first to last Q", "ms"),
+            Metric::StallMs => ("such a stall, longest Q2D", "ms"),
             Metric::D2cMedianMs => ("median D2C", "ms"),
             Metric::RequestSectorsMax => ("largest request", "sectors"),
             Metric::MissedMerges => ("requests behind a waiting one", "1"),
+            Metric::MissedFirstSectors => ("median size of the one that waited", "sectors"),
+            Metric::MissedSecondSectors => ("median size of the one behind it", "sectors"),
+            Metric::Q2qMedianMs => ("median Q2Q", "ms"),
         }
     }
 
@@ -109,14 +127,20 @@ impl Metric {
                 | Metric::Sleeps
                 | Metric::SleepMaxMs
                 | Metric::Q2dMaxMs
+                | Metric::Q2dP99Ms
                 | Metric::Q2dMeanMs
                 | Metric::Q2cMaxMs
                 | Metric::OutstandingMax
+                | Metric::Stalls
                 | Metric::StalledBios
+                | Metric::StallMs
                 | Metric::StallFillMs
                 | Metric::D2cMedianMs
                 | Metric::RequestSectorsMax
                 | Metric::MissedMerges
+                | Metric::MissedFirstSectors
+                | Metric::MissedSecondSectors
+                | Metric::Q2qMedianMs
         )
     }
 
@@ -130,14 +154,20 @@ impl Metric {
             Metric::Sleeps => some(f.slept as f64),
             Metric::SleepMaxMs => some(ms(f.s2g_max_ns)),
             Metric::Q2dMaxMs => some(ms(f.q2d_max_ns)),
+            Metric::Q2dP99Ms => f.q2d_p99_ns().map(ms),
             Metric::Q2dMeanMs => some(f.q2d_sum_ns as f64 / 1e6 / f.count.max(1) as f64),
             Metric::Q2cMaxMs => some(ms(f.q2c_max_ns)),
             Metric::OutstandingMax => some(f.outstanding_max() as f64),
-            Metric::StalledBios => some(f.stalled().0 as f64),
-            Metric::StallFillMs => some(ms(f.stalled().1)),
+            Metric::Stalls => some(f.nr_stalls() as f64),
+            Metric::StalledBios => f.stalled().map(|s| s.0 as f64),
+            Metric::StallFillMs => f.stalled().map(|s| ms(s.1)),
+            Metric::StallMs => f.stalled().map(|s| ms(s.2)),
             Metric::D2cMedianMs => f.d2c_median_ns().map(ms),
             Metric::RequestSectorsMax => some(f.request_sectors_max as f64),
             Metric::MissedMerges => some(f.missed_merges() as f64),
+            Metric::MissedFirstSectors => f.missed_first_sectors().map(|n| n as f64),
+            Metric::MissedSecondSectors => f.missed_second_sectors().map(|n| n as f64),
+            Metric::Q2qMedianMs => f.q2q_median_ns().map(ms),
             _ => None,
         }
     }
@@ -230,7 +260,8 @@ impl Subject {
                 let op =
                     f.op.map_or("bios".to_owned(), |op| format!("{op:?}s").to_lowercase());
                 let of = f.process.as_ref().map(|p| format!("of {p}"));
-                let words = [sync.map(str::to_owned), Some(op), of];
+                let size = f.sectors.map(|n| format!("of {n} sectors"));
+                let words = [sync.map(str::to_owned), Some(op), size, of];
                 words.into_iter().flatten().collect::<Vec<_>>().join(" ")
             }
         }
