@@ -366,7 +366,7 @@ fn fill_and_empty(size: u64) {
             for round in 0..3 {
                 let mut bytes = 0;
                 let end = loop {
-                    match new_file(&c, round << 20 | bytes / size, size).await {
+                    match new_file(&c, (round << 20) | (bytes / size), size).await {
                         Ok(_) => bytes += size,
                         Err(e) => break e,
                     }

@@ -194,7 +194,8 @@ fn a_cold_stat_reads_the_directory_and_a_cluster_of_32() {
     let made = files.clone();
     machine.task("files", async move {
         for n in 0..64 {
-            made.borrow_mut().push(write_file(&c, c.root(), n, 0).await);
+            let file = write_file(&c, c.root(), n, 0).await;
+            made.borrow_mut().push(file);
         }
         c.sync().await;
     });
