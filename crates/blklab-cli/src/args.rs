@@ -131,7 +131,7 @@ pub(crate) struct RunArgs {
     /// file's, else 3.33]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub(crate) fio: Vec<String>,
-    /// What the files lie on: extents, ext2, ext3, with options
+    /// What the files lie on, with options: see blklab list filesystems
     /// [default: the file's, else extents]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) fs: Vec<String>,
@@ -368,6 +368,8 @@ pub(crate) enum ListWhat {
     Patches,
     /// Built-in scenarios
     Scenarios,
+    /// Filesystems and their options
+    Filesystems,
     /// Trace formats
     Formats,
     /// I/O engines of fio jobs

@@ -17,6 +17,7 @@ pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
         ListWhat::Kernels => list::kernels(),
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),
+        ListWhat::Filesystems => list::filesystems(),
         ListWhat::Formats => list::formats(),
         ListWhat::Engines => list::engines(),
     };
@@ -70,7 +71,10 @@ fn show(out: &mut impl Write, e: &Entry, width: usize, all: bool) -> std::io::Re
             }
         }
         for p in &e.params {
-            let text = format!("{} = {} ({})", p.name, p.default, p.range);
+            let text = match p.default.as_str() {
+                "" => format!("{} ({})", p.name, p.range),
+                default => format!("{} = {default} ({})", p.name, p.range),
+            };
             writeln!(out, "\n  {}", fold(&text, 76).join("\n    "))?;
             for line in fold(&p.help, 74) {
                 writeln!(out, "      {line}")?;

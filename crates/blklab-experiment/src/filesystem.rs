@@ -152,6 +152,17 @@ const NUMBERS: &[(&str, u64, u64)] = &[
     ("agcount", 1, 65_536),
 ];
 
+/// What an option of a filesystem takes, in words.
+pub fn option_values(key: &str) -> String {
+    let words = WORDS.iter().find(|(k, _)| *k == key);
+    let numbers = NUMBERS.iter().find(|(k, ..)| *k == key);
+    match (words, numbers) {
+        (Some((_, words)), _) => words.join(", "),
+        (None, Some((_, low, high))) => format!("{low} to {high}"),
+        (None, None) => String::new(),
+    }
+}
+
 /// A filesystem and the options that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesystemSpec {

@@ -17,7 +17,7 @@ mod set;
 
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
-pub use filesystem::{FILESYSTEMS, FilesystemSpec};
+pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};
 pub use load::{ReadFile, Source, load, parse};
 pub use md::MdSpec;
 pub use set::{MACHINE_TUNABLES, parse_size};

@@ -5,7 +5,7 @@
 //! nearest free extent that is large enough; if there is none in the group, the
 //! groups behind are asked, and at last whatever is largest is taken. What the
 //! two B+trees of free space look like matters only for which of their leaves a
-//! change touches ([`super::trees`]).
+//! change touches.
 
 use super::layout::Geometry;
 use std::collections::BTreeMap;
