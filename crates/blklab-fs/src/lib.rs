@@ -26,6 +26,7 @@
 
 mod advice;
 mod aio;
+mod atime;
 mod balance;
 mod bandwidth;
 mod bits;
@@ -68,11 +69,12 @@ mod xfs;
 
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest};
+pub use atime::Atime;
 pub use btrfs::BtrfsOptions;
 pub use cache::{FsError, PageCache, UnknownCookie};
 pub use config::{Config, ConfigError, DirectLocking, OpCosts};
 pub use ext3::{
-    Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
+    Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier, default_journal_blocks,
 };
 pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{

@@ -8,6 +8,7 @@
 
 use crate::cache::PageCache;
 use crate::host::Host;
+use crate::state::State;
 use blklab_types::{Span, TaskId};
 use std::fmt;
 use std::future::Future;
@@ -149,6 +150,23 @@ impl<H: Host> PageCache<H> {
     pub fn sleeps(&self, task: TaskId) -> Sleeps {
         self.with(|s| s.accounts.get(task.idx()).copied().unwrap_or_default())
             .sleeps
+    }
+
+    /// Sleeps until a test succeeds, again after every wake-up. The test puts
+    /// the task where it is woken from.
+    pub(crate) async fn sleep_until(&self, what: Sleep, mut ready: impl FnMut(&mut State) -> bool) {
+        if self.with(&mut ready) {
+            return;
+        }
+        self.sleeping(what, async {
+            loop {
+                self.host.suspend().await;
+                if self.with(&mut ready) {
+                    return;
+                }
+            }
+        })
+        .await;
     }
 
     /// Runs what may sleep for `what` on account of the running task.

@@ -254,9 +254,9 @@ impl State {
         self.lru.touch(&mut self.files[id.idx()], run);
     }
 
-    /// Pages of a file have been written to in memory: adds them to the
-    /// cache if need be and makes them dirty. Returns how many were clean.
-    pub(crate) fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
+    /// Pages of a file have been filled in memory: adds those that are missing
+    /// to the cache.
+    pub(crate) fn cache_whole(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         let mut at = run.start;
         while at < run.end {
@@ -268,7 +268,14 @@ impl State {
             }
         }
         file.uptodate.set(run.clone());
-        self.lru.touch(file, run.clone());
+        self.lru.touch(file, run);
+    }
+
+    /// Pages of a file have been written to in memory: adds them to the
+    /// cache if need be and makes them dirty. Returns how many were clean.
+    pub(crate) fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
+        self.cache_whole(id, run.clone());
+        let file = &mut self.files[id.idx()];
         let new = file.dirty.set(run);
         self.nr_dirty += new;
         self.stats.pages_dirtied += new;

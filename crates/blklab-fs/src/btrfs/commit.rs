@@ -80,18 +80,7 @@ impl<H: Host> PageCache<H> {
             }
             !c.blocked
         };
-        if self.with(enter) {
-            return;
-        }
-        self.sleeping(Sleep::Transaction, async {
-            loop {
-                self.host.suspend().await;
-                if self.with(enter) {
-                    return;
-                }
-            }
-        })
-        .await;
+        self.sleep_until(Sleep::Transaction, enter).await;
     }
 
     /// Ends a change; much dirty metadata counts for the dirty limits

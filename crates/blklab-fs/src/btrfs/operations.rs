@@ -5,7 +5,6 @@ use super::items::{self, Change, What, of_file};
 use super::space::Use;
 use super::volume::Btrfs;
 use crate::cache::{FsError, PageCache};
-use crate::ext3::Atime;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::namespace::Name;
@@ -13,8 +12,6 @@ use crate::state::State;
 use blklab_types::{PAGE_BYTES, Span};
 use std::ops::Range;
 
-/// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
 /// Tree blocks that a call may dirty.
 const CALL_BLOCKS: u64 = 64;
 
@@ -51,13 +48,7 @@ impl Btrfs {
     fn ages(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.options.atime;
         let inode = self.inode(id);
-        let stale = match rule {
-            Atime::Strict => inode.atime_s != second,
-            Atime::Relative => {
-                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
-            }
-            Atime::Never => false,
-        };
+        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
         if stale {
             inode.atime_s = second;
         }

@@ -41,7 +41,7 @@ mod writeout;
 
 pub use layout::default_journal_blocks;
 pub(crate) use options::commit_block_flags;
-pub use options::{Atime, Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
+pub use options::{Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 use crate::bits::PageBits;
 use crate::cache::{FsError, PageCache};

@@ -11,7 +11,6 @@
 //! Left out: the orphan list around direct writes that extend a file.
 
 use super::journal::Handle;
-use super::options::Atime;
 use super::{Ext, Place};
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
@@ -24,8 +23,6 @@ use std::ops::Range;
 pub(super) const WRITE_CREDITS: u64 = 10;
 /// Credits of a handle that changes an inode's times.
 const INODE_CREDITS: u64 = 2;
-/// Seconds of a day: how long `relatime` trusts an access time.
-pub(crate) const DAY_S: u32 = 86_400;
 
 /// What the next block of a growing file touches.
 struct Growth {
@@ -106,13 +103,7 @@ impl State {
     fn accessed(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.ext.as_ref().map(|e| e.options.atime);
         let inode = &mut self.files[id.idx()].ext;
-        let stale = match rule {
-            Some(Atime::Strict) => inode.atime_s != second,
-            Some(Atime::Relative) => {
-                inode.atime_s <= inode.mtime_s || second >= inode.atime_s + DAY_S
-            }
-            Some(Atime::Never) | None => false,
-        };
+        let stale = rule.is_some_and(|r| r.is_stale(inode.atime_s, inode.mtime_s, second));
         if stale {
             inode.atime_s = second;
         }

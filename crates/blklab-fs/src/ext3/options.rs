@@ -4,6 +4,7 @@
 
 use super::commit::BATCH;
 use super::journal::JournalRules;
+use crate::atime::Atime;
 use blklab_types::BioFlags;
 
 /// What the journal guarantees for file data.
@@ -15,17 +16,6 @@ pub enum DataMode {
     Writeback,
     /// Data go through the journal as metadata do.
     Journal,
-}
-
-/// When a read changes the inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Atime {
-    /// Never (`noatime`).
-    Never,
-    /// Only if the last access is not later than the last change, or a day old.
-    Relative,
-    /// When the second has changed.
-    Strict,
 }
 
 /// When commit writes its data and metadata as synchronous requests.

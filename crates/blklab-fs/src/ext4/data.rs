@@ -7,9 +7,8 @@
 //! place under a handle that stays open until the range is in bios.
 
 use super::{Ext4, Inode};
+use crate::atime::{Atime, DAY_S};
 use crate::cache::{FsError, PageCache};
-use crate::ext3::Atime;
-use crate::ext3::operations::DAY_S;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::state::State;

@@ -3,9 +3,10 @@
 //! decides (fs/ext4/{super,inode,mballoc,fsync,page-io}.c, fs/jbd2/commit.c;
 //! 2.6.28 to 4.20).
 
+use crate::atime::Atime;
 use crate::ext3::commit::BATCH;
 use crate::ext3::journal::JournalRules;
-use crate::ext3::{Atime, Barrier, CommitSync, DataMode, commit_block_flags};
+use crate::ext3::{Barrier, CommitSync, DataMode, commit_block_flags};
 use blklab_types::BioFlags;
 
 /// What differs between kernels.

@@ -72,18 +72,7 @@ impl<H: Host> PageCache<H> {
             }
             !c.locked
         };
-        if self.with(enter) {
-            return;
-        }
-        self.sleeping(Sleep::Transaction, async {
-            loop {
-                self.host.suspend().await;
-                if self.with(enter) {
-                    return;
-                }
-            }
-        })
-        .await;
+        self.sleep_until(Sleep::Transaction, enter).await;
     }
 
     /// Ends a change: starts the timer, and the constructor if much is dirty

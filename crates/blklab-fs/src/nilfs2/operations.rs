@@ -3,15 +3,12 @@
 //! (fs/nilfs2/{namei,dir,inode,file}.c, 2.6.32).
 
 use crate::cache::{FsError, PageCache};
-use crate::ext3::Atime;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::state::State;
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
-/// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
 /// Pages of metadata that a page of data may bring with it: one in so many.
 const METADATA_SHARE: u64 = 32;
 
@@ -27,13 +24,7 @@ impl State {
         let n = self.nilfs();
         let rule = n.options.atime;
         let inode = n.inode(id);
-        let stale = match rule {
-            Atime::Strict => inode.atime_s != second,
-            Atime::Relative => {
-                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
-            }
-            Atime::Never => false,
-        };
+        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
         if stale {
             inode.atime_s = second;
         }

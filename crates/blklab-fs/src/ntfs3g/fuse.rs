@@ -131,18 +131,8 @@ impl State {
 
     /// Pages of a file are FUSE's clean copies now.
     fn ntfs_keep(&mut self, id: FileId, run: Range<u64>, end: u64) {
+        self.cache_whole(id, run);
         let file = &mut self.files[id.idx()];
-        let mut at = run.start;
-        while at < run.end {
-            let hole = file.cached.next_clear(at, run.end);
-            at = file.cached.next_set(hole, run.end).unwrap_or(run.end);
-            if hole < at {
-                self.nr_cached += file.cached.set(hole..at);
-                self.lru.add(id, hole..at);
-            }
-        }
-        file.uptodate.set(run.clone());
-        self.lru.touch(file, run);
         file.size_bytes = file.size_bytes.max(end);
     }
 }

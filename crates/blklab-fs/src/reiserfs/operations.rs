@@ -13,7 +13,7 @@ use super::space::Space;
 use super::tree::{MOST_NEW_NODES, Tree};
 use super::{Change, NODE_RESERVE, Volume};
 use crate::cache::{FsError, PageCache};
-use crate::ext3::{Atime, DataMode};
+use crate::ext3::DataMode;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::Extents;
@@ -22,8 +22,6 @@ use std::ops::Range;
 
 /// Blocks that balancing the tree once may change (`JOURNAL_PER_BALANCE_CNT`).
 pub(super) const BALANCE_BLOCKS: u64 = 18;
-/// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
 
 /// The items of pointers of a file after it got so many pages: those that are
 /// new or longer. Items are full but for the last.
@@ -314,13 +312,7 @@ impl<H: Host> PageCache<H> {
         let stale = self.reiser_with(|v| {
             let rule = v.options.atime;
             let inode = v.inode(id);
-            let stale = match rule {
-                Atime::Never => false,
-                Atime::Strict => inode.atime_s != second,
-                Atime::Relative => {
-                    inode.atime_s <= inode.mtime_s || second >= inode.atime_s + DAY_S
-                }
-            };
+            let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
             if stale {
                 inode.atime_s = second;
             }

@@ -6,7 +6,6 @@ use super::costs;
 use super::flush::How;
 use super::items::ItemId;
 use crate::cache::PageCache;
-use crate::ext3::Atime;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
@@ -14,22 +13,13 @@ use crate::state::{BioWork, State};
 use crate::writeback::WriteControl;
 use blklab_types::{BioFlags, Jiffies, Op};
 
-/// Seconds of a day: how long `relatime` trusts an access time.
-const DAY_S: u32 = 86_400;
-
 impl State {
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn accessed_xfs(&mut self, index: u32, second: u32) -> bool {
         let v = self.volume();
         let rule = v.options.atime;
         let inode = v.inodes.get(index);
-        let stale = match rule {
-            Atime::Strict => inode.atime_s != second,
-            Atime::Relative => {
-                inode.atime_s <= inode.mtime_s || second >= inode.atime_s.saturating_add(DAY_S)
-            }
-            Atime::Never => false,
-        };
+        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
         if stale {
             (inode.atime_s, inode.touched) = (second, true);
         }

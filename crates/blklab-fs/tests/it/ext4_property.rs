@@ -11,6 +11,7 @@ use blklab_fs::{
 };
 use blklab_types::{Op, Time};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -277,6 +278,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         cases: 60,
         failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()
     })]
 
