@@ -121,9 +121,14 @@ fn holds(o: &OrderingOutcome) -> &'static str {
     }
 }
 
+/// Two ends fit their column: from six digits on in thousands.
 fn range(m: &Measured) -> String {
+    let end = |x: f64| match x {
+        x if x >= 99_999.5 => format!("{:.0}k", x / 1000.0),
+        x => figure(x),
+    };
     match m.ours {
-        Some(s) if s.min < s.max => format!("{} to {}", figure(s.min), figure(s.max)),
+        Some(s) if s.min < s.max => format!("{} to {}", end(s.min), end(s.max)),
         _ => String::new(),
     }
 }
