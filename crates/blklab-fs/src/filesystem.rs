@@ -8,17 +8,17 @@
 use crate::btrfs::BtrfsOptions;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
-use crate::ext3::{Ext, ExtOptions};
-use crate::ext4::{Ext4, Ext4Options};
-use crate::file::{Fd, FileId};
+use crate::ext3::ExtOptions;
+use crate::ext4::Ext4Options;
+use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::ExtentLayout;
 use crate::nilfs2::NilfsOptions;
-use crate::ntfs3g::{self, NtfsOptions};
+use crate::ntfs3g::NtfsOptions;
 use crate::ops::Ops;
-use crate::reiserfs::{self, ReiserOptions};
+use crate::reiserfs::ReiserOptions;
 use crate::state::State;
-use crate::xfs::{self, XfsOptions};
+use crate::xfs::XfsOptions;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -136,87 +136,8 @@ impl State {
             Filesystem::Nilfs(_) => self.nilfs_root(),
             Filesystem::Reiser(_) => self.reiser_root(),
             Filesystem::Ntfs(_) => self.ntfs_root(),
-            // The root has the first inode.
-            Filesystem::Xfs(_) => self.files[self.root.idx()].xfs_inode = Some(0),
+            Filesystem::Xfs(_) => self.xfs_root(),
         }
-        Ok(())
-    }
-
-    fn ext_root(&mut self) {
-        let State {
-            files, ext, root, ..
-        } = self;
-        if let Some(ext) = ext {
-            ext.make_root(*root, &mut files[root.idx()]);
-        }
-    }
-
-    fn reiser_root(&mut self) {
-        if let Some(volume) = &mut self.reiser {
-            volume.set_root(self.root);
-        }
-    }
-
-    fn ntfs_root(&mut self) {
-        if let Some(volume) = &mut self.ntfs {
-            volume.set_root(self.root);
-        }
-    }
-
-    fn mount_ntfs(
-        &mut self,
-        options: NtfsOptions,
-        sectors: Range<u64>,
-        read_ahead_pages: u64,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let fd = Fd(self.open.len() as u32);
-        let volume = ntfs3g::Volume::new(options, sectors, device, fd)?;
-        self.files.push(volume.device_file());
-        self.files[device.idx()].nr_open = 1;
-        self.open.push(volume.device_open(read_ahead_pages));
-        self.device = Some(device);
-        self.ntfs = Some(Box::new(volume));
-        Ok(())
-    }
-
-    fn mount_xfs(&mut self, options: XfsOptions, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let root = FileId(device.0 + 1);
-        let volume = xfs::Volume::new(options, sectors, device, root)?;
-        self.files.push(volume.device_file());
-        self.device = Some(device);
-        self.xfs = Some(Box::new(volume));
-        Ok(())
-    }
-
-    fn mount_ext(&mut self, options: ExtOptions, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext = Ext::new(options, sectors, device)?;
-        self.files.push(ext.device_file());
-        self.device = Some(device);
-        self.ext = Some(Box::new(ext));
-        Ok(())
-    }
-
-    fn mount_ext4(&mut self, options: Ext4Options, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext4 = Ext4::new(options, sectors)?;
-        self.files.push(ext4.device_file());
-        self.device = Some(device);
-        self.ext4 = Some(Box::new(ext4));
-        Ok(())
-    }
-
-    fn mount_reiser(&mut self, options: ReiserOptions, sectors: Range<u64>) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let volume = reiserfs::Volume::new(options, sectors, device)?;
-        self.files.push(volume.device_file());
-        self.device = Some(device);
-        for block in volume.mounted_blocks() {
-            self.reiser_cached(device, block);
-        }
-        self.reiser = Some(Box::new(volume));
         Ok(())
     }
 }

@@ -159,6 +159,30 @@ impl Ext {
 }
 
 impl State {
+    /// Makes the volume.
+    pub(crate) fn mount_ext(
+        &mut self,
+        options: ExtOptions,
+        sectors: Range<u64>,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext = Ext::new(options, sectors, device)?;
+        self.files.push(ext.device_file());
+        self.device = Some(device);
+        self.ext = Some(Box::new(ext));
+        Ok(())
+    }
+
+    /// The top directory.
+    pub(crate) fn ext_root(&mut self) {
+        let State {
+            files, ext, root, ..
+        } = self;
+        if let Some(ext) = ext {
+            ext.make_root(*root, &mut files[root.idx()]);
+        }
+    }
+
     /// Gives a file its inode and its first pages a place, as an earlier run
     /// of `fio` left them: metadata in the cache, nothing dirty. None if the
     /// volume is full.

@@ -130,6 +130,22 @@ impl Ext4 {
     }
 }
 
+impl State {
+    /// Makes the volume.
+    pub(crate) fn mount_ext4(
+        &mut self,
+        options: Ext4Options,
+        sectors: Range<u64>,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let ext4 = Ext4::new(options, sectors)?;
+        self.files.push(ext4.device_file());
+        self.device = Some(device);
+        self.ext4 = Some(Box::new(ext4));
+        Ok(())
+    }
+}
+
 impl<H: Host> Ops<H> for Ext4Fs {
     const SUBMITS_BEFORE_SLEEP: bool = true;
 

@@ -237,6 +237,33 @@ impl State {
     }
 }
 
+impl State {
+    /// Makes the volume.
+    pub(crate) fn mount_ntfs(
+        &mut self,
+        options: NtfsOptions,
+        sectors: Range<u64>,
+        read_ahead_pages: u64,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let fd = Fd(self.open.len() as u32);
+        let volume = Volume::new(options, sectors, device, fd)?;
+        self.files.push(volume.device_file());
+        self.files[device.idx()].nr_open = 1;
+        self.open.push(volume.device_open(read_ahead_pages));
+        self.device = Some(device);
+        self.ntfs = Some(Box::new(volume));
+        Ok(())
+    }
+
+    /// The top directory.
+    pub(crate) fn ntfs_root(&mut self) {
+        if let Some(volume) = &mut self.ntfs {
+            volume.set_root(self.root);
+        }
+    }
+}
+
 impl<H: Host> Ops<H> for NtfsFs {
     fn start(cache: &PageCache<H>) {
         cache.ntfs_start();

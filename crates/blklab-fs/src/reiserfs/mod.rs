@@ -409,6 +409,32 @@ impl State {
     }
 }
 
+impl State {
+    /// Makes the volume.
+    pub(crate) fn mount_reiser(
+        &mut self,
+        options: ReiserOptions,
+        sectors: Range<u64>,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let volume = Volume::new(options, sectors, device)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        for block in volume.mounted_blocks() {
+            self.reiser_cached(device, block);
+        }
+        self.reiser = Some(Box::new(volume));
+        Ok(())
+    }
+
+    /// The top directory.
+    pub(crate) fn reiser_root(&mut self) {
+        if let Some(volume) = &mut self.reiser {
+            volume.set_root(self.root);
+        }
+    }
+}
+
 impl<H: Host> Ops<H> for ReiserFs {
     fn start(cache: &PageCache<H>) {
         cache.reiser_start();

@@ -58,6 +58,28 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Xfs;
 
+impl State {
+    /// Makes the volume.
+    pub(crate) fn mount_xfs(
+        &mut self,
+        options: XfsOptions,
+        sectors: Range<u64>,
+    ) -> Result<(), String> {
+        let device = FileId(self.files.len() as u32);
+        let root = FileId(device.0 + 1);
+        let volume = Volume::new(options, sectors, device, root)?;
+        self.files.push(volume.device_file());
+        self.device = Some(device);
+        self.xfs = Some(Box::new(volume));
+        Ok(())
+    }
+
+    /// The top directory has the first inode.
+    pub(crate) fn xfs_root(&mut self) {
+        self.files[self.root.idx()].xfs_inode = Some(0);
+    }
+}
+
 impl<H: Host> Ops<H> for Xfs {
     fn start(cache: &PageCache<H>) {
         cache.start_xfs();
