@@ -42,10 +42,7 @@ impl Host for Machine {
             Machine::unplug(self);
             return;
         }
-        let task = Machine::current(self);
-        for i in 0..self.nr_disks() {
-            self.with_queue(QueueNo(i), |q, cx| q.flush_plug_to_sleep(cx, task));
-        }
+        self.flush_task_plug();
     }
 
     fn write_congested(&self) -> bool {

@@ -705,8 +705,20 @@ impl Machine {
         }
     }
 
+    /// What the running task's plug holds goes to the queues, because the task
+    /// sleeps (`schedule`, 2.6.39 and later).
+    pub(crate) fn flush_task_plug(&self) {
+        let task = self.current();
+        for i in 0..self.nr_disks() {
+            self.with_queue(QueueNo(i), |q, cx| q.flush_plug_to_sleep(cx, task));
+        }
+    }
+
     /// Sleeps until woken. May return early: callers test their condition.
     pub async fn suspend(&self) {
+        if self.queue_state(|q| q.core().feat.task_plug) {
+            self.flush_task_plug();
+        }
         {
             let mut w = self.inner.world.borrow_mut();
             let task = w.running.task.expect("called in a task");
