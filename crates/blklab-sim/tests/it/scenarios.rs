@@ -188,3 +188,25 @@ fn compilebench_ages_ext3_and_ext2_under_every_scheduler() {
         assert!(!r.outcome.notes.iter().any(failed), "{:?}", r.outcome.notes);
     }
 }
+
+/// A flusher that sleeps for a journal handle hands over what its plug holds:
+/// the task that makes room in the log waits for those writes.
+#[test]
+fn a_flusher_that_waits_for_the_journal_keeps_no_bio_to_itself() {
+    let mut e = experiment();
+    e.choose_kernel("4.19".parse().expect("a release"));
+    e.choose_filesystem("ext3:data=journal")
+        .expect("a filesystem");
+    e.scheduler = "deadline".to_owned();
+    e.device.name = "sata-7200-2008".to_owned();
+    e.device.params.clear();
+    e.queue.queue_depth = None;
+    e.vm.memory_bytes = Some(1 << 30);
+    let set = [("initial", "2"), ("runs", "12"), ("ordering", "0")];
+    let r = run_scenario(&e, "compilebench", &set);
+    let job = r.job("compilebench");
+    let counted: usize = job.figures.iter().map(|f| f.count).sum();
+    assert_eq!(counted, 14, "{:?}", job.figures);
+    // A deadlock would leave only the journal's timer at work, for ever.
+    assert!(r.outcome.end.0 < 600_000_000_000, "{}", r.outcome.end.0);
+}
