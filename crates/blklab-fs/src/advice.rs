@@ -154,13 +154,6 @@ impl<H: Host> PageCache<H> {
             }
             on_volume!(self, mapped_write(id, page));
             let size = self.size_bytes(id);
-            self.with(|s| {
-                // A dirty page has dirty buffers (`__set_page_dirty_buffers`).
-                let file = s.file(id);
-                if file.ext.buffers {
-                    file.ext.buffer_dirty.set(page..page + 1);
-                }
-            });
             if self.set_dirty(id, page..page + 1, size, true).await > 0 {
                 self.balance_ratelimited(1).await;
             }

@@ -19,6 +19,7 @@ use crate::ops::Ops;
 use crate::reiserfs::ReiserOptions;
 use crate::state::State;
 use crate::xfs::XfsOptions;
+use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// What the files lie on.
@@ -50,6 +51,16 @@ pub struct FreeSpace {
     pub bytes: u64,
     /// Files and directories that can be made.
     pub inodes: u64,
+}
+
+impl FreeSpace {
+    /// Of so many free blocks.
+    pub(crate) fn of(blocks: u64, inodes: u64) -> FreeSpace {
+        FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        }
+    }
 }
 
 /// An expression in which `$fs` is the type of a filesystem.

@@ -51,8 +51,8 @@ pub struct Extent {
     pub pages: u64,
 }
 
-/// The pieces of one file in ascending order, without holes, and what is
-/// reserved behind the last one.
+/// The pieces of one file in ascending order, and what is reserved behind the
+/// last one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extents {
     runs: Vec<Extent>,
@@ -114,22 +114,7 @@ impl Extents {
     /// had.
     pub(crate) fn remap(&mut self, page: u64, sector: u64, pages: u64, gone: impl FnMut(Extent)) {
         self.punch(page..page + pages, gone);
-        let at = self.runs.partition_point(|e| e.page < page);
-        if let Some(before) = at.checked_sub(1).and_then(|i| self.runs.get_mut(i))
-            && before.page + before.pages == page
-            && before.sector + before.pages * PAGE_SECTORS == sector
-        {
-            before.pages += pages;
-            return;
-        }
-        self.runs.insert(
-            at,
-            Extent {
-                page,
-                sector,
-                pages,
-            },
-        );
+        self.insert(page, sector, pages);
     }
 
     /// Takes the pages from one on away; what is reserved stays.
@@ -209,8 +194,7 @@ impl Extents {
     /// The piece that begins last before `page`, or the first one: its page and
     /// its sector.
     pub(crate) fn nearest(&self, page: u64) -> Option<(u64, u64)> {
-        let after = self.runs.partition_point(|e| e.page <= page);
-        let e = self.runs.get(after.saturating_sub(1))?;
+        let e = self.runs.get(self.index_of(page))?;
         Some((e.page, e.sector))
     }
 

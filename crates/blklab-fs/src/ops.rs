@@ -163,7 +163,8 @@ pub(crate) trait Ops<H: Host> {
     }
 
     /// Somebody wants the dirty pages of a file written. A filesystem that
-    /// writes when it likes says true, and takes care of them itself.
+    /// writes when it likes, or has its own way of asking the page cache to,
+    /// says true, and takes care of them itself.
     async fn writes_itself(
         _cache: &PageCache<H>,
         _id: FileId,

@@ -256,9 +256,7 @@ impl<H: Host> PageCache<H> {
                 self.host.suspend().await;
                 continue;
             };
-            self.host
-                .sleep(hz.start_of(due).since(self.host.now()))
-                .await;
+            self.sleep_until_tick(due).await;
             if !self.offer(Job::Periodic) {
                 let again = self.host.jiffies().plus(u64::from(hz.0));
                 self.with(|s| s.pdflush.due = Some(again));

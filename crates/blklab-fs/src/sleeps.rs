@@ -9,7 +9,7 @@
 use crate::cache::PageCache;
 use crate::host::Host;
 use crate::state::State;
-use blklab_types::{Span, TaskId};
+use blklab_types::{Jiffies, Span, TaskId};
 use std::fmt;
 use std::future::Future;
 
@@ -167,6 +167,12 @@ impl<H: Host> PageCache<H> {
             }
         })
         .await;
+    }
+
+    /// Sleeps until a tick begins.
+    pub(crate) async fn sleep_until_tick(&self, tick: Jiffies) {
+        let begin = self.host.hz().start_of(tick);
+        self.host.sleep(begin.since(self.host.now())).await;
     }
 
     /// Runs what may sleep for `what` on account of the running task.

@@ -107,6 +107,8 @@ impl<H: Host> PageCache<H> {
             let stop = self.with(|s| {
                 let stop = s.file(id).locked.next_set(page, run.end).unwrap_or(run.end);
                 if page < stop {
+                    // Dirty pages have dirty buffers
+                    // (`__set_page_dirty_buffers`).
                     if s.file(id).ext.buffers {
                         s.file(id).ext.buffer_dirty.set(page..stop);
                     }

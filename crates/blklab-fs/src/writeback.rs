@@ -244,8 +244,6 @@ impl<H: Host> PageCache<H> {
             control.congested = true;
             return;
         }
-        let bump = self.with(|s| s.ext4_bump(id, control));
-        control.nr_to_write += bump;
         let exact = self.config.features.walk == Walk::Exact;
         let cursor = self.with(|s| s.file(id).cursor);
         let range = control.range.clone().unwrap_or(cursor..u64::MAX);
@@ -279,7 +277,6 @@ impl<H: Host> PageCache<H> {
         if control.range.is_none() || whole && control.nr_to_write > 0 {
             self.with(|s| s.file(id).cursor = walk.index);
         }
-        control.nr_to_write -= bump;
     }
 
     /// One pass of a walk.

@@ -108,8 +108,6 @@ struct TaskState {
     awaits_below: u32,
     /// Does the run go on for its sake?
     foreground: bool,
-    /// It computes after a sleep, and kernel threads wait until it sleeps.
-    computes: bool,
 }
 
 struct World {
@@ -270,17 +268,6 @@ impl World {
         match self.disks.iter().position(own) {
             Some(i) => QueueNo(i as u32),
             None => QueueNo::ARRAY,
-        }
-    }
-
-    fn set_computes(&mut self, task: TaskId, computes: bool) {
-        let state = &mut self.states[task.idx()];
-        if std::mem::replace(&mut state.computes, computes) != computes {
-            self.nr_computing = if computes {
-                self.nr_computing + 1
-            } else {
-                self.nr_computing - 1
-            };
         }
     }
 
@@ -748,17 +735,18 @@ impl Machine {
     }
 
     /// Computes for a span, as a task that slept until just now. On a machine
-    /// with one processor the process scheduler favours such a task: kblockd, which has slept too, does not
-    /// preempt it (2.6.23 and later, `wakeup_preempt_entity` of
-    /// kernel/sched_fair.c; no preemption in the kernel). So what a timer asks of kblockd meanwhile is done when the task sleeps.
+    /// with one processor the process scheduler favours such a task: kblockd,
+    /// which has slept too, does not preempt it (2.6.23 and later,
+    /// `wakeup_preempt_entity` of kernel/sched_fair.c; no preemption in the
+    /// kernel). So what a timer asks of kblockd meanwhile is done when the task
+    /// sleeps.
     pub async fn compute(&self, span: Span) {
         if !self.inner.one_cpu || span >= COMPUTES_AT_MOST {
             return self.sleep_until(self.now() + span).await;
         }
-        let task = self.current();
-        self.inner.world.borrow_mut().set_computes(task, true);
+        self.inner.world.borrow_mut().nr_computing += 1;
         self.sleep_until(self.now() + span).await;
-        self.inner.world.borrow_mut().set_computes(task, false);
+        self.inner.world.borrow_mut().nr_computing -= 1;
     }
 
     /// Sleeps until woken, at most until `time`.

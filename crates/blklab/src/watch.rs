@@ -139,18 +139,16 @@ impl BioFigures {
 
     /// Median of the times from D to C in ns.
     pub fn d2c_median_ns(&self) -> Option<u64> {
-        self.percentile(50, |s| Some(s.complete - s.issue?))
+        self.time_percentile(50, |s| Some(s.complete - s.issue?))
     }
 
     /// The time from Q to D in ns that 99 of 100 did not exceed.
     pub fn q2d_p99_ns(&self) -> Option<u64> {
-        self.percentile(99, |s| Some(s.issue? - s.queue))
+        self.time_percentile(99, |s| Some(s.issue? - s.queue))
     }
 
-    fn percentile(&self, percent: usize, time: impl Fn(&Span) -> Option<u64>) -> Option<u64> {
-        let mut times: Vec<u64> = self.spans.iter().filter_map(time).collect();
-        times.sort_unstable();
-        times.get(times.len() * percent / 100).copied()
+    fn time_percentile(&self, percent: usize, time: impl Fn(&Span) -> Option<u64>) -> Option<u64> {
+        percentile(percent, self.spans.iter().filter_map(time).collect())
     }
 
     /// Median of the times between one Q and the next in ns.
@@ -193,9 +191,13 @@ impl BioFigures {
     }
 }
 
-fn median(mut values: Vec<u64>) -> Option<u64> {
+fn median(values: Vec<u64>) -> Option<u64> {
+    percentile(50, values)
+}
+
+fn percentile(percent: usize, mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    values.get(values.len() * percent / 100).copied()
 }
 
 /// Collects the figures of some bios.

@@ -63,11 +63,7 @@ impl<H: Host> Ops<H> for BtrfsFs {
     }
 
     fn free_space(state: &State) -> Option<FreeSpace> {
-        let (blocks, inodes) = state.btrfs.as_ref()?.free();
-        Some(FreeSpace {
-            bytes: blocks * blklab_types::PAGE_BYTES,
-            inodes,
-        })
+        state.btrfs.as_ref().map(|v| v.free())
     }
 
     async fn sync(cache: &PageCache<H>) {

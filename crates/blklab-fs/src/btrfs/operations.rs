@@ -48,11 +48,7 @@ impl Btrfs {
     fn ages(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.options.atime;
         let inode = self.inode(id);
-        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
-        if stale {
-            inode.atime_s = second;
-        }
-        stale
+        rule.touch(&mut inode.atime_s, inode.mtime_s, second)
     }
 }
 
@@ -72,10 +68,6 @@ impl State {
 }
 
 impl<H: Host> PageCache<H> {
-    fn btrfs_second(&self) -> u32 {
-        (self.host.now().0 / 1_000_000_000 + 1) as u32
-    }
-
     /// Makes changes in one transaction: reads what is not in memory, spends
     /// the time.
     pub(super) async fn btrfs_change(&self, changes: &[Change]) {
@@ -101,7 +93,7 @@ impl<H: Host> PageCache<H> {
     }
 
     pub(super) async fn btrfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
-        let second = self.btrfs_second();
+        let second = self.inode_second();
         let numbered = self.with(|s| {
             let b = s.btrfs();
             let room = b.has_room(Use::Metadata, CALL_BLOCKS);
@@ -128,7 +120,7 @@ impl<H: Host> PageCache<H> {
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        let second = self.btrfs_second();
+        let second = self.inode_second();
         self.btrfs_begin().await;
         let changes = self.with(|s| {
             let name = s.file(id).name;
@@ -206,7 +198,7 @@ impl<H: Host> PageCache<H> {
         if !room {
             return Err(FsError::NoSpace);
         }
-        let second = self.btrfs_second();
+        let second = self.inode_second();
         if self.with(|s| std::mem::replace(&mut s.btrfs().inode(id).mtime_s, second) != second) {
             self.btrfs_change_inode(id).await;
         }
@@ -215,7 +207,7 @@ impl<H: Host> PageCache<H> {
 
     /// The end of a read: the access time.
     pub(super) async fn btrfs_accessed(&self, id: FileId) {
-        let second = self.btrfs_second();
+        let second = self.inode_second();
         if self.with(|s| !s.file(id).removed && s.btrfs().ages(id, second)) {
             self.btrfs_change_inode(id).await;
         }

@@ -10,6 +10,7 @@ use super::tree::{Blocks, NO_BLOCK, Tree};
 use super::writeout::WriteOut;
 use crate::bits::PageBits;
 use crate::file::{File, FileId};
+use crate::filesystem::FreeSpace;
 use crate::layout::Extents;
 use crate::state::State;
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
@@ -140,9 +141,9 @@ impl Btrfs {
     }
 
     /// Pages that data may still take, and files that can be numbered.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    pub(crate) fn free(&self) -> FreeSpace {
         let (free, _) = self.pool.space.room(Use::Data);
-        (free, u64::from(items::LAST_OBJECT - self.next_object))
+        FreeSpace::of(free, u64::from(items::LAST_OBJECT - self.next_object))
     }
 
     /// Whether a file is that of the tree blocks.

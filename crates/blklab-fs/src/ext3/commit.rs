@@ -130,7 +130,6 @@ impl<H: Host> PageCache<H> {
     /// Asks for a commit when the running transaction has expired.
     async fn commit_timer(self) {
         let me = self.host.current();
-        let hz = self.host.hz();
         self.with(|s| s.journal().timer = Some(me));
         loop {
             let Some(expires) = self.with(|s| s.journal().expires()) else {
@@ -138,9 +137,7 @@ impl<H: Host> PageCache<H> {
                 continue;
             };
             if self.host.jiffies() < expires {
-                self.host
-                    .sleep(hz.start_of(expires).since(self.host.now()))
-                    .await;
+                self.sleep_until_tick(expires).await;
                 continue;
             }
             self.waking(|s, wake| {

@@ -197,7 +197,7 @@ impl Geometry {
 
 /// Whether a group begins with a copy of superblock and descriptors
 /// (`sparse_super`).
-fn has_super(group: u64) -> bool {
+pub(crate) fn has_super(group: u64) -> bool {
     let power_of = |base: u64| {
         let mut p = base;
         while p < group {

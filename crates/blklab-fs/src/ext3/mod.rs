@@ -40,6 +40,7 @@ mod volume;
 mod writeout;
 
 pub use layout::default_journal_blocks;
+pub(crate) use layout::has_super;
 pub(crate) use options::commit_block_flags;
 pub use options::{Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 

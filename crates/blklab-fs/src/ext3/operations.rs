@@ -103,21 +103,11 @@ impl State {
     fn accessed(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.ext.as_ref().map(|e| e.options.atime);
         let inode = &mut self.files[id.idx()].ext;
-        let stale = rule.is_some_and(|r| r.is_stale(inode.atime_s, inode.mtime_s, second));
-        if stale {
-            inode.atime_s = second;
-        }
-        stale
+        rule.is_some_and(|r| r.touch(&mut inode.atime_s, inode.mtime_s, second))
     }
 }
 
 impl<H: Host> PageCache<H> {
-    /// The second that inodes are stamped with; those from before the run have
-    /// 0.
-    fn second(&self) -> u32 {
-        u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
-    }
-
     pub(crate) fn has_journal(&self) -> bool {
         self.with(|s| s.ext4.is_some() || s.ext.as_ref().is_some_and(|e| e.options.journal))
     }
@@ -175,7 +165,7 @@ impl<H: Host> PageCache<H> {
 
     /// The end of a read: the access time.
     pub(crate) async fn ext_accessed(&self, id: FileId) {
-        let second = self.second();
+        let second = self.inode_second();
         if self.with(|s| s.accessed(id, second)) {
             // A read does not fail because its time cannot be noted.
             let _ = self.touch_inode(id).await;
@@ -184,7 +174,7 @@ impl<H: Host> PageCache<H> {
 
     /// The beginning of a write: the times of change.
     pub(crate) async fn ext_modified(&self, id: FileId) -> Result<(), FsError> {
-        let second = self.second();
+        let second = self.inode_second();
         match self.with(|s| std::mem::replace(&mut s.file(id).ext.mtime_s, second) != second) {
             true => self.touch_inode(id).await,
             false => Ok(()),

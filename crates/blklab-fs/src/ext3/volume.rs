@@ -151,10 +151,7 @@ impl Ext {
 
     /// Free blocks and inodes.
     pub(super) fn free(&self) -> FreeSpace {
-        FreeSpace {
-            bytes: self.space.free().sum * PAGE_BYTES,
-            inodes: self.inodes.free(),
-        }
+        FreeSpace::of(self.space.free().sum, self.inodes.free())
     }
 }
 

@@ -37,7 +37,7 @@ impl State {
             .ext4
             .as_ref()
             .map_or(0, |e| e.options.features.bump_pages);
-        if most == 0 || !file.on_volume {
+        if most == 0 {
             return 0;
         }
         let asked = control.nr_to_write;

@@ -164,7 +164,7 @@ impl Geometry {
 
     /// Where a group's own blocks begin, behind superblock and descriptors.
     fn behind_super(&self, group: u64) -> u64 {
-        let copies = if has_super(group) {
+        let copies = if crate::ext3::has_super(group) {
             self.super_blocks
         } else {
             0
@@ -232,19 +232,6 @@ impl Geometry {
     pub(super) fn first_inode(group: u64) -> u64 {
         if group == 0 { RESERVED_INODES } else { 0 }
     }
-}
-
-/// Whether a group begins with a copy of superblock and descriptors
-/// (`sparse_super`).
-fn has_super(group: u64) -> bool {
-    let power_of = |base: u64| {
-        let mut p = base;
-        while p < group {
-            p *= base;
-        }
-        p == group
-    };
-    group <= 1 || [3, 5, 7].into_iter().any(power_of)
 }
 
 #[cfg(test)]

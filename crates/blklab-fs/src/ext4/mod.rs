@@ -45,6 +45,7 @@ use crate::host::Host;
 use crate::layout::Extents;
 use crate::ops::Ops;
 use crate::state::State;
+use crate::writeback::WriteControl;
 use allocation::Aside;
 use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
@@ -115,10 +116,7 @@ impl Ext4 {
     fn free(&self) -> FreeSpace {
         let groups = 0..self.geometry.groups();
         let free = self.free_blocks.saturating_sub(self.promised_blocks);
-        FreeSpace {
-            bytes: free * PAGE_BYTES,
-            inodes: groups.map(|g| self.free_inodes(g)).sum(),
-        }
+        FreeSpace::of(free, groups.map(|g| self.free_inodes(g)).sum())
     }
 
     /// The file of metadata pages.
@@ -237,6 +235,16 @@ impl<H: Host> Ops<H> for Ext4Fs {
             crate::Filesystem::Ext4(o) if !o.features.large_bios => 1,
             _ => cache.config.bio_pages,
         }
+    }
+
+    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
+        if control.nr_to_write > 0 {
+            let bump = cache.with(|s| s.ext4_bump(id, control));
+            control.nr_to_write += bump;
+            cache.write_cache_pages(id, control).await;
+            control.nr_to_write -= bump;
+        }
+        true
     }
 
     async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {

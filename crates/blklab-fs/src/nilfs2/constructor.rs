@@ -136,7 +136,6 @@ impl<H: Host> PageCache<H> {
 
     async fn segctor_timer(self) {
         let me = self.host.current();
-        let hz = self.host.hz();
         self.with(|s| s.nilfs().constructor.timer = Some(me));
         loop {
             let Some(due) = self.with(|s| s.nilfs().constructor.due) else {
@@ -144,9 +143,7 @@ impl<H: Host> PageCache<H> {
                 continue;
             };
             if self.host.jiffies() < due {
-                self.host
-                    .sleep(hz.start_of(due).since(self.host.now()))
-                    .await;
+                self.sleep_until_tick(due).await;
                 continue;
             }
             self.waking(|s, wake| wake.extend(s.nilfs().constructor.task));

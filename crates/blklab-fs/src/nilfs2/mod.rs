@@ -160,9 +160,9 @@ impl Nilfs {
     }
 
     /// Blocks that writers may still fill, and inodes that can be numbered.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    pub(crate) fn free(&self) -> FreeSpace {
         let inodes = u64::from(u32::MAX) - self.inode_table.next();
-        (self.segments.room(), inodes)
+        FreeSpace::of(self.segments.room(), inodes)
     }
 
     fn inode(&mut self, id: FileId) -> &mut Inode {
@@ -241,11 +241,7 @@ impl<H: Host> Ops<H> for Nilfs2 {
     }
 
     fn free_space(state: &State) -> Option<FreeSpace> {
-        let (blocks, inodes) = state.nilfs.as_ref()?.free();
-        Some(FreeSpace {
-            bytes: blocks * PAGE_BYTES,
-            inodes,
-        })
+        state.nilfs.as_ref().map(|v| v.free())
     }
 
     async fn sync(cache: &PageCache<H>) {

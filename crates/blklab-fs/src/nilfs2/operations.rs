@@ -24,19 +24,11 @@ impl State {
         let n = self.nilfs();
         let rule = n.options.atime;
         let inode = n.inode(id);
-        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
-        if stale {
-            inode.atime_s = second;
-        }
-        stale
+        rule.touch(&mut inode.atime_s, inode.mtime_s, second)
     }
 }
 
 impl<H: Host> PageCache<H> {
-    fn nilfs_second(&self) -> u32 {
-        (self.host.now().0 / 1_000_000_000 + 1) as u32
-    }
-
     pub(super) async fn nilfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.nilfs_read_directory(directory, u64::MAX).await?;
         if !self.with(|s| s.nilfs_has_room(4)) {
@@ -47,7 +39,7 @@ impl<H: Host> PageCache<H> {
         self.nilfs_load_new_number().await;
         self.nilfs_load_inode(directory).await;
         let now = self.host.jiffies();
-        let second = self.nilfs_second();
+        let second = self.inode_second();
         self.with(|s| {
             s.nilfs_new_inode(id, now);
             s.nilfs_add_entry(directory, id, now);
@@ -79,7 +71,7 @@ impl<H: Host> PageCache<H> {
         self.nilfs_load_inode(id).await;
         self.nilfs_load_inode(directory).await;
         let now = self.host.jiffies();
-        let second = self.nilfs_second();
+        let second = self.inode_second();
         self.with(|s| {
             s.nilfs_take_entry(directory, id, now);
             s.nilfs_dirty_inode(id);
@@ -134,7 +126,7 @@ impl<H: Host> PageCache<H> {
         if !self.with(|s| s.nilfs_has_room(pages - known + 1)) {
             return Err(FsError::NoSpace);
         }
-        let second = self.nilfs_second();
+        let second = self.inode_second();
         if self.with(|s| std::mem::replace(&mut s.nilfs().inode(id).mtime_s, second) != second) {
             self.nilfs_change_inode(id).await;
         }
@@ -192,7 +184,7 @@ impl<H: Host> PageCache<H> {
 
     /// The end of a read: the access time.
     pub(super) async fn nilfs_accessed(&self, id: FileId) {
-        let second = self.nilfs_second();
+        let second = self.inode_second();
         if self.with(|s| s.nilfs_ages(id, second)) {
             self.nilfs_change_inode(id).await;
         }

@@ -171,10 +171,10 @@ impl Volume {
 
     /// Free clusters, and files that can be made. The MFT does not shrink: its
     /// clusters that hold no record count as free.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    pub(crate) fn free(&self) -> FreeSpace {
         let mft = (self.clusters.records() - OWN_RECORDS) / clusters::RECORDS;
         let clusters = self.clusters.free() + mft - self.records.used_clusters();
-        (clusters, clusters * clusters::RECORDS)
+        FreeSpace::of(clusters, clusters * clusters::RECORDS)
     }
 
     /// Takes clusters for a file's pages up to one. `out` gets the clusters of
@@ -274,11 +274,7 @@ impl<H: Host> Ops<H> for NtfsFs {
     }
 
     fn free_space(state: &State) -> Option<FreeSpace> {
-        let (blocks, inodes) = state.ntfs.as_ref()?.free();
-        Some(FreeSpace {
-            bytes: blocks * blklab_types::PAGE_BYTES,
-            inodes,
-        })
+        state.ntfs.as_ref().map(|v| v.free())
     }
 
     async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {

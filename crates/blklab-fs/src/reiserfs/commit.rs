@@ -216,7 +216,6 @@ impl<H: Host> PageCache<H> {
     /// Commits what has ended, a while after it has.
     async fn reiser_worker(self) {
         let me = self.host.current();
-        let hz = self.host.hz();
         self.with(|s| s.reiser_journal().worker = Some(me));
         loop {
             let Some(due) = self.with(|s| s.reiser_journal().work_due) else {
@@ -224,9 +223,7 @@ impl<H: Host> PageCache<H> {
                 continue;
             };
             if self.host.jiffies() < due {
-                self.host
-                    .sleep(hz.start_of(due).since(self.host.now()))
-                    .await;
+                self.sleep_until_tick(due).await;
             }
             let youngest = self.with(|s| {
                 let j = s.reiser_journal();

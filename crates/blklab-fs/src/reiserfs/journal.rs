@@ -308,7 +308,6 @@ impl<H: Host> PageCache<H> {
     /// Brings a transaction to the disk for an fsync: waits a tick at a time
     /// while others add to it (`reiserfs_commit_for_inode`).
     pub(super) async fn reiser_commit_transaction(&self, tid: u64) {
-        let hz = self.host.hz();
         let handles = |s: &mut State| {
             let t = &mut s.reiser_journal().running;
             t.commit_pending |= t.tid == tid;
@@ -317,9 +316,7 @@ impl<H: Host> PageCache<H> {
         let mut before = self.with(handles);
         while before.is_some() {
             let next = self.host.jiffies().plus(1);
-            self.host
-                .sleep(hz.start_of(next).since(self.host.now()))
-                .await;
+            self.sleep_until_tick(next).await;
             let now = self.with(handles);
             if now == before {
                 let handle = self.reiser_begin(1).await;

@@ -168,10 +168,10 @@ impl Volume {
     }
 
     /// Free blocks, and objects that can be made.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    pub(crate) fn free(&self) -> FreeSpace {
         let never_used = u64::from(u32::MAX - self.next_number);
         let blocks = self.space.free();
-        (blocks, never_used + self.free_numbers.len() as u64)
+        FreeSpace::of(blocks, never_used + self.free_numbers.len() as u64)
     }
 
     /// Says which file the top directory is.
@@ -445,11 +445,7 @@ impl<H: Host> Ops<H> for ReiserFs {
     }
 
     fn free_space(state: &State) -> Option<FreeSpace> {
-        let (blocks, inodes) = state.reiser.as_ref()?.free();
-        Some(FreeSpace {
-            bytes: blocks * blklab_types::PAGE_BYTES,
-            inodes,
-        })
+        state.reiser.as_ref().map(|v| v.free())
     }
 
     async fn sync(cache: &PageCache<H>) {

@@ -47,12 +47,6 @@ impl<H: Host> PageCache<H> {
         self.with(|s| f(s.reiser_volume()))
     }
 
-    /// The second that inodes are stamped with; those from before the run have
-    /// 0.
-    fn reiser_second(&self) -> u32 {
-        (self.host.now().0 / 1_000_000_000 + 1) as u32
-    }
-
     /// Reads a metadata block if it is cold.
     pub(super) async fn reiser_read(&self, block: u64) -> Result<(), FsError> {
         let device = self.reiser_with(|v| v.device);
@@ -205,7 +199,7 @@ impl<H: Host> PageCache<H> {
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        let second = self.reiser_second();
+        let second = self.inode_second();
         let (new, grows) = self.with(|s| {
             let file = &s.files[id.idx()];
             let new = file.extents.pages() < run.end;
@@ -308,15 +302,11 @@ impl<H: Host> PageCache<H> {
 
     /// A file or a directory has been read: its access time.
     pub(super) async fn reiser_accessed(&self, id: FileId) {
-        let second = self.reiser_second();
+        let second = self.inode_second();
         let stale = self.reiser_with(|v| {
             let rule = v.options.atime;
             let inode = v.inode(id);
-            let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
-            if stale {
-                inode.atime_s = second;
-            }
-            stale
+            rule.touch(&mut inode.atime_s, inode.mtime_s, second)
         });
         if stale {
             let handle = self.reiser_begin(BALANCE_BLOCKS).await;

@@ -10,6 +10,7 @@
 //! real-time volumes.
 
 use super::costs;
+use super::transaction::Transaction;
 use super::volume::Volume;
 use crate::cache::{FsError, PageCache};
 use crate::file::FileId;
@@ -213,7 +214,7 @@ impl<H: Host> PageCache<H> {
             return Ok(());
         }
         self.spend(self.config.op_costs.allocate).await;
-        let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+        let t = self.xfs_begin(costs::RESERVE_WRITE).await;
         // Somebody may have been faster.
         if self.with(|s| s.files[id.idx()].extents.map(page).is_some()) {
             self.xfs_cancel(t);
@@ -223,10 +224,8 @@ impl<H: Host> PageCache<H> {
             self.xfs_cancel(t);
             return Err(FsError::NoSpace);
         };
-        self.xfs_change(&mut t, &touched).await;
-        t.join_inode(index);
-        (t.bytes, t.counters) = (costs::ALLOCATE, true);
-        self.xfs_commit(t).await;
+        self.xfs_finish(t, index, &touched, (costs::ALLOCATE, true))
+            .await;
         // The rest of a run that was too long for one extent is its own turn.
         Ok(())
     }
@@ -236,7 +235,7 @@ impl<H: Host> PageCache<H> {
         let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
         let pages = end.div_ceil(blklab_types::PAGE_BYTES);
         while let Some(hole) = self.with(|s| s.files[id.idx()].extents.next_hole(pages)) {
-            let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+            let t = self.xfs_begin(costs::RESERVE_WRITE).await;
             let touched = self.with(|s| {
                 let file = &s.files[id.idx()];
                 let (_, room) = file.extents.piece(hole, pages);
@@ -259,12 +258,19 @@ impl<H: Host> PageCache<H> {
                 self.xfs_cancel(t);
                 return Err(FsError::NoSpace);
             };
-            self.xfs_change(&mut t, &touched).await;
-            t.join_inode(index);
-            (t.bytes, t.counters) = (costs::ALLOCATE, true);
-            self.xfs_commit(t).await;
+            self.xfs_finish(t, index, &touched, (costs::ALLOCATE, true))
+                .await;
         }
         Ok(())
+    }
+
+    /// Ends a transaction that changed these buffers and one inode: `logs` so
+    /// many bytes, and whether the superblock's counters change.
+    async fn xfs_finish(&self, mut t: Transaction, index: u32, buffers: &[u32], logs: (u64, bool)) {
+        self.xfs_change(&mut t, buffers).await;
+        t.join_inode(index);
+        (t.bytes, t.counters) = logs;
+        self.xfs_commit(t).await;
     }
 
     /// A file is closed: what lies behind its end goes back.
@@ -279,15 +285,13 @@ impl<H: Host> PageCache<H> {
         let Some(index) = index else {
             return;
         };
-        let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
+        let t = self.xfs_begin(costs::RESERVE_WRITE).await;
         let touched = self.with(|s| {
             let mut touched = Vec::new();
             s.volume().drop_spare(index, &mut touched);
             touched
         });
-        self.xfs_change(&mut t, &touched).await;
-        t.join_inode(index);
-        (t.bytes, t.counters) = (costs::TRIM, !touched.is_empty());
-        self.xfs_commit(t).await;
+        self.xfs_finish(t, index, &touched, (costs::TRIM, !touched.is_empty()))
+            .await;
     }
 }

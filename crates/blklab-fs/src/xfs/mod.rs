@@ -90,11 +90,7 @@ impl<H: Host> Ops<H> for Xfs {
     }
 
     fn free_space(state: &State) -> Option<FreeSpace> {
-        let (blocks, inodes) = state.xfs.as_ref()?.free();
-        Some(FreeSpace {
-            bytes: blocks * blklab_types::PAGE_BYTES,
-            inodes,
-        })
+        state.xfs.as_ref().map(|v| v.free())
     }
 
     async fn sync(cache: &PageCache<H>) {

@@ -19,10 +19,8 @@ impl State {
         let v = self.volume();
         let rule = v.options.atime;
         let inode = v.inodes.get(index);
-        let stale = rule.is_stale(inode.atime_s, inode.mtime_s, second);
-        if stale {
-            (inode.atime_s, inode.touched) = (second, true);
-        }
+        let stale = rule.touch(&mut inode.atime_s, inode.mtime_s, second);
+        inode.touched |= stale;
         stale
     }
 
@@ -57,15 +55,9 @@ impl State {
 }
 
 impl<H: Host> PageCache<H> {
-    /// The second that inodes are stamped with; those from before the run have
-    /// 0.
-    fn xfs_second(&self) -> u32 {
-        u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
-    }
-
     /// Times of change, in memory.
     pub(super) fn touched_now(&self, files: &[FileId]) {
-        let second = self.xfs_second();
+        let second = self.inode_second();
         self.with(|s| {
             for id in files {
                 if let Some(index) = s.inode_of(*id) {
@@ -84,7 +76,7 @@ impl<H: Host> PageCache<H> {
 
     /// A read has ended.
     pub(super) fn read_done_xfs(&self, id: FileId) {
-        let second = self.xfs_second();
+        let second = self.inode_second();
         let now = self.host.jiffies();
         let changed = self.with(|s| {
             let index = s.inode_of(id);

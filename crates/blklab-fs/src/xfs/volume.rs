@@ -10,6 +10,7 @@ use super::log::Log;
 use super::options::XfsOptions;
 use super::space::Space;
 use crate::file::{File, FileId, Mutex};
+use crate::filesystem::FreeSpace;
 use crate::layout::Extents;
 use crate::lru::Lru;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, TaskId};
@@ -144,9 +145,9 @@ impl Volume {
 
     /// Blocks that nothing has, promised ones included, and the inodes that
     /// could be made of them, 16 of each.
-    pub(crate) fn free(&self) -> (u64, u64) {
+    pub(crate) fn free(&self) -> FreeSpace {
         let blocks = self.space.free();
-        (blocks, blocks * 16)
+        FreeSpace::of(blocks, blocks * 16)
     }
 
     /// The file of metadata pages.

@@ -4,23 +4,13 @@
 //! when everything is removed all space is free again.
 
 use crate::MIB;
+use crate::draw::Draw;
 use crate::ext3_names::{mount_with, name, run};
 use crate::machine::{Machine, Served};
 use blklab_fs::{Config, DataMode, Features, FileId, Host, Name, PageCache};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 /// A file of the random test, and when each of its pages was written last.
 struct Known {

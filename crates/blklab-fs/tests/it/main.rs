@@ -3,6 +3,7 @@
 
 mod cow;
 mod direct;
+mod draw;
 mod eras;
 mod ext3;
 mod ext3_names;

@@ -6,6 +6,7 @@
 //! written more often than it was dirtied; the counts return to zero; a second
 //! run is the same.
 
+use crate::draw::Draw;
 use crate::machine::Served;
 use crate::{DISK, boot_with};
 use blklab_fs::{Advice, Config, Features, FileId, Host, Layout};
@@ -15,17 +16,6 @@ use std::rc::Rc;
 
 const FILES: usize = 3;
 const PAGES: u64 = 700;
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-}
 
 /// When each page was dirtied last, within a call, and how often.
 #[derive(Clone, Copy, Default)]

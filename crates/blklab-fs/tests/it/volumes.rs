@@ -4,6 +4,7 @@
 //! Every task ends; what it left is on the disk after sync, every page after it
 //! was last written; after everything is deleted the space is as before.
 
+use crate::draw::Draw;
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_with};
 use blklab_fs::{
@@ -38,17 +39,6 @@ pub(crate) fn reiserfs(change: impl FnOnce(&mut ReiserOptions)) -> Filesystem {
     let mut options = ReiserOptions::new(ExtFeatures::of_release([2, 6, 26]));
     change(&mut options);
     Filesystem::Reiser(options)
-}
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
 }
 
 /// A file of a task: its bytes, and when each page was last written.

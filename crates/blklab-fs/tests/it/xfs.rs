@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! XFS: what reaches the disk, in which order, and who waits for it.
 
+use crate::draw::Draw;
 use crate::machine::{Disk, Machine, Served};
 use crate::{DISK, MIB, boot_with};
 use blklab_fs::{
@@ -264,17 +265,6 @@ fn holes_read_as_zeroes_without_the_disk() {
         .map(|s| s.nr_sectors)
         .sum();
     assert_eq!(read, 4 * 8, "two pages, twice");
-}
-
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
 }
 
 /// Random operations of one task in a directory of its own.

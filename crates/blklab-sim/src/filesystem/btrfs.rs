@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! btrfs of August 2008, released and in development, and today's.
 
+use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, BtrfsOptions, ExtFeatures, barrier};
+use blklab_fs::{BtrfsOptions, ExtFeatures, barrier};
 use blklab_types::PAGE_BYTES;
 
 /// The options of a volume.
@@ -14,11 +15,8 @@ pub(super) fn options(e: &Experiment) -> BtrfsOptions {
         "btrfs-unstable" => BtrfsOptions::of_unstable(),
         _ => BtrfsOptions::today(),
     };
-    let number = |key, default: u32| {
-        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
-        value.unwrap_or(default)
-    };
-    let flag = |key, default: bool| spec.number(key).map_or(default, |n| n != 0);
+    let number = |key, default| number(spec, key, default);
+    let flag = |key, default| flag(spec, key, default);
     let dirty_mib = spec.number("metadata_dirty_mib");
     BtrfsOptions {
         node_pages: spec
@@ -31,12 +29,7 @@ pub(super) fn options(e: &Experiment) -> BtrfsOptions {
         metadata_dirty_bytes: dirty_mib.map_or(d.metadata_dirty_bytes, |n| n << 20),
         kept_back_percent: number("kept_back_percent", d.kept_back_percent),
         barrier: barrier(flag("barrier", true), of_kernel),
-        atime: match spec.option("atime") {
-            Some("strict") => Atime::Strict,
-            Some("relative") => Atime::Relative,
-            Some("never") => Atime::Never,
-            _ => of_kernel.atime,
-        },
+        atime: atime(spec, of_kernel.atime),
         checksum_cost: e.cpu_time(d.checksum_cost),
         change_cost: e.cpu_time(d.change_cost),
         ..d

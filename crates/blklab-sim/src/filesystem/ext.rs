@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ext2 and ext3.
 
+use super::{atime, flag, number};
 use crate::fio::FIO_PID;
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
+use blklab_fs::{CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
 
 /// Block groups of 128 MiB.
 const GROUP_SECTORS: u64 = 32_768 * 8;
@@ -25,26 +26,15 @@ pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions
         _ => features.commit_sync,
     };
     let mut o = ExtOptions::new(journal, features);
-    let number = |key, default: u32| {
-        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
-        value.unwrap_or(default)
-    };
+    let number = |key, default| number(spec, key, default);
     o.data = match spec.option("data") {
         Some("ordered") => DataMode::Ordered,
         Some("writeback") => DataMode::Writeback,
         Some("journal") => DataMode::Journal,
         _ => o.data,
     };
-    o.barrier = barrier(
-        spec.number("barrier").map_or(features.barrier, |n| n != 0),
-        features,
-    );
-    o.atime = match spec.option("atime") {
-        Some("strict") => Atime::Strict,
-        Some("relative") => Atime::Relative,
-        Some("never") => Atime::Never,
-        _ => o.atime,
-    };
+    o.barrier = barrier(flag(spec, "barrier", features.barrier), features);
+    o.atime = atime(spec, o.atime);
     o.inode_size = number("inode_size", o.inode_size);
     // e2fsprogs changed both in July 2008.
     let ratio = if o.inode_size == 128 {
@@ -53,7 +43,7 @@ pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions
         o.inode_ratio
     };
     o.inode_ratio = number("inode_ratio", ratio);
-    o.dir_index = spec.number("dir_index").is_none_or(|n| n != 0);
+    o.dir_index = flag(spec, "dir_index", true);
     o.seed = e.seed;
     o.journal_blocks = spec.number("journal_blocks");
     o.commit_s = number("commit_s", o.commit_s);

@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ext4.
 
+use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, DataMode, Ext4Features, Ext4Options, ext4_barrier};
+use blklab_fs::{DataMode, Ext4Features, Ext4Options, ext4_barrier};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> Ext4Options {
     let spec = &e.filesystem;
     let features = Ext4Features::of_release(e.kernel.numbers());
     let mut o = Ext4Options::new(features);
-    let number = |key, default: u32| {
-        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
-        value.unwrap_or(default)
-    };
-    let switch = |key| spec.number(key).is_none_or(|n| n != 0);
+    let number = |key, default| number(spec, key, default);
+    let switch = |key| flag(spec, key, true);
     o.data = match spec.option("data") {
         Some("writeback") => DataMode::Writeback,
         Some("journal") => DataMode::Journal,
         _ => o.data,
     };
     o.barrier = ext4_barrier(switch("barrier"), features);
-    o.atime = match spec.option("atime") {
-        Some("strict") => Atime::Strict,
-        Some("relative") => Atime::Relative,
-        Some("never") => Atime::Never,
-        _ => o.atime,
-    };
+    o.atime = atime(spec, o.atime);
     o.delalloc = switch("delalloc");
     o.auto_da_alloc = switch("auto_da_alloc");
     o.inode_size = number("inode_size", o.inode_size);

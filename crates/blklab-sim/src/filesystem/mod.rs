@@ -9,8 +9,8 @@ mod ntfs3g;
 mod reiserfs;
 mod xfs;
 
-use blklab_experiment::{Experiment, ExperimentError};
-use blklab_fs::Filesystem;
+use blklab_experiment::{Experiment, ExperimentError, FilesystemSpec};
+use blklab_fs::{Atime, Filesystem};
 
 /// Filesystems that the oldest kernels do not have, and the release that they
 /// came with.
@@ -55,5 +55,28 @@ pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
     match e.filesystem.name.as_str() {
         "xfs" => xfs::notes(e),
         _ => Vec::new(),
+    }
+}
+
+// Options that several filesystems have -------------------------------------
+
+/// A number; what does not fit is the default.
+fn number(spec: &FilesystemSpec, key: &str, default: u32) -> u32 {
+    let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
+    value.unwrap_or(default)
+}
+
+/// 0 or 1.
+fn flag(spec: &FilesystemSpec, key: &str, default: bool) -> bool {
+    spec.number(key).map_or(default, |n| n != 0)
+}
+
+/// `atime`.
+fn atime(spec: &FilesystemSpec, default: Atime) -> Atime {
+    match spec.option("atime") {
+        Some("strict") => Atime::Strict,
+        Some("relative") => Atime::Relative,
+        Some("never") => Atime::Never,
+        _ => default,
     }
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! NILFS2.
 
+use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, ExtFeatures, NilfsOptions, barrier};
+use blklab_fs::{ExtFeatures, NilfsOptions, barrier};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> NilfsOptions {
     let spec = &e.filesystem;
     let of_kernel = ExtFeatures::of_release(e.kernel.numbers());
     let d = NilfsOptions::default();
-    let number = |key, default: u32| {
-        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
-        value.unwrap_or(default)
-    };
-    let flag = |key, default: bool| spec.number(key).map_or(default, |n| n != 0);
+    let number = |key, default| number(spec, key, default);
+    let flag = |key, default| flag(spec, key, default);
     NilfsOptions {
         interval_s: number("interval_s", d.interval_s),
         watermark_blocks: number("watermark_blocks", d.watermark_blocks),
@@ -24,12 +22,7 @@ pub(super) fn options(e: &Experiment) -> NilfsOptions {
         segments_per_clean: number("segments_per_clean", d.segments_per_clean),
         protection_s: number("protection_s", d.protection_s),
         barrier: barrier(flag("barrier", true), of_kernel),
-        atime: match spec.option("atime") {
-            Some("strict") => Atime::Strict,
-            Some("relative") => Atime::Relative,
-            Some("never") => Atime::Never,
-            _ => of_kernel.atime,
-        },
+        atime: atime(spec, of_kernel.atime),
         block_cost: e.cpu_time(d.block_cost),
         ..d
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ReiserFS.
 
+use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, DataMode, ExtFeatures, ReiserOptions, Tails, barrier};
+use blklab_fs::{DataMode, ExtFeatures, ReiserOptions, Tails, barrier};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> ReiserOptions {
@@ -17,14 +18,8 @@ pub(super) fn options(e: &Experiment) -> ReiserOptions {
         Some("off") => Tails::Off,
         _ => o.tails,
     };
-    o.barrier = barrier(spec.number("barrier") == Some(1), features);
-    o.atime = match spec.option("atime") {
-        Some("strict") => Atime::Strict,
-        Some("relative") => Atime::Relative,
-        Some("never") => Atime::Never,
-        _ => o.atime,
-    };
-    let age = spec.number("max_age_s").and_then(|n| n.try_into().ok());
-    o.max_age_s = age.unwrap_or(o.max_age_s);
+    o.barrier = barrier(flag(spec, "barrier", false), features);
+    o.atime = atime(spec, o.atime);
+    o.max_age_s = number(spec, "max_age_s", o.max_age_s);
     o
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! XFS.
 
+use super::{atime, flag, number};
 use blklab_block::md::Level;
 use blklab_experiment::Experiment;
-use blklab_fs::{Atime, XfsFeatures, XfsOptions};
+use blklab_fs::{XfsFeatures, XfsOptions};
 
 /// Whether the device below carries out barriers: RAID 0 refuses them, RAID 1
 /// asks its members.
@@ -16,11 +17,8 @@ fn orders_writes(e: &Experiment) -> bool {
 pub(super) fn options(e: &Experiment) -> XfsOptions {
     let spec = &e.filesystem;
     let mut o = XfsOptions::new(XfsFeatures::of_release(e.kernel.numbers()));
-    let number = |key, default: u32| {
-        let value = spec.number(key).and_then(|n| u32::try_from(n).ok());
-        value.unwrap_or(default)
-    };
-    let flag = |key, default: bool| spec.number(key).map_or(default, |n| n != 0);
+    let number = |key, default| number(spec, key, default);
+    let flag = |key, default| flag(spec, key, default);
     o.barrier = flag("barrier", o.barrier) && (o.features.flush_fua || orders_writes(e));
     o.log_buffers = number("logbufs", o.log_buffers);
     o.log_buffer_bytes = number("logbsize", o.log_buffer_bytes);
@@ -32,12 +30,7 @@ pub(super) fn options(e: &Experiment) -> XfsOptions {
     o.ag_count = spec.number("agcount").and_then(|n| u32::try_from(n).ok());
     o.lazy_count = flag("lazy_count", o.lazy_count);
     o.delayed_logging = flag("delaylog", o.delayed_logging) && o.features.has_delayed_logging;
-    o.atime = match spec.option("atime") {
-        Some("strict") => Atime::Strict,
-        Some("relative") => Atime::Relative,
-        Some("never") => Atime::Never,
-        _ => o.atime,
-    };
+    o.atime = atime(spec, o.atime);
     o
 }
 

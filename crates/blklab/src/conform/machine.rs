@@ -9,6 +9,7 @@
 //! medians over the seeds are compared.
 
 use crate::run::{RunOptions, run};
+use crate::summary::Spread;
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fiostat::Ddir;
 use serde::Serialize;
@@ -51,17 +52,16 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn new(name: &'static str, unit: &'static str, measured: f64, mut values: Vec<f64>) -> Figure {
-        values.sort_by(f64::total_cmp);
-        let median = median_of_sorted(&values);
+    fn new(name: &'static str, unit: &'static str, measured: f64, values: Vec<f64>) -> Figure {
+        let spread = Spread::of(values);
         Figure {
             name,
             unit,
             measured,
-            median,
-            lowest: values.first().copied().unwrap_or(0.0),
-            highest: values.last().copied().unwrap_or(0.0),
-            ratio: median / measured,
+            median: spread.median,
+            lowest: spread.min,
+            highest: spread.max,
+            ratio: spread.median / measured,
             allowed: None,
         }
     }
@@ -387,16 +387,11 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError>
     })
 }
 
+/// NaN if there are none: no bound allows that.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    median_of_sorted(&sorted)
-}
-
-fn median_of_sorted(v: &[f64]) -> f64 {
-    match v.len() {
-        0 => f64::NAN,
-        n => f64::midpoint(v[(n - 1) / 2], v[n / 2]),
+    match values {
+        [] => f64::NAN,
+        _ => Spread::of(values.to_vec()).median,
     }
 }
 
