@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The single-queue block layer, 2.6.16 to 4.20: requests, merging, plugging,
-//! request pools, dispatch list, driver loop, barriers and flushes, and the
-//! trait its schedulers implement.
+//! The block layer: everything between `submit_bio` and the driver.
 //!
-//! Everything between `submit_bio` and the driver is one [`sq::Queue`]. It is
-//! a state machine: callers enter with a [`Cx`] (the present, the running
-//! task, timers, sinks) and carry out the [`Effect`]s it leaves behind.
+//! There are two paths, as in Linux: [`sq`] with one queue, 2.6.16 to 4.20, and
+//! [`mq`] with software and hardware queues, from 5.0 on. Each is a state machine
+//! with a trait that its schedulers implement: callers enter with a [`Cx`] (the
+//! present, the running task, timers, sinks) and carry out the [`Effect`]s it
+//! leaves behind.
 //! What changed between kernel versions is a [`Features`] value, resolved in
 //! one place. An [`md::Array`] makes one device of several.
 //!
@@ -13,16 +13,19 @@
 //! of partial completions, switching the scheduler of a live queue.
 
 mod cx;
+mod events;
 mod features;
 mod hash;
 mod limits;
 mod list;
 pub mod md;
+pub mod mq;
 mod request;
 pub mod sq;
 mod tree;
 
 pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, Running, TaskTable};
+pub use events::MESSAGE_MAX;
 pub use features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
 pub use limits::{Fetch, Limits, QUEUE_TUNABLES};
 pub use list::List;

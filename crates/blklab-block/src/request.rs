@@ -98,8 +98,14 @@ pub struct Request {
     pub state: RqState,
     /// Pool it was taken from (0 or 1).
     pub pool: u8,
-    /// Block-layer tag, where the driver uses them.
+    /// Block-layer tag, where the driver uses them: the driver tag.
     pub tag: Option<u16>,
+    /// Scheduler tag (multi-queue).
+    pub sched_tag: Option<u16>,
+    /// CPU of its submitter: its software queue (multi-queue).
+    pub cpu: u16,
+    /// Its hardware queue (multi-queue).
+    pub hctx: u16,
     /// When the driver handed it to the device.
     pub handed_over: Time,
     bio_head: Option<u32>,
@@ -175,6 +181,9 @@ impl Requests {
             state: RqState::default(),
             pool: 0,
             tag: None,
+            sched_tag: None,
+            cpu: 0,
+            hctx: 0,
             handed_over: Time::ZERO,
             bio_head: None,
             bio_tail: None,

@@ -10,7 +10,7 @@
 //! Expiry is looked at only between batches, and there is no timer: an
 //! expired request behind a plugged or full queue just waits.
 
-use crate::{Build, Scheduler};
+use crate::{Build, Make, Scheduler};
 use blklab_block::sq::{Core, Elevator, Merge};
 use blklab_block::{Cx, List, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
@@ -31,7 +31,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: TUNABLES,
     changes: &[CHANGES],
-    build: |b: &mut Build<'_>| {
+    make: Make::Sq(|b: &mut Build<'_>| {
         let ms = |name| b.hz.from_ms(b.tunables.get(name).unsigned_abs());
         Box::new(Deadline::new(
             Features::of(b.version),
@@ -42,7 +42,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
                 front_merges: b.tunables.get("front_merges") != 0,
             },
         ))
-    },
+    }),
 };
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);

@@ -8,9 +8,10 @@ pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod history;
+pub mod none;
 pub mod noop;
 
-use blklab_block::sq::Elevator;
+use blklab_block::{mq, sq};
 use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
@@ -64,20 +65,51 @@ pub struct Scheduler {
     /// What changed in it, oldest first.
     pub changes: &'static [&'static [Change]],
     /// Makes one.
-    pub build: fn(&mut Build<'_>) -> Box<dyn Elevator>,
+    pub make: Make,
 }
 
-/// Every scheduler of the single-queue path.
+/// How a scheduler is made, and for which of the two paths.
+#[derive(Clone, Copy, Debug)]
+pub enum Make {
+    /// A single-queue scheduler.
+    Sq(fn(&mut Build<'_>) -> Box<dyn sq::Elevator>),
+    /// A multi-queue scheduler.
+    Mq(fn(&mut Build<'_>) -> Box<dyn mq::Elevator>),
+    /// The multi-queue path without a scheduler.
+    None,
+}
+
+/// A scheduler of one of the two paths.
+pub enum Built {
+    /// Single-queue.
+    Sq(Box<dyn sq::Elevator>),
+    /// Multi-queue; none if requests go to the driver without one.
+    Mq(Option<Box<dyn mq::Elevator>>),
+}
+
+impl Scheduler {
+    /// Makes one.
+    pub fn build(&self, b: &mut Build<'_>) -> Built {
+        match self.make {
+            Make::Sq(make) => Built::Sq(make(b)),
+            Make::Mq(make) => Built::Mq(Some(make(b))),
+            Make::None => Built::Mq(None),
+        }
+    }
+}
+
+/// Every scheduler.
 pub const ALL: &[Scheduler] = &[
     noop::SCHEDULER,
     deadline::SCHEDULER,
     anticipatory::SCHEDULER,
     cfq::SCHEDULER,
+    none::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["mq-deadline", "kyber", "bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use blklab_block::sq::Queue;
 use blklab_block::{Features, Limits};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_sched::Build;
+use blklab_sched::{Build, Built};
 use blklab_types::{Dev, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
@@ -81,7 +81,7 @@ fn build_disk(
     let (scheduler, tunables) = e.scheduler()?;
     let patches = e.patches()?;
     let device = e.build_device()?;
-    let elevator = (scheduler.build)(&mut Build {
+    let built = scheduler.build(&mut Build {
         version: e.kernel,
         hz: e.hz,
         tunables: &tunables,
@@ -89,6 +89,9 @@ fn build_disk(
         rotational: limits.rotational,
         timers: &mut agenda.timers,
     });
+    let Built::Sq(elevator) = built else {
+        unreachable!("checked: the multi-queue path has no machine yet");
+    };
     let queue = Queue::new(
         dev,
         Features::of(e.kernel),

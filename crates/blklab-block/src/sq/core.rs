@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The part of a queue that its scheduler sees and uses.
 
+use crate::events;
 use crate::hash::MergeHash;
 use crate::{Cx, Features, Limits, List, Requests, RqId, RqState};
-use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
-use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Bio, BioFlags, Dev, Hz, SECTOR_BYTES, Time};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, BioFlags, Dev, Hz};
 
 /// Requests, dispatch list and merge state of a queue.
 pub struct Core {
@@ -109,46 +110,19 @@ impl Core {
 
     /// Emits a bio event and its truth record.
     pub(crate) fn bio_event(&self, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {
-        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
-        let event = event(action, rwbs, bio.sector, bio.nr_sectors);
-        cx.event(self.dev, event);
-        let pid = cx.tasks.get(bio.task).pid;
-        cx.truth(
-            Truth {
-                time: Time::ZERO,
-                kind,
-                pid,
-                op: bio.op,
-                sync: bio.is_sync(),
-                sector: bio.sector,
-                nr_sectors: bio.nr_sectors,
-                arg: 0,
-                request: NO_REQUEST,
-            },
-            "",
-        );
+        events::bio_event(self.dev, cx, action, kind, bio);
     }
 
-    /// The bio of a partition takes its place on the disk (A): from the first
-    /// partition's own sector to the disk's.
+    /// The bio of a partition takes its place on the disk (A).
     pub(crate) fn partition_event(&self, cx: &mut Cx<'_>, bio: &Bio) {
-        let Some(start) = self.limits.partition_start else {
-            return;
-        };
-        let partition = Dev {
-            minor: self.dev.minor + 1,
-            ..self.dev
-        };
-        self.remap_event(cx, bio, partition, bio.sector.saturating_sub(start));
+        if let Some(start) = self.limits.partition_start {
+            events::partition_event(self.dev, cx, bio, start);
+        }
     }
 
     /// A bio comes from a sector of another device (A).
     pub(crate) fn remap_event(&self, cx: &mut Cx<'_>, bio: &Bio, from_dev: Dev, sector: u64) {
-        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
-        let mut event = event(Action::Remap, rwbs, bio.sector, bio.nr_sectors);
-        event.arg = sector;
-        event.from_dev = from_dev;
-        cx.event(self.dev, event);
+        events::remap_event(self.dev, cx, bio, from_dev, sector);
     }
 
     /// Emits a request event and its truth record.
@@ -165,81 +139,23 @@ impl Core {
         } else {
             BioFlags(rq.flags.0 & OLD_RQ_FLAGS.0)
         };
-        let mut event = event(action, Rwbs::of_bio(rq.op, flags), rq.sector, rq.nr_sectors);
-        event.error = error;
-        cx.event(self.dev, event);
+        events::rq_trace(self.dev, cx, action, rq, flags, error);
     }
 
     /// Emits a request's truth record alone.
     pub(crate) fn rq_truth(&self, cx: &mut Cx<'_>, kind: Kind, id: RqId, arg: u64) {
-        let rq = &self.rqs[id];
-        let pid = cx.tasks.get(rq.task).pid;
-        let record = Truth {
-            time: cx.now,
-            kind,
-            pid,
-            op: rq.op,
-            sync: rq.is_sync(),
-            sector: rq.sector,
-            nr_sectors: rq.nr_sectors,
-            arg,
-            request: id.0,
-        };
-        cx.truth(record, "");
+        events::rq_truth(cx, kind, id, &self.rqs[id], arg);
     }
 
     /// Emits an event about the queue rather than a bio.
     pub(crate) fn queue_event(&self, cx: &mut Cx<'_>, action: Action, arg: u64) {
-        let mut event = event(action, Rwbs::NONE, 0, 0);
-        event.arg = arg;
-        cx.event(self.dev, event);
+        events::queue_event(self.dev, cx, action, arg);
     }
 
     /// A message of the scheduler, as blktrace's `m` events, if anybody reads
-    /// it: at most [`MESSAGE_MAX`] bytes, the rest is cut off.
+    /// it.
     pub fn message(&self, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
-        if !cx.wants_messages() {
-            return;
-        }
-        let mut line = Line {
-            bytes: [0; MESSAGE_MAX],
-            len: 0,
-        };
-        // A full line is no error: the kernel cuts messages too.
-        let _ = std::fmt::Write::write_fmt(&mut line, text);
-        let text = std::str::from_utf8(&line.bytes[..line.len]).unwrap_or_default();
-        let mut event = event(Action::Message, Rwbs::NONE, 0, 0);
-        event.time = cx.now;
-        event.cpu = cx.running.cpu;
-        event.dev = self.dev;
-        cx.trace.message(&event, text);
-        cx.truth_note(Kind::Message, 0, text);
-    }
-}
-
-/// Longest message in bytes (`BLK_TN_MAX_MSG`, include/linux/blktrace_api.h).
-pub const MESSAGE_MAX: usize = 128;
-
-/// A message on its way, without the heap.
-struct Line {
-    bytes: [u8; MESSAGE_MAX],
-    len: usize,
-}
-
-impl std::fmt::Write for Line {
-    fn write_str(&mut self, s: &str) -> std::fmt::Result {
-        let room = &mut self.bytes[self.len..];
-        let mut n = s.len().min(room.len());
-        while !s.is_char_boundary(n) {
-            n -= 1;
-        }
-        room[..n].copy_from_slice(&s.as_bytes()[..n]);
-        self.len += n;
-        if n < s.len() {
-            Err(std::fmt::Error)
-        } else {
-            Ok(())
-        }
+        events::message(self.dev, cx, text);
     }
 }
 
@@ -249,20 +165,3 @@ pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
     .or(RqState::HARDBARRIER)
     .or(RqState::SOFTBARRIER)
     .or(RqState::FLUSH_SEQ);
-
-fn event(action: Action, rwbs: Rwbs, sector: u64, nr_sectors: u32) -> Event {
-    let bytes = u64::from(nr_sectors) * SECTOR_BYTES;
-    Event {
-        time: Time::ZERO,
-        sector,
-        arg: 0,
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-        pid: 0,
-        dev: Dev::default(),
-        from_dev: Dev::default(),
-        error: 0,
-        cpu: 0,
-        rwbs,
-        action,
-    }
-}

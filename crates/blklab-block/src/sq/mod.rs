@@ -22,7 +22,7 @@ mod pool;
 mod submit;
 mod task_plug;
 
-pub use self::core::{Core, MESSAGE_MAX};
+pub use self::core::Core;
 pub use self::elevator::{Elevator, Kick, MayQueue, Merge};
 pub use self::submit::{Pending, Submit};
 

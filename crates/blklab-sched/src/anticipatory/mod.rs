@@ -21,7 +21,7 @@ use self::batch::Batch;
 use self::process::{Estimates, Processes};
 use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
-use crate::{Build, Scheduler};
+use crate::{Build, Make, Scheduler};
 use blklab_block::sq::{Core, Elevator, Kick, MayQueue, Merge};
 use blklab_block::{Cx, List, RqId, TreeNodes};
 use blklab_engine::TimerId;
@@ -43,7 +43,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::v2_6(33),
     tunables: TUNABLES,
     changes: &[settings::CHANGES],
-    build: |b: &mut Build<'_>| {
+    make: Make::Sq(|b: &mut Build<'_>| {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;
         let settings = Settings::of(b);
@@ -53,7 +53,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
             timer,
             now,
         ))
-    },
+    }),
 };
 
 /// What the scheduler notes about a request.

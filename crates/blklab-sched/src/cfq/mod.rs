@@ -16,7 +16,7 @@ mod slots;
 mod tree;
 mod tunables;
 
-use crate::{Build, Scheduler};
+use crate::{Build, Make, Scheduler};
 use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
 
@@ -33,7 +33,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
     changes: &[lists::CHANGES, tree::CHANGES, groups::CHANGES],
-    build,
+    make: Make::Sq(build),
 };
 
 /// The scheduler of the release's era.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A queue driven by hand: bios in, events out, the device under control.
 
-use blklab_block::sq::{Core, Elevator, Pending, Queue, Submit};
+use blklab_block::sq::{Core, Pending, Queue, Submit};
 use blklab_block::{Cx, Effect, Features, IoContext, IoGroup, Limits, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
-use blklab_sched::Build;
+use blklab_sched::{Build, Built};
 use blklab_trace::NullSink;
 use blklab_trace::truth::{Kind, Truth, TruthSink};
 use blklab_types::{Bio, BioFlags, Dev, Hz, IoPrio, Op, TaskId, Time};
@@ -98,7 +98,7 @@ impl Setup {
         change(&mut limits);
         let mut agenda = Agenda::new(hz);
         let timers = &mut agenda.timers;
-        let elv: Box<dyn Elevator> = (sched.build)(&mut Build {
+        let built = sched.build(&mut Build {
             version,
             hz,
             tunables: &tunables,
@@ -106,6 +106,9 @@ impl Setup {
             rotational: limits.rotational,
             timers,
         });
+        let Built::Sq(elv) = built else {
+            panic!("{} is no single-queue scheduler", self.sched);
+        };
         let queue = Queue::new(Dev::default(), Features::of(version), limits, elv, timers);
         Rig {
             agenda,

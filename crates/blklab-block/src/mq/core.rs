@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The part of a multi-queue device that its scheduler sees and uses.
+
+use crate::events;
+use crate::hash::MergeHash;
+use crate::mq::{Features, Limits};
+use crate::sq::Merge;
+use crate::{Cx, Requests, RqId, RqState};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, Dev, Hz};
+
+/// Requests and merge state of a device.
+pub struct Core {
+    /// What the kernel version does.
+    pub feat: Features,
+    /// Limits of the queue and its driver.
+    pub limits: Limits,
+    /// Ticks per second.
+    pub hz: Hz,
+    /// The device, as traces name it.
+    pub dev: Dev,
+    /// All requests.
+    pub rqs: Requests,
+    /// Requests that may be allocated for one hardware queue.
+    pub nr_requests: u32,
+    /// The request merged with or inserted last.
+    pub(crate) last_merge: Option<RqId>,
+    pub(crate) hash: MergeHash,
+    /// Hardware queues that kblockd is to run, by bit.
+    pub(crate) runs_wanted: u64,
+}
+
+impl Core {
+    /// Empty, for a device and its scheduler, or without one.
+    pub fn new(dev: Dev, feat: Features, limits: Limits, has_scheduler: bool, hz: Hz) -> Core {
+        Core {
+            feat,
+            nr_requests: limits.nr_requests(has_scheduler),
+            limits,
+            hz,
+            dev,
+            rqs: Requests::default(),
+            last_merge: None,
+            hash: MergeHash::new(),
+            runs_wanted: 0,
+        }
+    }
+
+    /// Tags in one word of the bitmap of scheduler tags (`sb->shift` of
+    /// lib/sbitmap.c): 64, halved while four words would not be filled.
+    pub fn tags_per_word(&self) -> u32 {
+        tags_per_word(self.nr_requests)
+    }
+
+    /// Whether a limited depth counts all tags of the bitmap or those of each
+    /// word.
+    pub fn shallow_depth_is_total(&self) -> bool {
+        self.feat.shallow_depth_is_total
+    }
+
+    /// kblockd is to run all hardware queues.
+    pub fn run_all(&mut self) {
+        self.runs_wanted = u64::MAX;
+    }
+
+    /// kblockd is to run one hardware queue.
+    pub fn run_hctx(&mut self, hctx: u16) {
+        self.runs_wanted |= 1 << hctx.min(63);
+    }
+
+    /// Whether a bio may be merged into a request, as far as the core is
+    /// concerned (`blk_rq_merge_ok`).
+    pub fn merge_ok(&self, id: RqId, bio: &Bio) -> bool {
+        let rq = &self.rqs[id];
+        is_mergeable(rq.state) && rq.op == bio.op && rq.ioprio == bio.ioprio
+    }
+
+    /// On which side of the request the bio lies, if on any; the back is
+    /// tested first.
+    pub fn side(&self, rq: RqId, bio: &Bio) -> Option<Merge> {
+        let rq = &self.rqs[rq];
+        if rq.end() == bio.sector {
+            Some(Merge::Back)
+        } else if bio.end() == rq.sector {
+            Some(Merge::Front)
+        } else {
+            None
+        }
+    }
+
+    /// A message of the scheduler, as blktrace's `m` events, if anybody reads
+    /// it.
+    pub fn message(&self, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
+        events::message(self.dev, cx, text);
+    }
+
+    /// Emits a request event and its truth record.
+    pub(crate) fn rq_event(&self, cx: &mut Cx<'_>, action: Action, kind: Kind, id: RqId) {
+        let rq = &self.rqs[id];
+        events::rq_trace(self.dev, cx, action, rq, rq.flags, 0);
+        events::rq_truth(cx, kind, id, rq, 0);
+    }
+}
+
+/// See [`Core::tags_per_word`].
+pub(crate) fn tags_per_word(depth: u32) -> u32 {
+    let mut shift = 6;
+    while depth >= 4 && shift > 0 && (4 << shift) > depth {
+        shift -= 1;
+    }
+    1 << shift
+}
+
+/// Whether a request may take bios or be taken by another.
+pub(crate) fn is_mergeable(state: RqState) -> bool {
+    !state.any(UNMERGEABLE)
+}
+
+/// States in which a request takes no more bios.
+pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
+    .or(RqState::STARTED)
+    .or(RqState::FLUSH_SEQ)
+    .or(RqState::SPECIAL);
+
+#[cfg(test)]
+mod tests {
+    use super::tags_per_word;
+
+    #[test]
+    fn words_of_the_specification() {
+        for (depth, word) in [(256, 64), (128, 32), (64, 16), (62, 8), (32, 8), (16, 4)] {
+            assert_eq!(tags_per_word(depth), word, "{depth}");
+        }
+    }
+}

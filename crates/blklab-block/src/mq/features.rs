@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What changed in the multi-queue block layer.
+
+use blklab_kernel::{Change, KernelVersion};
+
+/// Order in which a plug's requests leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugOrder {
+    /// As they came, sorted if there are several queues or CPUs.
+    Sorted,
+    /// The newest is first on the list; groups for a scheduler are turned
+    /// round again, what is issued directly is not.
+    NewestFirst,
+    /// As they came.
+    OldestFirst,
+}
+
+/// Which requests of a plug a bio is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugMerge {
+    /// All of the queue, newest first.
+    All,
+    /// The newest of the queue alone.
+    Newest,
+}
+
+/// What a kernel release does in the multi-queue path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Requests of a plug that make the next one flush it.
+    pub plug_max_requests: u32,
+    /// That limit is doubled for a plug of several queues.
+    pub plug_max_doubles: bool,
+    /// A large request flushes the plug with merging switched off, too.
+    pub plug_flush_ignores_nomerges: bool,
+    /// Order of the plug's list.
+    pub plug_order: PlugOrder,
+    /// Where bios are merged in it.
+    pub plug_merge: PlugMerge,
+    /// Without a scheduler a plug may go straight to the driver when it is
+    /// flushed.
+    pub plug_issues_directly: bool,
+    /// Without a scheduler, on several hardware queues, a plug holds one
+    /// request.
+    pub limited_plug: bool,
+    /// Requests of a plug are allocated together.
+    pub batch_allocation: bool,
+    /// Every bio passes through a plug.
+    pub implicit_plug: bool,
+    /// The dispatch loop stops at the first request without a driver tag.
+    pub loop_stops_without_tag: bool,
+    /// A limited scheduler depth counts all tags, not those of a word.
+    pub shallow_depth_is_total: bool,
+    /// Ordered requests are limited like others.
+    pub flush_is_limited: bool,
+    /// Data of ordered requests go through the scheduler.
+    pub flush_data_is_ordinary: bool,
+    /// Requests that have a class of their own: bios get the task's priority.
+    pub bio_gets_task_prio: bool,
+    /// A requeued request goes behind those that were requeued before.
+    pub requeue_at_tail: bool,
+    /// wbt counts the requests of a swapping task by a flag, not by the task.
+    pub wbt_swap_flag: bool,
+}
+
+impl Features {
+    /// The features of a release.
+    pub fn of(v: KernelVersion) -> Features {
+        let from = |major, minor| v >= KernelVersion::new(major, minor);
+        Features {
+            plug_max_requests: if from(5, 16) { 32 } else { 16 },
+            plug_max_doubles: from(5, 16),
+            plug_flush_ignores_nomerges: !from(5, 16),
+            plug_order: if from(6, 12) {
+                PlugOrder::OldestFirst
+            } else if from(5, 16) {
+                PlugOrder::NewestFirst
+            } else {
+                PlugOrder::Sorted
+            },
+            plug_merge: if from(5, 16) {
+                PlugMerge::Newest
+            } else {
+                PlugMerge::All
+            },
+            plug_issues_directly: from(5, 16),
+            limited_plug: !from(5, 16),
+            batch_allocation: from(5, 16),
+            implicit_plug: from(6, 12),
+            loop_stops_without_tag: from(5, 14),
+            shallow_depth_is_total: from(6, 12),
+            flush_is_limited: from(6, 12),
+            flush_data_is_ordinary: from(6, 12),
+            bio_gets_task_prio: from(5, 18),
+            requeue_at_tail: from(6, 12),
+            wbt_swap_flag: from(6, 12),
+        }
+    }
+}
+
+/// What changed, release by release: one entry for each release at which
+/// [`Features::of`] differs from the one before. Read were 5.10, 6.1 and 6.12;
+/// where a change between them came is taken from the history of the files as
+/// far as it is known.
+pub const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::new(5, 14),
+        what: "dispatch loop stops at the first request without a driver tag",
+        source: "block/blk-mq-sched.c",
+    },
+    Change {
+        release: KernelVersion::new(5, 16),
+        what: "plugs: 32 requests, newest first, allocated together; direct issue from plugs",
+        source: "block/blk-mq.c, block/blk-merge.c",
+    },
+    Change {
+        release: KernelVersion::new(5, 18),
+        what: "bios get the priority of their task when they are submitted",
+        source: "block/blk-mq.c",
+    },
+    Change {
+        release: KernelVersion::new(6, 12),
+        what: "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests (as in 6.12.117)",
+        source: "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, lib/sbitmap.c",
+    },
+];

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits and settings of a multi-queue device and its driver.
+
+/// Settings of one device: queue limits, tags, CPUs.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Commands a hardware queue takes at once: driver tags.
+    pub queue_depth: u32,
+    /// Commands the device takes at once where the driver counts them before
+    /// it asks the scheduler (SCSI: `device/queue_depth`); none elsewhere.
+    pub budget: Option<u32>,
+    /// `queue/nr_requests` if written: scheduler tags of a hardware queue.
+    pub nr_requests: Option<u32>,
+    /// Hardware queues.
+    pub nr_hw_queues: u16,
+    /// CPUs: software queues.
+    pub nr_cpus: u16,
+    /// Largest request in sectors.
+    pub max_sectors: u32,
+    /// Most segments of a request.
+    pub max_segments: u32,
+    /// Requests do not cross multiples of it, in sectors; 0 if they may.
+    pub chunk_sectors: u32,
+    /// Logical block in sectors.
+    pub logical_block_sectors: u32,
+    /// Physical block in sectors.
+    pub physical_block_sectors: u32,
+    /// Whether the device seeks (`queue/rotational`).
+    pub rotational: bool,
+    /// `queue/nomerges`: 1 leaves only `last_merge`, 2 nothing.
+    pub nomerges: u8,
+    /// The device has a volatile write cache that must be flushed.
+    pub has_flush: bool,
+    /// The device writes through on request.
+    pub has_fua: bool,
+    /// The driver starts the device once for a series of requests
+    /// (`commit_rqs`: SCSI, NVMe, virtio).
+    pub has_commit: bool,
+    /// The driver takes whole lists (`queue_rqs`: NVMe, virtio).
+    pub takes_lists: bool,
+    /// First sector of the partition that bios come from (event A); none if
+    /// the whole disk is used.
+    pub partition_start: Option<u64>,
+    /// `queue/wbt_lat_usec` if written: latency aimed at by write-back
+    /// throttling in us, 0 turns it off.
+    pub wbt_lat_us: Option<u64>,
+}
+
+impl Default for Limits {
+    /// A single hardware queue of 64 commands, as `null_blk` has it.
+    fn default() -> Limits {
+        Limits {
+            queue_depth: 64,
+            budget: None,
+            nr_requests: None,
+            nr_hw_queues: 1,
+            nr_cpus: 1,
+            max_sectors: 2560,
+            max_segments: 128,
+            chunk_sectors: 0,
+            logical_block_sectors: 1,
+            physical_block_sectors: 1,
+            rotational: false,
+            nomerges: 0,
+            has_flush: false,
+            has_fua: false,
+            has_commit: false,
+            takes_lists: false,
+            partition_start: None,
+            wbt_lat_us: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Requests that may be allocated for one hardware queue: with a scheduler
+    /// twice the depth, of at most 128, unless written; without one, the driver
+    /// tags.
+    pub fn nr_requests(&self, has_scheduler: bool) -> u32 {
+        match self.nr_requests {
+            Some(n) if has_scheduler => n.clamp(4, 2048),
+            Some(n) => n.clamp(1, self.queue_depth),
+            None if has_scheduler => 2 * self.queue_depth.min(128),
+            None => self.queue_depth,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The multi-queue path (blk-mq).
+
+mod core;
+mod elevator;
+mod features;
+mod limits;
+
+pub use self::core::Core;
+pub use self::elevator::Elevator;
+pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
+pub use self::limits::Limits;
