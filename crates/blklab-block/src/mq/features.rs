@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What changed in the multi-queue block layer.
 
+use super::TagWakes;
 use blklab_kernel::{Change, KernelVersion};
 
 /// Order in which a plug's requests leave it.
@@ -51,6 +52,8 @@ pub struct Features {
     pub loop_stops_without_tag: bool,
     /// A limited scheduler depth counts all tags, not those of a word.
     pub shallow_depth_is_total: bool,
+    /// Which sleepers freed tags wake.
+    pub tag_wakes: TagWakes,
     /// Ordered requests are limited like others.
     pub flush_is_limited: bool,
     /// Data of ordered requests go through the scheduler.
@@ -89,6 +92,13 @@ impl Features {
             implicit_plug: from(6, 12),
             loop_stops_without_tag: from(5, 14),
             shallow_depth_is_total: from(6, 12),
+            tag_wakes: if from(6, 2) {
+                TagWakes::Spill
+            } else if from(6, 1) {
+                TagWakes::OneQueue
+            } else {
+                TagWakes::PerQueue
+            },
             flush_is_limited: from(6, 12),
             flush_data_is_ordinary: from(6, 12),
             bio_gets_task_prio: from(5, 18),
@@ -117,6 +127,16 @@ pub const CHANGES: &[Change] = &[
         release: KernelVersion::new(5, 18),
         what: "bios get the priority of their task when they are submitted",
         source: "block/blk-mq.c",
+    },
+    Change {
+        release: KernelVersion::new(6, 1),
+        what: "freed tags are counted for all wait queues together (as in 6.1.192)",
+        source: "lib/sbitmap.c",
+    },
+    Change {
+        release: KernelVersion::new(6, 2),
+        what: "a batch of freed tags wakes tasks of several wait queues",
+        source: "lib/sbitmap.c",
     },
     Change {
         release: KernelVersion::new(6, 12),

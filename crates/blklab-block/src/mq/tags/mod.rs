@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tags of a hardware queue: the kernel's bitmap of them (`sbitmap`), with its
+//! words, hints and limited depths, and the tasks that wait for a tag.
+//!
+//! Facts from lib/sbitmap.c and block/blk-mq-tag.c of 5.10, 6.1 and 6.12. A freed
+//! tag is not offered again before its word has none left that was not taken
+//! since: so tags are used in turn although each search begins at the start of
+//! a word.
+//!
+//! Left out: the random start of the hints (they are spread evenly instead),
+//! reserved tags, freeing several at once, fair shares of tags that queues have
+//! in common.
+
+#[cfg(test)]
+mod tests;
+mod wait;
+
+pub use self::wait::TagWakes;
+
+use self::wait::Waiters;
+use super::Features;
+use super::core::tags_per_word;
+use blklab_types::TaskId;
+
+/// What kernel version and driver decide about tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagRules {
+    /// A limited depth counts all tags, not those of each word.
+    pub shallow_depth_is_total: bool,
+    /// Which sleepers freed tags wake.
+    pub wakes: TagWakes,
+    /// Each search begins behind the tag taken last (`BLK_TAG_ALLOC_RR`:
+    /// libata). It does not come back to the start of the word that it began
+    /// in, so one can fail with tags free; the next one begins at 0.
+    pub round_robin: bool,
+}
+
+impl TagRules {
+    /// The rules of a kernel version, for drivers that leave the order to it.
+    pub fn of(feat: &Features) -> TagRules {
+        TagRules {
+            shallow_depth_is_total: feat.shallow_depth_is_total,
+            wakes: feat.tag_wakes,
+            round_robin: false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    /// Tags that a search passes over.
+    taken: u64,
+    /// Those of them that were freed since.
+    freed: u64,
+}
+
+impl Word {
+    /// The lowest tag below `limit` that is free, from `start` on; if `wraps`,
+    /// also one before it.
+    fn find(&self, limit: u32, start: u32, wraps: bool) -> Option<u32> {
+        let free = !self.taken & low_bits(limit);
+        let found = match free & !low_bits(start) {
+            0 if wraps => free,
+            from_start => from_start,
+        };
+        (found != 0).then(|| found.trailing_zeros())
+    }
+
+    /// Takes a tag as [`Word::find`] finds it. Only if there is none, those that
+    /// were freed are offered again.
+    fn take(&mut self, limit: u32, start: u32, wraps: bool) -> Option<u32> {
+        let mut found = self.find(limit, start, wraps);
+        if found.is_none() && self.freed != 0 {
+            self.reclaim();
+            found = self.find(limit, start, wraps);
+        }
+        let bit = found?;
+        self.taken |= 1 << bit;
+        Some(bit)
+    }
+
+    /// Offers again what was freed.
+    fn reclaim(&mut self) {
+        self.taken &= !self.freed;
+        self.freed = 0;
+    }
+}
+
+/// The `n` lowest bits of a word.
+fn low_bits(n: u32) -> u64 {
+    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
+/// The tags of one hardware queue, or those that all have in common.
+#[derive(Debug)]
+pub struct Tags {
+    rules: TagRules,
+    depth: u32,
+    per_word: u32,
+    min_shallow: u32,
+    words: Vec<Word>,
+    /// By CPU: the tag near which the next search begins.
+    hints: Vec<u32>,
+    busy: u32,
+    waiters: Waiters,
+}
+
+impl Tags {
+    /// `depth` free tags.
+    ///
+    /// # Panics
+    /// If there are no tags, more than 65536, or no CPUs.
+    pub fn new(depth: u32, nr_cpus: u16, rules: TagRules) -> Tags {
+        assert!((1..=65536).contains(&depth), "tags fit 16 bits");
+        assert!(nr_cpus > 0, "somebody has to ask for tags");
+        let per_word = tags_per_word(depth);
+        let mut tags = Tags {
+            rules,
+            depth,
+            per_word,
+            min_shallow: u32::MAX,
+            words: vec![Word::default(); depth.div_ceil(per_word) as usize],
+            hints: (0..u32::from(nr_cpus))
+                .map(|cpu| {
+                    let spread = u64::from(cpu) * u64::from(depth) / u64::from(nr_cpus);
+                    if rules.round_robin { 0 } else { spread as u32 }
+                })
+                .collect(),
+            busy: 0,
+            waiters: Waiters::new(rules.wakes),
+        };
+        tags.waiters.start(tags.wake_batch());
+        tags
+    }
+
+    /// Tags of the queue, free or not.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Tags that are taken.
+    pub fn busy(&self) -> u32 {
+        self.busy
+    }
+
+    /// Takes a tag for a task that runs on `cpu`; none if there is none that
+    /// it may have. With `shallow`, it gets one of the lowest of each word only:
+    /// so many of each, or so many of all words together
+    /// ([`TagRules::shallow_depth_is_total`]).
+    pub fn get(&mut self, cpu: u16, shallow: Option<u32>) -> Option<u16> {
+        let hint = self.hint(cpu);
+        let starts_at_hint = shallow.is_some() || self.rules.round_robin;
+        let wraps = shallow.is_some() || !self.rules.round_robin;
+        let nr_words = self.nr_words();
+        let first = hint / self.per_word;
+        let mut start = if starts_at_hint {
+            hint % self.per_word
+        } else {
+            0
+        };
+        let mut tag = None;
+        for i in 0..nr_words {
+            let index = (first + i) % nr_words;
+            let limit = self.word_limit(index, shallow);
+            if let Some(bit) = self.words[index as usize].take(limit, start, wraps) {
+                tag = Some(index * self.per_word + bit);
+                break;
+            }
+            start = 0;
+        }
+        self.move_hint(cpu, hint, tag);
+        self.busy += u32::from(tag.is_some());
+        tag.map(|t| t as u16)
+    }
+
+    /// Takes up to `wanted` tags at once from one word and appends them to
+    /// `tags`: those that are free among as many in a row, from the first free
+    /// tag on, in the first word where such a row ends within the word. Takes
+    /// none if there is no such word, nor if tags are used in turn.
+    pub fn get_batch(&mut self, cpu: u16, wanted: u32, tags: &mut Vec<u16>) {
+        if self.rules.round_robin || wanted == 0 {
+            return;
+        }
+        let hint = self.hint(cpu);
+        let nr_words = self.nr_words();
+        for i in 0..nr_words {
+            let index = (hint / self.per_word + i) % nr_words;
+            let size = self.word_size(index);
+            let word = &mut self.words[index as usize];
+            word.reclaim();
+            let Some(bit) = word.find(size, 0, false).filter(|b| b + wanted <= size) else {
+                continue;
+            };
+            let mut free = low_bits(wanted) << bit & !word.taken;
+            word.taken |= free;
+            self.busy += free.count_ones();
+            let base = index * self.per_word;
+            while free != 0 {
+                tags.push((base + free.trailing_zeros()) as u16);
+                free &= free - 1;
+            }
+            self.move_hint(cpu, hint, Some(base + bit + wanted - 1));
+            return;
+        }
+    }
+
+    /// Gives a tag back. `cpu` is the one of the request's software queue: its
+    /// next search begins here. Appends the tasks that this wakes.
+    pub fn put(&mut self, cpu: u16, tag: u16, wakes: &mut Vec<TaskId>) {
+        let tag = u32::from(tag);
+        let word = &mut self.words[(tag / self.per_word) as usize];
+        let bit = 1 << (tag % self.per_word);
+        debug_assert!(word.taken & !word.freed & bit != 0, "tag {tag} is free");
+        word.freed |= bit;
+        self.busy -= 1;
+        self.waiters.freed(wakes);
+        if !self.rules.round_robin && tag < self.depth {
+            self.hints[usize::from(cpu)] = tag;
+        }
+    }
+
+    /// Changes the number of tags, to at most what there was at the beginning.
+    /// Words keep their size. Tags beyond the end may still be given back.
+    ///
+    /// # Panics
+    /// If there would be none, or more than at the beginning.
+    pub fn resize(&mut self, depth: u32) {
+        assert!(
+            depth > 0 && depth.div_ceil(self.per_word) as usize <= self.words.len(),
+            "depth within the bitmap"
+        );
+        let used = self.nr_words() as usize;
+        self.words[..used].iter_mut().for_each(Word::reclaim);
+        self.depth = depth;
+        self.waiters.change_batch(self.wake_batch());
+    }
+
+    /// The scheduler will name no smaller limit than this to [`Tags::get`]: that
+    /// decides how many freed tags wake sleepers.
+    pub fn set_min_shallow_depth(&mut self, depth: u32) {
+        self.min_shallow = depth;
+        self.waiters.change_batch(self.wake_batch());
+    }
+
+    /// The wait queue for a task that found no tag; they take turns. One that
+    /// was woken in vain asks for another.
+    pub fn wait_queue(&mut self) -> u8 {
+        self.waiters.next_queue()
+    }
+
+    /// A task goes to sleep at the end of a wait queue, after it tried again.
+    pub fn wait(&mut self, queue: u8, task: TaskId) {
+        self.waiters.wait(queue, task);
+    }
+
+    /// A task that was woken runs: it no longer counts among those for which
+    /// freed tags are counted.
+    pub fn finish_wait(&mut self) {
+        self.waiters.finish();
+    }
+
+    /// Tasks that sleep.
+    pub fn sleepers(&self) -> usize {
+        self.waiters.sleepers()
+    }
+
+    fn nr_words(&self) -> u32 {
+        self.depth.div_ceil(self.per_word)
+    }
+
+    fn word_size(&self, index: u32) -> u32 {
+        self.per_word.min(self.depth - index * self.per_word)
+    }
+
+    /// Tags of a word that a search with the limit `shallow` may take. A limit
+    /// on all tags is shared out by the words' sizes; low words get what remains.
+    /// If the last word is smaller than the others, one tag can be lost.
+    fn word_limit(&self, index: u32, shallow: Option<u32>) -> u32 {
+        let size = self.word_size(index);
+        match shallow {
+            None => size,
+            Some(limit) if !self.rules.shallow_depth_is_total => size.min(limit),
+            Some(limit) if limit >= self.depth => size,
+            Some(limit) => {
+                let share = u64::from(size) * u64::from(limit);
+                let rest = share % u64::from(self.depth);
+                let extra = rest >= (u64::from(index) + 1) * u64::from(size);
+                (share / u64::from(self.depth)) as u32 + u32::from(extra)
+            }
+        }
+    }
+
+    fn hint(&mut self, cpu: u16) -> u32 {
+        let hint = &mut self.hints[usize::from(cpu)];
+        if *hint >= self.depth {
+            *hint %= self.depth;
+        }
+        *hint
+    }
+
+    /// A search that began at the hint ended with this tag: only if it took the
+    /// hint itself, the hint moves on.
+    fn move_hint(&mut self, cpu: u16, hint: u32, tag: Option<u32>) {
+        let next = match tag {
+            None => 0,
+            Some(tag) if tag == hint || self.rules.round_robin => {
+                if tag + 2 >= self.depth {
+                    0
+                } else {
+                    tag + 1
+                }
+            }
+            Some(_) => hint,
+        };
+        self.hints[usize::from(cpu)] = next;
+    }
+
+    /// Freed tags for which sleepers are woken: few enough that all wait queues
+    /// have their turn, even if all users are limited.
+    fn wake_batch(&self) -> u32 {
+        let usable = if self.rules.shallow_depth_is_total {
+            self.depth.min(self.min_shallow)
+        } else {
+            let limit = self.min_shallow.min(self.per_word);
+            self.depth / self.per_word * limit + (self.depth % self.per_word).min(limit)
+        };
+        (usable / wait::QUEUES as u32).clamp(1, 8)
+    }
+}

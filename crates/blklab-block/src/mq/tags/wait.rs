@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks that sleep for a tag: eight wait queues, woken in batches.
+
+use blklab_types::TaskId;
+use std::collections::VecDeque;
+
+/// Wait queues of a bitmap of tags.
+pub(super) const QUEUES: usize = 8;
+
+/// Which sleepers freed tags wake. A batch is both: so many freed tags wake, and
+/// so many tasks are woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagWakes {
+    /// Freed tags count for the first wait queue with sleepers; each queue has a
+    /// count of its own (lib/sbitmap.c, 5.10).
+    PerQueue,
+    /// One count; a batch wakes sleepers of one queue only, even if it has fewer
+    /// (6.1.192).
+    OneQueue,
+    /// One count; what a queue has too few sleepers for goes to the next
+    /// (6.12).
+    Spill,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiters {
+    rule: TagWakes,
+    batch: u32,
+    queues: [VecDeque<TaskId>; QUEUES],
+    /// The queue for the next task that finds no tag.
+    next_wait: usize,
+    /// The queue whose turn it is to be woken.
+    next_wake: usize,
+    /// Freed tags since the last batch.
+    freed: u32,
+    /// [`TagWakes::PerQueue`]: tags to be freed until the queue's next batch.
+    left: [u32; QUEUES],
+    /// Tasks that sleep or were woken and did not run yet.
+    active: u32,
+}
+
+impl Waiters {
+    pub(super) fn new(rule: TagWakes) -> Waiters {
+        Waiters {
+            rule,
+            batch: 1,
+            queues: Default::default(),
+            next_wait: 0,
+            next_wake: 0,
+            freed: 0,
+            left: [1; QUEUES],
+            active: 0,
+        }
+    }
+
+    /// Sets the first batch size.
+    pub(super) fn start(&mut self, batch: u32) {
+        self.batch = batch;
+        self.left = [batch; QUEUES];
+    }
+
+    /// Changes the batch size. Sleepers of the old size are woken soon.
+    pub(super) fn change_batch(&mut self, batch: u32) {
+        if batch != self.batch {
+            self.batch = batch;
+            self.left = [1; QUEUES];
+        }
+    }
+
+    pub(super) fn next_queue(&mut self) -> u8 {
+        let queue = self.next_wait;
+        self.next_wait = (queue + 1) % QUEUES;
+        queue as u8
+    }
+
+    pub(super) fn wait(&mut self, queue: u8, task: TaskId) {
+        self.queues[usize::from(queue)].push_back(task);
+        self.active += 1;
+    }
+
+    pub(super) fn finish(&mut self) {
+        debug_assert!(self.active as usize > self.sleepers(), "nobody was woken");
+        self.active -= 1;
+    }
+
+    pub(super) fn sleepers(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    /// A tag was freed.
+    pub(super) fn freed(&mut self, wakes: &mut Vec<TaskId>) {
+        if self.active == 0 {
+            return;
+        }
+        if self.rule == TagWakes::PerQueue {
+            self.count_for_queue(wakes);
+            return;
+        }
+        self.freed += 1;
+        if self.freed < self.batch {
+            return;
+        }
+        self.freed -= self.batch;
+        let mut wanted = self.batch as usize;
+        for _ in 0..QUEUES {
+            let queue = self.next_wake;
+            self.next_wake = (queue + 1) % QUEUES;
+            if !self.queues[queue].is_empty() {
+                wanted -= self.wake(queue, wanted, wakes);
+                if wanted == 0 || self.rule == TagWakes::OneQueue {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count_for_queue(&mut self, wakes: &mut Vec<TaskId>) {
+        let turn = (0..QUEUES).map(|i| (self.next_wake + i) % QUEUES);
+        let Some(queue) = turn.into_iter().find(|&q| !self.queues[q].is_empty()) else {
+            return;
+        };
+        self.next_wake = queue;
+        self.left[queue] -= 1;
+        if self.left[queue] == 0 {
+            self.left[queue] = self.batch;
+            self.next_wake = (queue + 1) % QUEUES;
+            self.wake(queue, self.batch as usize, wakes);
+        }
+    }
+
+    /// Wakes up to `wanted` tasks of a queue; returns how many.
+    fn wake(&mut self, queue: usize, wanted: usize, wakes: &mut Vec<TaskId>) -> usize {
+        let sleepers = &mut self.queues[queue];
+        let woken = wanted.min(sleepers.len());
+        wakes.extend(sleepers.drain(..woken));
+        woken
+    }
+}
