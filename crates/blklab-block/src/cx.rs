@@ -5,7 +5,7 @@ use crate::RqId;
 use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, TraceSink};
-use blklab_types::{Dev, IoPrio, Jiffies, Op, Pid, TaskId, Time};
+use blklab_types::{Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
 
 /// In whose context the block layer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,20 @@ pub struct IoContext {
     pub batch_left: u32,
     /// The batch is valid while the tick counter is before this value.
     pub batch_until: Jiffies,
+}
+
+impl IoContext {
+    /// The priority that follows from nice value and CPU policy
+    /// (`get_current_ioprio`, include/linux/ioprio.h).
+    pub fn derived_ioprio(&self) -> IoPrio {
+        let class = match self.policy {
+            CpuPolicy::Other => PrioClass::BestEffort,
+            CpuPolicy::Idle => PrioClass::Idle,
+            CpuPolicy::RealTime => PrioClass::RealTime,
+        };
+        let level = ((i32::from(self.nice) + 20) / 5).clamp(0, 7) as u8;
+        IoPrio { class, level }
+    }
 }
 
 /// A control group below the root, as the block controller sees it.

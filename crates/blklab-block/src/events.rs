@@ -48,6 +48,14 @@ pub(crate) fn remap_event(dev: Dev, cx: &mut Cx<'_>, bio: &Bio, from_dev: Dev, s
     cx.event(dev, event);
 }
 
+/// A bio is split (X): its front part goes on, the rest starts at a sector.
+pub(crate) fn split_event(dev: Dev, cx: &mut Cx<'_>, front: &Bio, rest_sector: u64) {
+    let rwbs = Rwbs::of_bio(front.op, front.flags);
+    let mut event = event(Action::Split, rwbs, front.sector, front.nr_sectors);
+    event.arg = rest_sector;
+    cx.event(dev, event);
+}
+
 /// Emits a request event alone; `flags` are those it shows.
 pub(crate) fn rq_trace(
     dev: Dev,

@@ -62,6 +62,11 @@ impl BioFlags {
     pub const FLUSH: BioFlags = BioFlags(1 << 7);
     /// Data must be on the medium before completion.
     pub const FUA: BioFlags = BioFlags(1 << 8);
+    /// Not to be merged with others: the front part of a split bio
+    /// (multi-queue).
+    pub const NOMERGE: BioFlags = BioFlags(1 << 11);
+    /// Part of a larger bio: its cookie is the block layer's own (multi-queue).
+    pub const SPLIT: BioFlags = BioFlags(1 << 12);
 
     /// Whether all flags of `other` are set.
     pub fn has(self, other: BioFlags) -> bool {

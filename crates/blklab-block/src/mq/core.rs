@@ -97,9 +97,80 @@ impl Core {
 
     /// Emits a request event and its truth record.
     pub(crate) fn rq_event(&self, cx: &mut Cx<'_>, action: Action, kind: Kind, id: RqId) {
+        self.rq_trace(cx, action, id);
+        events::rq_truth(cx, kind, id, &self.rqs[id], 0);
+    }
+
+    /// Emits a request event alone.
+    pub(crate) fn rq_trace(&self, cx: &mut Cx<'_>, action: Action, id: RqId) {
         let rq = &self.rqs[id];
         events::rq_trace(self.dev, cx, action, rq, rq.flags, 0);
-        events::rq_truth(cx, kind, id, rq, 0);
+    }
+
+    /// Takes a request out of the merge hash, if it is in it.
+    pub(crate) fn unhash(&mut self, rq: RqId) {
+        if self.rqs[rq].state.has(RqState::HASHED) {
+            let end = self.rqs[rq].end();
+            self.hash.remove(&mut self.rqs, rq, end);
+            self.rqs[rq].state |= WAS_HASHED;
+        }
+    }
+
+    /// Puts a request that grew back into the merge hash.
+    pub(crate) fn rehash(&mut self, rq: RqId) {
+        if self.rqs[rq].state.has(WAS_HASHED) {
+            self.rqs[rq].state.clear(WAS_HASHED);
+            self.hash.add(&mut self.rqs, rq);
+        }
+    }
+
+    /// A request has entered the scheduler: bios may join it from now on.
+    pub(crate) fn enter_hash(&mut self, rq: RqId) {
+        if is_mergeable(self.rqs[rq].state) {
+            self.hash.add(&mut self.rqs, rq);
+            self.last_merge.get_or_insert(rq);
+        }
+    }
+
+    /// A request leaves the scheduler: nothing joins it any more.
+    pub(crate) fn leave_hash(&mut self, rq: RqId) {
+        self.unhash(rq);
+        self.rqs[rq].state.clear(WAS_HASHED);
+        if self.last_merge == Some(rq) {
+            self.last_merge = None;
+        }
+    }
+
+    /// Size and segment test of a bio merge.
+    pub(crate) fn fits(&self, id: RqId, side: Merge, bio: &Bio) -> bool {
+        let rq = &self.rqs[id];
+        let start = match side {
+            Merge::Back => rq.sector,
+            Merge::Front => bio.sector,
+        };
+        rq.nr_sectors + bio.nr_sectors <= self.max_sectors_at(start)
+            && rq.segments + u32::from(bio.segments) <= self.limits.max_segments
+    }
+
+    /// State, size and segment tests of a request-request merge.
+    pub(crate) fn requests_fit(&self, rq: RqId, next: RqId) -> bool {
+        let (a, b) = (&self.rqs[rq], &self.rqs[next]);
+        is_mergeable(a.state)
+            && is_mergeable(b.state)
+            && a.end() == b.sector
+            && a.op == b.op
+            && a.ioprio == b.ioprio
+            && a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
+            && a.segments + b.segments <= self.limits.max_segments
+    }
+
+    /// Longest request that starts at a sector.
+    fn max_sectors_at(&self, sector: u64) -> u32 {
+        let (most, chunk) = (self.limits.max_sectors, self.limits.chunk_sectors);
+        if chunk == 0 {
+            return most;
+        }
+        most.min((u64::from(chunk) - sector % u64::from(chunk)) as u32)
     }
 }
 
@@ -122,6 +193,9 @@ pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
     .or(RqState::STARTED)
     .or(RqState::FLUSH_SEQ)
     .or(RqState::SPECIAL);
+
+/// Out of the merge hash for a moment, while its end moves.
+const WAS_HASHED: RqState = RqState::COLOR;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,9 @@ pub struct Limits {
     /// Commands the device takes at once where the driver counts them before
     /// it asks the scheduler (SCSI: `device/queue_depth`); none elsewhere.
     pub budget: Option<u32>,
+    /// Commands above which the driver refuses more though it has tags; none if
+    /// it never does.
+    pub refuses_above: Option<u32>,
     /// `queue/nr_requests` if written: scheduler tags of a hardware queue.
     pub nr_requests: Option<u32>,
     /// Hardware queues.
@@ -52,6 +55,7 @@ impl Default for Limits {
         Limits {
             queue_depth: 64,
             budget: None,
+            refuses_above: None,
             nr_requests: None,
             nr_hw_queues: 1,
             nr_cpus: 1,

@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The multi-queue path (blk-mq).
+//! The multi-queue path (blk-mq), 5.0 and later.
+//!
+//! ```text
+//! submit ── split ── merge ──┬─ merged
+//!                            └─ tag ── plug ──┬─ insert ─► scheduler or
+//!                              (may sleep)    │            software queue
+//!                                             │ direct issue     │
+//!                                             ▼                  ▼
+//! complete ◄── device ◄── driver ◄── hardware queue's list ◄── run
+//! ```
+//!
+//! Source: block/blk-mq.c, blk-mq-sched.c, blk-merge.c, blk-flush.c of 5.10,
+//! 6.1 and 6.12.
 
+mod complete;
 mod core;
 mod elevator;
 mod features;
+mod flush;
+mod insert;
+mod issue;
 mod limits;
+mod merge;
+mod plug;
+mod run;
+mod split;
+mod submit;
 mod tags;
 
 pub use self::core::Core;
@@ -12,3 +33,182 @@ pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
 pub use self::limits::Limits;
 pub use self::tags::{TagRules, TagWakes, Tags};
+
+use crate::mq::flush::FlushQueue;
+use crate::mq::plug::Plug;
+use crate::mq::split::Chains;
+use crate::mq::submit::Step;
+use crate::sq::Pending;
+use crate::{Cx, Effect, List, RqId};
+use blklab_engine::{TimerId, Timers};
+use blklab_types::{Dev, TaskId};
+
+/// A hardware queue.
+#[derive(Debug)]
+pub(crate) struct Hctx {
+    /// Requests that left the scheduler, or go past it, and wait for the driver.
+    dispatch: List,
+    driver_tags: Tags,
+    /// With a scheduler only.
+    sched_tags: Option<Tags>,
+    /// How often the driver was busy lately: a decaying mean.
+    dispatch_busy: u8,
+    /// The next request that is freed runs the queue.
+    restart: bool,
+    /// The software queue to be looked at first.
+    dispatch_from: u16,
+    /// A run in a few milliseconds.
+    delayed_run: TimerId,
+    flush: FlushQueue,
+}
+
+/// What a task holds.
+#[derive(Debug, Default)]
+struct Submitter {
+    plug: Plug,
+    /// How far a bio came whose task sleeps.
+    step: Step,
+    /// What is left of a bio that was split.
+    rest: Option<Pending>,
+}
+
+/// A block device's software and hardware queues, its scheduler and driver.
+pub struct Queue {
+    core: Core,
+    elv: Option<Box<dyn Elevator>>,
+    hctxs: Vec<Hctx>,
+    /// Software queues by CPU, used without a scheduler.
+    ctxs: Vec<List>,
+    submitters: Vec<Submitter>,
+    chains: Chains,
+    /// Commands at the device.
+    device_busy: u32,
+    /// What is in use of the driver's budget.
+    budget_used: u32,
+    /// Requests to be inserted again by kblockd.
+    requeue: List,
+    requeue_kicked: bool,
+    /// Emptied and kept for its capacity.
+    wakes: Vec<TaskId>,
+}
+
+impl Queue {
+    /// A queue for `dev`, with a scheduler or without. Registers its timers.
+    pub fn new(
+        dev: Dev,
+        feat: Features,
+        limits: Limits,
+        elv: Option<Box<dyn Elevator>>,
+        timers: &mut Timers,
+    ) -> Queue {
+        let core = Core::new(dev, feat, limits, elv.is_some(), timers.hz());
+        let nr_cpus = core.limits.nr_cpus;
+        let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
+        let rules = TagRules::of(&core.feat);
+        let hctx = |timers: &mut Timers| Hctx {
+            dispatch: List::EMPTY,
+            driver_tags: Tags::new(core.limits.queue_depth, nr_cpus, rules),
+            sched_tags: elv.as_ref().map(|_| {
+                let mut tags = Tags::new(core.nr_requests, nr_cpus, rules);
+                if let Some(depth) = min_shallow {
+                    tags.set_min_shallow_depth(depth);
+                }
+                tags
+            }),
+            dispatch_busy: 0,
+            restart: false,
+            dispatch_from: 0,
+            delayed_run: timers.register("hctx_run"),
+            flush: FlushQueue::default(),
+        };
+        let hctxs = (0..core.limits.nr_hw_queues.max(1))
+            .map(|_| hctx(timers))
+            .collect();
+        let mut queue = Queue {
+            ctxs: vec![List::EMPTY; usize::from(nr_cpus.max(1))],
+            core,
+            elv,
+            hctxs,
+            submitters: Vec::new(),
+            chains: Chains::default(),
+            device_busy: 0,
+            budget_used: 0,
+            requeue: List::EMPTY,
+            requeue_kicked: false,
+            wakes: Vec::new(),
+        };
+        if let Some(elv) = &mut queue.elv {
+            elv.depth_updated(&queue.core);
+        }
+        queue
+    }
+
+    /// What schedulers see of the queue.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The scheduler, if there is one.
+    pub fn elevator(&self) -> Option<&dyn Elevator> {
+        self.elv.as_deref()
+    }
+
+    /// Commands at the device.
+    pub fn device_busy(&self) -> u32 {
+        self.device_busy
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    pub fn is_idle(&self) -> bool {
+        self.core.rqs.nr_alive() == 0
+    }
+
+    /// A task ended: its io context goes.
+    pub fn exit_task(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if let Some(elv) = &mut self.elv {
+            elv.exit_task(&mut self.core, cx, task);
+        }
+        self.push_runs(cx);
+    }
+
+    /// One of the queue's or its scheduler's timers fired; false if it is not
+    /// one of them.
+    pub fn timer(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        if let Some(h) = self.hctxs.iter().position(|h| h.delayed_run == timer) {
+            self.core.run_hctx(h as u16);
+            self.push_runs(cx);
+            return true;
+        }
+        let known = match &mut self.elv {
+            Some(elv) => elv.timer(&mut self.core, cx, timer),
+            None => false,
+        };
+        self.push_runs(cx);
+        known
+    }
+
+    /// The hardware queue of a CPU (`blk_mq_map_queues`).
+    fn hctx_of(&self, cpu: u16) -> u16 {
+        cpu % self.core.limits.nr_hw_queues.max(1)
+    }
+
+    fn submitter(&mut self, task: TaskId) -> &mut Submitter {
+        if self.submitters.len() <= task.idx() {
+            self.submitters
+                .resize_with(task.idx() + 1, Submitter::default);
+        }
+        &mut self.submitters[task.idx()]
+    }
+
+    /// kblockd gets what hooks and completions asked for.
+    fn push_runs(&mut self, cx: &mut Cx<'_>) {
+        if self.core.runs_wanted != 0 {
+            cx.effects.push(Effect::RunWork);
+        }
+    }
+
+    /// Whether a request goes through the scheduler: all but flush sequences.
+    fn is_scheduled(&self, rq: RqId) -> bool {
+        self.core.rqs[rq].sched_tag.is_some() && self.core.rqs[rq].state.has(crate::RqState::POOLED)
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completion, requeueing, and the end of a request.
+
+use crate::mq::Queue;
+use crate::sq::Pending;
+use crate::{Cx, Effect, RqId, RqState, events};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+impl Queue {
+    /// The device finished a request. In the kernel's order: C, the bios,
+    /// statistics, the scheduler, tags, and the hardware queue is run if
+    /// something waited for this.
+    pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        self.leave_device();
+        let request = &self.core.rqs[rq];
+        let (dev, flags) = (self.core.dev, request.flags);
+        events::rq_trace(dev, cx, Action::Complete, request, flags, error);
+        let busy = u64::from(self.device_busy);
+        events::rq_truth(cx, Kind::Complete, rq, &self.core.rqs[rq], busy);
+        if self.is_flush_step(rq) {
+            self.complete_flush_step(cx, rq, error);
+        } else {
+            self.finish(cx, rq, error);
+        }
+        if self.core.limits.budget.is_some() {
+            self.core.run_all();
+        }
+        self.push_runs(cx);
+    }
+
+    fn leave_device(&mut self) {
+        self.device_busy -= 1;
+        self.put_budget();
+    }
+
+    /// Ends the bios of a request, and the request.
+    pub(crate) fn finish(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
+            self.end_bio(cx, &Pending { bio, queued }, error);
+        }
+        if self.is_scheduled(rq)
+            && let Some(elv) = &mut self.elv
+        {
+            elv.completed(&mut self.core, cx, rq);
+        }
+        self.free_request(cx, rq);
+    }
+
+    /// Frees a request whose bios are gone: the scheduler forgets it, its tags
+    /// go to who waits for them.
+    pub(crate) fn free_request(&mut self, cx: &mut Cx<'_>, id: RqId) {
+        if self.is_scheduled(id)
+            && let Some(elv) = &mut self.elv
+        {
+            elv.finished(&mut self.core, cx, id);
+        }
+        let rq = &mut self.core.rqs[id];
+        let (cpu, h) = (rq.cpu, rq.hctx);
+        let (tag, sched_tag) = (rq.tag.take(), rq.sched_tag.take());
+        let hctx = &mut self.hctxs[usize::from(h)];
+        if let Some(tag) = tag {
+            hctx.driver_tags.put(cpu, tag, &mut self.wakes);
+        }
+        if let (Some(tag), Some(tags)) = (sched_tag, hctx.sched_tags.as_mut()) {
+            tags.put(cpu, tag, &mut self.wakes);
+        }
+        cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
+        if std::mem::take(&mut hctx.restart) {
+            self.core.run_hctx(h);
+        }
+        self.core.rqs.free(id);
+    }
+
+    /// The driver gives a request back that it had started: R. kblockd inserts
+    /// it again, before all others.
+    pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        self.leave_device();
+        self.put_driver_tag(rq);
+        self.core.rq_trace(cx, Action::Requeue, rq);
+        self.core.rqs[rq].state.clear(RqState::STARTED);
+        if self.is_scheduled(rq)
+            && let Some(elv) = &mut self.elv
+        {
+            elv.requeued(&mut self.core, cx, rq);
+        }
+        self.requeue_later(cx, rq);
+    }
+
+    /// kblockd is to insert a request again.
+    pub(crate) fn requeue_later(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        let rqs = &mut self.core.rqs;
+        if self.core.feat.requeue_at_tail {
+            self.requeue.push_back(rqs, rq);
+        } else {
+            self.requeue.push_front(rqs, rq);
+        }
+        self.requeue_kicked = true;
+        cx.effects.push(Effect::RunWork);
+    }
+
+    /// kblockd inserts what was requeued.
+    pub(crate) fn insert_requeued(&mut self, cx: &mut Cx<'_>) {
+        let mut list = std::mem::take(&mut self.requeue);
+        while let Some(rq) = list.pop_front(&mut self.core.rqs) {
+            if self.is_flush_step(rq) {
+                self.bypass(rq, true);
+            } else {
+                self.insert(cx, rq, true);
+            }
+        }
+    }
+}

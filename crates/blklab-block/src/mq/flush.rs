@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! FLUSH and FUA: a request that asks for them takes up to three steps, flush,
+//! data, flush. Requests that wait for a flush at the same time share one.
+//!
+//! Source: block/blk-flush.c of 5.10, 6.1 and 6.12.
+
+use crate::mq::Queue;
+use crate::{Cx, Effect, RqId, RqState};
+use blklab_trace::Action;
+use blklab_types::{BioFlags, Jiffies, Op};
+
+/// Steps a request needs, as bits.
+const PRE: u8 = 1;
+const DATA: u8 = 2;
+const POST: u8 = 4;
+
+/// A pending flush is issued even beside running data after this many seconds.
+const PENDING_TIMEOUT_S: u64 = 5;
+
+/// Flushes of a hardware queue.
+#[derive(Debug, Default)]
+pub(crate) struct FlushQueue {
+    /// Requests that wait for the next flush, and those that the flush that
+    /// runs serves.
+    waiting: [Vec<RqId>; 2],
+    pending_idx: usize,
+    pending_since: Jiffies,
+    /// The flush command on its way.
+    command: Option<RqId>,
+    /// Data steps on their way.
+    data_running: u32,
+    /// Emptied and kept for its capacity.
+    scratch: Vec<RqId>,
+}
+
+impl Queue {
+    fn flush_steps(&self, id: RqId) -> u8 {
+        let (rq, limits) = (&self.core.rqs[id], &self.core.limits);
+        let mut steps = 0;
+        if rq.flags.has(BioFlags::FLUSH) {
+            steps |= PRE;
+        }
+        if rq.nr_sectors > 0 {
+            steps |= DATA;
+        }
+        if rq.flags.has(BioFlags::FUA) && !limits.has_fua {
+            steps |= POST;
+        }
+        steps
+    }
+
+    /// Whether what completes is a step of a sequence, or a flush.
+    pub(crate) fn is_flush_step(&self, rq: RqId) -> bool {
+        let state = self.core.rqs[rq].state;
+        state.has(RqState::FLUSH_SEQ) || state.has(RqState::PROXY)
+    }
+
+    /// An ordered request enters. False if it goes on like any other.
+    pub(crate) fn insert_flush(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
+        let steps = self.flush_steps(rq);
+        let h = self.core.rqs[rq].hctx;
+        let flags = self.core.rqs[rq].flags;
+        let sent = BioFlags::FLUSH
+            | if self.core.limits.has_fua {
+                BioFlags::NONE
+            } else {
+                BioFlags::FUA
+            };
+        self.core.rqs[rq].flags = flags.without(sent);
+        let ordinary = self.core.feat.flush_data_is_ordinary;
+        match steps {
+            0 => self.finish(cx, rq, 0),
+            DATA if ordinary => return false,
+            DATA => {
+                self.bypass(rq, false);
+                self.run_hctx_now(cx, h);
+            }
+            _ => {
+                self.core.rqs[rq].state |= RqState::FLUSH_SEQ;
+                self.core.rqs[rq].flush_step = steps;
+                if ordinary && steps & PRE == 0 {
+                    self.hctx_mut(h).flush.data_running += 1;
+                    return false;
+                }
+                self.next_flush_step(cx, rq, 0);
+            }
+        }
+        true
+    }
+
+    /// Sends a request into its next step.
+    fn next_flush_step(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        let h = self.core.rqs[rq].hctx;
+        let steps = if error == 0 {
+            self.core.rqs[rq].flush_step
+        } else {
+            0
+        };
+        if steps == 0 {
+            self.end_sequence(cx, rq, error);
+        } else if steps & PRE != 0 || steps & DATA == 0 {
+            let flush = &mut self.hctx_mut(h).flush;
+            let idx = flush.pending_idx;
+            if flush.waiting[idx].is_empty() {
+                flush.pending_since = cx.jiffies;
+            }
+            flush.waiting[idx].push(rq);
+        } else {
+            self.hctx_mut(h).flush.data_running += 1;
+            self.requeue.push_front(&mut self.core.rqs, rq);
+            self.kick_requeue(cx);
+        }
+        self.issue_flush(cx, h);
+    }
+
+    fn end_sequence(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        self.core.rqs[rq].state.clear(RqState::FLUSH_SEQ);
+        if self.core.rqs[rq].nr_sectors == 0 {
+            self.core.rq_trace(cx, Action::Complete, rq);
+        }
+        self.finish(cx, rq, error);
+    }
+
+    fn kick_requeue(&mut self, cx: &mut Cx<'_>) {
+        self.requeue_kicked = true;
+        cx.effects.push(Effect::RunWork);
+    }
+
+    /// Issues one flush for everybody who waits, if it is time.
+    fn issue_flush(&mut self, cx: &mut Cx<'_>, h: u16) {
+        let timeout = PENDING_TIMEOUT_S * u64::from(self.core.hz.0);
+        let flush = &mut self.hctxs[usize::from(h)].flush;
+        let Some(&first) = flush.waiting[flush.pending_idx].first() else {
+            return;
+        };
+        let overdue = cx.jiffies >= flush.pending_since.plus(timeout);
+        if flush.command.is_some() || (flush.data_running > 0 && !overdue) {
+            return;
+        }
+        flush.pending_idx ^= 1;
+        let command = self.flush_command(cx, first);
+        self.hctx_mut(h).flush.command = Some(command);
+        self.requeue.push_back(&mut self.core.rqs, command);
+        self.kick_requeue(cx);
+    }
+
+    /// A flush that borrows the tags of the first request that waits for it.
+    fn flush_command(&mut self, cx: &Cx<'_>, first: RqId) -> RqId {
+        let rqs = &mut self.core.rqs;
+        let task = rqs[first].task;
+        let id = rqs.alloc(Op::Flush, BioFlags::SYNC, task, cx.jiffies);
+        let (tag, sched_tag) = (rqs[first].tag, rqs[first].sched_tag);
+        let (cpu, hctx) = (rqs[first].cpu, rqs[first].hctx);
+        let rq = &mut rqs[id];
+        rq.state |= RqState::PROXY;
+        rq.tag = tag;
+        rq.sched_tag = sched_tag;
+        rq.cpu = cpu;
+        rq.hctx = hctx;
+        id
+    }
+
+    /// A flush or the data step of a sequence completed.
+    pub(crate) fn complete_flush_step(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        let h = self.core.rqs[rq].hctx;
+        if self.hctxs[usize::from(h)].flush.command == Some(rq) {
+            self.flush_done(cx, rq, error);
+        } else {
+            self.put_driver_tag(rq);
+            self.hctx_mut(h).flush.data_running -= 1;
+            self.core.rqs[rq].state.clear(RqState::STARTED);
+            self.core.rqs[rq].flush_step &= !DATA;
+            self.next_flush_step(cx, rq, error);
+        }
+        if std::mem::take(&mut self.hctx_mut(h).restart) {
+            self.core.run_hctx(h);
+        }
+    }
+
+    fn flush_done(&mut self, cx: &mut Cx<'_>, command: RqId, error: u16) {
+        let h = self.core.rqs[command].hctx;
+        self.put_driver_tag(command);
+        self.core.rqs[command].tag = None;
+        self.core.rqs[command].sched_tag = None;
+        self.core.rqs.free(command);
+        let flush = &mut self.hctx_mut(h).flush;
+        flush.command = None;
+        let served = flush.pending_idx ^ 1;
+        let mut waiters = std::mem::take(&mut flush.scratch);
+        std::mem::swap(&mut waiters, &mut flush.waiting[served]);
+        for &rq in &waiters {
+            let steps = &mut self.core.rqs[rq].flush_step;
+            *steps &= if *steps & PRE != 0 { !PRE } else { !POST };
+            self.next_flush_step(cx, rq, error);
+        }
+        waiters.clear();
+        self.hctx_mut(h).flush.scratch = waiters;
+    }
+}

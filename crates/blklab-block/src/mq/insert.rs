@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Insertion into the scheduler, a software queue, or a hardware queue's list.
+
+use crate::mq::Queue;
+use crate::{Cx, RqId};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+
+impl Queue {
+    /// A request enters the scheduler, unless it can be appended to one that is
+    /// there, or the software queue of its CPU (I).
+    pub(crate) fn insert(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {
+        if !self.is_scheduled(rq) {
+            self.insert_in_software_queue(cx, rq, at_head);
+            return;
+        }
+        let elv = self.elv.as_mut().expect("a scheduled request");
+        elv.before_insert(&mut self.core, cx, rq, at_head);
+        let by_hash = elv.merges_by_hash();
+        if by_hash && self.insertion_merge(cx, rq) {
+            return;
+        }
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        let elv = self.elv.as_mut().expect("a scheduled request");
+        elv.add(&mut self.core, cx, rq, at_head);
+        if by_hash && !at_head {
+            self.core.enter_hash(rq);
+        }
+    }
+
+    fn insert_in_software_queue(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {
+        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
+        let cpu = usize::from(self.core.rqs[rq].cpu);
+        let list = &mut self.ctxs[cpu];
+        if at_head {
+            list.push_front(&mut self.core.rqs, rq);
+        } else {
+            list.push_back(&mut self.core.rqs, rq);
+        }
+    }
+
+    /// A request goes past scheduler and software queues (no event).
+    pub(crate) fn bypass(&mut self, rq: RqId, at_head: bool) {
+        let h = usize::from(self.core.rqs[rq].hctx);
+        let list = &mut self.hctxs[h].dispatch;
+        if at_head {
+            list.push_front(&mut self.core.rqs, rq);
+        } else {
+            list.push_back(&mut self.core.rqs, rq);
+        }
+    }
+}

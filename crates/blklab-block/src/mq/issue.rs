@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The driver: budgets, driver tags, and handing requests over.
+
+use crate::mq::{Hctx, Queue};
+use crate::{Cx, Effect, List, RqId, RqState, events};
+use blklab_trace::Action;
+use blklab_trace::truth::{Kind, Why};
+
+/// After this long a queue is run again that lacked a budget or whose driver
+/// lacked resources (`BLK_MQ_BUDGET_DELAY`, `BLK_MQ_RESOURCE_DELAY`).
+const RERUN_MS: u64 = 3;
+
+/// What the driver said to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It has it.
+    Started,
+    /// It cannot take more.
+    Refused,
+    /// It was not asked: no driver tag.
+    NoTag,
+    /// It was not asked: no budget.
+    NoBudget,
+}
+
+impl Queue {
+    /// Takes one from the budget of commands, where the driver has one.
+    pub(crate) fn take_budget(&mut self, cx: &mut Cx<'_>) -> bool {
+        let Some(budget) = self.core.limits.budget else {
+            return true;
+        };
+        if self.budget_used >= budget {
+            cx.waits(Why::DeviceFull, 0);
+            return false;
+        }
+        self.budget_used += 1;
+        true
+    }
+
+    /// Gives one back to the budget.
+    pub(crate) fn put_budget(&mut self) {
+        if self.core.limits.budget.is_some() {
+            self.budget_used -= 1;
+        }
+    }
+
+    /// Gives a request a driver tag, if it has none.
+    pub(crate) fn take_driver_tag(&mut self, id: RqId) -> bool {
+        let rq = &mut self.core.rqs[id];
+        if rq.tag.is_none() {
+            let tags = &mut self.hctxs[usize::from(rq.hctx)].driver_tags;
+            rq.tag = tags.get(rq.cpu, None);
+        }
+        rq.tag.is_some()
+    }
+
+    /// Takes the driver tag of a request that also has a scheduler tag.
+    pub(crate) fn put_driver_tag(&mut self, id: RqId) {
+        let rq = &mut self.core.rqs[id];
+        if rq.sched_tag.is_some()
+            && let Some(tag) = rq.tag.take()
+        {
+            let tags = &mut self.hctxs[usize::from(rq.hctx)].driver_tags;
+            tags.put(rq.cpu, tag, &mut self.wakes);
+        }
+    }
+
+    /// The driver is called for a request that has budget and tag: D, or R if
+    /// it refuses.
+    fn start(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
+        let refuses = self.core.limits.refuses_above;
+        if refuses.is_some_and(|n| self.device_busy >= n) {
+            self.put_driver_tag(rq);
+            self.core.rq_trace(cx, Action::Requeue, rq);
+            cx.waits(Why::DeviceFull, 0);
+            return Answer::Refused;
+        }
+        self.device_busy += 1;
+        self.core.rqs[rq].state |= RqState::STARTED;
+        self.core.rqs[rq].handed_over = cx.now;
+        self.core.rq_event(cx, Action::Issue, Kind::Issue, rq);
+        let busy = u64::from(self.device_busy);
+        events::rq_truth(cx, Kind::HandOver, rq, &self.core.rqs[rq], busy);
+        cx.effects.push(Effect::Dispatch(rq));
+        Answer::Started
+    }
+
+    fn issue(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
+        if !self.take_budget(cx) {
+            return Answer::NoBudget;
+        }
+        if !self.take_driver_tag(rq) {
+            cx.waits(Why::DeviceFull, 0);
+            self.put_budget();
+            return Answer::NoTag;
+        }
+        let answer = self.start(cx, rq);
+        if answer != Answer::Started {
+            self.put_budget();
+        }
+        answer
+    }
+
+    /// A single request goes straight to the driver; if that cannot be it waits
+    /// in its software queue, or in the hardware queue's list.
+    pub(crate) fn issue_directly(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        let h = self.core.rqs[rq].hctx;
+        match self.issue(cx, rq) {
+            Answer::Started => self.hctx_mut(h).was_accepted(),
+            Answer::Refused => {
+                self.hctx_mut(h).was_refused();
+                self.bypass(rq, false);
+                self.run_hctx_now(cx, h);
+            }
+            Answer::NoTag | Answer::NoBudget => {
+                self.insert(cx, rq, false);
+                self.core.run_hctx(h);
+            }
+        }
+    }
+
+    /// A request of a plug goes straight to the driver; if that cannot be it
+    /// waits in the hardware queue's list, and the queue is run if `runs`. False
+    /// if the next ones are not to be tried.
+    pub(crate) fn issue_from_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, runs: bool) -> bool {
+        let h = self.core.rqs[rq].hctx;
+        let answer = self.issue(cx, rq);
+        match answer {
+            Answer::Started => {
+                self.hctx_mut(h).was_accepted();
+                return true;
+            }
+            Answer::Refused => self.hctx_mut(h).was_refused(),
+            Answer::NoTag | Answer::NoBudget => {}
+        }
+        self.bypass(rq, false);
+        if runs {
+            self.run_hctx_now(cx, h);
+        }
+        false
+    }
+
+    /// Hands a list to the driver, in order, as far as that takes it; the rest
+    /// goes behind the hardware queue's list. True if something was started and
+    /// nothing is left. The first `budgeted` requests have their budget.
+    pub(crate) fn send(
+        &mut self,
+        cx: &mut Cx<'_>,
+        h: u16,
+        mut list: List,
+        mut budgeted: u32,
+    ) -> bool {
+        let mut answer = Answer::Started;
+        let mut started = false;
+        while let Some(rq) = list.front() {
+            answer = self.send_one(cx, h, rq, budgeted > 0);
+            budgeted = budgeted.saturating_sub(1);
+            if answer != Answer::Started {
+                break;
+            }
+            list.remove(&mut self.core.rqs, rq);
+            started = true;
+        }
+        if list.is_empty() {
+            self.hctx_mut(h).was_accepted();
+            return started;
+        }
+        for _ in 0..budgeted {
+            self.put_budget();
+        }
+        while let Some(rq) = list.pop_front(&mut self.core.rqs) {
+            self.bypass(rq, false);
+        }
+        self.rerun(cx, h, answer);
+        self.hctx_mut(h).was_refused();
+        false
+    }
+
+    fn send_one(&mut self, cx: &mut Cx<'_>, h: u16, rq: RqId, budgeted: bool) -> Answer {
+        if !budgeted && !self.take_budget(cx) {
+            self.put_driver_tag(rq);
+            return Answer::NoBudget;
+        }
+        if !self.take_driver_tag(rq) {
+            self.hctx_mut(h).restart = true;
+            if !self.take_driver_tag(rq) {
+                cx.waits(Why::DeviceFull, 0);
+                self.put_budget();
+                return Answer::NoTag;
+            }
+        }
+        let answer = self.start(cx, rq);
+        if answer != Answer::Started {
+            self.put_budget();
+        }
+        answer
+    }
+
+    /// Who runs the queue again for what is left: the next completion, kblockd,
+    /// or kblockd in a while.
+    fn rerun(&mut self, cx: &mut Cx<'_>, h: u16, answer: Answer) {
+        if !self.hctxs[usize::from(h)].restart {
+            self.core.run_hctx(h);
+        } else if matches!(answer, Answer::Refused | Answer::NoBudget) {
+            self.run_later(cx, h);
+        }
+    }
+
+    /// kblockd is to run a hardware queue in a while.
+    pub(crate) fn run_later(&mut self, cx: &mut Cx<'_>, h: u16) {
+        let timer = self.hctxs[usize::from(h)].delayed_run;
+        let ticks = self.core.hz.from_ms(RERUN_MS);
+        cx.timers.arm(timer, cx.jiffies.plus(ticks));
+    }
+
+    pub(crate) fn hctx_mut(&mut self, h: u16) -> &mut Hctx {
+        &mut self.hctxs[usize::from(h)]
+    }
+}
+
+impl Hctx {
+    /// The driver took what it was given.
+    pub(crate) fn was_accepted(&mut self) {
+        self.dispatch_busy = decayed(self.dispatch_busy, false);
+    }
+
+    /// The driver did not take all that it was given.
+    pub(crate) fn was_refused(&mut self) {
+        self.dispatch_busy = decayed(self.dispatch_busy, true);
+    }
+}
+
+/// A mean of "busy" with weight 1/8 for the newest, in sixteenths.
+fn decayed(old: u8, busy: bool) -> u8 {
+    (7 * old + if busy { 16 } else { 0 }) / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decayed;
+
+    #[test]
+    fn vector_v9() {
+        let run = |from: u8, busy: &[bool]| -> Vec<u8> {
+            let mut value = from;
+            let step = |b: &bool| {
+                value = decayed(value, *b);
+                value
+            };
+            busy.iter().map(step).collect()
+        };
+        assert_eq!(run(0, &[true; 9]), [2, 3, 4, 5, 6, 7, 8, 9, 9]);
+        assert_eq!(run(9, &[false; 8]), [7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(run(0, &[true, false, false]), [2, 1, 0]);
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Task plugs: requests that a task holds back while it submits.
+
+use crate::mq::merge::Attempt;
+use crate::mq::{PlugMerge, PlugOrder, Queue};
+use crate::sq::Pending;
+use crate::{Cx, List, RqId, events};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, BioFlags, TaskId};
+
+/// A request of this many sectors makes the next one flush the plug
+/// (`BLK_PLUG_FLUSH_SIZE`, 128 KiB).
+const FLUSH_SECTORS: u32 = 256;
+
+/// What one task holds back for this queue.
+#[derive(Debug, Default)]
+pub(crate) struct Plug {
+    /// Nesting of start and finish; only the outermost collects.
+    depth: u32,
+    /// In order of submission.
+    list: List,
+    /// Requests that were allocated ahead of their bios.
+    cached: Vec<RqId>,
+    /// Requests that the task says it will need.
+    nr_ios: u32,
+    /// It was started for one bio.
+    pub(crate) is_implicit: bool,
+}
+
+/// How a plug came to be flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    /// Hardware queues run at once, in the task.
+    Explicit,
+    /// The task is about to sleep; kblockd runs them.
+    FromSchedule,
+}
+
+impl Queue {
+    pub(crate) fn has_plug(&self, task: TaskId) -> bool {
+        self.submitters
+            .get(task.idx())
+            .is_some_and(|s| s.plug.depth > 0)
+    }
+
+    fn plug(&mut self, task: TaskId) -> &mut Plug {
+        &mut self.submitters[task.idx()].plug
+    }
+
+    /// The task starts to collect requests. Calls nest.
+    pub fn start_plug(&mut self, task: TaskId) {
+        self.start_plug_for(task, 1);
+    }
+
+    /// The task starts to collect requests, about `nr_ios` of them: they are
+    /// allocated together (5.16). Calls nest.
+    pub fn start_plug_for(&mut self, task: TaskId, nr_ios: u32) {
+        let nr_ios = if self.core.feat.batch_allocation {
+            nr_ios.min(BATCH_MAX)
+        } else {
+            1
+        };
+        let plug = &mut self.submitter(task).plug;
+        plug.depth += 1;
+        if plug.depth == 1 {
+            plug.nr_ios = nr_ios;
+        }
+    }
+
+    /// The task stops collecting: what it holds goes on.
+    pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if !self.has_plug(task) {
+            return;
+        }
+        if self.plug(task).depth == 1 {
+            self.flush_plug(cx, task, Flush::Explicit);
+        }
+        self.plug(task).depth -= 1;
+    }
+
+    /// The task is about to sleep.
+    pub fn flush_plug_to_sleep(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if self.has_plug(task) {
+            self.flush_plug(cx, task, Flush::FromSchedule);
+        }
+    }
+
+    /// Tries the requests on the task's plug. True if merged.
+    pub(crate) fn merge_into_plug(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
+        let task = part.bio.task;
+        if !self.has_plug(task) {
+            return false;
+        }
+        let mut at = self.plug(task).list.back();
+        while let Some(rq) = at {
+            if self.attempt(cx, rq, part) == Attempt::Done {
+                return true;
+            }
+            at = match self.core.feat.plug_merge {
+                PlugMerge::All => List::prev(&self.core.rqs, rq),
+                PlugMerge::Newest => None,
+            };
+        }
+        false
+    }
+
+    /// A request that was allocated ahead, for this bio.
+    pub(crate) fn take_cached(&mut self, bio: &Bio) -> Option<RqId> {
+        if !self.has_plug(bio.task) || bio.flags.any(BioFlags::FLUSH | BioFlags::FUA) {
+            return None;
+        }
+        let id = self.plug(bio.task).cached.pop()?;
+        let rq = &mut self.core.rqs[id];
+        rq.op = bio.op;
+        rq.flags = bio.flags;
+        rq.ioprio = bio.ioprio;
+        Some(id)
+    }
+
+    /// Allocates what the task said that it will need, once per plug.
+    pub(crate) fn cache_more(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+        if !self.has_plug(bio.task) {
+            return;
+        }
+        let more = std::mem::replace(&mut self.plug(bio.task).nr_ios, 1);
+        for _ in 1..more {
+            let Some(rq) = self.get_request(cx, bio) else {
+                return;
+            };
+            self.plug(bio.task).cached.insert(0, rq);
+        }
+    }
+
+    /// A filled request joins the task's plug.
+    pub(crate) fn add_to_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, task: TaskId) {
+        if self.core.feat.limited_plug && self.elv.is_none() && self.core.limits.nr_hw_queues > 1 {
+            self.replace_in_plug(cx, rq, task);
+            return;
+        }
+        match self.plug(task).list.back() {
+            None => self.plug_event(cx),
+            Some(newest) if self.plug_is_full(newest, task) => {
+                self.flush_plug(cx, task, Flush::Explicit);
+                self.plug_event(cx);
+            }
+            Some(_) => {}
+        }
+        self.submitters[task.idx()]
+            .plug
+            .list
+            .push_back(&mut self.core.rqs, rq);
+    }
+
+    /// A plug that holds one request: the older one is issued (U, count 1).
+    fn replace_in_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, task: TaskId) {
+        let list = &mut self.submitters[task.idx()].plug.list;
+        let older = list.pop_front(&mut self.core.rqs);
+        list.push_back(&mut self.core.rqs, rq);
+        self.plug_event(cx);
+        if let Some(older) = older {
+            self.unplug_event(cx, Flush::Explicit, 1);
+            self.issue_directly(cx, older);
+        }
+    }
+
+    fn plug_is_full(&self, newest: RqId, task: TaskId) -> bool {
+        let feat = &self.core.feat;
+        let may_grow = self.core.limits.nomerges < 2 || feat.plug_flush_ignores_nomerges;
+        self.submitters[task.idx()].plug.list.len() >= feat.plug_max_requests
+            || (may_grow && self.core.rqs[newest].nr_sectors >= FLUSH_SECTORS)
+    }
+
+    fn plug_event(&mut self, cx: &mut Cx<'_>) {
+        events::queue_event(self.core.dev, cx, Action::Plug, 0);
+        cx.truth_note(Kind::Plug, 0, "");
+    }
+
+    fn unplug_event(&mut self, cx: &mut Cx<'_>, how: Flush, count: u32) {
+        let (action, kind) = match how {
+            Flush::Explicit => (Action::Unplug, Kind::Unplug),
+            Flush::FromSchedule => (Action::UnplugTimer, Kind::UnplugSleep),
+        };
+        events::queue_event(self.core.dev, cx, action, u64::from(count));
+        cx.truth_note(kind, u64::from(count), "");
+    }
+
+    /// What the task holds goes to the driver, the scheduler or the software
+    /// queues.
+    fn flush_plug(&mut self, cx: &mut Cx<'_>, task: TaskId, how: Flush) {
+        let mut list = std::mem::take(&mut self.plug(task).list);
+        if !list.is_empty() {
+            if self.elv.is_none() && self.core.feat.plug_issues_directly && how == Flush::Explicit {
+                self.issue_plug(cx, &mut list);
+            }
+            self.flush_groups(cx, list, how);
+        }
+        while let Some(rq) = self.plug(task).cached.pop() {
+            self.free_request(cx, rq);
+        }
+        self.push_runs(cx);
+    }
+
+    /// Hands a plug's requests to the driver as long as it takes them.
+    fn issue_plug(&mut self, cx: &mut Cx<'_>, list: &mut List) {
+        let newest_first = self.core.feat.plug_order == PlugOrder::NewestFirst;
+        if !newest_first {
+            self.unplug_event(cx, Flush::Explicit, list.len());
+        }
+        loop {
+            let next = if newest_first {
+                list.back()
+            } else {
+                list.front()
+            };
+            let Some(rq) = next else { return };
+            list.remove(&mut self.core.rqs, rq);
+            if !self.issue_from_plug(cx, rq, true) {
+                return;
+            }
+        }
+    }
+
+    /// Requests of the same software and hardware queue are one group: U, then
+    /// they are inserted in order of submission.
+    fn flush_groups(&mut self, cx: &mut Cx<'_>, mut list: List, how: Flush) {
+        if self.core.feat.plug_order == PlugOrder::Sorted && list.len() > 2 {
+            list = self.sorted_by_queue(list);
+        }
+        while !list.is_empty() {
+            let mut group = self.take_group(&mut list);
+            self.unplug_event(cx, how, group.len());
+            let first = group.front().expect("a group is not empty");
+            let h = self.core.rqs[first].hctx;
+            let explicit = how == Flush::Explicit;
+            if self.elv.is_none() && explicit && self.hctxs[usize::from(h)].dispatch_busy == 0 {
+                while let Some(rq) = group.pop_front(&mut self.core.rqs) {
+                    if !self.issue_from_plug(cx, rq, group.is_empty()) {
+                        break;
+                    }
+                }
+                if group.is_empty() {
+                    continue;
+                }
+            }
+            while let Some(rq) = group.pop_front(&mut self.core.rqs) {
+                self.insert(cx, rq, false);
+            }
+            if explicit {
+                self.run_hctx_now(cx, h);
+            } else {
+                self.core.run_hctx(h);
+            }
+        }
+    }
+
+    /// The requests of the list's first group, in order of submission.
+    fn take_group(&mut self, list: &mut List) -> List {
+        let rqs = &mut self.core.rqs;
+        let newest_first = self.core.feat.plug_order == PlugOrder::NewestFirst;
+        let lead = if newest_first {
+            list.back()
+        } else {
+            list.front()
+        };
+        let lead = lead.expect("a list that is not empty");
+        let (cpu, hctx) = (rqs[lead].cpu, rqs[lead].hctx);
+        let mut group = List::EMPTY;
+        let mut at = list.front();
+        while let Some(rq) = at {
+            at = List::next(rqs, rq);
+            if rqs[rq].cpu == cpu && rqs[rq].hctx == hctx {
+                list.remove(rqs, rq);
+                group.push_back(rqs, rq);
+            }
+        }
+        group
+    }
+
+    /// Stable insertion sort by CPU and sector (5.10), for plugs whose requests
+    /// are those of several CPUs; those of one stay as they are.
+    fn sorted_by_queue(&mut self, mut old: List) -> List {
+        let rqs = &mut self.core.rqs;
+        let several = {
+            let first = old.front().map(|rq| rqs[rq].cpu);
+            let mut at = old.front();
+            let mut several = false;
+            while let Some(rq) = at {
+                several |= Some(rqs[rq].cpu) != first;
+                at = List::next(rqs, rq);
+            }
+            several
+        };
+        if !several {
+            return old;
+        }
+        let mut sorted = List::EMPTY;
+        while let Some(rq) = old.pop_front(rqs) {
+            let key = |rqs: &crate::Requests, r: RqId| (rqs[r].cpu, rqs[r].sector);
+            let mut at = sorted.back();
+            while let Some(p) = at
+                && key(rqs, p) > key(rqs, rq)
+            {
+                at = List::prev(rqs, p);
+            }
+            sorted.insert_after(rqs, at, rq);
+        }
+        sorted
+    }
+}
+
+/// Most requests that are allocated together (`BLK_MAX_REQUEST_COUNT`).
+const BATCH_MAX: u32 = 32;

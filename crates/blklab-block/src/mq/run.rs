@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running hardware queues: from scheduler or software queues to the driver.
+
+use crate::mq::Queue;
+use crate::{Cx, List, RqId};
+use blklab_trace::truth::Why;
+
+/// What a run of a hardware queue came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ran {
+    /// As far as possible.
+    Done,
+    /// Something went past the scheduler meanwhile: look again.
+    Again,
+}
+
+impl Queue {
+    /// Runs a hardware queue in the present context.
+    pub(crate) fn run_hctx_now(&mut self, cx: &mut Cx<'_>, h: u16) {
+        if !self.has_pending(h) {
+            return;
+        }
+        if self.dispatch_requests(cx, h) == Ran::Again
+            && self.dispatch_requests(cx, h) == Ran::Again
+        {
+            self.core.run_hctx(h);
+        }
+    }
+
+    /// kblockd runs the hardware queues that were asked for, and inserts again
+    /// what was requeued.
+    pub fn run_work(&mut self, cx: &mut Cx<'_>) {
+        let mut wanted = std::mem::take(&mut self.core.runs_wanted);
+        if std::mem::take(&mut self.requeue_kicked) {
+            self.insert_requeued(cx);
+            wanted = u64::MAX;
+        }
+        let all = wanted == u64::MAX;
+        let single = self.elv.as_ref().is_some_and(|e| e.is_single_queue());
+        let own = self.hctx_of(cx.running.cpu);
+        for h in 0..self.hctxs.len() as u16 {
+            let there = wanted >> h.min(63) & 1 != 0;
+            let skipped =
+                all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty();
+            if there && !skipped {
+                cx.timers.cancel(self.hctxs[usize::from(h)].delayed_run);
+                self.run_hctx_now(cx, h);
+            }
+        }
+        self.push_runs(cx);
+    }
+
+    fn has_pending(&self, h: u16) -> bool {
+        if !self.hctxs[usize::from(h)].dispatch.is_empty() {
+            return true;
+        }
+        match &self.elv {
+            Some(elv) => elv.has_work(&self.core, h),
+            None => self.next_ctx(h).is_some(),
+        }
+    }
+
+    fn dispatch_requests(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
+        let waiting = std::mem::take(&mut self.hctx_mut(h).dispatch);
+        let had_waiting = !waiting.is_empty();
+        if had_waiting {
+            self.hctx_mut(h).restart = true;
+            if !self.send(cx, h, waiting, 0) {
+                return Ran::Done;
+            }
+        }
+        if self.elv.is_some() {
+            return self.dispatch_scheduler(cx, h);
+        }
+        if had_waiting || self.hctxs[usize::from(h)].dispatch_busy != 0 {
+            return self.dispatch_one_by_one(cx, h);
+        }
+        let all = self.take_software_queues(h);
+        if !all.is_empty() {
+            self.send(cx, h, all, 0);
+        }
+        Ran::Done
+    }
+
+    /// Takes requests from the scheduler as long as the driver accepts them.
+    fn dispatch_scheduler(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
+        loop {
+            let (list, ran) = self.take_from_scheduler(cx, h);
+            let nr_taken = list.len();
+            let went = nr_taken > 0 && self.send(cx, h, list, nr_taken);
+            if ran == Ran::Again || !went {
+                return ran;
+            }
+        }
+    }
+
+    /// What the scheduler gives, at most until there is no driver tag.
+    fn take_from_scheduler(&mut self, cx: &mut Cx<'_>, h: u16) -> (List, Ran) {
+        let most = if self.hctxs[usize::from(h)].dispatch_busy != 0 {
+            1
+        } else {
+            self.core.nr_requests
+        };
+        let mut list = List::EMPTY;
+        while list.len() < most {
+            let elv = self.elv.as_ref().expect("a scheduler");
+            if !elv.has_work(&self.core, h) {
+                break;
+            }
+            if !self.hctxs[usize::from(h)].dispatch.is_empty() {
+                return (list, Ran::Again);
+            }
+            if !self.take_budget(cx) {
+                break;
+            }
+            let elv = self.elv.as_mut().expect("a scheduler");
+            let Some(rq) = elv.dispatch(&mut self.core, cx, h) else {
+                self.put_budget();
+                if list.is_empty() && !cx.timers.is_pending(self.hctxs[usize::from(h)].delayed_run)
+                {
+                    self.run_later(cx, h);
+                }
+                break;
+            };
+            self.core.leave_hash(rq);
+            list.push_back(&mut self.core.rqs, rq);
+            if self.core.feat.loop_stops_without_tag && !self.take_driver_tag(rq) {
+                cx.waits(Why::DeviceFull, 0);
+                break;
+            }
+        }
+        (list, Ran::Done)
+    }
+
+    /// Without a scheduler, while the driver is busy: one request of each
+    /// software queue in turn.
+    fn dispatch_one_by_one(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
+        loop {
+            if !self.hctxs[usize::from(h)].dispatch.is_empty() {
+                return Ran::Again;
+            }
+            let Some(ctx) = self.next_ctx(h) else {
+                return Ran::Done;
+            };
+            if !self.take_budget(cx) {
+                return Ran::Done;
+            }
+            let rq: Option<RqId> = self.ctxs[usize::from(ctx)].pop_front(&mut self.core.rqs);
+            let nr_cpus = self.ctxs.len() as u16;
+            self.hctx_mut(h).dispatch_from = (ctx + 1) % nr_cpus;
+            let mut list = List::EMPTY;
+            list.push_back(&mut self.core.rqs, rq.expect("a pending software queue"));
+            if !self.send(cx, h, list, 1) {
+                return Ran::Done;
+            }
+        }
+    }
+
+    /// The first software queue with requests, from where the last one was
+    /// taken.
+    fn next_ctx(&self, h: u16) -> Option<u16> {
+        let n = self.ctxs.len() as u16;
+        let from = self.hctxs[usize::from(h)].dispatch_from;
+        (0..n)
+            .map(|i| (from + i) % n)
+            .find(|&c| self.hctx_of(c) == h && !self.ctxs[usize::from(c)].is_empty())
+    }
+
+    /// The requests of all software queues, CPU by CPU.
+    fn take_software_queues(&mut self, h: u16) -> List {
+        let mut all = List::EMPTY;
+        for cpu in 0..self.ctxs.len() as u16 {
+            if self.hctx_of(cpu) != h {
+                continue;
+            }
+            while let Some(rq) = self.ctxs[usize::from(cpu)].pop_front(&mut self.core.rqs) {
+                all.push_back(&mut self.core.rqs, rq);
+            }
+        }
+        all
+    }
+}

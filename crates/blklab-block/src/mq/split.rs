@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Splitting bios that are larger than a request may be (X).
+
+use crate::mq::{Limits, Queue};
+use crate::sq::Pending;
+use crate::{Cx, events};
+use blklab_types::{Bio, BioFlags, Op, Time};
+
+/// A bio that went on in parts.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    bio: Bio,
+    queued: Time,
+    /// Parts that have not finished.
+    left: u32,
+    error: u16,
+}
+
+/// Bios of which parts are on their way. Slots are reused.
+#[derive(Debug, Default)]
+pub(crate) struct Chains {
+    slots: Vec<Chain>,
+    free: Vec<u32>,
+}
+
+impl Chains {
+    /// Notes a bio that becomes two parts.
+    fn start(&mut self, pending: &Pending) -> u64 {
+        let chain = Chain {
+            bio: pending.bio,
+            queued: pending.queued,
+            left: 2,
+            error: 0,
+        };
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = chain;
+                u64::from(slot)
+            }
+            None => {
+                self.slots.push(chain);
+                self.slots.len() as u64 - 1
+            }
+        }
+    }
+
+    /// A part finished; the whole bio, if it was the last.
+    pub(crate) fn end(&mut self, part: &Bio, error: u16) -> Option<(Pending, u16)> {
+        let chain = &mut self.slots[part.cookie as usize];
+        chain.left -= 1;
+        if chain.error == 0 {
+            chain.error = error;
+        }
+        if chain.left > 0 {
+            return None;
+        }
+        self.free.push(part.cookie as u32);
+        let whole = Pending {
+            bio: chain.bio,
+            queued: chain.queued,
+        };
+        Some((whole, chain.error))
+    }
+}
+
+impl Queue {
+    /// Cuts the front off a bio that is too large: X, and the front part, which
+    /// does not merge; `pending` becomes the rest. None if it fits.
+    pub(crate) fn split(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Option<Pending> {
+        let bio = pending.bio;
+        let front = front_sectors(&self.core.limits, &bio)?;
+        let segments = segments_of_front(&bio, front);
+        let cookie = if bio.flags.has(BioFlags::SPLIT) {
+            self.chains.slots[bio.cookie as usize].left += 1;
+            bio.cookie
+        } else {
+            self.chains.start(pending)
+        };
+        let part = Bio {
+            flags: bio.flags | BioFlags::SPLIT,
+            cookie,
+            ..bio
+        };
+        let head = Bio {
+            nr_sectors: front,
+            segments,
+            flags: part.flags | BioFlags::NOMERGE,
+            ..part
+        };
+        pending.bio = Bio {
+            sector: bio.sector + u64::from(front),
+            nr_sectors: bio.nr_sectors - front,
+            segments: bio.segments - segments,
+            ..part
+        };
+        events::split_event(self.core.dev, cx, &head, pending.bio.sector);
+        Some(Pending {
+            bio: head,
+            queued: pending.queued,
+        })
+    }
+}
+
+/// Sectors of the front part of a bio that has to be split.
+fn front_sectors(limits: &Limits, bio: &Bio) -> Option<u32> {
+    if bio.nr_sectors == 0 || bio.op == Op::Flush {
+        return None;
+    }
+    let mut most = limits.max_sectors;
+    if limits.chunk_sectors > 0 {
+        let chunk = u64::from(limits.chunk_sectors);
+        most = most.min((chunk - bio.sector % chunk) as u32);
+    }
+    let by_segments = sectors_of_segments(bio, limits.max_segments);
+    if bio.nr_sectors <= most && bio.nr_sectors <= by_segments {
+        return None;
+    }
+    let logical = limits.logical_block_sectors.max(1);
+    let physical = u64::from(limits.physical_block_sectors.max(1));
+    let into = bio.sector % physical;
+    let end = (into + u64::from(most)) / physical * physical;
+    let aligned = if end > into {
+        (end - into) as u32
+    } else {
+        most / logical * logical
+    };
+    let front = aligned.min(by_segments / logical * logical);
+    (front > 0 && front < bio.nr_sectors).then_some(front)
+}
+
+/// Sectors that the first `n` segments hold; segments are taken as equal.
+fn sectors_of_segments(bio: &Bio, n: u32) -> u32 {
+    let segments = u32::from(bio.segments).max(1);
+    if segments <= n {
+        return bio.nr_sectors;
+    }
+    (u64::from(bio.nr_sectors).div_ceil(u64::from(segments)) * u64::from(n)) as u32
+}
+
+/// Segments of the first `front` sectors.
+fn segments_of_front(bio: &Bio, front: u32) -> u16 {
+    let segments = u32::from(bio.segments).max(1);
+    let each = bio.nr_sectors.div_ceil(segments);
+    let n = front.div_ceil(each).min(segments.saturating_sub(1)).max(1);
+    n.min(u32::from(bio.segments)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn front(sector: u64, nr_sectors: u32, change: impl FnOnce(&mut Limits)) -> Option<u32> {
+        let mut limits = Limits {
+            max_segments: 1024,
+            physical_block_sectors: 8,
+            ..Limits::default()
+        };
+        change(&mut limits);
+        let bio = Bio {
+            sector,
+            nr_sectors,
+            segments: Bio::segments_of_pages(nr_sectors),
+            ..Bio::default()
+        };
+        front_sectors(&limits, &bio)
+    }
+
+    #[test]
+    fn vector_v5_alignment() {
+        assert_eq!(front(3, 4000, |_| {}), Some(2557));
+        assert_eq!(front(8, 4000, |_| {}), Some(2560));
+        assert_eq!(front(3, 20, |l| l.max_sectors = 7), Some(5));
+        assert_eq!(front(0, 20, |l| l.max_sectors = 7), Some(7));
+        assert_eq!(front(200, 100, |l| l.chunk_sectors = 256), Some(56));
+        assert_eq!(front(0, 2560, |_| {}), None);
+    }
+
+    #[test]
+    fn vector_v4_segments() {
+        assert_eq!(front(0, 3000, |l| l.max_segments = 128), Some(1024));
+        assert_eq!(front(1024, 1976, |l| l.max_segments = 128), Some(1024));
+        assert_eq!(front(2048, 952, |l| l.max_segments = 128), None);
+    }
+}

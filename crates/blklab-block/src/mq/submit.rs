@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a bio from `submit_bio` to its request.
+
+use crate::mq::{Queue, Tags};
+use crate::sq::{Pending, Submit};
+use crate::{Cx, Effect, RqId, RqState, events};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, BioFlags, Dev, IoPrio, PrioClass, TaskId};
+
+/// How far a bio came whose task sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It does not sleep.
+    #[default]
+    None,
+    /// It waits for a tag.
+    Tag,
+}
+
+impl Queue {
+    /// A task submits a bio (Q). Its sectors lie on the device.
+    pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
+        self.submit_from(cx, bio, None)
+    }
+
+    /// A task submits a bio; if a stacked device passed its own bio on, from
+    /// that device and sector (A).
+    pub fn submit_from(
+        &mut self,
+        cx: &mut Cx<'_>,
+        bio: Bio,
+        stacked: Option<(Dev, u64)>,
+    ) -> Submit {
+        let mut pending = Pending {
+            bio,
+            queued: cx.now,
+        };
+        pending.bio.ioprio = self.priority(cx, &bio);
+        let ordered = BioFlags::FLUSH | BioFlags::FUA;
+        if bio.flags.any(ordered) {
+            if self.core.limits.has_flush {
+                pending.bio.flags |= BioFlags::SYNC;
+            } else {
+                pending.bio.flags = bio.flags.without(ordered);
+                if bio.nr_sectors == 0 {
+                    self.end_bio(cx, &pending, 0);
+                    return Submit::Done;
+                }
+            }
+        }
+        let dev = self.core.dev;
+        if let Some(start) = self.core.limits.partition_start {
+            events::partition_event(dev, cx, &pending.bio, start);
+        }
+        if let Some((from_dev, sector)) = stacked {
+            events::remap_event(dev, cx, &pending.bio, from_dev, sector);
+        }
+        events::bio_event(dev, cx, Action::Queue, Kind::Queue, &pending.bio);
+        self.go_on(cx, pending)
+    }
+
+    /// A task that slept for a request goes on.
+    pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        let task = pending.bio.task;
+        let step = std::mem::take(&mut self.submitter(task).step);
+        debug_assert_eq!(step, Step::Tag, "nobody sleeps for anything else");
+        let h = self.hctx_of(cx.running.cpu);
+        self.request_tags(h).finish_wait();
+        if let Submit::Sleeps(pending) = self.allocate_and_queue(cx, pending) {
+            return Submit::Sleeps(pending);
+        }
+        self.end_implicit_plug(cx, task);
+        match self.submitter(task).rest.take() {
+            Some(rest) => self.go_on(cx, rest),
+            None => Submit::Done,
+        }
+    }
+
+    /// The bio's parts, one after the other.
+    fn go_on(&mut self, cx: &mut Cx<'_>, mut pending: Pending) -> Submit {
+        let task = pending.bio.task;
+        loop {
+            let front = self.split(cx, &mut pending);
+            let part = front.unwrap_or(pending);
+            self.start_implicit_plug(task);
+            if let Submit::Sleeps(part) = self.submit_part(cx, part) {
+                self.submitter(task).rest = front.map(|_| pending);
+                return Submit::Sleeps(part);
+            }
+            self.end_implicit_plug(cx, task);
+            if front.is_none() {
+                return Submit::Done;
+            }
+        }
+    }
+
+    fn submit_part(&mut self, cx: &mut Cx<'_>, part: Pending) -> Submit {
+        if is_mergeable(&part.bio)
+            && self.core.limits.nomerges < 2
+            && (self.merge_into_plug(cx, &part) || self.merge_bio(cx, &part))
+        {
+            self.push_runs(cx);
+            return Submit::Done;
+        }
+        self.allocate_and_queue(cx, part)
+    }
+
+    /// Steps 8 to 12 of the life of a bio: a request, then into the plug, the
+    /// scheduler, a software queue or the driver.
+    fn allocate_and_queue(&mut self, cx: &mut Cx<'_>, part: Pending) -> Submit {
+        let bio = &part.bio;
+        let Some(rq) = self.obtain_request(cx, bio) else {
+            self.sleep_for_tag(cx, bio);
+            return Submit::Sleeps(part);
+        };
+        events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
+        self.core.rqs.fill(rq, bio, part.queued);
+        if bio.flags.has(BioFlags::NOMERGE) {
+            self.core.rqs[rq].state |= RqState::NOMERGE;
+        }
+        if bio.flags.any(BioFlags::FLUSH | BioFlags::FUA) && self.insert_flush(cx, rq) {
+            self.push_runs(cx);
+            return Submit::Done;
+        }
+        self.queue_request(cx, rq, bio);
+        self.push_runs(cx);
+        Submit::Done
+    }
+
+    fn queue_request(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        let h = self.core.rqs[rq].hctx;
+        if self.has_plug(bio.task) {
+            self.add_to_plug(cx, rq, bio.task);
+            return;
+        }
+        let busy = self.hctxs[usize::from(h)].dispatch_busy != 0;
+        let single = self.core.limits.nr_hw_queues == 1;
+        if self.is_scheduled(rq) || (busy && (single || !bio.is_sync())) {
+            self.insert(cx, rq, false);
+            self.core.run_hctx(h);
+        } else {
+            self.issue_directly(cx, rq);
+        }
+    }
+
+    /// A request that the plug holds ready, or a new one. If there is no tag the
+    /// hardware queue is run, which may free one at once.
+    fn obtain_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        if let Some(rq) = self.take_cached(bio) {
+            return Some(rq);
+        }
+        if let Some(rq) = self.get_request(cx, bio) {
+            self.cache_more(cx, bio);
+            return Some(rq);
+        }
+        self.run_hctx_now(cx, self.hctx_of(cx.running.cpu));
+        self.get_request(cx, bio)
+    }
+
+    /// One attempt to get a request.
+    pub(crate) fn get_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        let cpu = cx.running.cpu;
+        let h = self.hctx_of(cpu);
+        let ordered = bio.flags.any(BioFlags::FLUSH | BioFlags::FUA);
+        let limited = !ordered || self.core.feat.flush_is_limited;
+        let (mut sched_tag, mut tag) = (None, None);
+        if let Some(elv) = &mut self.elv {
+            let shallow = if limited {
+                elv.limit_depth(&self.core, cx, bio)
+            } else {
+                None
+            };
+            let tags = self.hctxs[usize::from(h)].sched_tags.as_mut();
+            sched_tag = Some(tags.expect("a scheduler has tags").get(cpu, shallow)?);
+        } else {
+            let tags = &mut self.hctxs[usize::from(h)].driver_tags;
+            tag = Some(tags.get(cpu, None)?);
+        }
+        let id = self.core.rqs.alloc(bio.op, bio.flags, bio.task, cx.jiffies);
+        let rq = &mut self.core.rqs[id];
+        rq.allocated = cx.now;
+        rq.sched_tag = sched_tag;
+        rq.tag = tag;
+        rq.cpu = cpu;
+        rq.hctx = h;
+        rq.ioprio = bio.ioprio;
+        if let Some(elv) = &mut self.elv
+            && (!ordered || self.core.feat.flush_data_is_ordinary)
+        {
+            self.core.rqs[id].state |= RqState::POOLED;
+            elv.prepare(&mut self.core, cx, id);
+        }
+        Some(id)
+    }
+
+    /// There is no tag: the task joins those that wait for one.
+    fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+        let h = self.hctx_of(cx.running.cpu);
+        let tags = self.request_tags(h);
+        let queue = tags.wait_queue();
+        tags.wait(queue, bio.task);
+        self.submitter(bio.task).step = Step::Tag;
+        let record = events::bio_record(cx, Kind::SleepRequest, bio, 0);
+        cx.truth(record, "");
+    }
+
+    /// The tags that requests are allocated with.
+    fn request_tags(&mut self, h: u16) -> &mut Tags {
+        let hctx = &mut self.hctxs[usize::from(h)];
+        hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags)
+    }
+
+    /// The priority that requests of a bio have: its own, else that of the
+    /// task; where the kernel derives one from the nice value, that.
+    fn priority(&self, cx: &Cx<'_>, bio: &Bio) -> IoPrio {
+        if bio.ioprio.class != PrioClass::None {
+            return bio.ioprio;
+        }
+        let task = cx.tasks.get(bio.task);
+        if task.ioprio.class == PrioClass::None && self.core.feat.bio_gets_task_prio {
+            return task.derived_ioprio();
+        }
+        task.ioprio
+    }
+
+    /// Finishes a bio or a part of one: the truth record, and the word to the
+    /// simulation when it is whole.
+    pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
+        let (whole, error) = if pending.bio.flags.has(BioFlags::SPLIT) {
+            match self.chains.end(&pending.bio, error) {
+                Some(whole) => whole,
+                None => return,
+            }
+        } else {
+            (*pending, error)
+        };
+        let waited = cx.now.since(whole.queued).0;
+        let record = events::bio_record(cx, Kind::BioDone, &whole.bio, waited);
+        cx.truth(record, "");
+        cx.effects.push(Effect::BioDone {
+            cookie: whole.bio.cookie,
+            task: whole.bio.task,
+            error,
+        });
+    }
+
+    /// The plug that a bio passes through for itself alone (6.12).
+    fn start_implicit_plug(&mut self, task: TaskId) {
+        if self.core.feat.implicit_plug && !self.has_plug(task) {
+            self.submitter(task).plug.is_implicit = true;
+            self.start_plug(task);
+        }
+    }
+
+    fn end_implicit_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        if std::mem::take(&mut self.submitter(task).plug.is_implicit) {
+            self.finish_plug(cx, task);
+        }
+    }
+}
+
+/// Whether a bio may join a request at all.
+fn is_mergeable(bio: &Bio) -> bool {
+    !bio.flags
+        .any(BioFlags::NOMERGE | BioFlags::FLUSH | BioFlags::FUA)
+}
