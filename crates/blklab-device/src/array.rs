@@ -22,8 +22,9 @@
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::{Build, DeviceInfo, DeviceLimits};
+use crate::registry::{Build, DeviceInfo, Settings};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,6 +71,7 @@ pub(crate) const CCISS: DeviceInfo = DeviceInfo {
         has_flush: false,
         ..DeviceLimits::NONE
     },
+    settings: Settings::NONE,
     build: Build::Plain(build),
 };
 
@@ -93,6 +95,7 @@ pub(crate) const SAN_LUN: DeviceInfo = DeviceInfo {
         has_flush: false,
         ..DeviceLimits::NONE
     },
+    settings: Settings::NONE,
     build: Build::Plain(build),
 };
 

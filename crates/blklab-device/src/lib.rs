@@ -15,6 +15,7 @@ mod device;
 mod disk;
 mod error;
 mod law;
+mod limits;
 mod param;
 mod registry;
 mod ssd;
@@ -27,9 +28,10 @@ mod reference;
 
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
 pub use error::DeviceError;
+pub use limits::{DeviceLimits, Driver};
 pub use param::{Kind, ParamInfo};
 pub use registry::{
-    ALL, DeviceInfo, DeviceLimits, MAX_QUEUE_DEPTH, Params, ReadText, build, find, is_path,
-    parse_spec,
+    ALL, DeviceInfo, MAX_QUEUE_DEPTH, Params, ReadText, build, find, is_path, limits, parse_spec,
+    queue_depth,
 };
 pub use validate::{Distance, Measured, parse_trace, replay};

@@ -5,7 +5,8 @@ use crate::array;
 use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
-use crate::law::{null_blk, parallel, seek, serial, simdisk, simdisk_cached};
+use crate::law::{null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached};
+use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
 use crate::ssd;
 use blklab_types::nearest_name;
@@ -25,43 +26,32 @@ pub struct DeviceInfo {
     pub preset: &'static [(&'static str, &'static str)],
     /// How many commands it is normally given at a time.
     pub queue_depth: u32,
-    /// What it imposes on the queue.
+    /// What it imposes on the queue, unless its parameters say otherwise; see
+    /// [`limits`].
     pub limits: DeviceLimits,
+    pub(crate) settings: Settings,
     pub(crate) build: Build,
-}
-
-/// What a device and its driver impose on the queue; `None` and the defaults
-/// are those of a SCSI or SATA disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceLimits {
-    /// Most scatter/gather segments of a request.
-    pub max_segments: Option<u32>,
-    /// Largest request in sectors.
-    pub max_sectors: Option<u32>,
-    /// `queue/rotational`.
-    pub rotational: Option<bool>,
-    /// A completion removes the plug.
-    pub completion_unplugs: bool,
-    /// The driver can order writes.
-    pub ordered_writes: bool,
-    /// There is a volatile write cache to flush.
-    pub has_flush: bool,
-}
-
-impl DeviceLimits {
-    /// Nothing but the defaults.
-    pub const NONE: DeviceLimits = DeviceLimits {
-        max_segments: None,
-        max_sectors: None,
-        rotational: None,
-        completion_unplugs: true,
-        ordered_writes: true,
-        has_flush: true,
-    };
 }
 
 /// A device, or why there is none.
 type Made = Result<Box<dyn Device>, DeviceError>;
+
+/// Parameters that speak to the driver rather than to the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// The parameter that is the driver's name for the queue depth.
+    pub(crate) depth: Option<&'static str>,
+    /// What the parameters make of the limits.
+    pub(crate) limits: fn(&Values, DeviceLimits) -> DeviceLimits,
+}
+
+impl Settings {
+    /// None of the parameters.
+    pub(crate) const NONE: Settings = Settings {
+        depth: None,
+        limits: |_, limits| limits,
+    };
+}
 
 /// How a device is made from its parameters and the queue depth.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +89,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[],
         queue_depth: 1,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Plain(serial::build),
     },
     DeviceInfo {
@@ -109,6 +100,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[("read_ns", "150000"), ("write_ns", "300000")],
         queue_depth: 32,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Plain(parallel::build),
     },
     DeviceInfo {
@@ -119,6 +111,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[],
         queue_depth: 1,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Plain(seek::build),
     },
     DeviceInfo {
@@ -128,7 +121,8 @@ pub const ALL: &[DeviceInfo] = &[
         params: null_blk::PARAMS,
         preset: &[],
         queue_depth: 64,
-        limits: DeviceLimits::NONE,
+        limits: null_blk::LIMITS,
+        settings: null_blk::SETTINGS,
         build: Build::Plain(null_blk::build),
     },
     DeviceInfo {
@@ -138,8 +132,20 @@ pub const ALL: &[DeviceInfo] = &[
         params: simdisk::PARAMS,
         preset: &[],
         queue_depth: 31,
-        limits: DeviceLimits::NONE,
+        limits: simdisk::LIMITS,
+        settings: simdisk::SETTINGS,
         build: Build::Plain(simdisk::build),
+    },
+    DeviceInfo {
+        name: "scsi_debug",
+        summary: "the kernel's pretended SCSI disk: one time for every command, all at once",
+        source: "law of the measurements on Linux 6.1",
+        params: scsi_debug::PARAMS,
+        preset: &[],
+        queue_depth: 192,
+        limits: scsi_debug::LIMITS,
+        settings: scsi_debug::SETTINGS,
+        build: Build::Plain(scsi_debug::build),
     },
     DeviceInfo {
         name: "simdisk-2628",
@@ -149,6 +155,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[],
         queue_depth: 31,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Plain(simdisk_cached::build),
     },
     DeviceInfo {
@@ -159,6 +166,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[],
         queue_depth: 1,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Files(disksim::build),
     },
     presets::SATA_7200_2008,
@@ -203,6 +211,32 @@ pub fn is_path(device: &str, param: &str) -> bool {
     let params = find(device).map_or(&[][..], |d| d.params);
     let is = |p: &ParamInfo| p.name == param && matches!(p.kind, Kind::Path);
     params.iter().any(is)
+}
+
+/// How many commands a device is given at a time: what the driver's own
+/// parameter for it says, or the usual depth.
+///
+/// # Errors
+///
+/// If the device or a parameter does not exist, or a value is not possible.
+pub fn queue_depth(name: &str, params: &[(String, String)]) -> Result<u32, DeviceError> {
+    let info = find(name)?;
+    let values = Values::parse(info.name, info.params, info.preset, params)?;
+    let given = info.settings.depth.and_then(|param| values.opt(param));
+    Ok(given.map_or(info.queue_depth, |depth| {
+        u32::try_from(depth).unwrap_or(MAX_QUEUE_DEPTH)
+    }))
+}
+
+/// What a device with these parameters imposes on the queue.
+///
+/// # Errors
+///
+/// If the device or a parameter does not exist, or a value is not possible.
+pub fn limits(name: &str, params: &[(String, String)]) -> Result<DeviceLimits, DeviceError> {
+    let info = find(name)?;
+    let values = Values::parse(info.name, info.params, info.preset, params)?;
+    Ok((info.settings.limits)(&values, info.limits))
 }
 
 /// Builds a device by name with parameters over its defaults.

@@ -20,8 +20,9 @@
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::law::parallel::InFlight;
+use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::{Build, DeviceInfo, DeviceLimits};
+use crate::registry::{Build, DeviceInfo, Settings};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 use std::collections::VecDeque;
 
@@ -57,6 +58,7 @@ pub(crate) const SSD_X25M: DeviceInfo = DeviceInfo {
         rotational: Some(false),
         ..DeviceLimits::NONE
     },
+    settings: Settings::NONE,
     build: Build::Plain(build),
 };
 

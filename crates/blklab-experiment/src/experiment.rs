@@ -341,11 +341,14 @@ impl Experiment {
     /// Commands the driver hands to the device at most.
     ///
     /// # Errors
-    /// If there is no such device.
+    /// If there is no such device, or it cannot have these parameters.
     pub fn queue_depth(&self) -> Result<u32, ExperimentError> {
         match self.queue.queue_depth {
             Some(depth) => Ok(depth),
-            None => Ok(blklab_device::find(&self.device.name)?.queue_depth),
+            None => Ok(blklab_device::queue_depth(
+                &self.device.name,
+                &self.device.params,
+            )?),
         }
     }
 
@@ -399,13 +402,13 @@ impl Experiment {
     /// Limits of the queue and its driver.
     ///
     /// # Errors
-    /// If a patch is unknown or does not fit, or a setting does not exist in
-    /// this kernel.
+    /// If a patch is unknown or does not fit, a setting does not exist in this
+    /// kernel, or the device cannot have its parameters.
     pub fn limits(&self) -> Result<Limits, ExperimentError> {
         let mut limits = Limits::new(self.hz);
         let q = &self.queue;
         let feat = Features::of(self.kernel);
-        let of_device = blklab_device::find(&self.device.name)?.limits;
+        let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
         let or = |of_device: Option<u32>, default: u32| of_device.unwrap_or(default);
         limits.max_sectors = or(of_device.max_sectors, limits.max_sectors);
         limits.max_segments = or(of_device.max_segments, limits.max_segments);
@@ -413,6 +416,7 @@ impl Experiment {
         limits.completion_unplugs = of_device.completion_unplugs;
         limits.ordered_writes = of_device.ordered_writes;
         limits.has_flush = of_device.has_flush;
+        limits.has_fua = of_device.has_fua;
         limits.nr_requests = q.nr_requests.unwrap_or(limits.nr_requests);
         limits.max_sectors = q.max_sectors.unwrap_or(limits.max_sectors);
         limits.max_segments = q.max_segments.unwrap_or(limits.max_segments);

@@ -7,7 +7,8 @@
 //! and with generated zones between the outermost and the innermost one.
 //! Buses there are those of the measurement, about 5 MB/s.
 
-use crate::registry::{Build, DeviceInfo, DeviceLimits};
+use crate::limits::DeviceLimits;
+use crate::registry::{Build, DeviceInfo, Settings};
 
 type Values = &'static [(&'static str, &'static str)];
 
@@ -26,6 +27,7 @@ const fn disk(
         preset,
         queue_depth,
         limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
         build: Build::Plain(super::build),
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod null_blk;
 mod order;
 pub(crate) mod parallel;
 pub(crate) mod platter;
+pub(crate) mod scsi_debug;
 pub(crate) mod seek;
 pub(crate) mod serial;
 pub(crate) mod server;
@@ -16,3 +17,5 @@ pub(crate) mod simdisk_cached;
 mod replay;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod truth;

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Law `null_blk`: the kernel's null block device with timer completions
-//! (queue_mode=2, irqmode=2), measured on Linux 6.1.
+//! Law `null_blk`: the kernel's null block device (queue_mode=2, one hardware
+//! queue), measured on Linux 6.1.
 //!
-//! Every command ends `completion_nsec` after it was handed over, whatever its
-//! size. With `mbps` = M there is a budget of M * 20971 bytes, renewed (not
+//! With timer completions (`irqmode` 2, the default) every command ends
+//! `completion_nsec` after it was handed over, whatever its size, beside any
+//! number of others; a depth of 1 makes it a serial server. With `irqmode` 0 it
+//! ends at once, during the hand-over, and only the processor takes time. With `mbps` = M there is a budget of M * 20971 bytes, renewed (not
 //! added to) every 20 ms: a command larger than what is left takes the rest and
 //! waits, with all that come after it, for the next tick, where it is tried
 //! again. A command larger than a whole budget would wait for ever in the
 //! kernel; here it takes the budget of one tick.
 //!
-//! Left out: the memory copies of `memory_backed`, and the phase of the ticks
-//! (they are multiples of 20 ms of virtual time; in the kernel they count from
-//! the creation of the device).
+//! Left out: the phase of the ticks (they are multiples of 20 ms of virtual
+//! time; in the kernel they count from the creation of the device), and that
+//! the kernel gives a command for which there is no budget back to its queue
+//! and stops that: here it waits in the device. With `memory_backed` data are
+//! kept, which makes a difference to the processor that copies them and none to
+//! the times of the device. A flush passes the budget as a command of no bytes.
 
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values};
+use crate::registry::{MAX_QUEUE_DEPTH, Settings};
 use blklab_types::{SECTOR_BYTES, Span, Time};
 use std::collections::VecDeque;
 
@@ -28,7 +35,28 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
             max_ns: 3_600_000_000_000,
         },
         default: "10000",
-        help: "time of every command",
+        help: "irqmode 2: time of every command",
+    },
+    ParamInfo {
+        name: "irqmode",
+        kind: Kind::Choice(&["0", "2"]),
+        default: "2",
+        help: "0: commands end during the hand-over; 2: after completion_nsec",
+    },
+    ParamInfo {
+        name: "hw_queue_depth",
+        kind: Kind::Count {
+            min: 1,
+            max: MAX_QUEUE_DEPTH as u64,
+        },
+        default: "",
+        help: "most commands at a time: the queue depth if that is not given",
+    },
+    ParamInfo {
+        name: "memory_backed",
+        kind: Kind::Switch,
+        default: "off",
+        help: "data are kept; makes no difference to the times of the device",
     },
     ParamInfo {
         name: "mbps",
@@ -50,14 +78,32 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     },
 ];
 
+/// As measured: no write cache, requests of at most 512 KiB.
+pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
+    driver: Driver::NullBlk,
+    max_segments: Some(128),
+    max_sectors: Some(1024),
+    rotational: Some(false),
+    has_flush: false,
+    ..DeviceLimits::NONE
+};
+
+pub(crate) const SETTINGS: Settings = Settings {
+    depth: Some("hw_queue_depth"),
+    ..Settings::NONE
+};
+
 const TICK_NS: u64 = 20_000_000;
+/// Place of `irqmode` 2 in the list of its values.
+const TIMER: u64 = 1;
 /// Budget of one tick for each unit of `mbps`: 1 MiB / 50.
 const TICK_BYTES: i64 = 20_971;
 /// Token of the wake-up at a tick; completions have 0.
 const TICK: u64 = 1;
 
 struct NullBlk {
-    completion: Span,
+    /// Time of a command; none: it ends when it starts.
+    completion: Option<Span>,
     capacity_sectors: u64,
     in_flight: InFlight,
     /// Bytes per tick; 0 for no limit.
@@ -91,8 +137,13 @@ impl NullBlk {
     }
 
     fn start(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        let end = cx.now + self.completion;
-        self.in_flight.push(cx, cmd.id, cx.now, end);
+        match self.completion {
+            Some(completion) => {
+                let end = cx.now + completion;
+                self.in_flight.push(cx, cmd.id, cx.now, end);
+            }
+            None => cx.finish(cmd.id, cx.now),
+        }
     }
 
     fn wake_at_next_tick(&self, cx: &mut DeviceCx<'_>) {
@@ -141,7 +192,7 @@ impl Device for NullBlk {
 pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
     let tick_bytes = values.int("mbps") as i64 * TICK_BYTES;
     Ok(Box::new(NullBlk {
-        completion: Span(values.int("completion_nsec")),
+        completion: (values.int("irqmode") == TIMER).then(|| Span(values.int("completion_nsec"))),
         capacity_sectors: values.int("gb") << 21,
         in_flight: InFlight::with_depth(depth),
         tick_bytes,

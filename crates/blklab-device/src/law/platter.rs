@@ -41,8 +41,8 @@ struct Run {
     low: u64,
     /// The medium passed this sector …
     end: u64,
-    /// … at this time (ns).
-    at_ns: u64,
+    /// … at this time (ns); below 0 if it was before time 0.
+    at_ns: i64,
 }
 
 /// Head, angle and read-ahead.
@@ -114,11 +114,36 @@ impl Platter {
         (n + changes * self.skew_sectors) * self.spec.sector_ns
     }
 
+    /// When the medium passes the end of `n` sectors more.
+    fn passes_ns(&self, run: &Run, n: u64) -> i64 {
+        run.at_ns + self.run_ns(run.end, n) as i64
+    }
+
+    /// The first `n` sectors were read so long before time 0 that the read-ahead
+    /// after them has ended.
+    pub(crate) fn scanned(&mut self, n: u64) {
+        if n > 0 {
+            let ahead_ns = self.run_ns(n, self.spec.read_ahead_sectors) as i64;
+            self.head_track = self.track(n - 1);
+            self.run = Some(Run {
+                low: self.lowest(0, n),
+                end: n,
+                at_ns: -ahead_ns - 1,
+            });
+        }
+    }
+
+    /// First sector in the buffer when the medium, running since `low`, has
+    /// passed `end`.
+    fn lowest(&self, low: u64, end: u64) -> u64 {
+        low.max(end.saturating_sub(self.spec.read_ahead_sectors))
+    }
+
     /// Whether a read that begins now comes from the read-ahead.
     pub(crate) fn is_hit(&self, begin_ns: u64, sector: u64, n: u64) -> bool {
         self.run.is_some_and(|run| {
             let passed =
-                sector <= run.end || run.at_ns + self.run_ns(run.end, sector - run.end) <= begin_ns;
+                sector <= run.end || self.passes_ns(&run, sector - run.end) <= begin_ns as i64;
             run.low <= sector && passed && sector + n <= run.end + self.spec.read_ahead_sectors
         })
     }
@@ -128,9 +153,9 @@ impl Platter {
     pub(crate) fn read(&mut self, begin: Time, sector: u64, n: u64) -> Time {
         let end = self.access(begin, sector, n);
         self.run = Some(Run {
-            low: sector,
+            low: self.lowest(sector, sector + n),
             end: sector + n,
-            at_ns: end.ns(),
+            at_ns: end.ns() as i64,
         });
         end
     }
@@ -152,18 +177,18 @@ impl Platter {
     pub(crate) fn read_ahead(&mut self, begin: Time, earliest: Time, sector: u64, n: u64) -> Time {
         let Some(run) = self.run else { return earliest };
         let limit = self.spec.read_ahead_sectors;
-        let stopped = begin.ns() > run.at_ns + self.run_ns(run.end, limit);
+        let stopped = begin.ns() as i64 > self.passes_ns(&run, limit);
         let read_end = sector + n;
         if stopped || read_end <= run.end {
             return earliest;
         }
-        let at_ns = run.at_ns + self.run_ns(run.end, read_end - run.end);
+        let at_ns = self.passes_ns(&run, read_end - run.end);
         self.head_track = self.track(read_end - 1);
         self.run = Some(Run {
-            low: run.low.max(read_end.saturating_sub(limit)),
+            low: self.lowest(run.low, read_end),
             end: read_end,
             at_ns,
         });
-        Time(at_ns.max(earliest.ns()))
+        Time((at_ns.max(0) as u64).max(earliest.ns()))
     }
 }

@@ -163,9 +163,6 @@ const INTERRUPT_NS: u64 = 10_000;
 fn follow(spec: &str, name: &str) -> usize {
     let mut host = Host::build(spec, 31);
     let trace = trace(name);
-    // Partitions were looked for before the trace begins.
-    host.now = Time(trace[0].time.ns() - 1_000_000_000);
-    host.one(Op::Read, 0, 8);
     let mut finished = std::collections::VecDeque::new();
     let mut compared = 0;
     for record in &trace {

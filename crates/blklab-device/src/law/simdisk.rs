@@ -6,14 +6,18 @@
 //! `order` 0 takes the oldest command, 1 the one with the shortest positioning
 //! time (the oldest of equals; what the read-ahead holds costs nothing), chosen
 //! when the server becomes free. The fixed time of a command comes before its
-//! seek. Writes always go to the medium.
+//! seek. Writes always go to the medium. Before time 0 the partition scan has
+//! read the first `scanned` sectors, and the read-ahead after them has come to
+//! its end: reads of these sectors are hits until another access to the medium.
 
 use super::platter::{Platter, PlatterSpec};
 use super::serial::CommandTime;
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
+use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values};
+use crate::registry::{MAX_QUEUE_DEPTH, Settings};
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 
@@ -84,7 +88,44 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
         default: "14000000",
         help: "mode 1: added for a seek over the whole disk; by square root of the distance",
     },
+    ParamInfo {
+        name: "scanned",
+        kind: Kind::Sectors {
+            min: 0,
+            max: 1 << 20,
+        },
+        default: "8",
+        help: "mode 1: sectors that the partition scan has read before time 0, besides the read-ahead after them",
+    },
+    ParamInfo {
+        name: "depth",
+        kind: Kind::Count {
+            min: 1,
+            max: MAX_QUEUE_DEPTH as u64,
+        },
+        default: "",
+        help: "most commands held: the queue depth if that is not given",
+    },
 ];
+
+/// As measured: no write cache, requests of at most 512 KiB.
+pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
+    driver: Driver::SimDisk,
+    max_segments: Some(128),
+    max_sectors: Some(1024),
+    rotational: Some(false),
+    has_flush: false,
+    ..DeviceLimits::NONE
+};
+
+/// A platter says that it is one.
+pub(crate) const SETTINGS: Settings = Settings {
+    depth: Some("depth"),
+    limits: |values, limits| DeviceLimits {
+        rotational: Some(values.int("mode") == 1),
+        ..limits
+    },
+};
 
 /// 4 GiB.
 const CAPACITY_SECTORS: u64 = 8_388_608;
@@ -166,7 +207,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
             "at least 1 ns in mode 1, where it makes the revolution".into(),
         ));
     }
-    let platter = Platter::new(PlatterSpec {
+    let mut platter = Platter::new(PlatterSpec {
         capacity_sectors: CAPACITY_SECTORS,
         sector_ns,
         track_sectors: values.int("spt"),
@@ -174,6 +215,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         seek_var_ns: values.count("seek_var_ns"),
         read_ahead_sectors: values.int("ra"),
     });
+    platter.scanned(values.int("scanned"));
     let shortest_first = values.int("order") == 1;
     Ok(Box::new(Server::new(
         Disk {

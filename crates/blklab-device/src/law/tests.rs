@@ -125,6 +125,64 @@ fn null_blk_budget_passes_one_half_mebibyte_per_tick_at_50() {
 }
 
 #[test]
+fn null_blk_without_timer_ends_during_the_hand_over() {
+    let mut host = Host::build("null_blk,irqmode=0,memory_backed=1", 4);
+    host.run_until(Time(7));
+    let at_once = host.submit(Op::Write, BioFlags::NONE, 8, 1024);
+    assert_eq!(times(&at_once), [(8, 7, 7)]);
+    assert_eq!(host.next_time(), None);
+}
+
+#[test]
+fn null_blk_budget_that_is_left_over_is_lost() {
+    // 209,710 bytes per tick at 10: 51 writes of 4096 bytes and 814 bytes over. In the
+    // second tick 51 fit again, not 51.4.
+    let mut host = Host::build("null_blk,completion_nsec=0,mbps=10", 128);
+    let cmds: Vec<(Op, u64, u32)> = (0..103).map(|i| (Op::Write, i * 8, 8)).collect();
+    let finished = submit_all(&mut host, &cmds);
+    let ticks: Vec<u64> = finished.iter().map(|f| f.ended.ns() / 20_000_000).collect();
+    let count = |tick| ticks.iter().filter(|t| **t == tick).count();
+    assert_eq!([count(0), count(1), count(2)], [51, 51, 1]);
+    // What waits uses the rest up: a smaller one that comes after it waits as well.
+    let mut host = Host::build("null_blk,completion_nsec=0,mbps=10", 128);
+    let finished = submit_all(
+        &mut host,
+        &[
+            (Op::Write, 0, 400),
+            (Op::Write, 400, 16),
+            (Op::Write, 416, 1),
+        ],
+    );
+    let ends: Vec<u64> = finished.iter().map(|f| f.ended.ns()).collect();
+    assert_eq!(ends, [0, 20_000_000, 20_000_000]);
+}
+
+#[test]
+fn scsi_debug_takes_one_time_for_every_command() {
+    let mut host = Host::build("scsi_debug,ndelay=700us", 192);
+    host.submit(Op::Read, BioFlags::NONE, 0, 8);
+    host.run_until(Time(300));
+    let finished = submit_all(&mut host, &[(Op::Write, 8, 1024), (Op::Flush, 0, 0)]);
+    assert_eq!(
+        times(&finished),
+        [(0, 0, 700_000), (8, 300, 700_300), (0, 300, 700_300)]
+    );
+}
+
+#[test]
+fn simdisk_mode_0_serves_one_at_a_time() {
+    let mut host = Host::build("simdisk,fixed_ns=1ms,sector_ns=5000", 4);
+    let finished = submit_all(&mut host, &[(Op::Read, 80, 8), (Op::Write, 0, 1024)]);
+    assert_eq!(
+        times(&finished),
+        [
+            (80, 0, 1_040_000),
+            (0, 1_040_000, 1_040_000 + 1_000_000 + 5_120_000)
+        ]
+    );
+}
+
+#[test]
 fn a_command_beyond_the_end_fails() {
     let mut host = Host::build("simdisk", 1);
     let end = host.capacity().expect("a disk has an end");
@@ -134,7 +192,7 @@ fn a_command_beyond_the_end_fails() {
 }
 
 const SIMDISK: &str = "simdisk,mode=1,fixed_ns=100us,sector_ns=8138,spt=1024,ra=512,\
-                       seek_min_ns=1ms,seek_var_ns=14ms";
+                       seek_min_ns=1ms,seek_var_ns=14ms,scanned=0";
 
 #[test]
 fn simdisk_positions_by_seek_and_angle() {
@@ -168,6 +226,30 @@ fn simdisk_read_ahead_crosses_tracks_and_stops() {
     assert_eq!(hit.ended.ns() - hit.started.ns(), 100_000);
     let miss = host.one(Op::Read, 1612, 8);
     assert!(miss.ended.ns() - miss.started.ns() > 165_104);
+}
+
+#[test]
+fn simdisk_has_read_the_begin_of_the_disk_before_time_0() {
+    let mut host = Host::build(&SIMDISK.replace("scanned=0", "scanned=8"), 31);
+    // The 8 sectors, and the 512 after them that were read ahead.
+    for sector in [0, 8, 512] {
+        let hit = host.one(Op::Read, sector, 8);
+        assert_eq!((hit.ended - hit.started).ns(), 100_000, "{sector}");
+    }
+    let miss = host.one(Op::Read, 513, 8);
+    assert!((miss.ended - miss.started).ns() > 100_000 + 8 * 8138);
+}
+
+#[test]
+fn simdisk_keeps_no_more_than_its_read_ahead() {
+    let mut host = Host::build(SIMDISK, 31);
+    // L0 = 1000: the buffer begins at L0 - ra = 488.
+    host.one(Op::Read, 0, 1000);
+    host.run_until(Time(1_000_000_000));
+    let hit = host.one(Op::Read, 488, 8);
+    assert_eq!((hit.ended - hit.started).ns(), 100_000);
+    let miss = host.one(Op::Read, 487, 8);
+    assert!((miss.ended - miss.started).ns() > 100_000 + 8 * 8138);
 }
 
 #[test]

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a device and its driver impose on the queue.
+
+/// The kernel driver that a device is attached to. Drivers differ in when they
+/// take requests: only SCSI has a budget beside its tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// SCSI and libata: a budget of the device's queue depth is taken before
+    /// the scheduler is asked.
+    #[default]
+    Scsi,
+    /// NVMe: tags alone; hands over whole lists.
+    Nvme,
+    /// The null block device: tags alone.
+    NullBlk,
+    /// A disk of a virtual machine: tags alone.
+    Virtio,
+    /// The simulated disk of the measurements: tags alone.
+    SimDisk,
+}
+
+/// What a device and its driver impose on the queue; `None` and the defaults
+/// are those of a SCSI or SATA disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// The kernel driver.
+    pub driver: Driver,
+    /// Hardware queues; a kernel uses at most one for each processor.
+    pub hw_queues: u32,
+    /// Most scatter/gather segments of a request.
+    pub max_segments: Option<u32>,
+    /// Largest request in sectors.
+    pub max_sectors: Option<u32>,
+    /// `queue/rotational`.
+    pub rotational: Option<bool>,
+    /// A completion removes the plug.
+    pub completion_unplugs: bool,
+    /// The driver can order writes.
+    pub ordered_writes: bool,
+    /// There is a volatile write cache to flush (`queue/write_cache`).
+    pub has_flush: bool,
+    /// A write can be made to pass that cache (`queue/fua`).
+    pub has_fua: bool,
+}
+
+impl DeviceLimits {
+    /// Nothing but the defaults.
+    pub const NONE: DeviceLimits = DeviceLimits {
+        driver: Driver::Scsi,
+        hw_queues: 1,
+        max_segments: None,
+        max_sectors: None,
+        rotational: None,
+        completion_unplugs: true,
+        ordered_writes: true,
+        has_flush: true,
+        has_fua: false,
+    };
+}
