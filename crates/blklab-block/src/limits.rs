@@ -164,6 +164,15 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         help: "largest readahead window",
     },
     Tunable {
+        name: "wbt_lat_usec",
+        unit: Unit::Us,
+        default: 75_000,
+        range: (0, u32::MAX as i64),
+        since: KernelVersion::new(4, 10),
+        until: KernelVersion::FOREVER,
+        help: "read latency that write-back throttling aims at (2000 without seeks); 0: off",
+    },
+    Tunable {
         name: "partition_start",
         unit: Unit::Count,
         default: 0,

@@ -68,6 +68,8 @@ pub struct QueueSettings {
     pub fetch: Fetch,
     /// Largest readahead window in KiB.
     pub read_ahead_kb: Option<u32>,
+    /// Read latency that write-back throttling aims at, in us; 0 turns it off.
+    pub wbt_lat_usec: Option<u32>,
     /// First sector of the partition that is used; the whole disk if none.
     pub partition_start: Option<u32>,
     /// Its length in sectors; to the end of the disk if none.
@@ -83,6 +85,11 @@ pub struct Vm {
     pub dirty_ratio: Option<u32>,
     /// `dirty_background_ratio` in percent.
     pub dirty_background_ratio: Option<u32>,
+    /// `dirty_bytes`, which takes the place of `dirty_ratio`.
+    pub dirty_bytes: Option<u64>,
+    /// `dirty_background_bytes`, which takes the place of
+    /// `dirty_background_ratio`.
+    pub dirty_background_bytes: Option<u64>,
     /// `dirty_writeback_centisecs`.
     pub dirty_writeback_centisecs: Option<u32>,
     /// `dirty_expire_centisecs`.
@@ -211,6 +218,10 @@ pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 
 /// The newest release whose single-queue path is modelled.
 pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
+
+/// The kernel of measured cases (files with `seconds` or `trace`) that name
+/// none: Linux 6.1 of Debian 12.
+pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
 
 impl Experiment {
     /// An experiment with defaults for everything but the workload: kernel

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files as they are written.
 
-use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, Published, QueueSettings, Variant, Vm};
+use crate::experiment::{
+    DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, QueueSettings, Variant, Vm,
+};
 use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
 use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such, set};
@@ -62,6 +64,9 @@ pub(crate) struct RawExperiment {
     scheduler: Option<String>,
     #[serde(default)]
     tunables: Table,
+    /// The same, by the name of the folder in sysfs.
+    #[serde(default)]
+    iosched: Table,
     #[serde(default)]
     patches: Vec<String>,
     #[serde(default)]
@@ -69,6 +74,7 @@ pub(crate) struct RawExperiment {
     device: Option<Table>,
     md: Option<RawMd>,
     filesystem: Option<RawFilesystem>,
+    fs: Option<RawMounted>,
     #[serde(default)]
     vm: Table,
     fio: Option<Scalar>,
@@ -83,6 +89,18 @@ pub(crate) struct RawExperiment {
     published: Vec<Published>,
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,
+    /// Of a measured case: how long it was measured, in s.
+    seconds: Option<u32>,
+    /// Of a measured case: whether its block events were recorded.
+    trace: Option<bool>,
+}
+
+/// The filesystem of a measured case: made and mounted with its defaults.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMounted {
+    #[serde(rename = "type")]
+    name: String,
 }
 
 /// A name, perhaps with options, or a table.
@@ -135,6 +153,7 @@ struct RawMd {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawQueue {
+    scheduler: Option<String>,
     nr_requests: Option<u32>,
     max_sectors: Option<u32>,
     max_sectors_kb: Option<u32>,
@@ -142,18 +161,79 @@ struct RawQueue {
     rotational: Option<bool>,
     nomerges: Option<u8>,
     read_ahead_kb: Option<u32>,
+    wbt_lat_usec: Option<u32>,
     partition_start: Option<u32>,
     partition_sectors: Option<u32>,
 }
 
 impl RawExperiment {
+    /// Whether the file describes a measurement: then it is one on
+    /// [`MEASURED_KERNEL`] unless it names another kernel.
+    fn is_measured(&self) -> bool {
+        self.seconds.is_some() || self.trace.is_some()
+    }
+
+    /// The scheduler, which the file may name at the top or, as sysfs does,
+    /// among the files of the queue.
+    fn scheduler(&mut self) -> Result<Option<String>, ExperimentError> {
+        match (self.scheduler.take(), self.queue.scheduler.take()) {
+            (Some(_), Some(_)) => Err(ExperimentError::new(
+                "the scheduler is given twice: as scheduler and in [queue]",
+            )
+            .about("queue.scheduler")),
+            (top, queue) => Ok(top.or(queue)),
+        }
+    }
+
+    /// The scheduler's tunables: `[tunables]`, then `[iosched]`.
+    fn tunables(&self) -> Result<Vec<(String, i64)>, ExperimentError> {
+        let mut all: Vec<(String, i64)> = Vec::new();
+        for (table, values) in [("tunables", &self.tunables), ("iosched", &self.iosched)] {
+            for (key, value) in values {
+                let place = format!("{table}.{key}");
+                let value = value.whole().ok_or_else(|| {
+                    let what = format!("{table}: {key} = {}: not a whole number", value.text());
+                    ExperimentError::new(what).about(&place)
+                })?;
+                if all.iter().any(|(k, _)| k == key) {
+                    let what = format!("{key} is given twice: in [tunables] and in [iosched]");
+                    return Err(ExperimentError::new(what).about(place));
+                }
+                all.push((key.clone(), value));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The filesystem: `filesystem`, or the table `[fs]` of a measured case.
+    fn filesystem(&mut self) -> Result<Option<FilesystemSpec>, ExperimentError> {
+        match (self.filesystem.take(), self.fs.take()) {
+            (Some(_), Some(_)) => Err(ExperimentError::new(
+                "the filesystem is given twice: as filesystem and in [fs]",
+            )
+            .about("fs")),
+            (Some(f), None) => f.resolve().map(Some),
+            (None, Some(fs)) => FilesystemSpec::new(&fs.name, Vec::new())
+                .map(Some)
+                .map_err(|e| ExperimentError {
+                    key: "fs.type".to_owned(),
+                    ..e
+                }),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// The value, with job files read through `read_file`.
     pub(crate) fn resolve(
-        self,
+        mut self,
         name: &str,
         stem: &str,
         read_file: &ReadFile<'_>,
     ) -> Result<Experiment, ExperimentError> {
+        let scheduler = self.scheduler()?;
+        let tunables = self.tunables()?;
+        let filesystem = self.filesystem()?;
+        let is_measured = self.is_measured();
         let scenario = self.scenario.map(resolve_scenario).transpose()?;
         if scenario.is_some()
             && (self.processes.is_some() || self.job.is_some() || self.job_file.is_some())
@@ -197,6 +277,7 @@ impl RawExperiment {
         match &self.kernel {
             Some(v) => e.choose_kernel(v.parse()?),
             None if is_scenario => {}
+            None if is_measured => e.choose_kernel(MEASURED_KERNEL),
             None => e.choose_kernel(DEFAULT_KERNEL),
         }
         if let Some(hz) = self.hz {
@@ -204,17 +285,11 @@ impl RawExperiment {
         } else {
             e.hz = Hz::default();
         }
-        if let Some(scheduler) = self.scheduler {
+        if let Some(scheduler) = scheduler {
             e.scheduler = scheduler;
             e.scheduler_chosen = true;
         }
-        for (key, value) in &self.tunables {
-            let value = value.whole().ok_or_else(|| {
-                let what = format!("tunables: {key} = {}: not a whole number", value.text());
-                ExperimentError::new(what).about(format!("tunables.{key}"))
-            })?;
-            e.tunables.push((key.clone(), value));
-        }
+        e.tunables = tunables;
         e.patches = self.patches;
         e.queue = self.queue.resolve()?;
         if let Some(table) = self.device {
@@ -224,8 +299,8 @@ impl RawExperiment {
             let members = md.members.unwrap_or(2);
             e.md = Some(MdSpec::new(&md.level, members, md.chunk_kb)?);
         }
-        if let Some(filesystem) = self.filesystem {
-            e.filesystem = filesystem.resolve()?;
+        if let Some(filesystem) = filesystem {
+            e.filesystem = filesystem;
         }
         e.vm = Vm::default();
         for (key, value) in self.vm {
@@ -292,6 +367,7 @@ impl RawQueue {
             rotational: self.rotational,
             nomerges: self.nomerges,
             read_ahead_kb: self.read_ahead_kb,
+            wbt_lat_usec: self.wbt_lat_usec,
             partition_start: self.partition_start,
             partition_sectors: self.partition_sectors,
             ..QueueSettings::default()

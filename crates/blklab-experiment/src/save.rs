@@ -84,6 +84,7 @@ impl Experiment {
             q.insert("rotational".into(), json!(l.rotational));
             q.insert("nomerges".into(), json!(l.nomerges));
             q.insert("read_ahead_kb".into(), json!(self.read_ahead_bytes() >> 10));
+            q.insert("wbt_lat_usec".into(), json!(self.queue.wbt_lat_usec));
             q.insert("partition_start".into(), json!(self.queue.partition_start));
             let length = self.queue.partition_sectors;
             q.insert("partition_sectors".into(), json!(length));
@@ -134,6 +135,8 @@ impl Experiment {
             "memory": vm.memory_bytes.unwrap_or(8 << 30).to_string(),
             "dirty_ratio": vm.dirty_ratio,
             "dirty_background_ratio": vm.dirty_background_ratio,
+            "dirty_bytes": vm.dirty_bytes,
+            "dirty_background_bytes": vm.dirty_background_bytes,
             "dirty_writeback_centisecs": vm.dirty_writeback_centisecs,
             "dirty_expire_centisecs": vm.dirty_expire_centisecs,
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),

@@ -42,6 +42,24 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "percent of memory dirty at which background writing starts",
     },
     Tunable {
+        name: "dirty_bytes",
+        unit: Unit::Count,
+        default: 0,
+        range: (8192, 1 << 40),
+        since: KernelVersion::v2_6(29),
+        until: KernelVersion::FOREVER,
+        help: "bytes dirty at which writers write themselves, in place of dirty_ratio",
+    },
+    Tunable {
+        name: "dirty_background_bytes",
+        unit: Unit::Count,
+        default: 0,
+        range: (1, 1 << 40),
+        since: KernelVersion::v2_6(29),
+        until: KernelVersion::FOREVER,
+        help: "bytes dirty at which background writing starts, in place of the ratio",
+    },
+    Tunable {
         name: "dirty_writeback_centisecs",
         unit: Unit::Count,
         default: 500,
@@ -158,6 +176,7 @@ pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
         ("nomerges", q.nomerges.map(u32::from)),
         ("queue_depth", q.queue_depth),
         ("read_ahead_kb", q.read_ahead_kb),
+        ("wbt_lat_usec", q.wbt_lat_usec),
         ("partition_start", q.partition_start),
         ("partition_sectors", q.partition_sectors),
     ];
@@ -230,7 +249,7 @@ impl Experiment {
             return Ok(());
         }
         if let Some(t) = MACHINE_TUNABLES.iter().find(|t| t.name == key) {
-            let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
+            let value = in_range(t, number()?)?.unsigned_abs();
             self.set_vm(t.name, value);
             return Ok(());
         }
@@ -312,15 +331,19 @@ impl Experiment {
             "nomerges" => q.nomerges = Some(value as u8),
             "queue_depth" => q.queue_depth = Some(value),
             "read_ahead_kb" => q.read_ahead_kb = Some(value),
+            "wbt_lat_usec" => q.wbt_lat_usec = Some(value),
             "partition_start" => q.partition_start = Some(value),
             "partition_sectors" => q.partition_sectors = Some(value),
             other => unreachable!("queue setting {other} is in the table but not here"),
         }
     }
 
-    fn set_vm(&mut self, name: &str, value: u32) {
+    fn set_vm(&mut self, name: &str, large: u64) {
         let vm = &mut self.vm;
+        let value = u32::try_from(large).unwrap_or(u32::MAX);
         match name {
+            "dirty_bytes" => vm.dirty_bytes = Some(large),
+            "dirty_background_bytes" => vm.dirty_background_bytes = Some(large),
             "dirty_ratio" => vm.dirty_ratio = Some(value),
             "dirty_background_ratio" => vm.dirty_background_ratio = Some(value),
             "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),

@@ -312,3 +312,51 @@ fn capacity_and_largest_bio_of_an_array() {
     assert_eq!(partitions.capacity_sectors(Some(1000)), Some(363));
     assert_eq!(partitions.capacity_sectors(None), Some(363));
 }
+
+const MEASURED: &str = "title = 'two jobs'\nseconds = 4\ntrace = false\njob_file = 'a.fio'\n\
+     [device]\nkind = 'null_blk'\ncompletion_nsec = 500000\n[queue]\nscheduler = 'none'\n\
+     nr_requests = 64\nnomerges = 1\nwbt_lat_usec = 0\n[iosched]\nfifo_batch = 1\n\
+     [vm]\ndirty_bytes = 16777216\ndirty_background_bytes = 4194304\n[fs]\ntype = 'ext4'\n";
+
+#[test]
+fn a_measured_case_is_an_experiment_of_its_kernel() {
+    let e = read(Source::Toml, MEASURED).unwrap();
+    assert_eq!(e.kernel.to_string(), "6.1");
+    assert_eq!((e.scheduler.as_str(), e.scheduler_chosen), ("none", true));
+    assert_eq!(e.tunables, [("fifo_batch".to_owned(), 1)]);
+    assert_eq!(e.queue.nr_requests, Some(64));
+    assert_eq!(e.queue.wbt_lat_usec, Some(0));
+    assert_eq!(e.vm.dirty_bytes, Some(16 << 20));
+    assert_eq!(e.vm.dirty_background_bytes, Some(4 << 20));
+    assert_eq!(e.filesystem.name, "ext4");
+    let named = "kernel = '5.10'\nseconds = 4\njob_file = 'a.fio'";
+    assert_eq!(
+        read(Source::Toml, named).unwrap().kernel.to_string(),
+        "5.10"
+    );
+}
+
+#[test]
+fn what_a_measured_case_says_twice_or_wrong_is_refused_by_name() {
+    let refused = |text: &str| {
+        let text = format!("seconds = 4\njob_file = 'a.fio'\n{text}");
+        read(Source::Toml, &text).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused("scheduler = 'none'\n[queue]\nscheduler = 'bfq'"),
+        "e.toml:3: the scheduler is given twice: as scheduler and in [queue]"
+    );
+    assert_eq!(
+        refused("[tunables]\nslice_idle = 0\n[iosched]\nslice_idle = 8"),
+        "e.toml:4: slice_idle is given twice: in [tunables] and in [iosched]"
+    );
+    assert_eq!(
+        refused("filesystem = 'ext4'\n[fs]\ntype = 'ext4'"),
+        "e.toml:4: the filesystem is given twice: as filesystem and in [fs]"
+    );
+    let no_such = refused("[fs]\ntype = 'ext5'");
+    assert!(no_such.starts_with("e.toml:4: "), "{no_such}");
+    assert!(no_such.contains("ext5"), "{no_such}");
+    let unknown = refused("[queue]\nnr_request = 64");
+    assert!(unknown.contains("did you mean 'nr_requests'?"), "{unknown}");
+}
