@@ -2,8 +2,8 @@
 //! The experiment value.
 
 use crate::{ExperimentError, FilesystemSpec, MdSpec, no_such};
-use blklab_block::{Features, Fetch, Limits};
-use blklab_device::Device;
+use blklab_block::{Features, Fetch, Limits, mq};
+use blklab_device::{Device, Driver};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::Scheduler;
@@ -447,6 +447,37 @@ impl Experiment {
         Ok(limits)
     }
 
+    /// The same on the multi-queue path.
+    ///
+    /// # Errors
+    /// If the device cannot have its parameters.
+    pub fn mq_limits(&self) -> Result<mq::Limits, ExperimentError> {
+        let q = &self.queue;
+        let default = mq::Limits::default();
+        let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
+        let depth = self.queue_depth()?;
+        let driver = of_device.driver;
+        let max_sectors = q.max_sectors.or(of_device.max_sectors);
+        let max_segments = q.max_segments.or(of_device.max_segments);
+        Ok(mq::Limits {
+            queue_depth: depth,
+            budget: (driver == Driver::Scsi).then_some(depth),
+            nr_requests: q.nr_requests,
+            nr_hw_queues: of_device.hw_queues.min(1) as u16,
+            max_sectors: max_sectors.unwrap_or(default.max_sectors),
+            max_segments: max_segments.unwrap_or(default.max_segments),
+            rotational: q.rotational.or(of_device.rotational).unwrap_or(true),
+            nomerges: q.nomerges.unwrap_or(0),
+            has_flush: of_device.has_flush,
+            has_fua: of_device.has_fua,
+            has_commit: matches!(driver, Driver::Scsi | Driver::Nvme | Driver::Virtio),
+            takes_lists: matches!(driver, Driver::Nvme | Driver::Virtio | Driver::NullBlk),
+            partition_start: q.partition_start.map(u64::from),
+            wbt_lat_us: q.wbt_lat_usec.map(u64::from),
+            ..default
+        })
+    }
+
     /// What a reader of the result should know: how it was made, what the
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
@@ -498,14 +529,6 @@ impl Experiment {
         if self.seed > SEED_MAX {
             let what = format!("seed={}: expected a number from 0 to {SEED_MAX}", self.seed);
             return Err(ExperimentError::new(what).about("seed"));
-        }
-        if !self.kernel.has_single_queue() {
-            return Err(ExperimentError::new(format!(
-                "kernel {} has only the multi-queue block layer, which is not modelled yet; \
-                 use 2.6.16 to 4.20",
-                self.kernel
-            ))
-            .about("kernel"));
         }
         self.scheduler()?;
         self.limits()?;

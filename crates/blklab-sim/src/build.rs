@@ -4,8 +4,7 @@
 use crate::machine::{Config, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
-use blklab_block::sq::Queue;
-use blklab_block::{Features, Limits};
+use blklab_block::{Features, Limits, Queue, mq, sq};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::{Build, Built};
@@ -89,16 +88,19 @@ fn build_disk(
         rotational: limits.rotational,
         timers: &mut agenda.timers,
     });
-    let Built::Sq(elevator) = built else {
-        unreachable!("checked: the multi-queue path has no machine yet");
+    let timers = &mut agenda.timers;
+    let queue = match built {
+        Built::Sq(elevator) => {
+            let feat = Features::of(e.kernel);
+            let queue = sq::Queue::new(dev, feat, limits.clone(), elevator, timers);
+            Queue::Sq(Box::new(queue))
+        }
+        Built::Mq(elevator) => {
+            let feat = mq::Features::of(e.kernel);
+            let queue = mq::Queue::new(dev, feat, e.mq_limits()?, elevator, timers);
+            Queue::Mq(Box::new(queue))
+        }
     };
-    let queue = Queue::new(
-        dev,
-        Features::of(e.kernel),
-        limits.clone(),
-        elevator,
-        &mut agenda.timers,
-    );
     Ok(Disk { queue, device })
 }
 

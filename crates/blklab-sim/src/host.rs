@@ -3,7 +3,7 @@
 
 use crate::Machine;
 use crate::machine::QueueNo;
-use blklab_block::sq::Queue;
+use blklab_block::Queue;
 use blklab_fs::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
@@ -13,7 +13,7 @@ impl Host for Machine {
     }
 
     fn hz(&self) -> Hz {
-        self.queue_state(|q| q.core().hz)
+        self.queue_state(Queue::hz)
     }
 
     fn current(&self) -> TaskId {
@@ -38,7 +38,7 @@ impl Host for Machine {
     }
 
     fn unplug(&self) {
-        if !self.queue_state(|q| q.core().feat.task_plug) {
+        if !self.queue_state(Queue::has_task_plugs) {
             Machine::unplug(self);
             return;
         }

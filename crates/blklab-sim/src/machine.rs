@@ -3,8 +3,8 @@
 //! queues, devices and tasks. The routes of an array are in `array.rs`.
 
 use blklab_block::md::{Array, MEMBERS_MAX};
-use blklab_block::sq::{Pending, Queue, Submit};
-use blklab_block::{Cx, Effect, RqId, Running, TaskTable};
+use blklab_block::sq::{Pending, Submit};
+use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::{Agenda, DeviceId, Due, TimerId, WorkId};
 use blklab_trace::TraceSink;
@@ -243,7 +243,7 @@ impl World {
 
     fn hand_over(&mut self, no: QueueNo, rq: RqId) {
         let command = {
-            let r = &self.disks[no.idx()].queue.core().rqs[rq];
+            let r = &self.disks[no.idx()].queue.requests()[rq];
             Command {
                 id: CmdId(rq.0),
                 op: r.op,
@@ -264,7 +264,7 @@ impl World {
     /// The queue that a timer belongs to: timers are registered disk by disk,
     /// each queue's own last, and the array's after them.
     fn queue_of_timer(&self, timer: TimerId) -> QueueNo {
-        let own = |d: &Disk| timer <= d.queue.unplug_timer_id();
+        let own = |d: &Disk| timer <= d.queue.last_timer();
         match self.disks.iter().position(own) {
             Some(i) => QueueNo(i as u32),
             None => QueueNo::ARRAY,
@@ -430,14 +430,7 @@ impl Machine {
             self.with_array(Array::unplug_timeout);
             return;
         }
-        self.interrupt_entry(no, Running::INTERRUPT, |q, cx| {
-            if timer == q.unplug_timer_id() {
-                q.unplug_timeout(cx);
-            } else {
-                let known = q.elevator_timer(cx, timer);
-                debug_assert!(known, "a timer without an owner");
-            }
-        });
+        self.interrupt_entry(no, Running::INTERRUPT, |q, cx| q.timer(cx, timer));
     }
 
     /// kblockd runs.
@@ -703,7 +696,7 @@ impl Machine {
 
     /// Sleeps until woken. May return early: callers test their condition.
     pub async fn suspend(&self) {
-        if self.queue_state(|q| q.core().feat.task_plug) {
+        if self.queue_state(Queue::has_task_plugs) {
             self.flush_task_plug();
         }
         {

@@ -247,7 +247,7 @@ fn simulate(
         }
         machine.run(Time::MAX);
         return Ok(RunOutput {
-            sysfs: machine.queue_state(|q| q.elevator().shows()),
+            sysfs: machine.queue_state(blklab_block::Queue::shows),
             notes: e.notes(),
             interrupted: stopped(),
             ..RunOutput::new(machine.now())

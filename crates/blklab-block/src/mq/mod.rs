@@ -187,6 +187,12 @@ impl Queue {
         known
     }
 
+    /// The timer registered last.
+    pub fn last_timer(&self) -> TimerId {
+        let last = self.hctxs.last().expect("one hardware queue at least");
+        last.delayed_run
+    }
+
     /// The hardware queue of a CPU (`blk_mq_map_queues`).
     fn hctx_of(&self, cpu: u16) -> u16 {
         cpu % self.core.limits.nr_hw_queues.max(1)

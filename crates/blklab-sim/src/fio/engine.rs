@@ -3,6 +3,7 @@
 
 use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
+use blklab_block::Queue;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fs::{AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncRange};
 use blklab_types::PAGE_BYTES;
@@ -203,7 +204,10 @@ impl Engine {
     }
 
     async fn io_submit(&mut self, held: &[Held]) {
-        self.m.start_plug();
+        let plugs = held.len() > self.m.queue_state(Queue::io_submit_plugs_above);
+        if plugs {
+            self.m.start_plug();
+        }
         for h in held {
             let Some(fd) = h.fd else { continue };
             if !matches!(h.io.op, IoOp::Read | IoOp::Write) {
@@ -231,10 +235,12 @@ impl Engine {
                 }
             }
         }
-        if self.m.queue_state(|q| q.core().feat.io_submit_unplugs) {
+        if self.m.queue_state(Queue::io_submit_unplugs) {
             self.m.unplug();
         }
-        self.m.finish_plug();
+        if plugs {
+            self.m.finish_plug();
+        }
     }
 
     /// One readv or writev for all that is held: they are adjacent.

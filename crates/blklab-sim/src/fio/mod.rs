@@ -24,6 +24,7 @@ pub use report::job_info;
 
 use crate::machine::Sinks;
 use crate::{Machine, build_machine};
+use blklab_block::Queue;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
 use blklab_fs::{Config, DirectLocking, Features, Filesystem, PageCache};
@@ -164,7 +165,7 @@ pub fn run_fio(
     }
     Ok(FioOutcome {
         jobs,
-        sysfs: m.queue_state(|q| q.elevator().shows()),
+        sysfs: m.queue_state(Queue::shows),
         end,
         interrupted,
         notes,

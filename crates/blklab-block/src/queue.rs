@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A block device's queue on either path.
+
+use crate::sq::{Pending, Submit};
+use crate::{Cx, Requests, RqId, mq, sq};
+use blklab_engine::TimerId;
+use blklab_types::{Bio, Dev, Hz, TaskId};
+
+/// A block device's queue: what tasks, timers and devices call.
+pub enum Queue {
+    /// Single-queue path.
+    Sq(Box<sq::Queue>),
+    /// Multi-queue path.
+    Mq(Box<mq::Queue>),
+}
+
+/// The same call on either path.
+macro_rules! on {
+    ($queue:expr, $q:ident => $call:expr) => {
+        match $queue {
+            Queue::Sq($q) => $call,
+            Queue::Mq($q) => $call,
+        }
+    };
+}
+
+impl Queue {
+    /// All requests.
+    pub fn requests(&self) -> &Requests {
+        on!(self, q => &q.core().rqs)
+    }
+
+    /// Ticks per second.
+    pub fn hz(&self) -> Hz {
+        on!(self, q => q.core().hz)
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    pub fn is_idle(&self) -> bool {
+        on!(self, q => q.is_idle())
+    }
+
+    /// What sysfs shows of the scheduler beside the tunables.
+    pub fn shows(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Queue::Sq(q) => q.elevator().shows(),
+            Queue::Mq(q) => q.elevator().map(mq::Elevator::shows).unwrap_or_default(),
+        }
+    }
+
+    /// Whether plugs belong to tasks (2.6.39).
+    pub fn has_task_plugs(&self) -> bool {
+        match self {
+            Queue::Sq(q) => q.core().feat.task_plug,
+            Queue::Mq(_) => true,
+        }
+    }
+
+    /// Requests of one `io_submit` that are collected in a plug: more than this.
+    pub fn io_submit_plugs_above(&self) -> usize {
+        match self {
+            Queue::Sq(_) => 0,
+            Queue::Mq(_) => 2,
+        }
+    }
+
+    /// Whether `io_submit` unplugs the queues of its files (2.6.33 to 2.6.38).
+    pub fn io_submit_unplugs(&self) -> bool {
+        match self {
+            Queue::Sq(q) => q.core().feat.io_submit_unplugs,
+            Queue::Mq(_) => false,
+        }
+    }
+
+    /// Whether requests for reads are nearly used up; never on the multi-queue
+    /// path, which tells nobody.
+    pub fn read_congested(&self) -> bool {
+        match self {
+            Queue::Sq(q) => q.read_congested(),
+            Queue::Mq(_) => false,
+        }
+    }
+
+    /// Whether requests for asynchronous writes are nearly used up; never on the
+    /// multi-queue path.
+    pub fn write_congested(&self) -> bool {
+        match self {
+            Queue::Sq(q) => q.write_congested(),
+            Queue::Mq(_) => false,
+        }
+    }
+
+    /// A task submits a bio (Q). Its sectors lie on the device.
+    pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
+        on!(self, q => q.submit(cx, bio))
+    }
+
+    /// A stacked device passes a bio on, from its own sector (A).
+    pub fn submit_from(&mut self, cx: &mut Cx<'_>, bio: Bio, from: Option<(Dev, u64)>) -> Submit {
+        on!(self, q => q.submit_from(cx, bio, from))
+    }
+
+    /// A task that slept for a request goes on.
+    pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+        on!(self, q => q.resume(cx, pending))
+    }
+
+    /// The device finished a request.
+    pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
+        on!(self, q => q.complete(cx, rq, error));
+    }
+
+    /// A task ended: its io context goes.
+    pub fn exit_task(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        on!(self, q => q.exit_task(cx, task));
+    }
+
+    /// The task starts to collect requests. Calls nest. Nothing before 2.6.39.
+    pub fn start_plug(&mut self, task: TaskId) {
+        on!(self, q => q.start_plug(task));
+    }
+
+    /// The task stops collecting.
+    pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        on!(self, q => q.finish_plug(cx, task));
+    }
+
+    /// The task is about to sleep for I/O.
+    pub fn flush_plug_to_sleep(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+        on!(self, q => q.flush_plug_to_sleep(cx, task));
+    }
+
+    /// Somebody waits for I/O: the queue's plug goes (before 2.6.39).
+    pub fn unplug(&mut self, cx: &mut Cx<'_>) {
+        match self {
+            Queue::Sq(q) => q.unplug(cx),
+            Queue::Mq(_) => {}
+        }
+    }
+
+    /// kblockd is to remove the plug.
+    pub fn unplug_work(&mut self, cx: &mut Cx<'_>) {
+        match self {
+            Queue::Sq(q) => q.unplug_work(cx),
+            Queue::Mq(_) => unreachable!("the multi-queue path asks for runs only"),
+        }
+    }
+
+    /// kblockd is to call the driver.
+    pub fn run_work(&mut self, cx: &mut Cx<'_>) {
+        on!(self, q => q.run_work(cx));
+    }
+
+    /// The timer registered last: all that lie between that of the queue
+    /// registered before and this one are the queue's.
+    pub fn last_timer(&self) -> TimerId {
+        match self {
+            Queue::Sq(q) => q.unplug_timer_id(),
+            Queue::Mq(q) => q.last_timer(),
+        }
+    }
+
+    /// One of the queue's or its scheduler's timers fired.
+    pub fn timer(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
+        let known = match self {
+            Queue::Sq(q) if timer == q.unplug_timer_id() => {
+                q.unplug_timeout(cx);
+                true
+            }
+            Queue::Sq(q) => q.elevator_timer(cx, timer),
+            Queue::Mq(q) => q.timer(cx, timer),
+        };
+        debug_assert!(known, "a timer without an owner");
+    }
+}
