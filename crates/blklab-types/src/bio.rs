@@ -67,6 +67,15 @@ impl BioFlags {
     pub const NOMERGE: BioFlags = BioFlags(1 << 11);
     /// Part of a larger bio: its cookie is the block layer's own (multi-queue).
     pub const SPLIT: BioFlags = BioFlags(1 << 12);
+    /// More of the same follows soon (`REQ_IDLE`, 4.10 and later): with SYNC
+    /// it marks direct writes, which write-back throttling lets pass. Only the
+    /// multi-queue layer reads it; on the single-queue path NOIDLE says the
+    /// contrary.
+    pub const IDLE: BioFlags = BioFlags(1 << 9);
+    /// Nobody waits for it or will soon (`REQ_BACKGROUND`, 4.10 and later):
+    /// write-back by age or above the background limit, which write-back
+    /// throttling holds back most. Only the multi-queue layer reads it.
+    pub const BACKGROUND: BioFlags = BioFlags(1 << 10);
 
     /// Whether all flags of `other` are set.
     pub fn has(self, other: BioFlags) -> bool {
