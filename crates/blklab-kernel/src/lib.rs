@@ -7,4 +7,6 @@ mod version;
 
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use tunable::{Tunable, TunableError, Tunables, Unit, tunables_of};
-pub use version::{Change, KernelVersion, PRESETS, Preset, VersionError, releases};
+pub use version::{
+    Change, KernelVersion, PRESETS, Preset, VersionError, releases, single_queue_releases,
+};

@@ -109,11 +109,17 @@ impl FromStr for KernelVersion {
     }
 }
 
-/// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
+/// All releases that models know of, oldest first: 2.6.16 to 6.18.
 pub fn releases() -> impl Iterator<Item = KernelVersion> {
     let of = |major: u16, last: u16| (0..=last).map(move |minor| KernelVersion::new(major, minor));
     let old = (16..=39).map(KernelVersion::v2_6);
-    old.chain(of(3, 19)).chain(of(4, 20))
+    let numbered = [(3, 19), (4, 20), (5, 19), (6, 18)];
+    old.chain(numbered.into_iter().flat_map(move |(m, last)| of(m, last)))
+}
+
+/// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
+pub fn single_queue_releases() -> impl Iterator<Item = KernelVersion> {
+    releases().filter(|v| v.has_single_queue())
 }
 
 /// Something that changed in a release, as data: what a model does differently
@@ -181,6 +187,17 @@ pub const PRESETS: &[Preset] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_go_up_and_the_single_queue_path_ends_with_4_20() {
+        let all: Vec<KernelVersion> = releases().collect();
+        assert!(all.is_sorted());
+        let ends = |v: &[KernelVersion]| (v[0].to_string(), v[v.len() - 1].to_string());
+        assert_eq!(ends(&all), ("2.6.16".to_owned(), "6.18".to_owned()));
+        let old: Vec<KernelVersion> = single_queue_releases().collect();
+        assert_eq!(ends(&old), ("2.6.16".to_owned(), "4.20".to_owned()));
+        assert_eq!(all.len() - old.len(), 20 + 19);
+    }
 
     #[test]
     fn versions_parse_order_and_print() {

@@ -187,7 +187,7 @@ fn check_changes<F: PartialEq>(
     era: std::ops::Range<KernelVersion>,
     of: fn(KernelVersion) -> F,
 ) {
-    let releases: Vec<KernelVersion> = blklab_kernel::releases()
+    let releases: Vec<KernelVersion> = blklab_kernel::single_queue_releases()
         .filter(|v| era.contains(v))
         .collect();
     assert!(changes.iter().all(|c| era.contains(&c.release)));
