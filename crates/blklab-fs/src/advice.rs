@@ -6,6 +6,7 @@ use crate::cache::{FsError, PageCache};
 use crate::features::FaultReadahead;
 use crate::file::{Fd, FileId};
 use crate::filesystem::on_volume;
+use crate::folio::FIRST_ORDER;
 use crate::host::Host;
 use crate::readahead::Window;
 use crate::write::{file_range, pages_of};
@@ -71,7 +72,7 @@ impl<H: Host> PageCache<H> {
                 return Ok(());
             }
             Advice::DontNeed => {
-                if !self.host.write_congested() {
+                if !self.config.features.congestion || !self.host.write_congested() {
                     self.write_out(id, 0..u64::MAX, false).await;
                 }
                 // A first page that is not whole stays; a last one goes, as
@@ -230,6 +231,7 @@ impl<H: Host> PageCache<H> {
             self.with(|s| {
                 let ra = &mut s.open[fd.0 as usize].ra;
                 (ra.start, ra.size, ra.async_size) = (start, max, ahead);
+                ra.folio_order = FIRST_ORDER;
             });
         }
         let window = Window {
@@ -237,6 +239,6 @@ impl<H: Host> PageCache<H> {
             pages: max,
             marker: (ahead > 0).then_some(start + max - ahead),
         };
-        self.read_window(id, window).await;
+        self.read_folios(id, window, FIRST_ORDER).await;
     }
 }

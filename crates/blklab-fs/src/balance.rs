@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holding back tasks that dirty pages by sleeping alone:
-//! `balance_dirty_pages` (mm/page-writeback.c, 3.7; kernels 3.2 to 4.20).
+//! `balance_dirty_pages` (mm/page-writeback.c, 3.7; kernels 3.2 and later).
 //!
 //! A task looks at the limits after a number of pages that it was given the
 //! time before. Between the free-run limit and the hard limit it then sleeps
@@ -241,6 +241,7 @@ impl<H: Host> PageCache<H> {
                 break;
             };
             pauses += 1;
+            self.host.note_dirty_sleep();
             self.sleep_ticks(ticks).await;
             let left = self.with(|s| {
                 *s.task_dirty(task) = TaskDirty {

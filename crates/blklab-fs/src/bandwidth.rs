@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the dirty throttle of 3.2 to 4.20 knows of a device: how fast it
+//! What the dirty throttle of 3.2 and later knows of a device: how fast it
 //! writes, and at which rate its writers may dirty pages.
 //!
 //! mm/page-writeback.c, 3.7 (`__bdi_update_bandwidth`,

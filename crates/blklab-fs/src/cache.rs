@@ -361,6 +361,20 @@ impl<H: Host> PageCache<H> {
 
     /// Submits one bio for a contiguous run of pages.
     pub(crate) async fn submit(&self, op: Op, flags: BioFlags, id: FileId, run: PageRun) {
+        let nr_sectors = (run.pages * PAGE_SECTORS) as u32;
+        let segments = segments(self.config.adjacent_pages_percent, run.sector, nr_sectors);
+        self.submit_segments(op, flags, id, run, segments).await;
+    }
+
+    /// The same, of pages that lie in so many segments.
+    pub(crate) async fn submit_segments(
+        &self,
+        op: Op,
+        flags: BioFlags,
+        id: FileId,
+        run: PageRun,
+        segments: u16,
+    ) {
         let cookie = self.with(|s| {
             let pages = run.start..run.start + run.pages;
             match op {
@@ -379,13 +393,15 @@ impl<H: Host> PageCache<H> {
                 run: pages,
             })
         });
-        self.submit_sectors(
+        self.submit_bio(Bio {
             op,
             flags,
-            run.sector,
-            (run.pages * PAGE_SECTORS) as u32,
+            sector: run.sector,
+            nr_sectors: (run.pages * PAGE_SECTORS) as u32,
+            segments,
             cookie,
-        )
+            ..Bio::default()
+        })
         .await;
     }
 
@@ -398,16 +414,22 @@ impl<H: Host> PageCache<H> {
         nr_sectors: u32,
         cookie: u64,
     ) {
-        let bio = Bio {
+        self.submit_bio(Bio {
             op,
             flags,
             sector,
             nr_sectors,
             segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
-            task: self.host.current(),
             cookie,
             ..Bio::default()
-        };
+        })
+        .await;
+    }
+
+    /// Submits a bio of the running task.
+    async fn submit_bio(&self, bio: Bio) {
+        let task = self.host.current();
+        let bio = Bio { task, ..bio };
         self.sleeping(Sleep::Request, self.host.submit_bio(bio))
             .await;
     }

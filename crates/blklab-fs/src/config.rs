@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The settings of the machine's page cache, checked once.
 
-use crate::features::Features;
+use crate::features::{BioBound, Features};
 use crate::filesystem::Filesystem;
 use crate::layout::Layout;
 use crate::limits::Memory;
@@ -67,6 +67,9 @@ impl Default for OpCosts {
         }
     }
 }
+
+/// Pages that a bio has vectors for (`BIO_MAX_PAGES`, later `BIO_MAX_VECS`).
+const MAX_BIO_PAGES: u64 = 256;
 
 /// Settings of a [`crate::PageCache`]. Sizes are bytes unless the name says
 /// otherwise.
@@ -153,7 +156,7 @@ impl ConfigError {
 impl Config {
     /// The defaults for a machine of that size in the years of the kernels
     /// modelled: 1 processor, copies at 1.5 GB/s and 1 us per page, 128 KiB
-    /// read-ahead, bios of 512 KiB.
+    /// read-ahead, requests of 512 KiB.
     pub fn new(features: Features, memory_bytes: u64) -> Config {
         Config {
             features,
@@ -176,7 +179,7 @@ impl Config {
             request_pages: 1024 / PAGE_SECTORS,
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
-            bio_pages: Config::bio_pages_of_queue(1024, 128),
+            bio_pages: Config::bio_pages_of_queue(&features, 1024, 128),
             adjacent_pages_percent: 0,
             layout: Layout::default(),
             filesystem: Filesystem::Extents,
@@ -185,13 +188,16 @@ impl Config {
         }
     }
 
-    /// Pages per bio for a queue of these limits: at most 256 pages, the
-    /// queue's segments, and its request size (fs/mpage.c,
-    /// `bio_get_nr_vecs`).
-    pub fn bio_pages_of_queue(max_sectors: u32, max_segments: u16) -> u64 {
-        (u64::from(max_sectors) / PAGE_SECTORS)
-            .min(u64::from(max_segments))
-            .clamp(1, 256)
+    /// Pages per bio for a queue of these limits: at most 256 pages, and
+    /// where the block layer does not split bios the queue's segments and its
+    /// request size.
+    pub fn bio_pages_of_queue(features: &Features, max_sectors: u32, max_segments: u16) -> u64 {
+        match features.bio_bound {
+            BioBound::Queue => (u64::from(max_sectors) / PAGE_SECTORS)
+                .min(u64::from(max_segments))
+                .clamp(1, MAX_BIO_PAGES),
+            BioBound::Vectors => MAX_BIO_PAGES,
+        }
     }
 
     /// Pages of memory as the dirty limits see them.
@@ -251,7 +257,7 @@ impl Config {
             ),
             (self.max_writeback_pages > 0, "max_writeback_pages is at least 1".to_owned()),
             (self.copy_bytes_per_s > 0, "copy_bytes_per_s is at least 1".to_owned()),
-            ((1..=256).contains(&self.bio_pages), "a bio holds 1 to 256 pages".to_owned()),
+            ((1..=MAX_BIO_PAGES).contains(&self.bio_pages), "a bio holds 1 to 256 pages".to_owned()),
             (
                 self.layout.chunk_pages > 0 && self.layout.growth_pages > 0,
                 "chunk_pages and growth_pages of the layout are at least 1".to_owned(),

@@ -5,9 +5,11 @@
 //! compares versions. Where a change has a name in quotes, it is the subject of
 //! the kernel's commit. Three eras: a global pdflush pool (2.6.16 to 2.6.31), a
 //! flusher thread per device beside writers that write (2.6.32 to 3.1), and
-//! writers that only sleep (3.2 to 4.20). Sources read by the specification:
+//! writers that only sleep (3.2 and later). Sources read by the specification:
 //! 2.6.18, 2.6.24, 2.6.28.6, 2.6.32.71, 2.6.33, 3.7.2; the release of a change
-//! between them is that of its commit.
+//! between them is that of its commit. What is here of 5.0 to 6.18 are the
+//! rules of 4.10 with the changes named at the presets; later changes of the
+//! control laws were not read.
 
 use blklab_types::BioFlags;
 use std::fmt;
@@ -138,6 +140,10 @@ pub enum Readahead {
     /// Context counts only if it is longer than the request (3.12,
     /// "readahead: make context readahead more conservative").
     OnDemandV3,
+    /// A first window of the largest size is read alone, without the next one
+    /// ("readahead: stricter check for bdi io_pages", of 4.19; here from 5.0
+    /// on).
+    OnDemandV4,
 }
 
 /// What a fault on a missing page reads (`do_sync_mmap_readahead`).
@@ -170,6 +176,32 @@ pub enum WindowCap {
     /// Large requests may be as large as the device's largest request (4.10,
     /// "mm: don't cap request size based on read-ahead setting").
     Request,
+}
+
+/// Which files a read-ahead window caches in folios of several pages
+/// (mm/readahead.c, `page_cache_ra_order`; what a filesystem announces at its
+/// inodes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LargeFolios {
+    /// None (up to 5.17).
+    None,
+    /// Those of XFS, and of the filesystem `extents` (5.18, "xfs: Support large
+    /// folios").
+    Xfs,
+    /// Those of ext4 as well (6.16, "ext4: enable large folio for regular
+    /// file").
+    Ext4,
+}
+
+/// What ends a bio that could hold more pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BioBound {
+    /// The queue's largest request and most segments (fs/mpage.c,
+    /// `bio_get_nr_vecs`, up to 4.2; here up to 4.20).
+    Queue,
+    /// Its 256 vectors: the block layer splits what is too large for the queue
+    /// ("block: remove bio_get_nr_vecs()", of 4.3; here from 5.0 on).
+    Vectors,
 }
 
 /// What `POSIX_FADV_RANDOM` does to reads (mm/fadvise.c).
@@ -237,6 +269,11 @@ pub struct Features {
     pub readahead: Readahead,
     /// Bounds of its windows.
     pub window_cap: WindowCap,
+    /// Flags of its bios (AHEAD: "mpage: mpage_readpages() should submit IO as
+    /// read-ahead", of 4.19; here from 5.0 on).
+    pub readahead_flags: BioFlags,
+    /// What its pages are in memory.
+    pub large_folios: LargeFolios,
     /// Read-ahead of page faults.
     pub fault_readahead: FaultReadahead,
     /// `POSIX_FADV_RANDOM`.
@@ -245,8 +282,20 @@ pub struct Features {
     pub stable_pages: bool,
     /// Flags of data written for fsync and the like (SYNC from 2.6.30 on,
     /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
-    /// writebacks": filesystems that write through buffers).
+    /// writebacks": filesystems that write through buffers). The contrary of
+    /// NOIDLE, IDLE, has taken its place in 4.10; the single-queue path still
+    /// gets the old one.
     pub integrity_flags: BioFlags,
+    /// Flags of data that the flusher writes because it is old or because there
+    /// is much of it (BACKGROUND from 4.10 on, "writeback: mark background
+    /// writeback as such", include/linux/writeback.h).
+    pub background_flags: BioFlags,
+    /// What ends a bio.
+    pub bio_bound: BioBound,
+    /// Queues report congestion, and advice, read-ahead and tasks without
+    /// memory look at it (up to 4.20: the multi-queue layer does not report
+    /// any).
+    pub congestion: bool,
     /// A write with `O_SYNC` writes all that is dirty of the file, not only its
     /// own range (up to 2.6.32).
     pub o_sync_whole_file: bool,
@@ -254,7 +303,8 @@ pub struct Features {
     /// (from 2.6.39 on at the latest).
     pub fsync_waits_first: bool,
     /// Flags of direct writes: without UNPLUG since 2.6.33 ("aio: implement
-    /// request batching"), where `io_submit` unplugs at its end.
+    /// request batching"), where `io_submit` unplugs at its end; with IDLE
+    /// since 4.10 ("block: replace REQ_NOIDLE with REQ_IDLE").
     pub direct_write_flags: BioFlags,
 }
 
@@ -267,7 +317,7 @@ impl fmt::Display for UnsupportedRelease {
         let [a, b, c, d] = self.0;
         write!(
             f,
-            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 4.20 are modelled"
+            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 6.18 are modelled"
         )
     }
 }
@@ -298,10 +348,15 @@ impl Features {
         background_always_waits: true,
         readahead: Readahead::TwoWindow,
         window_cap: WindowCap::None,
+        readahead_flags: BioFlags::NONE,
+        large_folios: LargeFolios::None,
         fault_readahead: FaultReadahead::Around,
         fadvise_random: FadviseRandom::PageByPage,
         stable_pages: false,
         integrity_flags: BioFlags::NONE,
+        background_flags: BioFlags::NONE,
+        bio_bound: BioBound::Queue,
+        congestion: true,
         o_sync_whole_file: true,
         fsync_waits_first: false,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
@@ -487,15 +542,44 @@ impl Features {
         ..Features::K403
     };
 
-    /// 4.10 to 4.20.
+    /// 4.10 to 4.20: background and direct writes are marked for write-back
+    /// throttling.
     pub const K410: Features = Features {
         name: "4.10",
         window_cap: WindowCap::Request,
+        background_flags: BioFlags::BACKGROUND,
+        direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0),
         ..Features::K404
     };
 
+    /// 5.0 to 5.17: multi-queue devices only, which are never congested and
+    /// split bios themselves.
+    pub const K500: Features = Features {
+        name: "5.0",
+        readahead: Readahead::OnDemandV4,
+        readahead_flags: BioFlags::AHEAD,
+        integrity_flags: BioFlags::SYNC,
+        bio_bound: BioBound::Vectors,
+        congestion: false,
+        ..Features::K410
+    };
+
+    /// 5.18 to 6.15: read-ahead of XFS fills large folios.
+    pub const K518: Features = Features {
+        name: "5.18",
+        large_folios: LargeFolios::Xfs,
+        ..Features::K500
+    };
+
+    /// 6.16 to 6.18: that of ext4 does as well.
+    pub const K616: Features = Features {
+        name: "6.16",
+        large_folios: LargeFolios::Ext4,
+        ..Features::K518
+    };
+
     /// All presets, oldest first.
-    pub const ALL: [Features; 24] = [
+    pub const ALL: [Features; 27] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
@@ -520,6 +604,9 @@ impl Features {
         Features::K403,
         Features::K404,
         Features::K410,
+        Features::K500,
+        Features::K518,
+        Features::K616,
     ];
 
     /// The features of a release, for example `[2, 6, 28, 0]`.
@@ -552,6 +639,9 @@ impl Features {
             [4, 3, ..] => Ok(Features::K403),
             [4, 4..=9, ..] => Ok(Features::K404),
             [4, 10..=20, ..] => Ok(Features::K410),
+            [5, 0..=17, ..] => Ok(Features::K500),
+            [5, 18..=19, ..] | [6, 0..=15, ..] => Ok(Features::K518),
+            [6, 16..=18, ..] => Ok(Features::K616),
             _ => Err(UnsupportedRelease(release)),
         }
     }

@@ -206,6 +206,11 @@ impl<H: Host> PageCache<H> {
         with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::SUBMITS_BEFORE_SLEEP)
     }
 
+    /// Whether background writes of a file carry the mark.
+    pub(crate) fn marks_background(&self, id: FileId) -> bool {
+        with_type!(self.filesystem_of(id), Fs => <Fs as Ops<H>>::MARKS_BACKGROUND)
+    }
+
     /// Pages that a bio of a file may hold.
     pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
         if !on_volume {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flusher thread of the device (2.6.32 to 4.20).
+//! The flusher thread of the device (2.6.32 and later).
 //!
 //! fs/fs-writeback.c of 2.6.32 (`bdi_writeback_task`, rounds of 1024 pages) and
 //! of 3.7 (`wb_writeback`, slices by bandwidth). It does what was asked for
@@ -340,6 +340,7 @@ impl<H: Host> PageCache<H> {
     fn control_of(run: &Run, pages: u64) -> WriteControl {
         WriteControl {
             integrity: run.integrity,
+            background: run.reason != Reason::Explicit,
             range: run.integrity.then_some(0..u64::MAX),
             ..WriteControl::background(pages)
         }
@@ -369,7 +370,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Slices of single inodes (3.2 to 4.20).
+    /// Slices of single inodes (3.2 and later).
     async fn flush_slices(&self, run: &mut Run) {
         while !self.is_over(run) {
             let older_than = self.older_than(run);

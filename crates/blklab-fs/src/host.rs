@@ -57,6 +57,11 @@ pub trait Host: Clone + 'static {
         let _ = on;
     }
 
+    /// The dirty throttle is about to let the running task sleep: write-back
+    /// throttling gives way to such writers for a second (`dirty_sleep`, 4.10
+    /// and later).
+    fn note_dirty_sleep(&self) {}
+
     /// Whether the pool of asynchronous writes is nearly used up.
     fn write_congested(&self) -> bool;
 

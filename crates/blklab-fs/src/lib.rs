@@ -2,7 +2,7 @@
 //! Page cache, write-back, and the extent layout under it.
 //!
 //! What happens between a system call and the moment bios enter the block
-//! layer, for Linux 2.6.16 to 4.20 ([`Features`]). Code is written the way
+//! layer, for Linux 2.6.16 to 6.18 ([`Features`]). Code is written the way
 //! the kernel's is: as tasks that block. A task is an `async fn` that the
 //! simulation polls; it suspends only through [`Host`], exactly where the
 //! kernel's task would sleep, and never holds a borrow of shared state while
@@ -40,6 +40,7 @@ mod features;
 mod file;
 mod filesystem;
 mod flusher;
+mod folio;
 mod group;
 mod host;
 mod inode_lists;
@@ -78,8 +79,9 @@ pub use ext3::{
 };
 pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
-    Ageing, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LimitBase, OverLimit,
-    Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
+    Ageing, BioBound, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LargeFolios,
+    LimitBase, OverLimit, Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap,
+    WriteChunk,
 };
 pub use file::{Fd, FileId};
 pub use filesystem::{Filesystem, FreeSpace};

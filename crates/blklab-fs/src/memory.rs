@@ -5,7 +5,7 @@
 //! to the high one; this costs no time (the kernel's kswapd keeps up with any
 //! disk). A task that finds nothing to drop asks pdflush to write and sleeps
 //! for congestion to end, at most 100 ms at a time (mm/vmscan.c, 2.6.28,
-//! `do_try_to_free_pages`).
+//! `do_try_to_free_pages`); where there is no congestion, for these 100 ms.
 
 use crate::cache::PageCache;
 use crate::host::Host;
@@ -50,8 +50,13 @@ impl<H: Host> PageCache<H> {
             self.offer(Job::Background {
                 min_pages: self.config.max_writeback_pages as i64,
             });
-            let wait = self.host.congestion_wait(CONGESTION_TIMEOUT);
-            self.sleeping(Sleep::Memory, wait).await;
+            if self.config.features.congestion {
+                let wait = self.host.congestion_wait(CONGESTION_TIMEOUT);
+                self.sleeping(Sleep::Memory, wait).await;
+            } else {
+                let wait = self.host.sleep(CONGESTION_TIMEOUT);
+                self.sleeping(Sleep::Memory, wait).await;
+            }
         }
     }
 

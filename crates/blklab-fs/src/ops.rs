@@ -157,6 +157,10 @@ pub(crate) trait Ops<H: Host> {
     /// way: a commit waits for pages in it.
     const SUBMITS_BEFORE_SLEEP: bool = false;
 
+    /// Bios of background writing carry the mark of it, in releases that have
+    /// one.
+    const MARKS_BACKGROUND: bool = true;
+
     /// Pages that a bio of this file may hold.
     fn bio_pages(cache: &PageCache<H>) -> u64 {
         cache.config.bio_pages

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much faster or slower than the device's rate writers may go, by how
-//! many pages are dirty, and for how long they pause (3.2 to 4.20).
+//! many pages are dirty, and for how long they pause (3.2 and later).
 //!
 //! mm/page-writeback.c, 3.7 (`bdi_position_ratio`, `bdi_max_pause`,
 //! `bdi_min_pause`, `dirty_poll_interval`). Pure integer arithmetic in pages,

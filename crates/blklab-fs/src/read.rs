@@ -7,14 +7,15 @@
 //! a wait, the end of the call.
 
 use crate::cache::{FsError, PageCache, PageRun};
-use crate::features::{FadviseRandom, WindowCap};
+use crate::features::{FadviseRandom, LargeFolios, WindowCap};
 use crate::file::{Fd, File, FileId};
-use crate::filesystem::on_volume;
+use crate::filesystem::{Filesystem, on_volume};
+use crate::folio::Folios;
 use crate::host::Host;
 use crate::readahead::Window;
 use crate::state::State;
 use crate::write::file_range;
-use blklab_types::{BioFlags, Op, PAGE_BYTES, Span};
+use blklab_types::{Op, PAGE_BYTES, Span};
 
 /// Pages per piece of a read-ahead that was asked for explicitly (2 MiB).
 const FORCED_PAGES: u64 = 512;
@@ -129,7 +130,8 @@ impl<H: Host> PageCache<H> {
             }
             off
         });
-        if !off && !self.host.read_congested() {
+        let congested = self.config.features.congestion && self.host.read_congested();
+        if !off && !congested {
             self.on_demand(fd, id, page, req, true).await;
         }
     }
@@ -147,10 +149,12 @@ impl<H: Host> PageCache<H> {
             ra.max = max;
             let window = ra.on_demand(which, page, req, marker, &files[id.idx()]);
             ra.max = asked;
-            window
+            // What is read exactly gets single pages.
+            let order = |w: Window| w.marker.map_or(0, |_| ra.folio_order);
+            window.map(|w| (w, order(w)))
         });
-        if let Some(window) = window {
-            self.read_window(id, window).await;
+        if let Some((window, order)) = window {
+            self.read_folios(id, window, order).await;
         }
     }
 
@@ -225,9 +229,26 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Submits reads of the missing pages of a window, as far as the file
-    /// goes, without waiting for them. Returns how many there were.
+    /// Reads a window page by page in memory.
     pub(crate) async fn read_window(&self, id: FileId, window: Window) -> u64 {
+        self.read_folios(id, window, 0).await
+    }
+
+    /// Whether read-ahead caches a file in large folios.
+    fn has_large_folios(&self, id: FileId) -> bool {
+        let large = self.config.features.large_folios;
+        let file = self.with(|s| Some(id) != s.device);
+        file && match self.filesystem_of(id) {
+            Filesystem::Extents | Filesystem::Xfs(_) => large >= LargeFolios::Xfs,
+            Filesystem::Ext4(_) => large >= LargeFolios::Ext4,
+            _ => false,
+        }
+    }
+
+    /// Submits reads of the missing pages of a window, as far as the file
+    /// goes, without waiting for them. Returns how many there were. `order`: of
+    /// its folios, if the file has large ones.
+    pub(crate) async fn read_folios(&self, id: FileId, window: Window, order: u32) -> u64 {
         let (missing, end) = self.with(|s| {
             let file = s.file(id);
             let end = window
@@ -252,6 +273,8 @@ impl<H: Host> PageCache<H> {
             });
             return missing;
         }
+        let folios = (order > 0 && self.has_large_folios(id))
+            .then(|| Folios::of(&(window.start..end), order));
         self.host.start_plug();
         let mut page = window.start;
         let mut bio: Option<PageRun> = None;
@@ -272,16 +295,29 @@ impl<H: Host> PageCache<H> {
                 _ => {
                     // The page is locked while the bio before it is submitted.
                     if let Some(full) = bio.replace(run) {
-                        self.submit(Op::Read, BioFlags::NONE, id, full).await;
+                        self.submit_ahead(id, full, folios).await;
                     }
                 }
             }
         }
         if let Some(rest) = bio {
-            self.submit(Op::Read, BioFlags::NONE, id, rest).await;
+            self.submit_ahead(id, rest, folios).await;
         }
         self.host.finish_plug();
         missing
+    }
+
+    /// Submits one bio of a window.
+    async fn submit_ahead(&self, id: FileId, run: PageRun, folios: Option<Folios>) {
+        let flags = self.config.features.readahead_flags;
+        let pages = run.start..run.start + run.pages;
+        match folios.map(|f| f.segments(&pages)) {
+            Some(segments) => {
+                self.submit_segments(Op::Read, flags, id, run, segments)
+                    .await
+            }
+            None => self.submit(Op::Read, flags, id, run).await,
+        }
     }
 
     /// Whether the advice of random access reads whole requests.

@@ -2,11 +2,13 @@
 //! Read-ahead decisions: which pages to read next, and where to look again.
 //!
 //! Linux mm/readahead.c of 2.6.18 (two windows), 2.6.28 (on demand), 3.7 (on
-//! demand with context) and 3.12 (with longer context only). Pure functions on
+//! demand with context), 3.12 (with longer context only) and 5.0 (first windows
+//! no larger than others). Pure functions on
 //! the state of one open file; reading the pages is the caller's business. All
 //! quantities are pages.
 
 use crate::features::Readahead;
+use crate::folio;
 
 /// Pages to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub(crate) struct RaState {
     pub(crate) prev: u64,
     /// Largest window; 0 turns read-ahead off.
     pub(crate) max: u64,
+    /// Order of the large folios in the last window, where there are any.
+    pub(crate) folio_order: u32,
     /// Misses less hits of page faults.
     pub(crate) mmap_miss: i64,
     /// Two windows: a cached page of the window was found gone.
@@ -65,6 +69,7 @@ impl RaState {
             async_size: 0,
             prev: u64::MAX,
             max,
+            folio_order: folio::FIRST_ORDER,
             mmap_miss: 0,
             missed: false,
             cache_hits: 0,
@@ -124,7 +129,7 @@ impl RaState {
             self.begin(offset, req);
         } else if context {
             let mut history = cached.run_before(offset, self.max);
-            let cautious = which == Readahead::OnDemandV3;
+            let cautious = matches!(which, Readahead::OnDemandV3 | Readahead::OnDemandV4);
             if history == 0 || cautious && history <= req {
                 return Some(Window {
                     start: offset,
@@ -151,9 +156,17 @@ impl RaState {
             });
         }
         if context && offset == self.start && self.size == self.async_size {
-            self.async_size = self.next_size(self.size);
-            self.size += self.async_size;
+            let next = self.next_size(self.size);
+            if which == Readahead::OnDemandV4 && self.size + next > self.max {
+                (self.size, self.async_size) = (self.max, self.max / 2);
+            } else {
+                (self.size, self.async_size) = (self.size + next, next);
+            }
         }
+        self.folio_order = match marker {
+            true => folio::next_order(self.folio_order),
+            false => folio::FIRST_ORDER,
+        };
         Some(Window {
             start: self.start,
             pages: self.size,
@@ -340,6 +353,39 @@ mod tests {
                 (96, 128, 32, 128)
             ]
         );
+    }
+
+    #[test]
+    fn v4_reads_no_first_window_larger_than_the_maximum() {
+        assert_eq!(
+            sequential(Readahead::OnDemandV4, 32, 128),
+            [
+                (0, 0, 32, 16),
+                (16, 32, 32, 32),
+                (32, 64, 32, 64),
+                (64, 96, 32, 96),
+                (96, 128, 32, 128)
+            ]
+        );
+        // Smaller ones grow as before.
+        assert_eq!(
+            sequential(Readahead::OnDemandV4, 1, 16),
+            sequential(Readahead::OnDemandV3, 1, 16)
+        );
+    }
+
+    #[test]
+    fn folios_grow_with_each_window_that_a_marker_starts() {
+        let mut ra = RaState::new(32);
+        let mut orders = Vec::new();
+        for (page, marker) in [(0, false), (1, true), (4, true), (12, true)] {
+            let w = ra.on_demand(Readahead::OnDemandV4, page, 1, marker, &Prefix(page));
+            assert!(w.is_some_and(|w| w.marker.is_some()));
+            orders.push(ra.folio_order);
+        }
+        assert_eq!(orders, [2, 4, 6, 8]);
+        ra.on_demand(Readahead::OnDemandV4, 0, 1, false, &Prefix(0));
+        assert_eq!(ra.folio_order, 2);
     }
 
     #[test]

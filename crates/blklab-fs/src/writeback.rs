@@ -32,6 +32,9 @@ pub(crate) struct WriteControl {
     /// Every page dirty at the start must be written, and be waited for if it
     /// is on its way already (`WB_SYNC_ALL`).
     pub(crate) integrity: bool,
+    /// It is written because it is old or because there is much of it
+    /// (`for_kupdate`, `for_background`).
+    pub(crate) background: bool,
     /// Pages left to write; may become negative.
     pub(crate) nr_to_write: i64,
     /// Stop when the device is congested.
@@ -269,7 +272,7 @@ impl<H: Host> PageCache<H> {
             self.walk(id, control, &mut walk).await;
         }
         if let Some(run) = walk.bio.take() {
-            self.submit(Op::Write, self.write_flags(control), id, run)
+            self.submit(Op::Write, self.write_flags(id, control), id, run)
                 .await;
         }
         self.host.finish_plug();
@@ -289,7 +292,7 @@ impl<H: Host> PageCache<H> {
                 if self.submits_before_sleep(id)
                     && let Some(run) = walk.bio.take()
                 {
-                    let flags = self.write_flags(control);
+                    let flags = self.write_flags(id, control);
                     self.submit(Op::Write, flags, id, run).await;
                     walk.slept = true;
                     continue;
@@ -326,7 +329,7 @@ impl<H: Host> PageCache<H> {
                 Step::Submit(page) => {
                     self.with(|s| s.file(id).locked.set(page..page + 1));
                     if let Some(run) = walk.bio.take() {
-                        self.submit(Op::Write, self.write_flags(control), id, run)
+                        self.submit(Op::Write, self.write_flags(id, control), id, run)
                             .await;
                     }
                     self.unlock_page(id, page);
@@ -344,7 +347,7 @@ impl<H: Host> PageCache<H> {
                     self.charge(control, walk, run.pages);
                 }
                 Step::Buffer(page) => {
-                    let flags = self.write_flags(control);
+                    let flags = self.write_flags(id, control);
                     let skipped = self
                         .write_buffer_page(id, page, flags, control.nonblocking)
                         .await;
@@ -440,11 +443,13 @@ impl<H: Host> PageCache<H> {
         control.integrity && self.config.features.integrity_tags
     }
 
-    fn write_flags(&self, control: &WriteControl) -> BioFlags {
-        if control.integrity {
-            self.config.features.integrity_flags
-        } else {
-            BioFlags::NONE
+    /// Flags of the bios of a file.
+    pub(crate) fn write_flags(&self, id: FileId, control: &WriteControl) -> BioFlags {
+        let features = &self.config.features;
+        match control.integrity {
+            true => features.integrity_flags,
+            false if control.background && self.marks_background(id) => features.background_flags,
+            false => BioFlags::NONE,
         }
     }
 }

@@ -184,7 +184,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         let mut range = control.range.clone().unwrap_or(0..u64::MAX);
-        let flags = self.btrfs_flags(control);
+        let flags = self.write_flags(id, control);
         while control.nr_to_write > 0 || control.integrity {
             match self.with(|s| s.btrfs_next(id, &range, control.integrity)) {
                 Next::Nothing => return,
@@ -203,13 +203,6 @@ impl<H: Host> PageCache<H> {
                     self.with(|s| run.for_each(|page| s.lose_page(id, page)));
                 }
             }
-        }
-    }
-
-    pub(super) fn btrfs_flags(&self, control: &WriteControl) -> BioFlags {
-        match control.integrity {
-            true => self.config.features.integrity_flags,
-            false => BioFlags::NONE,
         }
     }
 

@@ -147,6 +147,9 @@ impl State {
 impl<H: Host> Ops<H> for Ext4Fs {
     const SUBMITS_BEFORE_SLEEP: bool = true;
 
+    /// Its data never does (fs/ext4/page-io.c, `ext4_io_submit`, 6.2).
+    const MARKS_BACKGROUND: bool = false;
+
     fn start(cache: &PageCache<H>) {
         cache.start_journal();
     }

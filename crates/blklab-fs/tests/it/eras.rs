@@ -10,11 +10,12 @@ use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-const FLUSHERS: [Features; 4] = [
+const FLUSHERS: [Features; 5] = [
     Features::K2632,
     Features::K300,
     Features::K306,
     Features::K410,
+    Features::K616,
 ];
 
 /// A machine whose limits are 13107 and 26214 pages before 3.2.
@@ -28,11 +29,13 @@ fn thousand(features: Features) -> Config {
 }
 
 #[test]
-fn every_release_up_to_4_20_has_rules_of_its_own_age() {
+fn every_release_up_to_6_18_has_rules_of_its_own_age() {
     let mut last = 0;
     let mut releases: Vec<[u16; 4]> = (16..=39).map(|p| [2, 6, p, 0]).collect();
     releases.extend((0..=19).map(|m| [3, m, 0, 0]));
     releases.extend((0..=20).map(|m| [4, m, 0, 0]));
+    releases.extend((0..=19).map(|m| [5, m, 0, 0]));
+    releases.extend((0..=18).map(|m| [6, m, 0, 0]));
     for release in releases {
         let features = Features::of_release(release).expect("it is modelled");
         let at = Features::ALL.iter().position(|f| *f == features);
@@ -41,7 +44,8 @@ fn every_release_up_to_4_20_has_rules_of_its_own_age() {
         last = at;
     }
     assert_eq!(last, Features::ALL.len() - 1);
-    for refused in [[2, 6, 15, 0], [2, 4, 0, 0], [4, 21, 0, 0], [5, 0, 0, 0]] {
+    let gaps = [[2, 6, 15, 0], [2, 4, 0, 0], [4, 21, 0, 0], [5, 20, 0, 0]];
+    for refused in gaps.into_iter().chain([[6, 19, 0, 0], [7, 0, 0, 0]]) {
         assert!(Features::of_release(refused).is_err(), "{refused:?}");
     }
 }
@@ -75,7 +79,12 @@ fn a_lone_writer_gets_the_disk_and_stays_within_the_limits() {
 
 #[test]
 fn from_3_2_on_writers_only_sleep_near_the_setpoint() {
-    for features in [Features::K302, Features::K306, Features::K410] {
+    for features in [
+        Features::K302,
+        Features::K306,
+        Features::K410,
+        Features::K518,
+    ] {
         let (machine, cache) = boot_with(thousand(features), DISK);
         let (task, longest) = dd(&machine, &cache, 2048 * MIB);
         let (mut least, mut most) = (u64::MAX, 0);
@@ -168,7 +177,12 @@ fn old_pages_go_with_the_next_tick_of_the_flusher() {
     assert_eq!(written_at(Features::K2632), Time(35_000_000_000));
     // The flusher that slept without a timer ticks from the first page on,
     // which was dirty one jiffy after it was copied at the latest.
-    for features in [Features::K2636, Features::K300, Features::K306] {
+    for features in [
+        Features::K2636,
+        Features::K300,
+        Features::K306,
+        Features::K518,
+    ] {
         let at = written_at(features);
         let name = features.name;
         assert!(
@@ -212,7 +226,13 @@ fn the_flusher_does_not_leave_requests_to_others() {
 #[test]
 fn background_writing_ends_below_its_limit() {
     for features in FLUSHERS {
-        let (machine, cache) = boot(features, 1024 * MIB);
+        // The requests hold less than what is dirty: some end before it is
+        // looked at again.
+        let config = Config {
+            bio_pages: 128,
+            ..Config::new(features, 1024 * MIB)
+        };
+        let (machine, cache) = boot_with(config, DISK);
         let limit = cache.usage().background_limit;
         dd(&machine, &cache, (limit + 4096) * 4096);
         machine.run(&cache);
@@ -333,7 +353,12 @@ fn random_readers_read_whole_requests_from_2_6_34_on() {
     for features in [Features::K2632, Features::K2633] {
         assert_eq!(pieces(features, Advice::Random, &read), single);
     }
-    for features in [Features::K2634, Features::K306, Features::K410] {
+    for features in [
+        Features::K2634,
+        Features::K306,
+        Features::K410,
+        Features::K518,
+    ] {
         assert_eq!(pieces(features, Advice::Random, &read), [(400, 11)]);
     }
     let large = [(400 * 4096, 1 << 20)];
@@ -342,6 +367,7 @@ fn random_readers_read_whole_requests_from_2_6_34_on() {
     let device: Vec<_> = (0..8).map(|i| (400 + i * 32, 32)).collect();
     assert_eq!(pieces(Features::K404, Advice::Random, &large), device);
     assert_eq!(pieces(Features::K410, Advice::Random, &large), whole);
+    assert_eq!(pieces(Features::K500, Advice::Random, &large), whole);
 }
 
 #[test]
@@ -350,6 +376,7 @@ fn large_requests_are_read_as_the_kernels_age_allows() {
     assert_eq!(first(Features::K306), (0, 64));
     assert_eq!(first(Features::K404), (0, 64));
     assert_eq!(first(Features::K410), (0, 128), "a request of the device");
+    assert_eq!(first(Features::K500), (0, 128));
 }
 
 /// Faults on pages in order; returns the reads and the major faults.
@@ -465,7 +492,7 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
 
 #[test]
 fn sync_ends_beside_a_writer_from_3_2_on() {
-    for features in [Features::K309, Features::K410] {
+    for features in [Features::K309, Features::K410, Features::K616] {
         let (machine, cache) = boot(features, 512 * MIB);
         let file = cache.create_laid_out(64 * MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");
@@ -491,7 +518,12 @@ fn sync_ends_beside_a_writer_from_3_2_on() {
 
 #[test]
 fn pauses_are_bounded_and_limits_hold_under_any_number_of_writers() {
-    for features in [Features::K302, Features::K306, Features::K410] {
+    for features in [
+        Features::K302,
+        Features::K306,
+        Features::K410,
+        Features::K518,
+    ] {
         for writers in [1_u64, 3, 20, 60] {
             let (machine, cache) = boot(features, 256 * MIB);
             let mut tasks = Vec::new();

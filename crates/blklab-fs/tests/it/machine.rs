@@ -39,6 +39,7 @@ pub(crate) struct Served {
     pub(crate) op: Op,
     pub(crate) sector: u64,
     pub(crate) nr_sectors: u32,
+    pub(crate) segments: u16,
     pub(crate) sync: bool,
     pub(crate) flags: BioFlags,
     pub(crate) task: TaskId,
@@ -77,6 +78,8 @@ struct Inner {
     sync_writers: Vec<TaskId>,
     /// Bios that such tasks submitted.
     marked: u64,
+    /// Sleeps that the dirty throttle announced.
+    dirty_sleeps: u64,
     events_handled: u64,
 }
 
@@ -122,6 +125,7 @@ impl Machine {
             log: Vec::new(),
             sync_writers: Vec::new(),
             marked: 0,
+            dirty_sleeps: 0,
             events_handled: 0,
         })))
     }
@@ -264,6 +268,7 @@ impl Machine {
                 op,
                 sector,
                 nr_sectors,
+                segments,
                 task,
                 ..
             } = bio;
@@ -271,6 +276,7 @@ impl Machine {
                 op,
                 sector,
                 nr_sectors,
+                segments,
                 sync,
                 flags: bio.flags,
                 task,
@@ -325,6 +331,11 @@ impl Machine {
     /// Bios that tasks in a write for integrity submitted.
     pub(crate) fn marked(&self) -> u64 {
         self.with(|m| m.marked)
+    }
+
+    /// Sleeps that the dirty throttle announced.
+    pub(crate) fn dirty_sleeps(&self) -> u64 {
+        self.with(|m| m.dirty_sleeps)
     }
 
     pub(crate) fn events_handled(&self) -> u64 {
@@ -400,6 +411,10 @@ impl Host for Machine {
                 m.sync_writers.push(m.current);
             }
         });
+    }
+
+    fn note_dirty_sleep(&self) {
+        self.with(|m| m.dirty_sleeps += 1);
     }
 
     fn write_congested(&self) -> bool {

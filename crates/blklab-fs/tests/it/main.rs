@@ -5,6 +5,7 @@ mod cow;
 mod direct;
 mod draw;
 mod eras;
+mod eras_mq;
 mod ext3;
 mod ext3_names;
 mod ext3_random;

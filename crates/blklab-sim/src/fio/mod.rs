@@ -85,7 +85,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     c.read_ahead_bytes = e.read_ahead_bytes();
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;
-    c.bio_pages = Config::bio_pages_of_queue(e.bio_max_sectors()?, segments);
+    c.bio_pages = Config::bio_pages_of_queue(&features, e.bio_max_sectors()?, segments);
     if let Some(end_sector) = e.capacity_sectors(capacity) {
         c.layout.end_sector = end_sector;
     }
