@@ -164,6 +164,7 @@ impl<H: Host> PageCache<H> {
     pub fn create_raw(&self, start_sector: u64, size_bytes: u64) -> FileId {
         self.with(|s| {
             let mut file = File::new(size_bytes);
+            file.is_device = true;
             file.extents = Extents::raw(start_sector, file.eof_pages());
             s.files.push(file);
             FileId(s.files.len() as u32 - 1)

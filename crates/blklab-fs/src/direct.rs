@@ -8,7 +8,8 @@
 use crate::aio::AioEvent;
 use crate::cache::{FsError, PageCache};
 use crate::config::DirectLocking;
-use crate::file::{Fd, FileId};
+use crate::features::DevicePlug;
+use crate::file::{Fd, FileId, OpenFile};
 use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::state::{BioWork, State};
@@ -129,19 +130,45 @@ impl<H: Host> PageCache<H> {
         if range.is_empty() {
             return Ok(Some(0));
         }
+        let plugs = self.config.features.device_plug == DevicePlug::Writes
+            && self.with(|s| s.file(open.file).is_device);
+        if plugs {
+            self.host.start_plug();
+        }
+        let result = self.write_direct_synced(open, &range, context).await;
+        if plugs {
+            self.host.finish_plug();
+        }
+        result
+    }
+
+    /// A direct write and, with `O_SYNC`, its sync.
+    async fn write_direct_synced(
+        &self,
+        open: OpenFile,
+        range: &Range<u64>,
+        context: Option<Waits>,
+    ) -> Result<Option<u64>, FsError> {
         let locks = self.config.direct_locking == DirectLocking::Inode;
         if locks {
             self.lock_inode(open.file).await;
         }
-        let result = self.direct_write_locked(open.file, &range, context).await;
+        let result = self.direct_write_locked(open.file, range, context).await;
         if locks {
             self.unlock_inode(open.file);
         }
         if open.o_sync && matches!(result, Ok(Some(_))) {
-            let pages = self.o_sync_pages(pages_of(&range));
+            let pages = self.o_sync_pages(pages_of(range));
             self.sync_written(open.file, pages, true).await?;
         }
         result
+    }
+
+    /// Whether the bios of a direct I/O are collected in a plug of their own.
+    fn plugs_submission(&self, id: FileId, range: &Range<u64>) -> bool {
+        self.config.features.device_plug == DevicePlug::Submission
+            || range.end - range.start > self.config.bio_pages * PAGE_BYTES
+            || !self.with(|s| s.file(id).is_device)
     }
 
     async fn direct_write_locked(
@@ -218,7 +245,10 @@ impl<H: Host> PageCache<H> {
         });
         let bio_bytes = self.config.bio_pages * PAGE_BYTES;
         let mut at = range.start;
-        self.host.start_plug();
+        let plugs = self.plugs_submission(id, range);
+        if plugs {
+            self.host.start_plug();
+        }
         while at < range.end {
             let hole = self.with(|s| {
                 let pages = range.end.div_ceil(PAGE_BYTES);
@@ -252,7 +282,9 @@ impl<H: Host> PageCache<H> {
                 .await;
             at += len;
         }
-        self.host.finish_plug();
+        if plugs {
+            self.host.finish_plug();
+        }
         key
     }
 

@@ -178,6 +178,20 @@ pub enum WindowCap {
     Request,
 }
 
+/// Direct I/O on a block device (fs/block_dev.c, later block/fops.c) that a task
+/// plug covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DevicePlug {
+    /// All, while its bios are submitted (up to 4.9; here up to 4.20).
+    Submission,
+    /// A write to its very end, and a read of several bios while they are
+    /// submitted (`__blkdev_direct_IO_simple` of 4.10; here from 5.0 on).
+    Writes,
+    /// What takes several bios, while they are submitted (6.6: writes no longer
+    /// go through `__generic_file_write_iter`).
+    SeveralBios,
+}
+
 /// Which files a read-ahead window caches in folios of several pages
 /// (mm/readahead.c, `page_cache_ra_order`; what a filesystem announces at its
 /// inodes).
@@ -306,6 +320,8 @@ pub struct Features {
     /// request batching"), where `io_submit` unplugs at its end; with IDLE
     /// since 4.10 ("block: replace REQ_NOIDLE with REQ_IDLE").
     pub direct_write_flags: BioFlags,
+    /// Direct I/O on a block device that a task plug covers.
+    pub device_plug: DevicePlug,
 }
 
 /// A release without a preset here.
@@ -360,6 +376,7 @@ impl Features {
         o_sync_whole_file: true,
         fsync_waits_first: false,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
+        device_plug: DevicePlug::Submission,
     };
 
     /// 2.6.22: ratios 10 and 5 ("change default dirty-writeback limits").
@@ -561,25 +578,33 @@ impl Features {
         integrity_flags: BioFlags::SYNC,
         bio_bound: BioBound::Vectors,
         congestion: false,
+        device_plug: DevicePlug::Writes,
         ..Features::K410
     };
 
-    /// 5.18 to 6.15: read-ahead of XFS fills large folios.
+    /// 5.18 to 6.5: read-ahead of XFS fills large folios.
     pub const K518: Features = Features {
         name: "5.18",
         large_folios: LargeFolios::Xfs,
         ..Features::K500
     };
 
+    /// 6.6 to 6.15: direct writes to block devices are plugged like reads.
+    pub const K606: Features = Features {
+        name: "6.6",
+        device_plug: DevicePlug::SeveralBios,
+        ..Features::K518
+    };
+
     /// 6.16 to 6.18: that of ext4 does as well.
     pub const K616: Features = Features {
         name: "6.16",
         large_folios: LargeFolios::Ext4,
-        ..Features::K518
+        ..Features::K606
     };
 
     /// All presets, oldest first.
-    pub const ALL: [Features; 27] = [
+    pub const ALL: [Features; 28] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
@@ -606,6 +631,7 @@ impl Features {
         Features::K410,
         Features::K500,
         Features::K518,
+        Features::K606,
         Features::K616,
     ];
 
@@ -640,7 +666,8 @@ impl Features {
             [4, 4..=9, ..] => Ok(Features::K404),
             [4, 10..=20, ..] => Ok(Features::K410),
             [5, 0..=17, ..] => Ok(Features::K500),
-            [5, 18..=19, ..] | [6, 0..=15, ..] => Ok(Features::K518),
+            [5, 18..=19, ..] | [6, 0..=5, ..] => Ok(Features::K518),
+            [6, 6..=15, ..] => Ok(Features::K606),
             [6, 16..=18, ..] => Ok(Features::K616),
             _ => Err(UnsupportedRelease(release)),
         }

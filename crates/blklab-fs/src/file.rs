@@ -104,6 +104,8 @@ impl Mutex {
 pub(crate) struct File {
     pub(crate) size_bytes: u64,
     pub(crate) extents: Extents,
+    /// The disk itself.
+    pub(crate) is_device: bool,
     /// Whether the file takes space by reservations.
     pub(crate) grows: bool,
 

@@ -79,9 +79,9 @@ pub use ext3::{
 };
 pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
-    Ageing, BioBound, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists, LargeFolios,
-    LimitBase, OverLimit, Readahead, TaskShare, Throttle, UnsupportedRelease, Walk, WindowCap,
-    WriteChunk,
+    Ageing, BioBound, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists,
+    LargeFolios, LimitBase, OverLimit, Readahead, TaskShare, Throttle, UnsupportedRelease, Walk,
+    WindowCap, WriteChunk,
 };
 pub use file::{Fd, FileId};
 pub use filesystem::{Filesystem, FreeSpace};
