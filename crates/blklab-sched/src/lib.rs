@@ -8,6 +8,7 @@ pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod history;
+pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 
@@ -105,11 +106,12 @@ pub const ALL: &[Scheduler] = &[
     anticipatory::SCHEDULER,
     cfq::SCHEDULER,
     none::SCHEDULER,
+    mq_deadline::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["kyber", "bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,10 +192,28 @@ fn check_changes<F: PartialEq>(
     let releases: Vec<KernelVersion> = blklab_kernel::single_queue_releases()
         .filter(|v| era.contains(v))
         .collect();
-    assert!(changes.iter().all(|c| era.contains(&c.release)));
+    check_changes_among(changes, &releases, of);
+}
+
+/// [`check_changes`] with the releases of an era.
+#[cfg(test)]
+fn check_changes_among<F: PartialEq>(
+    changes: &[Change],
+    releases: &[KernelVersion],
+    of: fn(KernelVersion) -> F,
+) {
+    assert!(changes.iter().all(|c| releases.contains(&c.release)));
     for pair in releases.windows(2) {
         let changed = of(pair[0]) != of(pair[1]);
         let listed = changes.iter().filter(|c| c.release == pair[1]).count();
         assert_eq!(listed, usize::from(changed), "{}", pair[1]);
     }
+}
+
+/// [`check_changes`] for multi-queue schedulers: from 5.0 on.
+#[cfg(test)]
+fn check_mq_changes<F: PartialEq>(changes: &[Change], of: fn(KernelVersion) -> F) {
+    let v5 = (0..=19).map(|minor| KernelVersion::new(5, minor));
+    let v6 = (0..=18).map(|minor| KernelVersion::new(6, minor));
+    check_changes_among(changes, &v5.chain(v6).collect::<Vec<_>>(), of);
 }

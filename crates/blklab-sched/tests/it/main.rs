@@ -14,6 +14,7 @@ mod deadline;
 mod flush;
 mod load;
 mod merge_limit;
+mod mq_deadline;
 mod mq_rig;
 mod mq_stand_in;
 mod mq_table;
