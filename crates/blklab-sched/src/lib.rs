@@ -8,6 +8,7 @@ pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod history;
+pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
@@ -107,11 +108,12 @@ pub const ALL: &[Scheduler] = &[
     cfq::SCHEDULER,
     none::SCHEDULER,
     mq_deadline::SCHEDULER,
+    kyber::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod cfq_tree_releases;
 mod cfq_tree_tunables;
 mod deadline;
 mod flush;
+mod kyber;
 mod load;
 mod merge_limit;
 mod mq_deadline;
