@@ -191,31 +191,13 @@ fn check_changes<F: PartialEq>(
     era: std::ops::Range<KernelVersion>,
     of: fn(KernelVersion) -> F,
 ) {
-    let releases: Vec<KernelVersion> = blklab_kernel::single_queue_releases()
+    let releases: Vec<KernelVersion> = blklab_kernel::releases()
         .filter(|v| era.contains(v))
         .collect();
-    check_changes_among(changes, &releases, of);
-}
-
-/// [`check_changes`] with the releases of an era.
-#[cfg(test)]
-fn check_changes_among<F: PartialEq>(
-    changes: &[Change],
-    releases: &[KernelVersion],
-    of: fn(KernelVersion) -> F,
-) {
-    assert!(changes.iter().all(|c| releases.contains(&c.release)));
+    assert!(changes.iter().all(|c| era.contains(&c.release)));
     for pair in releases.windows(2) {
         let changed = of(pair[0]) != of(pair[1]);
         let listed = changes.iter().filter(|c| c.release == pair[1]).count();
         assert_eq!(listed, usize::from(changed), "{}", pair[1]);
     }
-}
-
-/// [`check_changes`] for multi-queue schedulers: from 5.0 on.
-#[cfg(test)]
-fn check_mq_changes<F: PartialEq>(changes: &[Change], of: fn(KernelVersion) -> F) {
-    let v5 = (0..=19).map(|minor| KernelVersion::new(5, minor));
-    let v6 = (0..=18).map(|minor| KernelVersion::new(6, minor));
-    check_changes_among(changes, &v5.chain(v6).collect::<Vec<_>>(), of);
 }

@@ -4,8 +4,8 @@
 
 use crate::Machine;
 use crate::machine::QueueNo;
-use blklab_block::md::{Array, MD0, MemberBio};
 use blklab_block::Queue;
+use blklab_block::md::{Array, MD0, MemberBio};
 use blklab_block::sq::Submit;
 use blklab_types::Bio;
 

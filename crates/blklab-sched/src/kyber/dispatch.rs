@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which domain is served, and waiting for tokens.
+//! Which domain is served.
 
 use super::Kyber;
 use super::domain::{BATCH, DOMAINS, READ, WRITE};
@@ -41,21 +41,10 @@ impl Kyber {
         if !self.queues.has(hctx, d) {
             return None;
         }
-        let token = self.tokens[d].take(cx.running.cpu);
-        let h = self.queues.hctx(hctx);
-        if token.is_none() {
-            if h.waits[d].is_none() {
-                h.waits[d] = Some(self.tokens[d].wait(h.wait_index[d]));
-                h.wait_index[d] = h.wait_index[d].wrapping_add(1);
-            }
-            return None;
-        }
-        if let Some(wait_queue) = h.waits[d].take() {
-            self.tokens[d].end_wait(wait_queue);
-        }
-        h.batching += 1;
+        let token = self.tokens[d].take(hctx, cx.running.cpu)?;
+        self.queues.hctx(hctx).batching += 1;
         let rq = self.queues.take(q, hctx, d)?;
-        self.held[rq.idx()] = token;
+        self.held[rq.idx()] = Some(token);
         cx.waits(
             match d {
                 READ => Why::ReadBatch,
@@ -65,16 +54,5 @@ impl Kyber {
             0,
         );
         Some(rq)
-    }
-
-    /// Tokens were freed: the hardware queues on a wait queue are to run.
-    pub(super) fn wake(&mut self, q: &mut Core, d: usize, wait_queue: u8) {
-        for (hctx, h) in self.queues.hctxs() {
-            if h.waits[d] == Some(wait_queue) {
-                h.waits[d] = None;
-                self.tokens[d].end_wait(wait_queue);
-                q.run_hctx(hctx);
-            }
-        }
     }
 }

@@ -18,7 +18,7 @@ mod tokens;
 mod tests;
 
 use crate::{Build, Make, Scheduler};
-use blklab_block::mq::{Core, Elevator};
+use blklab_block::mq::{Core, Elevator, TagRules};
 use blklab_block::{Cx, List, RqId};
 use blklab_engine::TimerId;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
@@ -72,11 +72,11 @@ const ASYNC_PERCENT: u32 = 75;
 #[derive(Debug)]
 struct Kyber {
     queues: Queues,
-    tokens: [Tokens; DOMAINS],
+    /// By domain, once the number of CPUs is known.
+    tokens: Vec<Tokens>,
     latencies: Latencies,
     timer: TimerId,
-    /// Token numbers of requests: those that they hold or, once the driver has
-    /// given them back, held.
+    /// Tokens that requests hold.
     held: Vec<Option<u16>>,
 }
 
@@ -84,7 +84,7 @@ impl Kyber {
     fn new(targets_ns: [u64; 2], timer: TimerId) -> Kyber {
         Kyber {
             queues: Queues::default(),
-            tokens: MAX_DEPTH.map(Tokens::new),
+            tokens: Vec::with_capacity(DOMAINS),
             latencies: Latencies::new(targets_ns),
             timer,
             held: Vec::new(),
@@ -102,12 +102,9 @@ impl Kyber {
 
     /// Gives a request's token back.
     fn release(&mut self, q: &mut Core, rq: RqId) {
-        let Some(token) = self.held[rq.idx()] else {
-            return;
-        };
-        let (d, cpu) = (domain::of(q.rqs[rq].op), q.rqs[rq].cpu);
-        if let Some(wait_queue) = self.tokens[d].release(token, cpu) {
-            self.wake(q, d, wait_queue);
+        if let Some(token) = self.held[rq.idx()].take() {
+            let (d, cpu) = (domain::of(q.rqs[rq].op), q.rqs[rq].cpu);
+            self.tokens[d].release(token, cpu, |hctx| q.run_hctx(hctx));
         }
     }
 }
@@ -124,6 +121,15 @@ impl Elevator for Kyber {
 
     fn min_shallow_depth(&self, q: &Core) -> Option<u32> {
         Some(Kyber::async_depth(q))
+    }
+
+    fn depth_updated(&mut self, q: &Core) {
+        if self.tokens.is_empty() {
+            let (cpus, hctxs) = (q.limits.nr_cpus, q.limits.nr_hw_queues);
+            let rules = TagRules::of(&q.feat);
+            let tokens = MAX_DEPTH.map(|n| Tokens::new(n, cpus, hctxs, rules));
+            self.tokens.extend(tokens);
+        }
     }
 
     fn prepare(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
@@ -175,7 +181,6 @@ impl Elevator for Kyber {
 
     fn finished(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId) {
         self.release(q, rq);
-        self.held[rq.idx()] = None;
     }
 
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
@@ -198,8 +203,11 @@ impl Elevator for Kyber {
 impl Kyber {
     /// Ten times a second: token counts follow the latencies.
     fn scale(&mut self, now: Jiffies, hz: u64) {
-        let depth = self.tokens.each_ref().map(Tokens::depth);
-        let scaled = self.latencies.scale(depth, now, hz);
+        let mut depths = MAX_DEPTH;
+        for (depth, tokens) in depths.iter_mut().zip(&self.tokens) {
+            *depth = tokens.depth();
+        }
+        let scaled = self.latencies.scale(depths, now, hz);
         for (tokens, depth) in self.tokens.iter_mut().zip(scaled) {
             tokens.resize(depth);
         }

@@ -24,10 +24,6 @@ pub(super) struct Hctx {
     /// The domain served, and requests of its batch so far.
     pub(super) current: usize,
     pub(super) batching: u32,
-    /// The wait queue for tokens on which it is.
-    pub(super) waits: [Option<u8>; DOMAINS],
-    /// The one for its next wait.
-    pub(super) wait_index: [u8; DOMAINS],
 }
 
 impl Queues {
@@ -38,11 +34,6 @@ impl Queues {
             self.hctxs.resize_with(idx + 1, Hctx::default);
         }
         &mut self.hctxs[idx]
-    }
-
-    /// All hardware queues used so far.
-    pub(super) fn hctxs(&mut self) -> impl Iterator<Item = (u16, &mut Hctx)> {
-        (0..).zip(&mut self.hctxs)
     }
 
     /// Into the list of its CPU.

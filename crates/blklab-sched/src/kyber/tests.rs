@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The vector that needs another token count than the default.
 
-use super::Kyber;
 use super::domain::WRITE;
-use blklab_block::mq::{Core, Elevator, Features, Limits};
+use super::{Kyber, Tokens};
+use blklab_block::mq::{Core, Elevator, Features, Limits, TagRules};
 use blklab_block::{Cx, RqId, Running, TaskTable};
 use blklab_engine::Timers;
 use blklab_kernel::KernelVersion;
@@ -26,9 +26,12 @@ impl Bare {
         let mut tasks = TaskTable::default();
         tasks.add(100, IoPrio::default());
         let feat = Features::of(KernelVersion::new(6, 12));
+        let core = Core::new(Dev::default(), feat, Limits::default(), true, hz);
+        let mut kyber = Kyber::new([2_000_000, 10_000_000], timer);
+        kyber.depth_updated(&core);
         Bare {
-            kyber: Kyber::new([2_000_000, 10_000_000], timer),
-            core: Core::new(Dev::default(), feat, Limits::default(), true, hz),
+            kyber,
+            core,
             timers,
             tasks,
         }
@@ -112,36 +115,45 @@ fn tokens_bound_what_is_at_the_device() {
 
 /// With fewer tokens than are out, one is free as soon as its number is.
 #[test]
-fn numbers_above_the_depth_do_not_count() {
-    let mut t = super::Tokens::new(16);
-    let held: Vec<u16> = (0..16).map(|_| t.take(0).expect("a token")).collect();
+fn numbers_above_the_depth_are_not_given_out() {
+    let mut t = tokens(16);
+    let held: Vec<u16> = (0..16).map(|_| t.take(0, 0).expect("a token")).collect();
     assert_eq!(held, (0..16).collect::<Vec<u16>>());
     t.resize(2);
-    assert_eq!(t.release(9, 0), None);
-    assert_eq!(t.take(0), None);
-    t.release(1, 0);
-    assert_eq!(t.take(0), Some(1));
-    // Another CPU begins at the start, and the freed number is tried first.
-    t.resize(16);
-    t.release(12, 0);
-    t.release(3, 1);
-    assert_eq!((t.take(0), t.take(0)), (Some(12), Some(3)));
-    assert_eq!(t.take(1), Some(9));
+    t.release(9, 0, |_| {});
+    assert_eq!(t.take(0, 0), None);
+    t.release(1, 0, |_| {});
+    assert_eq!(t.take(0, 0), Some(1));
 }
 
-/// One wait queue is woken after every eighth of the tokens.
+/// After every eighth of the tokens freed one wait queue is woken.
 #[test]
-fn waiters_are_woken_in_batches() {
-    let mut t = super::Tokens::new(64);
-    let held: Vec<u16> = (0..64).map(|_| t.take(0).expect("a token")).collect();
-    assert_eq!(t.take(0), None);
-    let freed = |t: &mut super::Tokens, from: usize| -> Vec<Option<u8>> {
-        let range = &held[from..from + 8];
-        range.iter().map(|&n| t.release(n, 0)).collect()
+fn hardware_queues_are_woken_in_batches() {
+    let mut t = tokens(64);
+    let held: Vec<u16> = (0..64).map(|_| t.take(0, 0).expect("a token")).collect();
+    let freed = |t: &mut Tokens, range: std::ops::Range<usize>| {
+        let mut woken = Vec::new();
+        for (i, &n) in held[range].iter().enumerate() {
+            t.release(n, 0, |hctx| woken.push((i, hctx)));
+        }
+        woken
     };
-    assert_eq!(freed(&mut t, 0), [None; 8], "nobody waits");
-    assert_eq!((t.wait(3), t.wait(12)), (3, 4));
-    assert_eq!(freed(&mut t, 8)[7], Some(3));
-    t.end_wait(3);
-    assert_eq!(freed(&mut t, 16)[6..], [None, Some(4)]);
+    assert_eq!(t.take(1, 0), None);
+    assert_eq!(t.take(1, 0), None, "waits once");
+    assert_eq!(freed(&mut t, 0..16), [(7, 1)]);
+    // The others now wait in turn: each on the first wait queue, 1 on its second.
+    while t.take(0, 0).is_some() {}
+    for hctx in [1, 2] {
+        assert_eq!(t.take(hctx, 0), None);
+    }
+    let woken = freed(&mut t, 16..48);
+    assert_eq!(woken.iter().map(|w| w.0).collect::<Vec<_>>()[0], 7);
+    let mut hctxs: Vec<u16> = woken.iter().map(|w| w.1).collect();
+    hctxs.sort_unstable();
+    assert_eq!(hctxs, [0, 1, 2]);
+}
+
+fn tokens(depth: u32) -> Tokens {
+    let feat = Features::of(KernelVersion::new(6, 12));
+    Tokens::new(depth, 1, 3, TagRules::of(&feat))
 }

@@ -17,7 +17,6 @@ mod load;
 mod merge_limit;
 mod mq_deadline;
 mod mq_rig;
-mod mq_stand_in;
 mod mq_table;
 mod noop;
 mod pool;

@@ -2,8 +2,7 @@
 //! A multi-queue device driven by hand: bios in, events out, the device under
 //! control.
 
-use crate::mq_stand_in::Queue;
-use blklab_block::mq::{Core, Elevator, Features, Limits};
+use blklab_block::mq::{Core, Elevator, Features, Limits, Queue};
 use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
@@ -44,6 +43,7 @@ impl MqSetup {
             tunables: Vec::new(),
             limits: Limits {
                 budget: Some(slots),
+                nomerges: 2,
                 ..Limits::default()
             },
         }
@@ -182,8 +182,8 @@ impl MqRig {
     /// A bio's request enters the scheduler; nothing is merged, plugged or
     /// run.
     pub(crate) fn insert_bare(&mut self, cpu: u16, bio: &Bio) {
-        self.enter_as(bio.task, cpu, |q, cx| q.insert_bare(cx, bio));
-        self.run_wanted = true;
+        let inserted = self.enter_as(bio.task, cpu, |q, cx| q.insert_bare(cx, bio));
+        assert!(inserted, "a free request");
     }
 
     /// The device finishes its oldest request.
