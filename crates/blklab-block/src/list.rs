@@ -107,4 +107,21 @@ impl List {
         self.remove(rqs, old);
         self.insert_after(rqs, before, id);
     }
+
+    /// Moves all elements of `other` behind those of this list, in constant
+    /// time.
+    pub fn append(&mut self, rqs: &mut Requests, other: &mut List) {
+        let Some(first) = other.head.take() else {
+            return;
+        };
+        match self.tail {
+            Some(last) => {
+                rqs[last].list_next = Some(first);
+                rqs[first].list_prev = Some(last);
+            }
+            None => self.head = Some(first),
+        }
+        self.tail = other.tail.take();
+        self.len += std::mem::take(&mut other.len);
+    }
 }

@@ -13,6 +13,8 @@ pub enum Unit {
     Ms,
     /// Microseconds.
     Us,
+    /// Nanoseconds.
+    Ns,
     /// KiB.
     KiB,
     /// 0 or 1.
@@ -25,6 +27,7 @@ impl fmt::Display for Unit {
             Unit::Count => "count",
             Unit::Ms => "ms",
             Unit::Us => "us",
+            Unit::Ns => "ns",
             Unit::KiB => "KiB",
             Unit::Bool => "0|1",
         })

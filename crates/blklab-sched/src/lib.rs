@@ -8,6 +8,8 @@ pub mod anticipatory;
 pub mod cfq;
 pub mod deadline;
 mod history;
+pub mod kyber;
+pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 
@@ -105,11 +107,13 @@ pub const ALL: &[Scheduler] = &[
     anticipatory::SCHEDULER,
     cfq::SCHEDULER,
     none::SCHEDULER,
+    mq_deadline::SCHEDULER,
+    kyber::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["mq-deadline", "kyber", "bfq"];
+pub const NOT_YET: &[&str] = &["bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +191,7 @@ fn check_changes<F: PartialEq>(
     era: std::ops::Range<KernelVersion>,
     of: fn(KernelVersion) -> F,
 ) {
-    let releases: Vec<KernelVersion> = blklab_kernel::single_queue_releases()
+    let releases: Vec<KernelVersion> = blklab_kernel::releases()
         .filter(|v| era.contains(v))
         .collect();
     assert!(changes.iter().all(|c| era.contains(&c.release)));

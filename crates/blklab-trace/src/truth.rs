@@ -91,6 +91,10 @@ pub enum Why {
     AsyncRamp,
     /// The idle class waits for a quiet disk.
     IdleClass,
+    /// A higher priority class has requests at the device.
+    HigherClass,
+    /// The kind of request has as many at the device as it may (Kyber).
+    Tokens,
 }
 
 impl Why {
@@ -111,6 +115,8 @@ impl Why {
             Why::AsyncInFlight => "async in flight",
             Why::AsyncRamp => "async limited",
             Why::IdleClass => "idle class",
+            Why::HigherClass => "higher class in flight",
+            Why::Tokens => "out of tokens",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::mq::Queue;
 use crate::{Cx, RqId};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
+use blklab_types::Bio;
 
 impl Queue {
     /// A request enters the scheduler, unless it can be appended to one that is
@@ -26,6 +27,23 @@ impl Queue {
         if by_hash && !at_head {
             self.core.enter_hash(rq);
         }
+    }
+
+    /// For tests of schedulers: a request of its own for a bio goes straight to
+    /// insertion, without plug and bio merge; kblockd runs the queue. False if
+    /// there is no free request.
+    #[doc(hidden)]
+    pub fn insert_bare(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
+        let mut bio = *bio;
+        bio.ioprio = self.priority(cx, &bio);
+        let Some(rq) = self.get_request(cx, &bio) else {
+            return false;
+        };
+        self.core.rqs.fill(rq, &bio, cx.now);
+        self.insert(cx, rq, false);
+        self.core.run_hctx(self.core.rqs[rq].hctx);
+        self.push_runs(cx);
+        true
     }
 
     fn insert_in_software_queue(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {

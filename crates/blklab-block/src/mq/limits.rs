@@ -84,8 +84,16 @@ impl Limits {
         match self.nr_requests {
             Some(n) if has_scheduler => n.clamp(4, 2048),
             Some(n) => n.clamp(1, self.queue_depth),
-            None if has_scheduler => 2 * self.queue_depth.min(128),
-            None => self.queue_depth,
+            None => self.nr_requests_unwritten(has_scheduler),
+        }
+    }
+
+    /// The same as long as nothing was written.
+    pub fn nr_requests_unwritten(&self, has_scheduler: bool) -> u32 {
+        if has_scheduler {
+            2 * self.queue_depth.min(128)
+        } else {
+            self.queue_depth
         }
     }
 }

@@ -98,11 +98,14 @@ impl Queue {
         dev: Dev,
         feat: Features,
         limits: Limits,
-        elv: Option<Box<dyn Elevator>>,
+        mut elv: Option<Box<dyn Elevator>>,
         timers: &mut Timers,
     ) -> Queue {
         let core = Core::new(dev, feat, limits, elv.is_some(), timers.hz());
         let nr_cpus = core.limits.nr_cpus;
+        if let Some(elv) = &mut elv {
+            elv.depth_updated(&core);
+        }
         let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
         let rules = TagRules::of(&core.feat);
         let hctx = |timers: &mut Timers| Hctx {
@@ -124,7 +127,7 @@ impl Queue {
         let hctxs = (0..core.limits.nr_hw_queues.max(1))
             .map(|_| hctx(timers))
             .collect();
-        let mut queue = Queue {
+        Queue {
             ctxs: vec![List::EMPTY; usize::from(nr_cpus.max(1))],
             core,
             elv,
@@ -136,11 +139,7 @@ impl Queue {
             requeue: List::EMPTY,
             requeue_kicked: false,
             wakes: Vec::new(),
-        };
-        if let Some(elv) = &mut queue.elv {
-            elv.depth_updated(&queue.core);
         }
-        queue
     }
 
     /// What schedulers see of the queue.

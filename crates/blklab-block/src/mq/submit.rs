@@ -213,7 +213,7 @@ impl Queue {
 
     /// The priority that requests of a bio have: its own, else that of the
     /// task; where the kernel derives one from the nice value, that.
-    fn priority(&self, cx: &Cx<'_>, bio: &Bio) -> IoPrio {
+    pub(crate) fn priority(&self, cx: &Cx<'_>, bio: &Bio) -> IoPrio {
         if bio.ioprio.class != PrioClass::None {
             return bio.ioprio;
         }

@@ -259,6 +259,11 @@ impl Tags {
         self.waiters.finish();
     }
 
+    /// Who waits on a queue got a tag after all.
+    pub fn cancel_wait(&mut self, queue: u8, task: TaskId) {
+        self.waiters.cancel(queue, task);
+    }
+
     /// Tasks that sleep.
     pub fn sleepers(&self) -> usize {
         self.waiters.sleepers()

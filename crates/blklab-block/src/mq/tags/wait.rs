@@ -83,6 +83,13 @@ impl Waiters {
         self.active -= 1;
     }
 
+    pub(super) fn cancel(&mut self, queue: u8, task: TaskId) {
+        let sleepers = &mut self.queues[usize::from(queue)];
+        let before = sleepers.len();
+        sleepers.retain(|t| *t != task);
+        self.active -= (before - sleepers.len()) as u32;
+    }
+
     pub(super) fn sleepers(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }

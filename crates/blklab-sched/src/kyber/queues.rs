@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where requests wait: first in the list of their CPU and domain, where bios
+//! are merged, then in the FIFO of their hardware queue and domain.
+
+use super::domain::{self, DOMAINS};
+use blklab_block::mq::Core;
+use blklab_block::{List, RqId};
+
+/// All lists.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// By CPU.
+    software: Vec<[List; DOMAINS]>,
+    hctxs: Vec<Hctx>,
+}
+
+/// A hardware queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hctx {
+    /// Requests that left the lists of the CPUs.
+    fifo: [List; DOMAINS],
+    /// CPUs that have requests for it.
+    pending: [CpuSet; DOMAINS],
+    /// The domain served, and requests of its batch so far.
+    pub(super) current: usize,
+    pub(super) batching: u32,
+}
+
+impl Queues {
+    /// A hardware queue, from its first use on.
+    pub(super) fn hctx(&mut self, hctx: u16) -> &mut Hctx {
+        let idx = usize::from(hctx);
+        if self.hctxs.len() <= idx {
+            self.hctxs.resize_with(idx + 1, Hctx::default);
+        }
+        &mut self.hctxs[idx]
+    }
+
+    /// Into the list of its CPU.
+    pub(super) fn insert(&mut self, q: &mut Core, rq: RqId, at_head: bool) {
+        let (cpu, hctx, d) = {
+            let r = &q.rqs[rq];
+            (usize::from(r.cpu), r.hctx, domain::of(r.op))
+        };
+        if self.software.len() <= cpu {
+            self.software.resize(cpu + 1, [List::EMPTY; DOMAINS]);
+        }
+        let list = &mut self.software[cpu][d];
+        if at_head {
+            list.push_front(&mut q.rqs, rq);
+        } else {
+            list.push_back(&mut q.rqs, rq);
+        }
+        self.hctx(hctx).pending[d].insert(cpu);
+    }
+
+    /// The list of a CPU and domain.
+    pub(super) fn software_list(&self, cpu: u16, d: usize) -> Option<List> {
+        Some(self.software.get(usize::from(cpu))?[d])
+    }
+
+    /// Whether a hardware queue has requests of a domain.
+    pub(super) fn has(&self, hctx: u16, d: usize) -> bool {
+        let hctx = self.hctxs.get(usize::from(hctx));
+        hctx.is_some_and(|h| !h.fifo[d].is_empty() || !h.pending[d].is_empty())
+    }
+
+    /// Whether a hardware queue has requests.
+    pub(super) fn has_work(&self, hctx: u16) -> bool {
+        (0..DOMAINS).any(|d| self.has(hctx, d))
+    }
+
+    /// Takes the oldest request of a domain. If the FIFO is empty, all lists of
+    /// CPUs are emptied into it first, CPU by CPU.
+    pub(super) fn take(&mut self, q: &mut Core, hctx: u16, d: usize) -> Option<RqId> {
+        let h = &mut self.hctxs[usize::from(hctx)];
+        if h.fifo[d].is_empty() {
+            while let Some(cpu) = h.pending[d].take_first() {
+                h.fifo[d].append(&mut q.rqs, &mut self.software[cpu][d]);
+            }
+        }
+        h.fifo[d].pop_front(&mut q.rqs)
+    }
+}
+
+/// A set of CPUs.
+#[derive(Clone, Debug, Default)]
+struct CpuSet {
+    words: Vec<u64>,
+}
+
+impl CpuSet {
+    fn insert(&mut self, cpu: usize) {
+        if self.words.len() <= cpu / 64 {
+            self.words.resize(cpu / 64 + 1, 0);
+        }
+        self.words[cpu / 64] |= 1 << (cpu % 64);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.words.iter().all(|&w| w == 0)
+    }
+
+    /// Takes the CPU of the lowest number out.
+    fn take_first(&mut self) -> Option<usize> {
+        let word = self.words.iter().position(|&w| w != 0)?;
+        let bit = self.words[word].trailing_zeros() as usize;
+        self.words[word] &= self.words[word] - 1;
+        Some(word * 64 + bit)
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What changed between releases.
+//!
+//! Read were 5.10, 5.15, 6.1.192 and 6.12.117; a release stands for the stable
+//! kernels that follow it.
+
+use blklab_kernel::{Change, KernelVersion};
+
+/// How `async_depth` limits requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsyncDepth {
+    /// Not at all.
+    Absent,
+    /// It is the number of tags per word; three quarters of all by default.
+    OfWord,
+    /// It counts all tags, and is scaled to words.
+    ScaledToWord,
+    /// It counts all tags.
+    Total,
+}
+
+/// What a release does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Features {
+    /// Requests are kept apart by priority class, with a list each for those
+    /// inserted at the head, and each direction keeps its position when the
+    /// other is served (5.14).
+    pub(super) classes: bool,
+    /// A lower class waits until a higher one has nothing in the driver, or
+    /// until it has aged (5.16).
+    pub(super) strict: bool,
+    /// The position is a sector, not a request (6.5).
+    pub(super) position_is_sector: bool,
+    /// Requests inserted at the head are on one list for all classes (5.10,
+    /// 6.12).
+    pub(super) one_head_list: bool,
+    /// The limit of all but sync reads.
+    pub(super) async_depth: AsyncDepth,
+    /// A change of `nr_requests` resets `async_depth` to the number before.
+    pub(super) depth_lags: bool,
+}
+
+impl Features {
+    pub(super) fn of(v: KernelVersion) -> Features {
+        let from = |major, minor| v >= KernelVersion::new(major, minor);
+        Features {
+            classes: from(5, 14),
+            strict: from(5, 16),
+            position_is_sector: from(6, 5),
+            one_head_list: from(6, 12) || !from(5, 14),
+            async_depth: if from(6, 12) {
+                AsyncDepth::Total
+            } else if from(6, 1) {
+                AsyncDepth::ScaledToWord
+            } else if from(5, 14) {
+                AsyncDepth::OfWord
+            } else {
+                AsyncDepth::Absent
+            },
+            depth_lags: from(5, 14) && !from(6, 12),
+        }
+    }
+}
+
+const SOURCE: &str = "block/mq-deadline.c";
+
+/// One entry for each release at which [`Features::of`] changes.
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::new(5, 14),
+        what: "priority classes; positions of both directions are kept; async_depth",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(5, 16),
+        what: "a class waits for the requests of a higher one in the driver, or until it has aged",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(6, 1),
+        what: "async_depth counts all tags and is scaled to words (as in 6.1.192)",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(6, 5),
+        what: "a batch goes on at the first request behind a sector, not at a request",
+        source: SOURCE,
+    },
+    Change {
+        release: KernelVersion::new(6, 12),
+        what: "one list for requests inserted at the head; async_depth is total (as in 6.12.117)",
+        source: "block/mq-deadline.c, block/blk-mq.c, lib/sbitmap.c",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::new(5, 0)..KernelVersion::FOREVER;
+        crate::check_changes(CHANGES, era, Features::of);
+    }
+}

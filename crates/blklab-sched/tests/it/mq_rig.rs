@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A multi-queue device driven by hand: bios in, events out, the device under
+//! control.
+
+use blklab_block::mq::{Core, Elevator, Features, Limits, Queue};
+use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
+use blklab_engine::{Agenda, Due, TimerId};
+use blklab_kernel::{Patches, Tunables};
+use blklab_sched::{Build, Built};
+use blklab_trace::NullSink;
+use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_types::{Bio, Dev, Hz, IoPrio, TaskId, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+#[derive(Clone, Default)]
+struct Log(Rc<RefCell<Vec<(Truth, String)>>>);
+
+impl TruthSink for Log {
+    fn truth(&mut self, r: &Truth, text: &str) {
+        self.0.borrow_mut().push((*r, text.to_owned()));
+    }
+}
+
+/// Settings of a rig.
+#[derive(Clone, Debug)]
+pub(crate) struct MqSetup {
+    pub(crate) kernel: &'static str,
+    pub(crate) sched: &'static str,
+    pub(crate) hz: u32,
+    pub(crate) tunables: Vec<(&'static str, i64)>,
+    pub(crate) limits: Limits,
+}
+
+impl MqSetup {
+    /// A device that the driver allows `slots` commands at once and that asks
+    /// the scheduler when a slot is free; HZ 1000.
+    pub(crate) fn budget(kernel: &'static str, sched: &'static str, slots: u32) -> MqSetup {
+        MqSetup {
+            kernel,
+            sched,
+            hz: 1000,
+            tunables: Vec::new(),
+            limits: Limits {
+                budget: Some(slots),
+                nomerges: 2,
+                ..Limits::default()
+            },
+        }
+    }
+
+    pub(crate) fn rig(&self) -> MqRig {
+        let hz = Hz(self.hz);
+        let version = self.kernel.parse().expect("a kernel version");
+        let sched = blklab_sched::find(self.sched, version).expect("a scheduler");
+        let mut tunables = Tunables::defaults(sched.tunables, version);
+        for (name, value) in &self.tunables {
+            tunables.set(name, *value).expect("a tunable");
+        }
+        let mut agenda = Agenda::new(hz);
+        let timers = &mut agenda.timers;
+        let built = sched.build(&mut Build {
+            version,
+            hz,
+            tunables: &tunables,
+            patches: &Patches::default(),
+            rotational: self.limits.rotational,
+            timers,
+        });
+        let Built::Mq(elv) = built else {
+            panic!("{} is no multi-queue scheduler", self.sched);
+        };
+        let limits = self.limits.clone();
+        let queue = Queue::new(Dev::default(), Features::of(version), limits, elv, timers);
+        MqRig {
+            agenda,
+            queue,
+            tasks: TaskTable::default(),
+            log: Log::default(),
+            effects: Vec::new(),
+            at_device: Vec::new(),
+            woken: Vec::new(),
+            done: Vec::new(),
+            run_wanted: false,
+            pretend: None,
+        }
+    }
+}
+
+/// The queue and everything around it. kblockd works when it is told to.
+pub(crate) struct MqRig {
+    pub(crate) agenda: Agenda,
+    pub(crate) queue: Queue,
+    tasks: TaskTable,
+    log: Log,
+    effects: Vec<Effect>,
+    /// Requests at the device, in order of hand-over.
+    pub(crate) at_device: Vec<RqId>,
+    /// Tasks woken for a request since last asked.
+    pub(crate) woken: Vec<TaskId>,
+    /// Cookies of finished bios.
+    pub(crate) done: Vec<u64>,
+    /// kblockd has something to do.
+    pub(crate) run_wanted: bool,
+    /// The time that the queue is told instead of the agenda's: what happens
+    /// before the timers of an instant.
+    pretend: Option<Time>,
+}
+
+impl MqRig {
+    /// A new task; pids count from 100.
+    pub(crate) fn task(&mut self) -> TaskId {
+        let pid = 100 + self.tasks.len() as u32;
+        self.tasks.add(pid, IoPrio::default())
+    }
+
+    pub(crate) fn io_context(&mut self, task: TaskId) -> &mut IoContext {
+        self.tasks.get_mut(task)
+    }
+
+    /// Adds a control group.
+    pub(crate) fn group(&mut self, parent: u16, weight: u32) -> u16 {
+        self.tasks.add_group(IoGroup {
+            parent,
+            weight: Some(weight),
+            leaf_weight: None,
+        })
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        self.queue.core()
+    }
+
+    pub(crate) fn elevator(&self) -> &dyn Elevator {
+        self.queue.elevator().expect("a scheduler")
+    }
+
+    /// In the context of a task on a CPU.
+    pub(crate) fn enter_as<R>(
+        &mut self,
+        task: TaskId,
+        cpu: u16,
+        f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
+    ) -> R {
+        let pid = self.tasks.get(task).pid;
+        let task = Some(task);
+        self.enter_in(Running { task, pid, cpu }, f)
+    }
+
+    /// In an interrupt or a worker.
+    pub(crate) fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        self.enter_in(Running::INTERRUPT, f)
+    }
+
+    fn enter_in<R>(&mut self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
+        let mut null = NullSink;
+        let mut log = self.log.clone();
+        let now = self.pretend.unwrap_or(self.agenda.now());
+        let mut cx = Cx {
+            now,
+            jiffies: self.agenda.timers.hz().jiffies_at(now),
+            running,
+            timers: &mut self.agenda.timers,
+            tasks: &mut self.tasks,
+            trace: &mut null,
+            truth: Some(&mut log),
+            effects: &mut self.effects,
+        };
+        let r = f(&mut self.queue, &mut cx);
+        for effect in self.effects.drain(..) {
+            match effect {
+                Effect::Dispatch(rq) => self.at_device.push(rq),
+                Effect::Wake(task) => self.woken.push(task),
+                Effect::BioDone { cookie, .. } => self.done.push(cookie),
+                Effect::RunWork => self.run_wanted = true,
+                Effect::UnplugWork | Effect::Uncongested(_) => {}
+            }
+        }
+        r
+    }
+
+    /// A bio's request enters the scheduler; nothing is merged, plugged or
+    /// run.
+    pub(crate) fn insert_bare(&mut self, cpu: u16, bio: &Bio) {
+        let inserted = self.enter_as(bio.task, cpu, |q, cx| q.insert_bare(cx, bio));
+        assert!(inserted, "a free request");
+    }
+
+    /// The device finishes its oldest request.
+    pub(crate) fn complete_first(&mut self) {
+        let rq = self.at_device.remove(0);
+        self.enter(|q, cx| q.complete(cx, rq, 0));
+    }
+
+    /// The clock goes on to just before `time`, and the queue is told that it
+    /// is `time`: what is done now comes before the timers of that instant.
+    pub(crate) fn before_timers_of(&mut self, time: Time) {
+        self.pretend = None;
+        self.clock_to(Time(time.0.saturating_sub(1)));
+        self.pretend = Some(time);
+    }
+
+    /// The clock goes on to `time`; timers fire, kblockd does not run.
+    pub(crate) fn clock_to(&mut self, time: Time) {
+        self.pretend = None;
+        // A sleeper moves the clock to the very instant.
+        self.agenda.wake_task_at(TaskId(u32::MAX), time);
+        while let Some(due) = self.agenda.next(time) {
+            match due {
+                Due::Timer(t) => self.timer(t),
+                Due::Task(_) if self.agenda.now() >= time => break,
+                Due::Task(_) | Due::Work(_) | Due::Device(..) => {}
+            }
+        }
+    }
+
+    fn timer(&mut self, timer: TimerId) {
+        let known = self.enter(|q, cx| q.timer(cx, timer));
+        assert!(known, "a timer of the queue");
+    }
+
+    /// kblockd works until there is nothing to do.
+    pub(crate) fn settle(&mut self) {
+        while std::mem::take(&mut self.run_wanted) {
+            self.enter(Queue::run_work);
+        }
+    }
+
+    /// The clock goes on to `time` with everything that is due on the way.
+    pub(crate) fn until(&mut self, time: Time) {
+        self.settle();
+        while self.agenda.timers.next_time() < time {
+            self.clock_to(self.agenda.timers.next_time());
+            self.settle();
+        }
+        self.clock_to(time);
+        self.settle();
+    }
+
+    /// All truth records since last asked.
+    pub(crate) fn truths(&mut self) -> Vec<Truth> {
+        self.log.0.borrow_mut().drain(..).map(|(r, _)| r).collect()
+    }
+
+    /// The scheduler's messages since last asked.
+    pub(crate) fn messages(&mut self) -> Vec<String> {
+        let said = |(r, text): (Truth, String)| (r.kind == Kind::Message).then_some(text);
+        self.log.0.borrow_mut().drain(..).filter_map(said).collect()
+    }
+}
