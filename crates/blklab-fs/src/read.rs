@@ -311,12 +311,11 @@ impl<H: Host> PageCache<H> {
     async fn submit_ahead(&self, id: FileId, run: PageRun, folios: Option<Folios>) {
         let flags = self.config.features.readahead_flags;
         let pages = run.start..run.start + run.pages;
-        match folios.map(|f| f.segments(&pages)) {
-            Some(segments) => {
-                self.submit_segments(Op::Read, flags, id, run, segments)
-                    .await
-            }
-            None => self.submit(Op::Read, flags, id, run).await,
+        if let Some(segments) = folios.map(|f| f.segments(&pages)) {
+            self.submit_segments(Op::Read, flags, id, run, segments)
+                .await;
+        } else {
+            self.submit(Op::Read, flags, id, run).await;
         }
     }
 

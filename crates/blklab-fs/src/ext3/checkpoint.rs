@@ -68,20 +68,24 @@ impl<H: Host> PageCache<H> {
     }
 
     fn checkpoint_flags(&self) -> BioFlags {
-        let sync = self.with(|s| s.journal().rules.sync_checkpoint);
-        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+        let rules = self.with(|s| s.journal().rules);
+        match rules.sync_checkpoint {
+            true => BioFlags::SYNC | rules.mark,
+            false => BioFlags::NONE,
+        }
     }
 
     /// Forgets the oldest transaction, and those behind it of which nothing is
     /// left to write, and writes the journal's superblock.
     async fn advance_tail(&self) {
         let me = self.host.current();
-        let (sector, cookie) = self.with(|s| {
+        let (sector, mark, cookie) = self.with(|s| {
             s.drop_checkpoints();
-            let sector = s.journal().sector(0);
-            (sector, s.bios.insert(BioWork::Waited(me)))
+            let j = s.journal();
+            let (sector, mark) = (j.sector(0), j.rules.mark);
+            (sector, mark, s.bios.insert(BioWork::Waited(me)))
         });
-        let flags = BioFlags::SYNC | BioFlags::UNPLUG;
+        let flags = BioFlags::SYNC | BioFlags::UNPLUG | mark;
         self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
             .await;
         while self.with(|s| s.bios.get_mut(cookie).is_some()) {

@@ -383,9 +383,10 @@ impl<H: Host> PageCache<H> {
 
     /// Submits the next block of the log.
     async fn write_log(&self, flags: BioFlags) {
-        let (sector, cookie) = self.with(|s| {
+        let (sector, mark, cookie) = self.with(|s| {
             s.stats.write_bios += 1;
             let j = s.journal();
+            let mark = j.rules.mark;
             let sector = j.sector(j.head);
             j.head += 1;
             if j.head == j.blocks {
@@ -394,8 +395,9 @@ impl<H: Host> PageCache<H> {
             j.free = j.free.saturating_sub(1);
             j.log_done.push(false);
             let nth = j.log_done.len() - 1;
-            (sector, s.bios.insert(BioWork::Log(nth)))
+            (sector, mark, s.bios.insert(BioWork::Log(nth)))
         });
+        let flags = flags | mark;
         self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
             .await;
     }

@@ -74,6 +74,9 @@ pub(crate) struct JournalRules {
     pub(crate) commit_sync: CommitSync,
     /// Flags of the commit block.
     pub(crate) commit_block: BioFlags,
+    /// Flags that all writes of the journal carry besides: blocks of the log,
+    /// its superblock, checkpoints.
+    pub(crate) mark: BioFlags,
     /// Checkpoints write synchronously.
     pub(crate) sync_checkpoint: bool,
     /// Seconds between commits.
@@ -491,6 +494,7 @@ mod tests {
         JournalRules {
             commit_sync: CommitSync::Never,
             commit_block: BioFlags::NONE,
+            mark: BioFlags::NONE,
             sync_checkpoint: false,
             commit_s: 5,
             batch: 512,

@@ -164,6 +164,7 @@ impl ExtOptions {
         JournalRules {
             commit_sync: f.commit_sync,
             commit_block: commit_block_flags(f.sync_commit_block, self.barrier),
+            mark: BioFlags::NONE,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,
             batch: BATCH,

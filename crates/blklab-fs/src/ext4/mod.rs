@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ext4 as far as it makes block traffic (fs/ext4, fs/jbd2; 2.6.28 to 4.20).
+//! ext4 as far as it makes block traffic (fs/ext4, fs/jbd2; 2.6.28 to 6.18).
 //!
 //! ```text
 //! write ─► blocks are only counted ─► dirty pages

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen about an ext4 volume, and what the kernel release
 //! decides (fs/ext4/{super,inode,mballoc,fsync,page-io}.c, fs/jbd2/commit.c;
-//! 2.6.28 to 4.20).
+//! 2.6.28 to 6.18).
 
 use crate::atime::Atime;
 use crate::ext3::commit::BATCH;
@@ -48,6 +48,10 @@ pub struct Ext4Features {
     /// Flags of metadata reads (PRIO from 3.2 on, "block: separate priority
     /// boosting from REQ_META").
     pub read_flags: BioFlags,
+    /// Flags of all writes of the journal: META and IDLE from 6.8 on, with
+    /// which write-back throttling lets them pass ("jbd2: increase the journal
+    /// IO's priority").
+    pub journal_mark: BioFlags,
     /// Access times if nothing is asked for.
     pub atime: Atime,
     /// mke2fs of the time makes journals of up to 1 GiB, with checksums.
@@ -82,6 +86,11 @@ impl Ext4Features {
                 BioFlags::META | BioFlags::PRIO
             } else {
                 BioFlags::META
+            },
+            journal_mark: if from(6, 8, 0) {
+                BioFlags::META | BioFlags::IDLE
+            } else {
+                BioFlags::NONE
             },
             atime: if from(2, 6, 30) {
                 Atime::Relative
@@ -145,6 +154,7 @@ impl Ext4Options {
         JournalRules {
             commit_sync: f.commit_sync,
             commit_block: commit_block_flags(f.commit_sync != CommitSync::Never, self.barrier),
+            mark: f.journal_mark,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,
             // Tags of 16 bytes, where they carry checksums, instead of 8.

@@ -30,6 +30,10 @@ pub struct XfsFeatures {
     /// Log records are written behind a flush and past the cache (2.6.37 and
     /// later); before they are barriers.
     pub flush_fua: bool,
+    /// Log records are marked as metadata behind which more follows, which
+    /// write-back throttling lets pass (5.4, "xfs: don't allow log IO to be
+    /// throttled").
+    pub marks_log: bool,
     /// Delayed logging exists (2.6.35 and later).
     pub has_delayed_logging: bool,
     /// Delayed logging unless something else is asked for (2.6.39 and later).
@@ -51,6 +55,7 @@ impl XfsFeatures {
             no_idle: from(2, 6, 30),
             task_plugs: from(2, 6, 39),
             flush_fua: from(2, 6, 37),
+            marks_log: from(5, 4, 0),
             has_delayed_logging: from(2, 6, 35),
             delayed_logging: from(2, 6, 39),
             atime: if from(2, 6, 30) {
@@ -110,10 +115,14 @@ impl XfsOptions {
 
     /// Flags of a log record.
     pub(crate) fn log_flags(&self) -> BioFlags {
+        let sync = match self.features.marks_log {
+            true => BioFlags::SYNC | BioFlags::META | BioFlags::IDLE,
+            false => self.sync_flags(),
+        };
         match (self.barrier, self.features.flush_fua) {
-            (false, _) => self.sync_flags(),
+            (false, _) => sync,
             (true, false) => BioFlags::BARRIER,
-            (true, true) => self.sync_flags() | BioFlags::FLUSH | BioFlags::FUA,
+            (true, true) => sync | BioFlags::FLUSH | BioFlags::FUA,
         }
     }
 
@@ -151,6 +160,10 @@ mod tests {
         assert_eq!(o.log_segments(128), 16);
         let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 37]));
         assert!(o.log_flags().has(BioFlags::FLUSH | BioFlags::FUA));
+        assert!(!o.log_flags().any(BioFlags::IDLE | BioFlags::META));
+        let o = XfsOptions::new(XfsFeatures::of_release([5, 10, 0]));
+        let marked = BioFlags::SYNC | BioFlags::META | BioFlags::IDLE;
+        assert_eq!(o.log_flags(), marked | BioFlags::FLUSH | BioFlags::FUA);
         let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 24]));
         assert_eq!(o.log_segments(128), 1);
         assert!(!o.features.tail_thread);

@@ -331,3 +331,37 @@ fn ext4_and_xfs_run_under_6_1() {
         assert_eq!(count, if marked { data.len() } else { 0 });
     }
 }
+
+/// Flags of the blocks that fsync of a page writes behind its data.
+fn flags_of_fsync(release: [u16; 3], filesystem: fn([u16; 3]) -> Filesystem) -> Vec<BioFlags> {
+    let (machine, cache) = mount(release, filesystem);
+    let c = cache.clone();
+    machine.task("fsync", async move {
+        let name = Name { bytes: 4, hash: 7 };
+        let id = c.create(c.root(), name).await.expect("there is room");
+        let fd = c.open_file(id).await.expect("it is there");
+        assert_eq!(c.write(fd, 0, 4096).await, Ok(4096));
+        assert_eq!(c.fsync(fd).await, Ok(()));
+    });
+    machine.run(&cache);
+    let log = machine.log();
+    let writes = log.iter().filter(|s| s.op == Op::Write).skip(1);
+    writes
+        .map(|s| s.flags.without(BioFlags::UNPLUG | BioFlags::NOIDLE))
+        .collect()
+}
+
+#[test]
+fn log_writes_are_marked_from_5_4_on_xfs_and_6_8_on_ext4() {
+    let sync = BioFlags::SYNC;
+    let marked = sync | BioFlags::META | BioFlags::IDLE;
+    let last = BioFlags::FLUSH | BioFlags::FUA;
+    assert_eq!(flags_of_fsync([4, 19, 0], xfs), [sync | last]);
+    assert_eq!(flags_of_fsync([6, 1, 0], xfs), [marked | last]);
+    for (release, each) in [([6, 1, 0], sync), ([6, 12, 0], marked)] {
+        let flags = flags_of_fsync(release, ext4);
+        let (commit, blocks) = flags.split_last().expect("a commit block");
+        assert_eq!(*commit, each | last, "{release:?}");
+        assert!(!blocks.is_empty() && blocks.iter().all(|f| *f == each));
+    }
+}

@@ -285,7 +285,8 @@ proptest! {
     #[test]
     fn nothing_is_lost_and_all_space_comes_back(
         release in prop_oneof![
-            Just([2, 6, 28]), Just([2, 6, 32]), Just([3, 7, 0]), Just([4, 19, 0])
+            Just([2, 6, 28]), Just([2, 6, 32]), Just([3, 7, 0]), Just([4, 19, 0]),
+            Just([6, 12, 0])
         ],
         delalloc in prop::bool::weighted(0.8),
         data in prop_oneof![
