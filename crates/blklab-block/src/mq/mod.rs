@@ -27,12 +27,14 @@ mod run;
 mod split;
 mod submit;
 mod tags;
+mod wbt;
 
 pub use self::core::Core;
 pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
 pub use self::limits::Limits;
 pub use self::tags::{TagRules, TagWakes, Tags};
+pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 
 use crate::mq::flush::FlushQueue;
 use crate::mq::plug::Plug;
