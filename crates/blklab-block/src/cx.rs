@@ -88,6 +88,22 @@ pub struct IoGroup {
     /// `blkio.leaf_weight`: the weight of its own tasks against its children
     /// (3.9); none: the kernel's default.
     pub leaf_weight: Option<u32>,
+    /// `io.max`; none: no limits.
+    pub io_max: Option<IoMax>,
+}
+
+/// Limits of a control group on what it and the groups below do in a second
+/// (`io.max`); none: no limit. The kernel refuses 0, which counts as 1 here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoMax {
+    /// `rbps`, in bytes per second.
+    pub read_bytes_per_s: Option<u64>,
+    /// `wbps`, in bytes per second.
+    pub write_bytes_per_s: Option<u64>,
+    /// `riops`, in I/Os per second.
+    pub read_ios_per_s: Option<u64>,
+    /// `wiops`, in I/Os per second.
+    pub write_ios_per_s: Option<u64>,
 }
 
 /// The io contexts of all tasks of a run, by [`TaskId`], and their groups.
@@ -116,6 +132,11 @@ impl TaskTable {
     /// A control group; none for the root and for numbers without a group.
     pub fn group(&self, number: u16) -> Option<&IoGroup> {
         self.groups.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Number of groups below the root.
+    pub fn nr_groups(&self) -> usize {
+        self.groups.len()
     }
 
     /// Whether there is any group below the root.

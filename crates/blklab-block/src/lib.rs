@@ -25,7 +25,7 @@ mod request;
 pub mod sq;
 mod tree;
 
-pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, Running, TaskTable};
+pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, IoMax, Running, TaskTable};
 pub use events::MESSAGE_MAX;
 pub use features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
 pub use limits::{Fetch, Limits, QUEUE_TUNABLES};

@@ -64,6 +64,13 @@ pub struct Features {
     pub requeue_at_tail: bool,
     /// wbt counts the requests of a swapping task by a flag, not by the task.
     pub wbt_swap_flag: bool,
+    /// `io.max` counts the remainder of a split bio as another I/O.
+    pub throttle_counts_splits: bool,
+    /// A bio over the limit of I/Os waits at least as long as one takes at that
+    /// rate, not just until the slice ends.
+    pub throttle_waits_for_one_io: bool,
+    /// Metadata is not held back; what follows waits longer instead.
+    pub throttle_lends_to_meta: bool,
 }
 
 impl Features {
@@ -104,6 +111,9 @@ impl Features {
             bio_gets_task_prio: from(5, 18),
             requeue_at_tail: from(6, 12),
             wbt_swap_flag: from(6, 12),
+            throttle_counts_splits: from(6, 1),
+            throttle_waits_for_one_io: from(6, 12),
+            throttle_lends_to_meta: from(6, 12),
         }
     }
 }
@@ -130,8 +140,8 @@ pub const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(6, 1),
-        what: "freed tags are counted for all wait queues together (as in 6.1.192)",
-        source: "lib/sbitmap.c",
+        what: "freed tags are counted for all wait queues together (as in 6.1.192); io.max counts remainders of split bios",
+        source: "lib/sbitmap.c, block/blk-throttle.c",
     },
     Change {
         release: KernelVersion::new(6, 2),
@@ -140,7 +150,7 @@ pub const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(6, 12),
-        what: "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests (as in 6.12.117)",
-        source: "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, lib/sbitmap.c",
+        what: "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests; io.max does not hold metadata back (as in 6.12.117)",
+        source: "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, block/blk-throttle.c, lib/sbitmap.c",
     },
 ];

@@ -27,6 +27,7 @@ mod run;
 mod split;
 mod submit;
 mod tags;
+mod throttle;
 mod wbt;
 
 pub use self::core::Core;
@@ -34,6 +35,7 @@ pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
 pub use self::limits::Limits;
 pub use self::tags::{TagRules, TagWakes, Tags};
+pub use self::throttle::{Throttle, Throttled};
 pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 
 use crate::mq::flush::FlushQueue;

@@ -174,6 +174,7 @@ impl Rig {
             parent,
             weight: Some(weight),
             leaf_weight: Some(weight),
+            io_max: None,
         })
     }
 
