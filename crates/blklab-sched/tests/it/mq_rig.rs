@@ -124,6 +124,7 @@ impl MqRig {
             parent,
             weight: Some(weight),
             leaf_weight: None,
+            io_max: None,
         })
     }
 
