@@ -130,6 +130,14 @@ impl Queue {
         on!(self, q => q.flush_plug_to_sleep(cx, task));
     }
 
+    /// A task slept in `balance_dirty_pages`.
+    pub fn dirty_wait(&mut self, cx: &mut Cx<'_>) {
+        match self {
+            Queue::Sq(_) => {}
+            Queue::Mq(q) => q.dirty_wait(cx.jiffies),
+        }
+    }
+
     /// Somebody waits for I/O: the queue's plug goes (before 2.6.39).
     pub fn unplug(&mut self, cx: &mut Cx<'_>) {
         match self {

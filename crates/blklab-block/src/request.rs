@@ -45,6 +45,13 @@ impl RqState {
     /// Goes through the flush machinery.
     pub const FLUSH_SEQ: RqState = RqState(1 << 11);
 
+    /// Counted by write-back throttling.
+    pub const THROTTLED_WRITE: RqState = RqState(1 << 12);
+    /// The same, a discard.
+    pub const THROTTLED_DISCARD: RqState = RqState(1 << 13);
+    /// Out of the merge hash for a moment.
+    pub const REHASHES: RqState = RqState(1 << 14);
+
     /// Whether all of `o` are set.
     pub fn has(self, o: RqState) -> bool {
         self.0 & o.0 == o.0

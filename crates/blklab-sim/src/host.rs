@@ -57,6 +57,10 @@ impl Host for Machine {
         Machine::congestion_wait(self, timeout).await;
     }
 
+    fn note_dirty_sleep(&self) {
+        self.with_queue(QueueNo::FIRST, Queue::dirty_wait);
+    }
+
     fn set_sync_writes(&self, on: bool) {
         let task = Machine::current(self);
         self.with_queue(QueueNo::FIRST, |_, cx| {

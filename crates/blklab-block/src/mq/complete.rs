@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Completion, requeueing, and the end of a request.
 
-use crate::mq::Queue;
+use crate::mq::{Queue, WbtClass};
 use crate::sq::Pending;
 use crate::{Cx, Effect, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
+use blklab_types::Op;
 
 impl Queue {
     /// The device finished a request. In the kernel's order: C, the bios,
@@ -18,6 +19,10 @@ impl Queue {
         events::rq_trace(dev, cx, Action::Complete, request, flags, error);
         let busy = u64::from(self.device_busy);
         events::rq_truth(cx, Kind::Complete, rq, &self.core.rqs[rq], busy);
+        if let Some(wbt) = &mut self.wbt {
+            let request = &self.core.rqs[rq];
+            wbt.completed(request.op, cx.now.since(request.handed_over));
+        }
         if self.is_flush_step(rq) {
             self.complete_flush_step(cx, rq, error);
         } else {
@@ -55,6 +60,7 @@ impl Queue {
         {
             elv.finished(&mut self.core, cx, id);
         }
+        self.leave_wbt(cx, id);
         let rq = &mut self.core.rqs[id];
         let (cpu, h) = (rq.cpu, rq.hctx);
         let (tag, sched_tag) = (rq.tag.take(), rq.sched_tag.take());
@@ -65,11 +71,24 @@ impl Queue {
         if let (Some(tag), Some(tags)) = (sched_tag, hctx.sched_tags.as_mut()) {
             tags.put(cpu, tag, &mut self.wakes);
         }
-        cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
         if std::mem::take(&mut hctx.restart) {
             self.core.run_hctx(h);
         }
         self.core.rqs.free(id);
+        self.push_wakes(cx);
+    }
+
+    /// Write-back throttling no longer counts a request.
+    fn leave_wbt(&mut self, cx: &mut Cx<'_>, id: RqId) {
+        let Some(wbt) = &mut self.wbt else { return };
+        let rq = &self.core.rqs[id];
+        if rq.op == Op::Read {
+            wbt.read_freed(cx.jiffies, id);
+        } else if rq.state.has(RqState::THROTTLED_WRITE) {
+            wbt.freed(cx.timers, WbtClass::Background, &mut self.wakes);
+        } else if rq.state.has(RqState::THROTTLED_DISCARD) {
+            wbt.freed(cx.timers, WbtClass::Discard, &mut self.wakes);
+        }
     }
 
     /// The driver gives a request back that it had started: R. kblockd inserts
@@ -79,6 +98,9 @@ impl Queue {
         self.put_driver_tag(rq);
         self.core.rq_trace(cx, Action::Requeue, rq);
         self.core.rqs[rq].state.clear(RqState::STARTED);
+        if let Some(wbt) = &mut self.wbt {
+            wbt.requeued(rq);
+        }
         if self.is_scheduled(rq)
             && let Some(elv) = &mut self.elv
         {

@@ -112,14 +112,14 @@ impl Core {
         if self.rqs[rq].state.has(RqState::HASHED) {
             let end = self.rqs[rq].end();
             self.hash.remove(&mut self.rqs, rq, end);
-            self.rqs[rq].state |= WAS_HASHED;
+            self.rqs[rq].state |= RqState::REHASHES;
         }
     }
 
     /// Puts a request that grew back into the merge hash.
     pub(crate) fn rehash(&mut self, rq: RqId) {
-        if self.rqs[rq].state.has(WAS_HASHED) {
-            self.rqs[rq].state.clear(WAS_HASHED);
+        if self.rqs[rq].state.has(RqState::REHASHES) {
+            self.rqs[rq].state.clear(RqState::REHASHES);
             self.hash.add(&mut self.rqs, rq);
         }
     }
@@ -135,7 +135,7 @@ impl Core {
     /// A request leaves the scheduler: nothing joins it any more.
     pub(crate) fn leave_hash(&mut self, rq: RqId) {
         self.unhash(rq);
-        self.rqs[rq].state.clear(WAS_HASHED);
+        self.rqs[rq].state.clear(RqState::REHASHES);
         if self.last_merge == Some(rq) {
             self.last_merge = None;
         }
@@ -193,9 +193,6 @@ pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
     .or(RqState::STARTED)
     .or(RqState::FLUSH_SEQ)
     .or(RqState::SPECIAL);
-
-/// Out of the merge hash for a moment, while its end moves.
-const WAS_HASHED: RqState = RqState::COLOR;
 
 #[cfg(test)]
 mod tests {

@@ -78,6 +78,9 @@ impl Queue {
         self.device_busy += 1;
         self.core.rqs[rq].state |= RqState::STARTED;
         self.core.rqs[rq].handed_over = cx.now;
+        if let Some(wbt) = &mut self.wbt {
+            wbt.issued(cx.now, self.core.rqs[rq].op, rq);
+        }
         self.core.rq_event(cx, Action::Issue, Kind::Issue, rq);
         let busy = u64::from(self.device_busy);
         events::rq_truth(cx, Kind::HandOver, rq, &self.core.rqs[rq], busy);

@@ -45,7 +45,7 @@ use crate::mq::submit::Step;
 use crate::sq::Pending;
 use crate::{Cx, Effect, List, RqId};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Dev, TaskId};
+use blklab_types::{Dev, Jiffies, TaskId};
 
 /// A hardware queue.
 #[derive(Debug)]
@@ -85,6 +85,7 @@ pub struct Queue {
     ctxs: Vec<List>,
     submitters: Vec<Submitter>,
     chains: Chains,
+    wbt: Option<Wbt>,
     /// Commands at the device.
     device_busy: u32,
     /// What is in use of the driver's budget.
@@ -112,6 +113,9 @@ impl Queue {
         }
         let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
         let rules = TagRules::of(&core.feat);
+        let replaced = elv.as_ref().is_some_and(|e| e.replaces_wbt());
+        let wbt = WbtSettings::of(&core.limits, core.nr_requests, replaced, core.hz)
+            .map(|settings| Wbt::new(settings, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
             driver_tags: Tags::new(core.limits.queue_depth, nr_cpus, rules),
@@ -138,6 +142,7 @@ impl Queue {
             hctxs,
             submitters: Vec::new(),
             chains: Chains::default(),
+            wbt,
             device_busy: 0,
             budget_used: 0,
             requeue: List::EMPTY,
@@ -182,12 +187,35 @@ impl Queue {
             self.push_runs(cx);
             return true;
         }
+        if self.wbt.as_ref().is_some_and(|w| w.timer_id() == timer) {
+            self.end_wbt_window(cx);
+            return true;
+        }
         let known = match &mut self.elv {
             Some(elv) => elv.timer(&mut self.core, cx, timer),
             None => false,
         };
         self.push_runs(cx);
         known
+    }
+
+    /// A task slept because too much was dirty: buffered writes are urgent for a
+    /// while.
+    pub fn dirty_wait(&mut self, jiffies: Jiffies) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.dirty_wait(jiffies);
+        }
+    }
+
+    fn end_wbt_window(&mut self, cx: &mut Cx<'_>) {
+        if let Some(wbt) = &mut self.wbt {
+            wbt.timer(cx.now, cx.timers, &mut self.wakes);
+        }
+        self.push_wakes(cx);
+    }
+
+    fn push_wakes(&mut self, cx: &mut Cx<'_>) {
+        cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
     }
 
     /// The timer registered last.

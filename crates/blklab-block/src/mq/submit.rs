@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a bio from `submit_bio` to its request.
 
-use crate::mq::{Queue, Tags};
+use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
 use crate::sq::{Pending, Submit};
 use crate::{Cx, Effect, RqId, RqState, events};
 use blklab_trace::Action;
@@ -14,8 +14,10 @@ pub(crate) enum Step {
     /// It does not sleep.
     #[default]
     None,
-    /// It waits for a tag.
-    Tag,
+    /// It waits for writes to finish; then it is counted in the class.
+    Throttled(WbtClass),
+    /// It waits for a tag, and is counted in the class.
+    Tag(Option<WbtClass>),
 }
 
 impl Queue {
@@ -63,11 +65,16 @@ impl Queue {
     /// A task that slept for a request goes on.
     pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         let task = pending.bio.task;
-        let step = std::mem::take(&mut self.submitter(task).step);
-        debug_assert_eq!(step, Step::Tag, "nobody sleeps for anything else");
-        let h = self.hctx_of(cx.running.cpu);
-        self.request_tags(h).finish_wait();
-        if let Submit::Sleeps(pending) = self.allocate_and_queue(cx, pending) {
+        let class = match std::mem::take(&mut self.submitter(task).step) {
+            Step::None => unreachable!("only a task that slept goes on"),
+            Step::Throttled(class) => Some(class),
+            Step::Tag(class) => {
+                let h = self.hctx_of(cx.running.cpu);
+                self.request_tags(h).finish_wait();
+                class
+            }
+        };
+        if let Submit::Sleeps(pending) = self.allocate_and_queue(cx, pending, class) {
             return Submit::Sleeps(pending);
         }
         self.end_implicit_plug(cx, task);
@@ -103,19 +110,40 @@ impl Queue {
             self.push_runs(cx);
             return Submit::Done;
         }
-        self.allocate_and_queue(cx, part)
+        let admitted = match &mut self.wbt {
+            Some(wbt) => wbt.try_admit(cx.timers, &part.bio),
+            None => WbtAdmit::Untracked,
+        };
+        match admitted {
+            WbtAdmit::Untracked => self.allocate_and_queue(cx, part, None),
+            WbtAdmit::Tracked(class) => self.allocate_and_queue(cx, part, Some(class)),
+            WbtAdmit::Sleeps(class) => {
+                self.sleep(cx, &part.bio, Step::Throttled(class));
+                Submit::Sleeps(part)
+            }
+        }
     }
 
     /// Steps 8 to 12 of the life of a bio: a request, then into the plug, the
     /// scheduler, a software queue or the driver.
-    fn allocate_and_queue(&mut self, cx: &mut Cx<'_>, part: Pending) -> Submit {
+    fn allocate_and_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        part: Pending,
+        class: Option<WbtClass>,
+    ) -> Submit {
         let bio = &part.bio;
         let Some(rq) = self.obtain_request(cx, bio) else {
-            self.sleep_for_tag(cx, bio);
+            self.sleep_for_tag(cx, bio, class);
             return Submit::Sleeps(part);
         };
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
         self.core.rqs.fill(rq, bio, part.queued);
+        self.core.rqs[rq].state |= match class {
+            None => RqState::default(),
+            Some(WbtClass::Background) => RqState::THROTTLED_WRITE,
+            Some(WbtClass::Discard) => RqState::THROTTLED_DISCARD,
+        };
         if bio.flags.has(BioFlags::NOMERGE) {
             self.core.rqs[rq].state |= RqState::NOMERGE;
         }
@@ -195,12 +223,15 @@ impl Queue {
     }
 
     /// There is no tag: the task joins those that wait for one.
-    fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
-        let h = self.hctx_of(cx.running.cpu);
-        let tags = self.request_tags(h);
+    fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio, class: Option<WbtClass>) {
+        let tags = self.request_tags(self.hctx_of(cx.running.cpu));
         let queue = tags.wait_queue();
         tags.wait(queue, bio.task);
-        self.submitter(bio.task).step = Step::Tag;
+        self.sleep(cx, bio, Step::Tag(class));
+    }
+
+    fn sleep(&mut self, cx: &mut Cx<'_>, bio: &Bio, step: Step) {
+        self.submitter(bio.task).step = step;
         let record = events::bio_record(cx, Kind::SleepRequest, bio, 0);
         cx.truth(record, "");
     }
