@@ -101,7 +101,7 @@ impl<H: Host> PageCache<H> {
         if range.start >= range.end {
             return Ok(Some(0));
         }
-        let locks = self.config.direct_locking == DirectLocking::Inode;
+        let locks = self.locks_direct(id);
         self.write_and_wait(id, &range).await;
         if locks {
             self.lock_inode(id).await;
@@ -149,7 +149,7 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
-        let locks = self.config.direct_locking == DirectLocking::Inode;
+        let locks = self.locks_direct(open.file);
         if locks {
             self.lock_inode(open.file).await;
         }
@@ -162,6 +162,12 @@ impl<H: Host> PageCache<H> {
             self.sync_written(open.file, pages, true).await?;
         }
         result
+    }
+
+    /// Whether direct I/O holds the inode's lock: never that of a block device.
+    fn locks_direct(&self, id: FileId) -> bool {
+        self.config.direct_locking == DirectLocking::Inode
+            && !self.with(|s| s.file(id).is_device)
     }
 
     /// Whether the bios of a direct I/O are collected in a plug of their own.
