@@ -5,15 +5,18 @@
 //! are those of published simulator configurations; what the data sheet says
 //! from outside fixes the rest: `command_us` from the most reads per second, the
 //! firmware times from the latencies at depth 1, `program_us` from the rate of
-//! sequential writes, the spare from raw and usable size. Random writes in the
-//! steady state and everything at other depths are predictions.
+//! sequential writes, the spare from the usable size and a power of two of raw
+//! flash. Random writes in the steady state and everything at other depths are
+//! predictions.
 
 use super::PARAMS;
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::Values;
 use crate::registry::{Build, DeviceInfo, Settings};
 
-/// Limits of the NVMe driver of Linux, for a drive with many queues.
+/// What the NVMe driver of Linux makes of a drive with many queues, and of one
+/// that takes commands larger than the kernel's own limit of 1280 KiB: general
+/// knowledge, not read in a data sheet.
 const NVME: DeviceLimits = DeviceLimits {
     driver: Driver::Nvme,
     hw_queues: 128,

@@ -324,6 +324,27 @@ fn no_part_does_more_than_it_can() {
 }
 
 #[test]
+fn agrees_with_the_two_parameter_model_of_2009() {
+    // Ten channels with two dies, cells 60 us, 12 us for 4 KiB on a channel, 100 us of
+    // overhead beside others, 25 us of the controller: min(Q / 197 us, 1 / 25 us).
+    let spec = "sata-ssd,channels=10,ways=2,dies=1,channel_mb_per_s=341.333,\
+                link_mb_per_s=100000,read_overhead_us=100,command_us=25,suspend_program=off,\
+                program_us=900,page_bytes=4KiB";
+    let vector = [
+        (1, 5076.0),
+        (2, 10152.0),
+        (4, 20305.0),
+        (8, 40000.0),
+        (31, 40000.0),
+    ];
+    for (depth, expected) in vector {
+        // Reads may meet on a die, which the two parameters do not know.
+        let ratio = reads_per_s(spec, depth) / expected;
+        assert!(ratio > 0.9 && ratio < 1.001, "{depth}: {ratio}");
+    }
+}
+
+#[test]
 fn impossible_drives_are_refused() {
     let error = |given: &str| {
         let (info, params) = crate::parse_spec(given).expect("a drive");
