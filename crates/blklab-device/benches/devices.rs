@@ -94,6 +94,23 @@ fn parallel(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
+fn null_blk(bencher: Bencher<'_, '_>) {
+    bench(bencher, "null_blk", 31, |i| (Op::Read, i * 8, 8));
+}
+
+#[divan::bench]
+fn scsi_debug(bencher: Bencher<'_, '_>) {
+    bench(bencher, "scsi_debug", 31, |i| (Op::Read, i * 8, 8));
+}
+
+#[divan::bench]
+fn simdisk_random_reads(bencher: Bencher<'_, '_>) {
+    bench(bencher, "simdisk,mode=1,order=1", 31, |i| {
+        (Op::Read, scattered(i) % 8_388_608, 8)
+    });
+}
+
+#[divan::bench]
 fn disk_streams(bencher: Bencher<'_, '_>) {
     bench(bencher, "sata-7200-2008", 31, |i| {
         (Op::Read, i % 4 * 200_000_000 + i / 4 * 256, 256)
@@ -138,4 +155,36 @@ fn array_random_writes(bencher: Bencher<'_, '_>) {
     bench(bencher, "cciss", 31, |i| {
         (Op::Write, scattered(i) % 143_000_000 / 8 * 8, 8)
     });
+}
+
+#[divan::bench(args = [1, 32, 1023])]
+fn nvme_random_reads(bencher: Bencher<'_, '_>, depth: u32) {
+    bench(bencher, "nvme-datacenter", depth, |i| {
+        (Op::Read, scattered(i), 8)
+    });
+}
+
+#[divan::bench]
+fn nvme_random_writes(bencher: Bencher<'_, '_>) {
+    bench(bencher, "nvme-datacenter,buffer_bytes=1MiB", 32, |i| {
+        (Op::Write, scattered(i), 8)
+    });
+}
+
+#[divan::bench]
+fn nvme_random_mix(bencher: Bencher<'_, '_>) {
+    bench(bencher, "nvme-datacenter,buffer_bytes=1MiB", 32, |i| {
+        let op = if i % 4 == 0 { Op::Write } else { Op::Read };
+        (op, scattered(i), 8)
+    });
+}
+
+#[divan::bench]
+fn nvme_read_stream(bencher: Bencher<'_, '_>) {
+    bench(bencher, "nvme-datacenter", 32, |i| (Op::Read, i * 256, 256));
+}
+
+#[divan::bench]
+fn sata_ssd_random_reads(bencher: Bencher<'_, '_>) {
+    bench(bencher, "sata-ssd", 31, |i| (Op::Read, scattered(i), 8));
 }

@@ -14,6 +14,7 @@ mod array;
 mod device;
 mod disk;
 mod error;
+mod flash;
 mod law;
 mod limits;
 mod param;
@@ -21,6 +22,8 @@ mod registry;
 mod ssd;
 mod validate;
 
+#[cfg(test)]
+mod contract;
 #[cfg(test)]
 mod host;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::array;
 use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
+use crate::flash::presets as flash;
 use crate::law::{null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
@@ -189,6 +190,9 @@ pub const ALL: &[DeviceInfo] = &[
     array::SAN_LUN,
     ssd::SSD_X25M,
     ssd::SSD_2010,
+    flash::NVME_DATACENTER,
+    flash::NVME_CONSUMER,
+    flash::SATA_SSD,
 ];
 
 /// Finds a device by name.

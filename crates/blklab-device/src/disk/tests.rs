@@ -6,23 +6,10 @@ mod formulas;
 mod parts;
 mod semantics;
 
-use crate::host::{Finished, Host};
+use crate::host::{Finished, Host, Random};
 use blklab_types::{BioFlags, Op, Time};
 
 const C: &str = "sata-7200-2008";
-
-/// A small generator for test loads (Steele, Lea and Flood's SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
-    }
-}
 
 fn near(what: &str, got: f64, expected: f64, tolerance: f64) {
     let ratio = got / expected;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Garbage collection without a mapping table: what a write costs later.
+//!
+//! Blocks are taken up in the order in which they were written. If writes are
+//! uniform over the drive, a page of a block is still live when its turn comes
+//! with probability u, where alpha = flash / capacity = 1 + spare:
+//!
+//! ```text
+//! u = exp(-alpha * (1 - u))
+//! write amplification = 1 / (1 - u),  pages moved per page written = u / (1 - u)
+//! ```
+//!
+//! In the time between, flash * (1 - u) pages are written by the host, and a page
+//! out of `capacity` survives all of them with that probability. At 7 % spare the
+//! amplification is 7.8, at 28 % 2.5. A choice of the emptiest block does a
+//! little better. Writes that continue a stream leave whole blocks without live
+//! pages behind and move nothing.
+//!
+//! A die pays what its programs cost before it takes the next program of the
+//! host: moves (read, out over the channel and in again, program) and an erase
+//! for every block filled. What is left out: collecting in bursts of a block and
+//! in idle time, blocks that hold hot or cold data alone, wear levelling.
+
+/// One page, with 16 bits behind the point.
+pub(super) const ONE: u64 = 1 << 16;
+
+/// Pages moved for each page of random writes, by spare over capacity.
+pub(super) fn moves(spare: f64) -> u64 {
+    let alpha = 1.0 + spare;
+    let (mut low, mut high) = (0.0, 1.0 - 1e-9);
+    for _ in 0..64 {
+        let u: f64 = f64::midpoint(low, high);
+        match u < (-alpha * (1.0 - u)).exp() {
+            true => low = u,
+            false => high = u,
+        }
+    }
+    (low / (1.0 - low) * ONE as f64).round() as u64
+}
+
+/// What a die has still to do for programs that are done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Debt {
+    /// Units to move, with 16 bits behind the point.
+    moves: u64,
+    /// Programs since the last erase.
+    programs: u32,
+}
+
+/// What one program of the host adds to the debt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    /// Units to move, with 16 bits behind the point.
+    pub(super) moves: u64,
+    /// It uses up a block that must be erased.
+    pub(super) erases: bool,
+}
+
+impl Debt {
+    pub(super) const NONE: Debt = Debt {
+        moves: 0,
+        programs: 0,
+    };
+
+    pub(super) fn add(&mut self, cost: Cost) {
+        self.moves += cost.moves;
+        self.programs += u32::from(cost.erases);
+    }
+
+    /// A whole unit is to be moved.
+    pub(super) fn move_due(&self) -> bool {
+        self.moves >= ONE
+    }
+
+    /// A unit was moved, which fills a block like any other.
+    pub(super) fn moved(&mut self) {
+        self.moves -= ONE;
+        self.programs += 1;
+    }
+
+    pub(super) fn erase_due(&self, units_per_block: u32) -> bool {
+        self.programs >= units_per_block
+    }
+
+    pub(super) fn erased(&mut self, units_per_block: u32) {
+        self.programs -= units_per_block;
+    }
+}
+
+/// The ends of the last streams of writes, the latest first.
+#[derive(Debug)]
+pub(super) struct Streams {
+    ends: Vec<u64>,
+    most: usize,
+}
+
+impl Streams {
+    pub(super) fn new(most: usize) -> Streams {
+        Streams {
+            ends: Vec::with_capacity(most),
+            most,
+        }
+    }
+
+    /// Notes a write; says whether it continues a stream.
+    pub(super) fn continues(&mut self, sector: u64, end: u64) -> bool {
+        let known = self.ends.iter().position(|e| *e == sector);
+        let last = match known {
+            Some(i) => i,
+            None => {
+                if self.ends.len() < self.most {
+                    self.ends.push(end);
+                }
+                self.ends.len() - 1
+            }
+        };
+        self.ends[..=last].rotate_right(1);
+        self.ends[0] = end;
+        known.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_by_spare() {
+        // u = 0.87208, 0.59700, 0.20319: put into the formula they come out again.
+        for (spare, expected) in [(0.07, 6.8172), (0.28, 1.4814), (1.0, 0.25500)] {
+            let m = moves(spare) as f64 / ONE as f64;
+            assert!((m / expected - 1.0).abs() < 1e-4, "{spare}: {m}");
+        }
+    }
+
+    #[test]
+    fn streams_are_known_until_others_push_them_out() {
+        let mut streams = Streams::new(2);
+        assert!(!streams.continues(0, 8));
+        assert!(!streams.continues(100, 108));
+        assert!(streams.continues(8, 16));
+        assert!(!streams.continues(200, 208), "pushes 108 out");
+        assert!(!streams.continues(108, 116), "pushes 16 out");
+        assert!(streams.continues(208, 216));
+        assert!(!streams.continues(16, 24));
+    }
+
+    #[test]
+    fn a_debt_is_paid_in_whole_units_and_blocks() {
+        let mut debt = Debt::NONE;
+        let cost = Cost {
+            moves: ONE / 2,
+            erases: true,
+        };
+        debt.add(cost);
+        assert!(!debt.move_due());
+        debt.add(cost);
+        assert!(debt.move_due() && !debt.erase_due(3));
+        debt.moved();
+        assert!(!debt.move_due() && debt.erase_due(3));
+        debt.erased(3);
+        assert!(!debt.erase_due(1));
+    }
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flash drives: channels, dies, a write buffer, garbage collection.
+//!
+//! ```text
+//!          controller        link          buffer         channel      die
+//! write ─► one at a time ─► data in ─► slots of 4 KiB ┄┄► unit in ─► program
+//!                                          └► done
+//! read  ─► one at a time ─► firmware ─► die ─► channel ─► link out ─► done
+//! ```
+//!
+//! Every command takes `command_us` of the controller, in order. A read then
+//! takes its firmware time, beside any number of others, and asks the die of each
+//! of its pages; parts leave over the link as they come, and it is done with the
+//! last. Pages that are all in the buffer come from there. Pages go round the
+//! channels, then ways, then dies.
+//!
+//! A write takes the link, then slots of the buffer (writes without room wait in
+//! order), then its firmware time. Slots gather into units that one die programs
+//! at once; units go round the dies, whatever their addresses. What garbage
+//! collection adds is in [`gc`], what dies do in which order in [`nand`].
+//!
+//! With power-loss protection a flush costs its firmware time. Without, the unit
+//! that is being filled is programmed as it is, and the flush is done
+//! `flush_overhead_us` after all units begun before it are in the flash. A FUA
+//! write without protection is done when its own units are.
+//!
+//! Example: `nvme-consumer`, one read of 4 KiB at sector 0 of an idle drive:
+//! controller 2 us, firmware 21.5 us, cells 29.8 us, channel 4096 B at 800 MB/s
+//! 5.12 us, link at 3360 MB/s 1.219 us: 59.639 us.
+//!
+//! Left out: the mapping table and its cache (pages are read where their address
+//! says, not where they were written, and there is always a mapping to read),
+//! caches of reads, a faster area for writes (SLC), reads and programs of single
+//! planes beside others, read retries, wear, power states, heat.
+
+mod buffer;
+mod gc;
+mod nand;
+mod pages;
+mod params;
+pub(crate) mod presets;
+mod queue;
+
+#[cfg(test)]
+mod figures;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use params::PARAMS;
+
+use crate::device::{Command, Device, DeviceCx, EIO};
+use crate::error::DeviceError;
+use crate::param::Values;
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time};
+use buffer::{Buffer, Ready};
+use gc::{Cost, Streams};
+use nand::{Nand, Outcome, PageRead, UnitWrite};
+use params::{SLOT_BYTES, SLOT_SECTORS, Spec};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What the next wake-up of a command means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The controller (of a read: and the firmware) has looked at it.
+    Begun,
+    /// Its data have come over the link.
+    Received,
+    /// It is done.
+    Done,
+}
+
+/// A command in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    cmd: Command,
+    submitted: Time,
+    stage: Stage,
+    /// Of a read: pages to come. Of a write: slots without room.
+    pending: u32,
+    /// Of a read: when the last part that came is over the link.
+    passed: Time,
+    /// Of a write: it continues a stream.
+    sequential: bool,
+    /// Of a write: number of the first unit that it is in.
+    first_unit: u64,
+}
+
+/// A command that waits until units are in the flash.
+#[derive(Clone, Debug)]
+struct Waiting {
+    cmd: u32,
+    /// Numbers of the units.
+    of: Range<u64>,
+    /// Those of them that are still to come.
+    units: u32,
+}
+
+#[derive(Debug)]
+struct Flash {
+    spec: Spec,
+    /// Commands by the driver's name for them.
+    active: Vec<Active>,
+    controller_free: Time,
+    /// The link towards the drive and towards the host; half duplex: the first.
+    link_free: [Time; 2],
+    nand: Nand,
+    buffer: Buffer,
+    /// Writes that are not all in the buffer, oldest first.
+    entering: VecDeque<u32>,
+    waiting: Vec<Waiting>,
+    streams: Streams,
+    /// The die of the next unit.
+    next_die: usize,
+    /// Slots that can be written before garbage has to be collected.
+    credit_slots: u64,
+}
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+impl Flash {
+    fn stage(&mut self, cx: &mut DeviceCx<'_>, cmd: u32, stage: Stage, time: Time) {
+        self.active[cmd as usize].stage = stage;
+        cx.wake_at(time, u64::from(cmd));
+    }
+
+    /// Takes the link for so many bytes; says when they have passed.
+    fn pass_link(&mut self, now: Time, way: usize, bytes: u64) -> Time {
+        let way = if self.spec.half_duplex { IN } else { way };
+        let free = &mut self.link_free[way];
+        *free = now.max(*free) + self.spec.link.time(bytes);
+        *free
+    }
+
+    fn begin(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        let cmd = self.active[no as usize].cmd;
+        match cmd.op {
+            Op::Read => self.begin_read(cx, no, &cmd),
+            Op::Write => {
+                let bytes = u64::from(cmd.nr_sectors) * SECTOR_BYTES;
+                let end = self.pass_link(cx.now, IN, bytes);
+                self.stage(cx, no, Stage::Received, end);
+            }
+            Op::Flush if !self.spec.protected => self.write_out(cx, no, 0),
+            Op::Flush => self.stage(cx, no, Stage::Done, cx.now + self.spec.flush_overhead),
+            Op::Discard => {
+                let whole =
+                    (cmd.end() / SLOT_SECTORS).saturating_sub(cmd.sector.div_ceil(SLOT_SECTORS));
+                self.credit_slots = (self.credit_slots + whole).min(self.spec.flash_slots);
+                self.stage(cx, no, Stage::Done, cx.now + self.spec.discard_overhead);
+            }
+        }
+    }
+
+    fn begin_read(&mut self, cx: &mut DeviceCx<'_>, no: u32, cmd: &Command) {
+        let (mut sector, end, size) = (cmd.sector, cmd.end(), self.spec.page_sectors);
+        let dies = self.nand.nr_dies() as u64;
+        let (mut pending, mut passed) = (0, cx.now);
+        while sector < end {
+            let page = sector / size;
+            let part_end = end.min((page + 1) * size);
+            let bytes = (part_end - sector) * SECTOR_BYTES;
+            let mut slots = sector / SLOT_SECTORS..part_end.div_ceil(SLOT_SECTORS);
+            if slots.all(|slot| self.buffer.holds(slot)) {
+                passed = self.pass_link(cx.now, OUT, bytes);
+            } else {
+                let read = PageRead {
+                    cmd: no,
+                    bytes: bytes as u32,
+                    slow: page / dies % 2 == 1,
+                };
+                self.nand.read(cx, (page % dies) as usize, read);
+                pending += 1;
+            }
+            sector = part_end;
+        }
+        self.active[no as usize].pending = pending;
+        self.active[no as usize].passed = passed;
+        if pending == 0 {
+            self.stage(cx, no, Stage::Done, passed);
+        }
+    }
+
+    /// Part of a page has come out of the flash.
+    fn page_read(&mut self, cx: &mut DeviceCx<'_>, read: &PageRead) {
+        let passed = self.pass_link(cx.now, OUT, u64::from(read.bytes));
+        let active = &mut self.active[read.cmd as usize];
+        active.passed = passed.max(active.passed);
+        active.pending -= 1;
+        if active.pending == 0 {
+            let end = active.passed;
+            self.stage(cx, read.cmd, Stage::Done, end);
+        }
+    }
+
+    /// The data of a write are there and want into the buffer.
+    fn received(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        let active = &mut self.active[no as usize];
+        let cmd = active.cmd;
+        let slots = cmd.end().div_ceil(SLOT_SECTORS) - cmd.sector / SLOT_SECTORS;
+        active.pending = slots as u32;
+        active.first_unit = u64::MAX;
+        active.sequential = self.streams.continues(cmd.sector, cmd.end());
+        self.entering.push_back(no);
+        self.fill_buffer(cx);
+    }
+
+    /// Gives free slots to the writes that wait for them, the oldest first.
+    fn fill_buffer(&mut self, cx: &mut DeviceCx<'_>) {
+        while let Some(&no) = self.entering.front() {
+            let Active {
+                cmd,
+                pending,
+                sequential,
+                first_unit,
+                ..
+            } = self.active[no as usize];
+            let end = cmd.end().div_ceil(SLOT_SECTORS);
+            let n = pending.min(self.buffer.free_slots());
+            let first = first_unit.min(self.buffer.next_no());
+            for i in 0..n {
+                let page = end - u64::from(pending - i);
+                if let Some(ready) = self.buffer.put(page, !sequential) {
+                    self.program(cx, ready);
+                }
+            }
+            let active = &mut self.active[no as usize];
+            active.pending -= n;
+            active.first_unit = first;
+            if active.pending > 0 {
+                return;
+            }
+            self.entering.pop_front();
+            if cmd.flags.has(BioFlags::FUA) && !self.spec.protected {
+                self.write_out(cx, no, first);
+            } else {
+                self.stage(cx, no, Stage::Done, cx.now + self.spec.write_overhead);
+            }
+        }
+    }
+
+    /// Lets a command wait until the units from number `first` on that have been
+    /// begun are in the flash.
+    fn write_out(&mut self, cx: &mut DeviceCx<'_>, no: u32, first: u64) {
+        if let Some(ready) = self.buffer.close() {
+            self.program(cx, ready);
+        }
+        let of = first..self.buffer.next_no();
+        match self.buffer.count(&of) {
+            0 => self.written_out(cx, no),
+            units => self.waiting.push(Waiting { cmd: no, of, units }),
+        }
+    }
+
+    fn written_out(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        let overhead = match self.active[no as usize].cmd.op {
+            Op::Flush => self.spec.flush_overhead,
+            _ => self.spec.write_overhead,
+        };
+        self.stage(cx, no, Stage::Done, cx.now + overhead);
+    }
+
+    /// Sends a unit to the next die, with what it costs there later.
+    fn program(&mut self, cx: &mut DeviceCx<'_>, ready: Ready) {
+        let size = u64::from(self.spec.unit_slots);
+        let cost = match self.credit_slots {
+            0 => Cost {
+                moves: self.spec.moves * u64::from(ready.random) / size,
+                erases: true,
+            },
+            _ => Cost::default(),
+        };
+        self.credit_slots = self.credit_slots.saturating_sub(size);
+        let write = UnitWrite {
+            unit: ready.unit,
+            bytes: ready.slots * SLOT_BYTES as u32,
+            cost,
+        };
+        let die = self.next_die;
+        self.next_die = (die + 1) % self.nand.nr_dies();
+        self.nand.program(cx, die, write);
+    }
+
+    /// A unit is in the flash.
+    fn programmed(&mut self, cx: &mut DeviceCx<'_>, unit: u32) {
+        let no = self.buffer.programmed(unit);
+        let mut i = 0;
+        while i < self.waiting.len() {
+            let w = &mut self.waiting[i];
+            w.units -= u32::from(w.of.contains(&no));
+            if w.units > 0 {
+                i += 1;
+                continue;
+            }
+            let cmd = self.waiting.remove(i).cmd;
+            self.written_out(cx, cmd);
+        }
+        self.fill_buffer(cx);
+    }
+}
+
+impl Device for Flash {
+    fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
+        if cmd.exceeds(self.spec.capacity_sectors) {
+            cx.fail(cmd.id, EIO);
+            return;
+        }
+        if cmd.nr_sectors == 0 && cmd.op != Op::Flush {
+            cx.finish(cmd.id, cx.now);
+            return;
+        }
+        let no = cmd.id.0;
+        let active = Active {
+            cmd: *cmd,
+            submitted: cx.now,
+            stage: Stage::Begun,
+            pending: 0,
+            passed: cx.now,
+            sequential: false,
+            first_unit: 0,
+        };
+        if self.active.len() <= no as usize {
+            self.active.resize(no as usize + 1, active);
+        }
+        self.active[no as usize] = active;
+        self.controller_free = cx.now.max(self.controller_free) + self.spec.command;
+        let large = u64::from(cmd.nr_sectors) > SLOT_SECTORS;
+        let begun = match cmd.op {
+            Op::Read => self.controller_free + self.spec.read_overhead[usize::from(large)],
+            _ => self.controller_free,
+        };
+        self.stage(cx, no, Stage::Begun, begun);
+    }
+
+    fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
+        if nand::is_die_token(token) {
+            match self.nand.wake(cx, token) {
+                Some(Outcome::Read(read)) => self.page_read(cx, &read),
+                Some(Outcome::Programmed(unit)) => self.programmed(cx, unit),
+                None => {}
+            }
+            return;
+        }
+        let no = token as u32;
+        let active = self.active[no as usize];
+        match active.stage {
+            Stage::Begun => self.begin(cx, no),
+            Stage::Received => self.received(cx, no),
+            Stage::Done => cx.finish(active.cmd.id, active.submitted),
+        }
+    }
+
+    fn capacity_sectors(&self) -> Option<u64> {
+        Some(self.spec.capacity_sectors)
+    }
+}
+
+fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
+    let spec = Spec::from_values(values)?;
+    let depth = depth as usize;
+    Ok(Box::new(Flash {
+        active: Vec::with_capacity(depth),
+        controller_free: Time::ZERO,
+        link_free: [Time::ZERO; 2],
+        nand: Nand::new(&spec, depth),
+        buffer: Buffer::new(spec.buffer_slots, spec.unit_slots),
+        entering: VecDeque::with_capacity(depth),
+        waiting: Vec::with_capacity(depth),
+        streams: Streams::new(spec.streams),
+        next_die: 0,
+        credit_slots: spec.credit_slots,
+        spec,
+    }))
+}

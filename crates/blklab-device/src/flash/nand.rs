@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Dies and channels.
+//!
+//! ```text
+//! read     cells ─► register, then the channel          the die is taken for all of it
+//! program  the channel ─► registers, then ─► cells      the same
+//! ```
+//!
+//! A die does one thing at a time. When it is free it takes, in this order: a
+//! read (at most `read_burst` of them in a row while something else waits), what
+//! was suspended, the second half of a move, an erase or a move that is due, a
+//! program of the host. A channel carries one transfer at a time, in the order
+//! in which they were asked for.
+//!
+//! A read that finds a program or an erase running stops it, if it would run for
+//! longer than stopping takes, and it has not been stopped `suspend_max` times.
+//! What was left of it runs afterwards.
+
+use super::gc::{Cost, Debt};
+use super::params::{Spec, Timing};
+use super::queue::{Queue, Store};
+use crate::device::DeviceCx;
+use blklab_types::{Span, Time};
+
+/// Part of a page that a command reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageRead {
+    /// The command.
+    pub(super) cmd: u32,
+    pub(super) bytes: u32,
+    /// The second kind of page.
+    pub(super) slow: bool,
+}
+
+/// A program of the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnitWrite {
+    /// Its place in the buffer.
+    pub(super) unit: u32,
+    pub(super) bytes: u32,
+    pub(super) cost: Cost,
+}
+
+/// What a die has done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Outcome {
+    /// A part of a page has come over the channel.
+    Read(PageRead),
+    /// A unit of the buffer is in the cells.
+    Programmed(u32),
+}
+
+/// What takes long and can be suspended.
+#[derive(Clone, Copy, Debug)]
+enum Long {
+    Program(UnitWrite),
+    /// Second half of a move.
+    MoveIn,
+    Erase,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    Idle,
+    Read(PageRead),
+    ReadOut(PageRead),
+    /// Data on their way into the registers.
+    Fill(Long),
+    /// Until then, stopped so many times.
+    Long(Long, u32),
+    /// A program or erase is about to stop.
+    Stopping,
+    MoveRead,
+    MoveOut,
+}
+
+/// What was stopped, what is left of it, how many times it was.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    long: Long,
+    left: Span,
+    times: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Die {
+    job: Job,
+    ends: Time,
+    /// Counts jobs; a wake-up for an earlier one is stale.
+    job_no: u32,
+    suspended: Option<Suspended>,
+    reads: Queue,
+    units: Queue,
+    reads_in_row: u32,
+    /// A move has been read and not yet programmed.
+    moving: bool,
+    debt: Debt,
+}
+
+impl Die {
+    const IDLE: Die = Die {
+        job: Job::Idle,
+        ends: Time::ZERO,
+        job_no: 0,
+        suspended: None,
+        reads: Queue::EMPTY,
+        units: Queue::EMPTY,
+        reads_in_row: 0,
+        moving: false,
+        debt: Debt::NONE,
+    };
+
+    /// Something other than reads waits.
+    fn has_other_work(&self, timing: &Timing) -> bool {
+        self.suspended.is_some()
+            || self.moving
+            || self.debt.move_due()
+            || self.debt.erase_due(timing.units_per_block)
+            || !self.units.is_empty()
+    }
+}
+
+/// All dies and channels of a drive.
+#[derive(Debug)]
+pub(super) struct Nand {
+    timing: Timing,
+    dies: Vec<Die>,
+    channel_free: Vec<Time>,
+    reads: Store<PageRead>,
+    units: Store<UnitWrite>,
+}
+
+impl Nand {
+    pub(super) fn new(spec: &Spec, depth: usize) -> Nand {
+        let units = (spec.buffer_slots / spec.unit_slots) as usize;
+        Nand {
+            timing: spec.timing,
+            dies: vec![Die::IDLE; spec.dies],
+            channel_free: vec![Time::ZERO; spec.channels],
+            reads: Store::with_capacity(depth),
+            units: Store::with_capacity(units),
+        }
+    }
+
+    pub(super) fn nr_dies(&self) -> usize {
+        self.dies.len()
+    }
+
+    /// Asks a die for part of a page.
+    pub(super) fn read(&mut self, cx: &mut DeviceCx<'_>, die: usize, read: PageRead) {
+        self.reads.push(&mut self.dies[die].reads, read);
+        match self.dies[die].job {
+            Job::Idle => self.start_next(cx, die),
+            Job::Long(long, times) => self.suspend(cx, die, long, times),
+            _ => {}
+        }
+    }
+
+    /// Asks a die to program a unit.
+    pub(super) fn program(&mut self, cx: &mut DeviceCx<'_>, die: usize, write: UnitWrite) {
+        self.units.push(&mut self.dies[die].units, write);
+        if matches!(self.dies[die].job, Job::Idle) {
+            self.start_next(cx, die);
+        }
+    }
+
+    /// A wake-up with [`die_token`] is due.
+    pub(super) fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) -> Option<Outcome> {
+        let die = (token & 0xffff_ffff) as usize;
+        let d = &mut self.dies[die];
+        if die_token(die, d.job_no) != token {
+            return None;
+        }
+        let t = &self.timing;
+        let mut outcome = None;
+        match d.job {
+            Job::Read(read) => {
+                self.transfer(cx, die, u64::from(read.bytes), Job::ReadOut(read));
+                return None;
+            }
+            Job::MoveRead => {
+                self.transfer(cx, die, t.unit_bytes, Job::MoveOut);
+                return None;
+            }
+            Job::Fill(long) => {
+                let time = t.program;
+                self.begin(cx, die, Job::Long(long, 0), time);
+                if !self.dies[die].reads.is_empty() {
+                    self.suspend(cx, die, long, 0);
+                }
+                return None;
+            }
+            Job::ReadOut(read) => outcome = Some(Outcome::Read(read)),
+            Job::MoveOut => d.moving = true,
+            Job::Long(Long::Program(write), _) => {
+                d.debt.add(write.cost);
+                outcome = Some(Outcome::Programmed(write.unit));
+            }
+            Job::Long(Long::MoveIn, _) => d.debt.moved(),
+            Job::Long(Long::Erase, _) => d.debt.erased(t.units_per_block),
+            Job::Stopping | Job::Idle => {}
+        }
+        self.start_next(cx, die);
+        outcome
+    }
+
+    /// Stops what a die does for the reads that wait there, if that is worth it.
+    fn suspend(&mut self, cx: &mut DeviceCx<'_>, die: usize, long: Long, times: u32) {
+        let cost = match long {
+            Long::Program(_) | Long::MoveIn => self.timing.suspend_program,
+            Long::Erase => self.timing.suspend_erase,
+        };
+        let left = self.dies[die].ends - cx.now;
+        let Some(cost) = cost.filter(|c| left > *c && times < self.timing.suspend_max) else {
+            return;
+        };
+        self.dies[die].suspended = Some(Suspended {
+            long,
+            left,
+            times: times + 1,
+        });
+        self.begin(cx, die, Job::Stopping, cost);
+    }
+
+    fn start_next(&mut self, cx: &mut DeviceCx<'_>, die: usize) {
+        let (d, t) = (&mut self.dies[die], self.timing);
+        let others = d.has_other_work(&t);
+        if !others || d.reads_in_row < t.read_burst {
+            d.reads_in_row += u32::from(others);
+            if let Some(read) = self.reads.pop(&mut d.reads) {
+                let time = t.read[usize::from(read.slow)];
+                self.begin(cx, die, Job::Read(read), time);
+                return;
+            }
+        }
+        d.reads_in_row = 0;
+        if let Some(s) = d.suspended.take() {
+            self.begin(cx, die, Job::Long(s.long, s.times), s.left);
+        } else if std::mem::take(&mut d.moving) {
+            self.transfer(cx, die, t.unit_bytes, Job::Fill(Long::MoveIn));
+        } else if d.debt.erase_due(t.units_per_block) {
+            self.begin(cx, die, Job::Long(Long::Erase, 0), t.erase);
+        } else if d.debt.move_due() {
+            self.begin(cx, die, Job::MoveRead, t.read[1]);
+        } else if let Some(write) = self.units.pop(&mut d.units) {
+            let fill = Job::Fill(Long::Program(write));
+            self.transfer(cx, die, u64::from(write.bytes), fill);
+        } else {
+            d.job = Job::Idle;
+        }
+    }
+
+    /// Lets a die do `job` for `time` from now on.
+    fn begin(&mut self, cx: &mut DeviceCx<'_>, die: usize, job: Job, time: Span) {
+        self.begin_until(cx, die, job, cx.now + time);
+    }
+
+    /// Lets a die wait for its channel and transfer so many bytes.
+    fn transfer(&mut self, cx: &mut DeviceCx<'_>, die: usize, bytes: u64, job: Job) {
+        let channel = die % self.channel_free.len();
+        let free = &mut self.channel_free[channel];
+        *free = cx.now.max(*free) + self.timing.channel.time(bytes);
+        let end = *free;
+        self.begin_until(cx, die, job, end);
+    }
+
+    fn begin_until(&mut self, cx: &mut DeviceCx<'_>, die: usize, job: Job, ends: Time) {
+        let d = &mut self.dies[die];
+        d.job = job;
+        d.ends = ends;
+        d.job_no = (d.job_no + 1) & JOB_NO_MASK;
+        cx.wake_at(ends, die_token(die, d.job_no));
+    }
+}
+
+/// Job numbers have this many bits in a token.
+const JOB_NO_MASK: u32 = 0xff_ffff;
+/// Marks the tokens of dies.
+const DIE: u64 = 1 << 63;
+
+fn die_token(die: usize, job_no: u32) -> u64 {
+    DIE | u64::from(job_no) << 32 | die as u64
+}
+
+/// Whether a token is one of a die.
+pub(super) fn is_die_token(token: u64) -> bool {
+    token & DIE != 0
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of flash drives, and what is computed from them once.
+
+use super::gc;
+use crate::error::DeviceError;
+use crate::param::{Kind, ParamInfo, Values, param};
+use blklab_types::{SECTOR_BYTES, Span};
+
+/// Bytes of a slot: the unit of the write buffer and of the mapping.
+pub(super) const SLOT_BYTES: u64 = 4096;
+/// Sectors of a slot.
+pub(super) const SLOT_SECTORS: u64 = SLOT_BYTES / SECTOR_BYTES;
+
+const TIME_US: Kind = Kind::Time {
+    unit_ns: 1_000,
+    max_ns: 1_000_000_000,
+};
+const RATE: Kind = Kind::Real {
+    min: 1.0,
+    max: 100_000.0,
+};
+
+#[rustfmt::skip]
+pub(crate) const PARAMS: &[ParamInfo] = &[
+    param("capacity_sectors", Kind::Sectors { min: 10_000, max: 1 << 36 }, "3907029168", "size"),
+    param("channels", Kind::Count { min: 1, max: 256 }, "8", "buses between controller and flash"),
+    param("ways", Kind::Count { min: 1, max: 64 }, "4", "chips on a channel"),
+    param("dies", Kind::Count { min: 1, max: 64 }, "2", "dies of a chip; each does one thing at a time"),
+    param("planes", Kind::Count { min: 1, max: 16 }, "2", "planes of a die, programmed and erased together"),
+    param("page_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 20 }, "8KiB", "page of a plane; a multiple of 4 KiB"),
+    param("pages_per_block", Kind::Count { min: 1, max: 1 << 16 }, "256", "pages erased together"),
+    param("read_us", TIME_US, "60", "from the cells to the register of the die, first kind of page"),
+    param("read_slow_us", TIME_US, "", "the same of every second page of a die; as read_us if not given"),
+    param("program_us", TIME_US, "950", "from the registers of all planes to the cells"),
+    param("erase_us", TIME_US, "3800", "of a block in all planes"),
+    param("suspend_program", Kind::Switch, "on", "a program stops for a read"),
+    param("suspend_program_us", TIME_US, "100", "until it has stopped; one that ends sooner goes on"),
+    param("suspend_erase", Kind::Switch, "on", "an erase stops for a read"),
+    param("suspend_erase_us", TIME_US, "700", "until it has stopped; one that ends sooner goes on"),
+    param("suspend_max", Kind::Count { min: 0, max: 1000 }, "3", "how often one program or erase stops"),
+    param("read_burst", Kind::Count { min: 1, max: 1 << 20 }, "16", "reads that a die serves in a row while other work waits"),
+    param("channel_mb_per_s", RATE, "533", "rate of a channel in 10^6 B/s"),
+    param("link_mb_per_s", RATE, "3200", "effective rate of the host link in 10^6 B/s"),
+    param("link", Kind::Choice(&["full_duplex", "half_duplex"]), "full_duplex", "whether reads and writes share that rate"),
+    param("command_us", TIME_US, "2.04", "controller time of a command, one at a time: its inverse is the most commands per second"),
+    param("read_overhead_us", TIME_US, "14", "firmware time of a read of up to 4 KiB, beside any number of others"),
+    param("read_large_overhead_us", TIME_US, "", "the same of a larger one; as read_overhead_us if not given"),
+    param("write_overhead_us", TIME_US, "16.5", "firmware time of a write, after its data are in the buffer"),
+    param("flush_overhead_us", TIME_US, "50", "firmware time of a flush, after everything is in the flash"),
+    param("discard_overhead_us", TIME_US, "20", "firmware time of a discard"),
+    param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die"),
+    param("power_loss_protection", Kind::Switch, "on", "the buffer survives a loss of power: no flush is needed, FUA costs nothing"),
+    param("spare_pct", Kind::Real { min: 1.0, max: 400.0 }, "9.95", "over-provisioning: flash beyond the capacity, in percent of it"),
+    param("state", Kind::Choice(&["steady", "fresh"]), "steady", "steady: written full at random; fresh: as after a discard of everything"),
+    param("streams", Kind::Count { min: 1, max: 1024 }, "16", "most sequential streams of writes that are known as such"),
+];
+
+/// The times of a die and its channel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// First and second kind of page.
+    pub(super) read: [Span; 2],
+    pub(super) program: Span,
+    pub(super) erase: Span,
+    /// Until a program has stopped; none: it never does.
+    pub(super) suspend_program: Option<Span>,
+    pub(super) suspend_erase: Option<Span>,
+    pub(super) suspend_max: u32,
+    pub(super) read_burst: u32,
+    pub(super) channel: Rate,
+    /// Bytes that a die programs at once.
+    pub(super) unit_bytes: u64,
+    /// Programs until a block is full.
+    pub(super) units_per_block: u32,
+}
+
+/// A rate in bytes per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate(u64);
+
+impl Rate {
+    pub(super) fn of(mb_per_s: f64) -> Rate {
+        Rate((mb_per_s * 1e6).round() as u64)
+    }
+
+    /// Time of so many bytes, rounded to the nanosecond.
+    pub(super) fn time(self, bytes: u64) -> Span {
+        Span((bytes * 1_000_000_000 + self.0 / 2) / self.0)
+    }
+}
+
+/// A drive as its parameters describe it.
+#[derive(Clone, Debug)]
+pub(super) struct Spec {
+    pub(super) capacity_sectors: u64,
+    pub(super) channels: usize,
+    /// All dies of the drive.
+    pub(super) dies: usize,
+    pub(super) page_sectors: u64,
+    /// Slots that a die programs at once.
+    pub(super) unit_slots: u32,
+    pub(super) timing: Timing,
+    pub(super) link: Rate,
+    pub(super) half_duplex: bool,
+    pub(super) command: Span,
+    /// Firmware time of a read: up to 4 KiB, larger.
+    pub(super) read_overhead: [Span; 2],
+    pub(super) write_overhead: Span,
+    pub(super) flush_overhead: Span,
+    pub(super) discard_overhead: Span,
+    pub(super) buffer_slots: u32,
+    pub(super) protected: bool,
+    /// Slots of flash: capacity and spare.
+    pub(super) flash_slots: u64,
+    /// Slots that can be written before garbage has to be collected.
+    pub(super) credit_slots: u64,
+    /// Pages moved for each random page written; 16 bits behind the point.
+    pub(super) moves: u64,
+    pub(super) streams: usize,
+}
+
+impl Spec {
+    pub(super) fn from_values(values: &Values) -> Result<Spec, DeviceError> {
+        let page_bytes = values.int("page_bytes");
+        if !page_bytes.is_multiple_of(SLOT_BYTES) {
+            return Err(values.bad("page_bytes", "a multiple of 4 KiB".into()));
+        }
+        let unit_bytes = page_bytes * values.int("planes");
+        let buffer_bytes = values.int("buffer_bytes");
+        if buffer_bytes < 2 * unit_bytes {
+            return Err(values.bad(
+                "buffer_bytes",
+                format!("at least {} bytes: two programs of a die", 2 * unit_bytes),
+            ));
+        }
+        let time = |name| Span(values.int(name));
+        let time_or = |name, other| Span(values.opt(name).unwrap_or(values.int(other)));
+        let capacity_sectors = values.int("capacity_sectors");
+        let spare = values.real("spare_pct") / 100.0;
+        let flash_slots = (capacity_sectors as f64 / SLOT_SECTORS as f64 * (1.0 + spare)) as u64;
+        let dies = values.int("channels") * values.int("ways") * values.int("dies");
+        Ok(Spec {
+            capacity_sectors,
+            channels: values.int("channels") as usize,
+            dies: dies as usize,
+            page_sectors: page_bytes / SECTOR_BYTES,
+            unit_slots: (unit_bytes / SLOT_BYTES) as u32,
+            timing: Timing {
+                read: [time("read_us"), time_or("read_slow_us", "read_us")],
+                program: time("program_us"),
+                erase: time("erase_us"),
+                suspend_program: (values.on("suspend_program")).then(|| time("suspend_program_us")),
+                suspend_erase: values.on("suspend_erase").then(|| time("suspend_erase_us")),
+                suspend_max: values.count("suspend_max"),
+                read_burst: values.count("read_burst"),
+                channel: Rate::of(values.real("channel_mb_per_s")),
+                unit_bytes,
+                units_per_block: values.count("pages_per_block"),
+            },
+            link: Rate::of(values.real("link_mb_per_s")),
+            half_duplex: values.int("link") == 1,
+            command: time("command_us"),
+            read_overhead: [
+                time("read_overhead_us"),
+                time_or("read_large_overhead_us", "read_overhead_us"),
+            ],
+            write_overhead: time("write_overhead_us"),
+            flush_overhead: time("flush_overhead_us"),
+            discard_overhead: time("discard_overhead_us"),
+            buffer_slots: (buffer_bytes / SLOT_BYTES) as u32,
+            protected: values.on("power_loss_protection"),
+            flash_slots,
+            credit_slots: match values.int("state") {
+                0 => 0,
+                _ => flash_slots,
+            },
+            moves: gc::moves(spare),
+            streams: values.int("streams") as usize,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flash drives as data.
+//!
+//! Nobody outside knows the inside of a drive. Structure and times of the cells
+//! are those of published simulator configurations; what the data sheet says
+//! from outside fixes the rest: `command_us` from the most reads per second, the
+//! firmware times from the latencies at depth 1, `program_us` from the rate of
+//! sequential writes, the spare from the usable size and a power of two of raw
+//! flash. Random writes in the steady state and everything at other depths are
+//! predictions.
+
+use super::PARAMS;
+use crate::limits::{DeviceLimits, Driver};
+use crate::param::Values;
+use crate::registry::{Build, DeviceInfo, Settings};
+
+/// What the NVMe driver of Linux makes of a drive with many queues, and of one
+/// that takes commands larger than the kernel's own limit of 1280 KiB: general
+/// knowledge, not read in a data sheet.
+const NVME: DeviceLimits = DeviceLimits {
+    driver: Driver::Nvme,
+    hw_queues: 128,
+    max_segments: Some(127),
+    max_sectors: Some(2560),
+    rotational: Some(false),
+    has_fua: true,
+    ..DeviceLimits::NONE
+};
+
+/// There is nothing to flush where the buffer survives a loss of power.
+fn by_protection(values: &Values, limits: DeviceLimits) -> DeviceLimits {
+    let protected = values.on("power_loss_protection");
+    DeviceLimits {
+        has_flush: !protected,
+        has_fua: limits.has_fua && !protected,
+        ..limits
+    }
+}
+
+const SETTINGS: Settings = Settings {
+    limits: by_protection,
+    ..Settings::NONE
+};
+
+/// Intel DC P4500, 2 TB: the defaults.
+pub(crate) const NVME_DATACENTER: DeviceInfo = DeviceInfo {
+    name: "nvme-datacenter",
+    summary: "NVMe SSD for servers, 2 TB, protected buffer, written full (Intel DC P4500 class)",
+    source: "data sheet figures of the Intel DC P4500 2 TB (2017); structure, erase and \
+             suspension of MQSim's default configuration",
+    params: PARAMS,
+    preset: &[],
+    queue_depth: 1023,
+    limits: DeviceLimits {
+        max_sectors: Some(256),
+        ..NVME
+    },
+    settings: SETTINGS,
+    build: Build::Plain(super::build),
+};
+
+/// Samsung 970 PRO, 512 GB.
+pub(crate) const NVME_CONSUMER: DeviceInfo = DeviceInfo {
+    name: "nvme-consumer",
+    summary: "NVMe SSD for desktops, 512 GB, volatile buffer, fresh (Samsung 970 PRO class)",
+    source: "NVMeVirt's configuration for the Samsung 970 PRO (times, structure, buffer); \
+             command_us from the data sheet's most commands per second",
+    preset: &[
+        ("capacity_sectors", "1000215216"),
+        ("channels", "8"),
+        ("ways", "2"),
+        ("dies", "1"),
+        ("planes", "1"),
+        ("page_bytes", "32KiB"),
+        ("read_us", "29.8"),
+        ("read_slow_us", "41.8"),
+        ("program_us", "185"),
+        ("erase_us", "0"),
+        ("suspend_program", "off"),
+        ("suspend_erase", "off"),
+        ("channel_mb_per_s", "800"),
+        ("link_mb_per_s", "3360"),
+        ("command_us", "2"),
+        ("read_overhead_us", "21.5"),
+        ("read_large_overhead_us", "30.5"),
+        ("write_overhead_us", "4.46"),
+        ("buffer_bytes", "1MiB"),
+        ("power_loss_protection", "off"),
+        ("spare_pct", "7"),
+        ("state", "fresh"),
+    ],
+    limits: NVME,
+    ..NVME_DATACENTER
+};
+
+/// Intel DC S4500, 960 GB.
+pub(crate) const SATA_SSD: DeviceInfo = DeviceInfo {
+    name: "sata-ssd",
+    summary: "SATA SSD for servers, 960 GB, protected buffer, written full (Intel DC S4500 class)",
+    source: "product specification of the Intel DC S4500 (2017); cells as nvme-datacenter, half \
+             of the dies",
+    preset: &[
+        ("capacity_sectors", "1875385008"),
+        ("ways", "2"),
+        ("link_mb_per_s", "500"),
+        ("link", "half_duplex"),
+        ("command_us", "13.9"),
+        ("read_overhead_us", "20"),
+        ("write_overhead_us", "30"),
+        ("buffer_bytes", "8MiB"),
+        ("spare_pct", "14.5"),
+    ],
+    queue_depth: 31,
+    limits: DeviceLimits {
+        rotational: Some(false),
+        ..DeviceLimits::NONE
+    },
+    ..NVME_DATACENTER
+};
