@@ -306,6 +306,14 @@ pub struct Features {
     pub background_flags: BioFlags,
     /// What ends a bio.
     pub bio_bound: BioBound,
+    /// The disk opened as a file is written through its buffers, a bio of a page
+    /// for each (fs/buffer.c, `block_write_full_page`; measured on 6.1, here
+    /// from 5.0 on).
+    pub device_buffers: bool,
+    /// A sleep of so many ticks ends with the tick behind them, not with the
+    /// last of them ("timers: Switch to a non-cascading wheel", of 4.8; here
+    /// from 5.0 on).
+    pub sleeps_past_tick: bool,
     /// Queues report congestion, and advice, read-ahead and tasks without
     /// memory look at it (up to 4.20: the multi-queue layer does not report
     /// any).
@@ -372,6 +380,8 @@ impl Features {
         integrity_flags: BioFlags::NONE,
         background_flags: BioFlags::NONE,
         bio_bound: BioBound::Queue,
+        device_buffers: false,
+        sleeps_past_tick: false,
         congestion: true,
         o_sync_whole_file: true,
         fsync_waits_first: false,
@@ -577,6 +587,8 @@ impl Features {
         readahead_flags: BioFlags::AHEAD,
         integrity_flags: BioFlags::SYNC,
         bio_bound: BioBound::Vectors,
+        device_buffers: true,
+        sleeps_past_tick: true,
         congestion: false,
         device_plug: DevicePlug::Writes,
         ..Features::K410
