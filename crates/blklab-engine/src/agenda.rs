@@ -113,6 +113,11 @@ impl Agenda {
         self.ready.push_back(Ready::Task(task));
     }
 
+    /// A task is ready now, before everything else.
+    pub fn ready_task_first(&mut self, task: TaskId) {
+        self.ready.push_front(Ready::Task(task));
+    }
+
     /// Work is ready now, behind everything that already is; nothing changes
     /// if it already is (`queue_work`).
     pub fn ready_work(&mut self, work: WorkId) {

@@ -96,6 +96,9 @@ pub struct Vm {
     pub dirty_expire_centisecs: Option<u32>,
     /// Processor time of one I/O in fio and its system call.
     pub io_cost_ns: Option<u32>,
+    /// Time that a task or kernel thread takes to get going after a sleep, on a
+    /// machine with one processor (5.0 and later).
+    pub switch_cost_ns: Option<u32>,
     /// All processor times in percent of their defaults.
     pub cpu_cost_percent: Option<u32>,
     /// Processor time of a page that is read or written, beside its copying.
@@ -382,6 +385,12 @@ impl Experiment {
     /// Processor time of one I/O in fio and its system call: 1 us if not set.
     pub fn io_cost(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000))))
+    }
+
+    /// Time of a wake-up and context switch, where tasks share a processor: 2 us
+    /// if not set.
+    pub fn switch_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.switch_cost_ns.unwrap_or(2000))))
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.

@@ -140,6 +140,7 @@ impl Experiment {
             "dirty_writeback_centisecs": vm.dirty_writeback_centisecs,
             "dirty_expire_centisecs": vm.dirty_expire_centisecs,
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
+            "switch_cost_ns": vm.switch_cost_ns,
             "cpu_cost_percent": vm.cpu_cost_percent,
             "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),
             "cpus": vm.cpus.unwrap_or(2),

@@ -78,6 +78,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processor time of one I/O in fio and its system call, in ns",
     },
     Tunable {
+        name: "switch_cost_ns",
+        unit: Unit::Count,
+        default: 2000,
+        range: (0, 1_000_000_000),
+        since: KernelVersion::new(5, 0),
+        until: KernelVersion::FOREVER,
+        help: "time to get going after a sleep, where tasks share a processor, in ns",
+    },
+    Tunable {
         name: "cpu_cost_percent",
         unit: Unit::Count,
         default: 100,
@@ -102,7 +111,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         range: (1, 4096),
         since: FIRST,
         until: KernelVersion::FOREVER,
-        help: "processors; with one, kernel threads wait while a task that slept computes",
+        help: "processors; with one, who computes holds up others (to 4.20: kernel threads only)",
     },
     Tunable {
         name: "adjacent_pages_percent",
@@ -348,6 +357,7 @@ impl Experiment {
             "dirty_background_ratio" => vm.dirty_background_ratio = Some(value),
             "dirty_writeback_centisecs" => vm.dirty_writeback_centisecs = Some(value),
             "io_cost_ns" => vm.io_cost_ns = Some(value),
+            "switch_cost_ns" => vm.switch_cost_ns = Some(value),
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "page_cost_ns" => vm.page_cost_ns = Some(value),
             "cpus" => vm.cpus = Some(value),

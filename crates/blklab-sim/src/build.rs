@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment to a machine.
 
-use crate::machine::{Config, Disk, KBLOCKD_PID, Machine, Sinks};
+use crate::machine::{Config, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
 use blklab_block::{Features, Limits, Queue, mq, sq};
@@ -56,12 +56,25 @@ pub fn build_machine(
         e.md.as_ref()
             .map(|md| Array::new(md.config(e, &limits), &mut agenda.timers));
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
-    sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
+    let cpu = if e.kernel.has_single_queue() {
+        sinks
+            .trace
+            .process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
+        match e.one_cpu() {
+            true => CpuSharing::HoldsKblockd,
+            false => CpuSharing::None,
+        }
+    } else if e.one_cpu() {
+        let switch = e.switch_cost();
+        CpuSharing::One { switch }
+    } else {
+        CpuSharing::None
+    };
     let machine = Machine::new(Config {
         agenda,
         disks,
         array,
-        one_cpu: e.one_cpu(),
+        cpu,
         sinks,
         stop,
     });

@@ -18,7 +18,7 @@ mod truthlog;
 
 pub use build::{build_machine, devices, spawn_processes};
 pub use filesystem::{check_filesystem, filesystem_of};
-pub use machine::{Config, Disk, Machine, Sinks};
+pub use machine::{Config, CpuSharing, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
 pub use truthlog::{LogLine, TruthLog};

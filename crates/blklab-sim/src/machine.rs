@@ -52,6 +52,9 @@ impl QueueNo {
 /// Pid of the kernel thread that does the block layer's deferred work.
 pub const KBLOCKD_PID: Pid = 42;
 
+/// Its name, where it is a task.
+const KBLOCKD_NAME: &str = "kworker/0:1H";
+
 /// Bio cookies with this bit belong to the owner registered with
 /// [`Machine::on_bio_done`]; the others to processes that count completions.
 pub const OWNED_COOKIE: u64 = 1 << 63;
@@ -73,12 +76,30 @@ pub struct Config {
     pub disks: Vec<Disk>,
     /// What makes one device of several disks.
     pub array: Option<Array>,
-    /// Kernel threads wait while a task that slept computes.
-    pub one_cpu: bool,
+    /// How tasks share processors.
+    pub cpu: CpuSharing,
     /// Streams of the run.
     pub sinks: Sinks,
     /// Set from outside to end the run at its next step.
     pub stop: Arc<AtomicBool>,
+}
+
+/// How tasks share processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpuSharing {
+    /// Every task has its own.
+    #[default]
+    None,
+    /// The same, but the block layer's thread waits while a task that slept
+    /// computes: one processor, as the single-queue kernels are modelled.
+    HoldsKblockd,
+    /// There is one: who computes holds it until it sleeps, the others queue up,
+    /// the block layer's thread in front. Who slept takes this long to get going
+    /// again.
+    One {
+        /// An interrupt, a wake-up and a context switch.
+        switch: Span,
+    },
 }
 
 /// A disk and its queue.
@@ -138,6 +159,12 @@ struct World {
     /// them to sleep.
     nr_computing: usize,
     held_work: Vec<WorkId>,
+    /// Where there is one processor: who has it, and who waits for it.
+    on_cpu: Option<TaskId>,
+    cpu_waiters: VecDeque<TaskId>,
+    /// The block layer's thread, where it is a task, and whether it is wanted.
+    kblockd: Option<TaskId>,
+    kblockd_wanted: bool,
     next_kernel_pid: Pid,
 }
 
@@ -145,7 +172,7 @@ struct Inner {
     world: RefCell<World>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
     has_array: bool,
-    one_cpu: bool,
+    cpu: CpuSharing,
     stop: Arc<AtomicBool>,
 }
 
@@ -304,17 +331,29 @@ impl Machine {
             nr_foreground: 0,
             nr_computing: 0,
             held_work: Vec::new(),
+            on_cpu: None,
+            cpu_waiters: VecDeque::new(),
+            kblockd: None,
+            kblockd_wanted: false,
             next_kernel_pid: KBLOCKD_PID,
         };
-        Machine {
+        let machine = Machine {
             inner: Rc::new(Inner {
                 world: RefCell::new(world),
                 bio_done: RefCell::new(None),
                 has_array,
-                one_cpu: config.one_cpu,
+                cpu: config.cpu,
                 stop: config.stop,
             }),
+        };
+        if let CpuSharing::One { .. } = config.cpu {
+            let body = kblockd_thread(machine.clone());
+            let name = KBLOCKD_NAME;
+            let prio = IoPrio::default();
+            let task = machine.spawn_at(name, KBLOCKD_PID, prio, false, Time::ZERO, body);
+            machine.inner.world.borrow_mut().kblockd = Some(task);
         }
+        machine
     }
 
     /// Adds a task that becomes runnable at `start`. The run ends when all
@@ -408,7 +447,11 @@ impl Machine {
             };
             match due {
                 None => return,
-                Some(Due::Task(task)) => self.poll(&mut bodies, &mut context, task),
+                Some(Due::Task(task)) => {
+                    if !self.must_wait_for_cpu(task) {
+                        self.poll(&mut bodies, &mut context, task);
+                    }
+                }
                 Some(Due::Device(device, token)) => self.device_due(QueueNo(device.0), token),
                 Some(Due::Timer(timer)) => self.timer_due(timer),
                 Some(Due::Work(work)) => {
@@ -422,6 +465,20 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Whether another task has the processor; then this one queues up for it.
+    fn must_wait_for_cpu(&self, task: TaskId) -> bool {
+        let mut w = self.inner.world.borrow_mut();
+        if w.on_cpu.is_none_or(|owner| owner == task) {
+            return false;
+        }
+        if w.kblockd == Some(task) {
+            w.cpu_waiters.push_front(task);
+        } else {
+            w.cpu_waiters.push_back(task);
+        }
+        true
     }
 
     fn timer_due(&self, timer: TimerId) {
@@ -494,6 +551,15 @@ impl Machine {
                 agenda, held_work, ..
             } = &mut *w;
             held_work.drain(..).for_each(|work| agenda.ready_work(work));
+        }
+        if w.on_cpu.is_none() {
+            let World {
+                agenda,
+                cpu_waiters,
+                ..
+            } = &mut *w;
+            let waiters = cpu_waiters.drain(..).rev();
+            waiters.for_each(|task| agenda.ready_task_first(task));
         }
     }
 
@@ -579,7 +645,13 @@ impl Machine {
                 }
             }
             Effect::UnplugWork => w.agenda.ready_work(no.unplug_work()),
-            Effect::RunWork => w.agenda.ready_work(no.run_work()),
+            Effect::RunWork => match w.kblockd {
+                Some(task) => {
+                    w.kblockd_wanted = true;
+                    w.wake(task);
+                }
+                None => w.agenda.ready_work(no.run_work()),
+            },
         }
     }
 
@@ -705,6 +777,9 @@ impl Machine {
             w.states[task.idx()].suspended = true;
         }
         Suspend { polled: false }.await;
+        if let CpuSharing::One { switch } = self.inner.cpu {
+            self.compute(switch).await;
+        }
     }
 
     /// Makes a suspended task runnable.
@@ -734,12 +809,21 @@ impl Machine {
     /// kernel). So what a timer asks of kblockd meanwhile is done when the task
     /// sleeps.
     pub async fn compute(&self, span: Span) {
-        if !self.inner.one_cpu || span >= COMPUTES_AT_MOST {
-            return self.sleep_until(self.now() + span).await;
+        let end = self.now() + span;
+        match self.inner.cpu {
+            CpuSharing::HoldsKblockd if span < COMPUTES_AT_MOST => {
+                self.inner.world.borrow_mut().nr_computing += 1;
+                self.sleep_until(end).await;
+                self.inner.world.borrow_mut().nr_computing -= 1;
+            }
+            CpuSharing::One { .. } => {
+                let task = self.current();
+                self.inner.world.borrow_mut().on_cpu = Some(task);
+                self.sleep_until(end).await;
+                self.inner.world.borrow_mut().on_cpu = None;
+            }
+            _ => self.sleep_until(end).await,
         }
-        self.inner.world.borrow_mut().nr_computing += 1;
-        self.sleep_until(self.now() + span).await;
-        self.inner.world.borrow_mut().nr_computing -= 1;
     }
 
     /// Sleeps until woken, at most until `time`.
@@ -817,6 +901,16 @@ impl Machine {
     /// Bios on their way, of a process that counts them.
     pub(crate) fn outstanding(&self, task: TaskId) -> u32 {
         self.inner.world.borrow().states[task.idx()].outstanding
+    }
+}
+
+/// The block layer's thread: runs hardware queues whenever that is asked for.
+async fn kblockd_thread(m: Machine) {
+    loop {
+        while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
+            m.suspend().await;
+        }
+        m.with_queue(QueueNo::FIRST, |q, cx| q.run_work(cx));
     }
 }
 
