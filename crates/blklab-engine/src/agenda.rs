@@ -113,9 +113,12 @@ impl Agenda {
         self.ready.push_back(Ready::Task(task));
     }
 
-    /// A task is ready now, before everything else.
-    pub fn ready_task_first(&mut self, task: TaskId) {
-        self.ready.push_front(Ready::Task(task));
+    /// Whether nothing is due any more at the present.
+    pub fn is_quiet(&self) -> bool {
+        self.ready.is_empty()
+            && self.timers.next_time() > self.now
+            && self.wakes.peek().is_none_or(|w| w.0.time > self.now)
+            && self.sleepers.peek().is_none_or(|s| s.0.0 > self.now)
     }
 
     /// Work is ready now, behind everything that already is; nothing changes

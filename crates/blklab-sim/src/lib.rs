@@ -9,6 +9,7 @@
 mod aio;
 mod array;
 mod build;
+mod cpu;
 mod filesystem;
 pub mod fio;
 mod host;

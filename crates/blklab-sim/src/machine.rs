@@ -2,6 +2,7 @@
 //! A simulated computer: the agenda's loop, the tasks, and the routes between
 //! queues, devices and tasks. The routes of an array are in `array.rs`.
 
+use crate::cpu::{Cpu, Turn};
 use blklab_block::md::{Array, MEMBERS_MAX};
 use blklab_block::sq::{Pending, Submit};
 use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
@@ -93,8 +94,7 @@ pub enum CpuSharing {
     /// The same, but the block layer's thread waits while a task that slept
     /// computes: one processor, as the single-queue kernels are modelled.
     HoldsKblockd,
-    /// There is one: who computes holds it until it sleeps, the others queue up,
-    /// the block layer's thread in front. Who slept takes this long to get going
+    /// There is one, and they take turns. Who slept takes this long to get going
     /// again.
     One {
         /// An interrupt, a wake-up and a context switch.
@@ -159,9 +159,8 @@ struct World {
     /// them to sleep.
     nr_computing: usize,
     held_work: Vec<WorkId>,
-    /// Where there is one processor: who has it, and who waits for it.
-    on_cpu: Option<TaskId>,
-    cpu_waiters: VecDeque<TaskId>,
+    /// The processor, where there is one.
+    cpu: Cpu,
     /// The block layer's thread, where it is a task, and whether it is wanted.
     kblockd: Option<TaskId>,
     kblockd_wanted: bool,
@@ -331,8 +330,7 @@ impl Machine {
             nr_foreground: 0,
             nr_computing: 0,
             held_work: Vec::new(),
-            on_cpu: None,
-            cpu_waiters: VecDeque::new(),
+            cpu: Cpu::default(),
             kblockd: None,
             kblockd_wanted: false,
             next_kernel_pid: KBLOCKD_PID,
@@ -351,7 +349,9 @@ impl Machine {
             let name = KBLOCKD_NAME;
             let prio = IoPrio::default();
             let task = machine.spawn_at(name, KBLOCKD_PID, prio, false, Time::ZERO, body);
-            machine.inner.world.borrow_mut().kblockd = Some(task);
+            let mut w = machine.inner.world.borrow_mut();
+            w.kblockd = Some(task);
+            w.cpu.set_urgent(task);
         }
         machine
     }
@@ -433,6 +433,10 @@ impl Machine {
         let mut bodies: Vec<Option<Body>> = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
         loop {
+            if let Some(task) = self.next_turn() {
+                self.poll(&mut bodies, &mut context, task);
+                continue;
+            }
             let due = {
                 let mut w = self.inner.world.borrow_mut();
                 for (task, body) in w.spawned.drain(..) {
@@ -448,7 +452,7 @@ impl Machine {
             match due {
                 None => return,
                 Some(Due::Task(task)) => {
-                    if !self.must_wait_for_cpu(task) {
+                    if self.goes_on(task) {
                         self.poll(&mut bodies, &mut context, task);
                     }
                 }
@@ -467,18 +471,36 @@ impl Machine {
         }
     }
 
-    /// Whether another task has the processor; then this one queues up for it.
-    fn must_wait_for_cpu(&self, task: TaskId) -> bool {
-        let mut w = self.inner.world.borrow_mut();
-        if w.on_cpu.is_none_or(|owner| owner == task) {
-            return false;
+    /// A task is due: whether it goes on at once. Where tasks share a processor
+    /// it does so when it is its turn.
+    fn goes_on(&self, task: TaskId) -> bool {
+        if !self.shares_cpu() {
+            return true;
         }
-        if w.kblockd == Some(task) {
-            w.cpu_waiters.push_front(task);
-        } else {
-            w.cpu_waiters.push_back(task);
+        let w = &mut *self.inner.world.borrow_mut();
+        w.cpu.is_done_computing(task, w.agenda.now())
+    }
+
+    /// Whose turn it is, once nothing else happens at this instant.
+    fn next_turn(&self) -> Option<TaskId> {
+        if !self.shares_cpu() {
+            return None;
         }
-        true
+        let w = &mut *self.inner.world.borrow_mut();
+        if !w.cpu.is_free() || !w.agenda.is_quiet() || !w.spawned.is_empty() {
+            return None;
+        }
+        match w.cpu.next(w.agenda.now())? {
+            Turn::Poll(task) => Some(task),
+            Turn::Compute(task, end) => {
+                w.agenda.wake_task_at(task, end);
+                None
+            }
+        }
+    }
+
+    fn shares_cpu(&self) -> bool {
+        matches!(self.inner.cpu, CpuSharing::One { .. })
     }
 
     fn timer_due(&self, timer: TimerId) {
@@ -551,15 +573,6 @@ impl Machine {
                 agenda, held_work, ..
             } = &mut *w;
             held_work.drain(..).for_each(|work| agenda.ready_work(work));
-        }
-        if w.on_cpu.is_none() {
-            let World {
-                agenda,
-                cpu_waiters,
-                ..
-            } = &mut *w;
-            let waiters = cpu_waiters.drain(..).rev();
-            waiters.for_each(|task| agenda.ready_task_first(task));
         }
     }
 
@@ -809,6 +822,9 @@ impl Machine {
     /// kernel). So what a timer asks of kblockd meanwhile is done when the task
     /// sleeps.
     pub async fn compute(&self, span: Span) {
+        if span == Span::ZERO {
+            return;
+        }
         let end = self.now() + span;
         match self.inner.cpu {
             CpuSharing::HoldsKblockd if span < COMPUTES_AT_MOST => {
@@ -817,13 +833,27 @@ impl Machine {
                 self.inner.world.borrow_mut().nr_computing -= 1;
             }
             CpuSharing::One { .. } => {
-                let task = self.current();
-                self.inner.world.borrow_mut().on_cpu = Some(task);
-                self.sleep_until(end).await;
-                self.inner.world.borrow_mut().on_cpu = None;
+                self.compute_in_turn(span).await;
             }
             _ => self.sleep_until(end).await,
         }
+    }
+
+    /// Computes for a span of the processor's time.
+    async fn compute_in_turn(&self, span: Span) {
+        let task = self.current();
+        {
+            let w = &mut *self.inner.world.borrow_mut();
+            let now = w.agenda.now();
+            if let Some(end) = w.cpu.begin(task, now, span) {
+                w.agenda.wake_task_at(task, end);
+            }
+        }
+        while !self.inner.world.borrow().cpu.has_ended(task, self.now()) {
+            Suspend { polled: false }.await;
+        }
+        let w = &mut *self.inner.world.borrow_mut();
+        w.cpu.end(w.agenda.now());
     }
 
     /// Sleeps until woken, at most until `time`.
