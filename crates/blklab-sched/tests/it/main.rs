@@ -15,6 +15,8 @@ mod flush;
 mod kyber;
 mod load;
 mod merge_limit;
+mod mq_bench;
+mod mq_block;
 mod mq_deadline;
 mod mq_rig;
 mod mq_table;
