@@ -18,6 +18,8 @@ mod merge_limit;
 mod mq_bench;
 mod mq_block;
 mod mq_deadline;
+mod mq_load;
+mod mq_properties;
 mod mq_rig;
 mod mq_table;
 mod noop;

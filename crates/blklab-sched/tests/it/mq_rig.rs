@@ -227,10 +227,10 @@ impl MqRig {
     }
 
     /// A woken task runs; false if it sleeps again.
-    pub(crate) fn resume(&mut self, task: TaskId) -> bool {
+    pub(crate) fn resume(&mut self, task: TaskId, cpu: u16) -> bool {
         let at = self.sleepers.iter().position(|s| s.0 == task);
         let (_, pending) = self.sleepers.remove(at.expect("a sleeper"));
-        let state = self.enter_as(task, 0, |q, cx| q.resume(cx, pending));
+        let state = self.enter_as(task, cpu, |q, cx| q.resume(cx, pending));
         self.keep(task, state)
     }
 
