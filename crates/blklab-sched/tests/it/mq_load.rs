@@ -41,11 +41,18 @@ impl Config {
         values: Values,
     ) -> Config {
         let queue_depth = *pick(s, &[1, 2, 3, 8, 32]);
+        let ordered = s.below(3) == 0;
+        let mut tunables = tunables(s, sched.tunables, version(kernel), values);
+        if ordered {
+            // A request that waits for a flush keeps lower classes waiting; if the
+            // flush waits for data of a lower class, only age helps.
+            tunables.retain(|(name, _)| *name != "prio_aging_expire");
+        }
         let setup = MqSetup {
             kernel,
             sched: sched.name,
             hz: *pick(s, &[100, 250, 1000]),
-            tunables: tunables(s, sched.tunables, version(kernel), values),
+            tunables,
             limits: Limits {
                 queue_depth,
                 budget: (s.below(2) == 0).then(|| 1 + s.below(4) as u32),
@@ -64,7 +71,7 @@ impl Config {
         };
         Config {
             setup,
-            ordered: s.below(3) == 0,
+            ordered,
             requeues: s.below(4) == 0,
         }
     }
@@ -181,7 +188,18 @@ impl Load {
         bio.cookie = self.submitted;
         self.submitted += 1;
         self.sectors[bio.op.data_dir()] += u64::from(bio.nr_sectors);
-        self.processes[i].asleep = !self.rig.submit(p.cpu, &bio);
+        let asleep = !self.rig.submit(p.cpu, &bio);
+        self.sleeps(i, asleep);
+    }
+
+    /// The process sleeps, or not; if so its plug is flushed.
+    fn sleeps(&mut self, i: usize, asleep: bool) {
+        self.processes[i].asleep = asleep;
+        let Process { task, cpu, .. } = self.processes[i];
+        if asleep {
+            self.rig
+                .enter_as(task, cpu, |q, cx| q.flush_plug_to_sleep(cx, task));
+        }
     }
 
     fn toggle_plug(&mut self, i: usize) {
@@ -247,7 +265,8 @@ impl Load {
                 self.processes[i].cpu = self.cpu();
             }
             let cpu = self.processes[i].cpu;
-            self.processes[i].asleep = !self.rig.resume(task, cpu);
+            let asleep = !self.rig.resume(task, cpu);
+            self.sleeps(i, asleep);
             self.rig.settle();
         }
     }
@@ -255,18 +274,12 @@ impl Load {
     /// Lets everything finish: nobody submits any more. False if that does
     /// not come to an end.
     pub(crate) fn drain(&mut self) -> bool {
-        for i in 0..self.processes.len() {
-            if self.processes[i].plugged {
-                self.toggle_plug(i);
-                self.settle();
-            }
-        }
         let mut patience = Span::from_ms(20);
-        for _ in 0..20_000 {
+        for _ in 0..4000 {
             if self.rig.queue.is_idle() {
                 return true;
             }
-            // A task that slept with its plug has one still.
+            // A task that slept has its plug still when it goes on.
             for i in 0..self.processes.len() {
                 if self.processes[i].plugged {
                     self.toggle_plug(i);
@@ -275,7 +288,7 @@ impl Load {
             }
             if self.rig.at_device.is_empty() {
                 self.pass(patience);
-                patience = Span(2 * patience.0).min(Span(1 << 52));
+                patience = Span(2 * patience.0).min(Span::from_s(4));
             } else {
                 self.rig.complete_first();
             }
