@@ -166,8 +166,7 @@ impl<H: Host> PageCache<H> {
 
     /// Whether direct I/O holds the inode's lock: never that of a block device.
     fn locks_direct(&self, id: FileId) -> bool {
-        self.config.direct_locking == DirectLocking::Inode
-            && !self.with(|s| s.file(id).is_device)
+        self.config.direct_locking == DirectLocking::Inode && !self.with(|s| s.file(id).is_device)
     }
 
     /// Whether the bios of a direct I/O are collected in a plug of their own.

@@ -57,9 +57,7 @@ pub fn build_machine(
             .map(|md| Array::new(md.config(e, &limits), &mut agenda.timers));
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
     let cpu = if e.kernel.has_single_queue() {
-        sinks
-            .trace
-            .process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
+        sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
         match e.one_cpu() {
             true => CpuSharing::HoldsKblockd,
             false => CpuSharing::None,

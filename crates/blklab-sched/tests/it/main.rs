@@ -19,7 +19,7 @@ mod mq_bench;
 mod mq_block;
 mod mq_deadline;
 mod mq_load;
-mod mq_properties;
+mod mq_random;
 mod mq_rig;
 mod mq_table;
 mod noop;

@@ -8,7 +8,7 @@
 use crate::mq_rig::{MqRig, MqSetup};
 use crate::mq_table::{ms, shown_ms};
 use crate::rig;
-use blklab_block::{IoContext, Request};
+use blklab_block::Request;
 use blklab_types::{Bio, Span, TaskId, Time};
 
 pub(crate) struct Bench {
@@ -45,10 +45,6 @@ impl Bench {
             now: Time::ZERO,
             events: Vec::new(),
         }
-    }
-
-    pub(crate) fn io_context(&mut self) -> &mut IoContext {
-        self.rig.io_context(self.task)
     }
 
     fn bio(&self, text: &str) -> Bio {
@@ -135,10 +131,21 @@ impl Bench {
         self
     }
 
+    /// The task goes on if it was woken. True if it does not sleep any more.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        let woken = std::mem::take(&mut self.rig.woken);
+        woken.contains(&self.task) && self.rig.resume(self.task, self.cpu)
+    }
+
+    /// Events since last asked, with their times.
+    pub(crate) fn timed_events(&mut self) -> Vec<(Time, String)> {
+        self.look();
+        std::mem::take(&mut self.events)
+    }
+
     /// Events since last asked.
     pub(crate) fn events(&mut self) -> Vec<String> {
-        self.look();
-        self.events.drain(..).map(|(_, e)| e).collect()
+        self.timed_events().into_iter().map(|(_, e)| e).collect()
     }
 
     /// Compares the events since last asked, those of plugs left out, with a

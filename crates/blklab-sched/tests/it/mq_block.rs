@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The multi-queue block layer: the vectors of its specification, V1 to V17.
-//! V5 and V9 are beside the code; V13 to V15 concern write-back throttling.
+//! V5, V9, V13 and V14 are beside the code.
 
 use crate::mq_bench::Bench;
 use crate::mq_rig::MqSetup;
+use crate::mq_table::shown_ms;
 use blklab_block::Request;
-use blklab_types::Span;
+use blklab_types::{Span, Time};
 
 const KERNELS: &[&str] = &["5.10", "6.1", "6.12", "6.18"];
 
@@ -314,6 +315,45 @@ fn v12_ends_of_bios() {
     assert_eq!(ends(true, false), [50, 50]);
     assert_eq!(ends(true, true), [30, 50]);
     assert_eq!(ends(false, false), [5, 10]);
+}
+
+/// Twelve writes of one task at a device that takes 1 ms for each: when each
+/// gets its request. No read came for 100 ms before.
+fn admitted(kernel: &'static str, has_flush: bool, letters: &str) -> String {
+    let mut setup = MqSetup::tags(kernel, "mq-deadline", 64);
+    setup.limits.nomerges = 2;
+    setup.limits.has_flush = has_flush;
+    let mut b = Bench::with_nomerges(&setup, |_| Span::from_ms(1));
+    let (mut next, mut asleep) = (0, false);
+    for at in 200..240 {
+        b.at(&at.to_string());
+        asleep = asleep && !b.goes_on();
+        while !asleep && next < 12 {
+            asleep = !b.submits(&format!("{letters} {}+8", 1000 * next));
+            next += 1;
+        }
+        b.settle();
+    }
+    let granted = b
+        .timed_events()
+        .into_iter()
+        .filter(|(_, e)| e.starts_with('G'));
+    let times: Vec<String> = granted
+        .map(|(at, _)| shown_ms(Time(at.0 - 200_000_000)))
+        .collect();
+    times.join(" ")
+}
+
+#[test]
+fn v15_throttled_writes() {
+    for kernel in KERNELS {
+        let all = "0 0 0 0 0 0 0 0 0 0 0 0";
+        assert_eq!(admitted(kernel, true, "WS"), all);
+        assert_eq!(admitted(kernel, true, "W"), "0 0 0 0 0 0 0 0 8 8 8 8");
+        assert_eq!(admitted(kernel, false, "W"), "0 0 0 0 0 0 0 0 2 2 4 4");
+        let background = "0 0 0 0 1 2 3 4 5 6 7 8";
+        assert_eq!(admitted(kernel, false, "Wb"), background);
+    }
 }
 
 /// Async writes that are granted a request before one has to sleep.
