@@ -9,10 +9,15 @@ use blklab_types::Bio;
 
 impl Queue {
     /// A request enters the scheduler, unless it can be appended to one that is
-    /// there, or the software queue of its CPU (I).
+    /// there, or the software queue of its CPU (I). One that the scheduler does
+    /// not know goes past it.
     pub(crate) fn insert(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {
         if !self.is_scheduled(rq) {
-            self.insert_in_software_queue(cx, rq, at_head);
+            if self.elv.is_some() {
+                self.bypass(rq, at_head);
+            } else {
+                self.insert_in_software_queue(cx, rq, at_head);
+            }
             return;
         }
         let elv = self.elv.as_mut().expect("a scheduled request");

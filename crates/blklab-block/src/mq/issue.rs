@@ -171,9 +171,8 @@ impl Queue {
         for _ in 0..budgeted {
             self.put_budget();
         }
-        while let Some(rq) = list.pop_front(&mut self.core.rqs) {
-            self.bypass(rq, false);
-        }
+        let hctx = &mut self.hctxs[usize::from(h)];
+        hctx.dispatch.append(&mut self.core.rqs, &mut list);
         self.rerun(cx, h, answer);
         self.hctx_mut(h).was_refused();
         false

@@ -86,11 +86,42 @@ impl Queue {
     fn dispatch_scheduler(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
         loop {
             let (list, ran) = self.take_from_scheduler(cx, h);
-            let nr_taken = list.len();
-            let went = nr_taken > 0 && self.send(cx, h, list, nr_taken);
+            let went = self.send_by_hctx(cx, list);
             if ran == Ran::Again || !went {
                 return ran;
             }
+        }
+    }
+
+    /// Hands over what the scheduler gave, which may be for several hardware
+    /// queues. True if the driver took all that was for one of them.
+    fn send_by_hctx(&mut self, cx: &mut Cx<'_>, mut list: List) -> bool {
+        if self.hctxs.len() == 1 {
+            let nr = list.len();
+            return nr > 0 && self.send(cx, 0, list, nr);
+        }
+        let mut went = false;
+        loop {
+            let rqs = &mut self.core.rqs;
+            let (mut lowest, mut at) = (u16::MAX, list.front());
+            while let Some(rq) = at {
+                lowest = lowest.min(rqs[rq].hctx);
+                at = List::next(rqs, rq);
+            }
+            let mut group = List::EMPTY;
+            at = list.front();
+            while let Some(rq) = at {
+                at = List::next(rqs, rq);
+                if rqs[rq].hctx == lowest {
+                    list.remove(rqs, rq);
+                    group.push_back(rqs, rq);
+                }
+            }
+            let nr = group.len();
+            if nr == 0 {
+                return went;
+            }
+            went |= self.send(cx, lowest, group, nr);
         }
     }
 

@@ -16,8 +16,8 @@ pub(crate) enum Step {
     None,
     /// It waits for writes to finish; then it is counted in the class.
     Throttled(WbtClass),
-    /// It waits for a tag, and is counted in the class.
-    Tag(Option<WbtClass>),
+    /// It waits for a tag of a hardware queue, and is counted in the class.
+    Tag(u16, Option<WbtClass>),
 }
 
 impl Queue {
@@ -68,9 +68,8 @@ impl Queue {
         let class = match std::mem::take(&mut self.submitter(task).step) {
             Step::None => unreachable!("only a task that slept goes on"),
             Step::Throttled(class) => Some(class),
-            Step::Tag(class) => {
-                let h = self.hctx_of(cx.running.cpu);
-                self.request_tags(h).finish_wait();
+            Step::Tag(h, class) => {
+                self.end_wait_for_tag(cx, h);
                 class
             }
         };
@@ -224,10 +223,24 @@ impl Queue {
 
     /// There is no tag: the task joins those that wait for one.
     fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio, class: Option<WbtClass>) {
-        let tags = self.request_tags(self.hctx_of(cx.running.cpu));
+        let h = self.hctx_of(cx.running.cpu);
+        let tags = self.request_tags(h);
         let queue = tags.wait_queue();
         tags.wait(queue, bio.task);
-        self.sleep(cx, bio, Step::Tag(class));
+        self.sleep(cx, bio, Step::Tag(h, class));
+    }
+
+    /// A task that waited for a tag of a hardware queue was woken. If it runs on
+    /// a CPU of another one now, somebody else is to have the tag.
+    fn end_wait_for_tag(&mut self, cx: &mut Cx<'_>, h: u16) {
+        let moved = self.hctx_of(cx.running.cpu) != h;
+        let hctx = &mut self.hctxs[usize::from(h)];
+        let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
+        tags.finish_wait();
+        if moved {
+            tags.pass_on(&mut self.wakes);
+            cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
+        }
     }
 
     fn sleep(&mut self, cx: &mut Cx<'_>, bio: &Bio, step: Step) {

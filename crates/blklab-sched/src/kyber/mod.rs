@@ -116,7 +116,9 @@ impl Elevator for Kyber {
 
     fn limit_depth(&mut self, q: &Core, _: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync() || bio.flags.any(BioFlags::FLUSH | BioFlags::FUA);
-        (!sync).then(|| Kyber::async_depth(q))
+        // Three quarters of one tag are no limit.
+        let depth = Kyber::async_depth(q);
+        (!sync && depth > 0).then_some(depth)
     }
 
     fn min_shallow_depth(&self, q: &Core) -> Option<u32> {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kyber: the vectors of its specification that need a device.
 
+use crate::mq_bench::Bench;
+use crate::mq_rig::MqSetup;
 use crate::mq_table::{Arrival, MqTable, arrivals, check, series};
+use blklab_types::Span;
 
 const KERNELS: &[&str] = &["5.0", "5.10", "6.1", "6.12", "6.18"];
 
@@ -47,4 +50,19 @@ fn k4_discards_go_one_by_one() {
 fn k10_lists_of_cpus_are_emptied_in_their_order() {
     let a = arrivals("0 CPU1 a1 100; 0 CPU1 a2 200; 0 CPU0 b1 300; 0 CPU1 a3 400");
     run(&a, "b1@0 a1@1 a2@2 a3@3");
+}
+
+#[test]
+fn k11_the_newest_eight_of_a_list() {
+    for kernel in KERNELS {
+        let setup = MqSetup::budget(kernel, "kyber", 1);
+        let mut b = Bench::new(setup, |_| Span::from_ms(1));
+        b.submit("R 20000+8, R 0+8");
+        for k in 1..10 {
+            b.submit(&format!("R {}+8", 1000 * k));
+        }
+        b.events();
+        b.submit("R 8+8").check_but_plugs("Q 8+8, G 8+8, I 8+8");
+        b.submit("R 9008+8").check_but_plugs("Q 9008+8, M 9008+8");
+    }
 }

@@ -102,11 +102,11 @@ impl Config {
     }
 }
 
-fn pick<'a, T>(s: &mut Stream, from: &'a [T]) -> &'a T {
+pub(crate) fn pick<'a, T>(s: &mut Stream, from: &'a [T]) -> &'a T {
     &from[s.below(from.len() as u64) as usize]
 }
 
-fn tunables(
+pub(crate) fn tunables(
     s: &mut Stream,
     table: &'static [Tunable],
     v: KernelVersion,

@@ -2,7 +2,10 @@
 //! mq-deadline: the vectors of its specification, D1 to D17, and what they
 //! leave out.
 
+use crate::mq_bench::Bench;
+use crate::mq_rig::MqSetup;
 use crate::mq_table::{Arrival, MqTable, arrivals, check, generated, read_write_class, series};
+use blklab_types::Span;
 
 type Tunables = &'static [(&'static str, i64)];
 
@@ -139,6 +142,13 @@ fn d10_budget() {
     let a = arrivals("0 P a 100; 0 P b 300; 5 P c 200");
     run(BY_SECTOR, (1, "10"), &[], &a, "a@0 c@10 b@20");
     run(BY_REQUEST, (1, "10"), &[], &a, "a@0 b@10 c@20");
+    // With tags, b leaves the scheduler at 0.
+    for kernel in BY_REQUEST.iter().chain(BY_SECTOR) {
+        let mut t = MqTable::new(kernel, "mq-deadline", 1, "10", a.clone());
+        t.setup = MqSetup::tags(kernel, "mq-deadline", 1);
+        t.setup.limits.nomerges = 2;
+        check(&t.run(), "a@0 b@10 c@20");
+    }
 }
 
 #[test]
@@ -154,6 +164,55 @@ fn d12_first_direction() {
     let a = arrivals("0 P r 1000; 0 P w 500w; 0 P r2 1008");
     run(BY_REQUEST, (1, "10"), &[], &a, "r@0 r2@10 w@20");
     run(BY_SECTOR, (1, "10"), &[], &a, "w@0 r@10 r2@20");
+}
+
+fn merging(kernel: &'static str) -> Bench {
+    let setup = MqSetup::budget(kernel, "mq-deadline", 1);
+    Bench::new(setup, |_| Span::from_ms(50))
+}
+
+#[test]
+fn d13_merges() {
+    for kernel in BY_REQUEST.iter().chain(BY_SECTOR) {
+        let mut b = merging(kernel);
+        b.submit("R 0+8")
+            .check_but_plugs("Q 0+8, G 0+8, I 0+8, D 0+8");
+        b.at("1").submit("R 100+8");
+        b.check_but_plugs("Q 100+8, G 100+8, I 100+8");
+        b.at("2")
+            .submit("R 108+8")
+            .check_but_plugs("Q 108+8, M 108+8");
+        b.at("3").submit("R 92+8").check_but_plugs("Q 92+8, F 92+8");
+        b.at("4").submit("R 200+8");
+        b.check_but_plugs("Q 200+8, G 200+8, I 200+8");
+        b.at("5")
+            .submit("R 208+8")
+            .check_but_plugs("Q 208+8, M 208+8");
+        b.at("6").submit("R 116+84");
+        b.check_but_plugs("Q 116+84, F 116+84, M 116+100");
+        b.at("50").check("C 0+8, D 92+124");
+        b.at("100").check("C 92+124");
+    }
+}
+
+#[test]
+fn d14_insertion_merges() {
+    let run = |kernel, dispatched: [&str; 2]| {
+        let mut b = merging(kernel);
+        b.submit("R 0+8").at("1").events();
+        b.insert("R 400+8").check("I 400+8");
+        b.insert("R 408+8").check("M 408+8");
+        b.insert("R 392+8").check("I 392+8");
+        b.at("50").check(&format!("C 0+8, D {}", dispatched[0]));
+        let (done, next) = (dispatched[0], dispatched[1]);
+        b.at("100").check(&format!("C {done}, D {next}"));
+    };
+    for kernel in BY_REQUEST {
+        run(kernel, ["400+16", "392+8"]);
+    }
+    for kernel in BY_SECTOR {
+        run(kernel, ["392+8", "400+16"]);
+    }
 }
 
 #[test]

@@ -3,12 +3,13 @@
 //! control.
 
 use blklab_block::mq::{Core, Elevator, Features, Limits, Queue};
+use blklab_block::sq::{Pending, Submit};
 use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
-use blklab_trace::NullSink;
 use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Bio, Dev, Hz, IoPrio, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,6 +20,24 @@ struct Log(Rc<RefCell<Vec<(Truth, String)>>>);
 impl TruthSink for Log {
     fn truth(&mut self, r: &Truth, text: &str) {
         self.0.borrow_mut().push((*r, text.to_owned()));
+    }
+}
+
+/// Trace events as `Q 100+8`, `U 2`, `X 0+2560/2560`.
+#[derive(Clone, Default)]
+struct Trace(Rc<RefCell<Vec<(Time, String)>>>);
+
+impl TraceSink for Trace {
+    fn event(&mut self, e: &Event) {
+        let letters = e.action.letters();
+        let range = format!("{}+{}", e.sector, e.bytes / 512);
+        let shown = match e.action {
+            Action::Plug => letters.to_owned(),
+            Action::Unplug | Action::UnplugTimer => format!("{letters} {}", e.arg),
+            Action::Split => format!("{letters} {range}/{}", e.arg),
+            _ => format!("{letters} {range}"),
+        };
+        self.0.borrow_mut().push((e.time, shown));
     }
 }
 
@@ -49,6 +68,16 @@ impl MqSetup {
         }
     }
 
+    /// A device with so many driver tags, which asks the scheduler in advance;
+    /// HZ 1000, 64 requests.
+    pub(crate) fn tags(kernel: &'static str, sched: &'static str, tags: u32) -> MqSetup {
+        let mut setup = MqSetup::budget(kernel, sched, 1);
+        setup.limits.budget = None;
+        setup.limits.queue_depth = tags;
+        setup.limits.nr_requests = (sched != "none").then_some(64);
+        setup
+    }
+
     pub(crate) fn rig(&self) -> MqRig {
         let hz = Hz(self.hz);
         let version = self.kernel.parse().expect("a kernel version");
@@ -77,6 +106,8 @@ impl MqSetup {
             queue,
             tasks: TaskTable::default(),
             log: Log::default(),
+            trace: Trace::default(),
+            sleepers: Vec::new(),
             effects: Vec::new(),
             at_device: Vec::new(),
             woken: Vec::new(),
@@ -93,6 +124,8 @@ pub(crate) struct MqRig {
     pub(crate) queue: Queue,
     tasks: TaskTable,
     log: Log,
+    trace: Trace,
+    sleepers: Vec<(TaskId, Pending)>,
     effects: Vec<Effect>,
     /// Requests at the device, in order of hand-over.
     pub(crate) at_device: Vec<RqId>,
@@ -154,7 +187,7 @@ impl MqRig {
     }
 
     fn enter_in<R>(&mut self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
-        let mut null = NullSink;
+        let mut trace = self.trace.clone();
         let mut log = self.log.clone();
         let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
@@ -163,7 +196,7 @@ impl MqRig {
             running,
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
-            trace: &mut null,
+            trace: &mut trace,
             truth: Some(&mut log),
             effects: &mut self.effects,
         };
@@ -185,6 +218,30 @@ impl MqRig {
     pub(crate) fn insert_bare(&mut self, cpu: u16, bio: &Bio) {
         let inserted = self.enter_as(bio.task, cpu, |q, cx| q.insert_bare(cx, bio));
         assert!(inserted, "a free request");
+    }
+
+    /// A task submits; false if it sleeps for a request.
+    pub(crate) fn submit(&mut self, cpu: u16, bio: &Bio) -> bool {
+        let state = self.enter_as(bio.task, cpu, |q, cx| q.submit(cx, *bio));
+        self.keep(bio.task, state)
+    }
+
+    /// A woken task runs; false if it sleeps again.
+    pub(crate) fn resume(&mut self, task: TaskId, cpu: u16) -> bool {
+        let at = self.sleepers.iter().position(|s| s.0 == task);
+        let (_, pending) = self.sleepers.remove(at.expect("a sleeper"));
+        let state = self.enter_as(task, cpu, |q, cx| q.resume(cx, pending));
+        self.keep(task, state)
+    }
+
+    fn keep(&mut self, task: TaskId, state: Submit) -> bool {
+        match state {
+            Submit::Done => true,
+            Submit::Sleeps(pending) => {
+                self.sleepers.push((task, pending));
+                false
+            }
+        }
     }
 
     /// The device finishes its oldest request.
@@ -241,6 +298,11 @@ impl MqRig {
     /// All truth records since last asked.
     pub(crate) fn truths(&mut self) -> Vec<Truth> {
         self.log.0.borrow_mut().drain(..).map(|(r, _)| r).collect()
+    }
+
+    /// Trace events since last asked, with their times.
+    pub(crate) fn events(&mut self) -> Vec<(Time, String)> {
+        self.trace.0.borrow_mut().drain(..).collect()
     }
 
     /// The scheduler's messages since last asked.

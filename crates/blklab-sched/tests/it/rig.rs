@@ -128,7 +128,7 @@ impl Setup {
 }
 
 /// `W 100+8`, `R 8+8`, with flags behind: `WS 100+8` sync, `WB` barrier,
-/// `WF` flush, `WA` FUA (letters may be combined).
+/// `WF` flush, `WA` FUA, `Wb` background (letters may be combined).
 pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
     let (letters, range) = text.split_once(' ').expect("letters and range");
     let (sector, len) = range.split_once('+').expect("sector+length");
@@ -138,6 +138,7 @@ pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
             'B' => BioFlags::BARRIER,
             'F' => BioFlags::FLUSH,
             'A' => BioFlags::FUA,
+            'b' => BioFlags::BACKGROUND,
             other => panic!("no flag {other}"),
         }
     });

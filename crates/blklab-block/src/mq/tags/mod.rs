@@ -259,6 +259,12 @@ impl Tags {
         self.waiters.finish();
     }
 
+    /// A task that was woken does not need a tag from here any more: counts
+    /// like a freed one. Appends the tasks that this wakes.
+    pub fn pass_on(&mut self, wakes: &mut Vec<TaskId>) {
+        self.waiters.freed(wakes);
+    }
+
     /// Who waits on a queue got a tag after all.
     pub fn cancel_wait(&mut self, queue: u8, task: TaskId) {
         self.waiters.cancel(queue, task);

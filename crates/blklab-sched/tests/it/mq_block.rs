@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The multi-queue block layer: the vectors of its specification, V1 to V17.
+//! V5, V9, V13 and V14 are beside the code.
+
+use crate::mq_bench::Bench;
+use crate::mq_rig::MqSetup;
+use crate::mq_table::shown_ms;
+use blklab_block::Request;
+use blklab_types::{Span, Time};
+
+const KERNELS: &[&str] = &["5.10", "6.1", "6.12", "6.18"];
+
+fn ten_ms(_: &Request) -> Span {
+    Span::from_ms(10)
+}
+
+fn budget(kernel: &'static str, sched: &'static str, slots: u32) -> Bench {
+    Bench::new(MqSetup::budget(kernel, sched, slots), ten_ms)
+}
+
+fn tags(kernel: &'static str, sched: &'static str, tags: u32) -> Bench {
+    Bench::new(MqSetup::tags(kernel, sched, tags), ten_ms)
+}
+
+#[test]
+fn v1_plug_merge() {
+    for kernel in KERNELS {
+        let mut b = budget(kernel, "mq-deadline", 1);
+        b.plug().submit("R 1000+8, R 1008+8, R 2000+8").unplug();
+        b.check(
+            "Q 1000+8, G 1000+8, P, Q 1008+8, M 1008+8, Q 2000+8, G 2000+8, U 2, \
+             I 1000+16, I 2000+8, D 1000+16",
+        );
+        b.at("10").check("C 1000+16, D 2000+8");
+        b.at("20").check("C 2000+8");
+    }
+}
+
+#[test]
+fn v2_order_of_a_plug_without_a_scheduler() {
+    for (kernel, expected) in [
+        ("5.10", "U 3, D 1000+8, D 3000+8, D 2000+8"),
+        ("6.1", "D 2000+8, D 3000+8, D 1000+8"),
+        ("6.12", "U 3, D 1000+8, D 3000+8, D 2000+8"),
+        ("6.18", "U 3, D 1000+8, D 3000+8, D 2000+8"),
+    ] {
+        let mut b = tags(kernel, "none", 64);
+        b.plug().submit("R 1000+8, R 3000+8, R 2000+8").events();
+        b.unplug().check(expected);
+
+        let mut b = tags(kernel, "none", 64);
+        b.plug().submit("R 1000+8, R 3000+8, R 2000+8").events();
+        b.sleep().settle();
+        b.check("UT 3, I 1000+8, I 3000+8, I 2000+8, D 1000+8, D 3000+8, D 2000+8");
+    }
+}
+
+#[test]
+fn v3_plug_limits() {
+    let unplugs = |b: &mut Bench| {
+        let mut events = b.events();
+        events.retain(|e| e.starts_with('U') || e == "P");
+        events.join(", ")
+    };
+    for (kernel, expected) in [
+        ("5.10", "P, U 16, P, U 16, P, U 8"),
+        ("6.1", "P, U 32, P, U 8"),
+        ("6.12", "P, U 32, P, U 8"),
+    ] {
+        let mut b = budget(kernel, "mq-deadline", 1);
+        b.plug();
+        for k in 0..40 {
+            b.submits(&format!("R {}+8", k * 1000));
+        }
+        b.unplug();
+        assert_eq!(unplugs(&mut b), expected, "{kernel}");
+    }
+    for kernel in KERNELS {
+        for nomerges in [0, 2] {
+            let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
+            setup.limits.nomerges = nomerges;
+            let mut b = Bench::with_nomerges(&setup, ten_ms);
+            b.plug().submit("R 0+256, R 1000+256, R 2000+8").unplug();
+            let expected = if nomerges == 0 || *kernel == "5.10" {
+                "P, U 1, P, U 1, P, U 1"
+            } else {
+                "P, U 3"
+            };
+            assert_eq!(unplugs(&mut b), expected, "{kernel} {nomerges}");
+        }
+    }
+}
+
+fn split(kernel: &'static str, max_segments: u32) -> Bench {
+    let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
+    setup.limits.max_segments = max_segments;
+    setup.limits.physical_block_sectors = 8;
+    Bench::new(setup, ten_ms)
+}
+
+#[test]
+fn v4_split() {
+    for (kernel, expected) in [
+        (
+            "6.1",
+            "Q 0+3000, X 0+2560/2560, G 0+2560, I 0+2560, G 2560+440, I 2560+440, D 0+2560",
+        ),
+        (
+            "6.12",
+            "Q 0+3000, X 0+2560/2560, G 0+2560, P, U 1, I 0+2560, D 0+2560, G 2560+440, P, U 1, \
+             I 2560+440",
+        ),
+    ] {
+        let mut b = split(kernel, 1024);
+        b.submit("R 0+3000").check(expected);
+        b.submit("R 3000+8").check_but_plugs("Q 3000+8, M 3000+8");
+
+        // The front part is large: the rest flushes it out of the plug. The
+        // specification has both leave it at the end; so it was measured.
+        let mut b = split(kernel, 1024);
+        b.plug().submit("R 0+3000").unplug();
+        b.check(
+            "Q 0+3000, X 0+2560/2560, G 0+2560, P, G 2560+440, U 1, I 0+2560, D 0+2560, P, \
+             U 1, I 2560+440",
+        );
+
+        let mut b = split(kernel, 128);
+        b.submit("R 0+3000");
+        b.check_but_plugs(if kernel == "6.1" {
+            "Q 0+3000, X 0+1024/1024, G 0+1024, I 0+1024, X 1024+1024/2048, G 1024+1024, \
+             I 1024+1024, G 2048+952, I 2048+952, D 0+1024"
+        } else {
+            "Q 0+3000, X 0+1024/1024, G 0+1024, I 0+1024, D 0+1024, X 1024+1024/2048, \
+             G 1024+1024, I 1024+1024, G 2048+952, I 2048+952"
+        });
+    }
+}
+
+#[test]
+fn v6_a_refused_merge_is_the_last_attempt() {
+    for kernel in KERNELS {
+        let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
+        setup.limits.max_sectors = 16;
+        let mut b = Bench::new(setup, ten_ms);
+        b.submit("R 9000+8, R 100+8").events();
+        b.submit("R 108+16")
+            .check_but_plugs("Q 108+16, G 108+16, I 108+16");
+        b.submit("R 92+8").check_but_plugs("Q 92+8, G 92+8, I 92+8");
+    }
+}
+
+/// Ten requests in the software queue; kblockd does not run it.
+fn software_queue(kernel: &'static str, last: &str) -> Bench {
+    let mut b = tags(kernel, "none", 64);
+    b.plug();
+    for k in 0..9 {
+        b.submits(&format!("R {}+8", k * 1000));
+    }
+    b.submits(last);
+    b.sleep().events();
+    b.plug();
+    b
+}
+
+#[test]
+fn v7_the_newest_eight_of_a_software_queue() {
+    for kernel in KERNELS {
+        // A plug of 5.10 that holds requests already does not matter here.
+        let mut b = software_queue(kernel, "R 9000+8");
+        b.submits("R 8+8");
+        b.check("Q 8+8, G 8+8, P");
+        let mut b = software_queue(kernel, "R 9000+8");
+        b.submits("R 2008+8");
+        b.check("Q 2008+8, M 2008+8");
+        let mut b = software_queue(kernel, "R 2016+8");
+        b.submits("R 2008+8");
+        b.check("Q 2008+8, F 2008+8");
+    }
+}
+
+#[test]
+fn v8_one_request_early() {
+    let five = |mut b: Bench, expected: &str| {
+        b.plug()
+            .submit("R 100+8, R 200+8, R 300+8, R 400+8")
+            .unplug();
+        b.at("5").submit("R 250+8");
+        b.drains(expected);
+    };
+    let early = "100@0 200@0 300@10 400@20 250@30";
+    for kernel in KERNELS {
+        five(tags(kernel, "mq-deadline", 2), early);
+    }
+    five(budget("6.1", "mq-deadline", 2), early);
+    let late = "100@0 200@0 250@10 300@20 400@30";
+    five(budget("6.12", "mq-deadline", 2), late);
+    five(budget("6.18", "mq-deadline", 2), late);
+}
+
+#[test]
+fn v10_a_driver_that_refuses() {
+    for (kernel, flush, expected) in [
+        (
+            "6.1",
+            "D 400+8, D 300+8, R 200+8, R 200+8, U 1, I 100+8, R 200+8",
+            "400@0 300@0 200@10 100@20",
+        ),
+        (
+            "6.12",
+            "U 4, D 100+8, D 200+8, R 300+8, R 300+8, U 1, I 400+8, R 300+8",
+            "100@0 200@0 300@10 400@20",
+        ),
+    ] {
+        let mut setup = MqSetup::tags(kernel, "none", 64);
+        setup.limits.refuses_above = Some(2);
+        let mut b = Bench::new(setup.clone(), ten_ms);
+        b.plug()
+            .submit("R 100+8, R 200+8, R 300+8, R 400+8")
+            .events();
+        b.unplug().check(flush);
+
+        let mut b = Bench::new(setup, ten_ms);
+        b.plug()
+            .submit("R 100+8, R 200+8, R 300+8, R 400+8")
+            .unplug();
+        b.drains(expected);
+    }
+}
+
+#[test]
+fn v11_round_robin_over_cpus() {
+    for kernel in KERNELS {
+        for busy in [false, true] {
+            let mut setup = MqSetup::tags(kernel, "none", 64);
+            setup.limits.refuses_above = Some(6);
+            setup.limits.nr_cpus = 3;
+            let mut b = Bench::new(setup, ten_ms);
+            if busy {
+                for k in 0..7 {
+                    b.submit(&format!("R {}+8", 1000 * k));
+                }
+                b.drains("0@0 1000@0 2000@0 3000@0 4000@0 5000@0 6000@10");
+            }
+            let lists = [
+                (0, "R 100+8, R 200+8"),
+                (1, "R 300+8"),
+                (2, "R 400+8, R 500+8"),
+            ];
+            for (cpu, bios) in lists {
+                b.task = b.rig.task();
+                b.cpu = cpu;
+                b.plug().submits(bios);
+                b.sleep();
+            }
+            b.events();
+            b.settle().check(if busy {
+                "D 100+8, D 300+8, D 400+8, D 200+8, D 500+8"
+            } else {
+                "D 100+8, D 200+8, D 300+8, D 400+8, D 500+8"
+            });
+        }
+    }
+}
+
+/// A device whose cache flushes take 20 ms, data 10 ms.
+fn flushes(kernel: &'static str, sched: &'static str, has_flush: bool, has_fua: bool) -> Bench {
+    let mut setup = MqSetup::tags(kernel, sched, 64);
+    setup.limits.has_flush = has_flush;
+    setup.limits.has_fua = has_fua;
+    Bench::new(setup, |rq| {
+        Span::from_ms(if rq.nr_sectors == 0 { 20 } else { 10 })
+    })
+}
+
+#[test]
+fn v12_flushes() {
+    // C of a flush and of data, in order; bios are told apart by their ends.
+    let issues = |b: &mut Bench, expected: &str| b.drains(expected);
+    for kernel in KERNELS {
+        for sched in ["none", "mq-deadline", "kyber"] {
+            let mut b = flushes(kernel, sched, true, false);
+            b.submit("WFA 1000+8").at("5").submit("WF 0+0");
+            issues(&mut b, "0@0 1000@20 0@30");
+            let mut b = flushes(kernel, sched, true, true);
+            b.submit("WFA 1000+8").at("5").submit("WF 0+0");
+            issues(&mut b, "0@0 1000@20 0@30");
+            let mut b = flushes(kernel, sched, false, false);
+            b.submit("WFA 1000+8").at("5").submit("WF 0+0");
+            issues(&mut b, "1000@0");
+
+            let mut b = flushes(kernel, sched, true, true);
+            b.submit("WA 1000+8");
+            let inserted = b.events().iter().any(|e| e.starts_with('I'));
+            let ordinary = ["6.12", "6.18"].contains(kernel);
+            assert_eq!(inserted, ordinary && sched != "none", "{kernel} {sched}");
+        }
+    }
+}
+
+#[test]
+fn v12_ends_of_bios() {
+    let ends = |has_flush, has_fua| {
+        let mut b = flushes("6.1", "mq-deadline", has_flush, has_fua);
+        let mut ends = Vec::new();
+        b.submit("WFA 1000+8").at("5").submit("WF 0+0");
+        for at in 5..=60 {
+            b.at(&at.to_string());
+            ends.extend(std::iter::repeat_n(
+                at,
+                std::mem::take(&mut b.rig.done).len(),
+            ));
+        }
+        ends
+    };
+    assert_eq!(ends(true, false), [50, 50]);
+    assert_eq!(ends(true, true), [30, 50]);
+    assert_eq!(ends(false, false), [5, 10]);
+}
+
+/// Twelve writes of one task at a device that takes 1 ms for each: when each
+/// gets its request. No read came for 100 ms before.
+fn admitted(kernel: &'static str, has_flush: bool, letters: &str) -> String {
+    let mut setup = MqSetup::tags(kernel, "mq-deadline", 64);
+    setup.limits.nomerges = 2;
+    setup.limits.has_flush = has_flush;
+    let mut b = Bench::with_nomerges(&setup, |_| Span::from_ms(1));
+    let (mut next, mut asleep) = (0, false);
+    for at in 200..240 {
+        b.at(&at.to_string());
+        asleep = asleep && !b.goes_on();
+        while !asleep && next < 12 {
+            asleep = !b.submits(&format!("{letters} {}+8", 1000 * next));
+            next += 1;
+        }
+        b.settle();
+    }
+    let granted = b
+        .timed_events()
+        .into_iter()
+        .filter(|(_, e)| e.starts_with('G'));
+    let times: Vec<String> = granted
+        .map(|(at, _)| shown_ms(Time(at.0 - 200_000_000)))
+        .collect();
+    times.join(" ")
+}
+
+#[test]
+fn v15_throttled_writes() {
+    for kernel in KERNELS {
+        let all = "0 0 0 0 0 0 0 0 0 0 0 0";
+        assert_eq!(admitted(kernel, true, "WS"), all);
+        assert_eq!(admitted(kernel, true, "W"), "0 0 0 0 0 0 0 0 8 8 8 8");
+        assert_eq!(admitted(kernel, false, "W"), "0 0 0 0 0 0 0 0 2 2 4 4");
+        let background = "0 0 0 0 1 2 3 4 5 6 7 8";
+        assert_eq!(admitted(kernel, false, "Wb"), background);
+    }
+}
+
+/// Async writes that are granted a request before one has to sleep.
+fn granted(mut setup: MqSetup, nr_requests: u32) -> u32 {
+    setup.limits.nr_requests = Some(nr_requests);
+    let mut b = Bench::new(setup, ten_ms);
+    let mut n = 0;
+    while b.submits(&format!("W {}+8", 1000 * n)) {
+        n += 1;
+        assert!(n <= nr_requests, "more than there are");
+    }
+    n
+}
+
+#[test]
+fn v16_limited_depths() {
+    for kernel in KERNELS {
+        let kyber = MqSetup::budget(kernel, "kyber", 1);
+        assert_eq!(granted(kyber.clone(), 64), 48, "{kernel}");
+        let total = ["6.12", "6.18"].contains(kernel);
+        assert_eq!(granted(kyber, 62), if total { 46 } else { 48 }, "{kernel}");
+        if *kernel == "5.10" {
+            continue;
+        }
+        let mut deadline = MqSetup::budget(kernel, "mq-deadline", 1);
+        for (depth, tags) in [(32, 32), (2, if total { 2 } else { 4 })] {
+            deadline.tunables = vec![("async_depth", depth)];
+            assert_eq!(granted(deadline.clone(), 64), tags, "{kernel}");
+        }
+    }
+    // The number of requests that held before the last change: twice the depth
+    // of the device.
+    let mut lags = MqSetup::tags("6.1", "mq-deadline", 1);
+    assert_eq!(granted(lags.clone(), 64), 4);
+    lags.kernel = "6.12";
+    assert_eq!(granted(lags, 64), 64);
+}
+
+#[test]
+fn v17_requests_merge() {
+    for kernel in KERNELS {
+        let mut b = budget(kernel, "mq-deadline", 1);
+        b.submit("R 9000+8").submit("R 0+8");
+        b.at("1").submit("R 16+8").events();
+        b.at("2").submit("R 8+8");
+        b.check_but_plugs("Q 8+8, M 8+8, M 16+8");
+        b.at("10").check("C 9000+8, D 0+24");
+        b.at("20").check("C 0+24");
+    }
+}
