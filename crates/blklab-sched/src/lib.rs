@@ -6,12 +6,16 @@
 
 pub mod anticipatory;
 pub mod cfq;
+mod choose;
 pub mod deadline;
 mod history;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
+mod positions;
+mod rbtree;
+mod slots;
 
 use blklab_block::{mq, sq};
 use blklab_engine::Timers;
