@@ -5,6 +5,7 @@
 //! tunables, and one line in [`ALL`].
 
 pub mod anticipatory;
+pub mod bfq;
 pub mod cfq;
 mod choose;
 pub mod deadline;
@@ -113,11 +114,12 @@ pub const ALL: &[Scheduler] = &[
     none::SCHEDULER,
     mq_deadline::SCHEDULER,
     kyber::SCHEDULER,
+    bfq::SCHEDULER,
 ];
 
 /// Schedulers of the kernels modelled that are not built yet: asking for one
 /// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["bfq"];
+pub const NOT_YET: &[&str] = &[];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
