@@ -44,6 +44,7 @@ impl Vector {
         let arrivals = self.arrivals.clone();
         let mut table = MqTable::new(kernel, "bfq", self.slots, self.service, arrivals);
         table.setup.limits.rotational = self.rotational;
+        table.setup.limits.nr_requests = Some(2048);
         table.loops.clone_from(&self.loops);
         table.processes = self.processes;
         table.with(self.tunables).run()
