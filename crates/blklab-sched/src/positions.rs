@@ -50,6 +50,11 @@ impl Positions {
         self.trees[tree.into()].remove(&mut self.nodes, id.0);
     }
 
+    /// Whether no queue is filed in a tree.
+    pub(crate) fn is_empty(&self, tree: impl Into<usize>) -> bool {
+        self.trees.get(tree.into()).is_none_or(|t| t.len() == 0)
+    }
+
     /// The queue whose next request is at `sector`, or else one of its
     /// neighbours if it is close.
     pub(crate) fn closest(

@@ -24,6 +24,7 @@ impl Bfq {
             // The request moves to the end of the chain.
             self.take_allocated(target);
             self.put_allocated(id);
+            self.queues[target].refs += 1;
             self.of_rq.rebind(rq, target);
             if self.context_queue(task, true) == Some(id) {
                 self.redirect(q, cx, task, id, target);

@@ -66,6 +66,9 @@ impl Bfq {
     /// A queue of the group whose next request is close to a sector.
     fn find_close(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, sector: u64) -> Option<QueueId> {
         let group = self.ents[Ent::of_queue(id)].parent;
+        if self.positions.is_empty(group) {
+            return None;
+        }
         let sector_of = |at: QueueId| self.queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
         let found = self
             .positions

@@ -238,21 +238,19 @@ impl Bfq {
         task: TaskId,
     ) -> Option<QueueId> {
         let with = self.context(task).stable_target?;
-        let wanted =
-            !self.idling_boosts(id) && self.process_refs(id) > 0 && self.process_refs(with) > 0;
-        let target = if wanted {
-            self.set_up_merge(q, cx, id, with)
-        } else {
-            None
-        };
-        if let Some(target) = target {
-            self.context_mut(task).stably_merged = true;
-            if let Some(owner) = self.queues[target].owner {
-                self.context_mut(owner).stably_merged = true;
-            }
-        }
+        let wanted = !self.idling_boosts(id)
+            && self.process_refs(id) > 0
+            && self.process_refs(with) > 0;
         self.unschedule_stable_merge(q, cx, task);
-        target
+        if !wanted {
+            return None;
+        }
+        let target = self.set_up_merge(q, cx, id, with)?;
+        self.context_mut(task).stably_merged = true;
+        if let Some(owner) = self.queues[target].owner {
+            self.context_mut(owner).stably_merged = true;
+        }
+        Some(target)
     }
 
     /// Every queue on the chain behind `id` expects one process less.
