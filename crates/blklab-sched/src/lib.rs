@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! I/O schedulers, one module each, and the table that names them.
 //!
-//! To add one: a module that implements `sq::Elevator`, its table of
+//! To add one: a module that implements `sq::Elevator` or `mq::Elevator`, its table of
 //! tunables, and one line in [`ALL`].
 
 pub mod anticipatory;
+pub mod bfq;
 pub mod cfq;
+mod choose;
 pub mod deadline;
 mod history;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod none;
 pub mod noop;
+mod positions;
+mod rbtree;
+mod slots;
 
 use blklab_block::{mq, sq};
 use blklab_engine::Timers;
@@ -109,11 +114,8 @@ pub const ALL: &[Scheduler] = &[
     none::SCHEDULER,
     mq_deadline::SCHEDULER,
     kyber::SCHEDULER,
+    bfq::SCHEDULER,
 ];
-
-/// Schedulers of the kernels modelled that are not built yet: asking for one
-/// says so instead of calling it unknown.
-pub const NOT_YET: &[&str] = &["bfq"];
 
 /// Why no scheduler was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +123,6 @@ pub const NOT_YET: &[&str] = &["bfq"];
 pub enum SchedulerError {
     /// No such name; the valid ones.
     Unknown(String, Vec<&'static str>),
-    /// A scheduler of Linux that is not modelled yet.
-    NotYet(String, Vec<&'static str>),
     /// Not in this kernel release; those that are.
     NotInKernel(String, KernelVersion, Vec<&'static str>),
 }
@@ -132,13 +132,6 @@ impl fmt::Display for SchedulerError {
         match self {
             SchedulerError::Unknown(name, valid) => {
                 write!(f, "no scheduler '{name}'; valid: {}", valid.join(", "))
-            }
-            SchedulerError::NotYet(name, valid) => {
-                write!(
-                    f,
-                    "scheduler '{name}' is not modelled yet; valid: {}",
-                    valid.join(", ")
-                )
             }
             SchedulerError::NotInKernel(name, v, valid) => {
                 write!(
@@ -177,7 +170,6 @@ pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, Sc
             version,
             valid(),
         )),
-        None if NOT_YET.contains(&name) => Err(SchedulerError::NotYet(name.to_owned(), valid())),
         None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
     }
 }

@@ -35,13 +35,13 @@ impl Queue {
     }
 
     /// For tests of schedulers: a request of its own for a bio goes straight to
-    /// insertion, without plug and bio merge; kblockd runs the queue. False if
-    /// there is no free request.
+    /// insertion, without plug, bio merge and limited depth; kblockd runs the
+    /// queue. False if there is no free request.
     #[doc(hidden)]
     pub fn insert_bare(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
         let mut bio = *bio;
         bio.ioprio = self.priority(cx, &bio);
-        let Some(rq) = self.get_request(cx, &bio) else {
+        let Some(rq) = self.get_request_within(cx, &bio, false) else {
             return false;
         };
         self.core.rqs.fill(rq, &bio, cx.now);

@@ -20,6 +20,10 @@ pub(crate) enum Step {
     Tag(u16, Option<WbtClass>),
 }
 
+fn is_ordered(bio: &Bio) -> bool {
+    bio.flags.any(BioFlags::FLUSH | BioFlags::FUA)
+}
+
 impl Queue {
     /// A task submits a bio (Q). Its sectors lie on the device.
     pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
@@ -187,10 +191,19 @@ impl Queue {
 
     /// One attempt to get a request.
     pub(crate) fn get_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+        let limited = !is_ordered(bio) || self.core.feat.flush_is_limited;
+        self.get_request_within(cx, bio, limited)
+    }
+
+    /// The same, where the scheduler limits the depth or does not.
+    pub(crate) fn get_request_within(
+        &mut self,
+        cx: &mut Cx<'_>,
+        bio: &Bio,
+        limited: bool,
+    ) -> Option<RqId> {
         let cpu = cx.running.cpu;
         let h = self.hctx_of(cpu);
-        let ordered = bio.flags.any(BioFlags::FLUSH | BioFlags::FUA);
-        let limited = !ordered || self.core.feat.flush_is_limited;
         let (mut sched_tag, mut tag) = (None, None);
         if let Some(elv) = &mut self.elv {
             let shallow = if limited {
@@ -213,7 +226,7 @@ impl Queue {
         rq.hctx = h;
         rq.ioprio = bio.ioprio;
         if let Some(elv) = &mut self.elv
-            && (!ordered || self.core.feat.flush_data_is_ordinary)
+            && (!is_ordered(bio) || self.core.feat.flush_data_is_ordinary)
         {
             self.core.rqs[id].state |= RqState::POOLED;
             elv.prepare(&mut self.core, cx, id);

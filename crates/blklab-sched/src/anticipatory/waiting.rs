@@ -4,7 +4,7 @@
 //!
 //! Source: block/as-iosched.c of 2.6.16 to 2.6.32.
 
-use crate::cfq::choose::{Reach, nearer};
+use crate::choose::{Reach, nearer};
 use blklab_block::{List, Requests, RqId, SectorTree, TreeNodes};
 
 /// Sectors behind the last request within which another may still be next.

@@ -6,13 +6,9 @@
 //! queues: lists by priority (2.6.16 to 2.6.21), one service tree (2.6.22 to
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
-pub(crate) mod choose;
 mod groups;
 mod lists;
-mod positions;
 mod prio;
-mod rbtree;
-mod slots;
 mod tree;
 mod tunables;
 

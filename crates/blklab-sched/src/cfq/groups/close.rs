@@ -33,7 +33,7 @@ impl Cfq {
         let (level, sector) = (queue.own_prio.level, self.next_sector(q, id));
         let queues = &self.queues;
         let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
-        if self.positions.insert(id, level, sector, sector_of) {
+        if self.positions.insert(id, level, sector, sector_of).is_ok() {
             self.queues[id].close_level = Some(level);
         }
     }

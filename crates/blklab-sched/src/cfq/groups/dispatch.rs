@@ -6,7 +6,7 @@ use super::features::QuantumRule;
 use super::group::{GroupId, NR_TREES, Place};
 use super::queue::QueueId;
 use super::settings::{ASYNC, SYNC};
-use crate::cfq::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, nearer, only_one};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, Request, RqId};
 use blklab_trace::truth::Why;

@@ -9,8 +9,8 @@
 use super::Cfq;
 use super::queue::QueueId;
 use super::settings::Clock;
-use crate::cfq::rbtree::{RbNodes, RbTree};
 use crate::history::ThinkTime;
+use crate::rbtree::{RbNodes, RbTree};
 use blklab_block::TaskTable;
 
 /// Number of a group, that of the task table.
@@ -282,9 +282,10 @@ impl Groups {
     fn activate(&mut self, id: GroupId) {
         let key = self[id].vdisktime.wrapping_sub(self.min_vdisktime) as i64;
         let (list, min) = (&self.list, self.min_vdisktime);
-        self.tree.insert(&mut self.nodes, u32::from(id.0), |at| {
-            key < list[at as usize].vdisktime.wrapping_sub(min) as i64
-        });
+        self.tree
+            .insert(&mut self.nodes, u32::from(id.0), (), |at| {
+                key < list[at as usize].vdisktime.wrapping_sub(min) as i64
+            });
         self[id].on_tree = true;
         self.total_weight += self[id].weight;
         if self.hierarchical {

@@ -106,7 +106,7 @@ impl Cfq {
         }
         let mut tree = self.tree(place).queues;
         let mut nodes = std::mem::take(&mut self.service_nodes);
-        tree.insert(&mut nodes, id.0, |at| {
+        tree.insert(&mut nodes, id.0, (), |at| {
             self.key_before(key, self.queues[QueueId(at)].key)
         });
         self.service_nodes = nodes;

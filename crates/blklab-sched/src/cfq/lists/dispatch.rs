@@ -4,7 +4,7 @@
 
 use super::queue::QueueId;
 use super::{BASE_TICKS, Cfq, after, now};
-use crate::cfq::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, nearer, only_one};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_trace::truth::Why;

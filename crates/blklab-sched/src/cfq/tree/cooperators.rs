@@ -36,7 +36,11 @@ impl Cfq {
         let (level, sector) = (x.own_prio.level, q.rqs[next].sector);
         let queues = &self.queues;
         let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
-        if self.positions.insert(queue, level, sector, sector_of) {
+        if self
+            .positions
+            .insert(queue, level, sector, sector_of)
+            .is_ok()
+        {
             self.queues[queue].close_level = Some(level);
         }
     }

@@ -32,7 +32,7 @@ use self::requests::RequestTable;
 use self::service::ServiceTree;
 use self::settings::Settings;
 use crate::Build;
-use crate::cfq::positions::Positions;
+use crate::positions::Positions;
 use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
 use blklab_block::{Cx, RqId, TreeNodes};
 use blklab_engine::TimerId;

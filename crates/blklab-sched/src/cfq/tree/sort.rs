@@ -4,7 +4,7 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use crate::cfq::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, nearer, only_one};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, Request, RqId};
 use blklab_types::BioFlags;

@@ -5,11 +5,11 @@ use std::ops::{Index, IndexMut};
 
 /// Name of a queue: its slot, reused after it is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct QueueId(pub(super) u32);
+pub(crate) struct QueueId(pub(crate) u32);
 
 impl QueueId {
     /// The slot as a `usize`.
-    pub(super) fn idx(self) -> usize {
+    pub(crate) fn idx(self) -> usize {
         self.0 as usize
     }
 }
@@ -17,7 +17,7 @@ impl QueueId {
 /// Queues by their names. Memory is bound by the largest number that there
 /// was at once.
 #[derive(Clone, Debug)]
-pub(super) struct Slots<Q> {
+pub(crate) struct Slots<Q> {
     slots: Vec<Q>,
     free: Vec<QueueId>,
 }
@@ -46,7 +46,7 @@ impl<Q> IndexMut<QueueId> for Slots<Q> {
 
 impl<Q> Slots<Q> {
     /// Puts a new queue into a free slot.
-    pub(super) fn put(&mut self, queue: Q) -> QueueId {
+    pub(crate) fn put(&mut self, queue: Q) -> QueueId {
         if let Some(id) = self.free.pop() {
             self[id] = queue;
             return id;
@@ -56,7 +56,7 @@ impl<Q> Slots<Q> {
     }
 
     /// Gives the slot of a queue back that nobody uses any more.
-    pub(super) fn give_back(&mut self, id: QueueId) {
+    pub(crate) fn give_back(&mut self, id: QueueId) {
         self.free.push(id);
     }
 }

@@ -1,62 +1,71 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Busy queues by the position of their next request, one tree per level.
+//! Queues by the position of their next request, in several trees: CFQ has one
+//! per level, BFQ one per group.
 //!
 //! A queue whose next request changes by dispatch keeps its place; the trees
 //! are searched by what their queues have now. Of two close queues on both
 //! sides of the head the one is taken that would be the parent of a new leaf
 //! there, so the trees have the kernel's shape. block/cfq-iosched.c, 2.6.30
-//! and later (`cfq_prio_tree_lookup`, `cfqq_close`).
+//! and later (`cfq_prio_tree_lookup`, `cfqq_close`); block/bfq-iosched.c, 5.10
+//! and later.
 
-use super::rbtree::{RbNodes, RbTree, Search};
-use super::slots::QueueId;
+use crate::rbtree::{RbNodes, RbTree, Search};
+use crate::slots::QueueId;
 use std::cmp::Ordering;
-
-const LEVELS: usize = 8;
 
 /// The trees of a device.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Positions {
-    levels: [RbTree; LEVELS],
+pub(crate) struct Positions {
+    trees: Vec<RbTree>,
     nodes: RbNodes,
 }
 
 impl Positions {
-    /// Files a queue by its sector; false if another has the same. `sector_of`
-    /// tells where the next request of a queue begins.
-    pub(super) fn insert(
+    /// Files a queue by its sector, unless another has the same: that one is
+    /// told. `sector_of` tells where the next request of a queue begins.
+    pub(crate) fn insert(
         &mut self,
         id: QueueId,
-        level: u8,
+        tree: impl Into<usize>,
         sector: u64,
         sector_of: impl Fn(QueueId) -> u64,
-    ) -> bool {
-        let tree = &mut self.levels[usize::from(level)];
+    ) -> Result<(), QueueId> {
+        let tree = tree.into();
+        if self.trees.len() <= tree {
+            self.trees.resize(tree + 1, RbTree::default());
+        }
+        let tree = &mut self.trees[tree];
         let way = |at: u32| sector.cmp(&sector_of(QueueId(at)));
         match tree.search(&self.nodes, way) {
-            Search::Found(_) => false,
+            Search::Found(at) => Err(QueueId(at)),
             Search::Leaf(parent, side) => {
-                tree.insert_at(&mut self.nodes, id.0, parent, side);
-                true
+                tree.insert_at(&mut self.nodes, id.0, (), parent, side);
+                Ok(())
             }
         }
     }
 
-    /// Takes a queue out of the tree of a level.
-    pub(super) fn remove(&mut self, id: QueueId, level: u8) {
-        self.levels[usize::from(level)].remove(&mut self.nodes, id.0);
+    /// Takes a queue out of a tree.
+    pub(crate) fn remove(&mut self, id: QueueId, tree: impl Into<usize>) {
+        self.trees[tree.into()].remove(&mut self.nodes, id.0);
+    }
+
+    /// Whether no queue is filed in a tree.
+    pub(crate) fn is_empty(&self, tree: impl Into<usize>) -> bool {
+        self.trees.get(tree.into()).is_none_or(|t| t.len() == 0)
     }
 
     /// The queue whose next request is at `sector`, or else one of its
     /// neighbours if it is close.
-    pub(super) fn closest(
+    pub(crate) fn closest(
         &self,
-        level: u8,
+        tree: impl Into<usize>,
         sector: u64,
         sector_of: impl Fn(QueueId) -> u64,
         is_close: impl Fn(u64) -> bool,
     ) -> Option<QueueId> {
         let of = |at: u32| sector_of(QueueId(at));
-        let tree = &self.levels[usize::from(level)];
+        let tree = self.trees.get(tree.into())?;
         let parent = match tree.search(&self.nodes, |at| sector.cmp(&of(at))) {
             Search::Found(at) => return Some(QueueId(at)),
             Search::Leaf(parent, _) => parent?,

@@ -5,26 +5,37 @@
 //! operation. The shape is visible in one rule of CFQ (which neighbour of a
 //! position is looked at first), so these are the textbook algorithms that
 //! Linux follows too, not just any balanced tree.
+//!
+//! A node may carry a value of which every node knows the lowest in its
+//! subtree ([`Low`]).
 
 const NIL: u32 = u32::MAX;
 
+/// A value of which trees keep the minimum of every subtree; `()` is none.
+pub(crate) trait Low: Copy + Default {
+    /// The lower of two.
+    #[must_use]
+    fn lower(self, other: Self) -> Self;
+}
+
+impl Low for () {
+    fn lower(self, (): ()) {}
+}
+
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct Node<L> {
     parent: u32,
     child: [u32; 2],
     red: bool,
+    /// The node's own value, and the lowest in the subtree below and with it.
+    own: L,
+    low: L,
 }
-
-const FREE: Node = Node {
-    parent: NIL,
-    child: [NIL; 2],
-    red: false,
-};
 
 /// The nodes of all trees of one kind, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RbNodes {
-    nodes: Vec<Node>,
+pub(crate) struct RbNodes<L = ()> {
+    nodes: Vec<Node<L>>,
 }
 
 /// Side of a parent: left 0, right 1.
@@ -33,7 +44,7 @@ const RIGHT: usize = 1;
 
 /// One tree.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RbTree {
+pub(crate) struct RbTree {
     root: u32,
     first: u32,
     len: u32,
@@ -53,13 +64,54 @@ fn some(n: u32) -> Option<u32> {
     (n != NIL).then_some(n)
 }
 
-impl RbNodes {
-    fn at(&self, n: u32) -> &Node {
+impl<L: Low> Node<L> {
+    fn free() -> Node<L> {
+        Node {
+            parent: NIL,
+            child: [NIL; 2],
+            red: false,
+            own: L::default(),
+            low: L::default(),
+        }
+    }
+}
+
+impl<L: Low> RbNodes<L> {
+    fn at(&self, n: u32) -> &Node<L> {
         &self.nodes[n as usize]
     }
 
-    fn at_mut(&mut self, n: u32) -> &mut Node {
+    fn at_mut(&mut self, n: u32) -> &mut Node<L> {
         &mut self.nodes[n as usize]
+    }
+
+    /// The lowest value in the subtree of `n`.
+    pub(crate) fn low(&self, n: u32) -> L {
+        self.at(n).low
+    }
+
+    /// The left (0) or right (1) child.
+    pub(crate) fn child(&self, n: u32, side: usize) -> Option<u32> {
+        some(self.at(n).child[side])
+    }
+
+    /// Looks again for the lowest value in the subtree of `n`.
+    fn refresh(&mut self, n: u32) {
+        let mut low = self.at(n).own;
+        for child in self.at(n).child {
+            if child != NIL {
+                low = low.lower(self.at(child).low);
+            }
+        }
+        self.at_mut(n).low = low;
+    }
+
+    /// The same from `n` up to the root.
+    fn refresh_up(&mut self, mut n: u32) {
+        while n != NIL {
+            self.refresh(n);
+            n = self.at(n).parent;
+        }
     }
 
     fn is_red(&self, n: u32) -> bool {
@@ -97,37 +149,42 @@ impl RbNodes {
     }
 
     /// The node behind `n`.
-    pub(super) fn next(&self, n: u32) -> Option<u32> {
+    pub(crate) fn next(&self, n: u32) -> Option<u32> {
         self.step(n, RIGHT)
     }
 
     /// The node before `n`.
-    pub(super) fn prev(&self, n: u32) -> Option<u32> {
+    pub(crate) fn prev(&self, n: u32) -> Option<u32> {
         self.step(n, LEFT)
     }
 }
 
 impl RbTree {
     /// Number of nodes.
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
+    /// The node at the top.
+    pub(crate) fn root(&self) -> Option<u32> {
+        some(self.root)
+    }
+
     /// The leftmost node.
-    pub(super) fn first(&self) -> Option<u32> {
+    pub(crate) fn first(&self) -> Option<u32> {
         some(self.first)
     }
 
     /// The rightmost node.
-    pub(super) fn last(&self, t: &RbNodes) -> Option<u32> {
+    pub(crate) fn last<L: Low>(&self, t: &RbNodes<L>) -> Option<u32> {
         some(self.root).map(|root| t.farthest(root, RIGHT))
     }
 
     /// Walks down from the root, left where `way` says less, right where it
     /// says greater: the node where it says equal, or the last one passed.
-    pub(super) fn search(
+    pub(crate) fn search<L: Low>(
         &self,
-        t: &RbNodes,
+        t: &RbNodes<L>,
         mut way: impl FnMut(u32) -> std::cmp::Ordering,
     ) -> Search {
         let (mut at, mut parent, mut side) = (self.root, NIL, LEFT);
@@ -145,10 +202,11 @@ impl RbTree {
 
     /// Inserts `n`, which is in no tree, left of every node on its way for
     /// which `is_before` holds.
-    pub(super) fn insert(
+    pub(crate) fn insert<L: Low>(
         &mut self,
-        t: &mut RbNodes,
+        t: &mut RbNodes<L>,
         n: u32,
+        own: L,
         mut is_before: impl FnMut(u32) -> bool,
     ) {
         let way = |at: u32| {
@@ -159,19 +217,28 @@ impl RbTree {
             }
         };
         if let Search::Leaf(parent, side) = self.search(t, way) {
-            self.insert_at(t, n, parent, side);
+            self.insert_at(t, n, own, parent, side);
         }
     }
 
     /// Inserts `n` at a place that [`Self::search`] found.
-    pub(super) fn insert_at(&mut self, t: &mut RbNodes, n: u32, parent: Option<u32>, side: usize) {
+    pub(crate) fn insert_at<L: Low>(
+        &mut self,
+        t: &mut RbNodes<L>,
+        n: u32,
+        own: L,
+        parent: Option<u32>,
+        side: usize,
+    ) {
         if t.nodes.len() <= n as usize {
-            t.nodes.resize(n as usize + 1, FREE);
+            t.nodes.resize(n as usize + 1, Node::free());
         }
         *t.at_mut(n) = Node {
             parent: parent.unwrap_or(NIL),
             child: [NIL; 2],
             red: true,
+            own,
+            low: own,
         };
         match parent {
             None => {
@@ -186,11 +253,12 @@ impl RbTree {
             }
         }
         self.len += 1;
+        t.refresh_up(t.at(n).parent);
         self.repair_red(t, n);
     }
 
     /// After an insertion: no red node below a red one.
-    fn repair_red(&mut self, t: &mut RbNodes, mut n: u32) {
+    fn repair_red<L: Low>(&mut self, t: &mut RbNodes<L>, mut n: u32) {
         loop {
             let mut parent = t.at(n).parent;
             if !t.is_red(parent) {
@@ -219,7 +287,7 @@ impl RbTree {
     }
 
     /// Moves `n` down to `side`; its other child takes its place.
-    fn rotate(&mut self, t: &mut RbNodes, n: u32, side: usize) {
+    fn rotate<L: Low>(&mut self, t: &mut RbNodes<L>, n: u32, side: usize) {
         let up = t.at(n).child[1 - side];
         let inner = t.at(up).child[side];
         t.at_mut(n).child[1 - side] = inner;
@@ -230,10 +298,12 @@ impl RbTree {
         self.hang(t, parent, n, up);
         t.at_mut(up).child[side] = n;
         t.at_mut(n).parent = up;
+        t.refresh(n);
+        t.refresh(up);
     }
 
     /// Puts `new` into the place of `old` below `parent`.
-    fn hang(&mut self, t: &mut RbNodes, parent: u32, old: u32, new: u32) {
+    fn hang<L: Low>(&mut self, t: &mut RbNodes<L>, parent: u32, old: u32, new: u32) {
         if parent == NIL {
             self.root = new;
         } else {
@@ -246,7 +316,7 @@ impl RbTree {
     }
 
     /// Removes `n`, which is in this tree.
-    pub(super) fn remove(&mut self, t: &mut RbNodes, n: u32) {
+    pub(crate) fn remove<L: Low>(&mut self, t: &mut RbNodes<L>, n: u32) {
         if self.first == n {
             self.first = t.next(n).unwrap_or(NIL);
         }
@@ -280,7 +350,8 @@ impl RbTree {
             was_red = node.red;
             self.hang(t, parent, n, child);
         }
-        *t.at_mut(n) = FREE;
+        *t.at_mut(n) = Node::free();
+        t.refresh_up(parent);
         if !was_red {
             self.repair_black(t, child, parent);
         }
@@ -288,7 +359,7 @@ impl RbTree {
 
     /// After the removal of a black node above `n`: every way down is to pass
     /// as many black nodes as every other.
-    fn repair_black(&mut self, t: &mut RbNodes, mut n: u32, mut parent: u32) {
+    fn repair_black<L: Low>(&mut self, t: &mut RbNodes<L>, mut n: u32, mut parent: u32) {
         while n != self.root && !t.is_red(n) {
             let side = t.side(parent, n);
             let mut sibling = t.at(parent).child[1 - side];
@@ -328,7 +399,7 @@ impl RbTree {
 
 /// What a walk from the root found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Search {
+pub(crate) enum Search {
     /// The node that equals what was looked for.
     Found(u32),
     /// None: it would become a leaf below this node, on this side.
@@ -339,11 +410,23 @@ pub(super) enum Search {
 mod tests {
     use super::*;
 
-    fn black_height(t: &RbNodes, n: u32) -> u32 {
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    struct Least(u64);
+
+    impl Low for Least {
+        fn lower(self, other: Least) -> Least {
+            Least(self.0.min(other.0))
+        }
+    }
+
+    fn black_height(t: &RbNodes<Least>, n: u32) -> u32 {
         if n == NIL {
             return 1;
         }
         let node = t.at(n);
+        let below = node.child.iter().filter(|&&c| c != NIL);
+        let low = below.fold(node.own, |low, &c| low.lower(t.at(c).low));
+        assert_eq!(node.low, low);
         for child in node.child {
             assert!(child == NIL || t.at(child).parent == n);
             assert!(!(node.red && t.is_red(child)), "red below red");
@@ -355,7 +438,7 @@ mod tests {
 
     #[test]
     fn stays_sorted_and_balanced() {
-        let (mut t, mut tree) = (RbNodes::default(), RbTree::default());
+        let (mut t, mut tree) = (RbNodes::<Least>::default(), RbTree::default());
         let mut keys = [0_u64; 200];
         let mut model: Vec<(u64, u64, u32)> = Vec::new();
         let mut x = 7_u64;
@@ -370,7 +453,7 @@ mod tests {
                 model.push((keys[n as usize], step, n));
                 model.sort_unstable();
                 let key = keys[n as usize];
-                tree.insert(&mut t, n, |at| key < keys[at as usize]);
+                tree.insert(&mut t, n, Least(x), |at| key < keys[at as usize]);
             }
             let (mut walked, mut at) = (Vec::new(), tree.first());
             while let Some(n) = at {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A request leaves the driver: whether the device queues commands, the clocks
+//! of its queue, and what becomes of the slot.
+
+use super::Bfq;
+use super::clock::{jiffies, now_ns};
+use super::expire::Reason;
+use super::settings::RAISED;
+use crate::slots::QueueId;
+use blklab_block::mq::Core;
+use blklab_block::{Cx, RqId};
+
+/// Requests, waiting and at the driver, beyond which its depth shows.
+const DEPTH_THRESHOLD: u32 = 3;
+const DEPTH_SAMPLES: u32 = 32;
+
+impl Bfq {
+    /// A request that has a queue is done with, or goes back to be inserted
+    /// again.
+    pub(super) fn release(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let Some((id, started)) = self.of_rq.unbind(rq) else {
+            return;
+        };
+        if started {
+            if self.waited_rq == Some(rq) {
+                self.update_inject_limit(cx, id);
+            }
+            self.left_driver(q, cx, id);
+        }
+        self.put_allocated(id);
+        let c = self.context_mut(q.rqs[rq].task);
+        c.requests = c.requests.saturating_sub(1);
+        self.put_queue(q, cx, id);
+    }
+
+    fn left_driver(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+        self.sample_depth();
+        self.in_driver -= 1;
+        self.queues[id].dispatched -= 1;
+        let now = now_ns(cx);
+        if self.queues[id].dispatched == 0 && !self.queues[id].busy {
+            self.queues[id].budget_timeout = jiffies(cx);
+            self.forget_pending(q, cx, id);
+        }
+        self.queues[id].last_end_ns = now;
+        self.observe_completion(q, cx);
+        self.last_completion_ns = now;
+        self.last_completed = (!self.queues[id].coop).then_some(id);
+        let x = &self.queues[id];
+        if x.soft_rt_update && x.dispatched == 0 && x.is_empty() && self.wr(id) != RAISED {
+            self.queues[id].soft_rt_next = self.soft_rt_next_start(cx, id);
+        }
+        if self.in_service == Some(id) && self.completed_in_slot(q, cx, id) {
+            return;
+        }
+        if self.in_driver == 0 {
+            self.schedule_dispatch(q, cx);
+        }
+    }
+
+    /// Whether the device is kept waiting for the queue's next request.
+    fn completed_in_slot(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
+        if self.must_idle(id) {
+            if self.queues[id].dispatched == 0 {
+                self.arm_idle_timer(cx, id);
+            }
+            return true;
+        }
+        if self.may_time_out(q, cx, id) {
+            self.expire(q, cx, id, false, Reason::BudgetTimeout);
+        } else if self.queues[id].is_empty()
+            && (self.queues[id].dispatched == 0 || !self.is_better_to_idle(id))
+        {
+            self.expire(q, cx, id, false, Reason::NoMoreRequests);
+        }
+        false
+    }
+
+    /// Finds out whether the device takes several commands at once; once it is
+    /// known to, that stays.
+    fn sample_depth(&mut self) {
+        self.max_in_driver = self.max_in_driver.max(self.in_driver);
+        if self.hw_tag == Some(true) || self.in_driver + self.queued <= DEPTH_THRESHOLD {
+            return;
+        }
+        if let Some(id) = self.in_service {
+            let x = &self.queues[id];
+            let own = x.dispatched + x.queued[0] + x.queued[1];
+            if x.short_think && own < DEPTH_THRESHOLD && self.in_driver < DEPTH_THRESHOLD {
+                return;
+            }
+        }
+        self.depth_samples += 1;
+        if self.depth_samples <= DEPTH_SAMPLES {
+            return;
+        }
+        self.hw_tag = Some(self.max_in_driver > DEPTH_THRESHOLD);
+        self.max_in_driver = 0;
+        self.depth_samples = 0;
+        self.nonrot_queueing = !self.rotational && self.hw_tag == Some(true);
+    }
+}
