@@ -219,16 +219,16 @@ pub struct Experiment {
 /// Largest seed: experiment files in TOML hold no larger number.
 pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 
-/// The newest release whose single-queue path is modelled.
-pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(4, 19);
+/// The newest release that is modelled.
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
 
 /// The kernel of measured cases (files with `seconds` or `trace`) that name
 /// none: Linux 6.1 of Debian 12.
 pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
 
 impl Experiment {
-    /// An experiment with defaults for everything but the workload: kernel
-    /// 4.19 with its default scheduler, a 7200 rpm SATA disk.
+    /// An experiment with defaults for everything but the workload: the newest
+    /// kernel with its default scheduler, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),
@@ -236,7 +236,7 @@ impl Experiment {
             title: String::new(),
             kernel: DEFAULT_KERNEL,
             hz: Hz(250),
-            scheduler: blklab_sched::default_of(DEFAULT_KERNEL).to_owned(),
+            scheduler: blklab_sched::default_of(DEFAULT_KERNEL, 1).to_owned(),
             scheduler_chosen: false,
             tunables: Vec::new(),
             patches: Vec::new(),
@@ -300,8 +300,20 @@ impl Experiment {
     /// Another kernel, and its default scheduler unless one was chosen.
     pub fn choose_kernel(&mut self, v: KernelVersion) {
         self.kernel = v;
+        self.default_scheduler();
+    }
+
+    /// Another device; on some the kernel uses another default scheduler.
+    pub fn choose_device(&mut self, device: DeviceSpec) {
+        self.device = device;
+        self.default_scheduler();
+    }
+
+    fn default_scheduler(&mut self) {
         if !self.scheduler_chosen {
-            blklab_sched::default_of(v).clone_into(&mut self.scheduler);
+            let (name, params) = (&self.device.name, &self.device.params);
+            let hw_queues = blklab_device::limits(name, params).map_or(1, |l| l.hw_queues);
+            blklab_sched::default_of(self.kernel, hw_queues).clone_into(&mut self.scheduler);
         }
     }
 
@@ -453,6 +465,12 @@ impl Experiment {
         limits.fetch = q.fetch;
         limits.partition_start = q.partition_start.map(u64::from);
         limits.patch(&self.patches()?, self.hz);
+        if !self.kernel.has_single_queue() {
+            let mq = self.mq_limits()?;
+            limits.nr_requests = mq.nr_requests(self.scheduler != "none");
+            limits.max_sectors = mq.max_sectors;
+            limits.max_segments = mq.max_segments;
+        }
         Ok(limits)
     }
 
@@ -472,8 +490,8 @@ impl Experiment {
             queue_depth: depth,
             budget: (driver == Driver::Scsi).then_some(depth),
             nr_requests: q.nr_requests,
-            nr_hw_queues: of_device.hw_queues.min(1) as u16,
-            max_sectors: max_sectors.unwrap_or(default.max_sectors),
+            nr_hw_queues: of_device.hw_queues.min(u32::from(default.nr_cpus)) as u16,
+            max_sectors: max_sectors.unwrap_or(mq::Features::of(self.kernel).max_sectors),
             max_segments: max_segments.unwrap_or(default.max_segments),
             rotational: q.rotational.or(of_device.rotational).unwrap_or(true),
             nomerges: q.nomerges.unwrap_or(0),
@@ -546,7 +564,10 @@ impl Experiment {
         self.check_md(device.capacity_sectors())?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());
-            let max_sectors = self.bio_max_sectors()?;
+            let max_sectors = match self.kernel.has_single_queue() {
+                true => self.bio_max_sectors()?,
+                false => u32::MAX,
+            };
             for p in processes {
                 check_process(p, max_sectors, capacity)?;
             }

@@ -441,6 +441,6 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
     };
     let params = table.iter().map(|(k, v)| (k.clone(), value(k, v)));
     let params = params.collect();
-    e.device = DeviceSpec { name, params };
+    e.choose_device(DeviceSpec { name, params });
     Ok(())
 }

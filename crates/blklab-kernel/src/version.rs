@@ -182,6 +182,22 @@ pub const PRESETS: &[Preset] = &[
         version: KernelVersion::new(4, 19),
         summary: "last long-term release with the single-queue path; CFQ in nanoseconds",
     },
+    Preset {
+        version: KernelVersion::new(5, 10),
+        summary: "multi-queue only; plugs of 16 requests, mq-deadline without classes",
+    },
+    Preset {
+        version: KernelVersion::new(6, 1),
+        summary: "plugs of 32, newest first; mq-deadline with classes; BFQ merges for good",
+    },
+    Preset {
+        version: KernelVersion::new(6, 12),
+        summary: "every bio plugged, oldest first; limited depths count all tags (6.12.117)",
+    },
+    Preset {
+        version: KernelVersion::new(6, 18),
+        summary: "the newest; requests of up to 4 MiB, large folios on ext4",
+    },
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen, read off the tables that the models themselves use.
 
-use blklab_block::{CHANGES, QUEUE_TUNABLES};
+use blklab_block::{CHANGES, QUEUE_TUNABLES, mq};
 use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
@@ -163,12 +163,19 @@ pub fn kernels() -> Vec<Entry> {
                 .into_iter()
                 .map(|e| e.name)
                 .collect();
-            let default = blklab_sched::default_of(p.version);
+            let default = |hw_queues| blklab_sched::default_of(p.version, hw_queues);
+            let default = match (default(1), default(2)) {
+                (one, several) if one == several => one.to_owned(),
+                (one, several) => format!("{one}; {several} with several hardware queues"),
+            };
             let mut details = vec![(
                 "schedulers".into(),
                 format!("{} (default {default})", names.join(", ")),
             )];
-            let queue = ("block layer", CHANGES);
+            let queue = match p.version.has_single_queue() {
+                true => ("block layer", CHANGES),
+                false => ("block layer", mq::CHANGES),
+            };
             let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
             let of_schedulers = blklab_sched::ALL.iter().flat_map(tables);
             for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {

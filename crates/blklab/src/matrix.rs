@@ -304,7 +304,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         &o.devices,
         DeviceSpec::to_string,
         |e, d| {
-            e.device = d.clone();
+            e.choose_device(d.clone());
             Ok(())
         },
     )?;

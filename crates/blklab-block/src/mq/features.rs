@@ -60,6 +60,9 @@ pub struct Features {
     pub flush_data_is_ordinary: bool,
     /// Requests that have a class of their own: bios get the task's priority.
     pub bio_gets_task_prio: bool,
+    /// Largest request unless the device takes less or was told otherwise, in
+    /// sectors.
+    pub max_sectors: u32,
     /// A requeued request goes behind those that were requeued before.
     pub requeue_at_tail: bool,
     /// wbt counts the requests of a swapping task by a flag, not by the task.
@@ -109,6 +112,7 @@ impl Features {
             flush_is_limited: from(6, 12),
             flush_data_is_ordinary: from(6, 12),
             bio_gets_task_prio: from(5, 18),
+            max_sectors: if from(6, 17) { 8192 } else { 2560 },
             requeue_at_tail: from(6, 12),
             wbt_swap_flag: from(6, 12),
             throttle_counts_splits: from(6, 1),
@@ -152,5 +156,10 @@ pub const CHANGES: &[Change] = &[
         release: KernelVersion::new(6, 12),
         what: "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests; io.max does not hold metadata back (as in 6.12.117)",
         source: "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, block/blk-throttle.c, lib/sbitmap.c",
+    },
+    Change {
+        release: KernelVersion::new(6, 17),
+        what: "requests of up to 4 MiB instead of 1280 KiB",
+        source: "block/blk-settings.c",
     },
 ];

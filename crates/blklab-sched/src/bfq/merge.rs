@@ -238,9 +238,8 @@ impl Bfq {
         task: TaskId,
     ) -> Option<QueueId> {
         let with = self.context(task).stable_target?;
-        let wanted = !self.idling_boosts(id)
-            && self.process_refs(id) > 0
-            && self.process_refs(with) > 0;
+        let wanted =
+            !self.idling_boosts(id) && self.process_refs(id) > 0 && self.process_refs(with) > 0;
         self.unschedule_stable_merge(q, cx, task);
         if !wanted {
             return None;

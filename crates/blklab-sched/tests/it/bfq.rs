@@ -89,7 +89,9 @@ fn b2_nearest_both_ways() {
 #[test]
 fn b3_age() {
     let mut a = arrivals("0 P1 x 1000; 1 P1 old 40000000");
-    a.extend(arrivals("2 P1 s1 1100; 2 P1 s2 1200; 2 P1 s3 1300; 2 P1 s4 1400; 2 P1 s5 1500"));
+    a.extend(arrivals(
+        "2 P1 s1 1100; 2 P1 s2 1200; 2 P1 s3 1300; 2 P1 s4 1400; 2 P1 s5 1500",
+    ));
     let expected = "x@0 s1@10 s2@20 s3@30 s4@40 s5@50 old@60";
     disk(1, "10", a).with(CALM).check(expected);
 }
