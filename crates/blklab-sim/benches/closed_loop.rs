@@ -140,3 +140,33 @@ fn cfq_4_19_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
         .counter(ItemsCount::new(IOS))
         .bench_local(|| run(&e));
 }
+
+/// Multi-queue: eight processes at depth 32 on a device of 32 tags; odd ones
+/// write.
+#[divan::bench(args = ["none", "mq-deadline", "kyber", "bfq"])]
+fn multi_queue(bencher: divan::Bencher<'_, '_>, scheduler: &str) {
+    let e = multi_queue_experiment(scheduler, 8, 32);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+/// BFQ with one queue per process.
+#[divan::bench(args = [8, 100, 1000, 10_000])]
+fn bfq_processes(bencher: divan::Bencher<'_, '_>, processes: u32) {
+    let e = multi_queue_experiment("bfq", processes, 1);
+    bencher
+        .counter(ItemsCount::new(IOS))
+        .bench_local(|| run(&e));
+}
+
+fn multi_queue_experiment(scheduler: &str, processes: u32, depth: u32) -> Experiment {
+    let mut e = experiment_at("6.1", scheduler, processes, depth);
+    e.device = DeviceSpec {
+        name: "null_blk".to_owned(),
+        params: [("completion_nsec", "32000"), ("hw_queue_depth", "32")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .to_vec(),
+    };
+    e
+}
