@@ -21,6 +21,7 @@ mod mq_block;
 mod mq_deadline;
 mod mq_load;
 mod mq_random;
+mod mq_replay;
 mod mq_rig;
 mod mq_table;
 mod noop;
