@@ -24,6 +24,7 @@ mod mq_random;
 mod mq_replay;
 mod mq_rig;
 mod mq_table;
+mod mq_waits;
 mod noop;
 mod pool;
 mod properties;
