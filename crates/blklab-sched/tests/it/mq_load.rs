@@ -137,6 +137,7 @@ impl Load {
             sectors: [0; 2],
             s: Stream::named(seed, "multi-queue load"),
         };
+        load.rig.group(0, 200);
         for _ in 0..6 {
             let p = load.born();
             load.processes.push(p);
@@ -149,6 +150,7 @@ impl Load {
         let ioc = self.rig.io_context(task);
         ioc.ioprio = random_prio(&mut self.s);
         ioc.nice = self.s.below(40) as i8 - 20;
+        ioc.group = self.s.below(2) as u16;
         Process {
             task,
             cpu: self.cpu(),
