@@ -22,6 +22,8 @@ pub(super) enum AsyncDepth {
 /// What a release does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
+    /// All hardware queues are run as one (5.12).
+    pub(super) runs_as_one: bool,
     /// Requests are kept apart by priority class, with a list each for those
     /// inserted at the head, and each direction keeps its position when the
     /// other is served (5.14).
@@ -44,6 +46,7 @@ impl Features {
     pub(super) fn of(v: KernelVersion) -> Features {
         let from = |major, minor| v >= KernelVersion::new(major, minor);
         Features {
+            runs_as_one: from(5, 12),
             classes: from(5, 14),
             strict: from(5, 16),
             position_is_sector: from(6, 5),
@@ -66,6 +69,11 @@ const SOURCE: &str = "block/mq-deadline.c";
 
 /// One entry for each release at which [`Features::of`] changes.
 pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::new(5, 12),
+        what: "all hardware queues are run as one",
+        source: "block/blk-mq.c",
+    },
     Change {
         release: KernelVersion::new(5, 14),
         what: "priority classes; positions of both directions are kept; async_depth",

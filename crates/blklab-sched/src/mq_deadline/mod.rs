@@ -262,6 +262,10 @@ impl Elevator for MqDeadline {
         self.nodes.next(rq)
     }
 
+    fn is_single_queue(&self) -> bool {
+        self.feat.runs_as_one
+    }
+
     fn finished(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
         if let Some(class) = self.infos[rq.idx()].class.take() {
             self.classes[usize::from(class)].queued -= 1;

@@ -359,6 +359,7 @@ fn v15_throttled_writes() {
 /// Async writes that are granted a request before one has to sleep.
 fn granted(mut setup: MqSetup, nr_requests: u32) -> u32 {
     setup.limits.nr_requests = Some(nr_requests);
+    setup.limits.wbt_lat_us = Some(0);
     let mut b = Bench::new(setup, ten_ms);
     let mut n = 0;
     while b.submits(&format!("W {}+8", 1000 * n)) {

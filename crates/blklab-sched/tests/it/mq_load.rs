@@ -14,9 +14,10 @@ pub(crate) const KERNELS: [&str; 12] = [
     "5.0", "5.10", "5.13", "5.14", "5.16", "6.0", "6.1", "6.4", "6.5", "6.11", "6.12", "6.18",
 ];
 
-/// Every scheduler of the path, and none, with every release.
+/// Every scheduler of the path but BFQ, whose groups and idling want a load of
+/// their own, and none, with every release.
 pub(crate) fn pairs() -> impl Iterator<Item = (&'static Scheduler, &'static str)> {
-    let multi = |s: &&Scheduler| matches!(s.make, Make::Mq(_) | Make::None);
+    let multi = |s: &&Scheduler| matches!(s.make, Make::Mq(_) | Make::None) && s.name != "bfq";
     blklab_sched::ALL.iter().filter(multi).flat_map(|s| {
         let there = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
         KERNELS.into_iter().filter(there).map(move |k| (s, k))
@@ -136,6 +137,7 @@ impl Load {
             sectors: [0; 2],
             s: Stream::named(seed, "multi-queue load"),
         };
+        load.rig.group(0, 200);
         for _ in 0..6 {
             let p = load.born();
             load.processes.push(p);
@@ -148,6 +150,7 @@ impl Load {
         let ioc = self.rig.io_context(task);
         ioc.ioprio = random_prio(&mut self.s);
         ioc.nice = self.s.below(40) as i8 - 20;
+        ioc.group = self.s.below(2) as u16;
         Process {
             task,
             cpu: self.cpu(),

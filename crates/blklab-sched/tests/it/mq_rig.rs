@@ -2,24 +2,24 @@
 //! A multi-queue device driven by hand: bios in, events out, the device under
 //! control.
 
-use blklab_block::mq::{Core, Elevator, Features, Limits, Queue};
+use blklab_block::mq::{Core, Features, Limits, Queue};
 use blklab_block::sq::{Pending, Submit};
 use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
-use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_trace::truth::{Truth, TruthSink};
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Bio, Dev, Hz, IoPrio, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 #[derive(Clone, Default)]
-struct Log(Rc<RefCell<Vec<(Truth, String)>>>);
+struct Log(Rc<RefCell<Vec<Truth>>>);
 
 impl TruthSink for Log {
-    fn truth(&mut self, r: &Truth, text: &str) {
-        self.0.borrow_mut().push((*r, text.to_owned()));
+    fn truth(&mut self, r: &Truth, _: &str) {
+        self.0.borrow_mut().push(*r);
     }
 }
 
@@ -165,10 +165,6 @@ impl MqRig {
         self.queue.core()
     }
 
-    pub(crate) fn elevator(&self) -> &dyn Elevator {
-        self.queue.elevator().expect("a scheduler")
-    }
-
     /// In the context of a task on a CPU.
     pub(crate) fn enter_as<R>(
         &mut self,
@@ -297,17 +293,11 @@ impl MqRig {
 
     /// All truth records since last asked.
     pub(crate) fn truths(&mut self) -> Vec<Truth> {
-        self.log.0.borrow_mut().drain(..).map(|(r, _)| r).collect()
+        self.log.0.borrow_mut().drain(..).collect()
     }
 
     /// Trace events since last asked, with their times.
     pub(crate) fn events(&mut self) -> Vec<(Time, String)> {
         self.trace.0.borrow_mut().drain(..).collect()
-    }
-
-    /// The scheduler's messages since last asked.
-    pub(crate) fn messages(&mut self) -> Vec<String> {
-        let said = |(r, text): (Truth, String)| (r.kind == Kind::Message).then_some(text);
-        self.log.0.borrow_mut().drain(..).filter_map(said).collect()
     }
 }

@@ -13,7 +13,7 @@ use blklab_types::{IoPrio, PrioClass};
 use std::cell::RefCell;
 
 /// `sector: reason pid ms, ...` of a request.
-fn shown(w: &Waited<'_>) -> String {
+pub(crate) fn shown(w: &Waited<'_>) -> String {
     let waits = w.labels.iter().map(|l| {
         let ms = l.span.0 / 1_000_000;
         match l.pid {
