@@ -27,7 +27,7 @@ virtual time, so minutes take seconds, and the same run gives the same bits.
 
 Examples:
   blklab run job.fio                          a fio job on a SATA disk
-  blklab run job.fio --sched noop,deadline --set queue_depth=1,31
+  blklab run job.fio --sched mq-deadline,bfq --set queue_depth=1,31
                                               four experiments in one table
   blklab workload job.fio --limit 20          what the job issues
   blklab list devices                         what can stand under it

@@ -557,6 +557,13 @@ impl Experiment {
             let what = format!("seed={}: expected a number from 0 to {SEED_MAX}", self.seed);
             return Err(ExperimentError::new(what).about("seed"));
         }
+        if !blklab_kernel::releases().any(|v| v == self.kernel) {
+            return Err(ExperimentError::new(format!(
+                "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
+                self.kernel
+            ))
+            .about("kernel"));
+        }
         self.scheduler()?;
         self.limits()?;
         let device = self.build_device()?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files: what they may say, and how they come back.
 
-use crate::{Experiment, ExperimentError, Source, Workload, parse};
+use crate::{DeviceSpec, Experiment, ExperimentError, Source, Workload, parse};
 
 fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
     let name = match source {
@@ -169,6 +169,7 @@ fn sizes_are_as_written_in_fio() {
 #[test]
 fn settings_are_checked_as_they_are_made() {
     let mut e = read(Source::Fio, "").unwrap();
+    e.choose_kernel("4.19".parse().unwrap());
     let mut fails = |key, value, expected: &str| {
         let error = e.set(key, value).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
@@ -189,6 +190,13 @@ fn settings_are_checked_as_they_are_made() {
 #[test]
 fn the_kernel_has_a_scheduler_of_its_own() {
     let mut e = read(Source::Fio, "").unwrap();
+    assert_eq!(e.scheduler, "mq-deadline");
+    e.choose_device(DeviceSpec {
+        name: "nvme-consumer".to_owned(),
+        params: Vec::new(),
+    });
+    assert_eq!(e.scheduler, "none");
+    e.choose_kernel("4.19".parse().unwrap());
     assert_eq!(e.scheduler, "cfq");
     e.choose_kernel("2.6.17".parse().unwrap());
     assert_eq!(e.scheduler, "anticipatory");

@@ -23,6 +23,7 @@ use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
 use std::fmt;
+use std::ops::Range;
 
 /// What a scheduler is built from.
 #[derive(Debug)]
@@ -123,8 +124,14 @@ pub const ALL: &[Scheduler] = &[
 pub enum SchedulerError {
     /// No such name; the valid ones.
     Unknown(String, Vec<&'static str>),
-    /// Not in this kernel release; those that are.
-    NotInKernel(String, KernelVersion, Vec<&'static str>),
+    /// Not in this kernel release; the releases from which and up to which it
+    /// exists, and those that this one has.
+    NotInKernel(
+        String,
+        KernelVersion,
+        Range<KernelVersion>,
+        Vec<&'static str>,
+    ),
 }
 
 impl fmt::Display for SchedulerError {
@@ -133,12 +140,14 @@ impl fmt::Display for SchedulerError {
             SchedulerError::Unknown(name, valid) => {
                 write!(f, "no scheduler '{name}'; valid: {}", valid.join(", "))
             }
-            SchedulerError::NotInKernel(name, v, valid) => {
-                write!(
-                    f,
-                    "kernel {v} has no scheduler '{name}'; valid: {}",
-                    valid.join(", ")
-                )
+            SchedulerError::NotInKernel(name, v, there, valid) => {
+                let valid = valid.join(", ");
+                write!(f, "kernel {v} has no scheduler '{name}'; valid: {valid}")?;
+                if *v < there.start {
+                    write!(f, " ({name}: from {})", there.start)
+                } else {
+                    write!(f, " ({name}: before {})", there.end)
+                }
             }
         }
     }
@@ -171,9 +180,10 @@ pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, Sc
     let valid = || ALL.iter().filter(there).map(|s| s.name).collect::<Vec<_>>();
     match ALL.iter().find(|s| s.name == name) {
         Some(s) if there(&s) => Ok(s),
-        Some(_) => Err(SchedulerError::NotInKernel(
+        Some(s) => Err(SchedulerError::NotInKernel(
             name.to_owned(),
             version,
+            s.since..s.until,
             valid(),
         )),
         None => Err(SchedulerError::Unknown(name.to_owned(), valid())),

@@ -103,8 +103,8 @@ fn files_that_are_no_experiments() {
         ("e.toml", b"title = 'x'\n", &["e.toml: no workload"]),
         (
             "f.toml",
-            b"job_file = 'job.fio'\n[tunables]\nquantim = 3\n",
-            &["f.toml:3: no tunable is called 'quantim'; did you mean 'quantum'?"],
+            b"job_file = 'job.fio'\n[tunables]\nfifo_batc = 3\n",
+            &["f.toml:3: no tunable is called 'fifo_batc'; did you mean 'fifo_batch'?"],
         ),
         (
             "g.toml",
@@ -114,7 +114,7 @@ fn files_that_are_no_experiments() {
         (
             "h.toml",
             b"job_file = 'job.fio'\nscheduler = 'deadlne'\n",
-            &["h.toml:2: no scheduler is called 'deadlne'; did you mean 'deadline'?"],
+            &["h.toml:2: no scheduler is called 'deadlne'; did you mean 'mq-deadline'?"],
         ),
         (
             "i.toml",
@@ -162,9 +162,16 @@ fn options_of_run() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--sched", "deadlin"],
-            &["--sched deadlin: no scheduler", "'deadline'?", "noop"],
+            &["--sched deadlin: no scheduler", "'mq-deadline'?", "kyber"],
         ),
-        (&["--kernel", "6.1"], &["--kernel 6.1: ", "2.6.16 to 4.20"]),
+        (
+            &["--kernel", "6.99"],
+            &["--kernel 6.99: ", "2.6.16 to 6.18 are"],
+        ),
+        (
+            &["--sched", "cfq"],
+            &["no scheduler 'cfq'; valid: none", "(cfq: before 5.0)"],
+        ),
         (
             &["--kernel", "abc"],
             &["--kernel abc: 'abc' is not a kernel version"],
@@ -198,11 +205,11 @@ fn options_of_run() {
         (&["--set", "=1"], &["--set =1: no key"]),
         (&["--set", "quantum="], &["--set quantum=: no value"]),
         (
-            &["--set", "quantim=1"],
+            &["--kernel", "4.19", "--set", "quantim=1"],
             &["--set: nothing to set is called 'quantim'", "'quantum'?"],
         ),
         (
-            &["--set", "fifo_batch=1"],
+            &["--kernel", "4.19", "--set", "fifo_batch=1"],
             &["called 'fifo_batch'; deadline has it, but cfq runs"],
         ),
         (
@@ -210,7 +217,7 @@ fn options_of_run() {
             &["called 'low_latency'; cfq of kernel 2.6.28 does not have it"],
         ),
         (
-            &["--set", "quantum=x"],
+            &["--kernel", "4.19", "--set", "quantum=x"],
             &["quantum=x: the value is not a whole number"],
         ),
         (

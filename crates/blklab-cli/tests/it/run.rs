@@ -22,9 +22,9 @@ fsync=64
 fn a_run_says_what_its_readers_want_to_know() {
     let f = Folder::new();
     f.write("mixed.fio", MIXED);
-    let text = f.ok(&["run", "mixed.fio", "--sched", "noop,deadline"]);
+    let text = f.ok(&["run", "mixed.fio", "--sched", "none,mq-deadline"]);
     for part in [
-        "mixed, kernel 4.19, sata-7200-2008, queue depth 31",
+        "mixed, kernel 6.18, sata-7200-2008, queue depth 31",
         "group 0, read: 1 job, ",
         "group 0, write: 1 job, ",
         "group 1, write: 2 jobs, 4.00MiB in 1024 I/Os",
@@ -35,7 +35,7 @@ fn a_run_says_what_its_readers_want_to_know() {
         assert!(text.contains(part), "{text}\nlacks {part}");
     }
     // A row for each scheduler in four tables and that of the disk.
-    for scheduler in ["noop", "deadline"] {
+    for scheduler in ["none", "mq-deadline"] {
         let rows = text.lines().filter(|l| l.starts_with(scheduler)).count();
         assert_eq!(rows, 5, "{text}");
     }
@@ -84,7 +84,7 @@ fn tables_fit_a_terminal_and_have_no_escape_codes() {
             "run",
             "mixed.fio",
             "--sched",
-            "noop,deadline",
+            "none,mq-deadline",
             "--set",
             "dirty_background_ratio=5,10",
         ],
@@ -136,7 +136,7 @@ fn the_same_run_gives_the_same_bits() {
         "run",
         "mixed.fio",
         "--sched",
-        "noop,deadline",
+        "none,mq-deadline",
         "--repeat",
         "2",
     ];
@@ -175,7 +175,7 @@ fn seeds_and_repetitions() {
 fn a_job_on_standard_input() {
     let f = Folder::new();
     let text = f.shell("blklab run - < job.fio").stdout;
-    assert!(text.starts_with("stdin, kernel 4.19"), "{text}");
+    assert!(text.starts_with("stdin, kernel 6.18"), "{text}");
     assert_eq!(digest(&text), digest(&f.ok(&["run", "job.fio"])));
     let error = f.shell("echo '[a]\nrw=x' | blklab run -").stderr;
     assert!(error.starts_with("blklab: standard input:2: "), "{error}");
@@ -199,7 +199,7 @@ fn a_run_directory_can_be_run_again() {
         "pid":7,"io":{"pattern":"script","ops":[[5,"read",[],8,8],[9,"write",["sync"],16,8]]}}]}"#,
     );
     for (input, extra) in [
-        ("sub/e.toml", &["--sched", "noop"][..]),
+        ("sub/e.toml", &["--sched", "none"][..]),
         ("sub/two.fio", &["--set", "slice_sync=50", "--memory", "1g"]),
         ("p.json", &[]),
     ] {
@@ -238,7 +238,7 @@ fn every_experiment_of_a_matrix_has_its_files() {
         "run",
         "log.fio",
         "--sched",
-        "noop,deadline",
+        "none,mq-deadline",
         "--repeat",
         "2",
         "--out",
@@ -246,7 +246,12 @@ fn every_experiment_of_a_matrix_has_its_files() {
         "--trace",
         "t.txt",
     ]);
-    let labels = ["deadline-run1", "deadline-run2", "noop-run1", "noop-run2"];
+    let labels = [
+        "mq-deadline-run1",
+        "mq-deadline-run2",
+        "none-run1",
+        "none-run2",
+    ];
     assert_eq!(f.names("o"), labels);
     let names = f.names(".");
     for label in labels {
@@ -270,7 +275,7 @@ fn notes_about_what_is_not_as_asked() {
     );
     let text = f.ok(&["run", "n.fio", "--device", "serial"]);
     assert!(
-        text.contains("note: the job file asks for ioscheduler=deadline; cfq ran"),
+        text.contains("note: the job file asks for ioscheduler=deadline; mq-deadline ran"),
         "{text}"
     );
     let text = f.ok(&[

@@ -24,8 +24,10 @@ fn blkparse_and_btt_read_them() {
         return;
     }
     let f = Folder::new();
-    for kernel in ["2.6.16", "2.6.28", "2.6.33", "3.7", "4.19"] {
-        for sched in ["noop", "deadline"] {
+    let old = ["2.6.16", "2.6.28", "2.6.33", "3.7", "4.19"].map(|v| (v, ["noop", "deadline"]));
+    let new = ["5.10", "6.1", "6.18"].map(|v| (v, ["none", "mq-deadline"]));
+    for (kernel, scheds) in old.into_iter().chain(new) {
+        for sched in scheds {
             for (name, job) in JOBS {
                 f.write("job.fio", job);
                 f.ok(&[

@@ -50,7 +50,7 @@ where
 {
     let none = Workload::Processes(Vec::new());
     let mut e = Experiment::new("test", none);
-    e.kernel = "2.6.28".parse().unwrap();
+    e.choose_kernel("2.6.28".parse().unwrap());
     let sinks = Sinks {
         trace: Box::new(Nowhere),
         truth: None,

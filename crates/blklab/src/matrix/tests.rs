@@ -107,6 +107,7 @@ fn patches_apply_where_they_belong_and_once() {
 #[test]
 fn variants_of_a_file_give_way_to_the_command_line() {
     let mut e = base();
+    e.choose_kernel("4.19".parse().unwrap());
     e.variants = ["noop", "deadline"]
         .map(|name| blklab_experiment::Variant {
             name: format!("the {name}"),
@@ -132,7 +133,9 @@ fn variants_of_a_file_give_way_to_the_command_line() {
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
     let check = |o: Overrides, expected: &str| {
-        let err = expand(&[base()], &o).unwrap_err().to_string();
+        let mut old = base();
+        old.choose_kernel("4.19".parse().unwrap());
+        let err = expand(&[old], &o).unwrap_err().to_string();
         assert!(err.contains(expected), "{err}");
     };
     check(
