@@ -346,7 +346,10 @@ mod tests {
 
     #[test]
     fn flags_come_back_from_the_letters() {
-        let rwbs = Rwbs::WRITE.with(Rwbs::SYNC).with(Rwbs::FUA).with(Rwbs::FLUSH);
+        let rwbs = Rwbs::WRITE
+            .with(Rwbs::SYNC)
+            .with(Rwbs::FUA)
+            .with(Rwbs::FLUSH);
         let all = BioFlags::SYNC | BioFlags::FUA | BioFlags::FLUSH;
         assert_eq!(flags(rwbs), all);
         assert_eq!(flags(Rwbs::READ), BioFlags::NONE);
