@@ -5,6 +5,7 @@ use super::FIO_PID;
 use super::files::{Plan, write_first};
 use super::job::{Recording, Settings, run_job};
 use crate::Machine;
+use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
 use blklab_fs::PageCache;
 use blklab_types::{IoPrio, PrioClass, Span, Time};
@@ -171,7 +172,7 @@ fn spawn(
         .settings
         .exitall
         .then_some(plan.job.settings.exit_what);
-    let prio = priority(&plan);
+    let prio = priority(&plan.job);
     let nice = plan.job.settings.nice;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
@@ -202,8 +203,8 @@ fn spawn(
 }
 
 /// `prio` and `prioclass` of the job.
-fn priority(plan: &Plan) -> IoPrio {
-    let settings = &plan.job.settings;
+pub fn priority(job: &Job) -> IoPrio {
+    let settings = &job.settings;
     let class = match (settings.prioclass, settings.prio) {
         (Some(1), _) => PrioClass::RealTime,
         (Some(3), _) => PrioClass::Idle,

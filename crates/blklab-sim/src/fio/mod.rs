@@ -19,6 +19,7 @@ mod program;
 mod recorder;
 mod report;
 
+pub use control::priority;
 pub use job::{Figure, JobResult};
 pub use report::job_info;
 

@@ -19,12 +19,13 @@
 //! left out.
 
 use super::recording::{Dispatched, Recording, Step, What};
-use blklab_block::mq::Queue;
+use crate::build::{build_queue, disk_dev};
 use blklab_block::sq::{Pending, Submit};
-use blklab_block::{Cx, Effect, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, DeviceId, Due};
+use blklab_experiment::{Experiment, ExperimentError};
 use blklab_trace::NullSink;
-use blklab_types::{Bio, IoPrio, Pid, Span, TaskId, Time};
+use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A pause between recorded events that is long enough for kblockd to run: from
@@ -38,10 +39,20 @@ const STEP: DeviceId = DeviceId(0);
 const WORKER: DeviceId = DeviceId(1);
 const RESUME: DeviceId = DeviceId(2);
 
+/// What is known of a process beside its trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The priority that it set for itself.
+    pub ioprio: IoPrio,
+    /// Its sync writes are direct ones (`REQ_IDLE`, which traces do not show).
+    pub direct: bool,
+}
+
 /// A task of the recording.
 struct Submitter {
     task: TaskId,
     pid: Pid,
+    direct: bool,
     plug_is_open: bool,
     /// Its bio, if it sleeps for a request.
     pending: Option<Pending>,
@@ -79,14 +90,18 @@ enum Work {
     AtTime,
 }
 
-/// The queue's dispatches if it is fed with a recording. `priorities` are those
-/// that processes set for themselves.
+/// The dispatches of an experiment's queue if it is fed with a recording.
+/// `known` says what is known of a process.
+///
+/// # Errors
+/// If the experiment is not possible.
 pub fn replay(
+    e: &Experiment,
     recording: &Recording,
-    queue: Queue,
-    agenda: Agenda,
-    priorities: &[(Pid, IoPrio)],
-) -> Vec<Dispatched> {
+    known: impl Fn(Pid) -> Process,
+) -> Result<Vec<Dispatched>, ExperimentError> {
+    let mut agenda = Agenda::new(e.hz);
+    let queue = build_queue(e, disk_dev(0), &e.limits()?, &mut agenda)?;
     let mut f = Feeder {
         steps: &recording.steps,
         at: 0,
@@ -105,12 +120,13 @@ pub fn replay(
         differs: false,
     };
     for pid in &recording.submitters {
-        let set = priorities.iter().find(|(p, _)| p == pid);
-        let task = f.tasks.add(*pid, set.map(|s| s.1).unwrap_or_default());
+        let process = known(*pid);
+        let task = f.tasks.add(*pid, process.ioprio);
         f.by_pid.insert(*pid, f.submitters.len());
         f.submitters.push(Submitter {
             task,
             pid: *pid,
+            direct: process.direct,
             plug_is_open: false,
             pending: None,
             granted: Time::ZERO,
@@ -120,7 +136,7 @@ pub fn replay(
     for i in 0..f.steps.len() {
         f.take_step(i);
     }
-    f.dispatches
+    Ok(f.dispatches)
 }
 
 impl Feeder<'_> {
@@ -131,8 +147,7 @@ impl Feeder<'_> {
         loop {
             match self.agenda.next(time) {
                 Some(Due::Timer(timer)) => {
-                    let known = self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
-                    debug_assert!(known, "a timer without an owner");
+                    self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
                 }
                 Some(Due::Device(WORKER, _)) if self.work == Some(Work::AtTime) => self.run_work(),
                 Some(Due::Device(RESUME, who)) => self.resume(who as usize),
@@ -172,12 +187,15 @@ impl Feeder<'_> {
         match self.steps[i].what {
             What::Submit {
                 op,
-                flags,
+                mut flags,
                 sector,
                 nr_sectors,
                 plugged,
                 granted,
             } => {
+                if self.submitters[who].direct && op == Op::Write && flags.has(BioFlags::SYNC) {
+                    flags |= BioFlags::IDLE;
+                }
                 if let Some(open) = plugged {
                     self.set_plug(who, open);
                 }
@@ -327,7 +345,7 @@ impl Feeder<'_> {
     }
 
     fn hand_over(&mut self, rq: RqId) {
-        let r = &self.queue.core().rqs[rq];
+        let r = &self.queue.requests()[rq];
         let command = Dispatched {
             time: self.agenda.now(),
             op: r.op,

@@ -15,5 +15,5 @@
 mod feeder;
 mod recording;
 
-pub use feeder::replay;
+pub use feeder::{Process, replay};
 pub use recording::{Dispatched, Recorder, Recording};
