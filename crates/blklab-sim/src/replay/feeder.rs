@@ -4,9 +4,9 @@
 //! Every recorded event is a step in order of time. Three things are not in a
 //! trace, or only in part, and are settled here:
 //!
-//! - *When kblockd runs.* Where the next recorded event is a hand-over by the
-//!   worker, then; else in the first gap of [`GAP`] between recorded events, in
-//!   which the processor was free for it.
+//! - *When kblockd runs.* At the next recorded hand-over, if no completion comes
+//!   before; else, as it then found nothing that the device would take, in the
+//!   first gap of [`GAP`] between recorded events.
 //! - *Tasks that sleep for a tag here.* They go on when they are woken, but not
 //!   before their request was granted in the recording: until then they had not
 //!   got the processor. What they did later waits for them.
@@ -166,7 +166,7 @@ impl Feeder<'_> {
         let step = self.steps[i];
         match step.what {
             What::Complete(command) => self.complete(command),
-            What::Other | What::Worker => {}
+            What::Other | What::Issue => {}
             What::Submit { .. } | What::FinishPlug | What::Sleep => {
                 let Some(&who) = self.by_pid.get(&step.pid) else {
                     return;
@@ -215,7 +215,7 @@ impl Feeder<'_> {
             }
             What::FinishPlug => self.set_plug(who, false),
             What::Sleep => self.sleep(who),
-            What::Complete(_) | What::Other | What::Worker => {}
+            What::Complete(_) | What::Other | What::Issue => {}
         }
     }
 
@@ -292,22 +292,22 @@ impl Feeder<'_> {
         if self.work.is_some() {
             return;
         }
+        let rest = &self.steps[(self.at + 1).min(self.steps.len())..];
+        let is_end = |s: &&Step| matches!(s.what, What::Issue | What::Complete(_));
+        let next = rest.iter().position(|s| is_end(&s));
+        if let Some(n) = next.filter(|n| rest[*n].what == What::Issue) {
+            self.work = Some(Work::AtStep(self.at + 1 + n));
+            return;
+        }
         let mut before = self.agenda.now();
-        let mut next = self.at + 1;
-        self.work = Some(loop {
-            match self.steps.get(next) {
-                Some(s) if s.what == What::Worker => break Work::AtStep(next),
-                Some(s) if s.time.since(before) < GAP => {
-                    before = s.time;
-                    next += 1;
-                }
-                _ => {
-                    let time = before + WORKER_DELAY;
-                    self.agenda.wake_device(WORKER, time, 0);
-                    break Work::AtTime;
-                }
+        for s in rest {
+            if s.time.since(before) >= GAP {
+                break;
             }
-        });
+            before = s.time;
+        }
+        self.agenda.wake_device(WORKER, before + WORKER_DELAY, 0);
+        self.work = Some(Work::AtTime);
     }
 
     /// Calls into the queue and carries out what it asks for.

@@ -13,7 +13,7 @@
 
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{BioFlags, Op, Pid, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A command as traces show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub(super) enum What {
     Sleep,
     /// The device finished a command.
     Complete(Dispatched),
-    /// The block layer's worker handed something to the driver.
-    Worker,
+    /// Somebody handed something to the driver.
+    Issue,
     /// Something that the queue did by itself.
     Other,
 }
@@ -74,7 +74,6 @@ pub(super) struct Step {
 #[derive(Debug, Default)]
 pub struct Recorder {
     events: Vec<Event>,
-    workers: BTreeSet<Pid>,
 }
 
 /// What a trace says that has to be repeated.
@@ -95,14 +94,6 @@ impl TraceSink for Recorder {
     fn message(&mut self, event: &Event, _text: &str) {
         self.events.push(*event);
     }
-
-    /// The workers that run hardware queues are bound to a CPU and of high
-    /// priority: `kworker/0:1H` (kblockd, kernel/workqueue.c).
-    fn process(&mut self, _time: Time, pid: Pid, comm: &str) {
-        if comm.starts_with("kworker/") && comm.ends_with('H') {
-            self.workers.insert(pid);
-        }
-    }
 }
 
 impl Recorder {
@@ -110,11 +101,11 @@ impl Recorder {
     /// queue had one; without one a plug's end shows by D.
     pub fn finish(mut self, with_scheduler: bool) -> Recording {
         self.events.sort_by_key(|e| e.time);
-        let mut steps: Vec<Step> = self.events.iter().map(|e| self.step(e)).collect();
+        let mut steps: Vec<Step> = self.events.iter().map(step).collect();
         let mut by_pid: BTreeMap<Pid, Vec<usize>> = BTreeMap::new();
         for (i, e) in self.events.iter().enumerate() {
             let of_task = !matches!(e.action, Action::Complete | Action::Message);
-            if of_task && !self.workers.contains(&e.pid) {
+            if of_task {
                 by_pid.entry(e.pid).or_default().push(i);
             }
         }
@@ -131,30 +122,30 @@ impl Recorder {
             submitters,
         }
     }
+}
 
-    fn step(&self, e: &Event) -> Step {
-        let what = match e.action {
-            Action::Queue => match e.rwbs.op() {
-                Some(op) => What::Submit {
-                    op,
-                    flags: flags(e.rwbs),
-                    sector: e.sector,
-                    nr_sectors: e.nr_sectors() as u32,
-                    plugged: None,
-                    granted: None,
-                },
-                None => What::Other,
+fn step(e: &Event) -> Step {
+    let what = match e.action {
+        Action::Queue => match e.rwbs.op() {
+            Some(op) => What::Submit {
+                op,
+                flags: flags(e.rwbs),
+                sector: e.sector,
+                nr_sectors: e.nr_sectors() as u32,
+                plugged: None,
+                granted: None,
             },
-            Action::Complete => command(e).map_or(What::Other, What::Complete),
-            Action::UnplugTimer => What::Sleep,
-            Action::Issue if self.workers.contains(&e.pid) => What::Worker,
-            _ => What::Other,
-        };
-        Step {
-            time: e.time,
-            pid: e.pid,
-            what,
-        }
+            None => What::Other,
+        },
+        Action::Complete => command(e).map_or(What::Other, What::Complete),
+        Action::UnplugTimer => What::Sleep,
+        Action::Issue => What::Issue,
+        _ => What::Other,
+    };
+    Step {
+        time: e.time,
+        pid: e.pid,
+        what,
     }
 }
 
@@ -260,11 +251,9 @@ fn is_own_flush(rest: &[usize], events: &[Event]) -> bool {
 mod tests {
     use super::*;
 
-    /// Lines `time action pid [rwbs sector nr_sectors]`; pid 37 is a worker.
+    /// Lines `time action pid [rwbs sector nr_sectors]`.
     fn recording(text: &str, with_scheduler: bool) -> Recording {
         let mut recorder = Recorder::default();
-        recorder.process(Time(0), 37, "kworker/0:1H");
-        recorder.process(Time(0), 38, "kworker/u2:1");
         for line in text.lines() {
             let f: Vec<&str> = line.split_whitespace().collect();
             let number = |i: usize| f.get(i).map_or(0, |t| t.parse::<u64>().expect(line));
@@ -315,7 +304,7 @@ mod tests {
         assert_eq!(ends(&r), [7]);
         assert_eq!(r.submitters, [9]);
         assert_eq!(r.dispatches.len(), 2);
-        assert_eq!(r.steps.last().unwrap().what, What::Worker);
+        assert_eq!(r.steps.last().unwrap().what, What::Issue);
     }
 
     #[test]
