@@ -22,6 +22,7 @@ use crate::job::{job_file_of, parse_jobs};
 use crate::run::{RunOptions, run};
 use crate::summary::Spread;
 use blklab_experiment::{Experiment, ExperimentError};
+use blklab_fio::job::Job;
 use blklab_fiostat::{Ddir, DirStat};
 use measured::{DIRECTIONS, FIGURES};
 use serde::Serialize;
@@ -159,15 +160,34 @@ impl FioSummary {
     }
 }
 
-/// Processor time of one I/O on the measuring machine, by scheduler, in ns: the
-/// time per I/O of a random read of 4 KiB on a device that takes none (cases
-/// `cpu-n0-*`: 156838, 71576, 70735 and 60227 I/Os per second).
-const IO_COST_NS: [(&str, u32); 4] = [
-    ("none", 6376),
-    ("mq-deadline", 13_971),
-    ("kyber", 14_137),
-    ("bfq", 16_604),
+/// Processor time of one I/O in fio on the measuring machine, in ns: what a
+/// random read of 4 KiB takes beside its latency (cases `cpu-n0-*` and
+/// `rr1x1-n500q4-*`: 1.6 to 1.9 us with every scheduler).
+const IO_COST_NS: u32 = 1700;
+
+/// Time of a wake-up and change of tasks, in ns: what a read without a scheduler
+/// takes more on a device that interrupts than on one that completes at once
+/// (mean clat of `rr1x1-n500q4-none`, less its 500 us, and of `cpu-n0-none`).
+const SWITCH_COST_NS: u32 = 4050;
+
+/// Processor time of one I/O in its system call, by scheduler, in ns: mean clat
+/// of the cases `rr1x1-n500q4-*`, less the device's 500 us and a change of tasks
+/// at the end, and another one to kblockd where there is a scheduler.
+const CALL_COST_NS: [(&str, u32); 4] = [
+    ("none", 4550),
+    ("mq-deadline", 6000),
+    ("kyber", 6100),
+    ("bfq", 8200),
 ];
+
+/// Processor time of a page that a job reads or writes through the page cache,
+/// beside its copying, in ns: with it a cached read of 4 KiB takes 5.8 us (median
+/// clat of `bufr2-d31-mqd`) and a write of 64 KiB 206 us (`bufw-s200q32-mqd`).
+const PAGE_COST_NS: [u32; 2] = [3100, 10_200];
+
+/// Processor time of a job before its first I/O: jobs of four recorded traces
+/// that wait for nothing begin 0.28 ms apart.
+const JOB_START_NS: u32 = 280_000;
 
 /// The folders of a case's measurements: beside its own folder unless
 /// `results` says where they are.
@@ -199,7 +219,6 @@ pub fn run_fio_case(
     let results = results_of(case, results);
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
     let mut e = blklab_experiment::load(case)?;
-    as_measured(&mut e);
     let mut report = FioReport {
         id: e.id.clone(),
         scheduler: e.scheduler.clone(),
@@ -215,11 +234,14 @@ pub fn run_fio_case(
         report.skipped = Some(err.what);
         return Ok(report);
     }
-    let Some((name, text)) = job_file_of(&e.workload) else {
-        let what = "no fio job: a case of fio has 'job' or 'job_file'";
-        return Err(ExperimentError::new(what).of(&e));
+    let jobs = match job_file_of(&e.workload) {
+        Some((name, text)) => parse_jobs(&e, name, &text)?.jobs,
+        None => {
+            let what = "no fio job: a case of fio has 'job' or 'job_file'";
+            return Err(ExperimentError::new(what).of(&e));
+        }
     };
-    let jobs = parse_jobs(&e, name, &text)?.jobs;
+    as_measured(&mut e, &jobs);
     if let Some(trace) = decisions::trace_of(&beside.join("traces"), &e.id) {
         report.decisions = Some(decisions::compare(&e, &jobs, &trace)?);
     }
@@ -228,12 +250,17 @@ pub fn run_fio_case(
 }
 
 /// What the measuring machine was like, unless the case says otherwise: one
-/// processor, and its time per I/O.
-fn as_measured(e: &mut Experiment) {
+/// processor, and its times.
+fn as_measured(e: &mut Experiment, jobs: &[Job]) {
     e.vm.cpus.get_or_insert(1);
-    let known = IO_COST_NS.iter().find(|(name, _)| *name == e.scheduler);
-    if let (None, Some((_, cost))) = (e.vm.io_cost_ns, known) {
-        e.vm.io_cost_ns = Some(*cost);
+    e.vm.io_cost_ns.get_or_insert(IO_COST_NS);
+    e.vm.job_start_ns.get_or_insert(JOB_START_NS);
+    let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
+    let page_cost = PAGE_COST_NS[usize::from(jobs.iter().any(writes))];
+    e.vm.page_cost_ns.get_or_insert(page_cost);
+    e.vm.switch_cost_ns.get_or_insert(SWITCH_COST_NS);
+    if let Some((_, cost)) = CALL_COST_NS.iter().find(|(name, _)| *name == e.scheduler) {
+        e.vm.call_cost_ns.get_or_insert(*cost);
     }
 }
 
