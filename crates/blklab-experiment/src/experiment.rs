@@ -101,7 +101,7 @@ pub struct Vm {
     pub switch_cost_ns: Option<u32>,
     /// Processor time of one direct I/O in its system call: part of its latency.
     pub call_cost_ns: Option<u32>,
-    /// Processor time of a fio job before its first I/O.
+    /// From the start of a fio job to that of the next.
     pub job_start_ns: Option<u32>,
     /// All processor times in percent of their defaults.
     pub cpu_cost_percent: Option<u32>,
@@ -415,7 +415,7 @@ impl Experiment {
         self.cpu_time(Span(u64::from(self.vm.call_cost_ns.unwrap_or(0))))
     }
 
-    /// Processor time of a fio job before its first I/O: none if not set.
+    /// From the start of a fio job to that of the next: none if not set.
     pub fn job_start(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.job_start_ns.unwrap_or(0))))
     }

@@ -102,7 +102,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         range: (0, 1_000_000_000),
         since: FIRST,
         until: KernelVersion::FOREVER,
-        help: "processor time of a fio job before its first I/O, in ns",
+        help: "from the start of a fio job to that of the next, in ns",
     },
     Tunable {
         name: "cpu_cost_percent",

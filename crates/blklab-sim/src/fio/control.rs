@@ -74,12 +74,13 @@ pub(crate) async fn control(
     }));
     loop {
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
-        for i in start {
+        for (place, i) in start.into_iter().enumerate() {
             let Some(plan) = plans[i].take() else {
                 continue;
             };
             board.borrow_mut().states[i] = State::Running;
-            spawn(&m, &cache, plan, i, &slots[i], settings, &board, me);
+            let late = Span(settings.job_start.0 * place as u64);
+            spawn(&m, &cache, plan, i, late, &slots[i], settings, &board, me);
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
             return;
@@ -161,6 +162,7 @@ fn spawn(
     cache: &PageCache<Machine>,
     plan: Plan,
     i: usize,
+    late: Span,
     slot: &Slot,
     settings: Settings,
     board: &Rc<RefCell<Board>>,
@@ -176,7 +178,7 @@ fn spawn(
     let nice = plan.job.settings.nice;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
-    let late = if settings.seed == 0 {
+    let jitter_ns = if settings.seed == 0 {
         0
     } else {
         jitter.below(START_JITTER_NS)
@@ -198,7 +200,14 @@ fn spawn(
         drop(b);
         machine.wake(controller);
     };
-    let task = m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+    let task = m.spawn_at(
+        &name,
+        pid,
+        prio,
+        true,
+        m.now() + late + Span(jitter_ns),
+        body,
+    );
     m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 

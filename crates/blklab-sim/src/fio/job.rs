@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) io_cost: Span,
     /// Processor time of one direct I/O that counts as its latency.
     pub(crate) call_cost: Span,
-    /// Processor time of a job before its first I/O.
+    /// From the start of a job to that of the next.
     pub(crate) job_start: Span,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
@@ -155,9 +155,6 @@ pub(crate) async fn run_job(
     }
     let job = plan.job.clone();
     let depth = job.settings.iodepth;
-    if settings.job_start > Span(0) {
-        m.compute(settings.job_start).await;
-    }
     *slot.borrow_mut() = Some(Recording::new(job.clone(), m.now()));
     let mut runner = Runner {
         m,

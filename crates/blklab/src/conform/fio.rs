@@ -185,9 +185,9 @@ const CALL_COST_NS: [(&str, u32); 4] = [
 /// clat of `bufr2-d31-mqd`) and a write of 64 KiB 206 us (`bufw-s200q32-mqd`).
 const PAGE_COST_NS: [u32; 2] = [3100, 10_200];
 
-/// Processor time of a job before its first I/O: jobs of four recorded traces
-/// that wait for nothing begin 0.28 ms apart.
-const JOB_START_NS: u32 = 280_000;
+/// From the start of a job to that of the next, in ns: in the recorded traces the
+/// first bios of jobs come 0.28 to 0.63 ms apart, recording them included.
+const JOB_START_NS: u32 = 400_000;
 
 /// The folders of a case's measurements: beside its own folder unless
 /// `results` says where they are.

@@ -163,6 +163,7 @@ fn describe(recorded: &[Dispatched], simulated: &[Dispatched], at: usize) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_types::Time;
 
     fn order(sectors: &[u64]) -> Vec<Dispatched> {
         let command = |(i, &sector): (usize, &u64)| Dispatched {
