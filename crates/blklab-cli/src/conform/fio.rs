@@ -10,6 +10,9 @@ use blklab::conform::{Decisions, FioFigure, FioReport, FioSummary, run_fio_case}
 use std::io::Write;
 use std::path::PathBuf;
 
+/// What `docs/fidelity.md` says before its tables.
+const PREFACE: &str = include_str!("fidelity.md");
+
 /// Figures outside of their bands that a case shows in the table.
 const SHOWN_MAX: usize = 4;
 
@@ -136,13 +139,14 @@ fn case(out: &mut impl Write, r: &FioReport) -> std::io::Result<()> {
     Ok(())
 }
 
+/// The page `docs/fidelity.md`.
 pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::Result<()> {
     if reports.is_empty() {
         return Ok(());
     }
     writeln!(
         out,
-        "| scheduler | cases | not run | traced | same order | figures | outside | median error |\n\
+        "{PREFACE}\n## By scheduler\n\n| scheduler | cases | not run | traced | same order | figures | outside | median error |\n\
          |---|---|---|---|---|---|---|---|"
     )?;
     for s in FioSummary::all(reports) {
@@ -161,7 +165,7 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     }
     writeln!(
         out,
-        "\n| case | dispatches | order | before the first difference | in common | \
+        "\n## Decisions\n\n| case | dispatches | order | before the first difference | in common | \
          first difference |\n|---|---|---|---|---|---|"
     )?;
     for r in reports {
@@ -177,7 +181,7 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     }
     writeln!(
         out,
-        "\n| case | figures | outside | median error | bandwidth | furthest off |\n\
+        "\n## Outcome\n\n| case | figures | outside | median error | bandwidth | furthest off |\n\
          |---|---|---|---|---|---|"
     )?;
     for r in reports {
