@@ -16,7 +16,7 @@ const PREFACE: &str = include_str!("fidelity.md");
 /// Figures outside of their bands that a case shows in the table.
 const SHOWN_MAX: usize = 4;
 
-/// Runs cases side by side.
+/// Runs cases side by side. One that cannot be read does not stop the others.
 pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> {
     if cases.is_empty() {
         return Ok(Vec::new());
@@ -29,7 +29,13 @@ pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> 
         report
     });
     progress.finish();
-    Ok(reports.into_iter().collect::<Result<Vec<_>, _>>()?)
+    let several = cases.len() > 1 && !interrupt.happened();
+    let pairs = cases.iter().zip(reports);
+    let reports = pairs.map(|(case, report)| match report {
+        Err(e) if several => Ok(FioReport::not_run(case, e.to_string())),
+        other => other,
+    });
+    Ok(reports.collect::<Result<Vec<_>, _>>()?)
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -50,6 +50,20 @@ pub struct FioReport {
 }
 
 impl FioReport {
+    /// A case that did not run.
+    pub fn not_run(case: &Path, why: String) -> FioReport {
+        let id = case.file_stem().unwrap_or_default().to_string_lossy();
+        FioReport {
+            id: id.into_owned(),
+            scheduler: String::new(),
+            kernel: String::new(),
+            skipped: Some(why),
+            decisions: None,
+            figures: Vec::new(),
+            bandwidth_ratio: None,
+        }
+    }
+
     /// Whether everything that was compared agrees.
     pub fn agrees(&self) -> bool {
         self.decisions.as_ref().is_none_or(|d| d.identical) && self.outside().next().is_none()
@@ -148,6 +162,7 @@ impl FioSummary {
             return Vec::new();
         }
         let mut names: Vec<&str> = reports.iter().map(|r| r.scheduler.as_str()).collect();
+        names.retain(|name| !name.is_empty());
         names.sort_unstable();
         names.dedup();
         let of = |name: &str| {
@@ -224,9 +239,7 @@ pub fn run_fio_case(
         scheduler: e.scheduler.clone(),
         kernel: e.kernel.to_string(),
         skipped: None,
-        decisions: None,
-        figures: Vec::new(),
-        bandwidth_ratio: None,
+        ..FioReport::not_run(case, String::new())
     };
     let measured = measured::jobs(&results.join(format!("{}.json", e.id)))?;
     let variation = Variation::read(&beside)?;
