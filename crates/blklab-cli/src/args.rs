@@ -235,21 +235,32 @@ it. 'rms' is the root mean square of the horizontal distance between the
 measured and the simulated distribution of response times; the means are of all
 response times.
 
+A fio job is a case if results/ID.json beside its folder holds what fio reported.
+'order' compares the order of dispatches with traces/ID.blktrace.0.zst, whose
+bios and completions drive block layer and scheduler; 'first' is the share before
+the first difference, 'common' that of the longest common subsequence. Then the
+job runs: 'outside' counts its figures (bandwidth, IOPS, clat p50, p95, p99, max)
+that are more than 25 % off and outside the case's own band (variation.csv,
+stability.csv); 'error' is the median distance of their ratios from 1, 'bandw'
+the bandwidth of all jobs over the measured one.
+
 Exit status 1 if a case differs, 2 if none could run.
 
 Examples:
   blklab conform testdata/legacy/cases
   blklab conform testdata/legacy/cases --output-format json
-  blklab conform testdata/device/disksim";
+  blklab conform testdata/device/disksim
+  blklab conform testdata/fio-6.1/cases";
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFORM_NOTES)]
 pub(crate) struct ConformArgs {
-    /// Cases, disks (.diskspecs), folders of them, or folders of measured
-    /// machines (results.csv, jobs/, results/)
+    /// Cases (a fio job is one if results/ID.json lies beside its folder), disks
+    /// (.diskspecs), folders of them, or folders of measured machines
+    /// (results.csv, jobs/, results/)
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Of measured machines: these cases only
+    /// Of measured machines and fio jobs: these cases only
     #[arg(long = "case", value_name = "NAME", value_delimiter = ',')]
     pub(crate) cases: Vec<String>,
     /// Of measured machines: runs of each case, with seeds from 0 on
@@ -268,7 +279,7 @@ pub(crate) struct ConformArgs {
 pub(crate) enum ConformFormat {
     /// For people
     Table,
-    /// Measured machines as a table of a document
+    /// Measured machines and fio jobs as tables of a document
     Markdown,
     /// For programs
     Json,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab conform`.
 
+mod fio;
 mod machines;
 
 use crate::Outcome;
@@ -8,7 +9,8 @@ use crate::args::{ConformArgs, ConformFormat};
 use crate::output::{cut, fold};
 use anyhow::{Result, bail};
 use blklab::conform::{
-    CaseReport, DiskReport, Report, find_cases, is_disk, is_machine, run_case, run_disk,
+    CaseReport, DiskReport, MachineCase, Report, find_cases, is_disk, is_fio, is_machine, run_case,
+    run_disk,
 };
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,16 +18,22 @@ use std::path::PathBuf;
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     let (machines, others): (Vec<PathBuf>, Vec<PathBuf>) =
         a.paths.iter().cloned().partition(|path| is_machine(path));
-    let machines = machines::run(a, &machines)?;
     let found = find_cases(&others)?;
     let (disks, cases): (Vec<_>, Vec<_>) = found.into_iter().partition(|path| is_disk(path));
+    let results = a.results.as_deref();
+    let (of_fio, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(|c| is_fio(c, results));
+    let machines = machines::cases(&machines)?;
+    let (machines, of_fio) = chosen(&a.cases, machines, of_fio)?;
+    let machines = machines::run(a, &machines)?;
+    let of_fio = fio::run(a, &of_fio)?;
     let cores = blklab::parallel::cores();
-    let reports = blklab::parallel::map(&cases, cores, |case| run_case(case, a.results.as_deref()));
+    let reports = blklab::parallel::map(&cases, cores, |case| run_case(case, results));
     let of_disks = blklab::parallel::map(&disks, cores, |disk| run_disk(disk));
     let report = Report::new(
         reports.into_iter().collect::<Result<Vec<_>, _>>()?,
         of_disks.into_iter().collect::<Result<Vec<_>, _>>()?,
         machines,
+        of_fio,
     );
     let mut out = std::io::stdout().lock();
     match a.output_format {
@@ -33,9 +41,13 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
             serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        ConformFormat::Markdown => machines::markdown(&mut out, &report.machines)?,
+        ConformFormat::Markdown => {
+            machines::markdown(&mut out, &report.machines)?;
+            fio::markdown(&mut out, &report.fio)?;
+        }
         ConformFormat::Table => {
             machines::table(&mut out, &report.machines)?;
+            fio::table(&mut out, &report.fio)?;
             disk_table(&mut out, &report.disks)?;
             if !report.cases.is_empty() {
                 table(&mut out, &report)?;
@@ -43,19 +55,44 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
         }
     }
     out.flush()?;
-    let ran = |m: &&blklab::conform::MachineReport| m.skipped.is_none();
     if report.summary.ran == 0
         && report.disks.is_empty()
-        && report.machines.iter().find(ran).is_none()
+        && report.machines.iter().all(|m| m.skipped.is_some())
+        && report.fio.iter().all(|c| c.skipped.is_some())
     {
         bail!("none of the cases ran: nothing was compared");
     }
-    let off = report.machines.iter().any(|m| !m.within);
+    let off = report.machines.iter().any(|m| !m.within) || report.fio.iter().any(|c| !c.agrees());
     Ok(if report.summary.different > 0 || off {
         Outcome::Differs
     } else {
         Outcome::Done
     })
+}
+
+/// Of the cases that can be chosen by name, those that `names` has; all if it
+/// has none.
+fn chosen(
+    names: &[String],
+    mut machines: Vec<MachineCase>,
+    mut of_fio: Vec<PathBuf>,
+) -> Result<(Vec<MachineCase>, Vec<PathBuf>)> {
+    let id = |path: &PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let mut all: Vec<String> = of_fio.iter().filter_map(id).collect();
+    all.extend(machines.iter().map(|c| c.id.clone()));
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    match names.iter().find(|name| !all.contains(&name.as_str())) {
+        Some(name) if all.is_empty() => {
+            bail!("--case {name}: no measured machines or fio jobs among the paths")
+        }
+        Some(name) => bail!("--case: {}", blklab::no_such("case", name, &all)),
+        None => {}
+    }
+    if !names.is_empty() {
+        machines.retain(|c| names.contains(&c.id));
+        of_fio.retain(|path| id(path).is_some_and(|id| names.contains(&id)));
+    }
+    Ok((machines, of_fio))
 }
 
 fn disk_table(out: &mut impl Write, disks: &[DiskReport]) -> std::io::Result<()> {

@@ -99,6 +99,10 @@ pub struct Vm {
     /// Time that a task or kernel thread takes to get going after a sleep, on a
     /// machine with one processor (5.0 and later).
     pub switch_cost_ns: Option<u32>,
+    /// Processor time of one direct I/O in its system call: part of its latency.
+    pub call_cost_ns: Option<u32>,
+    /// From the start of a fio job to that of the next.
+    pub job_start_ns: Option<u32>,
     /// All processor times in percent of their defaults.
     pub cpu_cost_percent: Option<u32>,
     /// Processor time of a page that is read or written, beside its copying.
@@ -403,6 +407,17 @@ impl Experiment {
     /// if not set.
     pub fn switch_cost(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.switch_cost_ns.unwrap_or(2000))))
+    }
+
+    /// Processor time of one direct I/O in its system call, which counts as
+    /// its latency: none if not set.
+    pub fn call_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.call_cost_ns.unwrap_or(0))))
+    }
+
+    /// From the start of a fio job to that of the next: none if not set.
+    pub fn job_start(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.job_start_ns.unwrap_or(0))))
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.

@@ -158,12 +158,33 @@ struct RawQueue {
     max_sectors: Option<u32>,
     max_sectors_kb: Option<u32>,
     max_segments: Option<u32>,
-    rotational: Option<bool>,
+    rotational: Option<Switch>,
     nomerges: Option<u8>,
     read_ahead_kb: Option<u32>,
     wbt_lat_usec: Option<u32>,
     partition_start: Option<u32>,
     partition_sectors: Option<u32>,
+    /// Where requests complete, and what is counted: no difference in the model.
+    rq_affinity: Option<u8>,
+    iostats: Option<u8>,
+    add_random: Option<u8>,
+}
+
+/// A switch, as TOML and as sysfs write it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected true, false, 1 or 0")]
+enum Switch {
+    Bool(bool),
+    Number(u8),
+}
+
+impl Switch {
+    fn is_on(self) -> bool {
+        match self {
+            Switch::Bool(on) => on,
+            Switch::Number(n) => n != 0,
+        }
+    }
 }
 
 impl RawExperiment {
@@ -291,6 +312,7 @@ impl RawExperiment {
         }
         e.tunables = tunables;
         e.patches = self.patches;
+        e.remarks.extend(self.queue.remarks());
         e.queue = self.queue.resolve()?;
         if let Some(table) = self.device {
             resolve_device(&mut e, table)?;
@@ -350,6 +372,17 @@ impl RawVariant {
 }
 
 impl RawQueue {
+    /// Of what is set and makes no difference.
+    fn remarks(&self) -> impl Iterator<Item = String> + use<> {
+        let set = [
+            ("rq_affinity", self.rq_affinity),
+            ("iostats", self.iostats),
+            ("add_random", self.add_random),
+        ];
+        let set = set.into_iter().filter(|(_, value)| value.is_some());
+        set.map(|(name, _)| format!("queue: {name} makes no difference in the model"))
+    }
+
     fn resolve(self) -> Result<QueueSettings, ExperimentError> {
         let max_sectors = match (self.max_sectors, self.max_sectors_kb) {
             (Some(_), Some(_)) => {
@@ -364,7 +397,7 @@ impl RawQueue {
             nr_requests: self.nr_requests,
             max_sectors,
             max_segments: self.max_segments,
-            rotational: self.rotational,
+            rotational: self.rotational.map(Switch::is_on),
             nomerges: self.nomerges,
             read_ahead_kb: self.read_ahead_kb,
             wbt_lat_usec: self.wbt_lat_usec,

@@ -337,6 +337,13 @@ fn a_measured_case_is_an_experiment_of_its_kernel() {
     assert_eq!(e.vm.dirty_bytes, Some(16 << 20));
     assert_eq!(e.vm.dirty_background_bytes, Some(4 << 20));
     assert_eq!(e.filesystem.name, "ext4");
+    let text = "seconds = 1\njob_file = 'a.fio'\n[queue]\nrotational = 0\nrq_affinity = 2\n";
+    let e = read(Source::Toml, text).unwrap();
+    assert_eq!(e.queue.rotational, Some(false));
+    assert_eq!(
+        e.remarks,
+        ["queue: rq_affinity makes no difference in the model"]
+    );
     let named = "kernel = '5.10'\nseconds = 4\njob_file = 'a.fio'";
     assert_eq!(
         read(Source::Toml, named).unwrap().kernel.to_string(),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A disk as traces name it: sda, sdb and so on.
-fn disk_dev(number: u32) -> Dev {
+pub(crate) fn disk_dev(number: u32) -> Dev {
     Dev {
         major: 8,
         minor: 16 * number as u16,
@@ -88,9 +88,21 @@ fn build_disk(
     limits: &Limits,
     agenda: &mut Agenda,
 ) -> Result<Disk, ExperimentError> {
+    Ok(Disk {
+        device: e.build_device()?,
+        queue: build_queue(e, dev, limits, agenda)?,
+    })
+}
+
+/// A disk's queue with its scheduler; registers their timers.
+pub(crate) fn build_queue(
+    e: &Experiment,
+    dev: Dev,
+    limits: &Limits,
+    agenda: &mut Agenda,
+) -> Result<Queue, ExperimentError> {
     let (scheduler, tunables) = e.scheduler()?;
     let patches = e.patches()?;
-    let device = e.build_device()?;
     let built = scheduler.build(&mut Build {
         version: e.kernel,
         hz: e.hz,
@@ -100,7 +112,7 @@ fn build_disk(
         timers: &mut agenda.timers,
     });
     let timers = &mut agenda.timers;
-    let queue = match built {
+    Ok(match built {
         Built::Sq(elevator) => {
             let feat = Features::of(e.kernel);
             let queue = sq::Queue::new(dev, feat, limits.clone(), elevator, timers);
@@ -111,8 +123,7 @@ fn build_disk(
             let queue = mq::Queue::new(dev, feat, e.mq_limits()?, elevator, timers);
             Queue::Mq(Box::new(queue))
         }
-    };
-    Ok(Disk { queue, device })
+    })
 }
 
 /// Adds explicit processes to a machine.

@@ -15,6 +15,7 @@ pub mod fio;
 mod host;
 mod machine;
 mod process;
+pub mod replay;
 mod truthlog;
 
 pub use build::{build_machine, devices, spawn_processes};

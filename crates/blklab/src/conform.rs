@@ -8,9 +8,11 @@
 //! compared too and reported apart.
 
 mod disks;
+mod fio;
 mod machine;
 
 pub use disks::{DiskReport, run_disk};
+pub use fio::{Decisions, FioFigure, FioReport, FioSummary, Variation, is_fio, run_fio_case};
 pub use machine::{Figure, MachineCase, MachineReport, is_machine, machine_cases};
 
 use blklab_experiment::{ExperimentError, Workload};
@@ -89,6 +91,12 @@ pub struct Report {
     /// Cases of measured machines, in order of their tables.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineReport>,
+    /// Measured fio jobs, in order of their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fio: Vec<FioReport>,
+    /// Totals of those, by scheduler and of all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fio_summary: Vec<FioSummary>,
     /// Totals.
     pub summary: Summary,
 }
@@ -115,11 +123,12 @@ pub struct Summary {
 }
 
 impl Report {
-    /// Totals of some case reports; disks and machines beside them.
+    /// Totals of some case reports; disks, machines and fio jobs beside them.
     pub fn new(
         cases: Vec<CaseReport>,
         disks: Vec<DiskReport>,
         machines: Vec<MachineReport>,
+        fio: Vec<FioReport>,
     ) -> Report {
         let count = |f: fn(&CaseReport) -> bool| cases.iter().filter(|c| f(c)).count();
         let summary = Summary {
@@ -136,6 +145,8 @@ impl Report {
             cases,
             disks,
             machines,
+            fio_summary: FioSummary::all(&fio),
+            fio,
             summary,
         }
     }

@@ -9,31 +9,28 @@ use blklab::conform::{Figure, MachineCase, MachineReport, machine_cases};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Runs the cases of these folders that were asked for.
-pub(super) fn run(a: &ConformArgs, folders: &[PathBuf]) -> Result<Vec<MachineReport>> {
-    if folders.is_empty() {
-        if !a.cases.is_empty() {
-            bail!("--case: no folder of measured machines (results.csv) among the paths");
-        }
+/// The cases of these folders.
+pub(super) fn cases(folders: &[PathBuf]) -> Result<Vec<MachineCase>> {
+    let mut cases: Vec<MachineCase> = Vec::new();
+    for folder in folders {
+        cases.append(&mut machine_cases(folder)?);
+    }
+    Ok(cases)
+}
+
+/// Runs cases.
+pub(super) fn run(a: &ConformArgs, cases: &[MachineCase]) -> Result<Vec<MachineReport>> {
+    if cases.is_empty() {
         return Ok(Vec::new());
     }
     if a.seeds == 0 {
         bail!("--seeds: at least 1");
     }
-    let mut cases: Vec<MachineCase> = Vec::new();
-    for folder in folders {
-        cases.append(&mut machine_cases(folder)?);
-    }
-    let names: Vec<&str> = cases.iter().map(|c| c.id.as_str()).collect();
-    if let Some(missing) = a.cases.iter().find(|c| !names.contains(&c.as_str())) {
-        bail!("--case: {}", blklab::no_such("case", missing, &names));
-    }
-    cases.retain(|c| a.cases.is_empty() || a.cases.contains(&c.id));
     let interrupt = Interrupt::watch()?;
     let progress = Progress::new(cases.len());
     let threads = blklab::parallel::cores();
     let mut reports = Vec::with_capacity(cases.len());
-    for case in &cases {
+    for case in cases {
         reports.push(case.run(a.seeds, threads, &interrupt.stop)?);
         progress.step();
     }
@@ -96,6 +93,9 @@ pub(super) fn table(out: &mut impl Write, reports: &[MachineReport]) -> std::io:
 }
 
 pub(super) fn markdown(out: &mut impl Write, reports: &[MachineReport]) -> std::io::Result<()> {
+    if reports.is_empty() {
+        return Ok(());
+    }
     writeln!(
         out,
         "| case | figure | measured | here | lowest to highest | ratio | allowed | |\n\

@@ -63,7 +63,10 @@ fn what_is_wrong_with_a_folder_or_a_choice_is_one_line() {
         (vec!["jobless"], "neither job_file nor pwrite"),
         (vec![&machine, "--case", "ls-sda"], "ls-sda-cfq-d31"),
         (vec![&machine, "--seeds", "0"], "--seeds: at least 1"),
-        (vec!["job.fio", "--case", "x"], "no folder of measured"),
+        (
+            vec!["job.fio", "--case", "x"],
+            "no measured machines or fio",
+        ),
     ] {
         let done = f.run(&[vec!["conform"], args].concat());
         assert_eq!(done.code, Some(2), "{}{}", done.stdout, done.stderr);

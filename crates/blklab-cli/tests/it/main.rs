@@ -5,6 +5,7 @@
 mod conform;
 mod docs;
 mod errors;
+mod fio_cases;
 mod fio_json;
 mod golden;
 mod interrupt;

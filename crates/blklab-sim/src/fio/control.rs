@@ -5,6 +5,7 @@ use super::FIO_PID;
 use super::files::{Plan, write_first};
 use super::job::{Recording, Settings, run_job};
 use crate::Machine;
+use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
 use blklab_fs::PageCache;
 use blklab_types::{IoPrio, PrioClass, Span, Time};
@@ -73,12 +74,13 @@ pub(crate) async fn control(
     }));
     loop {
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
-        for i in start {
+        for (place, i) in start.into_iter().enumerate() {
             let Some(plan) = plans[i].take() else {
                 continue;
             };
             board.borrow_mut().states[i] = State::Running;
-            spawn(&m, &cache, plan, i, &slots[i], settings, &board, me);
+            let late = Span(settings.job_start.0 * place as u64);
+            spawn(&m, &cache, plan, i, late, &slots[i], settings, &board, me);
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
             return;
@@ -160,6 +162,7 @@ fn spawn(
     cache: &PageCache<Machine>,
     plan: Plan,
     i: usize,
+    late: Span,
     slot: &Slot,
     settings: Settings,
     board: &Rc<RefCell<Board>>,
@@ -171,11 +174,11 @@ fn spawn(
         .settings
         .exitall
         .then_some(plan.job.settings.exit_what);
-    let prio = priority(&plan);
+    let prio = priority(&plan.job);
     let nice = plan.job.settings.nice;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
-    let late = if settings.seed == 0 {
+    let jitter_ns = if settings.seed == 0 {
         0
     } else {
         jitter.below(START_JITTER_NS)
@@ -197,13 +200,20 @@ fn spawn(
         drop(b);
         machine.wake(controller);
     };
-    let task = m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+    let task = m.spawn_at(
+        &name,
+        pid,
+        prio,
+        true,
+        m.now() + late + Span(jitter_ns),
+        body,
+    );
     m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 
 /// `prio` and `prioclass` of the job.
-fn priority(plan: &Plan) -> IoPrio {
-    let settings = &plan.job.settings;
+pub fn priority(job: &Job) -> IoPrio {
+    let settings = &job.settings;
     let class = match (settings.prioclass, settings.prio) {
         (Some(1), _) => PrioClass::RealTime,
         (Some(3), _) => PrioClass::Idle,

@@ -121,6 +121,11 @@ impl Engine {
         }
     }
 
+    /// Requests that the next commit submits.
+    pub(crate) fn nr_held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Takes a request.
     pub(crate) async fn queue(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
         let is_data = matches!(io.op, IoOp::Read | IoOp::Write);

@@ -21,6 +21,10 @@ use blklab_types::{Span, Time};
 pub(crate) struct Settings {
     /// Processor time of one I/O in fio and the system call.
     pub(crate) io_cost: Span,
+    /// Processor time of one direct I/O that counts as its latency.
+    pub(crate) call_cost: Span,
+    /// From the start of a job to that of the next.
+    pub(crate) job_start: Span,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
 }
@@ -126,6 +130,7 @@ struct Runner<'a> {
     cache: &'a PageCache<Machine>,
     slot: &'a Slot,
     engine: Engine,
+    is_direct: bool,
     fds: Vec<Option<Fd>>,
     records: Vec<Record>,
     in_flight: u32,
@@ -156,6 +161,7 @@ pub(crate) async fn run_job(
         cache,
         slot,
         engine: Engine::new(&job.settings.ioengine, job.settings.direct, depth, m, cache),
+        is_direct: job.settings.direct,
         fds: vec![None; plan.files.len()],
         records: vec![Record::default(); depth as usize + 1],
         in_flight: 0,
@@ -241,6 +247,9 @@ impl Runner<'_> {
         self.log(|log, us, names| {
             let _ = log.io(us, &names[io.file as usize], io);
         });
+        if self.engine.is_synchronous() && self.is_direct {
+            self.call(1).await;
+        }
         let answer = self.engine.queue(io, fd).await;
         if answer != Answer::Busy {
             self.with(|r| match io.op.dir() {
@@ -264,7 +273,18 @@ impl Runner<'_> {
         run.answer(answer, self.m.now().0);
     }
 
+    /// The system calls of some direct I/Os take processor time.
+    async fn call(&self, nr_ios: usize) {
+        let cost = Span(self.settings.call_cost.0 * nr_ios as u64);
+        if cost > Span(0) {
+            self.m.compute(cost).await;
+        }
+    }
+
     async fn commit(&mut self) {
+        if self.is_direct {
+            self.call(self.engine.nr_held()).await;
+        }
         self.engine.commit().await;
         let now = self.m.now();
         for i in 0..self.engine.submitted.len() {

@@ -19,6 +19,7 @@ mod program;
 mod recorder;
 mod report;
 
+pub use control::priority;
 pub use job::{Figure, JobResult};
 pub use report::job_info;
 
@@ -72,6 +73,8 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     c.dirty_background_ratio =
         e.vm.dirty_background_ratio
             .unwrap_or(c.dirty_background_ratio);
+    c.dirty_bytes = e.vm.dirty_bytes;
+    c.dirty_background_bytes = e.vm.dirty_background_bytes;
     if let Some(cs) = e.vm.dirty_writeback_centisecs {
         c.dirty_writeback_centisecs = u64::from(cs);
     }
@@ -140,6 +143,8 @@ pub fn run_fio(
     let results: Vec<_> = plans.iter().map(|_| Rc::new(RefCell::new(None))).collect();
     let settings = job::Settings {
         io_cost: e.io_cost(),
+        call_cost: e.call_cost(),
+        job_start: e.job_start(),
         seed: e.seed,
     };
     let body = control(m.clone(), cache, plans, results.clone(), settings);

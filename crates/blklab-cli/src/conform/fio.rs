@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measured fio jobs under `blklab conform`.
+
+use crate::args::ConformArgs;
+use crate::interrupt::Interrupt;
+use crate::output::{cut, fold};
+use crate::progress::Progress;
+use anyhow::Result;
+use blklab::conform::{Decisions, FioFigure, FioReport, FioSummary, run_fio_case};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What `docs/fidelity.md` says before its tables.
+const PREFACE: &str = include_str!("fidelity.md");
+
+/// Figures outside of their bands that a case shows in the table.
+const SHOWN_MAX: usize = 4;
+
+/// Runs cases side by side. One that cannot be read does not stop the others.
+pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> {
+    if cases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let interrupt = Interrupt::watch()?;
+    let progress = Progress::new(cases.len());
+    let reports = blklab::parallel::map(cases, blklab::parallel::cores(), |case| {
+        let report = run_fio_case(case, a.results.as_deref(), &interrupt.stop);
+        progress.step();
+        report
+    });
+    progress.finish();
+    let several = cases.len() > 1 && !interrupt.happened();
+    let pairs = cases.iter().zip(reports);
+    let reports = pairs.map(|(case, report)| match report {
+        Err(e) if several => Ok(FioReport::not_run(case, e.to_string())),
+        other => other,
+    });
+    Ok(reports.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |s| {
+        // Not all of it is not 100.
+        let shown = (1000.0 * s).floor() / 10.0;
+        format!("{shown:.1}%")
+    })
+}
+
+fn error(e: Option<f64>) -> String {
+    e.map_or("-".to_owned(), |e| format!("{:.1}%", 100.0 * e))
+}
+
+fn ratio(r: Option<f64>) -> String {
+    r.map_or("-".to_owned(), |r| format!("{r:.2}"))
+}
+
+/// Shares of the dispatch order: before the first difference, and in common.
+fn order(d: Option<&Decisions>) -> (&'static str, String, String) {
+    match d {
+        None => ("-", "-".into(), "-".into()),
+        Some(d) => (
+            if d.identical { "same" } else { "DIFFERS" },
+            percent(Some(d.prefix)),
+            percent(d.common),
+        ),
+    }
+}
+
+fn figure(f: &FioFigure) -> String {
+    format!(
+        "{}[{}] {} {}: measured {:.1} {}, here {:.1}, ratio {:.2}; allowed {:.2} to {:.2}",
+        f.job, f.n, f.rw, f.name, f.measured, f.unit, f.simulated, f.ratio, f.band[0], f.band[1]
+    )
+}
+
+pub(super) fn table(out: &mut impl Write, reports: &[FioReport]) -> std::io::Result<()> {
+    if reports.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{:<28} {:<7} {:>7} {:>7} {:>8} {:>7} {:>7}",
+        "case", "order", "first", "common", "outside", "error", "bandw"
+    )?;
+    for r in reports.iter().filter(|r| r.skipped.is_none()) {
+        case(out, r)?;
+    }
+    let skipped: Vec<&FioReport> = reports.iter().filter(|r| r.skipped.is_some()).collect();
+    if !skipped.is_empty() {
+        writeln!(out, "\nnot run:")?;
+        for r in skipped {
+            let why = fold(r.skipped.as_deref().unwrap_or_default(), 48);
+            let rest = format!("\n{:32}", "");
+            writeln!(out, "{:<31} {}", cut(&r.id, 31), why.join(&rest))?;
+        }
+    }
+    writeln!(
+        out,
+        "\n{:<12} {:>6} {:>8} {:>7} {:>11} {:>8} {:>8} {:>7}",
+        "scheduler", "cases", "not run", "traced", "same order", "figures", "outside", "error"
+    )?;
+    for s in FioSummary::all(reports) {
+        writeln!(
+            out,
+            "{:<12} {:>6} {:>8} {:>7} {:>11} {:>8} {:>8} {:>7}",
+            s.scheduler,
+            s.cases,
+            s.skipped,
+            s.traced,
+            s.identical,
+            s.figures,
+            s.outside,
+            error(s.median_error)
+        )?;
+    }
+    Ok(())
+}
+
+fn case(out: &mut impl Write, r: &FioReport) -> std::io::Result<()> {
+    let (same, prefix, common) = order(r.decisions.as_ref());
+    let outside: Vec<&FioFigure> = r.outside().collect();
+    writeln!(
+        out,
+        "{:<28} {:<7} {:>7} {:>7} {:>8} {:>7} {:>7}",
+        cut(&r.id, 28),
+        same,
+        prefix,
+        common,
+        format!("{}/{}", outside.len(), r.figures.len()),
+        error(r.median_error()),
+        ratio(r.bandwidth_ratio)
+    )?;
+    let mut note = |text: &str| writeln!(out, "    {}", fold(text, 76).join("\n      "));
+    if let Some(d) = &r.decisions {
+        let words = d.first_difference.iter().chain(&d.damage);
+        words.into_iter().try_for_each(|text| note(text))?;
+    }
+    outside
+        .iter()
+        .take(SHOWN_MAX)
+        .try_for_each(|f| note(&figure(f)))?;
+    if outside.len() > SHOWN_MAX {
+        note(&format!("and {} more", outside.len() - SHOWN_MAX))?;
+    }
+    Ok(())
+}
+
+/// The page `docs/fidelity.md`.
+pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::Result<()> {
+    if reports.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{PREFACE}\n## By scheduler\n\n| scheduler | cases | not run | traced | same order | figures | outside | median error |\n\
+         |---|---|---|---|---|---|---|---|"
+    )?;
+    for s in FioSummary::all(reports) {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            s.scheduler,
+            s.cases,
+            s.skipped,
+            s.traced,
+            s.identical,
+            s.figures,
+            s.outside,
+            error(s.median_error)
+        )?;
+    }
+    writeln!(
+        out,
+        "\n## Decisions\n\n| case | dispatches | order | before the first difference | in common | \
+         first difference |\n|---|---|---|---|---|---|"
+    )?;
+    for r in reports {
+        let Some(d) = &r.decisions else { continue };
+        let (same, prefix, common) = order(Some(d));
+        writeln!(
+            out,
+            "| {} | {} | {same} | {prefix} | {common} | {} |",
+            r.id,
+            d.dispatches,
+            d.first_difference.as_deref().unwrap_or_default()
+        )?;
+    }
+    writeln!(
+        out,
+        "\n## Outcome\n\n| case | figures | outside | median error | bandwidth | furthest off |\n\
+         |---|---|---|---|---|---|"
+    )?;
+    for r in reports {
+        let worst = match &r.skipped {
+            Some(why) => format!("not run: {why}"),
+            None => r.outside().next().map(figure).unwrap_or_default(),
+        };
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {worst} |",
+            r.id,
+            r.figures.len(),
+            r.outside().count(),
+            error(r.median_error()),
+            ratio(r.bandwidth_ratio)
+        )?;
+    }
+    Ok(())
+}
