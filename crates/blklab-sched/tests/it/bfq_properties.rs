@@ -20,8 +20,10 @@ const STEPS: u32 = 400;
 /// Time passes in steps of this while nothing else happens.
 const PATIENCE: Span = Span::from_ms(20);
 const MOST_STEPS: u32 = 20_000;
-/// The steps double up to this: more than the longest time a tunable holds.
-const MOST_PATIENCE: Span = Span(1 << 52);
+/// The steps double up to this: more than the longest time to idle.
+const MOST_PATIENCE: Span = Span::from_s(4);
+/// While BFQ idles the queue asks it again and again: long idling is slow.
+const MOST_IDLE_MS: i64 = 2000;
 
 fn setup(
     s: &mut Stream,
@@ -30,12 +32,20 @@ fn setup(
     values: Values,
 ) -> MqSetup {
     let version = kernel.parse().expect("a kernel version");
+    let mut tunables = tunables(s, sched.tunables, version, values);
+    for (name, value) in &mut tunables {
+        match *name {
+            "slice_idle" => *value = (*value).min(MOST_IDLE_MS),
+            "slice_idle_us" => *value = (*value).min(MOST_IDLE_MS * 1000),
+            _ => {}
+        }
+    }
     let depth = *pick(s, &[1, 1, 2, 3, 4, 8, 31, 32]);
     MqSetup {
         kernel,
         sched: sched.name,
         hz: *pick(s, &[100, 250, 1000]),
-        tunables: tunables(s, sched.tunables, version, values),
+        tunables,
         limits: Limits {
             queue_depth: depth,
             budget: (s.below(2) == 0).then_some(depth),
