@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of two requests is next: `cfq_choose_req` of every release.
+//! Which of two requests is next: `cfq_choose_req` of every release, and
+//! `bfq_choose_req`.
 
 use blklab_block::{Request, RqId};
 
@@ -88,5 +89,23 @@ mod tests {
         assert_eq!(pick(67_232, 200_000), 1, "just within reach");
         assert_eq!(pick(50, 40), 2, "both wrapped: the lower");
         assert_eq!(pick(100_008, 100_008), 1, "the same place: the first");
+    }
+
+    #[test]
+    fn as_bfq_chooses() {
+        let pick = |last, x, y| {
+            let reach = Reach {
+                last,
+                back_max: 2 * 16384,
+                penalty: 2,
+            };
+            let near = nearer(&reach, (RqId(0), x), (RqId(1), y));
+            [x, y][near.idx()]
+        };
+        assert_eq!(pick(1000, 900, 1150), 1150);
+        assert_eq!(pick(1000, 950, 1150), 950);
+        assert_eq!(pick(1000, 900, 1200), 1200);
+        assert_eq!(pick(100_000_000, 1000, 2000), 1000);
+        assert_eq!(pick(100_000_000, 1000, 99_999_000), 99_999_000);
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What anticipatory and CFQ remember about a process: decaying means of its
+//! What anticipatory, CFQ and BFQ remember about a process: decaying means of its
 //! think time and of the distance between its requests.
 //!
 //! Fixed point, 256 = 1.0, integer divisions rounding down: block/as-iosched.c
-//! and block/cfq-iosched.c of 2.6.16 to 4.19 use the same arithmetic.
+//! and block/cfq-iosched.c of 2.6.16 to 4.19 and block/bfq-iosched.c use the
+//! same arithmetic.
 
 /// Adds one sample of weight 1/8 to a decaying sum.
 pub(crate) fn decay(total: u64, sample: u64) -> u64 {
@@ -26,7 +27,7 @@ impl ThinkTime {
         self.mean = (self.total + 128) / self.samples;
     }
 
-    /// Whether CFQ trusts the mean: from the third sample on.
+    /// Whether CFQ and BFQ trust the mean: from the third sample on.
     pub(crate) fn is_valid(&self) -> bool {
         self.samples > 80
     }
@@ -74,6 +75,23 @@ mod tests {
         }
         assert_eq!(counts, [32, 60, 84, 105, 123, 139, 153, 165, 176, 186, 194]);
         assert_eq!(means[..7], [4, 2, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn think_times_in_nanoseconds() {
+        let of = |samples: [u64; 3]| {
+            let mut t = ThinkTime::default();
+            for e in samples {
+                assert!(!t.is_valid());
+                t.add(e);
+            }
+            assert!(t.is_valid());
+            (t.samples, t.total, t.mean)
+        };
+        let short = of([0, 3_000_000, 3_000_000]);
+        assert_eq!(short, (84, 180_000_000, 2_142_858));
+        let long = of([0, 6_000_000, 6_000_000]);
+        assert_eq!(long, (84, 360_000_000, 4_285_715));
     }
 
     #[test]

@@ -52,6 +52,19 @@ impl Queue {
         self.free_request(cx, rq);
     }
 
+    /// The data of an ordered request are done: for the scheduler the request is,
+    /// though a flush may follow. Else it could wait for requests that wait for
+    /// the flush (`blk_mq_finish_request`, block/blk-mq.c, 6.6 and later).
+    pub(crate) fn leave_scheduler(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        if self.is_scheduled(rq)
+            && let Some(elv) = &mut self.elv
+        {
+            elv.completed(&mut self.core, cx, rq);
+            elv.finished(&mut self.core, cx, rq);
+            self.core.rqs[rq].state.clear(RqState::POOLED);
+        }
+    }
+
     /// Frees a request whose bios are gone: the scheduler forgets it, its tags
     /// go to who waits for them.
     pub(crate) fn free_request(&mut self, cx: &mut Cx<'_>, id: RqId) {

@@ -166,6 +166,7 @@ impl Queue {
         if self.hctxs[usize::from(h)].flush.command == Some(rq) {
             self.flush_done(cx, rq, error);
         } else {
+            self.leave_scheduler(cx, rq);
             self.put_driver_tag(rq);
             self.hctx_mut(h).flush.data_running -= 1;
             self.core.rqs[rq].state.clear(RqState::STARTED);

@@ -153,7 +153,7 @@ struct Bfq {
     /// Requests were injected since.
     rqs_injected: bool,
 
-    /// Requests inserted and not done, by hardware queue (up to 5.16).
+    /// Requests inserted and not done, by hardware queue (up to 5.11).
     by_hctx: Vec<u32>,
 }
 
@@ -276,7 +276,7 @@ impl Elevator for Bfq {
     }
 
     fn has_work(&self, _: &Core, hctx: u16) -> bool {
-        if self.feat.work_is_requests {
+        if self.feat.runs_as_one {
             !self.dispatch.is_empty() || self.queued > 0
         } else {
             self.by_hctx.get(usize::from(hctx)).is_some_and(|&n| n > 0)
@@ -332,6 +332,10 @@ impl Elevator for Bfq {
         cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
         self.idle_timer_fired(q, cx);
         true
+    }
+
+    fn is_single_queue(&self) -> bool {
+        self.feat.runs_as_one
     }
 
     fn replaces_wbt(&self) -> bool {

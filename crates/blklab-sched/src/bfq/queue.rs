@@ -212,3 +212,33 @@ impl Queue {
         self.seek_history == u32::MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_seeks_of_thirty_two() {
+        let mut x = Queue::new(Birth {
+            pid: 1,
+            sync: true,
+            level: 4,
+            max_budget: 0,
+            jiffy: 0,
+            now_ns: 0,
+            lowered: 0,
+        });
+        assert_eq!(x.seek_history, 1);
+        for _ in 0..18 {
+            x.seek_history = x.seek_history << 1 | 1;
+        }
+        assert!(!x.is_seeky(), "19 of 32");
+        x.seek_history = x.seek_history << 1 | 1;
+        assert!(x.is_seeky());
+        x.seek_history = x.seek_history << 1 | 1;
+        assert_eq!(x.seek_history, 0x001f_ffff);
+        assert!(x.is_seeky() && !x.is_totally_seeky());
+        x.seek_history = u32::MAX;
+        assert!(x.is_totally_seeky());
+    }
+}

@@ -234,3 +234,26 @@ impl Bfq {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::peak::{FLASH_RATE, ROTATIONAL_RATE};
+    use super::*;
+
+    #[test]
+    fn raising_lasts_as_long_as_the_device_is_slow() {
+        let of = |rate, ms, peak| raising_jiffies(rate * ms, peak, (3000, 25000));
+        let disk = [9333, 3000, 50000].map(|peak| of(ROTATIONAL_RATE, 7000, peak));
+        assert_eq!(disk, [10500, 25000, 3000]);
+        let flash = [22000, 66000].map(|peak| of(FLASH_RATE, 2500, peak));
+        assert_eq!(flash, [3750, 3000]);
+    }
+
+    #[test]
+    fn soft_real_time_is_slow() {
+        let soonest = 10020 + 8 + 4;
+        assert_eq!(soft_rt_start(0, (10000, 700), 1000, soonest), 10100);
+        assert_eq!(soft_rt_start(0, (10000, 70), 1000, soonest), soonest);
+        assert_eq!(soft_rt_start(10200, (10000, 700), 1000, soonest), 10200);
+    }
+}

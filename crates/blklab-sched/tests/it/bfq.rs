@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BFQ: the vectors of its specification, B1 to B26, and what they leave out.
 
+use crate::mq_rig::MqSetup;
 use crate::mq_table::{
     Arrival, ClosedLoop, MqTable, arrivals, check, generated, ioprio, read_sync_async, series,
 };
 use blklab_block::IoContext;
-use blklab_types::Span;
+use blklab_types::{Bio, Span, Time};
 
 /// Releases that do the same in all vectors.
 const KERNELS: &[&str] = &["6.1", "6.12", "6.18"];
+/// The same, and the old rules.
+const ALL_KERNELS: &[&str] = &["5.0", "5.10", "5.12", "5.13", "5.17", "6.1", "6.12", "6.18"];
+/// Before I/O intensity went by time.
+const OLD: &[&str] = &["5.0", "5.10", "5.11"];
 
 type Tunables = &'static [(&'static str, i64)];
 
@@ -31,6 +36,11 @@ impl Vector {
 
     fn check(&self, expected: &str) {
         self.check_on(KERNELS, expected);
+    }
+
+    /// Vectors that no change touches.
+    fn check_always(&self, expected: &str) {
+        self.check_on(ALL_KERNELS, expected);
     }
 
     fn check_on(&self, kernels: &[&'static str], expected: &str) {
@@ -77,13 +87,15 @@ const CALM: Tunables = &[("low_latency", 0)];
 #[test]
 fn b1_order_in_a_queue() {
     let a = arrivals("0 P1 a 300; 0 P1 b 100; 0 P1 c 200");
-    disk(1, "10", a).check("b@0 c@10 a@20");
+    disk(1, "10", a).check_always("b@0 c@10 a@20");
 }
 
 #[test]
 fn b2_nearest_both_ways() {
     let a = arrivals("0 P1 p 992; 1 P1 a 900; 2 P1 b 1150; 3 P1 c 960");
-    disk(1, "10", a).with(CALM).check("p@0 c@10 a@20 b@30");
+    disk(1, "10", a)
+        .with(CALM)
+        .check_always("p@0 c@10 a@20 b@30");
 }
 
 #[test]
@@ -93,7 +105,7 @@ fn b3_age() {
         "2 P1 s1 1100; 2 P1 s2 1200; 2 P1 s3 1300; 2 P1 s4 1400; 2 P1 s5 1500",
     ));
     let expected = "x@0 s1@10 s2@20 s3@30 s4@40 s5@50 old@60";
-    disk(1, "10", a).with(CALM).check(expected);
+    disk(1, "10", a).with(CALM).check_always(expected);
 }
 
 #[test]
@@ -101,7 +113,7 @@ fn b4_budgets() {
     let mut a = series("0", "P1", "A", 14, (100_000, 1024), "+1024");
     a.extend(series("0", "P2", "B", 14, (90_000_000, 1024), "+1024"));
     let expected = "A0@0..A9@18 B0@20..B9@38 A10@40..A13@46 B10@56..B13@62";
-    disk(1, "2", a).with(CALM).check(expected);
+    disk(1, "2", a).with(CALM).check_always(expected);
 }
 
 #[test]
@@ -110,14 +122,14 @@ fn b5_not_eligible() {
     a.extend(series("0", "P2", "B", 6, (90_000_000, 1024), "+1024"));
     let mut v = disk(1, "2", a).with(&[("low_latency", 0), ("max_budget", 2048)]);
     v.processes = |name, ioc| ioc.ioprio = ioprio(if name == "P1" { "be0" } else { "be7" });
-    v.check("A0@0..A9@18 B0@20..B5@30 A10@40..A15@50");
+    v.check_always("A0@0..A9@18 B0@20..B5@30 A10@40..A15@50");
 }
 
 #[test]
 fn b6_better_class_preempts() {
     let a = "0 P1 A0 100000+64; 0 P1 A1 100064+64; 0 P1 A2 100128+64; 15 RT R0 5000";
     let expected = "A0@0 A1@10 R0@20 A2@38";
-    disk(1, "10", arrivals(a)).with(CALM).check(expected);
+    disk(1, "10", arrivals(a)).with(CALM).check_always(expected);
 }
 
 #[test]
@@ -125,7 +137,7 @@ fn b7_async_costs_three_times() {
     let mut a = series("0", "P1", "W", 12, (100_000, 1024), "+1024w");
     a.extend(series("0", "P2", "R", 12, (90_000_000, 1024), "+1024"));
     let expected = "W0@0..W2@4 R0@6..R9@24 W3@26..W7@34 R10@36 R11@38 W8@48..W11@54";
-    disk(1, "2", a).with(CALM).check(expected);
+    disk(1, "2", a).with(CALM).check_always(expected);
 }
 
 fn thinker(think_ms: u64, count: u64) -> Vec<ClosedLoop> {
@@ -143,20 +155,22 @@ fn b8_idling_for_a_thinker() {
     let mut v = disk(1, "10", arrivals("1 P2 B0 9000000; 1 P2 B1 9000008")).with(CALM);
     v.loops = thinker(3, 4);
     v.check("T0@0 T1@13 B0@23 B1@33 T2@51 T3@64");
+    // A new process counts as I/O-bound until it leaves a slot unused.
+    v.check_on(OLD, "T0@0 T1@13 T2@26 T3@39 B0@57 B1@67");
 }
 
 #[test]
 fn b9_back_in_time() {
     let mut v = disk(1, "10", arrivals("1 P2 B0 9000000; 1 P2 B1 9000008")).with(CALM);
     v.loops = thinker(12, 3);
-    v.check("T0@0 B0@18 T1@28 B1@38 T2@50");
+    v.check_always("T0@0 B0@18 T1@28 B1@38 T2@50");
 }
 
 #[test]
 fn b10_end_of_raising_by_service() {
     let mut a = series("0", "P1", "A", 140, (100_000, 1024), "+1024");
     a.extend(arrivals("261 P2 B0 90000000; 261 P2 B1 90000100"));
-    disk(1, "2", a).check("A0@0..A130@260 B0@262 B1@264 A131@286..A139@302");
+    disk(1, "2", a).check_always("A0@0..A130@260 B0@262 B1@264 A131@286..A139@302");
 }
 
 #[test]
@@ -164,20 +178,25 @@ fn b11_burst() {
     let a: Vec<Arrival> = (1..=9)
         .map(|k| Arrival::new(&format!("{k} P{k} P{k} {}", 1_000_000 * k)))
         .collect();
-    disk(1, "20", a).check("P1@1..P7@121 P8@149 P9@177");
+    let v = disk(1, "20", a);
+    v.check("P1@1..P7@121 P8@149 P9@177");
+    // P2 does not preempt P1, which is idled for.
+    v.check_on(OLD, "P1@1 P2@41..P7@141 P8@169 P9@197");
 }
 
 #[test]
 fn b12_stable_merge() {
     let a = arrivals("0 P1 a 1000; 0 P1 b 3000; 0.5 P2 c 2000; 0.6 P2 d 500");
-    flash(1, "1", a).check("a@0 c@1 b@2 d@3");
+    let v = flash(1, "1", a);
+    v.check("a@0 c@1 b@2 d@3");
+    v.check_on(OLD, "a@0 b@1 c@2 d@3");
 }
 
 #[test]
 fn b13_idle_class() {
     let a = "0 IDLE I0 5000; 0 IDLE I1 5008; 5 P1 A0 100000+64; 5 P1 A1 100064+64";
     let expected = "I0@0 A0@10 A1@20 I1@38";
-    disk(1, "10", arrivals(a)).with(CALM).check(expected);
+    disk(1, "10", arrivals(a)).with(CALM).check_always(expected);
 }
 
 #[test]
@@ -200,14 +219,14 @@ fn b14_injection() {
 fn b15_cooperators() {
     let a = "0 P1 a0 1000; 0 P2 b0 500000; 1 P1 a1 1016; 2 P2 b1 1008; 3 P2 b2 1024; 4 P1 a2 1032";
     let expected = "a0@0 b1@5 a1@10 b2@15 a2@20 b0@33";
-    disk(1, "5", arrivals(a)).with(CALM).check(expected);
+    disk(1, "5", arrivals(a)).with(CALM).check_always(expected);
 }
 
 #[test]
 fn b16_next_request_is_kept() {
     let a = "0 P1 a 1000; 300 P2 b0 2000; 300 P2 b1 900; 300 P1 c0 1500; 300 P1 c1 1200";
     let expected = "a@0 c1@300 c0@300 b1@300 b0@300";
-    flash(4, "1", arrivals(a)).with(CALM).check(expected);
+    flash(4, "1", arrivals(a)).with(CALM).check_always(expected);
 }
 
 #[test]
@@ -374,4 +393,104 @@ fn b26_strict_guarantees() {
          25@356.5 26@362.8 29@369.1 31@375.4 42@381.7 55@401.7 28@408 30@414.3 40@420.6 \
          43@426.9 44@433.2",
     );
+}
+
+/// What a process got among the first dispatches of two that have all they
+/// want, each in a group of its own or, without a weight, in the root.
+fn got_in_groups(kernel: &'static str, weights: [Option<u32>; 2], first: usize) -> usize {
+    let mut setup = MqSetup::budget(kernel, "bfq", 1);
+    setup.tunables.push(("low_latency", 0));
+    setup.limits.rotational = true;
+    setup.limits.nr_requests = Some(2048);
+    let mut rig = setup.rig();
+    let tasks = weights.map(|weight| {
+        let group = weight.map_or(0, |w| rig.group(0, w));
+        let task = rig.task();
+        rig.io_context(task).group = group;
+        task
+    });
+    for i in 0..300 {
+        for (p, &task) in tasks.iter().enumerate() {
+            let bio = Bio {
+                sector: 1024 * i + 10_000_000 * p as u64,
+                nr_sectors: 1024,
+                segments: 1,
+                task,
+                ..Bio::default()
+            };
+            rig.insert_bare(0, &bio);
+        }
+    }
+    rig.settle();
+    let mut got = 0;
+    for k in 1..=first as u64 {
+        let rq = rig.at_device[0];
+        got += usize::from(rig.core().rqs[rq].task == tasks[0]);
+        rig.until(Time(k * 2_000_000));
+        rig.complete_first();
+        rig.settle();
+    }
+    got
+}
+
+#[test]
+fn groups_share_by_weight() {
+    for kernel in ALL_KERNELS {
+        let within = |weights, share: std::ops::Range<usize>| {
+            let got = got_in_groups(kernel, weights, 300);
+            assert!(share.contains(&got), "{kernel} {weights:?}: {got} of 300");
+        };
+        within([Some(100), Some(100)], 134..167);
+        within([Some(100), Some(200)], 84..117);
+        within([Some(300), Some(100)], 209..242);
+        // A queue in the root has weight 40 beside groups.
+        within([None, Some(100)], 69..102);
+        within([None, None], 134..167);
+    }
+}
+
+#[test]
+fn messages_as_measured() {
+    // Case rr1x1-n500q4-bfq on 6.1, its first request: 8 sectors at 505944.
+    let mut setup = MqSetup::budget("6.1", "bfq", 1);
+    setup.hz = 250;
+    let mut rig = setup.rig();
+    let task = rig.task();
+    rig.io_context(task).pid = 185;
+    let bio = Bio {
+        sector: 505_944,
+        nr_sectors: 8,
+        segments: 1,
+        task,
+        ..Bio::default()
+    };
+    rig.enter_as(task, 0, |q, cx| q.submit(cx, bio));
+    rig.settle();
+    let expected = "\
+        bfq [bfq_limit_depth] wr_busy 0 sync 1 depth 0
+        bfq0A new_ioprio 4 new_weight 40
+        bfq185S allocated
+        bfq185S get_request (____ptrval____): bfqq (____ptrval____), 2
+        bfq185S add_request 1
+        bfq185S add to busy
+        bfq185S get_entity: (____ptrval____) 3
+        bfq185S calc_finish: serv 1024, w 1200
+        bfq185S calc_finish: start 0, finish 3579139, delta 3579139
+        bfq dispatch requests: 1 busy queues
+        bfq185S set_in_service_queue, cur-budget = 1024
+        bfq185S select_queue: checking new queue
+        bfq185S select_queue: returned this queue
+        bfq185S bfqq_served 8 secs
+        bfq update_peak_rate: goto reset, samples 0
+        bfq reset_rate_computation at end, sample 1/0 tot_sects 8
+        bfq185S raising period dur 0/3748 msec, old coeff 30, w 1200(40)";
+    let expected: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(rig.messages(), expected);
+}
+
+#[test]
+fn an_ended_process_leaves_the_device_to_others() {
+    // At 10 P1 is idled for; it ends at 12.
+    let a = arrivals("0 P1 a 1000; 1 P2 b 9000000; 12 P1 exit -");
+    disk(1, "10", a).with(CALM).check_always("a@0 b@12");
 }

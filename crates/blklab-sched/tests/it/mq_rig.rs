@@ -8,18 +8,24 @@ use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
-use blklab_trace::truth::{Truth, TruthSink};
+use blklab_trace::truth::{Kind, Truth, TruthSink};
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Bio, Dev, Hz, IoPrio, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 #[derive(Clone, Default)]
-struct Log(Rc<RefCell<Vec<Truth>>>);
+struct Log {
+    records: Rc<RefCell<Vec<Truth>>>,
+    messages: Rc<RefCell<Vec<String>>>,
+}
 
 impl TruthSink for Log {
-    fn truth(&mut self, r: &Truth, _: &str) {
-        self.0.borrow_mut().push(*r);
+    fn truth(&mut self, r: &Truth, text: &str) {
+        self.records.borrow_mut().push(*r);
+        if r.kind == Kind::Message {
+            self.messages.borrow_mut().push(text.to_owned());
+        }
     }
 }
 
@@ -293,7 +299,12 @@ impl MqRig {
 
     /// All truth records since last asked.
     pub(crate) fn truths(&mut self) -> Vec<Truth> {
-        self.log.0.borrow_mut().drain(..).collect()
+        self.log.records.borrow_mut().drain(..).collect()
+    }
+
+    /// The scheduler's messages since last asked.
+    pub(crate) fn messages(&mut self) -> Vec<String> {
+        self.log.messages.borrow_mut().drain(..).collect()
     }
 
     /// Trace events since last asked, with their times.

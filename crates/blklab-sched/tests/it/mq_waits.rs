@@ -60,3 +60,21 @@ fn tokens() {
         ["1512: out of tokens 10", "1520: out of tokens 20"]
     );
 }
+
+/// The last read waits for its process's slot, the device idles for another.
+#[test]
+fn idling_of_bfq() {
+    let a = "0 P1 A0 100000+64; 0 P1 A1 100064+64; 0 P1 A2 100128+64; 15 RT R0 5000";
+    let mut t = MqTable::new("6.1", "bfq", 1, "10", arrivals(a)).with(&[("low_latency", 0)]);
+    t.setup.limits.rotational = true;
+    let got = labels(t);
+    assert_eq!(
+        got,
+        [
+            "100000: ",
+            "100064: behind others (100) 10",
+            "5000: device full 5",
+            "100128: behind others (100) 20, other queue's slice (101) 10, idling (101) 8",
+        ]
+    );
+}
