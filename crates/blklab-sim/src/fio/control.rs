@@ -173,6 +173,7 @@ fn spawn(
         .then_some(plan.job.settings.exit_what);
     let prio = priority(&plan);
     let nice = plan.job.settings.nice;
+    let cgroup = plan.cgroup;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
     let late = if settings.seed == 0 {
@@ -198,6 +199,7 @@ fn spawn(
         machine.wake(controller);
     };
     let task = m.spawn_at(&name, pid, prio, true, m.now() + Span(late), body);
+    m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 
