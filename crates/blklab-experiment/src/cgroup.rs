@@ -228,7 +228,11 @@ fn split_key(rest: &str) -> Option<(&str, &str)> {
 /// which the group begins.
 pub(crate) fn line_of(text: &str, rest: &str) -> Option<usize> {
     let (name, file) = split_key(rest).unwrap_or((rest, ""));
-    let heads = [format!("[cgroup.{name}]"), format!("\"{name}\"")];
+    let heads = [
+        format!("[cgroup.{name}]"),
+        format!("\"{name}\""),
+        format!("'{name}'"),
+    ];
     let begins = |line: &str| heads.iter().any(|h| line.contains(h));
     let first = text.lines().position(begins)?;
     let writes = |line: &str| !file.is_empty() && line.contains(file);
@@ -447,3 +451,6 @@ fn both_weights(files: &[(String, String)]) -> Option<(&str, &str)> {
     let find = |name: &str| files.iter().find(|(file, _)| file == name);
     Some((&find("io.bfq.weight")?.0, &find("io.weight")?.0))
 }
+
+#[cfg(test)]
+mod tests;

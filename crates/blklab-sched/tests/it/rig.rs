@@ -154,8 +154,7 @@ pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
         nr_sectors,
         segments: Bio::segments_of_pages(nr_sectors),
         task,
-        ioprio: IoPrio::default(),
-        cookie: 0,
+        ..Bio::default()
     }
 }
 
