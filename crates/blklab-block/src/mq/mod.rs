@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! submit ── split ── merge ──┬─ merged
-//!                            └─ tag ── plug ──┬─ insert ─► scheduler or
-//!                              (may sleep)    │            software queue
+//!   ▲ │ io.max               └─ tag ── plug ──┬─ insert ─► scheduler or
+//!  kthrotld                    (may sleep)    │            software queue
 //!                                             │ direct issue     │
 //!                                             ▼                  ▼
 //! complete ◄── device ◄── driver ◄── hardware queue's list ◄── run
