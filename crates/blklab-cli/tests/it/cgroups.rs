@@ -64,11 +64,8 @@ fn a_job_file_is_limited_by_settings() {
         "{text}"
     );
     // A run directory holds the groups.
-    f.ok(&[&["run", "w.fio", "--out", "dir"], &kernel[..], &set[..1]]
-        .concat()
-        .into_iter()
-        .chain(["cgroup.a.io.max=wbps=1048576"])
-        .collect::<Vec<_>>());
+    let one = ["--out", "dir", "--set", "cgroup.a.io.max=wbps=1048576"];
+    f.ok(&[&["run", "w.fio"], &kernel[..], &one].concat());
     let written = std::fs::read_to_string(f.path("dir/experiment.toml")).expect("a file");
     assert!(
         written.contains("\"io.max\" = \"wbps=1048576\""),
