@@ -5,7 +5,7 @@ use crate::RqId;
 use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, TraceSink};
-use blklab_types::{Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
+use blklab_types::{Bio, Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
 
 /// In whose context the block layer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +139,14 @@ impl TaskTable {
         self.groups.len()
     }
 
+    /// The control group that a bio is charged to.
+    pub fn group_of(&self, bio: &Bio) -> u16 {
+        match bio.group {
+            TaskTable::ROOT_GROUP => self.get(bio.task).group,
+            group => group,
+        }
+    }
+
     /// Whether there is any group below the root.
     pub fn has_groups(&self) -> bool {
         !self.groups.is_empty()
@@ -198,6 +206,9 @@ pub enum Effect {
     UnplugWork,
     /// kblockd is to call [`crate::sq::Queue::run_work`].
     RunWork,
+    /// Bios that were held by `io.max` may go on: kthrotld is to submit them
+    /// ([`crate::mq::Queue::submit_released`]).
+    ReleaseWork,
 }
 
 /// The context of one call.

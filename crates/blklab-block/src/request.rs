@@ -95,6 +95,8 @@ pub struct Request {
     pub flags: BioFlags,
     /// Best priority of all bios.
     pub ioprio: IoPrio,
+    /// Control group of its bios (multi-queue).
+    pub group: u16,
     /// When it was made; the earlier of the two after a request merge.
     pub start_time: Jiffies,
     /// The same as an exact time (`start_time_ns`, 4.x).
@@ -182,6 +184,7 @@ impl Requests {
             op,
             flags,
             ioprio: IoPrio::default(),
+            group: 0,
             start_time: now,
             allocated: Time::ZERO,
             task,
@@ -231,6 +234,7 @@ impl Requests {
         rq.nr_sectors = bio.nr_sectors;
         rq.segments = u32::from(bio.segments);
         rq.ioprio = bio.ioprio;
+        rq.group = bio.group;
     }
 
     /// Appends a bio.

@@ -326,6 +326,14 @@ fn show_footer(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
             }
         }
     }
+    for (cell, run) in pairs.iter().filter(|(_, run)| !run.cgroups.is_empty()) {
+        writeln!(out, "bios held by io.max of {}:", cell.name_in_file())?;
+        for group in &run.cgroups {
+            let longest = time(group.longest_hold.ns() as f64);
+            let (name, bios) = (&group.name, group.held_bios);
+            writeln!(out, "  {name}: {bios}, the longest for {longest}")?;
+        }
+    }
     let mut shown: Vec<&str> = Vec::new();
     for (cell, run) in pairs {
         if run.interrupted {

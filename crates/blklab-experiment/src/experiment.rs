@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
-use crate::{ExperimentError, FilesystemSpec, MdSpec, no_such};
+use crate::{Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits, mq};
 use blklab_device::{Device, Driver};
 use blklab_fio::release::Release;
@@ -212,6 +212,8 @@ pub struct Experiment {
     pub workload: Workload,
     /// Only these sections of the fio job file; all if empty.
     pub sections: Vec<String>,
+    /// Control groups, parents first.
+    pub cgroups: Vec<Cgroup>,
     /// Numbers published for it.
     pub published: Vec<Published>,
     /// Configurations to compare; itself alone if there are none.
@@ -256,6 +258,7 @@ impl Experiment {
             seed: 0,
             workload,
             sections: Vec::new(),
+            cgroups: Vec::new(),
             published: Vec::new(),
             variants: Vec::new(),
             remarks: Vec::new(),
@@ -548,6 +551,7 @@ impl Experiment {
             .iter()
             .filter(|p| p.evidence == Evidence::Reconstructed);
         notes.extend(self.md_notes());
+        notes.extend(self.cgroup_notes());
         notes.extend(unsure.map(|p| {
             format!(
                 "patch {} is a reconstruction: the mail that carried it was not available",
@@ -584,6 +588,7 @@ impl Experiment {
         let device = self.build_device()?;
         self.check_partition(device.capacity_sectors())?;
         self.check_md(device.capacity_sectors())?;
+        self.check_cgroups()?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(device.capacity_sectors());
             let max_sectors = match self.kernel.has_single_queue() {

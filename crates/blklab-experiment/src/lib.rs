@@ -6,6 +6,7 @@
 //! [`Experiment::check`] refuses what cannot be run. After that a run cannot
 //! fail for a reason that lies in its input.
 
+mod cgroup;
 mod error;
 mod experiment;
 mod filesystem;
@@ -15,6 +16,7 @@ mod raw;
 mod save;
 mod set;
 
+pub use cgroup::{Cgroup, cgroup_name};
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
 pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading experiment files and fio job files.
 
+use crate::cgroup;
 use crate::raw::RawExperiment;
 use crate::{Experiment, ExperimentError, Workload, no_such};
 use std::path::Path;
@@ -227,6 +228,9 @@ impl ExperimentError {
 /// The line on which `section.key` is set, in TOML or JSON: of the key, else
 /// of its section.
 fn line_of_key(text: &str, path: &str) -> Option<usize> {
+    if let Some(rest) = path.strip_prefix("cgroup.") {
+        return cgroup::line_of(text, rest);
+    }
     let (section, key) = path.split_once('.').unwrap_or(("", path));
     let line_of = |word: &str| text.lines().position(|line| sets(line, word));
     line_of(key)

@@ -79,6 +79,8 @@ pub(crate) struct RawExperiment {
     vm: Table,
     fio: Option<Scalar>,
     seed: Option<u64>,
+    #[serde(default)]
+    cgroup: BTreeMap<String, BTreeMap<String, RawFile>>,
     processes: Option<Vec<Process>>,
     job: Option<String>,
     job_file: Option<String>,
@@ -93,6 +95,29 @@ pub(crate) struct RawExperiment {
     seconds: Option<u32>,
     /// Of a measured case: whether its block events were recorded.
     trace: Option<bool>,
+}
+
+/// What is written to a file of a control group. The name of the file may have
+/// been taken apart at its dots.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number or a text")]
+enum RawFile {
+    Text(Scalar),
+    Below(BTreeMap<String, RawFile>),
+}
+
+impl RawFile {
+    /// Names of files and texts, with the dots put back.
+    fn collect(self, name: String, out: &mut Vec<(String, String)>) {
+        match self {
+            RawFile::Text(text) => out.push((name, text.text())),
+            RawFile::Below(files) => {
+                for (part, file) in files {
+                    file.collect(format!("{name}.{part}"), out);
+                }
+            }
+        }
+    }
 }
 
 /// The filesystem of a measured case: made and mounted with its defaults.
@@ -339,6 +364,13 @@ impl RawExperiment {
             e.set("fio", &fio.text())?;
         }
         e.seed = self.seed.unwrap_or(0);
+        for (name, table) in self.cgroup {
+            let mut files = Vec::new();
+            for (file, text) in table {
+                text.collect(file, &mut files);
+            }
+            e.add_cgroup(&name, &files)?;
+        }
         e.sections = self.sections;
         e.published = self.published;
         for v in self.variants {

@@ -48,6 +48,9 @@ impl Experiment {
             top.insert("filesystem".into(), self.filesystem_value());
         }
         top.insert("vm".into(), self.vm_value());
+        if !self.cgroups.is_empty() {
+            top.insert("cgroup".into(), self.cgroups_value());
+        }
         if let Workload::Scenario(s) = &self.workload {
             let mut table = Map::new();
             table.insert("name".into(), json!(s.spec().name));
@@ -127,6 +130,15 @@ impl Experiment {
             f.insert(k.clone(), json!(v));
         }
         Value::Object(f)
+    }
+
+    fn cgroups_value(&self) -> Value {
+        let group = |g: &crate::Cgroup| {
+            let files = g.files().into_iter();
+            let files = files.map(|(file, text)| (file.to_owned(), json!(text)));
+            (g.name.clone(), Value::Object(files.collect()))
+        };
+        Value::Object(self.cgroups.iter().map(group).collect())
     }
 
     fn vm_value(&self) -> Value {

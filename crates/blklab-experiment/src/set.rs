@@ -228,6 +228,9 @@ impl Experiment {
                     .about(key)
             })
         };
+        if let Some(rest) = key.strip_prefix("cgroup.") {
+            return self.set_cgroup(rest, value);
+        }
         match key {
             "memory" => {
                 let bytes = parse_size(value).map_err(|e| e.about(key))?;
@@ -292,6 +295,9 @@ impl Experiment {
 
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
+        if let Some(rest) = key.strip_prefix("cgroup.") {
+            return self.can_set_cgroup(rest);
+        }
         let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
         matches!(key, "memory" | "hz" | "fio" | "seed" | "filesystem")
             || self.has_parameter(key)
@@ -340,7 +346,7 @@ impl Experiment {
         };
         ExperimentError::new(format!(
             "nothing to set is called '{key}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, fio, seed, filesystem",
+             {}, hz, fio, seed, filesystem, cgroup.NAME.FILE",
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

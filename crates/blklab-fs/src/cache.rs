@@ -377,23 +377,26 @@ impl<H: Host> PageCache<H> {
         run: PageRun,
         segments: u16,
     ) {
-        let cookie = self.with(|s| {
+        let (cookie, group) = self.with(|s| {
             let pages = run.start..run.start + run.pages;
-            match op {
+            let group = match op {
                 Op::Read => {
                     s.stats.pages_read += run.pages;
                     s.stats.read_bios += 1;
+                    None
                 }
                 _ => {
                     s.stats.pages_written += run.pages;
                     s.stats.write_bios += 1;
+                    s.file(id).written_by
                 }
-            }
-            s.bios.insert(BioWork::Pages {
+            };
+            let cookie = s.bios.insert(BioWork::Pages {
                 op,
                 file: id,
                 run: pages,
-            })
+            });
+            (cookie, group.unwrap_or_default())
         });
         self.submit_bio(Bio {
             op,
@@ -402,6 +405,7 @@ impl<H: Host> PageCache<H> {
             nr_sectors: (run.pages * PAGE_SECTORS) as u32,
             segments,
             cookie,
+            group,
             ..Bio::default()
         })
         .await;

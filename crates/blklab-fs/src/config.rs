@@ -77,6 +77,9 @@ const MAX_BIO_PAGES: u64 = 256;
 pub struct Config {
     /// What the kernel version does.
     pub features: Features,
+    /// Write-back of a file is charged to the control group of the first task
+    /// that wrote to it (`inode_attach_wb`; the unified hierarchy).
+    pub cgroup_writeback: bool,
     /// Memory of the machine.
     pub memory_bytes: u64,
     /// The kernel's own memory; 5 % and 64 MiB by default.
@@ -161,6 +164,7 @@ impl Config {
         Config {
             features,
             memory_bytes,
+            cgroup_writeback: false,
             kernel_bytes: (memory_bytes / 20).saturating_add(64 << 20),
             anon_bytes: 0,
             mapped_bytes: 0,

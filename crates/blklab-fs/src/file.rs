@@ -121,6 +121,9 @@ pub(crate) struct File {
     pub(crate) active: PageBits,
     /// Pages that must stay for another reason than their state.
     pub(crate) pinned: PageBits,
+    /// Control group of the first task that wrote to it, where write-back is
+    /// charged to that.
+    pub(crate) written_by: Option<u16>,
     /// Its place on an ext2 or ext3 volume.
     pub(crate) ext: Inode,
     /// Its place on an ext4 volume.

@@ -36,6 +36,11 @@ pub trait Host: Clone + 'static {
         self.current().0
     }
 
+    /// Control group of the running task; 0: the root.
+    fn group(&self) -> u16 {
+        0
+    }
+
     /// Submits a bio; sleeps while the request pool is exhausted. `bio.task`
     /// and `bio.cookie` are the caller's. At the end of the I/O the
     /// simulation hands the cookie to `PageCache::end_bio`.

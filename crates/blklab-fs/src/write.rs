@@ -61,6 +61,7 @@ impl<H: Host> PageCache<H> {
             let run = page..page + pages;
             self.prepare(id, run.clone(), whole == 0).await?;
             self.spend(self.config.copy_cost(upto - at, pages)).await;
+            self.attach_group(id);
             on_volume!(self, dirty_written(id, run, upto))?;
             at = upto;
             self.balance_ratelimited(pages).await;
@@ -90,6 +91,16 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
+    /// The first task that writes to a file gives it its control group.
+    fn attach_group(&self, id: FileId) {
+        if self.config.cgroup_writeback {
+            let group = self.host.group();
+            self.with(|s| {
+                s.file(id).written_by.get_or_insert(group);
+            });
+        }
+    }
+
     /// Makes pages dirty as their locks allow, and the file at least `end`
     /// bytes long. Returns how many were clean.
     pub(crate) async fn set_dirty(
@@ -99,6 +110,7 @@ impl<H: Host> PageCache<H> {
         end: u64,
         mapped: bool,
     ) -> u64 {
+        self.attach_group(id);
         let task = self.host.current();
         let mut page = run.start;
         let mut clean = 0;

@@ -70,7 +70,7 @@ fn run(e: &Experiment) -> u64 {
     let Workload::Processes(processes) = &e.workload else {
         return 0;
     };
-    spawn_processes(&machine, processes);
+    spawn_processes(&machine, e, processes);
     machine.run(Time::MAX);
     machine.now().0
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment to a machine.
 
+use crate::cgroups;
 use crate::machine::{Config, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
-use blklab_block::{Features, Limits, Queue, mq, sq};
+use blklab_block::{Features, Limits, Queue, TaskTable, mq, sq};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::{Build, Built};
@@ -47,15 +48,18 @@ pub fn build_machine(
 ) -> Result<Machine, ExperimentError> {
     let limits = e.limits()?;
     let mut agenda = Agenda::new(e.hz);
+    let tasks = cgroups::table(e);
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
     let disks: Result<Vec<Disk>, _> = (0..nr_disks)
-        .map(|i| build_disk(e, disk_dev(i), &limits, &mut agenda))
+        .map(|i| build_disk(e, disk_dev(i), &limits, &tasks, &mut agenda))
         .collect();
     let disks = disks?;
     let array =
         e.md.as_ref()
             .map(|md| Array::new(md.config(e, &limits), &mut agenda.timers));
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
+    let has_group_limits = |d: &Disk| matches!(&d.queue, Queue::Mq(q) if q.has_group_limits());
+    let holds_bios = disks.iter().any(has_group_limits);
     let cpu = if e.kernel.has_single_queue() {
         sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
         match e.one_cpu() {
@@ -72,12 +76,16 @@ pub fn build_machine(
         agenda,
         disks,
         array,
+        tasks,
         cpu,
         sinks,
         stop,
     });
     if has_thread {
         machine.start_array_thread();
+    }
+    if holds_bios {
+        machine.start_throttle_thread();
     }
     Ok(machine)
 }
@@ -86,11 +94,12 @@ fn build_disk(
     e: &Experiment,
     dev: Dev,
     limits: &Limits,
+    tasks: &TaskTable,
     agenda: &mut Agenda,
 ) -> Result<Disk, ExperimentError> {
     Ok(Disk {
         device: e.build_device()?,
-        queue: build_queue(e, dev, limits, agenda)?,
+        queue: build_queue(e, dev, limits, tasks, agenda)?,
     })
 }
 
@@ -99,6 +108,7 @@ pub(crate) fn build_queue(
     e: &Experiment,
     dev: Dev,
     limits: &Limits,
+    tasks: &TaskTable,
     agenda: &mut Agenda,
 ) -> Result<Queue, ExperimentError> {
     let (scheduler, tunables) = e.scheduler()?;
@@ -120,18 +130,23 @@ pub(crate) fn build_queue(
         }
         Built::Mq(elevator) => {
             let feat = mq::Features::of(e.kernel);
-            let queue = mq::Queue::new(dev, feat, e.mq_limits()?, elevator, timers);
+            let throttle = mq::Throttle::new(tasks, &feat, e.hz, timers);
+            let mut queue = mq::Queue::new(dev, feat, e.mq_limits()?, elevator, timers);
+            queue.limit_groups(throttle);
             Queue::Mq(Box::new(queue))
         }
     })
 }
 
-/// Adds explicit processes to a machine.
-pub fn spawn_processes(m: &Machine, processes: &[Process]) {
+/// Adds explicit processes to an experiment's machine.
+pub fn spawn_processes(m: &Machine, e: &Experiment, processes: &[Process]) {
     for p in processes {
         let p = Rc::new(p.clone());
         let start = Time(p.start_ns);
         let body = run_process(m.clone(), Rc::clone(&p));
-        m.spawn_at(&p.name, p.pid, p.ioprio(), true, start, body);
+        let task = m.spawn_at(&p.name, p.pid, p.ioprio(), true, start, body);
+        if let Some(name) = &p.cgroup {
+            m.set_group(task, cgroups::number_of(e, name));
+        }
     }
 }

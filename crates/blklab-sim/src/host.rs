@@ -24,6 +24,10 @@ impl Host for Machine {
         Machine::pid(self)
     }
 
+    fn group(&self) -> u16 {
+        Machine::group(self)
+    }
+
     async fn submit_bio(&self, mut bio: Bio) {
         bio.cookie |= crate::OWNED_COOKIE;
         Machine::submit_bio(self, bio).await;

@@ -9,6 +9,7 @@
 mod aio;
 mod array;
 mod build;
+mod cgroups;
 mod cpu;
 mod filesystem;
 pub mod fio;
@@ -16,9 +17,11 @@ mod host;
 mod machine;
 mod process;
 pub mod replay;
+mod throttle;
 mod truthlog;
 
 pub use build::{build_machine, devices, spawn_processes};
+pub use cgroups::{CgroupUse, cgroup_uses};
 pub use filesystem::{check_filesystem, filesystem_of};
 pub use machine::{Config, CpuSharing, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};

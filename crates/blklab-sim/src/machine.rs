@@ -57,7 +57,8 @@ pub const KBLOCKD_PID: Pid = 42;
 const KBLOCKD_NAME: &str = "kworker/0:1H";
 
 /// Bio cookies with this bit belong to the owner registered with
-/// [`Machine::on_bio_done`]; the others to processes that count completions.
+/// [`Machine::on_bio_done`]; the others are the number of the task that counts
+/// its completions: another may have submitted the bio on its behalf.
 pub const OWNED_COOKIE: u64 = 1 << 63;
 
 /// Where the streams of a run go.
@@ -77,6 +78,8 @@ pub struct Config {
     pub disks: Vec<Disk>,
     /// What makes one device of several disks.
     pub array: Option<Array>,
+    /// Control groups, and no tasks yet.
+    pub tasks: TaskTable,
     /// How tasks share processors.
     pub cpu: CpuSharing,
     /// Streams of the run.
@@ -137,6 +140,8 @@ struct World {
     array: Option<Array>,
     /// The thread that submits the writes of a mirror.
     array_thread: Option<TaskId>,
+    /// kthrotld, where groups have limits.
+    throttle_thread: Option<TaskId>,
     sinks: Sinks,
     tasks: TaskTable,
     states: Vec<TaskState>,
@@ -314,8 +319,9 @@ impl Machine {
             disks: config.disks,
             array: config.array,
             array_thread: None,
+            throttle_thread: None,
             sinks: config.sinks,
-            tasks: TaskTable::default(),
+            tasks: config.tasks,
             states: Vec::new(),
             running: Running::INTERRUPT,
             effects: Vec::new(),
@@ -399,8 +405,8 @@ impl Machine {
         self.spawn_at(name, pid, IoPrio::default(), false, Time::ZERO, body)
     }
 
-    /// Adds a background thread of a task: it inherits priority, nice value
-    /// and CPU policy, and has an io context of its own.
+    /// Adds a background thread of a task: it inherits priority, nice value,
+    /// CPU policy and control group, and has an io context of its own.
     pub fn spawn_thread(
         &self,
         name: &str,
@@ -414,12 +420,25 @@ impl Machine {
         own.ioprio = parent.ioprio;
         own.nice = parent.nice;
         own.policy = parent.policy;
+        own.group = parent.group;
         task
     }
 
     /// Sets a task's nice value, -20 to 19.
     pub fn set_nice(&self, task: TaskId, nice: i8) {
         self.inner.world.borrow_mut().tasks.get_mut(task).nice = nice;
+    }
+
+    /// Puts a task into a control group.
+    pub fn set_group(&self, task: TaskId, group: u16) {
+        self.inner.world.borrow_mut().tasks.get_mut(task).group = group;
+    }
+
+    /// The running task's control group; the root outside of tasks.
+    pub(crate) fn group(&self) -> u16 {
+        let w = self.inner.world.borrow();
+        let of = |task| w.tasks.get(task).group;
+        w.running.task.map_or(TaskTable::ROOT_GROUP, of)
     }
 
     /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
@@ -631,11 +650,7 @@ impl Machine {
                 w.states[task.idx()].request_granted = true;
                 w.wake(task);
             }
-            Effect::BioDone {
-                cookie,
-                task,
-                error,
-            } => {
+            Effect::BioDone { cookie, error, .. } => {
                 if w.array.is_some() && no != QueueNo::ARRAY {
                     w.enter_array(|a, cx| a.end(cx, cookie, error));
                 } else if cookie & OWNED_COOKIE != 0 {
@@ -645,6 +660,7 @@ impl Machine {
                         handler(cookie & !OWNED_COOKIE, error);
                     }
                 } else {
+                    let task = TaskId(cookie as u32);
                     let state = &mut w.states[task.idx()];
                     state.outstanding -= 1;
                     if state.outstanding < state.awaits_below {
@@ -665,6 +681,11 @@ impl Machine {
                 }
                 None => w.agenda.ready_work(no.run_work()),
             },
+            Effect::ReleaseWork => {
+                if let Some(thread) = w.throttle_thread {
+                    w.wake(thread);
+                }
+            }
         }
     }
 
@@ -720,6 +741,11 @@ impl Machine {
     /// Sets the thread that the array wakes.
     pub(crate) fn set_array_thread(&self, thread: TaskId) {
         self.inner.world.borrow_mut().array_thread = Some(thread);
+    }
+
+    /// Sets the thread that submits bios that were held back.
+    pub(crate) fn set_throttle_thread(&self, thread: TaskId) {
+        self.inner.world.borrow_mut().throttle_thread = Some(thread);
     }
 
     /// Number of disks.

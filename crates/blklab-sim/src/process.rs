@@ -92,8 +92,8 @@ async fn submit(m: &Machine, p: &Process, next: &NextBio) {
         nr_sectors: next.nr_sectors,
         segments: Bio::segments_of_pages(next.nr_sectors),
         task,
-        ioprio: blklab_types::IoPrio::default(),
-        cookie: 0,
+        cookie: u64::from(task.0),
+        ..Bio::default()
     })
     .await;
     if p.unplug == UnplugWhen::Each {

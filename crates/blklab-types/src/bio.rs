@@ -124,6 +124,8 @@ pub struct Bio {
     pub task: TaskId,
     /// Priority set on the bio itself; normally none.
     pub ioprio: IoPrio,
+    /// Control group that it is charged to; 0, the root: that of its task.
+    pub group: u16,
     /// The submitter's own mark, handed back at completion.
     pub cookie: u64,
 }

@@ -28,6 +28,9 @@ pub struct Process {
     /// Level of its I/O priority, 0 (best) to 7.
     #[serde(default = "default_level")]
     pub ioprio_level: u8,
+    /// Control group that it is in; the root if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// Most bios outstanding.
     #[serde(default = "one")]
     pub depth: u32,

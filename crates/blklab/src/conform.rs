@@ -239,7 +239,7 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
         truth: Some(Box::new(log.clone())),
     };
     let machine = blklab_sim::build_machine(&experiment, sinks, Arc::default())?;
-    blklab_sim::spawn_processes(&machine, processes);
+    blklab_sim::spawn_processes(&machine, &experiment, processes);
     machine.run(Time::MAX);
     compare(&mut report, &recorded, &log.take());
     Ok(report)

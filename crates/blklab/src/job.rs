@@ -108,6 +108,8 @@ pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
             .and_then(|()| check_logs(job))
             .map_err(|err| err.in_file(name))?;
     }
+    e.with_cgroups_of(&jobs.jobs)
+        .map_err(|err| err.in_file(name))?;
     notes(e, &jobs).map_err(|err| err.in_file(name))?;
     Ok(())
 }

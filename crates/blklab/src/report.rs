@@ -140,6 +140,11 @@ pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
         "interrupted": run.interrupted,
         "sysfs": run.sysfs.iter().map(|(name, text)| ((*name).to_owned(), json!(text)))
             .collect::<serde_json::Map<_, _>>(),
+        "cgroups": run.cgroups.iter().map(|g| (g.name.clone(), json!({
+                "held_bios": g.held_bios,
+                "longest_hold_ns": g.longest_hold.ns(),
+            })))
+            .collect::<serde_json::Map<_, _>>(),
         "notes": run.notes,
         "trace": run.stats,
     })

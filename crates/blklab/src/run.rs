@@ -12,7 +12,7 @@ use blklab_analysis::stats::TraceStats;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_sim::fio::JobResult;
-use blklab_sim::{Sinks, devices};
+use blklab_sim::{CgroupUse, Sinks, devices};
 use blklab_trace::{Digest, DigestSink, Event, TraceHeader, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
@@ -54,6 +54,8 @@ pub struct RunOutput {
     pub array: Option<DeviceUse>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
     pub sysfs: Vec<(&'static str, String)>,
+    /// What limits of control groups did; empty if no group has any.
+    pub cgroups: Vec<CgroupUse>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
     /// Whether the run was ended from outside.
@@ -243,11 +245,12 @@ fn simulate(
     let Some(jobs) = jobs else {
         let machine = blklab_sim::build_machine(e, sinks, stop)?;
         if let Workload::Processes(processes) = &e.workload {
-            blklab_sim::spawn_processes(&machine, processes);
+            blklab_sim::spawn_processes(&machine, e, processes);
         }
         machine.run(Time::MAX);
         return Ok(RunOutput {
             sysfs: machine.queue_state(blklab_block::Queue::shows),
+            cgroups: blklab_sim::cgroup_uses(&machine, e),
             notes: e.notes(),
             interrupted: stopped(),
             ..RunOutput::new(machine.now())
@@ -264,6 +267,7 @@ fn simulate(
     Ok(RunOutput {
         jobs: done.jobs,
         sysfs: done.sysfs,
+        cgroups: done.cgroups,
         notes,
         global_options,
         interrupted: stopped() && !complete,
@@ -323,6 +327,7 @@ impl RunOutput {
             disks: Vec::new(),
             array: None,
             sysfs: Vec::new(),
+            cgroups: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
             trace_files: Vec::new(),

@@ -73,7 +73,10 @@ impl Core {
     /// concerned (`blk_rq_merge_ok`).
     pub fn merge_ok(&self, id: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[id];
-        is_mergeable(rq.state) && rq.op == bio.op && rq.ioprio == bio.ioprio
+        is_mergeable(rq.state)
+            && rq.op == bio.op
+            && rq.ioprio == bio.ioprio
+            && rq.group == bio.group
     }
 
     /// On which side of the request the bio lies, if on any; the back is
@@ -160,6 +163,7 @@ impl Core {
             && a.end() == b.sector
             && a.op == b.op
             && a.ioprio == b.ioprio
+            && a.group == b.group
             && a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
             && a.segments + b.segments <= self.limits.max_segments
     }

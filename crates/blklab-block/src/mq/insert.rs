@@ -41,6 +41,7 @@ impl Queue {
     pub fn insert_bare(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> bool {
         let mut bio = *bio;
         bio.ioprio = self.priority(cx, &bio);
+        bio.group = cx.tasks.group_of(&bio);
         let Some(rq) = self.get_request_within(cx, &bio, false) else {
             return false;
         };

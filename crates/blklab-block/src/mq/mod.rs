@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! submit ── split ── merge ──┬─ merged
-//!                            └─ tag ── plug ──┬─ insert ─► scheduler or
-//!                              (may sleep)    │            software queue
+//!   ▲ │ io.max               └─ tag ── plug ──┬─ insert ─► scheduler or
+//!  kthrotld                    (may sleep)    │            software queue
 //!                                             │ direct issue     │
 //!                                             ▼                  ▼
 //! complete ◄── device ◄── driver ◄── hardware queue's list ◄── run
@@ -23,6 +23,7 @@ mod issue;
 mod limits;
 mod merge;
 mod plug;
+mod release;
 mod run;
 mod split;
 mod submit;
@@ -35,7 +36,7 @@ pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
 pub use self::limits::Limits;
 pub use self::tags::{TagRules, TagWakes, Tags};
-pub use self::throttle::{Throttle, Throttled};
+pub use self::throttle::{HoldStats, Throttle, Throttled};
 pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 
 use crate::mq::flush::FlushQueue;
@@ -45,7 +46,8 @@ use crate::mq::submit::Step;
 use crate::sq::Pending;
 use crate::{Cx, Effect, List, RqId};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Dev, Jiffies, TaskId};
+use blklab_types::{Bio, Dev, Jiffies, TaskId};
+use std::collections::VecDeque;
 
 /// A hardware queue.
 #[derive(Debug)]
@@ -86,6 +88,12 @@ pub struct Queue {
     submitters: Vec<Submitter>,
     chains: Chains,
     wbt: Option<Wbt>,
+    /// None: no group has limits.
+    throttle: Option<Throttle>,
+    /// Bios that it let go on, for kthrotld.
+    released: VecDeque<Bio>,
+    /// Emptied and kept for its capacity.
+    releasing: Vec<Bio>,
     /// Commands at the device.
     device_busy: u32,
     /// What is in use of the driver's budget.
@@ -143,6 +151,9 @@ impl Queue {
             submitters: Vec::new(),
             chains: Chains::default(),
             wbt,
+            throttle: None,
+            released: VecDeque::new(),
+            releasing: Vec::new(),
             device_busy: 0,
             budget_used: 0,
             requeue: List::EMPTY,
@@ -166,9 +177,9 @@ impl Queue {
         self.device_busy
     }
 
-    /// Whether nothing waits and nothing is at the device.
+    /// Whether nothing waits, is held back or is at the device.
     pub fn is_idle(&self) -> bool {
-        self.core.rqs.nr_alive() == 0
+        self.core.rqs.nr_alive() == 0 && !self.holds_bios()
     }
 
     /// A task ended: its io context goes.
@@ -189,6 +200,14 @@ impl Queue {
         }
         if self.wbt.as_ref().is_some_and(|w| w.timer_id() == timer) {
             self.end_wbt_window(cx);
+            return true;
+        }
+        if self
+            .throttle
+            .as_ref()
+            .is_some_and(|t| t.timer_id() == timer)
+        {
+            self.release_held(cx);
             return true;
         }
         let known = match &mut self.elv {

@@ -44,6 +44,11 @@ impl Chains {
         }
     }
 
+    /// When the bio that a part belongs to was queued.
+    pub(crate) fn queued(&self, part: &Bio) -> Time {
+        self.slots[part.cookie as usize].queued
+    }
+
     /// A part finished; the whole bio, if it was the last.
     pub(crate) fn end(&mut self, part: &Bio, error: u16) -> Option<(Pending, u16)> {
         let chain = &mut self.slots[part.cookie as usize];

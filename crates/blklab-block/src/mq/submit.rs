@@ -43,6 +43,7 @@ impl Queue {
             queued: cx.now,
         };
         pending.bio.ioprio = self.priority(cx, &bio);
+        pending.bio.group = cx.tasks.group_of(&bio);
         let ordered = BioFlags::FLUSH | BioFlags::FUA;
         if bio.flags.any(ordered) {
             if self.core.limits.has_flush {
@@ -61,6 +62,9 @@ impl Queue {
         }
         if let Some((from_dev, sector)) = stacked {
             events::remap_event(dev, cx, &pending.bio, from_dev, sector);
+        }
+        if self.is_held(cx, &pending.bio, false) {
+            return Submit::Done;
         }
         events::bio_event(dev, cx, Action::Queue, Kind::Queue, &pending.bio);
         self.go_on(cx, pending)
@@ -82,13 +86,13 @@ impl Queue {
         }
         self.end_implicit_plug(cx, task);
         match self.submitter(task).rest.take() {
-            Some(rest) => self.go_on(cx, rest),
-            None => Submit::Done,
+            Some(rest) if !self.is_held(cx, &rest.bio, true) => self.go_on(cx, rest),
+            _ => Submit::Done,
         }
     }
 
     /// The bio's parts, one after the other.
-    fn go_on(&mut self, cx: &mut Cx<'_>, mut pending: Pending) -> Submit {
+    pub(crate) fn go_on(&mut self, cx: &mut Cx<'_>, mut pending: Pending) -> Submit {
         let task = pending.bio.task;
         loop {
             let front = self.split(cx, &mut pending);
@@ -99,7 +103,7 @@ impl Queue {
                 return Submit::Sleeps(part);
             }
             self.end_implicit_plug(cx, task);
-            if front.is_none() {
+            if front.is_none() || self.is_held(cx, &pending.bio, true) {
                 return Submit::Done;
             }
         }
@@ -225,6 +229,7 @@ impl Queue {
         rq.cpu = cpu;
         rq.hctx = h;
         rq.ioprio = bio.ioprio;
+        rq.group = bio.group;
         if let Some(elv) = &mut self.elv
             && (!is_ordered(bio) || self.core.feat.flush_data_is_ordinary)
         {

@@ -56,6 +56,7 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
         "description" => settings.description = owned(),
         "wait_for" => settings.wait_for = owned(),
         "directory" => settings.directory = owned(),
+        "cgroup" => settings.cgroup = owned(),
         "filename_format" => settings.filename_format = text.to_owned(),
         "filename" => add_files(settings, text),
         "ioengine" => settings.ioengine = engine_name(text),
@@ -234,6 +235,7 @@ fn int_option(s: &mut Settings, name: &str, value: u32) -> bool {
     let slot = match name {
         "prio" => s.prio.insert(0),
         "prioclass" => s.prioclass.insert(0),
+        "cgroup_weight" => s.cgroup_weight.insert(0),
         "nice" => {
             s.nice = value.cast_signed();
             return true;

@@ -17,7 +17,6 @@ const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
 const FLOW: super::Effect = Unsupported("flow control between jobs is not modelled");
 const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");
 const PROFILE: super::Effect = Unsupported("built-in profiles are not modelled");
-const CGROUP: super::Effect = Unsupported("control groups are not modelled");
 
 /// Every option that fio 3.33 knows for any engine.
 #[rustfmt::skip]
@@ -229,9 +228,9 @@ pub const ALL: &[OptionSpec] = &[
     row("continue_on_error", "", Keyword(keywords::CONTINUE_ON_ERROR), "none", Group::Report, Shapes),
     row("error_dump", "", Bool, "0", Group::Report, Reporting),
     row("profile", "", Text, "", Group::Host, PROFILE),
-    row("cgroup", "", Text, "", Group::Host, CGROUP),
-    row("cgroup_nodelete", "", Bool, "0", Group::Host, CGROUP),
-    row("cgroup_weight", "", Int { min: 100, max: 1000 }, "", Group::Host, CGROUP),
+    row("cgroup", "", Text, "", Group::Host, Shapes),
+    row("cgroup_nodelete", "", Bool, "0", Group::Host, NoEffect),
+    row("cgroup_weight", "", Int { min: 100, max: 1000 }, "", Group::Host, Shapes),
     row("uid", "", INT, "", Group::Host, NoEffect),
     row("gid", "", INT, "", Group::Host, NoEffect),
     row("kb_base", "", Keyword(keywords::KB_BASE), "1024", Group::Report, Shapes),

@@ -255,6 +255,10 @@ pub struct Settings {
     pub prioclass: Option<u32>,
     /// CPU nice value.
     pub nice: i32,
+    /// Control group.
+    pub cgroup: Option<String>,
+    /// Weight that is written to it.
+    pub cgroup_weight: Option<u32>,
     /// Priorities of single requests.
     pub cmdprio: CmdPrio,
     /// Scheduler to select before the job starts.
@@ -390,6 +394,8 @@ impl Default for Settings {
             prio: None,
             prioclass: None,
             nice: 0,
+            cgroup: None,
+            cgroup_weight: None,
             cmdprio: CmdPrio::default(),
             ioscheduler: None,
             hipri: false,

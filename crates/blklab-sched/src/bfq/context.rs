@@ -49,14 +49,14 @@ impl Bfq {
         self.contexts.get(task.idx())?.queues[usize::from(sync)]
     }
 
-    /// Makes sure that the task has a context, and notices a new priority or
-    /// control group.
-    pub(super) fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+    /// Makes sure that the task has a context, and notices a new priority, or
+    /// another control group than that of its last request: not its own, where
+    /// it writes on behalf of others.
+    fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId, group: u16) {
         if self.contexts.len() <= task.idx() {
             self.contexts.resize(task.idx() + 1, Context::default());
         }
-        let ioc = cx.tasks.get(task);
-        let (ioprio, group) = (ioc.ioprio, ioc.group);
+        let ioprio = cx.tasks.get(task).ioprio;
         let c = &mut self.contexts[task.idx()];
         if !c.live {
             let requests = c.requests;
@@ -191,7 +191,8 @@ impl Bfq {
             return;
         }
         let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
-        self.enter_context(q, cx, task);
+        let group = q.rqs[rq].group;
+        self.enter_context(q, cx, task, group);
         let id = match self.context_queue(task, sync) {
             Some(id) => self.split_if_due(q, cx, task, id),
             None => self.new_process_queue(q, cx, task, sync, false),

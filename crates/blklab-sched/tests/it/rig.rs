@@ -154,8 +154,7 @@ pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
         nr_sectors,
         segments: Bio::segments_of_pages(nr_sectors),
         task,
-        ioprio: IoPrio::default(),
-        cookie: 0,
+        ..Bio::default()
     }
 }
 
@@ -228,7 +227,7 @@ impl Rig {
                 Effect::BioDone { cookie, .. } => self.done.push(cookie),
                 Effect::UnplugWork => self.agenda.ready_work(blklab_engine::WorkId(0)),
                 Effect::RunWork => self.agenda.ready_work(blklab_engine::WorkId(1)),
-                Effect::Uncongested(_) => {}
+                Effect::Uncongested(_) | Effect::ReleaseWork => {}
             }
         }
         r

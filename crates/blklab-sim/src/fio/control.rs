@@ -176,6 +176,7 @@ fn spawn(
         .then_some(plan.job.settings.exit_what);
     let prio = priority(&plan.job);
     let nice = plan.job.settings.nice;
+    let cgroup = plan.cgroup;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
     let jitter_ns = if settings.seed == 0 {
@@ -208,6 +209,7 @@ fn spawn(
         m.now() + late + Span(jitter_ns),
         body,
     );
+    m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) layouts: Vec<Layout>,
     /// What runs in place of the job.
     pub(crate) program: Option<Prepared>,
+    /// Number of its control group.
+    pub(crate) cgroup: u16,
 }
 
 /// What will be known by one name.
@@ -112,6 +114,7 @@ pub(crate) fn set_up(
             files: Vec::new(),
             layouts: to_write,
             program: None,
+            cgroup: 0,
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;

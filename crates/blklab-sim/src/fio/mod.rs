@@ -24,7 +24,7 @@ pub use job::{Figure, JobResult};
 pub use report::job_info;
 
 use crate::machine::Sinks;
-use crate::{Machine, build_machine};
+use crate::{CgroupUse, Machine, build_machine, cgroup_uses};
 use blklab_block::Queue;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
@@ -46,6 +46,8 @@ pub struct FioOutcome {
     pub jobs: Vec<JobResult>,
     /// Read-only files of the scheduler in sysfs at the end.
     pub sysfs: Vec<(&'static str, String)>,
+    /// What limits of control groups did.
+    pub cgroups: Vec<CgroupUse>,
     /// When the run ended.
     pub end: Time,
     /// Whether it was ended from outside.
@@ -83,6 +85,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     }
     c.page_cost = e.page_cost();
     c.adjacent_pages_percent = e.vm.adjacent_pages_percent.unwrap_or(0);
+    c.cgroup_writeback = crate::cgroups::charges_write_back(e);
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
     c.read_ahead_bytes = e.read_ahead_bytes();
@@ -121,6 +124,7 @@ pub fn run_fio(
     sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<FioOutcome, ExperimentError> {
+    let e = &e.with_cgroups_of(&jobs.jobs)?;
     let config = cache_config(e, cache_features(e)?)?;
     let m: Machine = build_machine(e, sinks, Arc::clone(&stop))?;
     let cache =
@@ -133,10 +137,13 @@ pub fn run_fio(
     });
     let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
     notes.extend(crate::filesystem::filesystem_notes(e));
+    notes.extend(crate::cgroups::write_back_note(e));
     let mut programs = program::prepare(e, &cache)?;
     let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
     for plan in &mut plans {
         let own = programs.iter().position(|(s, _)| *s == plan.job.section);
+        let cgroup = plan.job.settings.cgroup.as_deref();
+        plan.cgroup = cgroup.map_or(0, |name| crate::cgroups::number_of(e, name));
         plan.program = own.map(|i| programs.swap_remove(i).1);
     }
     cache.start();
@@ -171,6 +178,7 @@ pub fn run_fio(
     Ok(FioOutcome {
         jobs,
         sysfs: m.queue_state(Queue::shows),
+        cgroups: cgroup_uses(&m, e),
         end,
         interrupted,
         notes,

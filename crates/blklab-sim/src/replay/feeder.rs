@@ -101,7 +101,13 @@ pub fn replay(
     known: impl Fn(Pid) -> Process,
 ) -> Result<Vec<Dispatched>, ExperimentError> {
     let mut agenda = Agenda::new(e.hz);
-    let queue = build_queue(e, disk_dev(0), &e.limits()?, &mut agenda)?;
+    let queue = build_queue(
+        e,
+        disk_dev(0),
+        &e.limits()?,
+        &TaskTable::default(),
+        &mut agenda,
+    )?;
     let mut f = Feeder {
         steps: &recording.steps,
         at: 0,
@@ -207,8 +213,7 @@ impl Feeder<'_> {
                     nr_sectors,
                     segments: Bio::segments_of_pages(nr_sectors),
                     task,
-                    ioprio: IoPrio::default(),
-                    cookie: 0,
+                    ..Bio::default()
                 };
                 let state = self.enter(self.running(who), |q, cx| q.submit(cx, bio));
                 self.after_submission(who, state);
@@ -340,7 +345,10 @@ impl Feeder<'_> {
                     self.agenda.wake_device(RESUME, time, who as u64);
                 }
             }
-            Effect::BioDone { .. } | Effect::Uncongested(_) | Effect::UnplugWork => {}
+            Effect::BioDone { .. }
+            | Effect::Uncongested(_)
+            | Effect::UnplugWork
+            | Effect::ReleaseWork => {}
         }
     }
 

@@ -36,7 +36,7 @@ fn allocations(e: &Experiment) -> u64 {
     };
     measure(|| {
         let m = build_machine(e, sinks(), Arc::default()).expect("a machine");
-        spawn_processes(&m, p);
+        spawn_processes(&m, e, p);
         m.run(Time::MAX);
     })
     .count_total

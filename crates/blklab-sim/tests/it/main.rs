@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio jobs and explicit processes on a whole machine.
 
+mod cgroups;
 mod engines;
 mod ext4;
 mod md;

@@ -34,7 +34,7 @@ pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
     let Workload::Processes(p) = &e.workload else {
         panic!("explicit processes")
     };
-    spawn_processes(&m, p);
+    spawn_processes(&m, &e, p);
     m.run(Time::MAX);
     events.0.take()
 }

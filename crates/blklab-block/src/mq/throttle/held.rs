@@ -2,7 +2,7 @@
 //! Bios that a group holds back in one direction, by where they came from.
 
 use super::slice::Cost;
-use blklab_types::Bio;
+use blklab_types::{Bio, Jiffies};
 use std::collections::VecDeque;
 
 /// A bio and what it takes from limits.
@@ -10,6 +10,10 @@ use std::collections::VecDeque;
 pub(super) struct Held {
     pub(super) bio: Bio,
     pub(super) cost: Cost,
+    /// Group of its task.
+    pub(super) of: u16,
+    /// When it was held first.
+    pub(super) since: Jiffies,
 }
 
 /// Bios of one source, in order.

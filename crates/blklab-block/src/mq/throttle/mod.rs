@@ -54,6 +54,15 @@ pub enum Throttled {
     Held,
 }
 
+/// What was held of the bios of a group's own tasks, by it or groups above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HoldStats {
+    /// Bios that were held.
+    pub bios: u64,
+    /// Longest time that one was held, in ticks, of those that were released.
+    pub longest: u64,
+}
+
 /// The children of a group, or of the top, that hold bios.
 #[derive(Debug, Default)]
 struct Pending {
@@ -69,6 +78,8 @@ struct Group {
     parent: Option<u16>,
     /// Number of its list in the parent's held bios.
     source: u16,
+    /// What became of bios of its tasks.
+    stats: HoldStats,
     /// It or a group above limits: bytes, I/Os; by direction.
     limits_bytes: [bool; 2],
     limits_ios: [bool; 2],
@@ -144,6 +155,11 @@ impl Throttle {
         self.timer
     }
 
+    /// What was held of the bios of a group's own tasks.
+    pub fn stats(&self, group: u16) -> HoldStats {
+        self.groups[usize::from(group)].stats
+    }
+
     /// Bios that are held.
     pub fn held(&self) -> usize {
         let of = |g: &Group| g.held.iter().map(HeldBios::len).sum::<usize>();
@@ -171,7 +187,7 @@ impl Throttle {
             bytes: if is_remainder { 0 } else { size(bio) },
             counts_bytes: !is_remainder,
         };
-        let (mut at, mut source) = (group, 0);
+        let (of, mut at, mut source) = (group, group, 0);
         loop {
             let group = &mut self.groups[usize::from(at)];
             let slice = &mut group.slices[dir];
@@ -188,7 +204,14 @@ impl Throttle {
             };
             (at, source) = (parent, group.source);
         }
-        self.hold(at, dir, source, Held { bio: *bio, cost });
+        self.groups[usize::from(of)].stats.bios += 1;
+        let held = Held {
+            bio: *bio,
+            cost,
+            of,
+            since: now,
+        };
+        self.hold(at, dir, source, held);
         if self.groups[usize::from(at)].was_empty {
             self.look(at, now);
             self.schedule(self.groups[usize::from(at)].parent, now, true);
@@ -219,6 +242,7 @@ impl Throttle {
         let mut group = Group {
             parent,
             source: 0,
+            stats: HoldStats::default(),
             limits_bytes: [false; 2],
             limits_ios: [false; 2],
             slices: Default::default(),
@@ -382,7 +406,11 @@ impl Throttle {
         group.slices[dir].charge(held.cost);
         let (slice, source) = (group.slices[dir], group.source);
         match group.parent {
-            None => self.released[dir].push(held.bio),
+            None => {
+                self.released[dir].push(held.bio);
+                let longest = &mut self.groups[usize::from(held.of)].stats.longest;
+                *longest = (*longest).max(now.0 - held.since.0);
+            }
             Some(parent) => {
                 self.hold(parent, dir, source, held);
                 let above = &mut self.groups[usize::from(parent)].slices[dir];

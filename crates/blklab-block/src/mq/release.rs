@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bios that `io.max` holds back, and how they go on: a timer releases them, and
+//! a worker, kthrotld, submits them under a plug of its own
+//! (`blk_throtl_dispatch_work_fn`).
+
+use crate::mq::{HoldStats, Queue, Throttle, Throttled};
+use crate::sq::{Pending, Submit};
+use crate::{Cx, Effect, events};
+use blklab_trace::Action;
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, BioFlags};
+
+impl Queue {
+    /// Limits groups; none: no limits. The timer of the limits was registered
+    /// before those of the queue.
+    pub fn limit_groups(&mut self, throttle: Option<Throttle>) {
+        self.throttle = throttle;
+    }
+
+    /// What limits groups, if anything does.
+    pub fn has_group_limits(&self) -> bool {
+        self.throttle.is_some()
+    }
+
+    /// What was held of the bios of a group.
+    pub fn hold_stats(&self, group: u16) -> HoldStats {
+        let stats = self.throttle.as_ref().map(|t| t.stats(group));
+        stats.unwrap_or_default()
+    }
+
+    /// Whether bios are held, or released and not submitted.
+    pub(crate) fn holds_bios(&self) -> bool {
+        let held = |t: &Throttle| t.held() > 0;
+        !self.released.is_empty() || self.throttle.as_ref().is_some_and(held)
+    }
+
+    /// Whether a bio has to wait for its group's limits: then it is kept here.
+    /// Remainders of split bios count as I/Os alone.
+    pub(crate) fn is_held(&mut self, cx: &mut Cx<'_>, bio: &Bio, is_remainder: bool) -> bool {
+        let Some(throttle) = &mut self.throttle else {
+            return false;
+        };
+        throttle.submit(cx.timers, bio.group, bio, is_remainder) == Throttled::Held
+    }
+
+    /// The timer of the limits fired: kthrotld gets what may go on.
+    pub(crate) fn release_held(&mut self, cx: &mut Cx<'_>) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.timer(cx.timers, &mut self.releasing);
+        }
+        if !self.releasing.is_empty() {
+            self.released.extend(self.releasing.drain(..));
+            cx.effects.push(Effect::ReleaseWork);
+        }
+    }
+
+    /// Bios that wait for kthrotld.
+    pub fn nr_released(&self) -> usize {
+        self.released.len()
+    }
+
+    /// kthrotld, the running task, submits the next bio that was released: Q,
+    /// unless it is the remainder of one that was queued already. None if there
+    /// is none.
+    ///
+    /// # Panics
+    /// If no task runs: a bug in the caller.
+    pub fn submit_released(&mut self, cx: &mut Cx<'_>) -> Option<Submit> {
+        let mut bio = self.released.pop_front()?;
+        bio.task = cx.running.task.expect("kthrotld is a task");
+        let is_remainder = bio.flags.has(BioFlags::SPLIT);
+        let queued = match is_remainder {
+            true => self.chains.queued(&bio),
+            false => cx.now,
+        };
+        if !is_remainder {
+            events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);
+        }
+        Some(self.go_on(cx, Pending { bio, queued }))
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The experiment's control groups as the block layer numbers them.
+
+use crate::Machine;
+use blklab_block::{IoGroup, Queue, TaskTable};
+use blklab_experiment::Experiment;
+use blklab_kernel::KernelVersion;
+use blklab_types::{Hz, Span};
+
+/// The first release on the multi-queue path, whose groups are those of the
+/// unified hierarchy.
+const MULTI_QUEUE: KernelVersion = KernelVersion::new(5, 0);
+
+/// What `io.max` did to the tasks of a control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupUse {
+    /// Its path below the root.
+    pub name: String,
+    /// Bios of its tasks that were held.
+    pub held_bios: u64,
+    /// Longest time that one was held, to a tick.
+    pub longest_hold: Span,
+}
+
+/// The number of a group by its name; the root if there is none.
+pub(crate) fn number_of(e: &Experiment, name: &str) -> u16 {
+    let name = name.trim_matches('/');
+    let place = e.cgroups.iter().position(|g| g.name == name);
+    place.map_or(TaskTable::ROOT_GROUP, |i| i as u16 + 1)
+}
+
+/// A task table without tasks, with the groups: their numbers are their places
+/// in the experiment, from 1.
+pub(crate) fn table(e: &Experiment) -> TaskTable {
+    let mut tasks = TaskTable::default();
+    for g in &e.cgroups {
+        tasks.add_group(IoGroup {
+            parent: g
+                .parent()
+                .map_or(TaskTable::ROOT_GROUP, |p| number_of(e, p)),
+            weight: g.bfq_weight.or(g.blkio_weight),
+            leaf_weight: g.blkio_leaf_weight,
+            io_max: g.limits(),
+        });
+    }
+    tasks
+}
+
+/// What was held of each group's bios; empty if no group has limits.
+pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
+    m.queue_state(|q| {
+        let Queue::Mq(queue) = q else {
+            return Vec::new();
+        };
+        if !queue.has_group_limits() {
+            return Vec::new();
+        }
+        let of = |(name, number): (&str, u16)| {
+            let stats = queue.hold_stats(number);
+            CgroupUse {
+                name: name.to_owned(),
+                held_bios: stats.bios,
+                longest_hold: ticks(q.hz(), stats.longest),
+            }
+        };
+        let names = e.cgroups.iter().map(|g| g.name.as_str());
+        names.zip(1..).map(of).collect()
+    })
+}
+
+/// Whether write-back is charged to groups: on the unified hierarchy, by the
+/// filesystems that say so (`SB_I_CGROUPWB`).
+pub(crate) fn charges_write_back(e: &Experiment) -> bool {
+    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && charging_filesystem(e)
+}
+
+fn charging_filesystem(e: &Experiment) -> bool {
+    let name = e.filesystem.name.as_str();
+    matches!(name, "extents" | "ext2" | "ext3" | "ext4" | "xfs")
+}
+
+/// Whose the write-back of files is.
+pub(crate) fn write_back_note(e: &Experiment) -> Option<String> {
+    if e.cgroups.is_empty() {
+        return None;
+    }
+    Some(if charges_write_back(e) {
+        "control groups: write-back of a file is charged to the group that first wrote to it; \
+         the dirty limits are those of the whole machine"
+            .to_owned()
+    } else if e.kernel >= MULTI_QUEUE {
+        format!(
+            "control groups: write-back of {} is charged to the root group",
+            e.filesystem.name
+        )
+    } else {
+        "control groups: write-back by the flusher is charged to the root group".to_owned()
+    })
+}
+
+fn ticks(hz: Hz, n: u64) -> Span {
+    Span(n.saturating_mul(1_000_000_000 / u64::from(hz.0)))
+}

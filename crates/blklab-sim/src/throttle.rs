@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The worker that submits bios which limits of control groups held back.
+
+use crate::Machine;
+use crate::machine::QueueNo;
+use blklab_block::sq::Submit;
+use blklab_block::{Cx, Queue};
+
+/// What traces and process lists call it.
+const THREAD_NAME: &str = "kthrotld";
+
+impl Machine {
+    /// Starts kthrotld.
+    pub(crate) fn start_throttle_thread(&self) {
+        let thread = self.spawn_kernel_thread(THREAD_NAME, kthrotld(self.clone()));
+        self.set_throttle_thread(thread);
+    }
+}
+
+/// Submits under one plug what was released when it began; it sleeps for
+/// requests like any submitter (`blk_throtl_dispatch_work_fn`).
+async fn kthrotld(m: Machine) {
+    loop {
+        let batch = m.queue_state(|q| match q {
+            Queue::Sq(_) => 0,
+            Queue::Mq(q) => q.nr_released(),
+        });
+        if batch == 0 {
+            m.suspend().await;
+            continue;
+        }
+        m.start_plug();
+        for _ in 0..batch {
+            if let Some(Submit::Sleeps(pending)) = m.with_queue(QueueNo::FIRST, submit_released) {
+                m.finish_submission(QueueNo::FIRST, pending).await;
+            }
+        }
+        m.finish_plug();
+    }
+}
+
+fn submit_released(queue: &mut Queue, cx: &mut Cx<'_>) -> Option<Submit> {
+    match queue {
+        Queue::Sq(_) => None,
+        Queue::Mq(q) => q.submit_released(cx),
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Control groups: `io.max` on the multi-queue path, weights under CFQ and BFQ.
+
+use crate::rig::{Ran, experiment, run, run_processes};
+use blklab_experiment::Experiment;
+use blklab_trace::{Action, Event};
+use blklab_types::Time;
+
+/// A fast device on a multi-queue kernel with 1000 ticks a second.
+fn multi_queue(groups: &[(&str, &str)]) -> Experiment {
+    let mut e = experiment();
+    e.kernel = "6.12".parse().expect("a version");
+    e.scheduler = "none".to_owned();
+    e.hz.0 = 1000;
+    e.device.name = "parallel".to_owned();
+    e.device.params = vec![("read_ns".to_owned(), "100000".to_owned())];
+    for (key, value) in groups {
+        e.set(key, value).expect("a setting of a group");
+    }
+    e
+}
+
+const DIRECT: &str = "[global]\nioengine=libaio\ndirect=1\niodepth=32\nsize=64m\nrw=randread\n\
+                      runtime=2\ntime_based=1\n";
+
+fn jobs(text: &str) -> String {
+    format!("{DIRECT}{text}")
+}
+
+/// Bios that were queued by others than a process in its two seconds: that is,
+/// by the limited job, and by kthrotld for it.
+fn queued_by_others<'a>(ran: &'a Ran, pid: u32) -> Vec<&'a Event> {
+    let others =
+        |e: &&Event| e.action == Action::Queue && e.pid != pid && e.time < Time(2_000_000_000);
+    ran.events.iter().filter(others).collect()
+}
+
+/// I/Os that a job completed, in its direction.
+fn ios(ran: &Ran, job: &str) -> u64 {
+    let stat = &ran.job(job).stat;
+    stat.io_bytes() / 4096
+}
+
+fn pid_of(ran: &Ran, name: &str) -> u32 {
+    1000 + ran.job(name).job.thread
+}
+
+#[test]
+fn a_job_gets_what_its_group_may() {
+    let e = multi_queue(&[("cgroup.a.io.max", "riops=500")]);
+    let ran = run(&e, &jobs("[a]\ncgroup=a\n[b]\n"));
+    // 50 a slice of 100 ms, the first ones at once. At the end 32 are in flight,
+    // which the job waits for.
+    let queued = queued_by_others(&ran, pid_of(&ran, "b"));
+    assert_eq!(queued.len(), 1000, "500 a second");
+    assert_eq!(ios(&ran, "a"), 1032);
+    assert!(ios(&ran, "b") > 20_000, "the other has no limits");
+    let held = &ran.outcome.cgroups[0];
+    assert_eq!((held.name.as_str(), ran.outcome.cgroups.len()), ("a", 1));
+    assert_eq!(held.held_bios, 20 * 32, "those in flight, in each slice");
+    assert_eq!(held.longest_hold.ns(), 100_000_000);
+}
+
+#[test]
+fn q_comes_after_the_wait() {
+    let e = multi_queue(&[("cgroup.a.io.max", "riops=100")]);
+    let ran = run(&e, &jobs("iodepth=4\n[a]\ncgroup=a\n"));
+    let own = pid_of(&ran, "a");
+    let all = queued_by_others(&ran, 0);
+    let (job, worker): (Vec<&Event>, Vec<&Event>) = all.iter().partition(|e| e.pid == own);
+    // 10 pass in each slice; who had to wait is queued by the worker when the
+    // slice begins.
+    let into_slice = |e: &Event| e.time.0 % 100_000_000;
+    assert!(worker.len() >= 19 * 4, "{}", worker.len());
+    assert!(worker.iter().all(|e| into_slice(e) == 0));
+    assert!(job.iter().all(|e| into_slice(e) < 50_000_000));
+    for slice in 0..20 {
+        let in_slice = |e: &&&Event| e.time.0 / 100_000_000 == slice;
+        assert_eq!(all.iter().filter(in_slice).count(), 10, "slice {slice}");
+    }
+}
+
+#[test]
+fn bytes_are_limited_for_the_group_above() {
+    let e = multi_queue(&[
+        ("cgroup.up.io.max", "rbps=4096000"),
+        ("cgroup.up/a.io.max", "rbps=1024000"),
+        ("cgroup.up/b.io.max", "rbps=max"),
+    ]);
+    let ran = run(&e, &jobs("[a]\ncgroup=up/a\n[b]\ncgroup=up/b\n"));
+    // 1000 reads of 4 KiB a second for both, 250 at most for a; at the end 32 of
+    // each are in flight.
+    let (a, b) = (ios(&ran, "a"), ios(&ran, "b"));
+    assert!((1950..=2064).contains(&(a + b)), "{a} + {b}");
+    assert!((450..=532).contains(&a), "{a}");
+}
+
+#[test]
+fn large_bios_are_charged_once_and_split() {
+    let e = multi_queue(&[("cgroup.a.io.max", "rbps=10485760 riops=1000")]);
+    let ran = run(&e, &jobs("bs=2m\nrw=read\n[a]\ncgroup=a\n"));
+    // 32 of 2 MiB each, at 10 MiB/s, and up to a tick longer for each.
+    assert_eq!(ran.job("a").stat.io_bytes(), 64 << 20);
+    let end_ms = ran.outcome.end.0 / 1_000_000;
+    assert!((6400..=6500).contains(&end_ms), "{end_ms}");
+    let splits = ran.of(Action::Split).len();
+    assert!(splits > 0, "2 MiB are more than a request has");
+}
+
+#[test]
+fn write_back_belongs_to_the_writer() {
+    let job = "[a]\nrw=write\nbs=64k\nsize=8m\ncgroup=a\nend_fsync=1\n";
+    let limited = multi_queue(&[("cgroup.a.io.max", "wbps=1048576")]);
+    let ran = run(&limited, job);
+    let seconds = ran.outcome.end.0 / 1_000_000_000;
+    assert!((7..=8).contains(&seconds), "8 MiB at 1 MiB/s: {seconds} s");
+    let note = "control groups: write-back of a file is charged to the group that first wrote";
+    assert!(ran.outcome.notes.iter().any(|n| n.starts_with(note)));
+    // The root's are not held.
+    let ran = run(&limited, &job.replace("cgroup=a\n", ""));
+    assert!(ran.outcome.end < Time(1_000_000_000));
+}
+
+#[test]
+fn explicit_processes_wait_for_bios_that_kthrotld_submits() {
+    let text = "kernel = '6.1'\nscheduler = 'none'\nhz = 1000\n[device]\nname = 'parallel'\n\
+                read_ns = 1000\n[cgroup.a]\nio.max = 'riops=20'\n\
+                [[processes]]\nname = 'p'\npid = 7\ncgroup = 'a'\ndepth = 2\n\
+                io = { pattern = 'list', rw = 'read', nsect = 8, \
+                sectors = [0, 80, 160, 240, 320, 400, 480, 560, 640, 720] }\n";
+    let events = run_processes(text);
+    let done: Vec<u64> = events
+        .iter()
+        .filter(|e| e.action == Action::Complete)
+        .map(|e| e.time.0 / 100_000_000)
+        .collect();
+    assert_eq!(done, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4], "2 a slice");
+}
+
+#[test]
+fn a_run_repeats_itself() {
+    let e = multi_queue(&[("cgroup.a.io.max", "riops=777 rbps=2000000")]);
+    let text = jobs("[a]\ncgroup=a\nnumjobs=2\n[b]\ncgroup=b\n");
+    assert_eq!(run(&e, &text).digest(), run(&e, &text).digest());
+}
+
+/// What a job in a group of weight 300 has in units of what one of weight 100
+/// has.
+fn shares(e: &Experiment, rw: &str) -> f64 {
+    let text = format!(
+        "[global]\nioengine=sync\ndirect=1\nsize=64m\nrw={rw}\nruntime=20\n\
+         time_based=1\n[light]\ncgroup=light\ncgroup_weight=100\n\
+         [heavy]\ncgroup=heavy\ncgroup_weight=300\n"
+    );
+    let ran = run(e, &text);
+    ios(&ran, "heavy") as f64 / ios(&ran, "light") as f64
+}
+
+#[test]
+fn cfq_serves_groups_by_weight() {
+    let mut e = experiment();
+    e.scheduler = "cfq".to_owned();
+    for kernel in ["2.6.38", "3.10", "4.19"] {
+        e.kernel = kernel.parse().expect("a version");
+        let ratio = shares(&e, "randread");
+        assert!((2.7..=3.3).contains(&ratio), "{kernel}: {ratio}");
+    }
+}
+
+#[test]
+fn bfq_serves_groups_by_weight() {
+    let mut e = experiment();
+    e.scheduler = "bfq".to_owned();
+    for kernel in ["5.10", "6.1", "6.12"] {
+        e.kernel = kernel.parse().expect("a version");
+        e.set("low_latency", "0").expect("a tunable");
+        let ratio = shares(&e, "read");
+        assert!((2.7..=3.3).contains(&ratio), "{kernel}: {ratio}");
+    }
+}
