@@ -65,9 +65,12 @@ impl Cpu {
         &mut self.entities[task.idx()]
     }
 
-    /// The task is a kernel thread that goes before others.
+    /// The task is a kernel thread that goes before others; it has been there
+    /// for long.
     pub(crate) fn set_urgent(&mut self, task: TaskId) {
-        self.entity(task).is_urgent = true;
+        let entity = self.entity(task);
+        entity.is_urgent = true;
+        entity.is_known = true;
     }
 
     /// Whether nobody computes.
