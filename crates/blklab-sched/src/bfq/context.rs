@@ -384,6 +384,8 @@ impl Bfq {
                 self.close_slot(q, cx, id, Reason::BudgetTimeout);
                 self.schedule_dispatch(q, cx);
             }
+            let refs = self.queues[id].refs;
+            self.say(q, cx, id, format_args!("exit_bfqq: {}, {refs}", super::PTR));
             self.put_cooperators(q, cx, id);
             self.release_process_ref(q, cx, id);
         }

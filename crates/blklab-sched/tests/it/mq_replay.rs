@@ -184,7 +184,10 @@ fn replay(
         tasks: BTreeMap::new(),
         plugged: BTreeSet::new(),
     };
-    replay.scan();
+    // BFQ was switched on after it.
+    if sched != "bfq" {
+        replay.scan();
+    }
     for i in 0..records.len() {
         replay.follow(&records, i);
     }
@@ -240,4 +243,28 @@ fn large_writes_under_kyber() {
 fn plugged_reads_without_a_scheduler() {
     let log = include_str!("../../../../testdata/mq/replay/merge-n500q4-none.txt");
     replay("none", tags(4, None), &[], log);
+}
+
+#[test]
+fn two_readers_under_bfq() {
+    let log = include_str!("../../../../testdata/mq/replay/seq2r-d31-bfq.txt");
+    let limits = Limits {
+        rotational: true,
+        ..tags(31, None)
+    };
+    replay("bfq", limits, &[], log);
+}
+
+#[test]
+fn readers_and_writers_under_bfq() {
+    let log = include_str!("../../../../testdata/mq/replay/seqrw-s200q32-bfq.txt");
+    replay("bfq", tags(32, None), &[], log);
+    let log = include_str!("../../../../testdata/mq/replay/mixedlite-s1mq1-bfq.txt");
+    replay("bfq", tags(1, Some(64)), &[], log);
+}
+
+#[test]
+fn interleaved_writers_under_bfq() {
+    let log = include_str!("../../../../testdata/mq/replay/stride-s1mq1-bfq.txt");
+    replay("bfq", tags(1, Some(64)), &[], log);
 }
