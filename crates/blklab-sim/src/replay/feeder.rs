@@ -374,3 +374,88 @@ impl Feeder<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::Recorder;
+    use blklab_experiment::Source;
+    use blklab_trace::TraceSink as _;
+    use blklab_trace::{Action, Event, Rwbs};
+    use blklab_types::Dev;
+
+    /// A null device of that depth under a scheduler, fed with reads of 8
+    /// sectors: lines `time_us action pid sector`. Returns the sectors that the
+    /// driver got.
+    fn sectors(scheduler: &str, depth: u32, text: &str) -> Vec<u64> {
+        let file = format!(
+            "kernel = '6.1'\nscheduler = '{scheduler}'\njob = \"[a]\"\n\
+             [device]\nkind = 'null_blk'\nhw_queue_depth = {depth}\n[queue]\nnr_requests = 4"
+        );
+        let e = blklab_experiment::parse("e.toml", Source::Toml, &file, &|_| unreachable!());
+        let e = e.expect("an experiment");
+        let mut recorder = Recorder::default();
+        for line in text.lines() {
+            let f: Vec<&str> = line.split_whitespace().collect();
+            let number = |i: usize| f.get(i).map_or(0, |t| t.parse::<u64>().expect(line));
+            let of_bio = !matches!(f[1], "P" | "U" | "UT");
+            recorder.event(&Event {
+                time: Time(1000 * number(0)),
+                sector: number(3),
+                arg: 0,
+                bytes: if of_bio { 4096 } else { 0 },
+                pid: number(2) as Pid,
+                dev: Dev::default(),
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: 0,
+                rwbs: if of_bio { Rwbs::READ } else { Rwbs::NONE },
+                action: Action::from_letters(f[1]).expect(line),
+            });
+        }
+        let recording = recorder.finish(scheduler != "none");
+        let done = replay(&e, &recording, |_| Process::default()).expect("possible");
+        done.iter().map(|d| d.sector).collect()
+    }
+
+    #[test]
+    fn a_plug_without_a_scheduler_is_issued_newest_first() {
+        let text = "0 Q 9 1000\n1 G 9 1000\n2 P 9\n3 Q 9 3000\n4 G 9 3000\n5 Q 9 2000\n\
+                    6 G 9 2000\n7 D 9 2000\n8 D 9 3000\n9 D 9 1000";
+        assert_eq!(sectors("none", 8, text), [2000, 3000, 1000]);
+        let slept = text
+            .replace("7 D 9 2000", "7 UT 9")
+            .replace("8 D 9 3000\n", "");
+        assert_eq!(sectors("none", 8, &slept), [1000, 3000, 2000]);
+    }
+
+    /// The worker takes one request early. Alone it is not followed by the next
+    /// one in order of sectors; with the others it is.
+    #[test]
+    fn kblockd_runs_where_the_recording_leaves_room() {
+        let begin = "0 Q 9 500\n1 G 9 500\n2 I 9 500\n8 D 37 500\n";
+        let others = "109 Q 9 900\n110 G 9 900\n111 I 9 900\n112 Q 9 700\n113 G 9 700\n\
+                      114 I 9 700\n500 C 0 500\n508 D 37 600\n1000 C 0 600\n1008 D 37 900";
+        let early = format!("{begin}56 Q 9 600\n57 G 9 600\n58 I 9 600\n{others}");
+        assert_eq!(sectors("mq-deadline", 1, &early), [500, 600, 900]);
+        let late = format!("{begin}106 Q 9 600\n107 G 9 600\n108 I 9 600\n{others}");
+        assert_eq!(sectors("mq-deadline", 1, &late), [500, 600, 700]);
+    }
+
+    #[test]
+    fn who_sleeps_for_a_tag_goes_on_when_it_did() {
+        // Two tags: 9 has both; 8 got one first although 9 came again before.
+        let text = "0 Q 9 100\n1 G 9 100\n2 D 9 100\n20 Q 9 200\n21 G 9 200\n22 D 9 200\n\
+                    30 Q 8 300\n40 Q 7 400\n500 C 0 100\n510 G 8 300\n511 D 8 300\n\
+                    520 C 0 200\n530 G 7 400\n531 D 7 400\n900 C 0 300\n950 C 0 400";
+        assert_eq!(sectors("none", 2, text), [100, 200, 300, 400]);
+    }
+
+    #[test]
+    fn completions_that_fit_no_command_end_the_oldest() {
+        // The recorded driver got what the model cannot have: 150.
+        let text = "0 Q 9 100\n1 G 9 100\n2 D 9 150\n20 Q 9 200\n30 C 0 150\n31 G 9 200\n\
+                    32 D 9 200\n60 C 0 200";
+        assert_eq!(sectors("none", 1, text), [100, 200]);
+    }
+}

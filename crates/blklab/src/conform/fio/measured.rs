@@ -96,11 +96,16 @@ fn job(value: &Value) -> Job {
     }
 }
 
+/// A case, the place of a job in it, and a direction.
+type JobKey = (String, usize, String);
+
+/// Smallest and largest value of each of [`COLUMNS`] over the reference.
+type Ranges = [Option<[f64; 2]>; 4];
+
 /// How far the figures of measured cases move by themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Variation {
-    /// Of a case, the place of a job and a direction: relative ranges.
-    jobs: BTreeMap<(String, usize, String), [Option<[f64; 2]>; 4]>,
+    jobs: BTreeMap<JobKey, Ranges>,
     /// Of a case: relative spread of IOPS, mean latency and p99 over its jobs.
     cases: BTreeMap<String, [f64; 3]>,
 }
