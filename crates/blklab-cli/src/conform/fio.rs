@@ -179,8 +179,9 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
         let (same, prefix, common) = order(Some(d));
         writeln!(
             out,
-            "| {} | {} | {same} | {prefix} | {common} | {} |",
+            "| {} | {}{} | {same} | {prefix} | {common} | {} |",
             r.id,
+            if d.beginning { "the first " } else { "" },
             d.dispatches,
             d.first_difference.as_deref().unwrap_or_default()
         )?;

@@ -5,6 +5,7 @@
 use super::diff;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
+use blklab_formats::blkparse::BlkparseReader;
 use blklab_formats::blktrace::BlktraceReader;
 use blklab_sim::fio::priority;
 use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
@@ -33,13 +34,16 @@ pub struct Decisions {
     pub common: Option<f64>,
     /// The first difference, in words.
     pub first_difference: Option<String>,
+    /// Whether only the beginning of the run is recorded, as blkparse text.
+    pub beginning: bool,
     /// What was wrong with the recorded trace.
     pub damage: Option<String>,
 }
 
-/// The recorded trace of a case, if there is one.
+/// The recorded trace of a case, if there is one: of the whole run, else the
+/// text of its first lines.
 pub(super) fn trace_of(traces: &Path, id: &str) -> Option<PathBuf> {
-    [".blktrace.0.zst", ".blktrace.0"]
+    [".blktrace.0.zst", ".blktrace.0", ".txt"]
         .map(|end| traces.join(format!("{id}{end}")))
         .into_iter()
         .find(|path| path.is_file())
@@ -53,15 +57,25 @@ pub(super) fn compare(
 ) -> Result<Decisions, ExperimentError> {
     let (recording, damage) = read(trace, e.scheduler != "none")?;
     let known = processes(jobs, &recording);
-    let simulated = replay(e, &recording, |pid| {
+    let mut simulated = replay(e, &recording, |pid| {
         known.get(&pid).copied().unwrap_or(Process {
             direct: jobs.iter().all(|j| j.settings.direct),
             ..Process::default()
         })
     })?;
+    let beginning = is_text(trace);
+    if beginning {
+        // What follows the last recorded event was cut off.
+        simulated.truncate(recording.dispatches.len());
+    }
     let mut decisions = of_orders(&recording.dispatches, &simulated);
+    decisions.beginning = beginning;
     decisions.damage = damage;
     Ok(decisions)
+}
+
+fn is_text(trace: &Path) -> bool {
+    trace.extension().is_some_and(|e| e == "txt")
 }
 
 /// The jobs' processes. fio starts them in order of the jobs, so their pids
@@ -82,20 +96,27 @@ fn processes(jobs: &[Job], recording: &Recording) -> BTreeMap<Pid, Process> {
 fn read(path: &Path, with_scheduler: bool) -> Result<(Recording, Option<String>), ExperimentError> {
     let shown = path.display().to_string();
     let fail = |what: String| ExperimentError::new(what).in_file(&shown);
-    let file = File::open(path).map_err(|e| fail(format!("cannot read the trace: {e}")))?;
-    let file = BufReader::new(file);
-    let input: Box<dyn Read> = if path.extension().is_some_and(|e| e == "zst") {
-        let decoder = StreamingDecoder::new(file)
-            .map_err(|e| fail(format!("cannot read the trace: not zstd: {e}")))?;
-        Box::new(decoder)
-    } else {
-        Box::new(file)
-    };
+    let unreadable = |what: String| fail(format!("cannot read the trace: {what}"));
     let mut recorder = Recorder::default();
-    let mut reader = BlktraceReader::from_stream(input, &shown);
-    let sent = reader.send_all(&mut recorder);
-    sent.map_err(|e| fail(format!("cannot read the trace: {e}")))?;
-    let counts = reader.counts();
+    let counts = if is_text(path) {
+        let mut reader = BlkparseReader::open(path).map_err(|e| unreadable(e.to_string()))?;
+        let sent = reader.send_all(&mut recorder);
+        sent.map_err(|e| unreadable(e.to_string()))?;
+        reader.counts().clone()
+    } else {
+        let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
+        let file = BufReader::new(file);
+        let input: Box<dyn Read> = if path.extension().is_some_and(|e| e == "zst") {
+            let decoder = StreamingDecoder::new(file);
+            Box::new(decoder.map_err(|e| unreadable(format!("not zstd: {e}")))?)
+        } else {
+            Box::new(file)
+        };
+        let mut reader = BlktraceReader::from_stream(input, &shown);
+        let sent = reader.send_all(&mut recorder);
+        sent.map_err(|e| unreadable(e.to_string()))?;
+        reader.counts().clone()
+    };
     let damage = (!counts.is_clean()).then(|| {
         format!(
             "the trace is not whole: {} events lost, {} damaged or unknown records",
@@ -124,6 +145,7 @@ fn of_orders(recorded: &[Dispatched], simulated: &[Dispatched]) -> Decisions {
         prefix: share(same, recorded.len()),
         common: rest.map(|n| share(same + n, longer)),
         first_difference: (!identical).then(|| describe(recorded, simulated, same)),
+        beginning: false,
         damage: None,
     }
 }
