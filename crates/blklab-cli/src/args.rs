@@ -239,8 +239,9 @@ A fio job is a case if results/ID.json beside its folder holds what fio reported
 'order' compares the order of dispatches with traces/ID.blktrace.0.zst (or the
 beginning of the run, ID.txt as blkparse prints it), whose bios and completions
 drive block layer and scheduler; 'first' is the share before the first
-difference, 'common' that of the longest common subsequence. Then the job runs: 'outside' counts its figures (bandwidth, IOPS, clat p50, p95, p99, max)
-that are more than 25 % off and outside the case's own band (variation.csv,
+difference, 'common' that of the longest common subsequence. Then the job runs:
+'outside' counts its figures (bandwidth, IOPS, clat p50, p95, p99, max) that are
+more than 25 % off and outside the case's own band (variation.csv,
 stability.csv); 'error' is the median distance of their ratios from 1, 'bandw'
 the bandwidth of all jobs over the measured one.
 
