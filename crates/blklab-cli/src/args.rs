@@ -69,7 +69,7 @@ Ctrl-C ends the runs and shows what ran so far; a second one ends at once.
 Examples:
   blklab run job.fio --kernel 2.6.28 --sched noop,deadline
   blklab run job.fio --device sata-7200-2008 --device sas-15k
-  blklab run job.fio --device sata-7200-2008,rpm=5400 --set quantum=1,8
+  blklab run job.fio --device sata-7200-2008,rpm=5400 --set fifo_batch=1,16
   blklab run job.fio --kernel 2.6.28 --md none,raid1:2
   blklab run job.fio --repeat 5 --seed 1      medians, lowest and highest
   blklab run job.fio --output-format json+ --output result.json

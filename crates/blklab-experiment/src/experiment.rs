@@ -101,6 +101,9 @@ pub struct Vm {
     pub switch_cost_ns: Option<u32>,
     /// Processor time of one direct I/O in its system call: part of its latency.
     pub call_cost_ns: Option<u32>,
+    /// Processor time of one completion of an asynchronous I/O in fio and its
+    /// system call.
+    pub reap_cost_ns: Option<u32>,
     /// From the start of a fio job to that of the next.
     pub job_start_ns: Option<u32>,
     /// All processor times in percent of their defaults.
@@ -416,6 +419,11 @@ impl Experiment {
     /// its latency: none if not set.
     pub fn call_cost(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.call_cost_ns.unwrap_or(0))))
+    }
+
+    /// Processor time of one completion of an asynchronous I/O: none if not set.
+    pub fn reap_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.reap_cost_ns.unwrap_or(0))))
     }
 
     /// From the start of a fio job to that of the next: none if not set.

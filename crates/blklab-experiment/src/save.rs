@@ -154,6 +154,7 @@ impl Experiment {
             "io_cost_ns": vm.io_cost_ns.unwrap_or(1000),
             "switch_cost_ns": vm.switch_cost_ns,
             "call_cost_ns": vm.call_cost_ns,
+            "reap_cost_ns": vm.reap_cost_ns,
             "job_start_ns": vm.job_start_ns,
             "cpu_cost_percent": vm.cpu_cost_percent,
             "page_cost_ns": vm.page_cost_ns.unwrap_or(1000),

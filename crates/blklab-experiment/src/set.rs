@@ -96,6 +96,15 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         help: "processor time of one direct I/O that counts as its latency, in ns",
     },
     Tunable {
+        name: "reap_cost_ns",
+        unit: Unit::Count,
+        default: 0,
+        range: (0, 1_000_000_000),
+        since: FIRST,
+        until: KernelVersion::FOREVER,
+        help: "processor time of one completion of an asynchronous I/O in fio, in ns",
+    },
+    Tunable {
         name: "job_start_ns",
         unit: Unit::Count,
         default: 0,
@@ -383,6 +392,7 @@ impl Experiment {
             "io_cost_ns" => vm.io_cost_ns = Some(value),
             "switch_cost_ns" => vm.switch_cost_ns = Some(value),
             "call_cost_ns" => vm.call_cost_ns = Some(value),
+            "reap_cost_ns" => vm.reap_cost_ns = Some(value),
             "job_start_ns" => vm.job_start_ns = Some(value),
             "cpu_cost_percent" => vm.cpu_cost_percent = Some(value),
             "page_cost_ns" => vm.page_cost_ns = Some(value),

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) io_cost: Span,
     /// Processor time of one direct I/O that counts as its latency.
     pub(crate) call_cost: Span,
+    /// Processor time of one completion of an asynchronous I/O.
+    pub(crate) reap_cost: Span,
     /// From the start of a job to that of the next.
     pub(crate) job_start: Span,
     /// Seed of the run; 0 for fio's own timing.
@@ -275,10 +277,12 @@ impl Runner<'_> {
 
     /// The system calls of some direct I/Os take processor time.
     async fn call(&self, nr_ios: usize) {
-        let cost = Span(self.settings.call_cost.0 * nr_ios as u64);
-        if cost > Span(0) {
-            self.m.compute(cost).await;
-        }
+        self.compute_for(self.settings.call_cost, nr_ios).await;
+    }
+
+    /// So much processor time for each of some I/Os.
+    async fn compute_for(&self, each: Span, nr_ios: usize) {
+        self.m.compute(Span(each.0 * nr_ios as u64)).await;
     }
 
     async fn commit(&mut self) {
@@ -301,6 +305,7 @@ impl Runner<'_> {
     async fn reap(&mut self, run: &mut JobRun, min: u32, max: u32) {
         let mut completions = std::mem::take(&mut self.completions);
         self.engine.reap(min, max, &mut completions).await;
+        self.compute_for(self.settings.reap_cost, completions.len()).await;
         for c in &completions {
             self.account(c.record, c.error, false);
         }

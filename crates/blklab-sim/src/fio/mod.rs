@@ -151,6 +151,7 @@ pub fn run_fio(
     let settings = job::Settings {
         io_cost: e.io_cost(),
         call_cost: e.call_cost(),
+        reap_cost: e.reap_cost(),
         job_start: e.job_start(),
         seed: e.seed,
     };
