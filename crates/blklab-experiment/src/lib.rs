@@ -16,7 +16,7 @@ mod raw;
 mod save;
 mod set;
 
-pub use cgroup::{Cgroup, cgroup_name};
+pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
 pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};

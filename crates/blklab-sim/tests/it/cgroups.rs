@@ -29,7 +29,7 @@ fn jobs(text: &str) -> String {
 
 /// Bios that were queued by others than a process in its two seconds: that is,
 /// by the limited job, and by kthrotld for it.
-fn queued_by_others<'a>(ran: &'a Ran, pid: u32) -> Vec<&'a Event> {
+fn queued_by_others(ran: &Ran, pid: u32) -> Vec<&Event> {
     let others =
         |e: &&Event| e.action == Action::Queue && e.pid != pid && e.time < Time(2_000_000_000);
     ran.events.iter().filter(others).collect()
