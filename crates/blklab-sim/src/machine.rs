@@ -966,7 +966,7 @@ async fn kblockd_thread(m: Machine) {
         while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
             m.suspend().await;
         }
-        m.with_queue(QueueNo::FIRST, |q, cx| q.run_work(cx));
+        m.with_queue(QueueNo::FIRST, Queue::run_work);
     }
 }
 

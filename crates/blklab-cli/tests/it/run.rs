@@ -200,7 +200,10 @@ fn a_run_directory_can_be_run_again() {
     );
     for (input, extra) in [
         ("sub/e.toml", &["--sched", "none"][..]),
-        ("sub/two.fio", &["--set", "read_expire=50", "--memory", "1g"]),
+        (
+            "sub/two.fio",
+            &["--set", "read_expire=50", "--memory", "1g"],
+        ),
         ("p.json", &[]),
     ] {
         let args = [&["run", input, "--out", "runs"], extra].concat();

@@ -305,7 +305,8 @@ impl Runner<'_> {
     async fn reap(&mut self, run: &mut JobRun, min: u32, max: u32) {
         let mut completions = std::mem::take(&mut self.completions);
         self.engine.reap(min, max, &mut completions).await;
-        self.compute_for(self.settings.reap_cost, completions.len()).await;
+        self.compute_for(self.settings.reap_cost, completions.len())
+            .await;
         for c in &completions {
             self.account(c.record, c.error, false);
         }
