@@ -35,6 +35,14 @@ impl Queue {
         on!(self, q => q.core().hz)
     }
 
+    /// Processors with a queue of their own: 1 on the single-queue path.
+    pub fn nr_cpus(&self) -> u16 {
+        match self {
+            Queue::Sq(_) => 1,
+            Queue::Mq(q) => q.core().limits.nr_cpus.max(1),
+        }
+    }
+
     /// Whether nothing waits and nothing is at the device.
     pub fn is_idle(&self) -> bool {
         on!(self, q => q.is_idle())

@@ -457,6 +457,12 @@ impl Experiment {
         self.vm.cpus == Some(1)
     }
 
+    /// Processors as the multi-queue path sees them: software queues. 2 if not
+    /// set, at most 64.
+    fn nr_cpus(&self) -> u16 {
+        self.vm.cpus.unwrap_or(2).clamp(1, 64) as u16
+    }
+
     /// Limits of the queue and its driver.
     ///
     /// # Errors
@@ -507,6 +513,7 @@ impl Experiment {
     pub fn mq_limits(&self) -> Result<mq::Limits, ExperimentError> {
         let q = &self.queue;
         let default = mq::Limits::default();
+        let nr_cpus = self.nr_cpus();
         let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
         let depth = self.queue_depth()?;
         let driver = of_device.driver;
@@ -516,7 +523,8 @@ impl Experiment {
             queue_depth: depth,
             budget: (driver == Driver::Scsi).then_some(depth),
             nr_requests: q.nr_requests,
-            nr_hw_queues: of_device.hw_queues.min(u32::from(default.nr_cpus)) as u16,
+            nr_hw_queues: of_device.hw_queues.clamp(1, u32::from(nr_cpus)) as u16,
+            nr_cpus,
             max_sectors: max_sectors.unwrap_or(mq::Features::of(self.kernel).max_sectors),
             max_segments: max_segments.unwrap_or(default.max_segments),
             rotational: q.rotational.or(of_device.rotational).unwrap_or(true),

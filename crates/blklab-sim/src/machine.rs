@@ -176,6 +176,7 @@ struct Inner {
     world: RefCell<World>,
     bio_done: RefCell<Option<Rc<BioDone>>>,
     has_array: bool,
+    nr_cpus: u16,
     cpu: CpuSharing,
     stop: Arc<AtomicBool>,
 }
@@ -314,6 +315,7 @@ impl Machine {
     /// A machine at time 0 without tasks.
     pub fn new(config: Config) -> Machine {
         let has_array = config.array.is_some();
+        let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
         let world = World {
             agenda: config.agenda,
             disks: config.disks,
@@ -346,6 +348,7 @@ impl Machine {
                 world: RefCell::new(world),
                 bio_done: RefCell::new(None),
                 has_array,
+                nr_cpus: nr_cpus.unwrap_or(1),
                 cpu: config.cpu,
                 stop: config.stop,
             }),
@@ -554,6 +557,12 @@ impl Machine {
         });
     }
 
+    /// The processor that a task always runs on: they take turns as they are
+    /// created.
+    fn cpu_of(&self, task: TaskId) -> u16 {
+        (task.idx() % usize::from(self.inner.nr_cpus)) as u16
+    }
+
     fn poll(&self, bodies: &mut [Option<Body>], context: &mut Context<'_>, task: TaskId) {
         let Some(body) = bodies[task.idx()].as_mut() else {
             return;
@@ -565,7 +574,7 @@ impl Machine {
             w.running = Running {
                 task: Some(task),
                 pid,
-                cpu: 0,
+                cpu: self.cpu_of(task),
             };
         }
         let ready = body.as_mut().poll(context).is_ready();
