@@ -71,6 +71,7 @@ impl Queue {
         let refuses = self.core.limits.refuses_above;
         if refuses.is_some_and(|n| self.device_busy >= n) {
             self.put_driver_tag(rq);
+            self.put_budget();
             self.core.rq_trace(cx, Action::Requeue, rq);
             cx.waits(Why::DeviceFull, 0);
             return Answer::Refused;
@@ -97,11 +98,7 @@ impl Queue {
             self.put_budget();
             return Answer::NoTag;
         }
-        let answer = self.start(cx, rq);
-        if answer != Answer::Started {
-            self.put_budget();
-        }
-        answer
+        self.start(cx, rq)
     }
 
     /// A single request goes straight to the driver; if that cannot be it waits
@@ -191,11 +188,7 @@ impl Queue {
                 return Answer::NoTag;
             }
         }
-        let answer = self.start(cx, rq);
-        if answer != Answer::Started {
-            self.put_budget();
-        }
-        answer
+        self.start(cx, rq)
     }
 
     /// Who runs the queue again for what is left: the next completion, kblockd,
