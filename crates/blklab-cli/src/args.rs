@@ -127,6 +127,10 @@ pub(crate) struct RunArgs {
     /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+    /// Processor time of one I/O in fio and its system call, in ns; several
+    /// make a matrix [default: the file's, else 1000]
+    #[arg(long, value_name = "NS", value_delimiter = ',')]
+    pub(crate) cpu_cost: Vec<String>,
     /// Release of fio that job files follow, 1.24 or 3.33 [default: the
     /// file's, else 3.33]
     #[arg(long, value_name = "V", value_delimiter = ',')]
@@ -267,6 +271,10 @@ pub(crate) struct ConformArgs {
     /// Of measured machines: runs of each case, with seeds from 0 on
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) seeds: u32,
+    /// Of fio jobs: processor time of one I/O in fio, in ns [default: that of
+    /// the measuring machine, 1700]
+    #[arg(long, value_name = "NS", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub(crate) cpu_cost: Option<u32>,
     /// Where the recorded logs are [default: results/ beside the cases]
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,

@@ -81,6 +81,9 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     if let Some(size) = &a.memory {
         settings.push(("memory".to_owned(), vec![size.clone()]));
     }
+    if !a.cpu_cost.is_empty() {
+        settings.push(("io_cost_ns".to_owned(), a.cpu_cost.clone()));
+    }
     if !a.fio.is_empty() {
         settings.push(("fio".to_owned(), a.fio.clone()));
     }

@@ -227,13 +227,15 @@ pub fn is_fio(case: &Path, results: Option<&Path>) -> bool {
 }
 
 /// Runs one case both ways. A case that the model cannot run is a skip, not an
-/// error.
+/// error. `cpu_cost_ns` is the processor time of one I/O in fio, in place of the
+/// measuring machine's.
 ///
 /// # Errors
 /// If the case or its measurements cannot be read or make no sense.
 pub fn run_fio_case(
     case: &Path,
     results: Option<&Path>,
+    cpu_cost_ns: Option<u32>,
     stop: &Arc<AtomicBool>,
 ) -> Result<FioReport, ExperimentError> {
     let results = results_of(case, results);
@@ -259,6 +261,7 @@ pub fn run_fio_case(
             return Err(ExperimentError::new(what).of(&e));
         }
     };
+    e.vm.io_cost_ns = cpu_cost_ns.or(e.vm.io_cost_ns);
     as_measured(&mut e, &jobs);
     if let Some(trace) = decisions::trace_of(&beside.join("traces"), &e.id) {
         report.decisions = Some(decisions::compare(&e, &jobs, &trace)?);
