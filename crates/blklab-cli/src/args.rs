@@ -108,7 +108,7 @@ pub(crate) struct RunArgs {
     /// scenarios); - is a job file on standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Kernel release, 2.6.16 to 4.20 [default: the file's, else 4.19]
+    /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
     #[arg(long, value_name = "V", value_delimiter = ',')]
     pub(crate) kernel: Vec<String>,
     /// I/O scheduler [default: the file's, else the kernel's]

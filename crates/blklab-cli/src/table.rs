@@ -35,7 +35,7 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     let e = &pairs[0].0.experiment;
     let varies = |key: &str| pairs[0].0.label.iter().any(|(k, _)| k == key);
     let mut about = vec![e.id.clone()];
-    if !varies("kernel") {
+    if pairs.iter().all(|(c, _)| c.experiment.kernel == e.kernel) {
         about.push(format!("kernel {}", e.kernel));
     }
     if !varies("device") {
@@ -45,8 +45,10 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
         };
         about.push(format!("{array}{}", e.device));
     }
-    if !varies("queue_depth") {
-        about.push(format!("queue depth {}", e.queue_depth()?));
+    let depth = e.queue_depth()?;
+    let mut others = pairs.iter().map(|(c, _)| c.experiment.queue_depth());
+    if others.all(|d| d.is_ok_and(|d| d == depth)) {
+        about.push(format!("queue depth {depth}"));
     }
     let runs = 1 + pairs.iter().map(|(c, _)| c.repetition).max().unwrap_or(0);
     if runs > 1 {
