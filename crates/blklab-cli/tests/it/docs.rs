@@ -84,8 +84,13 @@ fn blocks(text: &str) -> Vec<String> {
 
 #[test]
 fn commands_in_documents() {
-    let folders =
-        ["docs", "docs/filesystems", "docs/reports"].map(|f| std::fs::read_dir(root().join(f)));
+    let folders = [
+        "docs",
+        "docs/filesystems",
+        "docs/reports",
+        "docs/schedulers",
+    ];
+    let folders = folders.map(|f| std::fs::read_dir(root().join(f)));
     let entries = folders.into_iter().flat_map(|f| f.expect("a folder"));
     let mut files: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
     files.push(root().join("README.md"));
@@ -102,6 +107,40 @@ fn commands_in_documents() {
             works(&f, &format!("set -e\n{block}"), &file.display().to_string());
         }
     }
+}
+
+/// Every setting of the queue and of the machine is in the page on experiment
+/// files.
+#[test]
+fn the_page_on_experiments_names_every_setting() {
+    let f = Folder::new();
+    let page = std::fs::read_to_string(root().join("docs/experiments.md")).expect("the page");
+    let list = f.ok(&["list", "tunables"]);
+    let names = list.lines().filter_map(|l| {
+        let key = l.split_whitespace().next()?;
+        let (table, name) = key.split_once('/')?;
+        ["queue", "machine"].contains(&table).then_some(name)
+    });
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() >= 26, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name} is missing");
+    }
+}
+
+/// What the README shows of the example is what it prints.
+#[test]
+fn sixteen_years() {
+    let f = folder();
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let command = "blklab run examples/sixteen-years.toml";
+    let (_, shown) = readme
+        .split_once(&format!("$ {command}\n"))
+        .expect("it is in the README");
+    let (shown, _) = shown.split_once("```").expect("the block has an end");
+    let done = f.shell(command);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(done.stdout, shown);
 }
 
 #[test]
