@@ -140,7 +140,7 @@ fn sixteen_years() {
     let (shown, _) = shown.split_once("```").expect("the block has an end");
     let done = f.shell(command);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert_eq!(done.stdout, shown);
+    assert_eq!(done.stdout, shown, "README.md shows another output");
 }
 
 #[test]
