@@ -816,13 +816,14 @@ impl Machine {
 
     /// Sleeps until woken. May return early: callers test their condition.
     pub async fn suspend(&self) {
-        if self.queue_state(Queue::has_task_plugs) {
-            self.flush_task_plug();
-        }
         {
             let mut w = self.inner.world.borrow_mut();
             let task = w.running.task.expect("called in a task");
             w.states[task.idx()].suspended = true;
+        }
+        // What the plug holds may be what wakes the task.
+        if self.queue_state(Queue::has_task_plugs) {
+            self.flush_task_plug();
         }
         Suspend { polled: false }.await;
         if let CpuSharing::One { switch } = self.inner.cpu {
