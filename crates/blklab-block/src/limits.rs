@@ -107,7 +107,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         range: (4, 100_000),
         since: KernelVersion::v2_6(16),
         until: KernelVersion::FOREVER,
-        help: "requests in each of the two pools",
+        help: "requests in each of the two pools; of a hardware queue (5.0: twice the depth, without a scheduler the depth)",
     },
     Tunable {
         name: "max_sectors_kb",
@@ -116,7 +116,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         range: (4, 32_767),
         since: KernelVersion::v2_6(16),
         until: KernelVersion::FOREVER,
-        help: "largest request",
+        help: "largest request (5.0: 1280, 6.17: 4096, or what the device takes)",
     },
     Tunable {
         name: "max_segments",
@@ -168,7 +168,7 @@ pub const QUEUE_TUNABLES: &[Tunable] = &[
         unit: Unit::Us,
         default: 75_000,
         range: (0, u32::MAX as i64),
-        since: KernelVersion::new(4, 10),
+        since: KernelVersion::new(5, 0),
         until: KernelVersion::FOREVER,
         help: "read latency that write-back throttling aims at (2000 without seeks); 0: off",
     },

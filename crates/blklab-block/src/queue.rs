@@ -128,6 +128,14 @@ impl Queue {
         on!(self, q => q.start_plug(task));
     }
 
+    /// The same for a task that will submit about `nr_ios` requests.
+    pub fn start_plug_for(&mut self, task: TaskId, nr_ios: u32) {
+        match self {
+            Queue::Sq(q) => q.start_plug(task),
+            Queue::Mq(q) => q.start_plug_for(task, nr_ios),
+        }
+    }
+
     /// The task stops collecting.
     pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         on!(self, q => q.finish_plug(cx, task));

@@ -531,8 +531,6 @@ impl Experiment {
             nomerges: q.nomerges.unwrap_or(0),
             has_flush: of_device.has_flush,
             has_fua: of_device.has_fua,
-            has_commit: matches!(driver, Driver::Scsi | Driver::Nvme | Driver::Virtio),
-            takes_lists: matches!(driver, Driver::Nvme | Driver::Virtio | Driver::NullBlk),
             partition_start: q.partition_start.map(u64::from),
             wbt_lat_us: q.wbt_lat_usec.map(u64::from),
             ..default
@@ -598,6 +596,10 @@ impl Experiment {
                 self.kernel
             ))
             .about("kernel"));
+        }
+        if self.kernel.has_single_queue() && self.queue.wbt_lat_usec.is_some() {
+            let what = "wbt_lat_usec: write-back throttling is modelled from kernel 5.0 on";
+            return Err(ExperimentError::new(what).about("queue.wbt_lat_usec"));
         }
         self.scheduler()?;
         self.limits()?;

@@ -776,10 +776,15 @@ impl Machine {
     /// Opens a task plug for the running task (2.6.39 and later; nothing
     /// before). Calls nest.
     pub(crate) fn start_plug(&self) {
+        self.start_plug_for(1);
+    }
+
+    /// The same, for about so many requests.
+    pub(crate) fn start_plug_for(&self, nr_ios: u32) {
         let mut w = self.inner.world.borrow_mut();
         let task = w.running.task.expect("called in a task");
         for disk in &mut w.disks {
-            disk.queue.start_plug(task);
+            disk.queue.start_plug_for(task, nr_ios);
         }
     }
 

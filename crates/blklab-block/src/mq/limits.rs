@@ -36,11 +36,6 @@ pub struct Limits {
     pub has_flush: bool,
     /// The device writes through on request.
     pub has_fua: bool,
-    /// The driver starts the device once for a series of requests
-    /// (`commit_rqs`: SCSI, NVMe, virtio).
-    pub has_commit: bool,
-    /// The driver takes whole lists (`queue_rqs`: NVMe, virtio).
-    pub takes_lists: bool,
     /// First sector of the partition that bios come from (event A); none if
     /// the whole disk is used.
     pub partition_start: Option<u64>,
@@ -68,8 +63,6 @@ impl Default for Limits {
             nomerges: 0,
             has_flush: false,
             has_fua: false,
-            has_commit: false,
-            takes_lists: false,
             partition_start: None,
             wbt_lat_us: None,
         }

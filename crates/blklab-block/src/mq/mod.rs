@@ -121,12 +121,16 @@ impl Queue {
         }
         let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
         let rules = TagRules::of(&core.feat);
+        let nr_driver_tags = match elv {
+            Some(_) => core.limits.queue_depth,
+            None => core.nr_requests,
+        };
         let replaced = elv.as_ref().is_some_and(|e| e.replaces_wbt());
         let wbt = WbtSettings::of(&core.limits, core.nr_requests, replaced, core.hz)
             .map(|settings| Wbt::new(settings, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
-            driver_tags: Tags::new(core.limits.queue_depth, nr_cpus, rules),
+            driver_tags: Tags::new(nr_driver_tags, nr_cpus, rules),
             sched_tags: elv.as_ref().map(|_| {
                 let mut tags = Tags::new(core.nr_requests, nr_cpus, rules);
                 if let Some(depth) = min_shallow {

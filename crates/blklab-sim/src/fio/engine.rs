@@ -210,8 +210,11 @@ impl Engine {
 
     async fn io_submit(&mut self, held: &[Held]) {
         let plugs = held.len() > self.m.queue_state(Queue::io_submit_plugs_above);
-        if plugs {
-            self.m.start_plug();
+        match self.kind {
+            _ if !plugs => {}
+            // io_submit does not say how many come (fs/aio.c, io_uring/io_uring.c).
+            Kind::Uring => self.m.start_plug_for(held.len() as u32),
+            _ => self.m.start_plug(),
         }
         for h in held {
             let Some(fd) = h.fd else { continue };

@@ -94,6 +94,8 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     c.bio_pages = Config::bio_pages_of_queue(&features, e.bio_max_sectors()?, segments);
     if let Some(end_sector) = e.capacity_sectors(capacity) {
         c.layout.end_sector = end_sector;
+    } else if e.filesystem.name != "extents" {
+        c.layout.end_sector = ENDLESS_VOLUME_SECTORS;
     }
     if let (Some(start), None) = (limits.partition_start, &e.md) {
         c.layout.start_sector = c.layout.start_sector.max(start);
@@ -113,6 +115,9 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
         .map_err(|err| ExperimentError::new(err.to_string()))?;
     Ok(c)
 }
+
+/// Size of a filesystem on a device without an end: 1 TiB.
+const ENDLESS_VOLUME_SECTORS: u64 = 1 << 31;
 
 /// Runs parsed fio jobs in an experiment's block stack.
 ///

@@ -210,3 +210,26 @@ fn a_flusher_that_waits_for_the_journal_keeps_no_bio_to_itself() {
     // A deadlock would leave only the journal's timer at work, for ever.
     assert!(r.outcome.end.0 < 600_000_000_000, "{}", r.outcome.end.0);
 }
+
+/// With few tags, tasks sleep for one while their plug holds requests that
+/// merge when it is flushed, and so give back the tag that the task waits for.
+#[test]
+fn nobody_sleeps_for_ever_on_few_tags() {
+    let set = [("initial", "1"), ("runs", "3")];
+    for kernel in ["5.10", "6.1", "6.18"] {
+        for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+            let mut e = experiment();
+            e.choose_kernel(kernel.parse().expect("a version"));
+            e.choose_scheduler(scheduler).expect("a scheduler");
+            e.set("filesystem", "ext4").expect("a filesystem");
+            e.queue.queue_depth = Some(2);
+            e.queue.nr_requests = Some(4);
+            let r = run_scenario(&e, "compilebench", &set);
+            let job = r.job("compilebench");
+            assert!(
+                job.stat.dir(Ddir::Write).runtime_ms > 0,
+                "{kernel} {scheduler}"
+            );
+        }
+    }
+}
