@@ -457,10 +457,12 @@ impl Experiment {
         self.vm.cpus == Some(1)
     }
 
-    /// Processors as the multi-queue path sees them: software queues. 2 if not
-    /// set, at most 64.
-    fn nr_cpus(&self) -> u16 {
-        self.vm.cpus.unwrap_or(2).clamp(1, 64) as u16
+    /// Hardware queues of the multi-queue path, each with a software queue: as
+    /// many as the device has and there are processors, at most 64. Processors
+    /// that share a hardware queue are not told apart.
+    fn nr_hw_queues(&self, of_device: u32) -> u16 {
+        let cpus = self.vm.cpus.unwrap_or(2);
+        of_device.min(cpus).clamp(1, 64) as u16
     }
 
     /// Limits of the queue and its driver.
@@ -513,18 +515,18 @@ impl Experiment {
     pub fn mq_limits(&self) -> Result<mq::Limits, ExperimentError> {
         let q = &self.queue;
         let default = mq::Limits::default();
-        let nr_cpus = self.nr_cpus();
         let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
         let depth = self.queue_depth()?;
         let driver = of_device.driver;
+        let nr_hw_queues = self.nr_hw_queues(of_device.hw_queues);
         let max_sectors = q.max_sectors.or(of_device.max_sectors);
         let max_segments = q.max_segments.or(of_device.max_segments);
         Ok(mq::Limits {
             queue_depth: depth,
             budget: (driver == Driver::Scsi).then_some(depth),
             nr_requests: q.nr_requests,
-            nr_hw_queues: of_device.hw_queues.clamp(1, u32::from(nr_cpus)) as u16,
-            nr_cpus,
+            nr_hw_queues,
+            nr_cpus: nr_hw_queues,
             max_sectors: max_sectors.unwrap_or(mq::Features::of(self.kernel).max_sectors),
             max_segments: max_segments.unwrap_or(default.max_segments),
             rotational: q.rotational.or(of_device.rotational).unwrap_or(true),
