@@ -65,8 +65,6 @@ pub struct Features {
     pub max_sectors: u32,
     /// A requeued request goes behind those that were requeued before.
     pub requeue_at_tail: bool,
-    /// wbt counts the requests of a swapping task by a flag, not by the task.
-    pub wbt_swap_flag: bool,
     /// `io.max` counts the remainder of a split bio as another I/O.
     pub throttle_counts_splits: bool,
     /// A bio over the limit of I/Os waits at least as long as one takes at that
@@ -114,7 +112,6 @@ impl Features {
             bio_gets_task_prio: from(5, 18),
             max_sectors: if from(6, 17) { 8192 } else { 2560 },
             requeue_at_tail: from(6, 12),
-            wbt_swap_flag: from(6, 12),
             throttle_counts_splits: from(6, 1),
             throttle_waits_for_one_io: from(6, 12),
             throttle_lends_to_meta: from(6, 12),

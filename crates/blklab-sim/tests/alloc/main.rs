@@ -112,6 +112,12 @@ fn the_block_layer_allocates_nothing_per_io() {
         ("2.6.28", "anticipatory", "rrrw"),
         ("4.19", "noop", "r"),
         ("4.19", "deadline", "r"),
+        ("6.1", "none", "rrrw"),
+        ("6.1", "mq-deadline", "rrrw"),
+        ("6.1", "kyber", "rrrw"),
+        ("6.1", "bfq", "rrrw"),
+        ("6.18", "mq-deadline", "r"),
+        ("6.18", "bfq", "r"),
     ] {
         let (n, twice) = (
             processes(kernel, scheduler, letters, 5_000),
