@@ -99,6 +99,13 @@ pub struct Vm {
     /// Time that a task or kernel thread takes to get going after a sleep, on a
     /// machine with one processor (5.0 and later).
     pub switch_cost_ns: Option<u32>,
+    /// Processor time of an interrupt of the device, on such a machine.
+    pub interrupt_cost_ns: Option<u32>,
+    /// Processor time of a request from the scheduler to the driver, on such a
+    /// machine.
+    pub dispatch_cost_ns: Option<u32>,
+    /// Processor time of a page that the driver copies, on such a machine.
+    pub driver_copy_ns: Option<u32>,
     /// Processor time of one direct I/O in its system call: part of its latency.
     pub call_cost_ns: Option<u32>,
     /// Processor time of one completion of an asynchronous I/O in fio and its
@@ -106,10 +113,14 @@ pub struct Vm {
     pub reap_cost_ns: Option<u32>,
     /// From the start of a fio job to that of the next.
     pub job_start_ns: Option<u32>,
+    /// Processor time of fio's main process whenever it looks after its jobs.
+    pub look_cost_ns: Option<u32>,
     /// All processor times in percent of their defaults.
     pub cpu_cost_percent: Option<u32>,
     /// Processor time of a page that is read or written, beside its copying.
     pub page_cost_ns: Option<u32>,
+    /// Processor time of a page that is written from the page cache to the disk.
+    pub writeout_cost_ns: Option<u32>,
     /// Processors.
     pub cpus: Option<u32>,
     /// Share of pages that lie in memory right behind the page before.
@@ -415,6 +426,36 @@ impl Experiment {
         self.cpu_time(Span(u64::from(self.vm.switch_cost_ns.unwrap_or(2000))))
     }
 
+    /// Processor time of an interrupt of the device, where tasks share a
+    /// processor: none if not set.
+    pub fn interrupt_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.interrupt_cost_ns.unwrap_or(0))))
+    }
+
+    /// Processor time of a request from the scheduler to the driver, where tasks
+    /// share a processor: none if not set.
+    pub fn dispatch_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.dispatch_cost_ns.unwrap_or(0))))
+    }
+
+    /// Processor time of a page that the driver copies, where tasks share a
+    /// processor: none if not set or the device does not keep data in memory.
+    pub fn driver_copy(&self) -> Span {
+        let is_on = |(name, value): &(String, String)| {
+            name == "memory_backed" && !matches!(value.as_str(), "0" | "off" | "false" | "no")
+        };
+        match self.device.params.iter().any(is_on) {
+            true => self.cpu_time(Span(u64::from(self.vm.driver_copy_ns.unwrap_or(0)))),
+            false => Span::ZERO,
+        }
+    }
+
+    /// Processor time of a page that is written from the page cache to the disk:
+    /// none if not set.
+    pub fn writeout_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.writeout_cost_ns.unwrap_or(0))))
+    }
+
     /// Processor time of one direct I/O in its system call, which counts as
     /// its latency: none if not set.
     pub fn call_cost(&self) -> Span {
@@ -429,6 +470,12 @@ impl Experiment {
     /// From the start of a fio job to that of the next: none if not set.
     pub fn job_start(&self) -> Span {
         self.cpu_time(Span(u64::from(self.vm.job_start_ns.unwrap_or(0))))
+    }
+
+    /// Processor time of fio's main process whenever it looks after its jobs: none
+    /// if not set.
+    pub fn look_cost(&self) -> Span {
+        self.cpu_time(Span(u64::from(self.vm.look_cost_ns.unwrap_or(0))))
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.

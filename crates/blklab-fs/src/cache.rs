@@ -13,6 +13,7 @@ use crate::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
 use crate::write::file_range;
+use crate::writeback::BATCH;
 use blklab_types::{Bio, BioFlags, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
 use std::fmt;
@@ -348,7 +349,24 @@ impl<H: Host> PageCache<H> {
     /// Spends processor time.
     pub(crate) async fn spend(&self, cost: Span) {
         if cost > Span::ZERO {
-            self.host.sleep(cost).await;
+            self.host.work(cost, 1).await;
+        }
+    }
+
+    /// Spends processor time with so many places where others may go first
+    /// (`cond_resched`).
+    pub(crate) async fn spend_in_pieces(&self, cost: Span, pieces: u64) {
+        if cost > Span::ZERO {
+            self.host.work(cost, pieces).await;
+        }
+    }
+
+    /// Spends processor time for pages that are written to the disk.
+    async fn spend_writing(&self, op: Op, pages: u64) {
+        if op == Op::Write {
+            let each = self.config.writeout_cost.ns();
+            let cost = Span(each.saturating_mul(pages));
+            self.spend_in_pieces(cost, pages.div_ceil(BATCH)).await;
         }
     }
 
@@ -377,6 +395,7 @@ impl<H: Host> PageCache<H> {
         run: PageRun,
         segments: u16,
     ) {
+        self.spend_writing(op, run.pages).await;
         let (cookie, group) = self.with(|s| {
             let pages = run.start..run.start + run.pages;
             let group = match op {
@@ -411,8 +430,23 @@ impl<H: Host> PageCache<H> {
         .await;
     }
 
-    /// Submits a bio for sectors of the disk.
+    /// Submits a bio for cached sectors of the disk.
     pub(crate) async fn submit_sectors(
+        &self,
+        op: Op,
+        flags: BioFlags,
+        sector: u64,
+        nr_sectors: u32,
+        cookie: u64,
+    ) {
+        self.spend_writing(op, u64::from(nr_sectors) / PAGE_SECTORS)
+            .await;
+        self.submit_uncached(op, flags, sector, nr_sectors, cookie)
+            .await;
+    }
+
+    /// Submits a bio for sectors of the disk.
+    pub(crate) async fn submit_uncached(
         &self,
         op: Op,
         flags: BioFlags,

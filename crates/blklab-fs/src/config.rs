@@ -122,6 +122,9 @@ pub struct Config {
     pub copy_bytes_per_s: u64,
     /// Processor time per page besides copying: lookup, lock, block mapping.
     pub page_cost: Span,
+    /// Processor time per page that is written to the disk, of whoever submits
+    /// it: flusher threads, journal threads, callers of fsync.
+    pub writeout_cost: Span,
     /// Pages that a bio can hold: see [`Config::bio_pages_of_queue`].
     pub bio_pages: u64,
     /// Share of pages that lie in memory right behind the page before, and are
@@ -183,6 +186,7 @@ impl Config {
             request_pages: 1024 / PAGE_SECTORS,
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
+            writeout_cost: Span::ZERO,
             bio_pages: Config::bio_pages_of_queue(&features, 1024, 128),
             adjacent_pages_percent: 0,
             layout: Layout::default(),

@@ -283,7 +283,7 @@ impl<H: Host> PageCache<H> {
             let Some((sector, len, cookie)) = bio else {
                 break;
             };
-            self.submit_sectors(op, flags, sector, (len / SECTOR_BYTES) as u32, cookie)
+            self.submit_uncached(op, flags, sector, (len / SECTOR_BYTES) as u32, cookie)
                 .await;
             at += len;
         }

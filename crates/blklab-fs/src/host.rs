@@ -95,6 +95,12 @@ pub trait Host: Clone + 'static {
     /// Sleeps for a span.
     async fn sleep(&self, span: Span);
 
+    /// Works for a span of processor time. Where tasks share a processor, when it
+    /// is this one's turn; others may go first between its pieces, not within.
+    async fn work(&self, span: Span, _pieces: u64) {
+        self.sleep(span).await;
+    }
+
     /// Computes for a span, as a task that slept until just now: kernel
     /// threads that become runnable meanwhile wait until it sleeps.
     async fn compute(&self, span: Span) {

@@ -60,7 +60,8 @@ impl<H: Host> PageCache<H> {
             let upto = end.min((page + pages) * PAGE_BYTES);
             let run = page..page + pages;
             self.prepare(id, run.clone(), whole == 0).await?;
-            self.spend(self.config.copy_cost(upto - at, pages)).await;
+            let cost = self.config.copy_cost(upto - at, pages);
+            self.spend_in_pieces(cost, pages).await;
             self.attach_group(id);
             on_volume!(self, dirty_written(id, run, upto))?;
             at = upto;

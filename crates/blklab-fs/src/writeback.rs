@@ -23,7 +23,7 @@ use blklab_types::{BioFlags, Op};
 use std::ops::Range;
 
 /// Pages looked up at a time (`PAGEVEC_SIZE`).
-const BATCH: u64 = 14;
+pub(crate) const BATCH: u64 = 14;
 
 /// What a run of write-back is asked for, and what it met: the kernel's
 /// `writeback_control`.

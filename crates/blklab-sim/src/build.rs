@@ -2,7 +2,7 @@
 //! From an experiment to a machine.
 
 use crate::cgroups;
-use crate::machine::{Config, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
+use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
 use blklab_block::{Features, Limits, Queue, TaskTable, mq, sq};
@@ -67,8 +67,12 @@ pub fn build_machine(
             false => CpuSharing::None,
         }
     } else if e.one_cpu() {
-        let switch = e.switch_cost();
-        CpuSharing::One { switch }
+        CpuSharing::One(CpuCosts {
+            switch: e.switch_cost(),
+            interrupt: e.interrupt_cost(),
+            dispatch: e.dispatch_cost(),
+            copy: e.driver_copy(),
+        })
     } else {
         CpuSharing::None
     };

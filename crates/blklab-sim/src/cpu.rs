@@ -3,22 +3,25 @@
 //! (kernel/sched/fair.c, 5.0 to 6.5): who had least of it comes first, and who
 //! slept is ahead of who computes.
 //!
-//! Left out: ticks (a task that computes is looked at when it begins to compute
-//! and when somebody wakes up), nice values, groups, real-time classes.
+//! Who begins counts as a sleeper, too: kernel threads have been there for long,
+//! and a session of its own, as fio makes of each job (`setsid`), is a group that
+//! enters the queue as one that slept (`sched_autogroup_enabled`). Who is in the
+//! kernel is not interrupted but by devices (`CONFIG_PREEMPT_VOLUNTARY`): a task
+//! that computes is looked at when a piece of it is over.
+//!
+//! Left out: ticks, nice values but that of kblockd, control groups, real-time
+//! classes.
 
 use blklab_types::{Span, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Somebody who wakes up takes the processor from a task that is ahead of it by
+/// Somebody who waits takes the processor from a task that is ahead of it by
 /// more than this (`sysctl_sched_wakeup_granularity` on one processor).
 const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
 
 /// So far a sleeper may fall behind (half of `sysctl_sched_latency`).
 const SLEEPER_CREDIT_NS: u64 = 3_000_000;
-
-/// A new task begins so far ahead: it has had its first turn (`START_DEBIT`).
-const START_DEBIT_NS: u64 = 3_000_000;
 
 /// Share of a nice level of -20 against 0: 88761 to 1024.
 const URGENT_WEIGHT: u64 = 87;
@@ -28,12 +31,26 @@ const URGENT_WEIGHT: u64 = 87;
 struct Entity {
     /// Processor time had, weighted, in ns.
     vruntime: u64,
-    /// It has run before.
-    is_known: bool,
-    /// Its computation has this left, while it waits for the processor.
+    /// What it is to compute, while it waits for the processor.
     left: Option<Span>,
     /// A kernel thread of nice level -20.
     is_urgent: bool,
+}
+
+impl Entity {
+    /// A processor time as the scheduler counts it for this task
+    /// (`calc_delta_fair`).
+    fn weighted(&self, ns: u64) -> u64 {
+        match self.is_urgent {
+            true => ns / URGENT_WEIGHT,
+            false => ns,
+        }
+    }
+
+    /// Whether it takes the processor from a task with this much.
+    fn preempts(&self, vruntime: u64) -> bool {
+        vruntime > self.vruntime + self.weighted(WAKEUP_GRANULARITY_NS)
+    }
 }
 
 /// What to do with a task that is due.
@@ -41,7 +58,7 @@ struct Entity {
 pub(crate) enum Turn {
     /// It goes on with its program.
     Poll(TaskId),
-    /// It goes on with its computation, which ends then.
+    /// It begins to compute, which ends then.
     Compute(TaskId, Time),
 }
 
@@ -55,9 +72,23 @@ pub(crate) struct Cpu {
     seq: u64,
     /// Never behind any task that can run.
     min_vruntime: u64,
+    /// What it takes to go back to a task that others went before.
+    switch: Span,
+    /// Who computed last.
+    last: Option<TaskId>,
+    /// The end of the interrupts so far.
+    interrupted_until: Time,
 }
 
 impl Cpu {
+    /// A processor where a change of tasks takes so long.
+    pub(crate) fn new(switch: Span) -> Cpu {
+        Cpu {
+            switch,
+            ..Cpu::default()
+        }
+    }
+
     fn entity(&mut self, task: TaskId) -> &mut Entity {
         if self.entities.len() <= task.idx() {
             self.entities.resize(task.idx() + 1, Entity::default());
@@ -65,12 +96,18 @@ impl Cpu {
         &mut self.entities[task.idx()]
     }
 
-    /// The task is a kernel thread that goes before others; it has been there
-    /// for long.
+    /// The task is a kernel thread of nice level -20.
     pub(crate) fn set_urgent(&mut self, task: TaskId) {
-        let entity = self.entity(task);
-        entity.is_urgent = true;
-        entity.is_known = true;
+        self.entity(task).is_urgent = true;
+    }
+
+    /// An interrupt takes the processor for a span. Who computes goes on later:
+    /// it, and when it ends now.
+    pub(crate) fn interrupt(&mut self, now: Time, span: Span) -> Option<(TaskId, Time)> {
+        self.interrupted_until = self.interrupted_until.max(now) + span;
+        let (task, _, end) = self.running.as_mut()?;
+        *end += span;
+        Some((*task, *end))
     }
 
     /// Whether nobody computes.
@@ -79,8 +116,8 @@ impl Cpu {
     }
 
     /// The agenda named a task: true if its computation is over now and it is to
-    /// be polled. Otherwise it has woken up and waits for the processor, or this
-    /// was the end of a computation that was interrupted.
+    /// be polled. Otherwise it has woken up and waits for the processor, or an
+    /// interrupt has put its end off.
     pub(crate) fn is_done_computing(&mut self, task: TaskId, now: Time) -> bool {
         if let Some((owner, _, end)) = self.running
             && owner == task
@@ -94,23 +131,11 @@ impl Cpu {
     }
 
     fn wake_up(&mut self, task: TaskId, now: Time) {
-        let min = self.min_vruntime;
+        let place = self.min_vruntime.saturating_sub(SLEEPER_CREDIT_NS);
         let entity = self.entity(task);
-        let place = if entity.is_known {
-            min.saturating_sub(SLEEPER_CREDIT_NS)
-        } else {
-            entity.is_known = true;
-            min + START_DEBIT_NS
-        };
         entity.vruntime = entity.vruntime.max(place);
-        let vruntime = entity.vruntime;
         self.enqueue(task);
-        if let Some((owner, _, _)) = self.running {
-            self.account(now);
-            if self.entity(owner).vruntime > vruntime + WAKEUP_GRANULARITY_NS {
-                self.interrupt(now);
-            }
-        }
+        self.account(now);
     }
 
     fn enqueue(&mut self, task: TaskId) {
@@ -125,40 +150,35 @@ impl Cpu {
             return;
         };
         let had = now.since(*since).ns();
-        *since = now;
+        *since = now.max(*since);
         let task = *task;
         let entity = self.entity(task);
-        entity.vruntime += if entity.is_urgent {
-            had / URGENT_WEIGHT
-        } else {
-            had
-        };
+        entity.vruntime += entity.weighted(had);
         let vruntime = entity.vruntime;
         let first = self.waiting.peek().map_or(vruntime, |w| w.0.0);
         self.min_vruntime = self.min_vruntime.max(vruntime.min(first));
-    }
-
-    /// Who computes has to wait with what is left.
-    fn interrupt(&mut self, now: Time) {
-        if let Some((task, _, end)) = self.running.take() {
-            self.entity(task).left = Some(end.since(now));
-            self.enqueue(task);
-        }
     }
 
     /// A task wants to compute: when that will end, or none if somebody else's
     /// turn comes first.
     pub(crate) fn begin(&mut self, task: TaskId, now: Time, span: Span) -> Option<Time> {
         let own = self.entity(task).vruntime;
-        let first = self.waiting.peek().map(|w| w.0.0);
-        if first.is_some_and(|v| v + WAKEUP_GRANULARITY_NS < own) {
+        let first = self.waiting.peek().map(|w| w.0.2);
+        if first.is_some_and(|first| self.entity(first).preempts(own)) {
             self.entity(task).left = Some(span);
             self.enqueue(task);
             return None;
         }
-        let end = now + span;
-        self.running = Some((task, now, end));
-        Some(end)
+        Some(self.run(task, now, span))
+    }
+
+    /// The task computes once interrupts are through: its end.
+    fn run(&mut self, task: TaskId, now: Time, span: Span) -> Time {
+        let begin = now.max(self.interrupted_until);
+        let end = begin + span;
+        self.running = Some((task, begin, end));
+        self.last = Some(task);
+        end
     }
 
     /// Whether the computation that the task began is over.
@@ -182,10 +202,86 @@ impl Cpu {
         match self.entity(task).left.take() {
             None => Some(Turn::Poll(task)),
             Some(left) => {
-                let end = now + left;
-                self.running = Some((task, now, end));
-                Some(Turn::Compute(task, end))
+                let is_back = self.last != Some(task);
+                let switch = if is_back { self.switch } else { Span::ZERO };
+                Some(Turn::Compute(task, self.run(task, now, left + switch)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: TaskId = TaskId(0);
+    const B: TaskId = TaskId(1);
+    const KBLOCKD: TaskId = TaskId(2);
+
+    fn us(n: u64) -> Time {
+        Time(1000 * n)
+    }
+
+    fn cpu() -> Cpu {
+        let mut cpu = Cpu::new(Span::from_us(2));
+        cpu.set_urgent(KBLOCKD);
+        cpu
+    }
+
+    /// The task computes from `begin` to `end` without others.
+    fn computes(cpu: &mut Cpu, task: TaskId, begin: Time, end: Time) {
+        assert_eq!(cpu.begin(task, begin, end.since(begin)), Some(end));
+        cpu.end(end);
+    }
+
+    /// Both wake up in this order; who goes first.
+    fn first_of(cpu: &mut Cpu, tasks: [TaskId; 2], now: Time) -> Option<Turn> {
+        for task in tasks {
+            assert!(!cpu.is_done_computing(task, now));
+        }
+        cpu.next(now)
+    }
+
+    #[test]
+    fn kblockd_goes_before_a_task_that_computed_like_others() {
+        let mut cpu = cpu();
+        computes(&mut cpu, A, us(0), us(20));
+        let first = first_of(&mut cpu, [A, KBLOCKD], us(500));
+        assert_eq!(first, Some(Turn::Poll(KBLOCKD)));
+    }
+
+    #[test]
+    fn who_had_little_is_as_far_behind_as_kblockd_and_goes_first_if_woken_first() {
+        let mut cpu = cpu();
+        computes(&mut cpu, A, us(0), us(20));
+        // Another has had more than a sleeper may fall behind.
+        computes(&mut cpu, B, us(20), us(5000));
+        let first = first_of(&mut cpu, [A, KBLOCKD], us(6000));
+        assert_eq!(first, Some(Turn::Poll(A)));
+    }
+
+    #[test]
+    fn an_interrupt_puts_the_end_off_and_delays_who_begins() {
+        let mut cpu = cpu();
+        assert_eq!(cpu.interrupt(us(0), Span::from_us(1)), None);
+        assert_eq!(cpu.begin(A, us(0), Span::from_us(10)), Some(us(11)));
+        let later = cpu.interrupt(us(5), Span::from_us(1));
+        assert_eq!(later, Some((A, us(12))));
+        assert!(!cpu.is_done_computing(A, us(11)));
+        assert!(cpu.is_done_computing(A, us(12)));
+    }
+
+    #[test]
+    fn a_piece_is_not_interrupted_by_tasks_but_the_next_one_waits() {
+        let mut cpu = cpu();
+        assert_eq!(cpu.begin(A, us(0), Span::from_us(4000)), Some(us(4000)));
+        assert!(!cpu.is_done_computing(KBLOCKD, us(10)));
+        assert!(cpu.has_ended(A, us(4000)));
+        cpu.end(us(4000));
+        assert_eq!(cpu.begin(A, us(4000), Span::from_us(10)), None);
+        assert_eq!(cpu.next(us(4000)), Some(Turn::Poll(KBLOCKD)));
+        computes(&mut cpu, KBLOCKD, us(4000), us(4005));
+        // Going back takes a change of tasks.
+        assert_eq!(cpu.next(us(4005)), Some(Turn::Compute(A, us(4017))));
     }
 }

@@ -88,6 +88,18 @@ impl Host for Machine {
         self.sleep_until(Machine::now(self) + span).await;
     }
 
+    async fn work(&self, span: Span, pieces: u64) {
+        if !self.shares_cpu() {
+            return Host::sleep(self, span).await;
+        }
+        let mut left = span.ns();
+        for others in (0..pieces).rev() {
+            let piece = left / (others + 1);
+            left -= piece;
+            Machine::compute(self, Span(piece)).await;
+        }
+    }
+
     async fn compute(&self, span: Span) {
         Machine::compute(self, span).await;
     }

@@ -23,7 +23,7 @@ mod truthlog;
 pub use build::{build_machine, devices, spawn_processes};
 pub use cgroups::{CgroupUse, cgroup_uses};
 pub use filesystem::{check_filesystem, filesystem_of};
-pub use machine::{Config, CpuSharing, Disk, Machine, Sinks};
+pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
 pub use truthlog::{LogLine, TruthLog};

@@ -10,7 +10,7 @@ use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::{Agenda, DeviceId, Due, TimerId, WorkId};
 use blklab_trace::TraceSink;
 use blklab_trace::truth::{Kind, TruthSink};
-use blklab_types::{Bio, IoPrio, Pid, Span, TaskId, Time};
+use blklab_types::{Bio, IoPrio, PAGE_SECTORS, Pid, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -97,12 +97,40 @@ pub enum CpuSharing {
     /// The same, but the block layer's thread waits while a task that slept
     /// computes: one processor, as the single-queue kernels are modelled.
     HoldsKblockd,
-    /// There is one, and they take turns. Who slept takes this long to get going
+    /// There is one, and they take turns.
+    One(CpuCosts),
+}
+
+/// What takes time of the one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCosts {
+    /// Who slept, or was interrupted by another, takes this long to get going
     /// again.
-    One {
-        /// An interrupt, a wake-up and a context switch.
-        switch: Span,
-    },
+    pub switch: Span,
+    /// An interrupt of a device.
+    pub interrupt: Span,
+    /// A request from the scheduler to the driver.
+    pub dispatch: Span,
+    /// A page that the driver copies.
+    pub copy: Span,
+}
+
+impl CpuCosts {
+    /// What the driver takes for a request.
+    fn of_request(&self, nr_sectors: u32) -> Span {
+        let pages = u64::from(nr_sectors) / PAGE_SECTORS;
+        self.dispatch + Span(self.copy.ns() * pages)
+    }
+}
+
+impl CpuSharing {
+    /// What takes time: nothing, where tasks do not share.
+    fn costs(self) -> CpuCosts {
+        match self {
+            CpuSharing::One(costs) => costs,
+            _ => CpuCosts::default(),
+        }
+    }
 }
 
 /// A disk and its queue.
@@ -130,6 +158,8 @@ struct TaskState {
     outstanding: u32,
     /// It sleeps until there are fewer; 0 if it does not wait for bios.
     awaits_below: u32,
+    /// Processor time in the driver that it has not had yet.
+    owed: Span,
     /// Does the run go on for its sake?
     foreground: bool,
 }
@@ -287,6 +317,15 @@ impl World {
         self.with_device(no, |device, cx| device.submit(cx, &command));
     }
 
+    /// Who calls the driver owes the processor time that this takes.
+    fn charge_request(&mut self, no: QueueNo, rq: RqId, costs: &CpuCosts) {
+        if let Some(task) = self.running.task {
+            let nr_sectors = self.disks[no.idx()].queue.requests()[rq].nr_sectors;
+            let owed = &mut self.states[task.idx()].owed;
+            *owed += costs.of_request(nr_sectors);
+        }
+    }
+
     /// Whether nothing is on its way.
     fn is_idle(&self) -> bool {
         self.disks.iter().all(|d| d.queue.is_idle())
@@ -300,6 +339,13 @@ impl World {
         match self.disks.iter().position(own) {
             Some(i) => QueueNo(i as u32),
             None => QueueNo::ARRAY,
+        }
+    }
+
+    /// An interrupt holds up who computes.
+    fn interrupt(&mut self, span: Span) {
+        if let Some((task, end)) = self.cpu.interrupt(self.agenda.now(), span) {
+            self.agenda.wake_task_at(task, end);
         }
     }
 
@@ -338,7 +384,7 @@ impl Machine {
             nr_foreground: 0,
             nr_computing: 0,
             held_work: Vec::new(),
-            cpu: Cpu::default(),
+            cpu: Cpu::new(config.cpu.costs().switch),
             kblockd: None,
             kblockd_wanted: false,
             next_kernel_pid: KBLOCKD_PID,
@@ -353,7 +399,7 @@ impl Machine {
                 stop: config.stop,
             }),
         };
-        if let CpuSharing::One { .. } = config.cpu {
+        if let CpuSharing::One(_) = config.cpu {
             let body = kblockd_thread(machine.clone());
             let name = KBLOCKD_NAME;
             let prio = IoPrio::default();
@@ -521,8 +567,8 @@ impl Machine {
         }
     }
 
-    fn shares_cpu(&self) -> bool {
-        matches!(self.inner.cpu, CpuSharing::One { .. })
+    pub(crate) fn shares_cpu(&self) -> bool {
+        matches!(self.inner.cpu, CpuSharing::One(_))
     }
 
     fn timer_due(&self, timer: TimerId) {
@@ -609,6 +655,9 @@ impl Machine {
             let mut w = self.inner.world.borrow_mut();
             w.running = Running::INTERRUPT;
             w.with_device(no, |device, cx| device.wake(cx, token));
+            if !w.done.is_empty() {
+                w.interrupt(self.inner.cpu.costs().interrupt);
+            }
         }
         self.route();
     }
@@ -654,7 +703,10 @@ impl Machine {
     fn carry_out(&self, no: QueueNo, effect: Effect) {
         let mut w = self.inner.world.borrow_mut();
         match effect {
-            Effect::Dispatch(rq) => w.hand_over(no, rq),
+            Effect::Dispatch(rq) => {
+                w.charge_request(no, rq, &self.inner.cpu.costs());
+                w.hand_over(no, rq);
+            }
             Effect::Wake(task) => {
                 w.states[task.idx()].request_granted = true;
                 w.wake(task);
@@ -830,10 +882,30 @@ impl Machine {
         if self.queue_state(Queue::has_task_plugs) {
             self.flush_task_plug();
         }
-        Suspend { polled: false }.await;
-        if let CpuSharing::One { switch } = self.inner.cpu {
-            self.compute(switch).await;
+        if self.pay().await {
+            return;
         }
+        Suspend { polled: false }.await;
+        self.compute_switch().await;
+    }
+
+    /// The running task takes the processor time that it owes; whether it owed
+    /// any.
+    async fn pay(&self) -> bool {
+        let owed = self.take_owed();
+        self.compute(owed).await;
+        owed > Span::ZERO
+    }
+
+    fn take_owed(&self) -> Span {
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        std::mem::take(&mut w.states[task.idx()].owed)
+    }
+
+    /// The time that a task takes to get going, where tasks share a processor.
+    async fn compute_switch(&self) {
+        self.compute(self.inner.cpu.costs().switch).await;
     }
 
     /// Makes a suspended task runnable.
@@ -873,7 +945,7 @@ impl Machine {
                 self.sleep_until(end).await;
                 self.inner.world.borrow_mut().nr_computing -= 1;
             }
-            CpuSharing::One { .. } => {
+            CpuSharing::One(_) => {
                 self.compute_in_turn(span).await;
             }
             _ => self.sleep_until(end).await,
@@ -917,6 +989,7 @@ impl Machine {
                 self.finish_submission(QueueNo::FIRST, pending).await;
             }
         }
+        self.pay().await;
     }
 
     /// Sleeps while no request is free for a bio that a queue was given.
@@ -976,12 +1049,20 @@ impl Machine {
 }
 
 /// The block layer's thread: runs hardware queues whenever that is asked for.
+/// The time of a first request comes before it is handed over, that of others
+/// after; where there was none it counts for the next run.
 async fn kblockd_thread(m: Machine) {
+    let first = m.inner.cpu.costs().dispatch.ns();
+    let mut paid = 0;
     loop {
         while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
             m.suspend().await;
         }
+        m.compute(Span(first - paid)).await;
         m.with_queue(QueueNo::FIRST, Queue::run_work);
+        let owed = m.take_owed().ns();
+        paid = first.saturating_sub(owed);
+        m.compute(Span(owed.saturating_sub(first))).await;
     }
 }
 

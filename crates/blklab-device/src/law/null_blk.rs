@@ -15,8 +15,8 @@
 //! time; in the kernel they count from the creation of the device), and that
 //! the kernel gives a command for which there is no budget back to its queue
 //! and stops that: here it waits in the device. With `memory_backed` data are
-//! kept, which makes a difference to the processor that copies them and none to
-//! the times of the device. A flush passes the budget as a command of no bytes.
+//! kept, which makes a difference to the processor that copies them (setting
+//! `driver_copy_ns` of an experiment) and none to the times of the device. A flush passes the budget as a command of no bytes.
 
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};

@@ -16,6 +16,10 @@ use std::rc::Rc;
 /// 10 ms whether a job is due.
 const START_JITTER_NS: u64 = 10_000_000;
 
+/// The main process sleeps so long between two looks (`do_usleep(10000)` in
+/// backend.c, and the slack of a timer, 50 us).
+const LOOK_INTERVAL: Span = Span::from_us(10_050);
+
 pub(crate) type Slot = Rc<RefCell<Option<Recording>>>;
 
 /// What the controller knows of a job.
@@ -86,10 +90,19 @@ pub(crate) async fn control(
             return;
         }
         match next_delay {
+            _ if settings.look_cost > Span::ZERO => look_after(&m, next_delay, settings).await,
             Some(time) => m.suspend_until(time).await,
             None => m.suspend().await,
         }
     }
+}
+
+/// The main process sleeps and sees how its jobs are (`run_threads`).
+async fn look_after(m: &Machine, next_delay: Option<Time>, settings: Settings) {
+    let next_look = m.now() + LOOK_INTERVAL;
+    m.suspend_until(next_delay.map_or(next_look, |delay| delay.min(next_look)))
+        .await;
+    m.compute(settings.look_cost).await;
 }
 
 /// What has to hold before a job starts.

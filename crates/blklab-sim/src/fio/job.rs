@@ -27,6 +27,9 @@ pub(crate) struct Settings {
     pub(crate) reap_cost: Span,
     /// From the start of a job to that of the next.
     pub(crate) job_start: Span,
+    /// Processor time of the main process whenever it looks after the jobs; it
+    /// sleeps while they run if this is zero.
+    pub(crate) look_cost: Span,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
 }

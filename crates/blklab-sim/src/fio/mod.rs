@@ -84,6 +84,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
         c.dirty_expire_centisecs = u64::from(cs);
     }
     c.page_cost = e.page_cost();
+    c.writeout_cost = e.writeout_cost();
     c.adjacent_pages_percent = e.vm.adjacent_pages_percent.unwrap_or(0);
     c.cgroup_writeback = crate::cgroups::charges_write_back(e);
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
@@ -158,6 +159,7 @@ pub fn run_fio(
         call_cost: e.call_cost(),
         reap_cost: e.reap_cost(),
         job_start: e.job_start(),
+        look_cost: e.look_cost(),
         seed: e.seed,
     };
     let body = control(m.clone(), cache, plans, results.clone(), settings);

@@ -2,6 +2,7 @@
 //! fio jobs and explicit processes on a whole machine.
 
 mod cgroups;
+mod costs;
 mod engines;
 mod ext4;
 mod md;

@@ -180,20 +180,41 @@ impl FioSummary {
 /// `rr1x1-n500q4-*`: 1.6 to 1.9 us with every scheduler).
 const IO_COST_NS: u32 = 1700;
 
-/// Time of a wake-up and change of tasks, in ns: what a read without a scheduler
-/// takes more on a device that interrupts than on one that completes at once
-/// (mean clat of `rr1x1-n500q4-none`, less its 500 us, and of `cpu-n0-none`).
-const SWITCH_COST_NS: u32 = 4050;
+/// Time of an interrupt of the device, in ns: what a read takes more with a
+/// scheduler on a device that interrupts than on one that completes at once, where
+/// tasks change as often (mean clat of `rr1x1-n500q4-*`, less its 500 us, and of
+/// `cpu-n0-*`: 1.55 to 1.91 us).
+const INTERRUPT_COST_NS: u32 = 1800;
 
-/// Processor time of one I/O in its system call, by scheduler, in ns: mean clat
-/// of the cases `rr1x1-n500q4-*`, less the device's 500 us and a change of tasks
-/// at the end, and another one to kblockd where there is a scheduler.
-const CALL_COST_NS: [(&str, u32); 4] = [
-    ("none", 4550),
-    ("mq-deadline", 6000),
-    ("kyber", 6100),
-    ("bfq", 8200),
-];
+/// Time of a change of tasks, in ns: what a read without a scheduler takes more on
+/// a device that interrupts than on one that completes at once, where nobody
+/// sleeps, less the interrupt.
+const SWITCH_COST_NS: u32 = 2250;
+
+/// Processor time of one I/O in its system call, in ns: mean clat of
+/// `cpu-n0-none`, where nobody sleeps.
+const CALL_COST_NS: u32 = 4550;
+
+/// Processor time of a request that passes a scheduler, by scheduler, in ns: mean
+/// clat of the cases `rr1x1-n500q4-*`, less the device's 500 us, the call, an
+/// interrupt and two changes of tasks.
+const DISPATCH_COST_NS: [(&str, u32); 3] = [("mq-deadline", 3200), ("kyber", 3300), ("bfq", 5450)];
+
+/// Processor time of a page of 4 KiB that null_blk copies with `memory_backed`, in
+/// ns: what the fastest direct read of `ext4mix-n1mmem-mqd` takes more than the
+/// device's 1 ms and the times of `rr1x1-n500q4-mqd`, less 2 us for the filesystem.
+const DRIVER_COPY_NS: u32 = 6000;
+
+/// Processor time of a page that is written from the page cache to the disk, in ns:
+/// as much as a bio of one page that is merged, of 16 in a system call (mean slat
+/// of `merge-n500q4-none`, 65.6 us, less 7.5 times 1.7 us in fio).
+const WRITEOUT_COST_NS: u32 = 3300;
+
+/// Processor time of fio's main process every 10 ms, in ns, and as much more for
+/// each job: every 10.06 ms an I/O comes later, with a change of tasks by 15.3 us in the trace
+/// of one job, 15.8 of two, 18.1 of four (`rr1x1-n500q4-none`,
+/// `seqrw-s200q32-mqd`, `stride-s1mq1-mqd`).
+const LOOK_COST_NS: [u32; 2] = [12_200, 900];
 
 /// Processor time of one completion of an asynchronous I/O, in ns: at depth 32
 /// a read takes about 9 us without a scheduler, 6.4 us at depth 1 with a
@@ -280,10 +301,18 @@ fn as_measured(e: &mut Experiment, jobs: &[Job]) {
     let page_cost = PAGE_COST_NS[usize::from(jobs.iter().any(writes))];
     e.vm.page_cost_ns.get_or_insert(page_cost);
     e.vm.switch_cost_ns.get_or_insert(SWITCH_COST_NS);
+    e.vm.interrupt_cost_ns.get_or_insert(INTERRUPT_COST_NS);
     e.vm.reap_cost_ns.get_or_insert(REAP_COST_NS);
-    if let Some((_, cost)) = CALL_COST_NS.iter().find(|(name, _)| *name == e.scheduler) {
-        e.vm.call_cost_ns.get_or_insert(*cost);
+    let [look, per_job] = LOOK_COST_NS;
+    let look = look + per_job * jobs.len() as u32;
+    e.vm.look_cost_ns.get_or_insert(look);
+    e.vm.call_cost_ns.get_or_insert(CALL_COST_NS);
+    let of_scheduler = |(name, _): &&(&str, u32)| *name == e.scheduler;
+    if let Some((_, cost)) = DISPATCH_COST_NS.iter().find(of_scheduler) {
+        e.vm.dispatch_cost_ns.get_or_insert(*cost);
     }
+    e.vm.driver_copy_ns.get_or_insert(DRIVER_COPY_NS);
+    e.vm.writeout_cost_ns.get_or_insert(WRITEOUT_COST_NS);
 }
 
 /// Runs the jobs and compares fio's figures.
