@@ -7,9 +7,9 @@
 //! since: so tags are used in turn although each search begins at the start of
 //! a word.
 //!
-//! Left out: the random start of the hints (they are spread evenly instead),
-//! reserved tags, freeing several at once, fair shares of tags that queues have
-//! in common.
+//! Left out: tags in turn (`BLK_TAG_ALLOC_RR`: libata), the random start of the
+//! hints (they are spread evenly instead), reserved tags, freeing several at
+//! once, fair shares of tags that queues have in common.
 
 #[cfg(test)]
 mod tests;
@@ -29,19 +29,14 @@ pub struct TagRules {
     pub shallow_depth_is_total: bool,
     /// Which sleepers freed tags wake.
     pub wakes: TagWakes,
-    /// Each search begins behind the tag taken last (`BLK_TAG_ALLOC_RR`:
-    /// libata). It does not come back to the start of the word that it began
-    /// in, so one can fail with tags free; the next one begins at 0.
-    pub round_robin: bool,
 }
 
 impl TagRules {
-    /// The rules of a kernel version, for drivers that leave the order to it.
+    /// The rules of a kernel version.
     pub fn of(feat: &Features) -> TagRules {
         TagRules {
             shallow_depth_is_total: feat.shallow_depth_is_total,
             wakes: feat.tag_wakes,
-            round_robin: false,
         }
     }
 }
@@ -55,12 +50,12 @@ struct Word {
 }
 
 impl Word {
-    /// The lowest tag below `limit` that is free, from `start` on; if `wraps`,
-    /// also one before it.
-    fn find(&self, limit: u32, start: u32, wraps: bool) -> Option<u32> {
+    /// The lowest tag below `limit` that is free, from `start` on,
+    /// else one before it.
+    fn find(&self, limit: u32, start: u32) -> Option<u32> {
         let free = !self.taken & low_bits(limit);
         let found = match free & !low_bits(start) {
-            0 if wraps => free,
+            0 => free,
             from_start => from_start,
         };
         (found != 0).then(|| found.trailing_zeros())
@@ -68,11 +63,11 @@ impl Word {
 
     /// Takes a tag as [`Word::find`] finds it. Only if there is none, those that
     /// were freed are offered again.
-    fn take(&mut self, limit: u32, start: u32, wraps: bool) -> Option<u32> {
-        let mut found = self.find(limit, start, wraps);
+    fn take(&mut self, limit: u32, start: u32) -> Option<u32> {
+        let mut found = self.find(limit, start);
         if found.is_none() && self.freed != 0 {
             self.reclaim();
-            found = self.find(limit, start, wraps);
+            found = self.find(limit, start);
         }
         let bit = found?;
         self.taken |= 1 << bit;
@@ -123,7 +118,7 @@ impl Tags {
             hints: (0..u32::from(nr_cpus))
                 .map(|cpu| {
                     let spread = u64::from(cpu) * u64::from(depth) / u64::from(nr_cpus);
-                    if rules.round_robin { 0 } else { spread as u32 }
+                    spread as u32
                 })
                 .collect(),
             busy: 0,
@@ -149,11 +144,9 @@ impl Tags {
     /// ([`TagRules::shallow_depth_is_total`]).
     pub fn get(&mut self, cpu: u16, shallow: Option<u32>) -> Option<u16> {
         let hint = self.hint(cpu);
-        let starts_at_hint = shallow.is_some() || self.rules.round_robin;
-        let wraps = shallow.is_some() || !self.rules.round_robin;
         let nr_words = self.nr_words();
         let first = hint / self.per_word;
-        let mut start = if starts_at_hint {
+        let mut start = if shallow.is_some() {
             hint % self.per_word
         } else {
             0
@@ -162,7 +155,7 @@ impl Tags {
         for i in 0..nr_words {
             let index = (first + i) % nr_words;
             let limit = self.word_limit(index, shallow);
-            if let Some(bit) = self.words[index as usize].take(limit, start, wraps) {
+            if let Some(bit) = self.words[index as usize].take(limit, start) {
                 tag = Some(index * self.per_word + bit);
                 break;
             }
@@ -176,9 +169,9 @@ impl Tags {
     /// Takes up to `wanted` tags at once from one word and appends them to
     /// `tags`: those that are free among as many in a row, from the first free
     /// tag on, in the first word where such a row ends within the word. Takes
-    /// none if there is no such word, nor if tags are used in turn.
+    /// none if there is no such word.
     pub fn get_batch(&mut self, cpu: u16, wanted: u32, tags: &mut Vec<u16>) {
-        if self.rules.round_robin || wanted == 0 {
+        if wanted == 0 {
             return;
         }
         let hint = self.hint(cpu);
@@ -188,7 +181,7 @@ impl Tags {
             let size = self.word_size(index);
             let word = &mut self.words[index as usize];
             word.reclaim();
-            let Some(bit) = word.find(size, 0, false).filter(|b| b + wanted <= size) else {
+            let Some(bit) = word.find(size, 0).filter(|b| b + wanted <= size) else {
                 continue;
             };
             let mut free = low_bits(wanted) << bit & !word.taken;
@@ -214,7 +207,7 @@ impl Tags {
         word.freed |= bit;
         self.busy -= 1;
         self.waiters.freed(wakes);
-        if !self.rules.round_robin && tag < self.depth {
+        if tag < self.depth {
             self.hints[usize::from(cpu)] = tag;
         }
     }
@@ -314,7 +307,7 @@ impl Tags {
     fn move_hint(&mut self, cpu: u16, hint: u32, tag: Option<u32>) {
         let next = match tag {
             None => 0,
-            Some(tag) if tag == hint || self.rules.round_robin => {
+            Some(tag) if tag == hint => {
                 if tag + 2 >= self.depth {
                     0
                 } else {

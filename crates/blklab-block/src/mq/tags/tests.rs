@@ -6,7 +6,6 @@ use blklab_types::TaskId;
 const PER_WORD: TagRules = TagRules {
     shallow_depth_is_total: false,
     wakes: TagWakes::Spill,
-    round_robin: false,
 };
 const TOTAL: TagRules = TagRules {
     shallow_depth_is_total: true,
@@ -78,27 +77,6 @@ fn freed_tags_are_used_again_when_the_word_is_used_up() {
     assert_eq!(tags.get(0, None), None);
     tags.put(0, 9, &mut wakes);
     assert_eq!(tags.get(0, None), Some(9));
-}
-
-#[test]
-fn round_robin_goes_on_behind_the_last_and_does_not_turn_back() {
-    let rules = TagRules {
-        round_robin: true,
-        ..PER_WORD
-    };
-    let mut tags = Tags::new(3, 1, rules);
-    let mut wakes = Vec::new();
-    // Fewer than four: a single word.
-    assert_eq!(tags.get(0, None), Some(0));
-    tags.put(0, 0, &mut wakes);
-    assert_eq!(tags.get(0, None), Some(1));
-    // The hint is 0 again behind the last but one.
-    assert_eq!(tags.get(0, None), Some(2));
-    assert_eq!(tags.get(0, None), Some(0));
-    tags.put(0, 0, &mut wakes);
-    // From 1 on there is none, and 0 is not looked at; the next search is.
-    assert_eq!(tags.get(0, None), None);
-    assert_eq!(tags.get(0, None), Some(0));
 }
 
 #[test]
