@@ -62,11 +62,6 @@ impl BioFlags {
     pub const FLUSH: BioFlags = BioFlags(1 << 7);
     /// Data must be on the medium before completion.
     pub const FUA: BioFlags = BioFlags(1 << 8);
-    /// Not to be merged with others: the front part of a split bio
-    /// (multi-queue).
-    pub const NOMERGE: BioFlags = BioFlags(1 << 11);
-    /// Part of a larger bio: its cookie is the block layer's own (multi-queue).
-    pub const SPLIT: BioFlags = BioFlags(1 << 12);
     /// More of the same follows soon (`REQ_IDLE`, 4.10 and later): with SYNC
     /// it marks direct writes, which write-back throttling lets pass. Only the
     /// multi-queue layer reads it; on the single-queue path NOIDLE says the
@@ -76,6 +71,11 @@ impl BioFlags {
     /// write-back by age or above the background limit, which write-back
     /// throttling holds back most. Only the multi-queue layer reads it.
     pub const BACKGROUND: BioFlags = BioFlags(1 << 10);
+    /// Not to be merged with others: the front part of a split bio
+    /// (multi-queue).
+    pub const NOMERGE: BioFlags = BioFlags(1 << 11);
+    /// Part of a larger bio: its cookie is the block layer's own (multi-queue).
+    pub const SPLIT: BioFlags = BioFlags(1 << 12);
 
     /// Whether all flags of `other` are set.
     pub fn has(self, other: BioFlags) -> bool {
