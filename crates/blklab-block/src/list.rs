@@ -2,7 +2,7 @@
 //! Doubly linked lists of requests, linked through the requests themselves
 //! (`queuelist`): a request is on at most one list at a time.
 
-use crate::{Requests, RqId};
+use crate::{Request, Requests, RqId};
 
 /// Head of a list. Copies nothing and allocates nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,6 +106,41 @@ impl List {
         let before = rqs[old].list_prev;
         self.remove(rqs, old);
         self.insert_after(rqs, before, id);
+    }
+
+    /// The elements in order.
+    pub fn iter<'a>(&self, rqs: &'a Requests) -> impl Iterator<Item = RqId> + use<'a> {
+        std::iter::successors(self.head, |&id| List::next(rqs, id))
+    }
+
+    /// Takes the elements that a test picks off, in their order.
+    #[must_use]
+    pub fn take_where(&mut self, rqs: &mut Requests, test: impl Fn(&Request) -> bool) -> List {
+        let mut taken = List::EMPTY;
+        let mut at = self.head;
+        while let Some(id) = at {
+            at = List::next(rqs, id);
+            if test(&rqs[id]) {
+                self.remove(rqs, id);
+                taken.push_back(rqs, id);
+            }
+        }
+        taken
+    }
+
+    /// Sorts by a key; what is equal stays in order. By insertion from the end:
+    /// for lists of a few dozen that are mostly sorted already.
+    pub fn sort_by_key<K: Ord>(&mut self, rqs: &mut Requests, key: impl Fn(&Request) -> K) {
+        let mut old = std::mem::take(self);
+        while let Some(id) = old.pop_front(rqs) {
+            let mut at = self.tail;
+            while let Some(p) = at
+                && key(&rqs[p]) > key(&rqs[id])
+            {
+                at = List::prev(rqs, p);
+            }
+            self.insert_after(rqs, at, id);
+        }
     }
 
     /// Moves all elements of `other` behind those of this list, in constant

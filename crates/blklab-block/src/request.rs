@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests and the bios in them, in one table each.
 
+use crate::sq::Merge;
 use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, TaskId, Time};
 use std::ops::{BitOrAssign, Index, IndexMut};
 
@@ -136,6 +137,17 @@ impl Request {
     /// Whether schedulers treat it as synchronous.
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read || self.flags.has(BioFlags::SYNC)
+    }
+
+    /// On which side of it the bio lies, if on any; the back is tested first.
+    pub fn side_of(&self, bio: &Bio) -> Option<Merge> {
+        if self.end() == bio.sector {
+            Some(Merge::Back)
+        } else if bio.end() == self.sector {
+            Some(Merge::Front)
+        } else {
+            None
+        }
     }
 
     /// 0 for reads, 1 for writes.

@@ -130,6 +130,11 @@ impl Queue {
         } else {
             self.requeue.push_front(rqs, rq);
         }
+        self.kick_requeue(cx);
+    }
+
+    /// kblockd is to look at what was requeued.
+    pub(crate) fn kick_requeue(&mut self, cx: &mut Cx<'_>) {
         self.requeue_kicked = true;
         cx.effects.push(Effect::RunWork);
     }

@@ -79,19 +79,6 @@ impl Core {
             && rq.group == bio.group
     }
 
-    /// On which side of the request the bio lies, if on any; the back is
-    /// tested first.
-    pub fn side(&self, rq: RqId, bio: &Bio) -> Option<Merge> {
-        let rq = &self.rqs[rq];
-        if rq.end() == bio.sector {
-            Some(Merge::Back)
-        } else if bio.end() == rq.sector {
-            Some(Merge::Front)
-        } else {
-            None
-        }
-    }
-
     /// A message of the scheduler, as blktrace's `m` events, if anybody reads
     /// it.
     pub fn message(&self, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {

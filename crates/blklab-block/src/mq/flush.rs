@@ -5,7 +5,7 @@
 //! Source: block/blk-flush.c of 5.10, 6.1 and 6.12.
 
 use crate::mq::Queue;
-use crate::{Cx, Effect, RqId, RqState};
+use crate::{Cx, RqId, RqState};
 use blklab_trace::Action;
 use blklab_types::{BioFlags, Jiffies, Op};
 
@@ -119,11 +119,6 @@ impl Queue {
             self.core.rq_trace(cx, Action::Complete, rq);
         }
         self.finish(cx, rq, error);
-    }
-
-    fn kick_requeue(&mut self, cx: &mut Cx<'_>) {
-        self.requeue_kicked = true;
-        cx.effects.push(Effect::RunWork);
     }
 
     /// Issues one flush for everybody who waits, if it is time.

@@ -51,7 +51,7 @@ impl Queue {
 
     /// Joins bio and request if that is possible.
     pub(crate) fn attempt(&mut self, cx: &mut Cx<'_>, rq: RqId, part: &Pending) -> Attempt {
-        let Some(side) = self.core.side(rq, &part.bio) else {
+        let Some(side) = self.core.rqs[rq].side_of(&part.bio) else {
             return Attempt::None;
         };
         if !self.core.merge_ok(rq, &part.bio) {
@@ -92,7 +92,7 @@ impl Queue {
     fn find_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<(RqId, Merge)> {
         if let Some(rq) = self.core.last_merge
             && self.merge_allowed(cx, rq, bio)
-            && let Some(side) = self.core.side(rq, bio)
+            && let Some(side) = self.core.rqs[rq].side_of(bio)
         {
             return Some((rq, side));
         }

@@ -2,12 +2,13 @@
 //! Task plugs: requests that a task holds back while it submits.
 
 use crate::mq::merge::Attempt;
+use crate::mq::submit::is_ordered;
 use crate::mq::{PlugMerge, PlugOrder, Queue};
 use crate::sq::Pending;
 use crate::{Cx, List, RqId, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags, TaskId};
+use blklab_types::{Bio, TaskId};
 
 /// A request of this many sectors makes the next one flush the plug
 /// (`BLK_PLUG_FLUSH_SIZE`, 128 KiB).
@@ -107,7 +108,7 @@ impl Queue {
 
     /// A request that was allocated ahead, for this bio.
     pub(crate) fn take_cached(&mut self, bio: &Bio) -> Option<RqId> {
-        if !self.has_plug(bio.task) || bio.flags.any(BioFlags::FLUSH | BioFlags::FUA) {
+        if !self.has_plug(bio.task) || is_ordered(bio) {
             return None;
         }
         let id = self.plug(bio.task).cached.pop()?;
@@ -203,17 +204,10 @@ impl Queue {
 
     /// Hands a plug's requests to the driver as long as it takes them.
     fn issue_plug(&mut self, cx: &mut Cx<'_>, list: &mut List) {
-        let newest_first = self.core.feat.plug_order == PlugOrder::NewestFirst;
-        if !newest_first {
+        if self.core.feat.plug_order != PlugOrder::NewestFirst {
             self.unplug_event(cx, Flush::Explicit, list.len());
         }
-        loop {
-            let next = if newest_first {
-                list.back()
-            } else {
-                list.front()
-            };
-            let Some(rq) = next else { return };
+        while let Some(rq) = self.first_of(list) {
             list.remove(&mut self.core.rqs, rq);
             if !self.issue_from_plug(cx, rq, true) {
                 return;
@@ -225,7 +219,7 @@ impl Queue {
     /// they are inserted in order of submission.
     fn flush_groups(&mut self, cx: &mut Cx<'_>, mut list: List, how: Flush) {
         if self.core.feat.plug_order == PlugOrder::Sorted && list.len() > 2 {
-            list = self.sorted_by_queue(list);
+            self.sort_by_queue(&mut list);
         }
         while !list.is_empty() {
             let mut group = self.take_group(&mut list);
@@ -256,56 +250,27 @@ impl Queue {
 
     /// The requests of the list's first group, in order of submission.
     fn take_group(&mut self, list: &mut List) -> List {
-        let rqs = &mut self.core.rqs;
-        let newest_first = self.core.feat.plug_order == PlugOrder::NewestFirst;
-        let lead = if newest_first {
-            list.back()
-        } else {
-            list.front()
-        };
-        let lead = lead.expect("a list that is not empty");
-        let (cpu, hctx) = (rqs[lead].cpu, rqs[lead].hctx);
-        let mut group = List::EMPTY;
-        let mut at = list.front();
-        while let Some(rq) = at {
-            at = List::next(rqs, rq);
-            if rqs[rq].cpu == cpu && rqs[rq].hctx == hctx {
-                list.remove(rqs, rq);
-                group.push_back(rqs, rq);
-            }
-        }
-        group
+        let lead = self.first_of(list).expect("a list that is not empty");
+        let (cpu, hctx) = (self.core.rqs[lead].cpu, self.core.rqs[lead].hctx);
+        list.take_where(&mut self.core.rqs, |rq| rq.cpu == cpu && rq.hctx == hctx)
     }
 
-    /// Stable insertion sort by CPU and sector (5.10), for plugs whose requests
-    /// are those of several CPUs; those of one stay as they are.
-    fn sorted_by_queue(&mut self, mut old: List) -> List {
-        let rqs = &mut self.core.rqs;
-        let several = {
-            let first = old.front().map(|rq| rqs[rq].cpu);
-            let mut at = old.front();
-            let mut several = false;
-            while let Some(rq) = at {
-                several |= Some(rqs[rq].cpu) != first;
-                at = List::next(rqs, rq);
-            }
-            several
-        };
-        if !several {
-            return old;
+    /// The request of a plug's list that goes first.
+    fn first_of(&self, list: &List) -> Option<RqId> {
+        match self.core.feat.plug_order {
+            PlugOrder::NewestFirst => list.back(),
+            PlugOrder::Sorted | PlugOrder::OldestFirst => list.front(),
         }
-        let mut sorted = List::EMPTY;
-        while let Some(rq) = old.pop_front(rqs) {
-            let key = |rqs: &crate::Requests, r: RqId| (rqs[r].cpu, rqs[r].sector);
-            let mut at = sorted.back();
-            while let Some(p) = at
-                && key(rqs, p) > key(rqs, rq)
-            {
-                at = List::prev(rqs, p);
-            }
-            sorted.insert_after(rqs, at, rq);
+    }
+
+    /// Sorts a list by CPU and sector (5.10) if its requests are those of several
+    /// CPUs; those of one stay as they are.
+    fn sort_by_queue(&mut self, list: &mut List) {
+        let cpu = |id: RqId| self.core.rqs[id].cpu;
+        let first = list.front().map(cpu);
+        if list.iter(&self.core.rqs).any(|id| Some(cpu(id)) != first) {
+            list.sort_by_key(&mut self.core.rqs, |rq| (rq.cpu, rq.sector));
         }
-        sorted
     }
 }
 

@@ -104,24 +104,11 @@ impl Queue {
         let mut went = false;
         loop {
             let rqs = &mut self.core.rqs;
-            let (mut lowest, mut at) = (u16::MAX, list.front());
-            while let Some(rq) = at {
-                lowest = lowest.min(rqs[rq].hctx);
-                at = List::next(rqs, rq);
-            }
-            let mut group = List::EMPTY;
-            at = list.front();
-            while let Some(rq) = at {
-                at = List::next(rqs, rq);
-                if rqs[rq].hctx == lowest {
-                    list.remove(rqs, rq);
-                    group.push_back(rqs, rq);
-                }
-            }
-            let nr = group.len();
-            if nr == 0 {
+            let Some(lowest) = list.iter(rqs).map(|id| rqs[id].hctx).min() else {
                 return went;
-            }
+            };
+            let group = list.take_where(rqs, |rq| rq.hctx == lowest);
+            let nr = group.len();
             went |= self.send(cx, lowest, group, nr);
         }
     }
@@ -202,11 +189,8 @@ impl Queue {
     fn take_software_queues(&mut self, h: u16) -> List {
         let mut all = List::EMPTY;
         for cpu in 0..self.ctxs.len() as u16 {
-            if self.hctx_of(cpu) != h {
-                continue;
-            }
-            while let Some(rq) = self.ctxs[usize::from(cpu)].pop_front(&mut self.core.rqs) {
-                all.push_back(&mut self.core.rqs, rq);
+            if self.hctx_of(cpu) == h {
+                all.append(&mut self.core.rqs, &mut self.ctxs[usize::from(cpu)]);
             }
         }
         all

@@ -20,7 +20,8 @@ pub(crate) enum Step {
     Tag(u16, Option<WbtClass>),
 }
 
-fn is_ordered(bio: &Bio) -> bool {
+/// Whether a bio asks for a flush before it or for writing through.
+pub(crate) fn is_ordered(bio: &Bio) -> bool {
     bio.flags.any(BioFlags::FLUSH | BioFlags::FUA)
 }
 
@@ -44,12 +45,11 @@ impl Queue {
         };
         pending.bio.ioprio = self.priority(cx, &bio);
         pending.bio.group = cx.tasks.group_of(&bio);
-        let ordered = BioFlags::FLUSH | BioFlags::FUA;
-        if bio.flags.any(ordered) {
+        if is_ordered(&bio) {
             if self.core.limits.has_flush {
                 pending.bio.flags |= BioFlags::SYNC;
             } else {
-                pending.bio.flags = bio.flags.without(ordered);
+                pending.bio.flags = bio.flags.without(BioFlags::FLUSH | BioFlags::FUA);
                 if bio.nr_sectors == 0 {
                     self.end_bio(cx, &pending, 0);
                     return Submit::Done;
@@ -154,7 +154,7 @@ impl Queue {
         if bio.flags.has(BioFlags::NOMERGE) {
             self.core.rqs[rq].state |= RqState::NOMERGE;
         }
-        if bio.flags.any(BioFlags::FLUSH | BioFlags::FUA) && self.insert_flush(cx, rq) {
+        if is_ordered(bio) && self.insert_flush(cx, rq) {
             self.push_runs(cx);
             return Submit::Done;
         }

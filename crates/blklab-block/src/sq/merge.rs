@@ -43,7 +43,7 @@ impl Queue {
         }
         if let Some(rq) = self.core.last_merge
             && self.merge_allowed(cx, rq, bio)
-            && let Some(side) = self.core.side(rq, bio)
+            && let Some(side) = self.core.rqs[rq].side_of(bio)
         {
             return Some((rq, side));
         }
@@ -111,19 +111,6 @@ impl Queue {
 }
 
 impl Core {
-    /// On which side of the request the bio lies, if on any; the back is
-    /// tested first.
-    pub(crate) fn side(&self, rq: RqId, bio: &Bio) -> Option<Merge> {
-        let rq = &self.rqs[rq];
-        if rq.end() == bio.sector {
-            Some(Merge::Back)
-        } else if bio.end() == rq.sector {
-            Some(Merge::Front)
-        } else {
-            None
-        }
-    }
-
     /// Size and segment test of a bio merge. The seam gets no credit: pages
     /// that happen to be contiguous across it are counted on both sides.
     pub(crate) fn fits(&self, rq: RqId, bio: &Bio) -> bool {

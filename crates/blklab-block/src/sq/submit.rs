@@ -2,9 +2,9 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::sq::Queue;
-use crate::{Cx, Effect, Ordered, RqId};
+use crate::{Cx, Effect, Ordered, RqId, events};
 use blklab_trace::Action;
-use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
+use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, Dev, Time};
 
 /// A bio on its way through the queue, with the time of its Q.
@@ -148,19 +148,8 @@ impl Queue {
     /// Finishes a bio: its truth record, and the word to the simulation.
     pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
         let bio = &pending.bio;
-        let pid = cx.tasks.get(bio.task).pid;
-        let arg = cx.now.since(pending.queued).0;
-        let record = Truth {
-            time: cx.now,
-            kind: Kind::BioDone,
-            pid,
-            op: bio.op,
-            sync: bio.is_sync(),
-            sector: bio.sector,
-            nr_sectors: bio.nr_sectors,
-            arg,
-            request: NO_REQUEST,
-        };
+        let waited = cx.now.since(pending.queued).0;
+        let record = events::bio_record(cx, Kind::BioDone, bio, waited);
         cx.truth(record, "");
         cx.effects.push(Effect::BioDone {
             cookie: bio.cookie,

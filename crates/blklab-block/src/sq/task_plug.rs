@@ -96,7 +96,7 @@ impl Queue {
         } else {
             self.core.merge_ok(rq, &pending.bio)
         };
-        let Some(side) = self.core.side(rq, &pending.bio).filter(|_| ok) else {
+        let Some(side) = self.core.rqs[rq].side_of(&pending.bio).filter(|_| ok) else {
             return false;
         };
         if !self.core.fits(rq, &pending.bio) {
@@ -162,7 +162,8 @@ impl Queue {
             return;
         }
         if self.core.feat.flush_sort == FlushSort::Sector {
-            self.sort_plug(task);
+            let list = &mut self.plugs[task.idx()].list;
+            list.sort_by_key(&mut self.core.rqs, |rq| rq.sector);
         }
         let mut count = 0;
         while let Some(rq) = self.plugs[task.idx()].list.pop_front(&mut self.core.rqs) {
@@ -183,23 +184,5 @@ impl Queue {
             Flush::Explicit => self.run(cx),
             Flush::FromSchedule => cx.effects.push(Effect::RunWork),
         }
-    }
-
-    /// Stable insertion sort by sector: lists are at most a few dozen long
-    /// and mostly sorted already.
-    fn sort_plug(&mut self, task: TaskId) {
-        let mut old = std::mem::take(&mut self.plugs[task.idx()].list);
-        let mut sorted = List::EMPTY;
-        let rqs = &mut self.core.rqs;
-        while let Some(rq) = old.pop_front(rqs) {
-            let mut at = sorted.back();
-            while let Some(p) = at
-                && rqs[p].sector > rqs[rq].sector
-            {
-                at = List::prev(rqs, p);
-            }
-            sorted.insert_after(rqs, at, rq);
-        }
-        self.plugs[task.idx()].list = sorted;
     }
 }
