@@ -2,7 +2,8 @@
 //! Which of two requests is next: `cfq_choose_req` of every release, and
 //! `bfq_choose_req`.
 
-use blklab_block::{Request, RqId};
+use blklab_block::{Request, Requests, RqId};
+use blklab_types::BioFlags;
 
 /// What the head's position and the tunables make of a distance.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,32 @@ fn distance(reach: &Reach, sector: u64) -> Option<u64> {
     } else {
         None
     }
+}
+
+/// Which of two requests is better next: sync before async, then the one that
+/// is boosted, then the nearer to the head.
+pub(crate) fn better(
+    rqs: &Requests,
+    a: Option<RqId>,
+    b: Option<RqId>,
+    boosted: fn(&Request) -> bool,
+    reach: &Reach,
+) -> Option<RqId> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    if a == b {
+        return Some(a);
+    }
+    let (ra, rb) = (&rqs[a], &rqs[b]);
+    only_one((a, ra), (b, rb), Request::is_sync)
+        .or_else(|| only_one((a, ra), (b, rb), boosted))
+        .or_else(|| Some(nearer(reach, (a, ra.sector), (b, rb.sector))))
+}
+
+/// A request with metadata.
+pub(crate) fn is_meta(rq: &Request) -> bool {
+    rq.flags.has(BioFlags::META)
 }
 
 /// The nearer of two; if both are equally far, the one ahead.

@@ -6,15 +6,10 @@ use super::Bfq;
 use super::clock::now_ns;
 use super::entity::Ent;
 use super::settings::ASYNC_CHARGE;
-use crate::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, better, is_meta};
 use crate::slots::QueueId;
 use blklab_block::mq::Core;
-use blklab_block::{Cx, Request, RqId};
-use blklab_types::BioFlags;
-
-fn is_meta(rq: &Request) -> bool {
-    rq.flags.has(BioFlags::META)
-}
+use blklab_block::{Cx, RqId};
 
 impl Bfq {
     /// Which of two requests is better next: sync before async, metadata
@@ -26,21 +21,12 @@ impl Bfq {
         b: Option<RqId>,
         last: u64,
     ) -> Option<RqId> {
-        let (Some(a), Some(b)) = (a, b) else {
-            return a.or(b);
-        };
-        if a == b {
-            return Some(a);
-        }
-        let (ra, rb) = (&q.rqs[a], &q.rqs[b]);
         let reach = Reach {
             last,
             back_max: self.set.back_max_sectors,
             penalty: self.set.back_penalty,
         };
-        only_one((a, ra), (b, rb), Request::is_sync)
-            .or_else(|| only_one((a, ra), (b, rb), is_meta))
-            .or_else(|| Some(nearer(&reach, (a, ra.sector), (b, rb.sector))))
+        better(&q.rqs, a, b, is_meta, &reach)
     }
 
     /// The next request after `rq`: once per slot the oldest if it is old

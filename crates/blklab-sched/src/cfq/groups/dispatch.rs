@@ -6,7 +6,7 @@ use super::features::QuantumRule;
 use super::group::{GroupId, NR_TREES, Place};
 use super::queue::QueueId;
 use super::settings::{ASYNC, SYNC};
-use crate::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, better, is_meta};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, Request, RqId};
 use blklab_trace::truth::Why;
@@ -209,26 +209,17 @@ impl Cfq {
         b: Option<RqId>,
         last: u64,
     ) -> Option<RqId> {
-        let (Some(a), Some(b)) = (a, b) else {
-            return a.or(b);
-        };
-        if a == b {
-            return Some(a);
-        }
-        let (ra, rb) = (&q.rqs[a], &q.rqs[b]);
         let boosted: fn(&Request) -> bool = if self.feat.prio_flag {
             |rq| rq.flags.has(BioFlags::PRIO)
         } else {
-            |rq| rq.flags.has(BioFlags::META)
+            is_meta
         };
-        let by_flag = only_one((a, ra), (b, rb), Request::is_sync)
-            .or_else(|| only_one((a, ra), (b, rb), boosted));
         let reach = Reach {
             last,
             back_max: self.set.back_max_sectors,
             penalty: self.set.back_penalty,
         };
-        by_flag.or_else(|| Some(nearer(&reach, (a, ra.sector), (b, rb.sector))))
+        better(&q.rqs, a, b, boosted, &reach)
     }
 
     /// Everything goes: before a barrier, or when the scheduler is changed.

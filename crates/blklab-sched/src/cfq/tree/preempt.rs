@@ -8,7 +8,7 @@
 use super::Cfq;
 use super::features::Pullback;
 use super::queue::QueueId;
-use super::sort::is_meta;
+use crate::choose::is_meta;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, List, RqId, RqState};
 use blklab_types::BioFlags;

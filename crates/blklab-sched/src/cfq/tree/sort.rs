@@ -4,34 +4,20 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use crate::choose::{Reach, nearer, only_one};
+use crate::choose::{Reach, better, is_meta};
 use blklab_block::sq::Core;
-use blklab_block::{Cx, Request, RqId};
-use blklab_types::BioFlags;
-
-pub(super) fn is_meta(rq: &Request) -> bool {
-    rq.flags.has(BioFlags::META)
-}
+use blklab_block::{Cx, RqId};
 
 impl Cfq {
     /// Which of two requests is better next: sync before async, metadata
     /// before data, then the nearer to the head.
     fn choose(&self, q: &Core, a: Option<RqId>, b: Option<RqId>) -> Option<RqId> {
-        let (Some(a), Some(b)) = (a, b) else {
-            return a.or(b);
-        };
-        if a == b {
-            return Some(a);
-        }
-        let (ra, rb) = (&q.rqs[a], &q.rqs[b]);
         let reach = Reach {
             last: self.last_position,
             back_max: self.set.back_max_sectors,
             penalty: self.set.back_penalty,
         };
-        only_one((a, ra), (b, rb), Request::is_sync)
-            .or_else(|| only_one((a, ra), (b, rb), is_meta))
-            .or_else(|| Some(nearer(&reach, (a, ra.sector), (b, rb.sector))))
+        better(&q.rqs, a, b, is_meta, &reach)
     }
 
     /// The better of the neighbours of a waiting request; the sweep wraps
