@@ -415,27 +415,32 @@ impl Experiment {
         )?)
     }
 
+    /// A processor time in ns as it was set, else the default, on this machine.
+    fn cost_ns(&self, set: Option<u32>, default_ns: u32) -> Span {
+        self.cpu_time(Span(u64::from(set.unwrap_or(default_ns))))
+    }
+
     /// Processor time of one I/O in fio and its system call: 1 us if not set.
     pub fn io_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.io_cost_ns.unwrap_or(1000))))
+        self.cost_ns(self.vm.io_cost_ns, 1000)
     }
 
     /// Time of a wake-up and context switch, where tasks share a processor: 2 us
     /// if not set.
     pub fn switch_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.switch_cost_ns.unwrap_or(2000))))
+        self.cost_ns(self.vm.switch_cost_ns, 2000)
     }
 
     /// Processor time of an interrupt of the device, where tasks share a
     /// processor: none if not set.
     pub fn interrupt_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.interrupt_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.interrupt_cost_ns, 0)
     }
 
     /// Processor time of a request from the scheduler to the driver, where tasks
     /// share a processor: none if not set.
     pub fn dispatch_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.dispatch_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.dispatch_cost_ns, 0)
     }
 
     /// Processor time of a page that the driver copies, where tasks share a
@@ -445,7 +450,7 @@ impl Experiment {
             name == "memory_backed" && !matches!(value.as_str(), "0" | "off" | "false" | "no")
         };
         match self.device.params.iter().any(is_on) {
-            true => self.cpu_time(Span(u64::from(self.vm.driver_copy_ns.unwrap_or(0)))),
+            true => self.cost_ns(self.vm.driver_copy_ns, 0),
             false => Span::ZERO,
         }
     }
@@ -453,29 +458,29 @@ impl Experiment {
     /// Processor time of a page that is written from the page cache to the disk:
     /// none if not set.
     pub fn writeout_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.writeout_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.writeout_cost_ns, 0)
     }
 
     /// Processor time of one direct I/O in its system call, which counts as
     /// its latency: none if not set.
     pub fn call_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.call_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.call_cost_ns, 0)
     }
 
     /// Processor time of one completion of an asynchronous I/O: none if not set.
     pub fn reap_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.reap_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.reap_cost_ns, 0)
     }
 
     /// From the start of a fio job to that of the next: none if not set.
     pub fn job_start(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.job_start_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.job_start_ns, 0)
     }
 
     /// Processor time of fio's main process whenever it looks after its jobs: none
     /// if not set.
     pub fn look_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.look_cost_ns.unwrap_or(0))))
+        self.cost_ns(self.vm.look_cost_ns, 0)
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
@@ -495,7 +500,7 @@ impl Experiment {
     /// Processor time of a page that is read or written through the page cache,
     /// beside its copying: 1 us if not set.
     pub fn page_cost(&self) -> Span {
-        self.cpu_time(Span(u64::from(self.vm.page_cost_ns.unwrap_or(1000))))
+        self.cost_ns(self.vm.page_cost_ns, 1000)
     }
 
     /// Whether the machine has one processor: kernel threads then wait while a

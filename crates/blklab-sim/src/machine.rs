@@ -892,6 +892,9 @@ impl Machine {
     /// The running task takes the processor time that it owes; whether it owed
     /// any.
     async fn pay(&self) -> bool {
+        if !self.shares_cpu() {
+            return false;
+        }
         let owed = self.take_owed();
         self.compute(owed).await;
         owed > Span::ZERO
