@@ -10,6 +10,7 @@
 mod disks;
 mod fio;
 mod machine;
+mod table;
 
 pub use disks::{DiskReport, run_disk};
 pub use fio::{Decisions, FioFigure, FioReport, FioSummary, Variation, is_fio, run_fio_case};

@@ -8,6 +8,7 @@
 //! So a case runs with several seeds, which shift the starts of the jobs, and
 //! medians over the seeds are compared.
 
+use super::table::rows;
 use crate::run::{RunOptions, run};
 use crate::summary::Spread;
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
@@ -129,29 +130,11 @@ pub fn machine_cases(dir: &Path) -> Result<Vec<MachineCase>, ExperimentError> {
     let table = dir.join(TABLE);
     let text = read(&table)?;
     let shown = table.display().to_string();
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    for needed in ["case", "scheduler", "target", "queue_depth", "changed"] {
-        if !head.contains(&needed) {
-            let what = format!("no column '{needed}': not a table of measured machines");
-            return Err(ExperimentError::new(what).in_file(&shown));
-        }
-    }
-    let rows = lines.enumerate().filter(|(_, l)| !l.trim().is_empty());
-    rows.map(|(i, line)| {
-        let fields: Vec<&str> = line.split(',').collect();
-        if fields.len() != head.len() {
-            let what = format!("{} fields instead of {}", fields.len(), head.len());
-            return Err(ExperimentError {
-                line: Some(i + 2),
-                ..ExperimentError::new(what).in_file(&shown)
-            });
-        }
-        let pairs = head.iter().zip(&fields);
-        let row = pairs.map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        MachineCase::new(dir, row.collect())
-    })
-    .collect()
+    let needed = ["case", "scheduler", "target", "queue_depth", "changed"];
+    let rows = rows(&shown, &text, &needed, ": not a table of measured machines")?;
+    rows.into_iter()
+        .map(|row| MachineCase::new(dir, row.fields))
+        .collect()
 }
 
 fn read(path: &Path) -> Result<String, ExperimentError> {

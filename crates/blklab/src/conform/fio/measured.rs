@@ -6,6 +6,7 @@
 //! lay when only fio's random seed or the boot changed, and `stability.csv`
 //! gives the largest relative spread over a case's jobs.
 
+use crate::conform::table::{Row, rows};
 use blklab_experiment::ExperimentError;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -186,13 +187,6 @@ impl Variation {
 /// A figure agrees that is no further off.
 const TOLERANCE: f64 = 0.25;
 
-/// A line of a table with names for its fields.
-struct Row {
-    file: String,
-    line: usize,
-    fields: BTreeMap<String, String>,
-}
-
 impl Row {
     fn text(&self, column: &str) -> String {
         self.fields.get(column).cloned().unwrap_or_default()
@@ -221,35 +215,7 @@ impl Row {
 
 /// The rows of a CSV file that has these columns.
 fn table(path: &Path, needed: &[&str]) -> Result<Vec<Row>, ExperimentError> {
-    let text = read(path)?;
-    let file = path.display().to_string();
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    if let Some(missing) = needed.iter().find(|c| !head.contains(c)) {
-        let what = format!("no column '{missing}'");
-        return Err(ExperimentError::new(what).in_file(&file));
-    }
-    let rows = lines.enumerate().filter(|(_, l)| !l.trim().is_empty());
-    rows.map(|(i, line)| {
-        let fields: Vec<&str> = line.split(',').collect();
-        if fields.len() != head.len() {
-            let what = format!("{} fields instead of {}", fields.len(), head.len());
-            return Err(ExperimentError {
-                file: Some(file.clone()),
-                line: Some(i + 2),
-                ..ExperimentError::new(what)
-            });
-        }
-        let pairs = head.iter().zip(&fields);
-        Ok(Row {
-            file: file.clone(),
-            line: i + 2,
-            fields: pairs
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
-        })
-    })
-    .collect()
+    rows(&path.display().to_string(), &read(path)?, needed, "")
 }
 
 #[cfg(test)]
