@@ -108,6 +108,12 @@ impl List {
         self.insert_after(rqs, before, id);
     }
 
+    /// Moves `id` to the place right behind `after`; both are on this list.
+    pub fn move_behind(&mut self, rqs: &mut Requests, after: RqId, id: RqId) {
+        self.remove(rqs, id);
+        self.insert_after(rqs, Some(after), id);
+    }
+
     /// The elements in order.
     pub fn iter<'a>(&self, rqs: &'a Requests) -> impl Iterator<Item = RqId> + use<'a> {
         std::iter::successors(self.head, |&id| List::next(rqs, id))

@@ -342,15 +342,12 @@ impl Elevator for Deadline {
 
     fn merge_requests(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, next: RqId) {
         let dir = q.rqs[rq].data_dir();
-        if self.expiry[next.idx()] < self.expiry[rq.idx()] {
-            self.expiry[rq.idx()] = self.expiry[next.idx()];
-            self.fifo[dir].remove(&mut q.rqs, rq);
-            let before = List::prev(&q.rqs, next);
-            self.forget(q, next);
-            self.fifo[dir].insert_after(&mut q.rqs, before, rq);
-        } else {
-            self.forget(q, next);
+        let earlier = self.expiry[next.idx()];
+        if earlier < self.expiry[rq.idx()] {
+            self.expiry[rq.idx()] = earlier;
+            self.fifo[dir].move_behind(&mut q.rqs, next, rq);
         }
+        self.forget(q, next);
     }
 
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {

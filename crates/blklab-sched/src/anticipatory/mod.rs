@@ -23,7 +23,7 @@ use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
 use crate::{Build, Make, Scheduler};
 use blklab_block::sq::{Core, Elevator, Kick, MayQueue, Merge};
-use blklab_block::{Cx, List, RqId, TreeNodes};
+use blklab_block::{Cx, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_kernel::KernelVersion;
 use blklab_types::{Bio, Op, TaskId};
@@ -164,10 +164,7 @@ impl Anticipatory {
     fn take_place(&mut self, q: &mut Core, rq: RqId, next: RqId) {
         let kind = self.info[rq.idx()].kind;
         self.info[rq.idx()].expires = self.info[next.idx()].expires;
-        let fifo = &mut self.waiting[kind].fifo;
-        fifo.remove(&mut q.rqs, rq);
-        let before = List::prev(&q.rqs, next);
-        fifo.insert_after(&mut q.rqs, before, rq);
+        self.waiting[kind].fifo.move_behind(&mut q.rqs, next, rq);
         if self.feat.merge_swaps_owners {
             let owner = self.info[rq.idx()].owner;
             self.info[rq.idx()].owner = self.info[next.idx()].owner;

@@ -141,9 +141,7 @@ impl Bfq {
             let (age, next_age) = (self.of_rq.expiry_ns(rq), self.of_rq.expiry_ns(next));
             let x = &mut self.queues[id];
             if same && next_waits && self.of_rq.waits(rq) && next_age < age {
-                x.fifo.remove(&mut q.rqs, rq);
-                let before = blklab_block::List::prev(&q.rqs, next);
-                x.fifo.insert_after(&mut q.rqs, before, rq);
+                x.fifo.move_behind(&mut q.rqs, next, rq);
                 self.of_rq.set_expiry_ns(rq, next_age);
             }
             if x.next == Some(next) {

@@ -245,13 +245,9 @@ impl Elevator for MqDeadline {
         let earlier = self.infos[next.idx()].expiry;
         if earlier < self.infos[rq.idx()].expiry {
             self.infos[rq.idx()].expiry = earlier;
-            self.classes[class].fifo[dir].remove(&mut q.rqs, rq);
-            let before = List::prev(&q.rqs, next);
-            self.forget(q, next);
-            self.classes[class].fifo[dir].insert_after(&mut q.rqs, before, rq);
-        } else {
-            self.forget(q, next);
+            self.classes[class].fifo[dir].move_behind(&mut q.rqs, next, rq);
         }
+        self.forget(q, next);
     }
 
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {

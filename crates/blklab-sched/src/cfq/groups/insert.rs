@@ -95,9 +95,7 @@ impl Cfq {
             && self.clock.before(earlier, expiry)
             && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
         {
-            let fifo = &mut self.queues[id].fifo;
-            fifo.remove(&mut q.rqs, rq);
-            fifo.insert_after(&mut q.rqs, Some(next), rq);
+            self.queues[id].fifo.move_behind(&mut q.rqs, next, rq);
             self.info_mut(rq).expiry = earlier;
         }
         if self.queues[other].next == Some(next) && id == other {

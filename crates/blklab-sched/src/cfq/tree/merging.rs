@@ -34,9 +34,7 @@ impl Cfq {
             && super::is_before(earlier, self.of_rq.expiry_jiffy(rq))
         {
             self.of_rq.set_expiry(rq, earlier);
-            let fifo = &mut self.queues[queue].fifo;
-            fifo.remove(&mut q.rqs, rq);
-            fifo.insert_after(&mut q.rqs, Some(next), rq);
+            self.queues[queue].fifo.move_behind(&mut q.rqs, next, rq);
         }
         self.remove(q, cx, of_next, next);
     }
