@@ -6,6 +6,7 @@
 
 pub mod anticipatory;
 pub mod bfq;
+mod bound;
 pub mod cfq;
 mod choose;
 pub mod deadline;

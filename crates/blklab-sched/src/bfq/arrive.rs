@@ -37,8 +37,8 @@ impl Bfq {
         self.add_request(q, cx, id, rq);
         let kind = usize::from(q.rqs[rq].is_sync());
         let expiry = now_ns(cx).saturating_add(self.set.fifo_expire_ns[kind]);
-        self.of_rq.set_expiry_ns(rq, expiry);
-        self.of_rq.set_waits(rq, true);
+        self.of_rq[rq].expiry_ns = expiry;
+        self.of_rq[rq].waits = true;
         self.queues[id].fifo.push_back(&mut q.rqs, rq);
         self.react(q, cx, id, rq);
     }

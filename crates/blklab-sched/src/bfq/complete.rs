@@ -18,10 +18,10 @@ impl Bfq {
     /// A request that has a queue is done with, or goes back to be inserted
     /// again.
     pub(super) fn release(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let Some((id, started)) = self.of_rq.unbind(rq) else {
+        let Some((id, of)) = self.of_rq.unbind(rq) else {
             return;
         };
-        if started {
+        if of.started {
             if self.waited_rq == Some(rq) {
                 self.update_inject_limit(cx, id);
             }

@@ -16,7 +16,7 @@ impl Bfq {
             if let Some(id) = self.of_rq.queue_if_any(rq) {
                 self.queues[id].dispatched += 1;
                 self.in_driver += 1;
-                self.of_rq.set_started(rq);
+                self.of_rq[rq].started = true;
             }
             return Some(rq);
         }
@@ -36,7 +36,7 @@ impl Bfq {
         let id = self.select(q, cx)?;
         let rq = self.dispatch_from(q, cx, id)?;
         self.in_driver += 1;
-        self.of_rq.set_started(rq);
+        self.of_rq[rq].started = true;
         Some(rq)
     }
 

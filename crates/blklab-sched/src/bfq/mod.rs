@@ -50,9 +50,10 @@ use self::group::{GroupId, Groups};
 use self::links::{Chain, Links};
 use self::peak::Peak;
 use self::queue::{Queues, SHARED_PID};
-use self::requests::RequestTable;
+use self::requests::OfRequest;
 use self::settings::Settings;
 use self::weights::Weights;
+use crate::bound::Bound;
 use crate::positions::Positions;
 use crate::rbtree::RbNodes;
 use crate::slots::QueueId;
@@ -93,7 +94,7 @@ struct Bfq {
     groups: Groups,
     /// By task.
     contexts: Vec<Context>,
-    of_rq: RequestTable,
+    of_rq: Bound<OfRequest>,
     /// Nodes of the queues' requests by sector.
     nodes: TreeNodes,
     /// Nodes of all service trees.
@@ -172,7 +173,7 @@ impl Bfq {
             ents: Entities::default(),
             groups,
             contexts: Vec::new(),
-            of_rq: RequestTable::default(),
+            of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             rb: RbNodes::default(),
             positions: Positions::default(),
@@ -293,7 +294,7 @@ impl Elevator for Bfq {
     }
 
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
-        if side == Merge::Front && self.of_rq.waits(rq) {
+        if side == Merge::Front && self.waits(rq) {
             self.reposition(q, cx, rq);
         }
     }
@@ -303,11 +304,11 @@ impl Elevator for Bfq {
     }
 
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
-        self.of_rq.waits(rq).then(|| self.nodes.prev(rq)).flatten()
+        self.waits(rq).then(|| self.nodes.prev(rq)).flatten()
     }
 
     fn latter(&self, _: &Core, rq: RqId) -> Option<RqId> {
-        self.of_rq.waits(rq).then(|| self.nodes.next(rq)).flatten()
+        self.waits(rq).then(|| self.nodes.next(rq)).flatten()
     }
 
     fn requeued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {

@@ -36,7 +36,7 @@ impl Bfq {
         if !std::mem::replace(&mut x.age_seen, true)
             && let Some(oldest) = x.fifo.front()
             && oldest != rq
-            && now_ns(cx) >= self.of_rq.expiry_ns(oldest)
+            && now_ns(cx) >= self.of_rq[oldest].expiry_ns
         {
             return Some(oldest);
         }
@@ -94,7 +94,7 @@ impl Bfq {
         x.queued[sync] -= 1;
         self.queued -= 1;
         x.sort.remove(&mut self.nodes, rq);
-        self.of_rq.set_waits(rq, false);
+        self.of_rq[rq].waits = false;
         if !self.queues[id].is_empty() {
             self.file_position(q, cx, id);
             return;
@@ -135,14 +135,15 @@ impl Bfq {
     /// One request absorbed another: in one queue the older place by arrival
     /// stays.
     pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
-        let next_waits = self.of_rq.waits(next);
+        let next_waits = self.waits(next);
         if let Some(id) = self.of_rq.queue_if_any(rq) {
             let same = self.of_rq.queue_if_any(next) == Some(id);
-            let (age, next_age) = (self.of_rq.expiry_ns(rq), self.of_rq.expiry_ns(next));
+            let both_wait = next_waits && self.waits(rq);
+            let (age, next_age) = (self.of_rq[rq].expiry_ns, self.of_rq[next].expiry_ns);
             let x = &mut self.queues[id];
-            if same && next_waits && self.of_rq.waits(rq) && next_age < age {
+            if same && both_wait && next_age < age {
                 x.fifo.move_behind(&mut q.rqs, next, rq);
-                self.of_rq.set_expiry_ns(rq, next_age);
+                self.of_rq[rq].expiry_ns = next_age;
             }
             if x.next == Some(next) {
                 x.next = Some(rq);

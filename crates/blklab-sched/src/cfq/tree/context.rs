@@ -151,7 +151,7 @@ impl Cfq {
 
     /// A request is about to be freed.
     pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some(queue) = self.of_rq.unbind(rq) {
+        if let Some((queue, _)) = self.of_rq.unbind(rq) {
             self.put_queue(q, cx, queue);
         }
     }

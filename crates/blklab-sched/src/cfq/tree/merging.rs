@@ -28,12 +28,12 @@ impl Cfq {
     /// start times are equal by then.
     pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
         let (queue, of_next) = (self.of_rq.queue(rq), self.of_rq.queue(next));
-        let earlier = self.of_rq.expiry_jiffy(next);
+        let earlier = self.of_rq[next].expiry_jiffy;
         if self.feat.age_from_insertion
             && queue == of_next
-            && super::is_before(earlier, self.of_rq.expiry_jiffy(rq))
+            && super::is_before(earlier, self.of_rq[rq].expiry_jiffy)
         {
-            self.of_rq.set_expiry(rq, earlier);
+            self.of_rq[rq].expiry_jiffy = earlier;
             self.queues[queue].fifo.move_behind(&mut q.rqs, next, rq);
         }
         self.remove(q, cx, of_next, next);

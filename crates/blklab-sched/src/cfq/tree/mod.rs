@@ -17,7 +17,6 @@ mod idle;
 mod merging;
 mod preempt;
 mod queue;
-mod requests;
 mod select;
 mod service;
 mod settings;
@@ -28,10 +27,10 @@ use self::context::Context;
 pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::queue::{QueueId, Queues};
-use self::requests::RequestTable;
 use self::service::ServiceTree;
 use self::settings::Settings;
 use crate::Build;
+use crate::bound::Bound;
 use crate::positions::Positions;
 use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
 use blklab_block::{Cx, RqId, TreeNodes};
@@ -42,6 +41,13 @@ use blklab_types::{Bio, Jiffies, TaskId};
 /// The tick counter of a kernel is large when a run starts; keys of the
 /// service tree may lie before that.
 const BOOT_JIFFY: u64 = 1 << 32;
+
+/// What CFQ notes of a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfRequest {
+    /// From then on the request is old.
+    expiry_jiffy: u64,
+}
 
 /// A value of the run's counter as the kernel's.
 fn since_boot(j: Jiffies) -> u64 {
@@ -73,7 +79,7 @@ pub(super) struct Cfq {
     queues: Queues,
     /// By task.
     contexts: Vec<Context>,
-    of_rq: RequestTable,
+    of_rq: Bound<OfRequest>,
     /// Nodes of the queues' requests by sector.
     nodes: TreeNodes,
     service: ServiceTree,
@@ -128,7 +134,7 @@ impl Cfq {
             set,
             queues: Queues::default(),
             contexts: Vec::new(),
-            of_rq: RequestTable::default(),
+            of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             service: ServiceTree::new(feat.front_is_relative),
             positions: Positions::default(),
@@ -180,7 +186,7 @@ impl Elevator for Cfq {
         self.refresh_prio(cx, queue, task);
         self.add_sorted(q, cx, queue, rq);
         let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
-        self.of_rq.set_expiry(rq, now(cx).wrapping_add(age));
+        self.of_rq[rq].expiry_jiffy = now(cx).wrapping_add(age);
         self.queues[queue].fifo.push_back(&mut q.rqs, rq);
         self.count_waiting(q.rqs[rq].flags, queue);
         let place = (q.rqs[rq].sector, q.rqs[rq].end());

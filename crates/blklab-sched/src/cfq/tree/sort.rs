@@ -97,7 +97,7 @@ impl Cfq {
         }
         let oldest = x.fifo.front()?;
         let expiry = if self.feat.age_from_insertion {
-            self.of_rq.expiry_jiffy(oldest)
+            self.of_rq[oldest].expiry_jiffy
         } else {
             let age = u64::from(self.set.fifo_expire_jiffies[x.kind()]);
             super::since_boot(q.rqs[oldest].start_time).wrapping_add(age)
