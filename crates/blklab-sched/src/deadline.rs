@@ -10,18 +10,12 @@
 //! Expiry is looked at only between batches, and there is no timer: an
 //! expired request behind a plugged or full queue just waits.
 
+use crate::direction::{BATCH, READ, Starved, WRITE};
 use crate::{Build, Make, Scheduler};
 use blklab_block::sq::{Core, Elevator, Merge};
 use blklab_block::{Cx, List, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
-use blklab_trace::truth::Why;
 use blklab_types::{Bio, Jiffies};
-
-const READ: usize = 0;
-const WRITE: usize = 1;
-
-/// What the others wait for while a batch of the direction runs.
-const BATCH: [Why; 2] = [Why::ReadBatch, Why::WriteBatch];
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
@@ -170,8 +164,7 @@ pub struct Deadline {
     next: [Option<RqId>; 2],
     /// Requests of the current batch.
     batching: i64,
-    /// Decisions that reads won while writes waited.
-    starved: i64,
+    starved: Starved,
     last_sector: u64,
 }
 
@@ -186,7 +179,7 @@ impl Deadline {
             expiry: Vec::new(),
             next: [None; 2],
             batching: 0,
-            starved: 0,
+            starved: Starved::default(),
             last_sector: 0,
         }
     }
@@ -251,24 +244,6 @@ impl Deadline {
         (self.batching < self.set.fifo_batch).then_some(rq)
     }
 
-    fn choose_direction(&mut self) -> Option<usize> {
-        let writes = !self.fifo[WRITE].is_empty();
-        if !self.fifo[READ].is_empty() {
-            if !writes {
-                return Some(READ);
-            }
-            let before = self.starved;
-            self.starved = self.starved.saturating_add(1);
-            if before < self.set.writes_starved {
-                return Some(READ);
-            }
-        } else if !writes {
-            return None;
-        }
-        self.starved = 0;
-        Some(WRITE)
-    }
-
     fn first_of_batch(&mut self, dir: usize, now: Jiffies) -> Option<RqId> {
         let head = self.fifo[dir].front()?;
         let expired = self.expired(head, now);
@@ -309,7 +284,8 @@ impl Elevator for Deadline {
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
         let rq = self.continue_batch(q).or_else(|| {
-            let dir = self.choose_direction()?;
+            let most = self.set.writes_starved;
+            let dir = self.starved.choose_direction(&self.fifo, most)?;
             self.first_of_batch(dir, cx.jiffies)
         });
         match rq {

@@ -10,6 +10,7 @@ mod bound;
 pub mod cfq;
 mod choose;
 pub mod deadline;
+mod direction;
 mod history;
 pub mod kyber;
 pub mod mq_deadline;

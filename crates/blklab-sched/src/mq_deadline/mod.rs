@@ -16,6 +16,7 @@ mod features;
 mod select;
 mod tunables;
 
+use crate::direction::{Starved, WRITE};
 use crate::{Build, Make, Scheduler};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::sq::Merge;
@@ -24,9 +25,6 @@ use blklab_kernel::KernelVersion;
 use blklab_types::{Bio, IoPrio, Jiffies, Op, PrioClass};
 use features::{AsyncDepth, Features};
 use tunables::Settings;
-
-const READ: usize = 0;
-const WRITE: usize = 1;
 
 /// Priority classes, best first: RT, BE, IDLE.
 const CLASSES: usize = 3;
@@ -50,7 +48,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
             infos: Vec::new(),
             last_dir: WRITE,
             batching: 0,
-            starved: 0,
+            starved: Starved::default(),
             async_depth: 0,
         })
     }),
@@ -92,8 +90,7 @@ struct MqDeadline {
     last_dir: usize,
     /// Requests of the current batch.
     batching: u32,
-    /// Decisions that reads won while writes waited.
-    starved: u32,
+    starved: Starved,
     /// Tags for all but sync reads.
     async_depth: u32,
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which request is next.
 
-use super::{BE, CLASSES, MqDeadline, READ, WRITE};
+use super::{BE, CLASSES, MqDeadline};
+use crate::direction::{BATCH, READ, WRITE};
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_trace::truth::Why;
 use blklab_types::Jiffies;
-
-/// What the others wait for while a batch of the direction runs.
-const BATCH: [Why; 2] = [Why::ReadBatch, Why::WriteBatch];
 
 impl MqDeadline {
     pub(super) fn next_request(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> Option<RqId> {
@@ -102,28 +100,11 @@ impl MqDeadline {
         }
     }
 
-    fn choose_direction(&mut self, p: usize) -> Option<usize> {
-        let fifo = &self.classes[p].fifo;
-        let writes = !fifo[WRITE].is_empty();
-        if !fifo[READ].is_empty() {
-            if !writes {
-                return Some(READ);
-            }
-            let before = self.starved;
-            self.starved = before.wrapping_add(1);
-            if before < self.set.writes_starved {
-                return Some(READ);
-            }
-        } else if !writes {
-            return None;
-        }
-        self.starved = 0;
-        Some(WRITE)
-    }
-
     fn first_of_batch(&mut self, now: Jiffies, p: usize) -> Option<RqId> {
-        let dir = self.choose_direction(p)?;
-        let oldest = self.classes[p].fifo[dir].front()?;
+        let most = i64::from(self.set.writes_starved);
+        let fifo = &self.classes[p].fifo;
+        let dir = self.starved.choose_direction(fifo, most)?;
+        let oldest = fifo[dir].front()?;
         let expired = self.infos[oldest.idx()].expiry <= now;
         self.last_dir = dir;
         self.batching = 0;
