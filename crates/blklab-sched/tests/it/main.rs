@@ -4,7 +4,6 @@
 
 mod anticipatory;
 mod bfq;
-mod bfq_properties;
 mod block;
 mod cfq_groups;
 mod cfq_lists;

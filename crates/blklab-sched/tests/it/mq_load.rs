@@ -4,20 +4,24 @@
 
 use crate::load::{Values, pick, random_prio, tunables, version};
 use crate::mq_rig::{MqRig, MqSetup};
+use blklab_block::CpuPolicy;
 use blklab_block::mq::Limits;
 use blklab_engine::Stream;
 use blklab_sched::{Make, Scheduler};
 use blklab_types::{Bio, BioFlags, Op, Span, TaskId};
 
 /// Releases before and after every change.
-pub(crate) const KERNELS: [&str; 12] = [
-    "5.0", "5.10", "5.13", "5.14", "5.16", "6.0", "6.1", "6.4", "6.5", "6.11", "6.12", "6.18",
+pub(crate) const KERNELS: [&str; 14] = [
+    "5.0", "5.10", "5.13", "5.14", "5.15", "5.16", "5.17", "6.0", "6.1", "6.4", "6.5", "6.11",
+    "6.12", "6.18",
 ];
 
-/// Every scheduler of the path but BFQ, whose groups and idling want a load of
-/// their own, and none, with every release.
+/// While BFQ idles the queue asks it again and again: long idling is slow.
+const MOST_IDLE_MS: i64 = 2000;
+
+/// Every scheduler of the path, and none, with every release.
 pub(crate) fn pairs() -> impl Iterator<Item = (&'static Scheduler, &'static str)> {
-    let multi = |s: &&Scheduler| matches!(s.make, Make::Mq(_) | Make::None) && s.name != "bfq";
+    let multi = |s: &&Scheduler| matches!(s.make, Make::Mq(_) | Make::None);
     blklab_sched::ALL.iter().filter(multi).flat_map(|s| {
         let there = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
         KERNELS.into_iter().filter(there).map(move |k| (s, k))
@@ -41,7 +45,7 @@ impl Config {
         kernel: &'static str,
         values: Values,
     ) -> Config {
-        let queue_depth = *pick(s, &[1, 2, 3, 8, 32]);
+        let queue_depth = *pick(s, &[1, 1, 2, 3, 4, 8, 31, 32]);
         let ordered = s.below(3) == 0;
         let mut tunables = tunables(s, sched.tunables, version(kernel), values);
         if ordered {
@@ -49,6 +53,14 @@ impl Config {
             // flush waits for data of a lower class, only age helps.
             tunables.retain(|(name, _)| *name != "prio_aging_expire");
         }
+        for (name, value) in &mut tunables {
+            match *name {
+                "slice_idle" => *value = (*value).min(MOST_IDLE_MS),
+                "slice_idle_us" => *value = (*value).min(MOST_IDLE_MS * 1000),
+                _ => {}
+            }
+        }
+        let budgets = [None, None, Some(queue_depth), Some(1 + s.below(4) as u32)];
         let setup = MqSetup {
             kernel,
             sched: sched.name,
@@ -56,9 +68,9 @@ impl Config {
             tunables,
             limits: Limits {
                 queue_depth,
-                budget: (s.below(2) == 0).then(|| 1 + s.below(4) as u32),
+                budget: *pick(s, &budgets),
                 refuses_above: (s.below(4) == 0).then(|| 1 + s.below(4) as u32),
-                nr_requests: (s.below(2) == 0).then(|| 4 + s.below(60) as u32),
+                nr_requests: (s.below(2) == 0).then(|| 4 + s.below(80) as u32),
                 nr_hw_queues: *pick(s, &[1, 1, 2]),
                 nr_cpus: *pick(s, &[1, 2, 4]),
                 max_sectors: 512,
@@ -78,34 +90,6 @@ impl Config {
     }
 }
 
-fn random_bio(s: &mut Stream, task: TaskId, ordered: bool) -> Bio {
-    let nr_sectors = (1 + s.below(80) as u32) * 8;
-    let op = *pick(s, &[Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard]);
-    let mut flags = BioFlags::NONE;
-    let mut chance = |one_in: u64, flag: BioFlags| {
-        if s.below(one_in) == 0 {
-            flags |= flag;
-        }
-    };
-    if op == Op::Write {
-        chance(3, BioFlags::SYNC);
-        chance(8, BioFlags::META | BioFlags::PRIO);
-        if ordered {
-            chance(8, BioFlags::FLUSH);
-            chance(8, BioFlags::FUA);
-        }
-    }
-    Bio {
-        op,
-        flags,
-        sector: s.below(400) * 8,
-        nr_sectors,
-        segments: Bio::segments_of_pages(nr_sectors),
-        task,
-        ..Bio::default()
-    }
-}
-
 /// A process that takes part.
 #[derive(Clone, Copy, Debug)]
 struct Process {
@@ -113,6 +97,8 @@ struct Process {
     cpu: u16,
     asleep: bool,
     plugged: bool,
+    /// Where it goes on, if it reads or writes on and on.
+    sector: u64,
 }
 
 /// A random load on a device.
@@ -121,6 +107,8 @@ pub(crate) struct Load {
     pub(crate) rig: MqRig,
     s: Stream,
     processes: Vec<Process>,
+    /// Groups beside the root.
+    groups: u16,
     /// Bios submitted; their cookies count from 0.
     pub(crate) submitted: u64,
     /// Sectors submitted: reads, everything else.
@@ -133,11 +121,16 @@ impl Load {
             rig: config.setup.rig(),
             config,
             processes: Vec::new(),
+            groups: 0,
             submitted: 0,
             sectors: [0; 2],
             s: Stream::named(seed, "multi-queue load"),
         };
-        load.rig.group(0, 200);
+        for _ in 0..load.s.below(4) {
+            let parent = load.s.below(u64::from(load.groups) + 1) as u16;
+            let weight = 1 + load.s.below(1000) as u32;
+            load.groups = load.rig.group(parent, weight);
+        }
         for _ in 0..6 {
             let p = load.born();
             load.processes.push(p);
@@ -147,15 +140,72 @@ impl Load {
 
     fn born(&mut self) -> Process {
         let task = self.rig.task();
-        let ioc = self.rig.io_context(task);
-        ioc.ioprio = random_prio(&mut self.s);
-        ioc.nice = self.s.below(40) as i8 - 20;
-        ioc.group = self.s.below(2) as u16;
+        self.change_habits(task);
         Process {
             task,
             cpu: self.cpu(),
             asleep: false,
             plugged: false,
+            sector: self.place(),
+        }
+    }
+
+    /// Maybe another priority, nice value and policy, maybe another group.
+    fn change_habits(&mut self, task: TaskId) {
+        let s = &mut self.s;
+        let ioc = self.rig.io_context(task);
+        if s.below(2) == 0 {
+            ioc.ioprio = random_prio(s);
+            ioc.nice = s.below(40) as i8 - 20;
+            let policies = [CpuPolicy::Other, CpuPolicy::Idle, CpuPolicy::RealTime];
+            ioc.policy = *pick(s, &policies);
+        }
+        if s.below(3) == 0 {
+            ioc.group = s.below(u64::from(self.groups) + 1) as u16;
+        }
+    }
+
+    /// Near others or far away.
+    fn place(&mut self) -> u64 {
+        let most = *pick(&mut self.s, &[400, 4000]);
+        self.s.below(most) * 8
+    }
+
+    /// A process goes on behind its last bio, or elsewhere.
+    fn bio(&mut self, i: usize) -> Bio {
+        if self.s.below(4) == 0 {
+            self.processes[i].sector = self.place();
+        }
+        let s = &mut self.s;
+        let longest = *pick(s, &[16, 80]);
+        let nr_sectors = (1 + s.below(longest) as u32) * 8;
+        let op = *pick(s, &[Op::Read, Op::Read, Op::Write, Op::Write, Op::Discard]);
+        let mut flags = BioFlags::NONE;
+        let mut chance = |one_in: u64, flag: BioFlags| {
+            if s.below(one_in) == 0 {
+                flags |= flag;
+            }
+        };
+        chance(3, BioFlags::SYNC);
+        chance(8, BioFlags::META);
+        if op == Op::Write {
+            chance(8, BioFlags::META | BioFlags::PRIO);
+            if self.config.ordered {
+                chance(8, BioFlags::FLUSH);
+                chance(8, BioFlags::FUA);
+            }
+        }
+        let p = &mut self.processes[i];
+        let sector = p.sector;
+        p.sector += u64::from(nr_sectors);
+        Bio {
+            op,
+            flags,
+            sector,
+            nr_sectors,
+            segments: Bio::segments_of_pages(nr_sectors),
+            task: p.task,
+            ..Bio::default()
         }
     }
 
@@ -168,15 +218,21 @@ impl Load {
     /// One random step.
     pub(crate) fn step(&mut self) {
         let i = self.s.below(self.processes.len() as u64) as usize;
-        match self.s.below(24) {
-            0..12 => self.submit(i),
-            12..15 => {
-                let time = Span(1 + self.s.below(5_000_000));
+        match self.s.below(32) {
+            0..14 => self.submit(i),
+            14..18 => {
+                let lengths = [100_000, 5_000_000, 50_000_000, 3_000_000_000];
+                let most = *pick(&mut self.s, &lengths);
+                let time = Span(1 + self.s.below(most));
                 self.pass(time);
             }
-            15 => self.exit(i),
-            16..18 => self.toggle_plug(i),
-            18 if self.config.requeues => self.requeue_any(),
+            18 => {
+                let task = self.processes[i].task;
+                self.change_habits(task);
+            }
+            19 => self.exit(i),
+            20..22 => self.toggle_plug(i),
+            22 if self.config.requeues => self.requeue_any(),
             _ => self.complete_any(),
         }
         self.settle();
@@ -187,7 +243,7 @@ impl Load {
         if p.asleep {
             return;
         }
-        let mut bio = random_bio(&mut self.s, p.task, self.config.ordered);
+        let mut bio = self.bio(i);
         bio.cookie = self.submitted;
         self.submitted += 1;
         self.sectors[bio.op.data_dir()] += u64::from(bio.nr_sectors);
@@ -232,6 +288,14 @@ impl Load {
         self.rig
             .enter_as(p.task, p.cpu, |q, cx| q.exit_task(cx, p.task));
         self.processes[i] = self.born();
+    }
+
+    /// All processes end, once everything is done.
+    pub(crate) fn exit_all(&mut self) {
+        for p in std::mem::take(&mut self.processes) {
+            self.rig
+                .enter_as(p.task, p.cpu, |q, cx| q.exit_task(cx, p.task));
+        }
     }
 
     fn take_any(&mut self) -> Option<blklab_block::RqId> {

@@ -4,16 +4,16 @@
 //! invented, limits hold, everything drains, runs repeat; and how long requests
 //! of the known schedulers wait at most.
 
-use crate::load::Values;
+use crate::load::{Values, version};
 use crate::mq_load::{Config, Load, pairs};
 use crate::mq_table::{Arrival, MqTable, ms, series};
 use blklab_block::mq::Limits;
 use blklab_engine::Stream;
 use blklab_trace::truth::{Kind, Truth};
-use blklab_types::{Op, PrioClass};
+use blklab_types::{Op, PrioClass, Time};
 use std::collections::BTreeMap;
 
-const STEPS: u32 = 300;
+const STEPS: u32 = 400;
 
 /// Limits that hold at any time.
 fn check_limits(load: &Load) {
@@ -28,12 +28,14 @@ fn check_limits(load: &Load) {
 }
 
 /// What holds when everything is done.
-fn check_end(load: &mut Load) {
+fn check_end(load: &Load, records: &[Truth]) {
     let mut done = load.rig.done.clone();
     done.sort_unstable();
     let all: Vec<u64> = (0..load.submitted).collect();
     assert_eq!(done, all, "every bio once: {:?}", load.config);
-    let records = load.rig.truths();
+    if load.config.setup.sched != "none" {
+        assert!(records.iter().any(|r| r.kind == Kind::Insert));
+    }
     if !load.config.requeues {
         let mut sum = [0; 2];
         for r in records.iter().filter(|r| r.kind == Kind::HandOver) {
@@ -45,16 +47,18 @@ fn check_end(load: &mut Load) {
     }
 }
 
-/// All events of a run.
-fn run(config: &Config, seed: u64) -> Vec<(blklab_types::Time, String)> {
+/// All events of a run, and all truth records.
+fn run(config: &Config, seed: u64) -> (Vec<(Time, String)>, Vec<Truth>) {
     let mut load = Load::new(config.clone(), seed);
     for _ in 0..STEPS {
         load.step();
         check_limits(&load);
     }
     assert!(load.drain(), "does not drain: {:?}", load.config);
-    check_end(&mut load);
-    load.rig.events()
+    load.exit_all();
+    let records = load.rig.truths();
+    check_end(&load, &records);
+    (load.rig.events(), records)
 }
 
 fn run_all(values: Values, seeds: std::ops::Range<u64>) {
@@ -62,9 +66,9 @@ fn run_all(values: Values, seeds: std::ops::Range<u64>) {
         for seed in seeds.clone() {
             let mut s = Stream::named(seed, &format!("{} {kernel}", sched.name));
             let config = Config::random(&mut s, sched, kernel, values);
-            let events = run(&config, seed);
+            let first = run(&config, seed);
             if seed % 8 == 0 {
-                assert_eq!(run(&config, seed), events, "repeats: {config:?}");
+                assert!(run(&config, seed) == first, "repeats: {config:?}");
             }
         }
     }
@@ -82,8 +86,8 @@ fn with_random_tunables() {
 
 #[test]
 fn with_tunables_at_their_ends() {
-    run_all(Values::Smallest, 200..210);
-    run_all(Values::Largest, 300..310);
+    run_all(Values::Smallest, 200..212);
+    run_all(Values::Largest, 300..312);
 }
 
 /// Priority class and jiffy of insertion of requests in the scheduler or the
@@ -133,7 +137,7 @@ impl Classes {
 fn classes_of_mq_deadline_are_strict() {
     let aging_ms = 40;
     for (sched, kernel) in pairs().filter(|(s, _)| s.name == "mq-deadline") {
-        if ["5.0", "5.10", "5.13", "5.14"].contains(&kernel) {
+        if version(kernel) < version("5.16") {
             continue;
         }
         let mut nr_aged = 0;
