@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BFQ: the vectors of its specification, B1 to B26, and what they leave out.
 
+use crate::arrival::ioprio;
 use crate::mq_rig::MqSetup;
 use crate::mq_table::{
-    Arrival, ClosedLoop, MqTable, arrivals, check, generated, ioprio, read_sync_async, series,
+    Arrival, ClosedLoop, MqTable, arrivals, check, generated, read_sync_async, series,
 };
 use blklab_block::IoContext;
 use blklab_types::{Bio, Span, Time};

@@ -3,6 +3,7 @@
 //! every scheduler on every kernel.
 
 mod anticipatory;
+mod arrival;
 mod bfq;
 mod block;
 mod cfq_groups;

@@ -5,34 +5,19 @@
 //! Nothing is plugged or merged, and tags do not run out. At one instant:
 //! completions, then arrivals in the order listed, then timers, then dispatch.
 
+use crate::arrival::{What, ioprio, lines, words};
 use crate::mq_rig::{MqRig, MqSetup};
 use blklab_block::IoContext;
-use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, Span, TaskId, Time};
+use blklab_types::{Bio, IoPrio, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// One arrival: `5 A a1 1000` is a read of 8 sectors at 1000 by process A at
-/// 5 ms (`2.5` is possible). Behind the sector `+LEN` and letters: `w` async
-/// write, `s` sync write, `d` discard, `m` metadata. `3 A exit -` ends the
-/// process; `3 A ioprio rt0` changes its priority (`rt0` to `rt7`, `be0` to
-/// `be7`, `idle7`).
+/// One arrival; its time in ms (`2.5` is possible).
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Time,
     pub(crate) process: String,
     pub(crate) name: String,
     what: What,
-}
-
-#[derive(Clone, Debug)]
-enum What {
-    Io {
-        op: Op,
-        flags: BioFlags,
-        sector: u64,
-        nr_sectors: u32,
-    },
-    Prio(IoPrio),
-    Exit,
 }
 
 /// A process that submits its next read some time after the last one is done:
@@ -61,24 +46,9 @@ pub(crate) fn shown_ms(time: Time) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `rt0`, `be4`, `idle7`.
-pub(crate) fn ioprio(text: &str) -> IoPrio {
-    let (class, level) = text.split_at(text.len() - 1);
-    IoPrio {
-        class: match class {
-            "rt" => PrioClass::RealTime,
-            "be" => PrioClass::BestEffort,
-            "idle" => PrioClass::Idle,
-            other => panic!("no class {other}"),
-        },
-        level: level.parse().expect("a level"),
-    }
-}
-
 /// Arrivals separated by `;` or line ends.
 pub(crate) fn arrivals(text: &str) -> Vec<Arrival> {
-    let lines = text.split([';', '\n']).map(str::trim);
-    lines.filter(|l| !l.is_empty()).map(Arrival::new).collect()
+    lines(text).map(Arrival::new).collect()
 }
 
 /// `a0`, `a1`, ... at `sector`, `sector + step`, ..., all at one time.
@@ -100,44 +70,12 @@ pub(crate) fn series(
 
 impl Arrival {
     pub(crate) fn new(line: &str) -> Arrival {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [at, process, name, place] = words[..] else {
-            panic!("not an arrival: {line}");
-        };
-        let what = match name {
-            "ioprio" => What::Prio(ioprio(place)),
-            "exit" => What::Exit,
-            _ => What::io(place),
-        };
+        let [at, process, name, place] = words(line);
         Arrival {
             at: ms(at),
             process: process.to_owned(),
             name: name.to_owned(),
-            what,
-        }
-    }
-}
-
-impl What {
-    fn io(place: &str) -> What {
-        let letters = place.trim_start_matches(|c: char| c.is_ascii_digit() || c == '+');
-        let range = &place[..place.len() - letters.len()];
-        let (sector, len) = range.split_once('+').unwrap_or((range, "8"));
-        let (mut op, mut flags) = (Op::Read, BioFlags::NONE);
-        for c in letters.chars() {
-            match c {
-                'w' => op = Op::Write,
-                's' => (op, flags) = (Op::Write, flags | BioFlags::SYNC),
-                'd' => op = Op::Discard,
-                'm' => flags |= BioFlags::META | BioFlags::PRIO,
-                other => panic!("no flag {other}"),
-            }
-        }
-        What::Io {
-            op,
-            flags,
-            sector: sector.parse().expect("a sector"),
-            nr_sectors: len.parse().expect("a length"),
+            what: What::new(name, place),
         }
     }
 }
@@ -302,23 +240,10 @@ impl Running {
         match a.what {
             What::Prio(ioprio) => self.rig.io_context(task).ioprio = ioprio,
             What::Exit => self.rig.enter_as(task, 0, |q, cx| q.exit_task(cx, task)),
-            What::Io {
-                op,
-                flags,
-                sector,
-                nr_sectors,
-            } => {
-                let before = self.names.insert(sector, a.name.clone());
-                assert!(before.is_none(), "two requests wait at {sector}");
-                let bio = Bio {
-                    op,
-                    flags,
-                    sector,
-                    nr_sectors,
-                    segments: 1,
-                    task,
-                    ..Bio::default()
-                };
+            What::Io(bio) => {
+                let before = self.names.insert(bio.sector, a.name.clone());
+                assert!(before.is_none(), "two requests wait at {}", bio.sector);
+                let bio = Bio { task, ..bio };
                 self.rig.insert_bare((table.cpu)(&a.process), &bio);
             }
         }
@@ -423,15 +348,13 @@ fn numbered(item: &str) -> (&str, u64, Time) {
 #[test]
 fn the_generator_draws_as_specified() {
     let shown = |a: &Arrival| match a.what {
-        What::Io {
-            op,
-            sector,
-            nr_sectors,
-            ..
-        } => format!(
-            "{} {} {op:?} {sector}+{nr_sectors}",
+        What::Io(bio) => format!(
+            "{} {} {:?} {}+{}",
             shown_ms(a.at),
-            a.process
+            a.process,
+            bio.op,
+            bio.sector,
+            bio.nr_sectors
         ),
         _ => unreachable!("only I/O is generated"),
     };

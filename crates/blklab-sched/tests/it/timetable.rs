@@ -6,88 +6,34 @@
 //! scheduler, the driver, deferred runs), then timers, then arrivals, all
 //! inserted in the order listed before the driver runs once.
 
+use crate::arrival::{What, lines, words};
 use crate::rig::{Rig, Setup};
 use blklab_block::{Fetch, IoContext};
-use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId, Time};
+use blklab_types::{Bio, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// One arrival: `5 A a1 1000` is a read of 8 sectors at 1000 by A at tick 5;
-/// behind the sector `+LEN` and letters: `w` async write, `s` sync write,
-/// `m` metadata, `n` no idling. `3 A exit -` ends the process; `3 A ioprio
-/// rt0` changes its priority (`rt0` to `rt7`, `be0` to `be7`, `idle7`).
+/// One arrival at a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     pub(crate) tick: u64,
     pub(crate) process: String,
     pub(crate) name: String,
-    what: Option<(Op, BioFlags, u64, u32)>,
-    ioprio: Option<IoPrio>,
-}
-
-/// `rt0`, `be4`, `idle7`.
-fn ioprio(text: &str) -> IoPrio {
-    let (class, level) = text.split_at(text.len() - 1);
-    IoPrio {
-        class: match class {
-            "rt" => PrioClass::RealTime,
-            "be" => PrioClass::BestEffort,
-            "idle" => PrioClass::Idle,
-            other => panic!("no class {other}"),
-        },
-        level: level.parse().expect("a level"),
-    }
+    what: What,
 }
 
 /// Arrivals separated by `;` or line ends.
 pub(crate) fn arrivals(text: &str) -> Vec<Arrival> {
-    text.split([';', '\n'])
-        .map(str::trim)
-        .filter(|l| !l.is_empty())
-        .map(Arrival::new)
-        .collect()
+    lines(text).map(Arrival::new).collect()
 }
 
 impl Arrival {
     pub(crate) fn new(line: &str) -> Arrival {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [tick, process, name, place] = words[..] else {
-            panic!("not an arrival: {line}");
-        };
-        if name == "ioprio" {
-            return Arrival {
-                tick: tick.parse().expect("a tick"),
-                process: process.to_owned(),
-                name: name.to_owned(),
-                what: None,
-                ioprio: Some(ioprio(place)),
-            };
-        }
-        let letters = place.trim_start_matches(|c: char| c.is_ascii_digit() || c == '+');
-        let range = &place[..place.len() - letters.len()];
-        let (sector, len) = range.split_once('+').unwrap_or((range, "8"));
-        let (mut op, mut flags) = (Op::Read, BioFlags::NONE);
-        for c in letters.chars().filter(|c| *c != '-') {
-            match c {
-                'w' => op = Op::Write,
-                's' => {
-                    op = Op::Write;
-                    flags |= BioFlags::SYNC;
-                }
-                'm' => flags |= BioFlags::META | BioFlags::PRIO,
-                'n' => flags |= BioFlags::NOIDLE,
-                other => panic!("no flag {other}"),
-            }
-        }
-        let what = (name != "exit").then(|| {
-            let sector = sector.parse().expect("a sector");
-            (op, flags, sector, len.parse().expect("a length"))
-        });
+        let [tick, process, name, place] = words(line);
         Arrival {
             tick: tick.parse().expect("a tick"),
             process: process.to_owned(),
             name: name.to_owned(),
-            what,
-            ioprio: None,
+            what: What::new(name, place),
         }
     }
 }
@@ -301,26 +247,16 @@ impl Running {
                 task
             }
         };
-        if let Some(ioprio) = a.ioprio {
-            self.rig.io_context(task).ioprio = ioprio;
-            return;
+        match a.what {
+            What::Prio(ioprio) => self.rig.io_context(task).ioprio = ioprio,
+            What::Exit => self.rig.enter_as(task, |q, cx| q.exit_task(cx, task)),
+            What::Io(bio) => {
+                self.names.insert(bio.sector, a.name.clone());
+                let bio = Bio { task, ..bio };
+                let inserted = self.rig.enter_as(task, |q, cx| q.insert_bare(cx, &bio));
+                assert!(inserted, "a free request");
+            }
         }
-        let Some((op, flags, sector, nr_sectors)) = a.what else {
-            self.rig.enter_as(task, |q, cx| q.exit_task(cx, task));
-            return;
-        };
-        self.names.insert(sector, a.name.clone());
-        let bio = Bio {
-            op,
-            flags,
-            sector,
-            nr_sectors,
-            segments: 1,
-            task,
-            ..Bio::default()
-        };
-        let inserted = self.rig.enter_as(task, |q, cx| q.insert_bare(cx, &bio));
-        assert!(inserted, "a free request");
     }
 }
 
