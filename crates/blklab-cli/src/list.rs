@@ -6,15 +6,16 @@ use crate::args::{ListArgs, ListWhat, PlainFormat};
 use crate::output::fold;
 use anyhow::{Result, bail};
 use blklab::list::{self, Entry};
+use blklab::scheduler::Schedulers;
 use std::io::Write;
 
-pub(crate) fn list(a: &ListArgs) -> Result<Outcome> {
+pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
     let kernel = a.kernel.as_deref().map(str::parse).transpose()?;
     let mut entries = match a.what {
-        ListWhat::Schedulers => list::schedulers(kernel),
-        ListWhat::Tunables => list::tunables(kernel),
+        ListWhat::Schedulers => list::schedulers(schedulers, kernel),
+        ListWhat::Tunables => list::tunables(schedulers, kernel),
         ListWhat::Devices => list::devices(),
-        ListWhat::Kernels => list::kernels(),
+        ListWhat::Kernels => list::kernels(schedulers),
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),
         ListWhat::Filesystems => list::filesystems(),

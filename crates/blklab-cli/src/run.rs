@@ -11,12 +11,14 @@ use anyhow::{Context as _, Result, bail};
 use blklab::matrix::{self, Cell, Overrides};
 use blklab::report::{self, FioFormats};
 use blklab::run::{RunOptions, RunOutput};
+use blklab::scheduler::Schedulers;
+use blklab::{Experiment, ExperimentError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) fn run(a: &RunArgs) -> Result<Outcome> {
+pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let fio = FioFormats::parse(
         match a.output_format.as_str() {
             "table" => "normal",
@@ -24,7 +26,7 @@ pub(crate) fn run(a: &RunArgs) -> Result<Outcome> {
         },
         a.terse_version,
     )?;
-    let cells = plan(a)?;
+    let cells = plan(a, schedulers)?;
     for cell in &cells {
         blklab::job::check(&cell.experiment)?;
     }
@@ -62,7 +64,7 @@ pub(crate) fn run(a: &RunArgs) -> Result<Outcome> {
 }
 
 /// The experiments that files and options ask for.
-fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
+fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
     if a.repeat == 0 {
         bail!("--repeat 0: at least 1 run");
     }
@@ -109,8 +111,11 @@ fn plan(a: &RunArgs) -> Result<Vec<Cell>> {
     let experiments = a
         .files
         .iter()
-        .map(|f| blklab::load(f))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|f| {
+            let e = blklab::load(f)?;
+            Ok(Experiment { schedulers, ..e })
+        })
+        .collect::<Result<Vec<_>, ExperimentError>>()?;
     let overrides = Overrides {
         kernels: a.kernel.clone(),
         schedulers: a.sched.clone(),

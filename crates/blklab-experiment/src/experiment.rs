@@ -6,7 +6,7 @@ use blklab_block::{Features, Fetch, Limits, mq};
 use blklab_device::{Device, Driver};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
-use blklab_sched::Scheduler;
+use blklab_sched::{Scheduler, Schedulers};
 use blklab_types::{Hz, Span};
 use blklab_workload::Process;
 use blklab_workload::scenario::{self, Scenario};
@@ -234,6 +234,8 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// What a reader of the result should know about how it was made.
     pub remarks: Vec<String>,
+    /// The schedulers that it can choose from.
+    pub schedulers: Schedulers,
 }
 
 /// Largest seed: experiment files in TOML hold no larger number.
@@ -276,6 +278,7 @@ impl Experiment {
             published: Vec::new(),
             variants: Vec::new(),
             remarks: Vec::new(),
+            schedulers: Schedulers::default(),
         }
     }
 
@@ -344,7 +347,7 @@ impl Experiment {
     /// # Errors
     /// If the kernel does not have it.
     pub fn choose_scheduler(&mut self, name: &str) -> Result<(), ExperimentError> {
-        let scheduler = blklab_sched::find(name, self.kernel)?;
+        let scheduler = self.schedulers.find(name, self.kernel)?;
         name.clone_into(&mut self.scheduler);
         self.scheduler_chosen = true;
         let known = Tunables::defaults(scheduler.tunables, self.kernel);
@@ -358,7 +361,7 @@ impl Experiment {
     /// # Errors
     /// If the kernel has no such scheduler, or it no such tunable.
     pub fn scheduler(&self) -> Result<(&'static Scheduler, Tunables), ExperimentError> {
-        let scheduler = blklab_sched::find(&self.scheduler, self.kernel)?;
+        let scheduler = self.schedulers.find(&self.scheduler, self.kernel)?;
         let mut tunables = Tunables::defaults(scheduler.tunables, self.kernel);
         for (name, value) in &self.tunables {
             tunables.set(name, *value)?;
@@ -604,7 +607,7 @@ impl Experiment {
             let said = left_out.into_iter().filter(|text| !text.is_empty());
             notes.extend(said.map(str::to_owned));
         }
-        if let Ok(scheduler) = blklab_sched::find(&self.scheduler, self.kernel) {
+        if let Ok(scheduler) = self.schedulers.find(&self.scheduler, self.kernel) {
             let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
             for (name, value) in &self.tunables {
                 if let Ok(stored) = written.set(name, *value)

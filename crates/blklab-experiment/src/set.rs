@@ -377,7 +377,8 @@ impl Experiment {
         };
         let tables = [sched, QUEUE_TUNABLES, MACHINE_TUNABLES];
         let all = tables.iter().flat_map(|t| t.iter().map(|t| t.name));
-        let owner = blklab_sched::ALL
+        let owner = self
+            .schedulers
             .iter()
             .find(|s| s.tunables.iter().any(|t| t.name == key));
         let hint = match (nearest_name(key, all), owner) {

@@ -2,7 +2,8 @@
 //! I/O schedulers, one module each, and the table that names them.
 //!
 //! To add one: a module that implements `sq::Elevator` or `mq::Elevator`, its table of
-//! tunables, and one line in [`ALL`].
+//! tunables, and one line in [`ALL`]. A scheduler of another crate is named in
+//! [`Schedulers::with`] instead.
 
 pub mod anticipatory;
 pub mod bfq;
@@ -18,7 +19,10 @@ pub mod none;
 pub mod noop;
 mod positions;
 mod rbtree;
+mod registry;
 mod slots;
+
+pub use registry::Schedulers;
 
 use blklab_block::{mq, sq};
 use blklab_engine::Timers;
@@ -98,6 +102,11 @@ pub enum Built {
 }
 
 impl Scheduler {
+    /// Whether a release has it.
+    pub fn is_in(&self, version: KernelVersion) -> bool {
+        self.since <= version && version < self.until
+    }
+
     /// Makes one.
     pub fn build(&self, b: &mut Build<'_>) -> Built {
         match self.make {
@@ -173,23 +182,12 @@ pub fn default_of(version: KernelVersion, hw_queues: u32) -> &'static str {
     }
 }
 
-/// Finds a scheduler of a kernel release by name.
+/// Finds a scheduler of [`ALL`] in a kernel release by name.
 ///
 /// # Errors
 /// If there is none of that name, or not in that release.
 pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, SchedulerError> {
-    let there = |s: &&Scheduler| s.since <= version && version < s.until;
-    let valid = || ALL.iter().filter(there).map(|s| s.name).collect::<Vec<_>>();
-    match ALL.iter().find(|s| s.name == name) {
-        Some(s) if there(&s) => Ok(s),
-        Some(s) => Err(SchedulerError::NotInKernel(
-            name.to_owned(),
-            version,
-            s.since..s.until,
-            valid(),
-        )),
-        None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
-    }
+    Schedulers::default().find(name, version)
 }
 
 /// For tests: after its first release a table of changes has one entry for

@@ -12,6 +12,7 @@ pub mod parallel;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod scheduler;
 pub mod summary;
 mod surroundings;
 pub mod trace_file;

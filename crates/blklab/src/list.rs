@@ -5,7 +5,7 @@ use blklab_block::{CHANGES, QUEUE_TUNABLES, mq};
 use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{ENGINES, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
-use blklab_sched::Scheduler;
+use blklab_sched::{Scheduler, Schedulers};
 use blklab_workload::scenario;
 use serde::Serialize;
 
@@ -84,10 +84,8 @@ fn there(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersi
 }
 
 /// I/O schedulers, of all kernels or of one.
-pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let all = blklab_sched::ALL
-        .iter()
-        .filter(|s| there(kernel, s.since, s.until));
+pub fn schedulers(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let all = of.iter().filter(|s| there(kernel, s.since, s.until));
     all.map(|s| Entry {
         details: vec![(
             "kernels".into(),
@@ -100,7 +98,7 @@ pub fn schedulers(kernel: Option<KernelVersion>) -> Vec<Entry> {
 }
 
 /// Tunables of schedulers, queue and machine.
-pub fn tunables(kernel: Option<KernelVersion>) -> Vec<Entry> {
+pub fn tunables(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
     let mut all = Vec::new();
     let mut add = |owner: &str, table: &'static [Tunable]| {
         for t in rows_of(table, kernel) {
@@ -114,10 +112,7 @@ pub fn tunables(kernel: Option<KernelVersion>) -> Vec<Entry> {
             ));
         }
     };
-    for s in blklab_sched::ALL
-        .iter()
-        .filter(|s| there(kernel, s.since, s.until))
-    {
+    for s in of.iter().filter(|s| there(kernel, s.since, s.until)) {
         add(s.name, s.tunables);
     }
     add("queue", QUEUE_TUNABLES);
@@ -153,13 +148,13 @@ pub fn devices() -> Vec<Entry> {
 
 /// Kernel presets; releases between them are accepted as well. Each shows what
 /// changed since the preset before it.
-pub fn kernels() -> Vec<Entry> {
+pub fn kernels(of: Schedulers) -> Vec<Entry> {
     let before = std::iter::once(None).chain(PRESETS.iter().map(|p| Some(p.version)));
     PRESETS
         .iter()
         .zip(before)
         .map(|(p, before)| {
-            let names: Vec<String> = schedulers(Some(p.version))
+            let names: Vec<String> = schedulers(of, Some(p.version))
                 .into_iter()
                 .map(|e| e.name)
                 .collect();
@@ -177,7 +172,7 @@ pub fn kernels() -> Vec<Entry> {
                 false => ("block layer", mq::CHANGES),
             };
             let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
-            let of_schedulers = blklab_sched::ALL.iter().flat_map(tables);
+            let of_schedulers = of.iter().flat_map(tables);
             for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {
                 let new =
                     |c: &&Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
