@@ -170,12 +170,14 @@ pub fn fio_text(runs: &[(&Cell, &RunOutput)], f: &FioFormats) -> String {
     text.collect::<Vec<_>>().join("\n")
 }
 
-/// Logs and iologs that the jobs asked for: names and texts.
+/// Logs and iologs that the jobs asked for: names and texts. Several jobs that
+/// name one file share it: logs follow one another in thread order, iologs, as
+/// fio appends them, in the order in which the jobs ended.
 pub fn job_files(run: &RunOutput) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
-    let mut add = |name: String, text: String| match files.iter_mut().find(|f| f.0 == name) {
-        Some(f) => f.1.push_str(&text),
-        None => files.push((name, text)),
+    let mut add = |name: String, text: &str| match files.iter_mut().find(|f| f.0 == name) {
+        Some(f) => f.1.push_str(text),
+        None => files.push((name, text.to_owned())),
     };
     for j in &run.jobs {
         let options = &j.job.settings.reporting;
@@ -187,28 +189,23 @@ pub fn job_files(run: &RunOutput) -> Vec<(String, String)> {
                 "clat_hist" => "write_hist_log",
                 _ => "write_lat_log",
             };
-            let prefix = options
-                .get(option)
-                .map_or(j.job.name.as_str(), String::as_str);
+            // An option without a value leaves the prefix to the job's name.
+            let given = options.get(option).filter(|prefix| !prefix.is_empty());
+            let prefix = given.unwrap_or(&j.job.name);
             add(
                 log_file_name(prefix, kind, per_job.then_some(j.job.thread)),
-                text,
+                &text,
             );
         }
+    }
+    let mut by_end: Vec<&JobResult> = run.jobs.iter().collect();
+    by_end.sort_by_key(|j| j.ended.unwrap_or(run.end));
+    for j in by_end {
         if let (Some(name), Some(text)) = (&j.job.settings.write_iolog, &j.iolog) {
-            add(iolog_name(name, j), text.clone());
+            add(name.clone(), text);
         }
     }
     files
-}
-
-/// fio adds the thread number where several jobs log under one name.
-fn iolog_name(name: &str, j: &JobResult) -> String {
-    if j.job.thread == 1 {
-        name.to_owned()
-    } else {
-        format!("{name}.{}", j.job.thread - 1)
-    }
 }
 
 /// Longest name of a file made from a label.

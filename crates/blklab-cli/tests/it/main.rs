@@ -8,6 +8,7 @@ mod docs;
 mod errors;
 mod fio_cases;
 mod fio_json;
+mod fio_logs;
 mod golden;
 mod interrupt;
 mod machines;

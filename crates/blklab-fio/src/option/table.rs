@@ -12,7 +12,8 @@ use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, k
 
 const REPLAY: super::Effect =
     Unsupported("replay is not done by job files: give the recorded trace as the workload");
-const ZONED: super::Effect = Unsupported("zoned devices are not modelled");
+const ZONED: super::Effect =
+    Unsupported("counts only with zonemode=zbd, which is refused: zoned devices are not modelled");
 const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
 const FLOW: super::Effect = Unsupported("flow control between jobs is not modelled");
 const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");

@@ -22,7 +22,7 @@ use crate::assign::assign;
 use crate::error::{JobFileError, Note, Place, Problem};
 use crate::expand::expand;
 use crate::job::Job;
-use crate::option::{Effect, OptionSpec, Queueing, engine_options, find};
+use crate::option::{Effect, Kind, OptionSpec, Queueing, engine_options, find};
 use crate::release::Release;
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
@@ -211,8 +211,10 @@ impl Reader<'_> {
             let (_, value) = split(&text);
             let read = read(spec, value, settings.kb_base)?;
             assign(settings, spec.name, &read)?;
-            if spec.name == "directory" {
-                self.check_directories(settings)?;
+            match spec.name {
+                "directory" => self.check_directories(settings)?,
+                "zonemode" => check_zone_mode(settings)?,
+                _ => {}
             }
             Ok(value.map(str::to_owned))
         });
@@ -220,7 +222,11 @@ impl Reader<'_> {
             Ok(value) => {
                 self.note(spec, line, value.as_deref());
                 if spec.effect == Effect::Reporting {
-                    let text = value.clone().unwrap_or_else(|| "1".to_owned());
+                    let without_value = match spec.kind {
+                        Kind::OptionalText => "",
+                        _ => "1",
+                    };
+                    let text = value.clone().unwrap_or_else(|| without_value.to_owned());
                     settings.reporting.insert(spec.name, text);
                 }
                 given.push((spec.name, value));
@@ -247,9 +253,7 @@ impl Reader<'_> {
             return;
         }
         let text = match (spec.effect, spec.kind) {
-            (_, crate::option::Kind::Deprecated { .. }) => {
-                "the option is deprecated and does nothing"
-            }
+            (_, Kind::Deprecated { .. }) => "the option is deprecated and does nothing",
             (Effect::Unsupported(text), _) => text,
             (Effect::NoEffect, _) => "has no effect on block I/O here",
             (Effect::Shapes | Effect::Reporting, _) => return,
@@ -310,12 +314,6 @@ impl Reader<'_> {
                 );
             }
             Some(_) => {}
-        }
-        if job.settings.zonemode == ZoneMode::Zbd {
-            self.say(
-                &place,
-                "zonemode zbd: zoned devices are not modelled".to_owned(),
-            );
         }
     }
 
@@ -381,6 +379,19 @@ impl Reader<'_> {
             0 => Err(format!("wait_for={wanted}: no earlier job has that name")),
             _ => Err(format!("wait_for={wanted}: several jobs have that name")),
         }
+    }
+}
+
+/// Write pointers and resets of zones decide the offsets on a zoned device.
+/// None is modelled, and plain offsets would be another workload.
+fn check_zone_mode(settings: &Settings) -> Result<(), String> {
+    match settings.zonemode {
+        ZoneMode::Zbd => Err(
+            "zoned devices are not modelled; zonemode=strided works on any device, and \
+             zonemode=none"
+                .to_owned(),
+        ),
+        ZoneMode::None | ZoneMode::Strided => Ok(()),
     }
 }
 

@@ -84,6 +84,25 @@ fn block_sizes_and_alignment() {
 }
 
 #[test]
+fn zoned_devices_are_refused_where_the_option_stands() {
+    let text = "[global]\nsize=1m\n[a]\nrw=read\nzonemode=zbd\n";
+    assert_eq!(
+        refused(text),
+        "x.fio:5: fio: failed parsing zonemode=zbd: zoned devices are not modelled; \
+         zonemode=strided works on any device, and zonemode=none\nfio: job a dropped"
+    );
+}
+
+#[test]
+fn a_log_without_a_value_has_no_prefix() {
+    let jobs = jobs("[a]\nsize=1m\nwrite_bw_log\nwrite_lat_log=x\ngroup_reporting\n");
+    let reporting = &jobs[0].settings.reporting;
+    assert_eq!(reporting["write_bw_log"], "");
+    assert_eq!(reporting["write_lat_log"], "x");
+    assert_eq!(reporting["group_reporting"], "1");
+}
+
+#[test]
 fn refusals() {
     for (lines, message) in [
         (
