@@ -57,12 +57,16 @@ Lists and repeated options make a matrix: every combination is an experiment,
 all run side by side on all cores, and one table shows them. Options override
 what a file says.
 
-The table has, for each group of jobs and direction: runt-min and runt-max,
-the shortest and longest run time of a job; clat50, clat99 and max, median,
-99th percentile and maximum of the completion latency over all jobs; bandwidth
-and IOPS of the group. Then, for the disk: requests it got; merged, the share
-of bios that joined a request; Q2D and D2C, mean time of a bio in the kernel
-and at the device; %util; and the mean number of bios in flight.
+One experiment has a table for each direction, with a row for each name of a
+job. Several have a table for each direction and name, with a row for each
+experiment. Names that are too many share a row: file1…file41. The columns:
+runt-min and runt-max, the shortest and longest run time of a job; clat50,
+clat99 and max, median, 99th percentile and maximum of the completion latency
+over all jobs; bandwidth and IOPS, over the time in which at least one of the
+jobs ran (fio divides by the longest run time). Then, for the disk: requests it
+got; merged, the share of bios that joined a request; Q2D and D2C, mean time of
+a bio in the kernel and at the device; %util; and the mean number of bios in
+flight.
 
 Ctrl-C ends the runs and shows what ran so far; a second one ends at once.
 

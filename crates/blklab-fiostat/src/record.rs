@@ -223,14 +223,16 @@ impl JobStats {
 
     /// One pass over the data ended, `elapsed_ns` after its first I/O (or after
     /// the ramp time), its last completion and `end_fsync` included. Counts as
-    /// run time of the directions that moved bytes in it.
-    pub fn end_pass(&mut self, elapsed_ns: u64) {
+    /// run time of the directions that moved bytes in it; returns which did.
+    pub fn end_pass(&mut self, elapsed_ns: u64) -> [bool; 3] {
+        let moved = std::mem::take(&mut self.pass_bytes).map(|bytes| bytes > 0);
         // fio counts whole microseconds of each pass.
-        for (active_us, bytes) in self.active_us.iter_mut().zip(&mut self.pass_bytes) {
-            if std::mem::take(bytes) > 0 {
+        for (active_us, moved) in self.active_us.iter_mut().zip(moved) {
+            if moved {
                 *active_us += elapsed_ns / 1000;
             }
         }
+        moved
     }
 
     /// The thread ended. Returns its statistics and logs.

@@ -25,10 +25,10 @@ fn a_run_says_what_its_readers_want_to_know() {
     let text = f.ok(&["run", "mixed.fio", "--sched", "none,mq-deadline"]);
     for part in [
         "mixed, kernel 6.18, sata-7200-2008, queue depth 31",
-        "group 0, read: 1 job, ",
-        "group 0, write: 1 job, ",
-        "group 1, write: 2 jobs, 4.00MiB in 1024 I/Os",
-        "group 1, sync: 2 jobs, 14 calls of fsync",
+        "group 0, read, job mixed: ",
+        "group 0, write, job mixed: ",
+        "group 1, write, 2 jobs (writers): 4.00MiB in 1024 I/Os",
+        "group 1, sync, 2 jobs (writers): 14 calls of fsync",
         "runt-min  runt-max  clat50 clat99    max bandwidth   IOPS",
         "requests    merged     Q2D    D2C  %util in flight",
     ] {

@@ -47,6 +47,10 @@ pub struct JobResult {
     pub started: Time,
     /// When it ended; none if the run was cut off.
     pub ended: Option<Time>,
+    /// Where the run time of each direction (see [`blklab_fiostat::Ddir::idx`])
+    /// begins: the first pass over the data that moved bytes in it, or the end
+    /// of the ramp time.
+    pub active_since: [Option<Time>; 3],
     /// How it ended.
     pub outcome: Outcome,
     /// Its iolog, if it asked for one.
@@ -75,6 +79,7 @@ pub(crate) struct Recording {
     started: Time,
     pub(crate) pass_start: Option<Time>,
     pub(crate) ended: Option<Time>,
+    active_since: [Option<Time>; 3],
     pub(crate) outcome: Outcome,
     iolog: Option<String>,
     /// What a program says in words.
@@ -92,6 +97,7 @@ impl Recording {
             started: now,
             pass_start: None,
             ended: None,
+            active_since: [None; 3],
             outcome: Outcome::default(),
             iolog: None,
             notes: Vec::new(),
@@ -99,11 +105,29 @@ impl Recording {
         }
     }
 
+    /// A pass over the data ends, if one has begun.
+    pub(crate) fn end_pass(&mut self, now: Time) {
+        let Some(start) = self.pass_start.take() else {
+            return;
+        };
+        let moved = self.stats.end_pass(now.since(start).0);
+        for (since, moved) in self.active_since.iter_mut().zip(moved) {
+            if moved {
+                since.get_or_insert(start);
+            }
+        }
+    }
+
+    /// The ramp time is over: what was counted so far is forgotten.
+    fn end_ramp(&mut self, now: Time) {
+        self.stats.end_ramp(now.0);
+        self.active_since = [None; 3];
+        self.pass_start = self.pass_start.map(|_| now);
+    }
+
     /// The result, at the end of the run.
     pub(crate) fn finish(mut self, now: Time) -> JobResult {
-        if let Some(start) = self.pass_start {
-            self.stats.end_pass(now.since(start).0);
-        }
+        self.end_pass(now);
         let end = self.ended.unwrap_or(now);
         let (stat, logs) = self.stats.finish(end.0);
         JobResult {
@@ -112,6 +136,7 @@ impl Recording {
             logs,
             started: self.started,
             ended: self.ended,
+            active_since: self.active_since,
             outcome: self.outcome,
             iolog: self.iolog,
             figures: self.figures,
@@ -196,10 +221,7 @@ pub(crate) async fn run_job(
             Step::PassEnd | Step::VerifyEnd => runner.pass_end(),
             Step::ResetStats => {
                 let now = m.now();
-                runner.with(|r| {
-                    r.stats.end_ramp(now.0);
-                    r.pass_start = r.pass_start.map(|_| now);
-                });
+                runner.with(|r| r.end_ramp(now));
             }
             Step::Done(outcome) => {
                 runner.end(outcome);
@@ -401,11 +423,7 @@ impl Runner<'_> {
 
     fn pass_end(&self) {
         let now = self.m.now();
-        self.with(|r| {
-            if let Some(start) = r.pass_start.take() {
-                r.stats.end_pass(now.since(start).0);
-            }
-        });
+        self.with(|r| r.end_pass(now));
     }
 
     fn end(&mut self, outcome: Outcome) {

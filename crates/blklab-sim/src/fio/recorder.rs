@@ -74,9 +74,7 @@ impl<'a> Recorder<'a> {
     pub(crate) fn end(&self) {
         let now = self.m.now();
         self.with(|r| {
-            if let Some(start) = r.pass_start.take() {
-                r.stats.end_pass(now.since(start).0);
-            }
+            r.end_pass(now);
             r.ended = Some(now);
             r.outcome = Outcome::default();
         });

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a reader should know beside the tables.
+
+use super::{Pairs, WIDTH};
+use crate::output::{fold, time};
+use anyhow::Result;
+use blklab::summary::Table;
+use std::io::Write;
+
+/// What a note begins with; its other lines are indented as far.
+const NOTE: &str = "note: ";
+
+/// Over which time the rates of the tables are, where fio's are over another.
+const RATES: &str = "bandwidth and IOPS of several jobs are over the time in which at least one \
+    of them ran (in fio's formats over the longest run time of a job)";
+
+pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) -> Result<()> {
+    writeln!(out)?;
+    if let [(_, run)] = pairs {
+        writeln!(
+            out,
+            "{} s of virtual time, {} events, digest {:016x}",
+            run.end,
+            run.digest.nr_events(),
+            run.digest.value()
+        )?;
+    }
+    for (cell, run) in pairs.iter().filter(|(c, _)| c.repetition == 0) {
+        for (name, text) in &run.sysfs {
+            writeln!(out, "{name} of {} at the end:", cell.name_in_file())?;
+            for line in text.lines().flat_map(|l| fold(l, WIDTH - 2)) {
+                writeln!(out, "  {line}")?;
+            }
+        }
+    }
+    for (cell, run) in pairs.iter().filter(|(_, run)| !run.cgroups.is_empty()) {
+        writeln!(out, "bios held by io.max of {}:", cell.name_in_file())?;
+        for group in &run.cgroups {
+            let longest = time(group.longest_hold.ns() as f64);
+            let (name, bios) = (&group.name, group.held_bios);
+            writeln!(out, "  {name}: {bios}, the longest for {longest}")?;
+        }
+    }
+    for (cell, run) in pairs.iter().filter(|(_, run)| run.interrupted) {
+        let text = format!(
+            "{}: interrupted at {} s: the numbers cover what ran",
+            cell.name_in_file(),
+            run.end
+        );
+        for line in fold(&text, WIDTH) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    let mut shown: Vec<&str> = Vec::new();
+    if tables.iter().flat_map(|t| &t.rows).any(|r| r.spread_out) {
+        shown.push(RATES);
+    }
+    for note in pairs.iter().flat_map(|(_, run)| &run.notes) {
+        if !shown.contains(&note.as_str()) {
+            shown.push(note);
+        }
+    }
+    for note in shown {
+        let lines = fold(note, WIDTH - NOTE.len());
+        let indent = " ".repeat(NOTE.len());
+        writeln!(out, "{NOTE}{}", lines.join(&format!("\n{indent}")))?;
+    }
+    for file in pairs.iter().flat_map(|(_, run)| &run.trace_files) {
+        writeln!(out, "trace: {}", file.display())?;
+    }
+    Ok(())
+}

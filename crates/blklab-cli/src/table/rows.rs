@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of jobs, of explicit processes and of the disk.
+
+use super::{Pairs, WIDTH, label};
+use crate::output::{bytes, count, cut, fold, per_second, time};
+use blklab::Published;
+use blklab::summary::{DiskRow, Row, Spread, Table};
+use std::io::Write;
+
+/// Some jobs in one direction.
+pub(super) fn show_table(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<()> {
+    let sync = t.direction == "sync";
+    writeln!(out)?;
+    for line in fold(&heading(t), WIDTH) {
+        writeln!(out, "{line}")?;
+    }
+    let (clat50, clat99) = if sync {
+        ("lat50", "lat99")
+    } else {
+        ("clat50", "clat99")
+    };
+    writeln!(
+        out,
+        "{:<width$} {:>9} {:>9}  {clat50:>6} {clat99:>6} {:>6} {:>9} {:>6}",
+        "",
+        "runt-min",
+        "runt-max",
+        "max",
+        if sync { "" } else { "bandwidth" },
+        if sync { "per s" } else { "IOPS" },
+    )?;
+    for row in &t.rows {
+        show_row(out, row, width, sync)?;
+    }
+    show_ratios(out, t, width)
+}
+
+/// What a table is about: `read, 2 jobs (a, b): 1.00MiB in 256 I/Os`.
+fn heading(t: &Table) -> String {
+    let group = t.group.map_or(String::new(), |g| format!("group {g}, "));
+    let plural = if t.ios.max == 1.0 { "" } else { "s" };
+    let ios = match t.ios {
+        ios if ios.min == ios.max => format!("{:.0}", ios.min),
+        ios => format!("{} to {}", count(ios.min), count(ios.max)),
+    };
+    let amount = match t.bytes {
+        _ if t.direction == "sync" => format!("{ios} call{plural} of fsync or its kin"),
+        n if n.min == n.max => format!("{} in {ios} I/O{plural}", bytes(n.min)),
+        n => format!("{} to {}", bytes(n.min), bytes(n.max)),
+    };
+    format!("{group}{}, {}: {amount}", t.direction, t.who)
+}
+
+/// Bandwidths over that of the first row, beside the published ones.
+fn show_ratios(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<()> {
+    let rows: Vec<(&Row, f64)> = t
+        .rows
+        .iter()
+        .filter_map(|r| Some((r, r.published.as_ref()?.bandwidth_mb_s?)))
+        .collect();
+    let [(first, first_published), _, ..] = rows[..] else {
+        return Ok(());
+    };
+    writeln!(out, "\nbandwidth over that of {}", first.label)?;
+    writeln!(out, "{:<width$} {:>9} {:>9}", "", "here", "published")?;
+    for (r, published) in &rows {
+        label(out, &r.label, width)?;
+        let ours = r.bw_bytes.median / first.bw_bytes.median.max(1.0);
+        writeln!(out, " {ours:>9.2} {:>9.2}", published / first_published)?;
+    }
+    Ok(())
+}
+
+fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io::Result<()> {
+    label(out, &r.label, width)?;
+    writeln!(
+        out,
+        " {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
+        runt(r.runt_min_ms.median),
+        runt(r.runt_max_ms.median),
+        time(r.clat_p50_ns.median),
+        time(r.clat_p99_ns.median),
+        time(r.clat_max_ns.median),
+        if sync {
+            String::new()
+        } else {
+            per_second(r.bw_bytes.median)
+        },
+        count(r.iops.median),
+    )?;
+    if r.runs > 1 {
+        show_spread(out, r, width)?;
+    }
+    match &r.published {
+        Some(p) => show_published(out, p, width),
+        None => Ok(()),
+    }
+}
+
+/// What was published for a row, in the same columns, and where.
+fn show_published(out: &mut impl Write, p: &Published, width: usize) -> std::io::Result<()> {
+    let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| runt(v as f64));
+    let source = fold(&p.source, WIDTH - width - 22);
+    let (min, max) = (ms(p.runt_min_ms), ms(p.runt_max_ms));
+    let name = cut("  published", width);
+    let mut lines = source.iter();
+    if let Some(mb_s) = p.bandwidth_mb_s {
+        let text = per_second(mb_s * 1e6);
+        writeln!(
+            out,
+            "{name:<width$} {min:>9} {max:>9}  {:>20} {text:>9}",
+            ""
+        )?;
+    } else {
+        let first = lines.next().map_or("", String::as_str);
+        writeln!(out, "{name:<width$} {min:>9} {max:>9}  {first}")?;
+    }
+    for line in lines.filter(|l| !l.is_empty()) {
+        writeln!(out, "{:<width$} {:>9} {:>9}  {line}", "", "", "")?;
+    }
+    Ok(())
+}
+
+/// A run time in milliseconds, as fio and what was published have it; in
+/// seconds if it is longer than its column.
+fn runt(ms: f64) -> String {
+    if ms < 9_999_999.5 {
+        format!("{ms:.0}ms")
+    } else {
+        format!("{:.0}s", ms / 1000.0)
+    }
+}
+
+/// Lowest and highest of several runs, in the same columns, unless they are
+/// all the same.
+fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<()> {
+    let spreads = [
+        r.runt_min_ms,
+        r.runt_max_ms,
+        r.clat_p50_ns,
+        r.clat_p99_ns,
+        r.clat_max_ns,
+        r.bw_bytes,
+    ];
+    if spreads.iter().all(|s| s.min == s.max) {
+        return Ok(());
+    }
+    for name in ["lowest", "highest"] {
+        let end = |s: &Spread| if name == "lowest" { s.min } else { s.max };
+        writeln!(
+            out,
+            "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
+            cut(&format!("  {name}"), width),
+            runt(end(&r.runt_min_ms)),
+            runt(end(&r.runt_max_ms)),
+            time(end(&r.clat_p50_ns)),
+            time(end(&r.clat_p99_ns)),
+            time(end(&r.clat_max_ns)),
+            if r.bw_bytes.max > 0.0 {
+                per_second(end(&r.bw_bytes))
+            } else {
+                String::new()
+            },
+            count(end(&r.iops)),
+        )?;
+    }
+    Ok(())
+}
+
+/// Explicit processes have no fio statistics: what the trace says of them.
+pub(super) fn show_processes(out: &mut impl Write, pairs: &Pairs<'_>) -> std::io::Result<()> {
+    for (cell, run) in pairs {
+        for line in fold(&format!("{}: {} s", cell.name_in_file(), run.end), WIDTH) {
+            writeln!(out, "\n{line}")?;
+        }
+        writeln!(
+            out,
+            "{:<22} {:>6} {:>8}  {:>7} {:>7} {:>7} {:>10}",
+            "process", "bios", "bytes", "Q2C 50", "Q2C 99", "max", "bandwidth"
+        )?;
+        let seconds = run.end.0 as f64 / 1e9;
+        for p in &run.stats.processes {
+            let total = p.completed.total();
+            let q2c = &p.phases.q2c;
+            let name = format!("{} ({})", p.comm.as_deref().unwrap_or("?"), p.pid);
+            writeln!(
+                out,
+                "{:<22} {:>6} {:>8}  {:>7} {:>7} {:>7} {:>10}",
+                cut(&name, 22),
+                count(total.count as f64),
+                bytes(total.bytes as f64),
+                time(q2c.percentile(50.0) as f64),
+                time(q2c.percentile(99.0) as f64),
+                time(q2c.max() as f64),
+                per_second(total.bytes as f64 / seconds.max(1e-9)),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// How the disk was used, and where bios spent their time on the mean.
+pub(super) fn show_disk(
+    out: &mut impl Write,
+    rows: &[DiskRow],
+    width: usize,
+) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "\ndisk: bios wait on the mean Q2D in the kernel, then D2C at the device"
+    )?;
+    writeln!(
+        out,
+        "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9}",
+        "", "requests", "merged", "Q2D", "D2C", "%util", "in flight"
+    )?;
+    for r in rows {
+        label(out, &r.label, width)?;
+        writeln!(
+            out,
+            " {:>9} {:>8.1}%  {:>6} {:>6} {:>6.1} {:>9.1}",
+            count(r.requests.median),
+            r.merged_percent.median,
+            time(r.q2d_ns.median),
+            time(r.d2c_ns.median),
+            r.busy_percent.median,
+            r.queue_size.median,
+        )?;
+    }
+    Ok(())
+}
