@@ -113,10 +113,10 @@ pub(crate) struct RunArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
-    #[arg(long, value_name = "V", value_delimiter = ',')]
+    #[arg(long, value_name = "V")]
     pub(crate) kernel: Vec<String>,
     /// I/O scheduler [default: the file's, else the kernel's]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME")]
     pub(crate) sched: Vec<String>,
     /// Device and its parameters [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
@@ -133,11 +133,11 @@ pub(crate) struct RunArgs {
     pub(crate) memory: Option<String>,
     /// Processor time of one I/O in fio and its system call, in ns; several
     /// make a matrix [default: the file's, else 1000]
-    #[arg(long, value_name = "NS", value_delimiter = ',')]
+    #[arg(long, value_name = "NS")]
     pub(crate) cpu_cost: Vec<String>,
     /// Release of fio that job files follow, 1.24 or 3.33 [default: the
     /// file's, else 3.33]
-    #[arg(long, value_name = "V", value_delimiter = ',')]
+    #[arg(long, value_name = "V")]
     pub(crate) fio: Vec<String>,
     /// What the files lie on, with options: see blklab list filesystems
     /// [default: the file's, else extents]

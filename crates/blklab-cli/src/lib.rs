@@ -16,6 +16,7 @@ mod table;
 mod trace;
 mod workload;
 
+use anyhow::Context as _;
 use args::{Cli, Command};
 use blklab::scheduler::Schedulers;
 use clap::Parser as _;
@@ -37,7 +38,7 @@ enum Outcome {
 pub fn main(schedulers: Schedulers) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return usage(&e),
+        Err(e) => return usage(e),
     };
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
@@ -47,49 +48,66 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Workload(a) => workload::workload(&a),
         Command::Trace(c) => trace::trace(&c),
     };
+    end_with(result)
+}
+
+/// The exit code of what a command came to; an error is said.
+fn end_with(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Differs) => ExitCode::from(1),
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "blklab: {}", in_a_line(&e));
+            say(&with_causes(&e));
             ExitCode::from(2)
         }
     }
 }
 
 /// Help as it is; a mistake in one line.
-fn usage(e: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
+fn usage(mut e: clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    for kind in [
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+        ContextKind::InvalidValue,
+    ] {
+        if let Some(ContextValue::String(input)) = e.get(kind) {
+            let short = blklab::shown(input).into_owned();
+            e.insert(kind, ContextValue::String(short));
+        }
+    }
+    let text = e.render().to_string();
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let _ = write!(std::io::stdout(), "{}", e.render());
-            ExitCode::SUCCESS
+            let mut out = std::io::stdout();
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            let written = written.context("cannot write to standard output");
+            end_with(written.map(|()| Outcome::Done))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let _ = write!(std::io::stderr(), "{}", e.render());
+            let _ = write!(std::io::stderr(), "{text}");
             ExitCode::from(2)
         }
         _ => {
-            let text = e.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text);
             let end = [text.find("\n\nUsage:"), text.find("\n\nFor more")];
             let end = end.into_iter().flatten().min().unwrap_or(text.len());
             let text = text[..end].replace("\n\n  tip:", ";");
-            let words: Vec<&str> = text.split_whitespace().collect();
-            let _ = writeln!(
-                std::io::stderr(),
-                "blklab: {} (--help shows all options)",
-                words.join(" ")
-            );
+            say(&format!("{text} (--help shows all options)"));
             ExitCode::from(2)
         }
     }
 }
 
+/// One line on standard error.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "blklab: {}", blklab::one_line(text));
+}
+
 /// An error with its causes, each said once.
-fn in_a_line(e: &anyhow::Error) -> String {
+fn with_causes(e: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in e.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -98,8 +116,7 @@ fn in_a_line(e: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|c| !c.is_control()).collect()
+    text
 }
 
 /// The reader of our output went away: nothing is wrong.

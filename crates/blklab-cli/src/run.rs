@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::table;
 use anyhow::{Context as _, Result, bail};
-use blklab::matrix::{self, Cell, Overrides};
+use blklab::matrix::{self, Cell, Overrides, Setting};
 use blklab::report::{self, FioFormats};
 use blklab::run::{RunOptions, RunOutput};
 use blklab::scheduler::Schedulers;
@@ -80,25 +80,20 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
         arrays.extend(matrix::parse_arrays(text)?);
     }
     let mut settings = Vec::new();
-    if let Some(size) = &a.memory {
-        settings.push(("memory".to_owned(), vec![size.clone()]));
-    }
-    if !a.cpu_cost.is_empty() {
-        settings.push(("io_cost_ns".to_owned(), a.cpu_cost.clone()));
-    }
-    if !a.fio.is_empty() {
-        settings.push(("fio".to_owned(), a.fio.clone()));
-    }
-    if !a.fs.is_empty() {
-        let mut all = Vec::new();
-        for text in &a.fs {
-            all.extend(matrix::parse_devices(text).with_context(|| format!("--fs {text}"))?);
+    let mut short = |option: &'static str, key: &str, texts: &[String]| {
+        if !texts.is_empty() {
+            let values = matrix::parse_values(option, texts)?;
+            settings.push(Setting::of_option(option, key, values));
         }
-        let values = all.into_iter().map(|spec| {
-            let options = spec.params.iter().map(|(k, v)| format!(":{k}={v}"));
-            spec.name.clone() + &options.collect::<String>()
-        });
-        settings.push(("filesystem".to_owned(), values.collect()));
+        anyhow::Ok(())
+    };
+    short("--memory", "memory", a.memory.as_slice())?;
+    short("--cpu-cost", "io_cost_ns", &a.cpu_cost)?;
+    short("--fio", "fio", &a.fio)?;
+    let filesystems = a.fs.iter().map(|text| matrix::parse_filesystems(text));
+    let filesystems = filesystems.collect::<Result<Vec<_>, _>>()?.concat();
+    if !filesystems.is_empty() {
+        settings.push(Setting::of_option("--fs", "filesystem", filesystems));
     }
     for text in &a.set {
         settings.push(matrix::parse_setting(text)?);
@@ -117,8 +112,8 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
         })
         .collect::<Result<Vec<_>, ExperimentError>>()?;
     let overrides = Overrides {
-        kernels: a.kernel.clone(),
-        schedulers: a.sched.clone(),
+        kernels: matrix::parse_values("--kernel", &a.kernel)?,
+        schedulers: matrix::parse_values("--sched", &a.sched)?,
         devices,
         arrays,
         settings,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with a device's name or parameters.
 
+use blklab_types::shown;
 use std::fmt;
 
 /// Why a device could not be built.
@@ -71,7 +72,7 @@ impl fmt::Display for DeviceError {
                 nearest,
                 known,
             } => {
-                write!(f, "no device is called '{name}'")?;
+                write!(f, "no device is called '{}'", shown(name))?;
                 hint(f, *nearest, known)
             }
             Self::UnknownParam {
@@ -80,11 +81,15 @@ impl fmt::Display for DeviceError {
                 nearest,
                 known,
             } => {
-                write!(f, "device {device} has no parameter '{param}'")?;
+                write!(f, "device {device} has no parameter '{}'", shown(param))?;
                 hint(f, *nearest, known)
             }
             Self::RepeatedParam { device, param } => {
-                write!(f, "device {device}: parameter {param} is given twice")
+                write!(
+                    f,
+                    "device {device}: parameter {} is given twice",
+                    shown(param)
+                )
             }
             Self::BadValue {
                 device,
@@ -92,7 +97,11 @@ impl fmt::Display for DeviceError {
                 value,
                 expected,
             } => {
-                write!(f, "device {device}: {param}={value}: expected {expected}")
+                write!(
+                    f,
+                    "device {device}: {param}={}: expected {expected}",
+                    shown(value)
+                )
             }
             Self::Impossible { device, reason } => write!(f, "device {device}: {reason}"),
             Self::BadFile {

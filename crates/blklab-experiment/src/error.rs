@@ -4,7 +4,7 @@
 use blklab_device::DeviceError;
 use blklab_kernel::{PatchError, TunableError, VersionError};
 use blklab_sched::SchedulerError;
-use blklab_types::nearest_name;
+use blklab_types::{nearest_name, push_visibly, shown};
 use std::fmt;
 
 /// Why an experiment was refused.
@@ -65,20 +65,12 @@ impl fmt::Display for ExperimentError {
 /// Names and values from files stand in messages: a line feed or an escape
 /// code in them must not reach the terminal as such.
 fn write_visibly(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    for c in text.chars() {
-        if c.is_control() {
-            write!(f, "{}", c.escape_default())?;
-        } else {
-            fmt::Write::write_char(f, c)?;
-        }
-    }
-    Ok(())
+    let mut visible = String::with_capacity(text.len());
+    push_visibly(&mut visible, text);
+    f.write_str(&visible)
 }
 
 impl std::error::Error for ExperimentError {}
-
-/// Characters of a wrong name that are repeated.
-const SHOWN_MAX: usize = 60;
 
 /// `no WHAT is called 'NAME'`, with the nearest and all valid names.
 pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
@@ -86,10 +78,9 @@ pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
         Some(near) => format!("did you mean '{near}'? "),
         None => String::new(),
     };
-    let shown: String = name.chars().take(SHOWN_MAX).collect();
-    let more = if shown.len() < name.len() { "…" } else { "" };
     format!(
-        "no {what} is called '{shown}{more}'; {hint}valid: {}",
+        "no {what} is called '{}'; {hint}valid: {}",
+        shown(name),
         valid.join(", ")
     )
 }

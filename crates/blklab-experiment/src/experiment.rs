@@ -7,7 +7,7 @@ use blklab_device::{Device, Driver};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::{Scheduler, Schedulers};
-use blklab_types::{Hz, Span};
+use blklab_types::{Hz, Span, shown};
 use blklab_workload::Process;
 use blklab_workload::scenario::{self, Scenario};
 use serde::{Deserialize, Serialize};
@@ -685,7 +685,7 @@ fn check_process(
 ) -> Result<(), ExperimentError> {
     let fail = |what: String| {
         Err(
-            ExperimentError::new(format!("process '{}': {what}", p.name))
+            ExperimentError::new(format!("process '{}': {what}", shown(&p.name)))
                 .about(format!("processes.\"{}\"", p.name)),
         )
     };

@@ -4,6 +4,7 @@
 //! Values stay text here; who builds the filesystem gives them their types.
 
 use crate::{Experiment, ExperimentError, no_such};
+use blklab_types::shown;
 
 /// Options of btrfs, of whatever time.
 const BTRFS: &[&str] = &[
@@ -201,12 +202,15 @@ impl FilesystemSpec {
         for (key, value) in &options {
             if !known.contains(&key.as_str()) {
                 return Err(fail(if known.is_empty() {
-                    format!("{name} has no options, and so no '{key}'")
+                    format!("{name} has no options, and so no '{}'", shown(key))
                 } else {
                     no_such(&format!("option of {name}"), key, known)
                 }));
             }
             check_value(key, value)?;
+            if let Some((_, other)) = options.iter().find(|(k, v)| k == key && v != value) {
+                return Err(fail(format!("{key} has two values, {value} and {other}")));
+            }
         }
         Ok(FilesystemSpec {
             name: name.to_owned(),
@@ -224,16 +228,17 @@ impl FilesystemSpec {
         let options = parts.map(|part| match part.split_once('=') {
             Some((k, v)) => Ok((k.trim().to_owned(), v.trim().to_owned())),
             None => Err(fail(format!(
-                "filesystem={text}: expected key=value after the name, as in ext3:data=writeback"
+                "filesystem={}: expected key=value after the name, as in ext3:data=writeback",
+                shown(text)
             ))),
         });
         FilesystemSpec::new(name, options.collect::<Result<_, _>>()?)
     }
 
-    /// The last value given to an option.
+    /// The value given to an option.
     pub fn option(&self, key: &str) -> Option<&str> {
-        let mut found = self.options.iter().rev().filter(|(k, _)| k == key);
-        found.next().map(|(_, v)| v.as_str())
+        let found = self.options.iter().find(|(k, _)| k == key);
+        found.map(|(_, v)| v.as_str())
     }
 
     /// The same for a number.
@@ -247,7 +252,10 @@ fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
         && !words.contains(&value)
     {
         let words = words.join(", ");
-        return Err(fail(format!("{key}={value}: expected one of {words}")));
+        return Err(fail(format!(
+            "{key}={}: expected one of {words}",
+            shown(value)
+        )));
     }
     if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
         && !value
@@ -255,7 +263,8 @@ fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
             .is_ok_and(|n: u64| (*low..=*high).contains(&n))
     {
         return Err(fail(format!(
-            "{key}={value}: expected a number from {low} to {high}"
+            "{key}={}: expected a number from {low} to {high}",
+            shown(value)
         )));
     }
     Ok(())

@@ -5,6 +5,7 @@ use crate::{Experiment, ExperimentError, no_such};
 use blklab_block::md::{ArrayConfig, Level, MEMBERS_MAX, Stripes};
 use blklab_block::{Features, Limits};
 use blklab_kernel::KernelVersion;
+use blklab_types::shown;
 use std::fmt;
 
 /// The last release whose md is modelled: later ones have barriers on every
@@ -77,16 +78,16 @@ impl MdSpec {
             return bad("no level".to_owned());
         };
         let Some((level, members)) = first.split_once(':') else {
-            return bad(format!("'{first}' is not LEVEL:MEMBERS"));
+            return bad(format!("'{}' is not LEVEL:MEMBERS", shown(first)));
         };
         let Ok(members) = members.parse() else {
-            return bad(format!("'{members}' is not a number of members"));
+            return bad(format!("'{}' is not a number of members", shown(members)));
         };
         let mut chunk_kb = None;
         for word in rest {
             match word.split_once('=').map(|(k, v)| (k, v.parse())) {
                 Some(("chunk_kb", Ok(kb))) => chunk_kb = Some(kb),
-                _ => return bad(format!("'{word}' is not chunk_kb=NUMBER")),
+                _ => return bad(format!("'{}' is not chunk_kb=NUMBER", shown(word))),
             }
         }
         MdSpec::new(level, members, chunk_kb)

@@ -8,7 +8,7 @@ use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
 use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such, set};
 use blklab_block::Fetch;
-use blklab_types::Hz;
+use blklab_types::{Hz, shown};
 use blklab_workload::Process;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -238,7 +238,11 @@ impl RawExperiment {
             for (key, value) in values {
                 let place = format!("{table}.{key}");
                 let value = value.whole().ok_or_else(|| {
-                    let what = format!("{table}: {key} = {}: not a whole number", value.text());
+                    let what = format!(
+                        "{table}: {} = {}: not a whole number",
+                        shown(key),
+                        shown(&value.text())
+                    );
                     ExperimentError::new(what).about(&place)
                 })?;
                 if all.iter().any(|(k, _)| k == key) {
@@ -376,7 +380,7 @@ impl RawExperiment {
         for v in self.variants {
             let v = v.resolve()?;
             if e.variants.iter().any(|o| o.name == v.name) {
-                let what = format!("two variants are called '{}'", v.name);
+                let what = format!("two variants are called '{}'", shown(&v.name));
                 return Err(ExperimentError::new(what).about("variant"));
             }
             e.variants.push(v);
@@ -488,7 +492,8 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
             "check_then_peek" => Fetch::CheckThenPeek,
             other => {
                 return Err(ExperimentError::new(format!(
-                    "device: fetch '{other}' is neither peek_then_check nor check_then_peek"
+                    "device: fetch '{}' is neither peek_then_check nor check_then_peek",
+                    shown(other)
                 ))
                 .about("device.fetch"));
             }

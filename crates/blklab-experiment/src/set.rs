@@ -7,8 +7,7 @@ use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
-use blklab_types::Hz;
-use blklab_types::nearest_name;
+use blklab_types::{Hz, nearest_name, shown};
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 
@@ -212,7 +211,8 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
 pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
     let bad = || {
         ExperimentError::new(format!(
-            "'{text}' is not a size; write it like 2g, 512m or 8589934592"
+            "'{}' is not a size; write it like 2g, 512m or 8589934592",
+            shown(text)
         ))
     };
     let lower = text.to_ascii_lowercase();
@@ -278,8 +278,11 @@ impl Experiment {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
         let number = || -> Result<i64, ExperimentError> {
             value.parse().map_err(|_| {
-                ExperimentError::new(format!("{key}={value}: the value is not a whole number"))
-                    .about(key)
+                ExperimentError::new(format!(
+                    "{key}={}: the value is not a whole number",
+                    shown(value)
+                ))
+                .about(key)
             })
         };
         if let Some(rest) = key.strip_prefix("cgroup.") {
@@ -292,7 +295,8 @@ impl Experiment {
                 let kib = i64::try_from(bytes >> 10).unwrap_or(i64::MAX);
                 if kib < low || kib > high {
                     let what = format!(
-                        "memory={value}: expected a size from {}m to {}g",
+                        "memory={}: expected a size from {}m to {}g",
+                        shown(value),
                         low >> 10,
                         high >> 20
                     );
@@ -313,7 +317,10 @@ impl Experiment {
             }
             "seed" => {
                 self.seed = u64::try_from(number()?).map_err(|_| {
-                    let what = format!("seed={value}: expected a number from 0 to {SEED_MAX}");
+                    let what = format!(
+                        "seed={}: expected a number from 0 to {SEED_MAX}",
+                        shown(value)
+                    );
                     ExperimentError::new(what).about(key)
                 })?;
                 return Ok(());
@@ -400,8 +407,9 @@ impl Experiment {
             _ => String::new(),
         };
         ExperimentError::new(format!(
-            "nothing to set is called '{key}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
+            "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
              {}, hz, fio, seed, filesystem, cgroup.NAME.FILE",
+            shown(key),
             self.scheduler,
             of(QUEUE_TUNABLES),
             of(MACHINE_TUNABLES)

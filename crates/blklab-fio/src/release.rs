@@ -46,7 +46,7 @@ impl fmt::Display for UnknownRelease {
         write!(
             f,
             "fio {}: its rules are not known; there are 1.24 (February 2009) and 3.33",
-            self.0
+            blklab_types::shown(&self.0)
         )
     }
 }

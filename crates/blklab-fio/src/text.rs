@@ -8,6 +8,7 @@
 
 use crate::error::{JobFileError, Place};
 use crate::parse::Surroundings;
+use blklab_types::shown;
 
 /// Longest section name.
 const NAME_BYTES_MAX: usize = 255;
@@ -87,7 +88,7 @@ pub(crate) fn sections(
             Open::Nothing => {
                 return Err(JobFileError::at(
                     &place,
-                    format!("fio: option <{line}> outside of [] job section"),
+                    format!("fio: option <{}> outside of [] job section", shown(line)),
                 ));
             }
             Open::Skipped => {}
@@ -130,7 +131,7 @@ fn add_line(
     }
     let wanted = line.get(8..).unwrap_or("");
     let (file, text) = included(wanted, &place.file, around)
-        .map_err(|why| JobFileError::at(&place, format!("include {wanted}: {why}")))?;
+        .map_err(|why| JobFileError::at(&place, format!("include {}: {why}", shown(wanted))))?;
     for (number, line) in text.lines().enumerate() {
         let line = clean(line);
         let place = Place {

@@ -19,6 +19,9 @@ pub enum Format {
     Terse,
 }
 
+/// Characters of a wrong word that are repeated.
+const SHOWN_MAX: usize = 80;
+
 /// A word that is not an output format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseFormatError {
@@ -47,7 +50,7 @@ impl FromStr for Format {
             "json+" => Ok(Format::JsonPlus),
             "terse" | "minimal" | "csv" => Ok(Format::Terse),
             _ => Err(ParseFormatError {
-                word: word.to_string(),
+                word: word.chars().take(SHOWN_MAX).collect(),
             }),
         }
     }

@@ -2,6 +2,7 @@
 //! Historical patches that can be switched on.
 
 use crate::KernelVersion;
+use blklab_types::shown;
 use std::fmt;
 
 /// How well the effect of a patch is known.
@@ -219,7 +220,7 @@ impl fmt::Display for PatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PatchError::Unknown(name, valid) => {
-                write!(f, "no patch '{name}'; valid: {}", valid.join(", "))
+                write!(f, "no patch '{}'; valid: {}", shown(name), valid.join(", "))
             }
             PatchError::DoesNotFit(name, v, since, until) => write!(
                 f,

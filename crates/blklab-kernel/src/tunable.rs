@@ -2,6 +2,7 @@
 //! Tunables: what sysfs shows of a scheduler or a queue.
 
 use crate::KernelVersion;
+use blklab_types::shown;
 use std::fmt;
 
 /// Unit in which sysfs shows a tunable.
@@ -85,10 +86,15 @@ impl fmt::Display for TunableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TunableError::Unknown(name, valid) if valid.is_empty() => {
-                write!(f, "no tunable '{name}': this scheduler has none")
+                write!(f, "no tunable '{}': this scheduler has none", shown(name))
             }
             TunableError::Unknown(name, valid) => {
-                write!(f, "no tunable '{name}'; valid: {}", valid.join(", "))
+                write!(
+                    f,
+                    "no tunable '{}'; valid: {}",
+                    shown(name),
+                    valid.join(", ")
+                )
             }
             TunableError::Range(name, value, (lo, hi)) => {
                 write!(f, "{name}={value} is out of range {lo}..{hi}")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel releases.
 
+use blklab_types::shown;
 use std::fmt;
 use std::str::FromStr;
 
@@ -75,8 +76,9 @@ impl FromStr for KernelVersion {
     fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
         let bad = || {
             VersionError(format!(
-                "'{s}' is not a kernel version; write it like 2.6.28 or 4.19 \
-                 (blklab list kernels shows the presets)"
+                "'{}' is not a kernel version; write it like 2.6.28 or 4.19 \
+                 (blklab list kernels shows the presets)",
+                shown(s)
             ))
         };
         let mut parts = s.split('.').map(str::parse::<u16>);

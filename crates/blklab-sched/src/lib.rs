@@ -27,7 +27,7 @@ pub use registry::Schedulers;
 use blklab_block::{mq, sq};
 use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
-use blklab_types::Hz;
+use blklab_types::{Hz, shown};
 use std::fmt;
 use std::ops::Range;
 
@@ -149,7 +149,12 @@ impl fmt::Display for SchedulerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SchedulerError::Unknown(name, valid) => {
-                write!(f, "no scheduler '{name}'; valid: {}", valid.join(", "))
+                write!(
+                    f,
+                    "no scheduler '{}'; valid: {}",
+                    shown(name),
+                    valid.join(", ")
+                )
             }
             SchedulerError::NotInKernel(name, v, there, valid) => {
                 let valid = valid.join(", ");

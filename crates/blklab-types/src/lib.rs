@@ -5,11 +5,13 @@
 //! carries its unit in its type or in the last word of its name.
 
 mod bio;
+mod message;
 mod names;
 mod prio;
 mod time;
 
 pub use bio::{Bio, BioFlags, Dev, Op};
+pub use message::{one_line, push_visibly, shown};
 pub use names::{edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
 pub use time::{Hz, Jiffies, Span, Time};

@@ -25,4 +25,5 @@ pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_experiment::{Experiment, ExperimentError, Published, load, no_such};
 pub use blklab_formats::ReadCounts;
 pub use blklab_trace::TraceSource;
+pub use blklab_types::{one_line, shown};
 pub use surroundings::RealSurroundings;

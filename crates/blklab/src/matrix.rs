@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
+mod options;
+
+pub use options::{
+    Setting, check_contradictions, parse_arrays, parse_devices, parse_filesystems, parse_patches,
+    parse_setting, parse_values,
+};
+
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, MdSpec};
 use blklab_kernel::PATCHES;
+use blklab_types::shown;
 
 /// What the command line says on top of experiment files. Empty lists leave
 /// the file's value.
@@ -17,7 +25,7 @@ pub struct Overrides {
     /// Arrays of the device; none is the device alone.
     pub arrays: Vec<Option<MdSpec>>,
     /// Settings, each with its values.
-    pub settings: Vec<(String, Vec<String>)>,
+    pub settings: Vec<Setting>,
     /// Sets of patches: of each list, every set is an alternative; `none` is
     /// the empty one.
     pub patches: Vec<Vec<PatchSet>>,
@@ -75,107 +83,6 @@ fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Splits `NAME,key=value,NAME…` into devices: a part without `=` starts the
-/// next device.
-///
-/// # Errors
-/// If the first part is a parameter.
-pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
-    let mut devices: Vec<DeviceSpec> = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        match (part.split_once('='), devices.last_mut()) {
-            (None, _) => devices.push(DeviceSpec {
-                name: part.to_owned(),
-                params: Vec::new(),
-            }),
-            (Some((k, v)), Some(device)) => {
-                device
-                    .params
-                    .push((k.trim().to_owned(), v.trim().to_owned()));
-            }
-            (Some(_), None) => {
-                return Err(ExperimentError::new(format!(
-                    "--device {text}: a device name comes before its parameters, \
-                     as in sata-7200-2008,rpm=5400"
-                )));
-            }
-        }
-    }
-    if devices.is_empty() {
-        return Err(ExperimentError::new(
-            "--device: no name; blklab list devices shows all",
-        ));
-    }
-    Ok(devices)
-}
-
-/// Splits `LEVEL:MEMBERS,chunk_kb=N,LEVEL:MEMBERS…` into arrays: a part without
-/// `=` starts the next one; `none` is no array.
-///
-/// # Errors
-/// If a part is not written like that or names nothing.
-pub fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> {
-    let mut groups: Vec<Vec<&str>> = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        match groups.last_mut() {
-            Some(group) if part.contains('=') => group.push(part),
-            _ => groups.push(vec![part]),
-        }
-    }
-    let arrays = groups.iter().map(|words| match words[..] {
-        ["none"] => Ok(None),
-        _ => MdSpec::parse(words).map(Some),
-    });
-    let in_md = |e: ExperimentError| in_option(&e, &format!("--md {text}"));
-    arrays.collect::<Result<_, _>>().map_err(in_md)
-}
-
-/// Splits `A,B+C,none` into alternatives: A; B and C together; no patch.
-///
-/// # Errors
-/// If an alternative has no name.
-pub fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
-    let mut sets = Vec::new();
-    for alternative in text.split(',').map(str::trim) {
-        let names: PatchSet = match alternative {
-            "none" => Vec::new(),
-            _ => alternative
-                .split('+')
-                .map(|n| n.trim().to_owned())
-                .collect(),
-        };
-        if names.iter().any(String::is_empty) {
-            return Err(ExperimentError::new(format!(
-                "--patch {text}: write NAME, NAME+NAME for both, NAME,none to compare"
-            )));
-        }
-        sets.push(names);
-    }
-    Ok(sets)
-}
-
-/// Splits `KEY=V1,V2,…`.
-///
-/// # Errors
-/// If there is no `=` or no value.
-pub fn parse_setting(text: &str) -> Result<(String, Vec<String>), ExperimentError> {
-    let (key, values) = text.split_once('=').ok_or_else(|| {
-        ExperimentError::new(format!("--set {text}: write KEY=VALUE or KEY=V1,V2,…"))
-    })?;
-    let values: Vec<String> = values
-        .split(',')
-        .map(|v| v.trim().to_owned())
-        .filter(|v| !v.is_empty())
-        .collect();
-    if key.trim().is_empty() || values.is_empty() {
-        let missing = if values.is_empty() { "value" } else { "key" };
-        return Err(ExperimentError::new(format!(
-            "--set {text}: no {missing}; write KEY=VALUE or KEY=V1,V2,…"
-        )));
-    }
-    Ok((key.trim().to_owned(), values))
-}
-
 /// Every combination of the overrides for every experiment, in order: files
 /// outermost, repetitions innermost.
 ///
@@ -185,6 +92,7 @@ pub fn expand(
     experiments: &[Experiment],
     overrides: &Overrides,
 ) -> Result<Vec<Cell>, ExperimentError> {
+    check_contradictions(overrides)?;
     check_number(experiments.len(), overrides)?;
     let mut cells: Vec<Cell> = Vec::new();
     for (file_idx, e) in experiments.iter().enumerate() {
@@ -224,7 +132,7 @@ fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
         o.devices.len(),
         o.arrays.len(),
     ];
-    let settings = o.settings.iter().map(|(_, values)| values.len());
+    let settings = o.settings.iter().map(|s| s.values.len());
     let patches = o.patches.iter().map(Vec::len);
     let factors = sizes.into_iter().chain(settings).chain(patches);
     let factors = factors.map(|n| n.max(1));
@@ -254,13 +162,13 @@ fn distinct_name(experiments: &[Experiment], idx: usize) -> String {
 fn by_option(err: ExperimentError, o: &Overrides, e: &Experiment) -> ExperimentError {
     let option = match err.key.split('.').next().unwrap_or("") {
         "kernel" if !o.kernels.is_empty() => format!("--kernel {}", e.kernel),
-        "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", e.scheduler),
-        "device" if !o.devices.is_empty() => format!("--device {}", e.device.name),
+        "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", shown(&e.scheduler)),
+        "device" if !o.devices.is_empty() => format!("--device {}", shown(&e.device.name)),
         "md" if !o.arrays.is_empty() => match &e.md {
             Some(md) => format!("--md {md}"),
             None => "--md none".to_owned(),
         },
-        "patches" if !o.patches.is_empty() => format!("--patch {}", e.patches.join("+")),
+        "patches" if !o.patches.is_empty() => format!("--patch {}", shown(&e.patches.join("+"))),
         "seed" if o.seed.is_some() => "--seed".to_owned(),
         _ => return err,
     };
@@ -276,10 +184,12 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
         let version = v.parse();
-        e.choose_kernel(
-            version
-                .map_err(|err| in_option(&ExperimentError::from(err), &format!("--kernel {v}")))?,
-        );
+        e.choose_kernel(version.map_err(|err| {
+            in_option(
+                &ExperimentError::from(err),
+                &format!("--kernel {}", shown(v)),
+            )
+        })?);
         Ok(())
     })?;
     vary(
@@ -289,7 +199,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         String::clone,
         |e, v| {
             let chosen = e.choose_scheduler(v);
-            chosen.map_err(|err| in_option(&err, &format!("--sched {v}")))
+            chosen.map_err(|err| in_option(&err, &format!("--sched {}", shown(v))))
         },
     )?;
     if o.schedulers.is_empty() && o.patches.is_empty() {
@@ -313,17 +223,11 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         e.md = *md;
         Ok(())
     })?;
-    for (key, values) in &o.settings {
-        let option = match key.as_str() {
-            "memory" => "--memory",
-            "fio" => "--fio",
-            "filesystem" => "--fs",
-            _ => "--set",
-        };
-        if cells.iter().any(|c| c.experiment.can_set(key)) {
-            cells = set_where_known(cells, key, values, option)?;
+    for setting in &o.settings {
+        if cells.iter().any(|c| c.experiment.can_set(&setting.key)) {
+            cells = set_where_known(cells, setting)?;
         } else {
-            set_all(&mut cells, key, values, option)?;
+            set_all(&mut cells, setting)?;
         }
     }
     let repeat = o.repeat.max(1);
@@ -352,7 +256,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, ExperimentError> {
             let mut c = cell.clone();
             let chosen = cell.experiment.with_variant(v);
             c.experiment = chosen.map_err(|err| {
-                let what = format!("variant '{}': {}", v.name, err.what);
+                let what = format!("variant '{}': {}", shown(&v.name), err.what);
                 ExperimentError::new(what).about("variant")
             })?;
             c.label.push(("variant".to_owned(), v.name.clone()));
@@ -418,7 +322,7 @@ fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, Exp
                 owner.unwrap_or_default(),
                 e.unwrap_or_default()
             )),
-            &format!("--patch {name}"),
+            &format!("--patch {}", shown(name)),
         ));
     }
     Ok(out)
@@ -426,21 +330,19 @@ fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, Exp
 
 /// Varies a setting in the experiments whose scheduler has it; the others stay
 /// as they are.
-fn set_where_known(
-    cells: Vec<Cell>,
-    key: &str,
-    values: &[String],
-    option: &str,
-) -> Result<Vec<Cell>, ExperimentError> {
+fn set_where_known(cells: Vec<Cell>, setting: &Setting) -> Result<Vec<Cell>, ExperimentError> {
     let mut out = Vec::new();
     for mut cell in cells {
-        if cell.experiment.can_set(key) {
+        if cell.experiment.can_set(&setting.key) {
             let mut own = vec![cell];
-            set_all(&mut own, key, values, option)?;
+            set_all(&mut own, setting)?;
             out.append(&mut own);
         } else {
             let e = &mut cell.experiment;
-            let remark = format!("{} ran without {key}, which it does not have", e.scheduler);
+            let remark = format!(
+                "{} ran without {}, which it does not have",
+                e.scheduler, setting.key
+            );
             e.remarks.push(remark);
             out.push(cell);
         }
@@ -448,12 +350,12 @@ fn set_where_known(
     Ok(out)
 }
 
-fn set_all(
-    cells: &mut Vec<Cell>,
-    key: &str,
-    values: &[String],
-    option: &str,
-) -> Result<(), ExperimentError> {
+fn set_all(cells: &mut Vec<Cell>, setting: &Setting) -> Result<(), ExperimentError> {
+    let Setting {
+        option,
+        key,
+        values,
+    } = setting;
     vary(cells, key, values, String::clone, |e, v| {
         e.set(key, v).map_err(|err| in_option(&err, option))
     })

@@ -30,7 +30,7 @@ impl FioFormats {
     /// If a name or the version does not exist.
     pub fn parse(text: &str, terse_version: u32) -> Result<FioFormats, ExperimentError> {
         let formats = Format::parse_list(text)
-            .map_err(|e| ExperimentError::new(format!("--output-format {text}: {e}, or table")))?;
+            .map_err(|e| ExperimentError::new(format!("--output-format: {e}, or table")))?;
         let terse = TerseVersion::from_number(terse_version).ok_or_else(|| {
             ExperimentError::new(format!("--terse-version {terse_version}: there are 2 to 5"))
         })?;

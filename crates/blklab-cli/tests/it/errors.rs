@@ -246,6 +246,36 @@ fn options_of_run() {
             &["--memory", "1k"],
             &["memory=1k: expected a size from 16m"],
         ),
+        (
+            &["--fs", "a=b"],
+            &["--fs a=b: a filesystem name comes before its options"],
+        ),
+        (&["--fs", ","], &["--fs: no name; blklab list filesystems"]),
+        (&["--fs", "ext5"], &["--fs: no filesystem is called 'ext5'"]),
+        (&["--device", ","], &["--device: no name"]),
+        (
+            &["--fs", "ext3,data=journal,data=ordered"],
+            &["--fs: data has two values, journal and ordered"],
+        ),
+        (
+            &["--device", "sata-7200-2008,rpm=5400,rpm=7200"],
+            &["--device: rpm has two values, 5400 and 7200"],
+        ),
+        (&["--sched", ","], &["--sched ',': a value is empty"]),
+        (
+            &["--kernel", "6.1,"],
+            &["--kernel '6.1,': a value is empty"],
+        ),
+        (&["--fio", ""], &["--fio '': a value is empty"]),
+        (
+            &["--cpu-cost", "0"],
+            &["--cpu-cost: io_cost_ns=0: expected a number from 1 to"],
+        ),
+        (
+            &["--set", "seed=1,,2"],
+            &["--set seed=1,,2: a value is empty"],
+        ),
+        (&["--fio", "2.0"], &["--fio: fio 2.0: "]),
         (&["--jobs", "0"], &["--jobs 0"]),
         (&["--jobs", "x"], &["'x'", "--jobs"]),
         (&["--repeat", "0"], &["--repeat 0"]),
@@ -258,7 +288,10 @@ fn options_of_run() {
             &["--section", "reader"],
             &["job.fio: no section", "'readers'?"],
         ),
-        (&["--output-format", "jsn"], &["--output-format jsn: "]),
+        (
+            &["--output-format", "jsn"],
+            &["--output-format: unknown output format \"jsn\""],
+        ),
         (&["--terse-version", "9"], &["--terse-version 9: "]),
         (
             &["--output", "no/x"],
@@ -299,6 +332,109 @@ fn options_of_run() {
         &["run", "-", "-"],
         &["standard input can be read only once"],
     );
+}
+
+/// What one option says, another must not unsay.
+#[test]
+fn options_that_contradict_each_other() {
+    let f = Folder::new();
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["--set", "memory=1g", "--memory", "2g"],
+            "--set memory=1g contradicts --memory 2g: both set memory",
+        ),
+        (
+            &["--set", "nr_requests=64", "--set", "nr_requests=128"],
+            "--set nr_requests=128 contradicts --set nr_requests=64; to compare them, write \
+             --set nr_requests=V1,V2",
+        ),
+        (
+            &["--fs", "ext3", "--set", "filesystem=ext4"],
+            "--set filesystem=ext4 contradicts --fs ext3: both set filesystem",
+        ),
+        (
+            &["--cpu-cost", "5", "--set", "io_cost_ns=6"],
+            "--set io_cost_ns=6 contradicts --cpu-cost 5: both set io_cost_ns",
+        ),
+        (
+            &["--fio", "1.24", "--set", "fio=3.33"],
+            "--set fio=3.33 contradicts --fio 1.24: both set fio",
+        ),
+        (
+            &["--seed", "1", "--set", "seed=1,2"],
+            "--set seed=1,2 contradicts --seed 1: both set seed",
+        ),
+        (&["--seed", "1", "--seed", "2"], "cannot be used multiple"),
+        (&["--memory", "1g", "--memory", "2g"], "cannot be used"),
+    ];
+    for (options, expected) in cases {
+        let args: Vec<&str> = ["run", "job.fio"].iter().chain(*options).copied().collect();
+        fails(&f, &args, &[expected]);
+    }
+    let agreed = ["--memory", "1g", "--set", "memory=1g", "--seed", "3"];
+    f.ok(&[&["run", "job.fio"], &agreed[..]].concat());
+    f.ok(&["run", "job.fio", "--seed", "3", "--set", "seed=3"]);
+}
+
+/// Input in a message is short, on one line, and does nothing to a terminal.
+#[test]
+fn input_in_messages_is_short_and_visible() {
+    let f = Folder::new();
+    let long = "y ".repeat(2000) + "\u{1b}[2J\u{202e}\n!";
+    let name = "z".repeat(5000);
+    let (set, key) = (format!("seed={long}"), format!("{long}=1"));
+    let (fs, raid) = (format!("ext3,data={long}"), format!("{long}:2"));
+    let device = format!("sata-7200-2008,rpm={long}");
+    let cases: &[&[&str]] = &[
+        &["run", "job.fio", "--set", &set],
+        &["run", "job.fio", "--set", &key],
+        &["run", "job.fio", "--set", &long],
+        &["run", "job.fio", "--fs", &fs],
+        &["run", "job.fio", "--fs", &long],
+        &["run", "job.fio", "--md", &raid],
+        &["run", "job.fio", "--md", &long],
+        &["run", "job.fio", "--device", &device],
+        &["run", "job.fio", "--device", &long],
+        &["run", "job.fio", "--kernel", &long],
+        &["run", "job.fio", "--sched", &long],
+        &["run", "job.fio", "--patch", &long],
+        &["run", "job.fio", "--memory", &long],
+        &["run", "job.fio", "--cpu-cost", &long],
+        &["run", "job.fio", "--fio", &long],
+        &["run", "job.fio", "--jobs", &long],
+        &["run", "job.fio", "--seed", &long],
+        &["run", "job.fio", "--section", &long],
+        &["run", "job.fio", "--output-format", &long],
+        &["run", &name],
+        &["trace", "info", &name],
+        &["list", &name],
+        &["list", "devices", &long],
+        &["reproduce", &long],
+        &["workload", &name],
+        &[&long],
+    ];
+    for args in cases {
+        let done = f.run(args);
+        let line = done.stderr.trim_end_matches('\n');
+        assert_eq!(done.code, Some(2), "{line}");
+        assert!(
+            !line.contains(|c: char| c.is_control() || c == '\u{202e}'),
+            "{line}"
+        );
+        assert!(!line.contains(&"y ".repeat(60)), "{line}");
+        assert!(!line.contains(&"z".repeat(100)), "{line}");
+        assert!(line.chars().count() < 2200, "{}: {line}", line.len());
+    }
+    for text in [
+        format!("[a]\n{long}\n"),
+        format!("[a]\nrw={name}\n"),
+        long.clone(),
+    ] {
+        f.write("long.fio", &text);
+        let line = f.run(&["run", "long.fio"]).stderr;
+        assert!(line.chars().count() < 600, "{line}");
+        assert!(!line.contains(&"y ".repeat(60)), "{line}");
+    }
 }
 
 #[test]
@@ -367,6 +503,11 @@ fn a_full_disk() {
     for command in [
         "run job.fio",
         "list devices",
+        "--help",
+        "run --help",
+        "--version",
+        "workload job.fio",
+        "reproduce list",
         "run job.fio --output /dev/full",
     ] {
         let done = f.shell(&format!("blklab {command} > /dev/full"));

@@ -5,6 +5,7 @@ use super::Cgroup;
 use super::file::{FILES, LEAF_WEIGHTS, MULTI_QUEUE};
 use crate::{Experiment, ExperimentError, Workload, no_such};
 use blklab_kernel::KernelVersion;
+use blklab_types::shown;
 
 /// The first release with control groups for I/O.
 const FIRST: KernelVersion = KernelVersion::v2_6(33);
@@ -46,7 +47,11 @@ impl Experiment {
         };
         let lost = |(_, name): &(_, &str)| !names.contains(&name.trim_matches('/'));
         if let Some((p, name)) = grouped().find(lost) {
-            let what = format!("process '{}': {}", p.name, no_such("cgroup", name, &names));
+            let what = format!(
+                "process '{}': {}",
+                shown(&p.name),
+                no_such("cgroup", name, &names)
+            );
             return Err(ExperimentError::new(what).about(format!("processes.\"{name}\"")));
         }
         self.check_members(grouped().map(|(p, name)| (format!("process '{}'", p.name), name)))

@@ -8,6 +8,7 @@ use super::Cgroup;
 use crate::no_such;
 use blklab_block::IoMax;
 use blklab_kernel::KernelVersion;
+use blklab_types::shown;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
@@ -124,13 +125,13 @@ fn write_io_max(max: &mut IoMax, text: &str) -> Result<(), String> {
     let mut any = false;
     for word in text.split_whitespace() {
         let Some((key, value)) = word.split_once('=') else {
-            return bad(&format!("'{word}' is not KEY=VALUE"));
+            return bad(&format!("'{}' is not KEY=VALUE", shown(word)));
         };
         let limit = match value {
             "max" => None,
             _ => match value.parse::<u64>() {
                 Ok(n) if n > 0 => Some(n),
-                _ => return bad(&format!("'{word}' has no such value")),
+                _ => return bad(&format!("'{}' has no such value", shown(word))),
             },
         };
         match key {

@@ -10,6 +10,7 @@ use self::file::{FILES, MULTI_QUEUE, io_max_text};
 use crate::{Experiment, ExperimentError};
 use blklab_block::IoMax;
 use blklab_fio::job::Job;
+use blklab_types::shown;
 
 /// A control group below the root. `None` is the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,8 @@ fn cgroup_name(text: &str) -> Result<&str, String> {
     let is_bad = |part: &str| matches!(part, "" | "." | "..") || part.chars().any(char::is_control);
     if name.split('/').any(is_bad) {
         return Err(format!(
-            "'{text}' is no name of a control group; write a, or a/b for b below a"
+            "'{}' is no name of a control group; write a, or a/b for b below a",
+            shown(text)
         ));
     }
     Ok(name)
@@ -116,7 +118,7 @@ impl Experiment {
         files: &[(String, String)],
     ) -> Result<(), ExperimentError> {
         let about = |what: String, key: String| {
-            ExperimentError::new(format!("cgroup {name}: {what}")).about(key)
+            ExperimentError::new(format!("cgroup {}: {what}", shown(name))).about(key)
         };
         if let Some((one, other)) = both_weights(files) {
             let what = format!("{one} and {other} are the same weight; give one");

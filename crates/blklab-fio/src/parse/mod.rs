@@ -27,6 +27,7 @@ use crate::release::Release;
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
 use crate::text::{Line, Section, sections};
+use blklab_types::shown;
 use names::own_file_names;
 
 /// Most jobs, clones included (as in fio).
@@ -184,7 +185,7 @@ impl Reader<'_> {
                 Some(spec) => self.read_option(spec, line, settings, &mut given, &mut problems),
                 None => problems.push(Problem {
                     place: line.place.clone(),
-                    message: format!("Bad option <{}>", line.text),
+                    message: format!("Bad option <{}>", shown(&line.text)),
                     hint: nearest_option(&line.text).map(|name| format!("Did you mean {name}?")),
                 }),
             }
@@ -233,7 +234,7 @@ impl Reader<'_> {
             }
             Err(why) => problems.push(Problem {
                 place: line.place.clone(),
-                message: format!("fio: failed parsing {}: {why}", line.text),
+                message: format!("fio: failed parsing {}: {why}", shown(&line.text)),
                 hint: None,
             }),
         }
@@ -365,7 +366,8 @@ impl Reader<'_> {
     fn check_wait_for(&self, wanted: &str, job: &Job) -> Result<(), String> {
         if job.name == wanted {
             return Err(format!(
-                "{wanted}: a job cannot wait for itself (wait_for={wanted})"
+                "{0}: a job cannot wait for itself (wait_for={0})",
+                shown(wanted)
             ));
         }
         match self
@@ -376,8 +378,14 @@ impl Reader<'_> {
             .count()
         {
             1 => Ok(()),
-            0 => Err(format!("wait_for={wanted}: no earlier job has that name")),
-            _ => Err(format!("wait_for={wanted}: several jobs have that name")),
+            0 => Err(format!(
+                "wait_for={}: no earlier job has that name",
+                shown(wanted)
+            )),
+            _ => Err(format!(
+                "wait_for={}: several jobs have that name",
+                shown(wanted)
+            )),
         }
     }
 }

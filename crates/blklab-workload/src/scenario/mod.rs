@@ -21,6 +21,7 @@ mod text;
 pub use programs::{Cat, Compile, Notification, Program, PvfsBench, PvfsMode, etc_sizes};
 pub use table::ALL;
 
+use blklab_types::shown;
 use std::fmt;
 
 /// What a parameter takes.
@@ -120,8 +121,9 @@ impl Scenario {
             let names: Vec<&str> = self.spec.parameters.iter().map(|p| p.name).collect();
             let names = names.join(", ");
             return Err(format!(
-                "{} has no parameter '{name}'; it has {names}",
-                self.spec.name
+                "{} has no parameter '{}'; it has {names}",
+                self.spec.name,
+                shown(name)
             ));
         };
         let fits = match p.kind {
@@ -132,7 +134,7 @@ impl Scenario {
             Kind::Word(words) => words.contains(&value),
         };
         if !fits {
-            return Err(format!("{name}={value}: expected {}", p.kind));
+            return Err(format!("{name}={}: expected {}", shown(value), p.kind));
         }
         self.values.retain(|(k, _)| *k != p.name);
         self.values.push((p.name, value.to_owned()));

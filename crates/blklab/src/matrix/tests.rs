@@ -13,7 +13,7 @@ fn every_combination_with_what_varies_as_its_name() {
     let o = Overrides {
         kernels: vec!["2.6.28".into()],
         schedulers: vec!["noop".into(), "deadline".into()],
-        settings: vec![("queue_depth".into(), vec!["1".into(), "31".into()])],
+        settings: vec![parse_setting("queue_depth=1,31").unwrap()],
         devices: parse_devices("serial,read_ns=5").unwrap(),
         ..Overrides::default()
     };
@@ -154,7 +154,7 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     check(
         Overrides {
-            settings: vec![("quantums".into(), vec!["1".into()])],
+            settings: vec![parse_setting("quantums=1").unwrap()],
             ..Overrides::default()
         },
         "called 'quantums'; did you mean 'quantum'? of cfq: quantum, fifo_expire_sync",
