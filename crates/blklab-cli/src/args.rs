@@ -32,7 +32,8 @@ Examples:
   blklab workload job.fio --limit 20          what the job issues
   blklab list devices                         what can stand under it
 
-Exit status: 0 done, 1 a comparison failed, 2 could not do it, 130 Ctrl-C.";
+Exit status: 0 done, 1 a comparison failed or a job ended with an error, 2
+could not do it, 130 Ctrl-C.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]

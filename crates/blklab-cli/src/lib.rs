@@ -30,6 +30,8 @@ enum Outcome {
     Done,
     /// A comparison failed: exit code 1.
     Differs,
+    /// A job ended with an error: exit code 1, as fio's.
+    JobFailed,
     /// Ctrl-C: exit code 130.
     Interrupted,
 }
@@ -55,7 +57,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
 fn end_with(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Differs) => ExitCode::from(1),
+        Ok(Outcome::Differs | Outcome::JobFailed) => ExitCode::from(1),
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::table;
 use anyhow::{Context as _, Result, bail};
+use blklab::failures;
 use blklab::matrix::{self, Cell, Overrides, Setting};
 use blklab::report::{self, FioFormats};
 use blklab::run::{RunOptions, RunOutput};
@@ -41,6 +42,11 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         .filter_map(|(i, (cell, run))| Some((i, cell, run.as_ref()?)))
         .collect();
     files.write(&all)?;
+    for (_, _, run) in &all {
+        for line in failures::messages(run) {
+            writeln!(std::io::stderr(), "{line}")?;
+        }
+    }
     let pairs: Vec<(&Cell, &RunOutput)> = all.iter().map(|&(_, cell, run)| (cell, run)).collect();
     if a.output_format == "table" {
         table::show(&mut output, &pairs)?;
@@ -56,10 +62,10 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         output.write_all(report::fio_text(&pairs, &fio).as_bytes())?;
     }
     output.commit()?;
-    Ok(if interrupt.happened() {
-        Outcome::Interrupted
-    } else {
-        Outcome::Done
+    Ok(match pairs.iter().any(|(_, run)| failures::any(run)) {
+        _ if interrupt.happened() => Outcome::Interrupted,
+        true => Outcome::JobFailed,
+        false => Outcome::Done,
     })
 }
 

@@ -82,7 +82,7 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     for table in &all {
         rows::show_table(out, table, width)?;
     }
-    if all.is_empty() {
+    if all.is_empty() && pairs.iter().all(|(_, run)| run.jobs.is_empty()) {
         rows::show_processes(out, pairs)?;
     }
     if disk.iter().any(|r| r.requests.median > 0.0) {

@@ -423,9 +423,10 @@ impl Experiment {
         self.cpu_time(Span(u64::from(set.unwrap_or(default_ns))))
     }
 
-    /// Processor time of one I/O in fio and its system call: 1 us if not set.
+    /// Processor time of one I/O in fio and its system call: 1 us if not set, and
+    /// never nothing, so that time goes on.
     pub fn io_cost(&self) -> Span {
-        self.cost_ns(self.vm.io_cost_ns, 1000)
+        self.cost_ns(self.vm.io_cost_ns, 1000).max(Span(1))
     }
 
     /// Time of a wake-up and context switch, where tasks share a processor: 2 us

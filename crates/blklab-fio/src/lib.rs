@@ -23,6 +23,7 @@
 
 pub mod dist;
 pub mod engine;
+pub mod errno;
 pub mod error;
 pub mod iolog;
 pub mod job;

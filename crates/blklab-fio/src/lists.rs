@@ -4,6 +4,7 @@
 //!
 //! Behaviour of fio 3.33, its integer arithmetic of 8 and 32 bits included.
 
+use crate::errno;
 use crate::settings::{PerDir, SizeSplit, ZoneSplit};
 use crate::value::{leading_integer, size_number};
 
@@ -153,6 +154,29 @@ pub(crate) fn zones(text: &str, kb_base: u32, absolute: bool) -> Result<Vec<Zone
         .collect())
 }
 
+/// Error numbers per kind of error: up to three lists with commas between, their
+/// entries with colons, names or numbers.
+///
+/// # Errors
+/// The entry that is neither, in fio's words.
+pub(crate) fn errors(text: &str) -> Result<PerDir<Vec<i32>>, String> {
+    let mut out: PerDir<Vec<i32>> = PerDir::default();
+    for (slot, list) in out.iter_mut().zip(text.trim().split(',')) {
+        for entry in list.split(':').filter(|entry| !entry.is_empty()) {
+            let number = match entry.starts_with('E') {
+                true => errno::number(entry),
+                false => leading_integer(entry, 10).map(|n| (n as i32).wrapping_abs()),
+            };
+            slot.push(
+                number
+                    .filter(|n| *n != 0)
+                    .ok_or_else(|| format!("Unknown error {entry}, please use number value"))?,
+            );
+        }
+    }
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,5 +241,12 @@ mod tests {
             zones("60/1m:40/2m", 1024, true).expect("well formed")[1].size,
             2 << 20
         );
+    }
+
+    #[test]
+    fn lists_of_errors() {
+        let read = errors("EAGAIN,ENOSPC:122").expect("well formed");
+        assert_eq!(read, [vec![11], vec![28, 122], vec![]]);
+        assert!(errors("EFOO").is_err());
     }
 }

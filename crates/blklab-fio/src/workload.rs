@@ -13,6 +13,9 @@ use crate::run::{Answer, Completion, Io, IoOp, JobRun, Step};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+/// Steps without an I/O or a wait that can only be a fault.
+const IDLE_STEPS_MAX: u32 = 1_000_000;
+
 /// What one I/O takes on the clock.
 const NS_PER_IO: u64 = 10_000;
 
@@ -122,11 +125,11 @@ pub fn list(
             job: job.name.clone(),
             message,
         };
-        let ios = Listing::new(job.clone(), ranges).map_err(error)?;
+        let mut ios = Listing::new(job.clone(), ranges).map_err(error)?;
         let limit = limits.lines_per_job.map_or(usize::MAX, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX)
         });
-        for io in ios.take(limit) {
+        for io in ios.by_ref().take(limit) {
             let data = io.op.dir().is_some();
             let line = Line {
                 thread: job.thread,
@@ -138,6 +141,14 @@ pub fn list(
             if visit(line).is_break() {
                 return Ok(());
             }
+        }
+        if ios.has_stalled() {
+            return Err(error(format!(
+                "job '{}' makes no progress after {} s: a fault in blklab; please report the job \
+                 file",
+                job.name,
+                ios.now_ns() / 1_000_000_000
+            )));
         }
     }
     Ok(())
@@ -154,6 +165,9 @@ pub struct Listing {
     refused: bool,
     now_ns: u64,
     reaped: Vec<Completion>,
+    /// Steps since the clock last moved.
+    idle_steps: u32,
+    stalled: bool,
 }
 
 impl Listing {
@@ -171,7 +185,15 @@ impl Listing {
             refused: false,
             now_ns: 0,
             reaped: Vec::new(),
+            idle_steps: 0,
+            stalled: false,
         })
+    }
+
+    /// Whether the job went round without issuing anything or waiting: a fault
+    /// of this library. The listing has ended then.
+    pub fn has_stalled(&self) -> bool {
+        self.stalled
     }
 
     /// Time on the listing's clock.
@@ -182,6 +204,10 @@ impl Listing {
     /// The next step that the job takes, already carried out; `None` at its
     /// end.
     pub fn next_step(&mut self) -> Option<Step> {
+        if self.stalled {
+            return None;
+        }
+        let before_ns = self.now_ns;
         let step = self.run.step(self.now_ns);
         match step {
             Step::Issue(io) => {
@@ -197,6 +223,7 @@ impl Listing {
             }
             Step::Wait { until_ns, .. } => self.now_ns = self.now_ns.max(until_ns),
             Step::Done(_) => return None,
+            Step::Stalled => self.stalled = true,
             Step::Open { .. }
             | Step::Close { .. }
             | Step::Invalidate { .. }
@@ -206,6 +233,11 @@ impl Listing {
             | Step::VerifyEnd
             | Step::ResetStats => {}
         }
+        self.idle_steps = match self.now_ns == before_ns {
+            true => self.idle_steps + 1,
+            false => 0,
+        };
+        self.stalled |= self.idle_steps >= IDLE_STEPS_MAX;
         Some(step)
     }
 }

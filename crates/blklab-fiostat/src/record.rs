@@ -221,6 +221,14 @@ impl JobStats {
         self.iops_sampler.restart(now_ns);
     }
 
+    /// The thread ended before its ramp time was over: bytes and I/Os count,
+    /// latencies and samples of rates do not (fio 3.33).
+    pub fn drop_latencies(&mut self) {
+        self.stat.drop_latencies();
+        self.bw_sampler = RateSampler::new(0, self.start_ns);
+        self.iops_sampler = RateSampler::new(0, self.start_ns);
+    }
+
     /// One pass over the data ended, `elapsed_ns` after its first I/O (or after
     /// the ramp time), its last completion and `end_fsync` included. Counts as
     /// run time of the directions that moved bytes in it; returns which did.

@@ -136,13 +136,17 @@ impl DirStat {
         self.drop_ios += other.drop_ios;
     }
 
-    fn clear(&mut self) {
+    fn clear_latencies(&mut self) {
         self.slat.clear();
         self.clat.clear();
         self.lat.clear();
         self.prios.iter_mut().for_each(|p| p.latency.clear());
         self.bw = IoStat::default();
         self.iops = IoStat::default();
+    }
+
+    fn clear(&mut self) {
+        self.clear_latencies();
         self.io_bytes = 0;
         self.runtime_ms = 0;
         self.total_ios = 0;
@@ -263,6 +267,13 @@ impl ThreadStat {
         let mut mixed = ThreadStat::default();
         mixed.merge(self, true);
         mixed
+    }
+
+    /// Forgets latencies and rates; what was issued and moved stays.
+    pub(crate) fn drop_latencies(&mut self) {
+        self.dirs.iter_mut().for_each(DirStat::clear_latencies);
+        self.sync.clear();
+        self.lat_dist = LatDist::default();
     }
 
     /// Forgets what the ramp time brought, keeping the memory.

@@ -16,9 +16,12 @@ pub mod fio;
 mod host;
 mod machine;
 mod process;
+mod progress;
 pub mod replay;
 mod throttle;
 mod truthlog;
+
+use blklab_experiment::ExperimentError;
 
 pub use build::{build_machine, devices, spawn_processes};
 pub use cgroups::{CgroupUse, cgroup_uses};
@@ -27,3 +30,18 @@ pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Sinks};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
 pub use truthlog::{LogLine, TruthLog};
+
+/// Refuses the result of a run that came to a halt.
+///
+/// # Errors
+/// When virtual time stood still.
+pub fn check_progress(machine: &Machine) -> Result<(), ExperimentError> {
+    match machine.has_stalled() {
+        false => Ok(()),
+        true => Err(ExperimentError::new(format!(
+            "virtual time stands still at {} s: a fault in blklab; please report the experiment \
+             and the job file",
+            machine.now()
+        ))),
+    }
+}

@@ -3,6 +3,7 @@
 //! queues, devices and tasks. The routes of an array are in `array.rs`.
 
 use crate::cpu::{Cpu, Turn};
+use crate::progress::Progress;
 use blklab_block::md::{Array, MEMBERS_MAX};
 use blklab_block::sq::{Pending, Submit};
 use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
@@ -209,6 +210,7 @@ struct Inner {
     nr_cpus: u16,
     cpu: CpuSharing,
     stop: Arc<AtomicBool>,
+    progress: Progress,
 }
 
 /// A simulated computer. Handles are cheap to clone; all name the same one.
@@ -397,6 +399,7 @@ impl Machine {
                 nr_cpus: nr_cpus.unwrap_or(1),
                 cpu: config.cpu,
                 stop: config.stop,
+                progress: Progress::default(),
             }),
         };
         if let CpuSharing::One(_) = config.cpu {
@@ -496,7 +499,8 @@ impl Machine {
     }
 
     /// Runs until every foreground task has ended and the queue is empty, or
-    /// nothing is due any more, or `limit`.
+    /// nothing is due any more, or `limit`, or virtual time stands still: see
+    /// [`Machine::has_stalled`].
     pub fn run(&self, limit: Time) {
         let mut bodies: Vec<Option<Body>> = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
@@ -515,7 +519,11 @@ impl Machine {
                 {
                     return;
                 }
-                w.agenda.next(limit)
+                let due = w.agenda.next(limit);
+                if self.inner.progress.event(w.agenda.now()) {
+                    return;
+                }
+                due
             };
             match due {
                 None => return,
@@ -537,6 +545,27 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// Whether the run came to a halt because virtual time stood still: a fault
+    /// of a model or of this crate.
+    pub fn has_stalled(&self) -> bool {
+        self.inner.progress.has_stalled()
+    }
+
+    /// A step of the running task that may take no time. It goes no further if
+    /// the run is to end, or if there were too many steps at this instant.
+    pub(crate) async fn tick(&self) {
+        let stops = self.inner.stop.load(Ordering::Relaxed);
+        if self.inner.progress.step(self.now()) || stops {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The running task found out that it makes no progress: the run ends.
+    pub(crate) async fn stall(&self) {
+        self.inner.progress.stall();
+        std::future::pending::<()>().await;
     }
 
     /// A task is due: whether it goes on at once. Where tasks share a processor
@@ -919,7 +948,7 @@ impl Machine {
     /// Sleeps until `time`.
     pub async fn sleep_until(&self, time: Time) {
         if time <= self.now() {
-            return;
+            return self.tick().await;
         }
         {
             let mut w = self.inner.world.borrow_mut();
@@ -939,7 +968,7 @@ impl Machine {
     /// sleeps.
     pub async fn compute(&self, span: Span) {
         if span == Span::ZERO {
-            return;
+            return self.tick().await;
         }
         let end = self.now() + span;
         match self.inner.cpu {

@@ -242,6 +242,7 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
     let machine = blklab_sim::build_machine(&experiment, sinks, Arc::default())?;
     blklab_sim::spawn_processes(&machine, &experiment, processes);
     machine.run(Time::MAX);
+    blklab_sim::check_progress(&machine)?;
     compare(&mut report, &recorded, &log.take());
     Ok(report)
 }

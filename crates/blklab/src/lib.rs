@@ -5,6 +5,7 @@
 
 pub mod conform;
 pub mod disk_stats;
+pub mod failures;
 pub mod job;
 pub mod list;
 pub mod matrix;

@@ -3,10 +3,12 @@
 //! it is whole.
 
 use crate::disk_stats::DiskStats;
+use crate::failures;
 use crate::job::self_contained;
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_experiment::{ExperimentError, Workload};
+use blklab_fio::errno;
 use blklab_fiostat::{
     DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name,
 };
@@ -60,8 +62,21 @@ pub fn fio_result(cell: &Cell, run: &RunOutput) -> FioResult {
 fn record(j: &JobResult) -> JobRecord {
     let depth = j.job.settings.iodepth;
     let mut info = job_info(&j.job, FIO_PID + j.job.thread, depth);
-    info.error = j.outcome.error;
-    info.errors = j.outcome.survived_errors;
+    let outcome = &j.outcome;
+    let survives = &j.job.settings.continue_on_error;
+    info.continue_on_error = survives.reads || survives.writes || survives.verify;
+    info.errors = outcome.errors;
+    info.first_error = outcome.first_error;
+    info.first_error_text = match outcome.first_error {
+        0 => "Success".to_owned(),
+        error => errno::text(error).to_owned(),
+    };
+    // fio shows the first error of a job that goes on as its error.
+    info.error = match outcome.error {
+        0 => outcome.first_error,
+        error => error,
+    };
+    info.error_text = failures::verror(j);
     JobRecord {
         info,
         stat: j.stat.clone(),

@@ -248,6 +248,7 @@ fn simulate(
             blklab_sim::spawn_processes(&machine, e, processes);
         }
         machine.run(Time::MAX);
+        blklab_sim::check_progress(&machine)?;
         return Ok(RunOutput {
             sysfs: machine.queue_state(blklab_block::Queue::shows),
             cgroups: blklab_sim::cgroup_uses(&machine, e),

@@ -4,6 +4,7 @@
 use super::{Pairs, WIDTH};
 use crate::output::{fold, time};
 use anyhow::Result;
+use blklab::failures;
 use blklab::summary::Table;
 use std::io::Write;
 
@@ -51,6 +52,7 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
             writeln!(out, "{line}")?;
         }
     }
+    show_failures(out, pairs)?;
     let mut shown: Vec<&str> = Vec::new();
     if tables.iter().flat_map(|t| &t.rows).any(|r| r.spread_out) {
         shown.push(RATES);
@@ -67,6 +69,22 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
     }
     for file in pairs.iter().flat_map(|(_, run)| &run.trace_files) {
         writeln!(out, "trace: {}", file.display())?;
+    }
+    Ok(())
+}
+
+/// Errors of jobs, with the experiment where there are several.
+fn show_failures(out: &mut impl Write, pairs: &Pairs<'_>) -> std::io::Result<()> {
+    for (cell, run) in pairs {
+        let name = match pairs.len() {
+            1 => String::new(),
+            _ => format!("{}: ", cell.name_in_file()),
+        };
+        for line in failures::lines(run) {
+            for line in fold(&format!("{name}{line}"), WIDTH) {
+                writeln!(out, "{line}")?;
+            }
+        }
     }
     Ok(())
 }

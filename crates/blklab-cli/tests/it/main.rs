@@ -7,6 +7,7 @@ mod conform;
 mod docs;
 mod errors;
 mod fio_cases;
+mod fio_errors;
 mod fio_json;
 mod fio_logs;
 mod golden;

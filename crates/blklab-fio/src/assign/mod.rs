@@ -62,6 +62,7 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
         "ioengine" => settings.ioengine = engine_name(text),
         "ioscheduler" => settings.ioscheduler = owned(),
         "write_iolog" => settings.write_iolog = owned(),
+        "ignore_error" => ignore_errors(settings, text)?,
         "cmdprio_bssplit" => settings.cmdprio.bssplit = owned(),
         "bssplit" => {
             let splits = lists::bssplit(text, settings.kb_base)?;
@@ -73,6 +74,22 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
             }
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// The errors to survive, for reads, writes and verification; a list switches
+/// its kind of `continue_on_error` on.
+fn ignore_errors(settings: &mut Settings, text: &str) -> Result<(), String> {
+    let lists = lists::errors(text)?;
+    let on = &mut settings.continue_on_error;
+    let kinds = [&mut on.reads, &mut on.writes, &mut on.verify];
+    let kinds = kinds.into_iter().zip(&mut settings.ignore_error);
+    for ((on, ignored), list) in kinds.zip(lists) {
+        if !list.is_empty() {
+            *on = true;
+            *ignored = list;
+        }
     }
     Ok(())
 }
@@ -292,6 +309,7 @@ fn bool_option(s: &mut Settings, name: &str, on: bool) {
         "rate_ignore_thinktime" => &mut s.rate_ignore_thinktime,
         "latency_run" => &mut s.latency_run,
         "do_verify" => &mut s.do_verify,
+        "error_dump" => &mut s.error_dump,
         "nowait" => &mut s.nowait,
         _ => return,
     };

@@ -42,7 +42,7 @@ pub const ALL: &[OptionSpec] = &[
     row("bs_is_seq_rand", "", Bool, "0", Group::BlockSize, Shapes),
     row("norandommap", "", Flag, "", Group::Random, Shapes),
     row("softrandommap", "", Bool, "0", Group::Random, Shapes),
-    row("ignore_error", "", OptionalText, "", Group::Report, Unsupported("errors end the job unless continue_on_error is set")),
+    row("ignore_error", "", OptionalText, "", Group::Report, Shapes),
     row("rw_sequencer", "", Keyword(keywords::RW_SEQUENCER), "sequential", Group::Direction, Shapes),
     row("ioengine", "", Text, "psync", Group::Depth, Shapes),
     row("iodepth", "", Int { min: 1, max: U32 }, "1", Group::Depth, Shapes),

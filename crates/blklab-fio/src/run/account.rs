@@ -2,15 +2,8 @@
 //! What the engine's answers and completions change.
 
 use super::records::Record;
-use super::{Answer, At, Completion, IoOp, JobRun, Phase, Step, to_us};
+use super::{Answer, At, Cause, Completion, FailedIo, Failure, JobRun, Phase, Step, to_us};
 use crate::settings::Dir;
-
-/// Linux: connection timed out (a latency limit was exceeded).
-pub(super) const ETIMEDOUT: i32 = 110;
-/// Linux: no space left on device.
-const ENOSPC: i32 = 28;
-/// Linux: illegal byte sequence (contents are not what was written).
-const EILSEQ: i32 = 84;
 
 impl JobRun {
     /// The engine's answer to the last [`Step::Issue`]. Without one it is
@@ -48,7 +41,7 @@ impl JobRun {
         self.at = match self.phase {
             Phase::FinalSync { file } if answer == Answer::Busy => At::FinalSync { file },
             Phase::FinalSync { file } => At::FinalSyncReap { file },
-            _ if self.error != 0 => At::LoopEnd,
+            _ if self.errors.fatal != 0 => At::LoopEnd,
             _ => At::Reaping {
                 busy: answer == Answer::Busy,
                 data: dir,
@@ -91,8 +84,13 @@ impl JobRun {
                 self.complete(completion.record, slot, completion.error, now_ns);
             }
         }
-        let running = !matches!(self.at, At::LoopEnd | At::FinalSyncReap { .. });
-        if self.error != 0 && running {
+        // Who reaps before a pause goes on to the next I/O, which then is the
+        // last: it holds a record that must not be lost.
+        let running = !matches!(
+            self.at,
+            At::LoopEnd | At::FinalSyncReap { .. } | At::Quiesce
+        );
+        if self.errors.fatal != 0 && running {
             self.at = At::LoopEnd;
         }
     }
@@ -118,7 +116,15 @@ impl JobRun {
             }
         }
         if error != 0 {
-            self.failed(slot.op, error);
+            let cause = Cause::Io(FailedIo::of(&slot));
+            self.failed(
+                slot.op,
+                Failure {
+                    error,
+                    at_ns: now_ns,
+                    cause,
+                },
+            );
         }
         self.records.get(record).map_ignored = false;
         let fsync = self.fsync_on_close();
@@ -145,7 +151,7 @@ impl JobRun {
             self.end_ramp(now_ns);
         }
         if self.ramp_over {
-            self.judge_latency(dir, now_ns.saturating_sub(slot.start_ns));
+            self.judge_latency(dir, slot, now_ns);
         }
     }
 
@@ -176,23 +182,5 @@ impl JobRun {
             self.files.clear_done_count();
         }
         self.out.push_back(Step::ResetStats);
-    }
-
-    /// An I/O failed: the job ends unless it is to survive such errors.
-    pub(super) fn failed(&mut self, op: IoOp, error: i32) {
-        let settings = &self.job.settings;
-        let survives = settings.continue_on_error;
-        let survived = match (error, op) {
-            (EILSEQ, _) => survives.verify,
-            (_, IoOp::Read) => survives.reads,
-            _ => survives.writes,
-        };
-        if survived {
-            self.survived += 1;
-        } else if settings.fill_device && error == ENOSPC {
-            self.terminated = true;
-        } else if self.error == 0 {
-            self.error = error;
-        }
     }
 }

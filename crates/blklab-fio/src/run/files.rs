@@ -275,6 +275,14 @@ impl Files {
         self.all[index as usize].done = true;
         self.done += 1;
     }
+
+    /// Marks all files as finished that are not yet.
+    pub(super) fn finish_all(&mut self) {
+        for file in self.all.iter_mut().filter(|file| !file.done) {
+            file.done = true;
+            self.done += 1;
+        }
+    }
 }
 
 impl File {

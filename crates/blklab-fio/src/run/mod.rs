@@ -37,6 +37,7 @@
 
 mod account;
 mod build;
+mod errors;
 mod files;
 mod history;
 mod of_2009;
@@ -46,6 +47,7 @@ mod records;
 mod step;
 mod turn;
 
+pub use errors::{Cause, FailedIo, Failure};
 pub use step::{Answer, Completion, Io, IoOp, Outcome, Step};
 
 use crate::job::Job;
@@ -54,6 +56,7 @@ use crate::release::Features;
 use crate::rng::Rng;
 use crate::seeds::{Generators, Seeds, Use};
 use crate::settings::{Dir, Generator, PerDir};
+use errors::Errors;
 use files::Files;
 use history::History;
 use pace::{LatencyTarget, MinRate, Rate, Think};
@@ -184,8 +187,7 @@ pub struct JobRun {
     passes: u64,
     terminated: bool,
     done: bool,
-    error: i32,
-    survived: u64,
+    errors: Errors,
     rate: Rate,
     think: Think,
     min_rate: MinRate,
@@ -194,6 +196,10 @@ pub struct JobRun {
 
 /// How often a job may find no file without making progress.
 const STUCK_MAX: u32 = 1_000_000;
+
+/// Turns of the machine from one step to the next: more than there can be while
+/// it looks for a file.
+const TURNS_MAX: u32 = 8 * STUCK_MAX;
 
 impl JobRun {
     /// A job about to start on files that have been set up.
@@ -237,8 +243,7 @@ impl JobRun {
             passes: 0,
             terminated: false,
             done: false,
-            error: 0,
-            survived: 0,
+            errors: Errors::default(),
             rate: Rate::default(),
             think: Think::default(),
             min_rate: MinRate::default(),
@@ -275,7 +280,7 @@ impl JobRun {
     /// The next step at this time. Asking again before the engine's answer
     /// repeats the request.
     pub fn step(&mut self, now_ns: u64) -> Step {
-        loop {
+        for _ in 0..TURNS_MAX {
             if let Some(step) = self.out.pop_front() {
                 return step;
             }
@@ -283,6 +288,12 @@ impl JobRun {
                 return step;
             }
         }
+        Step::Stalled
+    }
+
+    /// Whether nothing has counted so far: `ramp_time` is not over.
+    pub fn in_ramp(&self) -> bool {
+        !self.ramp_over
     }
 
     fn advance(&mut self, now_ns: u64) -> Option<Step> {
@@ -320,8 +331,9 @@ impl JobRun {
             At::VerifyTop => self.verify_top(now_ns),
             At::Quiesce => self.quiesce(now_ns),
             At::Finished => Some(Step::Done(Outcome {
-                error: self.error,
-                survived_errors: self.survived,
+                error: self.errors.fatal,
+                errors: self.errors.total,
+                first_error: self.errors.first,
             })),
         }
     }

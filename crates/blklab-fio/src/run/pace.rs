@@ -4,12 +4,11 @@
 //! Behaviour of fio 3.33 and its manual page. Times in microseconds since the
 //! job's start.
 
-use super::account::ETIMEDOUT;
-use super::{At, JobRun, Step, to_us};
+use super::records::Record;
+use super::{At, Cause, FailedIo, Failure, JobRun, Step, to_us};
+use crate::errno::{EIO, ETIMEDOUT};
 use crate::settings::{Dir, PerDir, RateProcess, Settings};
 
-/// Linux: input/output error (a lowest rate was not reached).
-const EIO: i32 = 5;
 /// Time before lowest rates are looked at.
 const SETTLE_US: u64 = 2_000_000;
 
@@ -146,7 +145,7 @@ impl JobRun {
             until_ns = until_ns.min(end_ns.max(now_ns));
         }
         self.at = At::RateDone { record, file, dir };
-        Some(Step::Wait {
+        (until_ns > now_ns).then_some(Step::Wait {
             until_ns,
             spin: false,
         })
@@ -164,8 +163,16 @@ impl JobRun {
             let fsync = self.fsync_on_close();
             self.files.release(file, fsync, &mut self.out);
             self.records.put(record);
-            self.terminated |= self.ramp_over;
-            return self.go(At::LoopTop);
+            if self.ramp_over {
+                self.terminated = true;
+                return self.go(At::LoopTop);
+            }
+            // The run time bounds waits for a rate even before the ramp is
+            // over, when it bounds nothing else yet: the pass ends, and the job
+            // unless it is bound by time. Such a job comes back here at once if
+            // the next pass has to wait, and ends because it moved nothing.
+            self.files.finish_all();
+            return self.go(At::LoopEnd);
         }
         if self.place_in(record, file, dir) {
             self.go(At::Ready { record })
@@ -281,8 +288,15 @@ impl JobRun {
             return self.go(At::VerifyTop);
         }
         self.at = At::LoopTop;
-        if self.ramp_over && self.job.settings.is_rated() && self.too_slow(now_ns) {
-            self.error = EIO;
+        if self.ramp_over
+            && self.job.settings.is_rated()
+            && let Some(cause) = self.too_slow(now_ns)
+        {
+            self.fail(Failure {
+                error: EIO,
+                at_ns: now_ns,
+                cause,
+            });
             return self.go(At::LoopEnd);
         }
         if self.ramp_over && self.target.is_on() {
@@ -291,13 +305,13 @@ impl JobRun {
         None
     }
 
-    /// Whether a direction is below its lowest rate since the last check.
-    fn too_slow(&mut self, now_ns: u64) -> bool {
+    /// Which direction is below its lowest rate since the last check.
+    fn too_slow(&mut self, now_ns: u64) -> Option<Cause> {
         let now = to_us(now_ns);
         let settings = &self.job.settings;
         let state = &mut self.min_rate;
         if now.saturating_sub(state.pass_start_us) < SETTLE_US {
-            return false;
+            return None;
         }
         for dir in 0..3 {
             let (bytes_min, ios_min) = (
@@ -312,41 +326,50 @@ impl JobRun {
                 if spent_ms == 0 || spent_ms < u64::from(settings.rate_cycle_ms) {
                     continue;
                 }
-                let (moved, least) = if bytes_min != 0 {
-                    (
-                        state.bytes[dir].wrapping_sub(state.checked_bytes[dir]),
-                        bytes_min,
-                    )
-                } else {
-                    (
-                        state.blocks[dir].wrapping_sub(state.checked_blocks[dir]),
-                        ios_min,
-                    )
-                };
-                if moved.saturating_mul(1000) / spent_ms < least {
-                    return true;
+                let per_s = |moved: u64| moved.saturating_mul(1000) / spent_ms;
+                let bytes = per_s(state.bytes[dir].wrapping_sub(state.checked_bytes[dir]));
+                let ios = per_s(state.blocks[dir].wrapping_sub(state.checked_blocks[dir]));
+                if bytes < bytes_min {
+                    let (wanted, got) = (bytes_min, bytes);
+                    return Some(Cause::RateMin { wanted, got });
+                }
+                if bytes_min == 0 && ios < ios_min {
+                    let (wanted, got) = (ios_min, ios);
+                    return Some(Cause::IopsMin { wanted, got });
                 }
             }
             state.checked_us[dir] = now;
             state.checked_bytes[dir] = state.bytes[dir];
             state.checked_blocks[dir] = state.blocks[dir];
         }
-        false
+        None
     }
 
     /// Judges the latency of a completed I/O.
-    pub(super) fn judge_latency(&mut self, dir: Dir, latency_ns: u64) {
-        let limit_us = self.job.settings.max_latency_us[dir as usize];
-        if limit_us != 0 && latency_ns > limit_us.saturating_mul(1000) {
-            self.failed(dir.into(), ETIMEDOUT);
+    pub(super) fn judge_latency(&mut self, dir: Dir, slot: &Record, now_ns: u64) {
+        let latency_ns = now_ns.saturating_sub(slot.start_ns);
+        let too_long = |limit_us: u64| {
+            let limit_ns = limit_us.saturating_mul(1000);
+            (limit_us != 0 && latency_ns > limit_ns).then(|| Failure {
+                error: ETIMEDOUT,
+                at_ns: now_ns,
+                cause: Cause::Latency {
+                    io: FailedIo::of(slot),
+                    latency_ns,
+                    limit_ns,
+                },
+            })
+        };
+        if let Some(failure) = too_long(self.job.settings.max_latency_us[dir as usize]) {
+            self.failed(dir.into(), failure);
         }
-        if !self.target.is_on() || latency_ns <= self.target.target_us.saturating_mul(1000) {
+        let Some(failure) = too_long(self.target.target_us) else {
             return;
-        }
+        };
         if self.job.settings.latency_percentile < 100.0 {
             self.target.failed += 1;
         } else if self.lower_depth() {
-            self.failed(dir.into(), ETIMEDOUT);
+            self.failed(dir.into(), failure);
         }
     }
 

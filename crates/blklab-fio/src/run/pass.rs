@@ -49,7 +49,7 @@ impl JobRun {
 
     /// Whether another pass follows.
     fn keep_running(&mut self) -> bool {
-        if self.done || self.terminated || self.error != 0 {
+        if self.done || self.terminated || self.errors.fatal != 0 {
             return false;
         }
         if self.job.settings.time_based {
@@ -176,7 +176,7 @@ impl JobRun {
         }
         let settings = &self.job.settings;
         let sync = settings.end_fsync || settings.fsync_on_close;
-        if sync && self.error == 0 && self.should_fsync() {
+        if sync && self.errors.fatal == 0 && self.should_fsync() {
             return self.go(At::FinalSync { file: 0 });
         }
         self.go(At::PassEnd)
@@ -184,7 +184,7 @@ impl JobRun {
 
     /// Issues a sync of one file, opening it if necessary.
     pub(super) fn final_sync(&mut self, file: u32) -> Option<Step> {
-        if file as usize >= self.files.all.len() || self.error != 0 {
+        if file as usize >= self.files.all.len() || self.errors.fatal != 0 {
             return self.go(At::PassEnd);
         }
         let Some(record) = self.records.take(false) else {
@@ -222,7 +222,7 @@ impl JobRun {
         self.terminated |= settings.verify && settings.rw.reads && !settings.rw.writes;
         let verifies = settings.verify && settings.do_verify;
         self.at = At::NextPass;
-        if verifies && !self.terminated && self.error == 0 {
+        if verifies && !self.terminated && self.errors.fatal == 0 {
             self.reset_for_pass();
             self.phase = Phase::Verify;
             self.at = At::VerifyTop;

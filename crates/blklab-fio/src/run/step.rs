@@ -127,6 +127,9 @@ pub enum Step {
     ResetStats,
     /// The job has ended. Asking again gives the same.
     Done(Outcome),
+    /// The job turns round without a step: a fault of this library, not of the
+    /// job file.
+    Stalled,
 }
 
 /// How a job ended.
@@ -134,8 +137,10 @@ pub enum Step {
 pub struct Outcome {
     /// The error that ended it, as a Linux error number; 0 for none.
     pub error: i32,
-    /// Errors that it survived.
-    pub survived_errors: u64,
+    /// Errors that it met, the one that ended it included.
+    pub errors: u64,
+    /// The first of them; 0 for none.
+    pub first_error: i32,
 }
 
 /// The engine's answer to a request.

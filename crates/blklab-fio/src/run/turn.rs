@@ -229,7 +229,7 @@ impl JobRun {
             true => full && depth > settings.iodepth_low,
             false => full || (busy && depth > 0) || polling,
         };
-        if !reap || depth == 0 || self.error != 0 {
+        if !reap || depth == 0 || self.errors.fatal != 0 {
             return self.go(At::Think { dir: data });
         }
         self.at = At::Reaping {
@@ -262,7 +262,7 @@ impl JobRun {
     }
 
     pub(super) fn quiesce(&mut self, now_ns: u64) -> Option<Step> {
-        if self.in_flight > 0 && self.records.depth > 0 && self.error == 0 {
+        if self.in_flight > 0 && self.records.depth > 0 && self.errors.fatal == 0 {
             return Some(self.reap_step(1));
         }
         if std::mem::take(&mut self.target.cycle_due) {

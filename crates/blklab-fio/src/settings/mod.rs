@@ -230,6 +230,11 @@ pub struct Settings {
     pub latency_run: bool,
     /// Errors the job survives.
     pub continue_on_error: ContinueOnError,
+    /// Error numbers that it survives in place of those it survives by default:
+    /// of reads, of writes, of verification.
+    pub ignore_error: PerDir<Vec<i32>>,
+    /// Tell of errors that the job survives.
+    pub error_dump: bool,
 
     /// Contents are verified.
     pub verify: bool,
@@ -383,6 +388,8 @@ impl Default for Settings {
             latency_percentile: 100.0,
             latency_run: false,
             continue_on_error: ContinueOnError::default(),
+            ignore_error: [Vec::new(), Vec::new(), Vec::new()],
+            error_dump: false,
             verify: false,
             do_verify: true,
             verify_backlog: 0,

@@ -157,14 +157,79 @@ fn errors_end_a_job_unless_it_continues() {
                         0,
                     );
                 }
-                Step::Done(outcome) => return (ios, outcome.error, outcome.survived_errors),
+                Step::Done(outcome) => return (ios, outcome.error, outcome.errors),
                 _ => {}
             }
         }
     };
-    assert_eq!(count("ioengine=null\nsize=40k"), (3, 5, 0));
+    assert_eq!(count("ioengine=null\nsize=40k"), (3, 5, 1));
     assert_eq!(
         count("ioengine=null\nsize=40k\ncontinue_on_error=io"),
         (10, 0, 1)
     );
+    // Other errors than EIO have to be listed.
+    assert_eq!(
+        count("ioengine=null\nsize=40k\nignore_error=EINVAL"),
+        (3, 5, 1)
+    );
+    assert_eq!(
+        count("ioengine=null\nsize=40k\nignore_error=EINVAL:5"),
+        (10, 0, 1)
+    );
+}
+
+#[test]
+fn a_wait_beyond_the_run_time_ends_the_job_even_in_the_ramp() {
+    let (times, error) = run(
+        "ioengine=null\nsize=1m\nruntime=1\nramp_time=2\nrate_iops=10",
+        1,
+    );
+    assert_eq!((times.len(), error), (10, 0));
+    let (times, _) = run(
+        "ioengine=null\nsize=1m\nruntime=5\nramp_time=10\nrate=100k",
+        1,
+    );
+    assert_eq!(times.len(), 125);
+    // A pass ends, the next issues what is due at once and ends the job.
+    let (times, _) = run(
+        "ioengine=null\nsize=1m\nruntime=1\nramp_time=2\nrate_iops=10\ntime_based",
+        1,
+    );
+    assert_eq!(times.len(), 11);
+    // What is due when ramp and run time are over ends the ramp.
+    let options = "ioengine=null\nsize=1m\nruntime=1\nramp_time=1\nrate_iops=10\ntime_based";
+    assert!(run(options, 1).0.len() > 20);
+}
+
+/// The error comes while the job reaps before it waits for its rate.
+#[test]
+fn an_error_before_a_wait_for_the_rate_ends_the_job() {
+    let mut run = start("ioengine=libaio\niodepth=2\nsize=1m\nrate_iops=50");
+    let (mut now, mut ios) = (0, 0);
+    let mut in_flight: VecDeque<u32> = VecDeque::new();
+    for _ in 0..1000 {
+        match run.step(now) {
+            Step::Issue(io) => {
+                ios += 1;
+                in_flight.push_back(io.record);
+                run.answer(Answer::Queued, now);
+            }
+            Step::Reap { .. } => {
+                let failed: Vec<Completion> = in_flight
+                    .drain(..)
+                    .map(|record| Completion { record, error: 22 })
+                    .collect();
+                run.reaped(&failed, now);
+            }
+            Step::Wait { until_ns, .. } => now = until_ns,
+            Step::Done(outcome) => {
+                // As in fio, the I/O that waited is issued yet.
+                assert_eq!((ios, outcome.error, outcome.first_error), (2, 22, 22));
+                assert_eq!(run.failures().len() as u64, outcome.errors);
+                return;
+            }
+            _ => {}
+        }
+    }
+    panic!("the job never ends");
 }

@@ -182,11 +182,11 @@ fn spawn(
     controller: blklab_types::TaskId,
 ) {
     let pid = FIO_PID + plan.job.thread;
-    let exit = plan
-        .job
-        .settings
-        .exitall
-        .then_some(plan.job.settings.exit_what);
+    let (exitall, exitall_on_error) = {
+        let s = &plan.job.settings;
+        (s.exitall, s.exitall_on_error)
+    };
+    let exit_what = plan.job.settings.exit_what;
     let prio = priority(&plan.job);
     let nice = plan.job.settings.nice;
     let cgroup = plan.cgroup;
@@ -206,10 +206,12 @@ fn spawn(
             move || board.borrow().terminate[i]
         };
         run_job(&machine, &cache, plan, &slot, settings, stop).await;
+        let failed = |r: &Recording| r.outcome.error != 0;
+        let failed = slot.borrow().as_ref().is_some_and(failed);
         let mut b = board.borrow_mut();
         b.states[i] = State::Ended;
-        if let Some(what) = exit {
-            b.exit_others(i, what);
+        if exitall || (exitall_on_error && failed) {
+            b.exit_others(i, exit_what);
         }
         drop(b);
         machine.wake(controller);

@@ -10,7 +10,7 @@ use super::report::stat_options;
 use crate::Machine;
 use blklab_fio::iolog::IologWriter;
 use blklab_fio::job::Job;
-use blklab_fio::run::{Answer, Io, IoOp, JobRun, Outcome, Step};
+use blklab_fio::run::{Answer, Failure, Io, IoOp, JobRun, Outcome, Step};
 use blklab_fio::settings::{FadviseHint, SyncWrites};
 use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, ThreadStat};
 use blklab_fs::{Advice, Fd, PageCache};
@@ -53,6 +53,8 @@ pub struct JobResult {
     pub active_since: [Option<Time>; 3],
     /// How it ended.
     pub outcome: Outcome,
+    /// What went wrong, as far as it is to be told.
+    pub failures: Vec<Failure>,
     /// Its iolog, if it asked for one.
     pub iolog: Option<String>,
     /// What a program measured by itself.
@@ -81,6 +83,7 @@ pub(crate) struct Recording {
     pub(crate) ended: Option<Time>,
     active_since: [Option<Time>; 3],
     pub(crate) outcome: Outcome,
+    failures: Vec<Failure>,
     iolog: Option<String>,
     /// What a program says in words.
     pub(crate) notes: Vec<String>,
@@ -99,6 +102,7 @@ impl Recording {
             ended: None,
             active_since: [None; 3],
             outcome: Outcome::default(),
+            failures: Vec::new(),
             iolog: None,
             notes: Vec::new(),
             figures: Vec::new(),
@@ -138,6 +142,7 @@ impl Recording {
             ended: self.ended,
             active_since: self.active_since,
             outcome: self.outcome,
+            failures: self.failures,
             iolog: self.iolog,
             figures: self.figures,
         }
@@ -206,6 +211,7 @@ pub(crate) async fn run_job(
         if stop() {
             plan.run.terminate();
         }
+        m.tick().await;
         match plan.run.step(m.now().0) {
             Step::Issue(io) => runner.issue(&mut plan.run, &io).await,
             Step::Commit => runner.commit().await,
@@ -224,9 +230,10 @@ pub(crate) async fn run_job(
                 runner.with(|r| r.end_ramp(now));
             }
             Step::Done(outcome) => {
-                runner.end(outcome);
+                runner.end(&plan.run, outcome);
                 return;
             }
+            Step::Stalled => m.stall().await,
         }
     }
 }
@@ -426,7 +433,7 @@ impl Runner<'_> {
         self.with(|r| r.end_pass(now));
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, run: &JobRun, outcome: Outcome) {
         let now = self.m.now();
         let text = self.iolog.take().map(IologWriter::into_inner);
         let iolog = text.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -434,6 +441,10 @@ impl Runner<'_> {
             r.iolog = iolog;
             r.ended = Some(now);
             r.outcome = outcome;
+            r.failures = run.failures().to_vec();
+            if run.in_ramp() {
+                r.stats.drop_latencies();
+            }
         });
     }
 }

@@ -24,7 +24,7 @@ pub use job::{Figure, JobResult};
 pub use report::job_info;
 
 use crate::machine::Sinks;
-use crate::{CgroupUse, Machine, build_machine, cgroup_uses};
+use crate::{CgroupUse, Machine, build_machine, cgroup_uses, check_progress};
 use blklab_block::Queue;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
@@ -177,6 +177,7 @@ pub fn run_fio(
             recording.finish(end)
         })
         .collect();
+    check_progress(&m)?;
     if !interrupted && jobs.iter().any(|j| j.ended.is_none()) {
         return Err(ExperimentError::new(format!(
             "the simulation came to a halt at {end} s with jobs that wait for ever: a fault in \
