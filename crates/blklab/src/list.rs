@@ -79,6 +79,14 @@ fn releases(t: &Tunable) -> Option<String> {
     }
 }
 
+/// The releases of a range, in words.
+fn from_until(since: KernelVersion, until: KernelVersion) -> String {
+    match until {
+        KernelVersion::FOREVER => format!("from {since}"),
+        _ => format!("from {since}, before {until}"),
+    }
+}
+
 fn there(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersion) -> bool {
     kernel.is_none_or(|v| since <= v && v < until)
 }
@@ -87,10 +95,7 @@ fn there(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersi
 pub fn schedulers(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
     let all = of.iter().filter(|s| there(kernel, s.since, s.until));
     all.map(|s| Entry {
-        details: vec![(
-            "kernels".into(),
-            format!("{} up to, not including, {}", s.since, s.until),
-        )],
+        details: vec![("kernels".into(), from_until(s.since, s.until))],
         params: rows_of(s.tunables, kernel).map(tunable_param).collect(),
         ..entry(s.name, s.summary)
     })
@@ -199,10 +204,7 @@ pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
             Evidence::Reconstructed => "reconstructed: the mail that carried it was not available",
         };
         let mut details = vec![
-            (
-                "fits".into(),
-                format!("{} up to, not including, {}", p.since, p.until),
-            ),
+            ("fits".into(), from_until(p.since, p.until)),
             (
                 "scheduler".into(),
                 p.scheduler.unwrap_or("every").to_owned(),

@@ -33,6 +33,9 @@ pub struct RunOptions {
     /// Of the events only these figures are of interest: digest, statistics and
     /// counters of the disks stay empty, and the run takes less time.
     pub only_watches: bool,
+    /// Keep all trace events in memory: for short runs, such as tests of a
+    /// scheduler.
+    pub keep_events: bool,
 }
 
 /// What came out of a run.
@@ -64,6 +67,8 @@ pub struct RunOutput {
     pub trace_files: Vec<PathBuf>,
     /// Figures of the bios that the options asked for, in that order.
     pub watched: Vec<BioFigures>,
+    /// All trace events, if the options asked for them.
+    pub events: Vec<Event>,
 }
 
 /// What a block device did.
@@ -157,6 +162,8 @@ impl Analysis {
 struct Streams {
     analysis: Analysis,
     out: Vec<TraceOut>,
+    /// Where they are kept, if they are.
+    kept: Option<Vec<Event>>,
 }
 
 /// A handle to the streams that the machine can own.
@@ -168,6 +175,9 @@ impl TraceSink for Shared {
         s.analysis.event(event);
         for out in &mut s.out {
             out.event(event);
+        }
+        if let Some(kept) = &mut s.kept {
+            kept.push(*event);
         }
     }
 
@@ -206,6 +216,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let streams = Rc::new(RefCell::new(Streams {
         analysis: Analysis::new(e, options),
         out: open_traces(e, &options.traces)?,
+        kept: options.keep_events.then(Vec::new),
     }));
     let result = simulate(e, jobs, options, &streams);
     // Tasks that still sleep hold the machine, and with it the sink.
@@ -221,6 +232,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
     analysis.finish(e, &mut output);
     output.trace_files = finish_traces(traces)?;
+    output.events = streams.kept.take().unwrap_or_default();
     Ok(output)
 }
 
@@ -333,6 +345,7 @@ impl RunOutput {
             interrupted: false,
             trace_files: Vec::new(),
             watched: Vec::new(),
+            events: Vec::new(),
         }
     }
 }

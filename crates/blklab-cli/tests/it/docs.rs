@@ -2,7 +2,8 @@
 //! What help texts and documents tell people to type works.
 
 use crate::support::{Folder, root};
-use std::path::Path;
+use crate::transcript;
+use std::path::{Path, PathBuf};
 
 /// A folder with everything that examples name.
 fn folder() -> Folder {
@@ -82,9 +83,10 @@ fn blocks(text: &str) -> Vec<String> {
     found
 }
 
-#[test]
-fn commands_in_documents() {
+/// Every document, sorted.
+fn documents() -> Vec<PathBuf> {
     let folders = [
+        ".",
         "docs",
         "docs/filesystems",
         "docs/reports",
@@ -92,16 +94,18 @@ fn commands_in_documents() {
     ];
     let folders = folders.map(|f| std::fs::read_dir(root().join(f)));
     let entries = folders.into_iter().flat_map(|f| f.expect("a folder"));
-    let mut files: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
-    files.push(root().join("README.md"));
-    files.sort();
-    for file in files
-        .iter()
+    let files = entries.map(|e| e.expect("an entry").path());
+    let mut files: Vec<_> = files
         .filter(|f| f.extension() == Some("md".as_ref()))
-    {
-        let Ok(text) = std::fs::read_to_string(file) else {
-            continue;
-        };
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn commands_in_documents() {
+    for file in &documents() {
+        let text = std::fs::read_to_string(file).expect("a document");
         let f = folder();
         for block in blocks(&text) {
             works(&f, &format!("set -e\n{block}"), &file.display().to_string());
@@ -128,19 +132,23 @@ fn the_page_on_experiments_names_every_setting() {
     }
 }
 
-/// What the README shows of the example is what it prints.
+/// What documents show of output is what is printed. (The tutorial's command is
+/// its own; its test compares it.)
 #[test]
-fn sixteen_years() {
+fn output_in_documents() {
     let f = folder();
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
-    let command = "blklab run examples/sixteen-years.toml";
-    let (_, shown) = readme
-        .split_once(&format!("$ {command}\n"))
-        .expect("it is in the README");
-    let (shown, _) = shown.split_once("```").expect("the block has an end");
-    let done = f.shell(command);
-    assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert_eq!(done.stdout, shown, "README.md shows another output");
+    let mut count = 0;
+    for file in documents() {
+        count += transcript::check(&file, |command| {
+            if !command.starts_with("blklab ") {
+                return None;
+            }
+            let done = f.shell(command);
+            assert_eq!(done.code, Some(0), "{command}: {}", done.stderr);
+            Some(done.stdout)
+        });
+    }
+    assert!(count >= 2, "{count} blocks of output");
 }
 
 #[test]

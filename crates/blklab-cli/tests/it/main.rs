@@ -18,3 +18,4 @@ mod reproduce;
 mod run;
 mod support;
 mod trace;
+mod transcript;

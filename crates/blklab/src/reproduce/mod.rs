@@ -114,6 +114,7 @@ impl<'a> Plan<'a> {
             stop: Arc::clone(stop),
             watches: cell.filters.clone(),
             only_watches: true,
+            keep_events: false,
         };
         let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
         if output.interrupted {
