@@ -1,28 +1,39 @@
-# Everything here installs what it needs (scripts/setup.sh), so that it works
-# on a fresh machine.
-.PHONY: help run test check bench fuzz conform update-golden clean
+# Everything here first sees to what it needs (scripts/setup.sh), so that it
+# works on a fresh machine.
+BUILD := @scripts/setup.sh build
+TEST := @scripts/setup.sh test
+
+.PHONY: help run test check bench conform fuzz man msrv deny package
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
 
-run: setup      ## the main job: ssh-like readers beside a dd, published numbers beside ours
-	cargo run --quiet --release --bin blklab -- reproduce ltt-2009-ssh || test $$? = 1
+run:            ## the main job: a report of 2009 run again, with three seeds
+	$(BUILD) cargo run --release --bin blklab -- reproduce ltt-2009-ssh --seeds 3 || test $$? = 1
 
-test: setup     ## formatting, lints, all tests
-	scripts/test.sh
+test:           ## formatting, lints, all tests
+	$(TEST) scripts/test.sh
 
-check: setup    ## formatting and lints alone
-	scripts/lint.sh
+check:          ## formatting and lints alone
+	$(TEST) scripts/lint.sh
 
-bench: setup    ## benchmarks of every crate
-	cargo bench --workspace
+bench:          ## benchmarks of every crate
+	$(BUILD) cargo bench --workspace
 
-conform: setup  ## measured cases carried in the project against the model
-	cargo run --quiet --release --bin blklab -- conform testdata/legacy/cases
+conform:        ## measured cases carried in the project against the model
+	$(BUILD) cargo run --release --bin blklab -- conform testdata/legacy/cases
 
-fuzz: setup     ## ten minutes of fuzzing per parser
-	scripts/fuzz.sh 600
+fuzz:           ## ten minutes of fuzzing per parser
+	$(BUILD) scripts/fuzz.sh 600
 
-.PHONY: setup
-setup:
-	@scripts/setup.sh
+man:            ## manual pages, in target/man
+	$(BUILD) cargo run --release --bin blklab -- man --out target/man
+
+msrv:           ## the oldest supported compiler still compiles everything
+	$(BUILD) scripts/msrv.sh
+
+deny:           ## licences and known faults of dependencies
+	$(BUILD) scripts/deny.sh
+
+package:        ## every crate as it would be published, built from its package
+	$(BUILD) cargo package --workspace

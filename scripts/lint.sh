@@ -3,5 +3,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 cargo fmt --all --check
-cargo clippy --quiet --workspace --all-targets -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items
+cargo clippy --workspace --all-targets -- -D warnings
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+if command -v shellcheck >/dev/null 2>&1; then
+    shellcheck scripts/*.sh .ci/run
+fi

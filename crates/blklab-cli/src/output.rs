@@ -105,6 +105,17 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     format!("{kept}…")
 }
 
+/// Columns of a terminal.
+pub(crate) const WIDTH: usize = 80;
+
+/// A name, and beside it a text on as many lines as it needs.
+pub(crate) fn entry(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
+    for (i, line) in fold(text, WIDTH - 24).iter().enumerate() {
+        writeln!(out, "{:<22}  {line}", if i == 0 { name } else { "" })?;
+    }
+    Ok(())
+}
+
 /// Breaks a text at blanks into lines of at most `width` characters.
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -4,16 +4,13 @@
 use crate::Outcome;
 use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, cut, fold};
+use crate::output::{Output, WIDTH, cut, entry, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab::reproduce::{
     self, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
 };
 use std::io::Write;
-
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 
 pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
     if a.names.iter().any(|n| n == "list") {
@@ -36,7 +33,7 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
     progress.finish();
     let all = all?;
     match a.output_format {
-        ReproduceFormat::Table => table(&mut output, &studies, &all)?,
+        ReproduceFormat::Table => table(&mut output, &studies, &all, seeds)?,
         ReproduceFormat::Markdown => markdown(&mut output, &studies, &all)?,
         ReproduceFormat::Json => {
             serde_json::to_writer_pretty(&mut output, &all).map_err(std::io::Error::from)?;
@@ -82,14 +79,6 @@ fn list(a: &ReproduceArgs) -> Result<Outcome> {
     }
     out.commit()?;
     Ok(Outcome::Done)
-}
-
-/// A name, and beside it a text on as many lines as it needs.
-fn entry(out: &mut impl Write, name: &str, text: &str) -> std::io::Result<()> {
-    for (i, line) in fold(text, WIDTH - 24).iter().enumerate() {
-        writeln!(out, "{:<22}  {line}", if i == 0 { name } else { "" })?;
-    }
-    Ok(())
 }
 
 /// A number with three or four figures.
@@ -172,7 +161,12 @@ fn rows<'a>(all: &'a Reproduction, s: &'a Study) -> impl Iterator<Item = Row<'a>
     numbers.chain(rest).filter(|(m, _)| m.study == s.name)
 }
 
-fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io::Result<()> {
+fn table(
+    out: &mut impl Write,
+    studies: &[Study],
+    all: &Reproduction,
+    seeds: u32,
+) -> std::io::Result<()> {
     for s in studies {
         writeln!(out, "{}", s.name)?;
         for text in [&s.title, &s.source, &s.differs] {
@@ -213,7 +207,19 @@ fn table(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}", all.summary)
+    writeln!(out, "{}", all.summary)?;
+    writeln!(out, "{}", seeds_line(seeds))
+}
+
+/// What a number of ours is.
+fn seeds_line(seeds: u32) -> String {
+    match seeds {
+        1 => "here: one run of each configuration, seed 0".to_owned(),
+        n => format!(
+            "here: median of {n} runs of each configuration, seeds 0 to {}",
+            n - 1
+        ),
+    }
 }
 
 fn markdown(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std::io::Result<()> {
