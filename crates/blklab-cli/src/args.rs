@@ -51,6 +51,13 @@ pub(crate) enum Command {
     /// Read a trace: print it as blkparse does, or its statistics as btt does
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Show or write the example files that the command carries
+    Example(ExampleArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -443,4 +450,46 @@ pub(crate) enum TraceCommand {
         /// NAME.txt, NAME.blk, or a name for NAME.blktrace.0
         output: PathBuf,
     },
+}
+
+const EXAMPLE_EXAMPLES: &str = "\
+Examples:
+  blklab example
+  blklab example random-read.fio > job.fio
+  blklab example sixteen-years.toml --out examples";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE_EXAMPLES)]
+pub(crate) struct ExampleArgs {
+    /// The one to print; without it all are listed
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Write it into this folder instead, with the files it needs
+    #[arg(long, value_name = "DIR", requires = "name")]
+    pub(crate) out: Option<PathBuf>,
+    /// How to show the list
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table, conflicts_with = "name")]
+    pub(crate) output_format: PlainFormat,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  blklab completions bash > blklab.bash       for ~/.local/share/bash-completion/
+                                              completions/blklab
+  blklab completions zsh > _blklab            for a folder of $fpath
+  blklab completions fish > blklab.fish       for ~/.config/fish/completions/";
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder they are written to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }

@@ -6,8 +6,10 @@
 
 mod args;
 mod conform;
+mod example;
 mod interrupt;
 mod list;
+mod man;
 mod output;
 mod progress;
 mod reproduce;
@@ -49,6 +51,9 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Run(a) => run::run(&a, schedulers),
         Command::Workload(a) => workload::workload(&a),
         Command::Trace(c) => trace::trace(&c),
+        Command::Example(a) => example::example(&a),
+        Command::Completions(a) => man::completions(&a),
+        Command::Man(a) => man::man(&a),
     };
     end_with(result)
 }

@@ -34,7 +34,17 @@ fn examples(help: &str) -> impl Iterator<Item = &str> {
 fn examples_in_help_texts() {
     let f = folder();
     let mut count = 0;
-    for command in ["", "run", "workload", "conform", "list", "trace"] {
+    let commands = [
+        "",
+        "run",
+        "workload",
+        "conform",
+        "list",
+        "trace",
+        "example",
+        "completions",
+    ];
+    for command in commands {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         for example in examples(&f.ok(&args)) {
             works(

@@ -2,6 +2,7 @@
 //! The command as its users see it: arguments and files in; text, files and
 //! exit codes out.
 
+mod carried;
 mod cgroups;
 mod conform;
 mod docs;
