@@ -7,8 +7,10 @@
 use crate::error::Place;
 use crate::option::{EngineSpec, Queueing, engine};
 use crate::release::Release;
+use crate::replay::Replay;
 use crate::seeds::{Seeds, start_delay_generator};
 use crate::settings::{PerDir, Settings, ZoneMode};
+use std::sync::Arc;
 
 /// One job.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Job {
     pub seeds: Seeds,
     /// The release of fio that it follows.
     pub release: Release,
+    /// The recorded I/O that it replays.
+    pub replay: Option<Arc<Replay>>,
     /// Stands for what the system's entropy would give the job.
     pub(crate) entropy: u64,
     /// Delay before it starts, after all files are laid out.
@@ -64,6 +68,7 @@ impl Job {
             settings,
             seeds,
             release: Release::default(),
+            replay: None,
             entropy: 0,
             start_delay_us: 0,
             rate_bps: [0; 3],

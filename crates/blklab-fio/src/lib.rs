@@ -15,7 +15,7 @@
 //!
 //! Where fio 1.24 of 2009 differs and was measured, [`release`] says so.
 //!
-//! Left out: replay of recorded I/O, zoned devices, flow control, steady
+//! Left out: zoned devices, flow control, steady
 //! state, offloaded submission, buffer contents, trims between verified
 //! writes. Options for these are read, checked and noted.
 //!
@@ -33,6 +33,7 @@ pub mod parse;
 pub mod randmap;
 pub mod range;
 pub mod release;
+pub mod replay;
 pub mod rng;
 pub mod rng48;
 pub mod run;

@@ -8,6 +8,7 @@
 //! Units: bytes.
 
 use crate::job::Job;
+use crate::replay::Replay;
 use crate::seeds::Generators;
 use crate::settings::{Dir, Settings};
 
@@ -86,6 +87,9 @@ impl Layout {
 /// # Errors
 /// fio's message when there is nothing to work on.
 pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Result<Ranges, String> {
+    if let Some(replay) = &job.replay {
+        return recorded_ranges(job, replay, state);
+    }
     let settings = &job.settings;
     let count = settings.nrfiles as usize;
     let states: Vec<FileState> = job
@@ -142,6 +146,43 @@ pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Resul
     Ok(Ranges { files, size })
 }
 
+/// The whole of every file of a log. A file that is read is taken to be there,
+/// as large as the log reaches; one that is only written grows.
+fn recorded_ranges(
+    job: &Job,
+    replay: &Replay,
+    mut state: impl FnMut(&str) -> FileState,
+) -> Result<Ranges, String> {
+    let mut files = Vec::with_capacity(replay.files.len());
+    for file in &replay.files {
+        let (size, grows) = match state(&file.name) {
+            _ if job.is_diskless() => (u64::MAX, false),
+            FileState::Unknown => (u64::MAX, false),
+            FileState::Device(size) => (size, false),
+            FileState::Regular(size) => (size, true),
+            FileState::Missing => (0, true),
+        };
+        if !grows && file.end_bytes > size {
+            return Err(format!(
+                "{}:{}: the replay reaches byte {} of {}, which has {size}; replay_scale= divides \
+                 all offsets",
+                replay.log, file.end_line, file.end_bytes, file.name
+            ));
+        }
+        files.push(FileRange {
+            first: 0,
+            start: 0,
+            length: size.max(file.end_bytes),
+            real_size: size.max(file.end_bytes),
+            layout_from: (grows && file.end_bytes > size).then_some(size),
+        });
+    }
+    Ok(Ranges {
+        files,
+        size: replay.bytes,
+    })
+}
+
 /// The files to set up for these ranges, in order.
 pub fn layouts(job: &Job, ranges: &Ranges) -> Vec<Layout> {
     let settings = &job.settings;
@@ -150,14 +191,18 @@ pub fn layouts(job: &Job, ranges: &Ranges) -> Vec<Layout> {
     }
     let append = settings.file_append;
     let written = settings.rw.reads || (settings.rw.writes && settings.overwrite && !append);
-    let layout = |(at, from_bytes, to_bytes)| Layout {
-        file: at as u32,
-        from_bytes,
-        to_bytes,
-        block_bytes: settings.max_bs[Dir::Write as usize],
-        written,
-        unlinked: written || (settings.rw.writes && !append),
-        fsync: settings.create_fsync && written,
+    let layout = |(at, from_bytes, to_bytes): (usize, u64, u64)| {
+        let recorded = job.replay.as_ref().map(|replay| replay.files[at].is_read);
+        let written = recorded.unwrap_or(written);
+        Layout {
+            file: at as u32,
+            from_bytes,
+            to_bytes,
+            block_bytes: settings.max_bs[Dir::Write as usize],
+            written,
+            unlinked: written || (settings.rw.writes && !append),
+            fsync: settings.create_fsync && written,
+        }
     };
     let files = ranges.files.iter().enumerate();
     files

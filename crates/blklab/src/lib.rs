@@ -10,6 +10,8 @@ pub mod job;
 pub mod list;
 pub mod matrix;
 pub mod parallel;
+mod recording;
+mod replay_logs;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -6,6 +6,7 @@ use crate::disk_stats::DiskStats;
 use crate::failures;
 use crate::job::self_contained;
 use crate::matrix::Cell;
+use crate::replay_logs;
 use crate::run::RunOutput;
 use blklab_experiment::{ExperimentError, Workload};
 use blklab_fio::errno;
@@ -373,7 +374,7 @@ pub fn write_run_directory(
     experiment.push_str(&cell.experiment.to_toml("job.fio")?);
     write_file(&dir.join("experiment.toml"), experiment.as_bytes())?;
     if let Workload::Fio { name, text } = &cell.experiment.workload {
-        let text = self_contained(name, text);
+        let text = replay_logs::keep(dir, name, &self_contained(name, text))?;
         write_file(&dir.join("job.fio"), text.as_bytes())?;
     }
     let result = format!("{:#}\n", fio_result(cell, run).to_json(true));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a job file may ask about the world: environment, included files.
 
-use blklab_fio::parse::Surroundings;
+use crate::recording;
+use blklab_fio::parse::{Recording, Surroundings};
 use std::path::{Path, PathBuf};
 
 /// The real environment and files; disks and directories are simulated, so
@@ -17,6 +18,15 @@ impl RealSurroundings {
         RealSurroundings {
             base: job_file.parent().unwrap_or(Path::new("")).to_path_buf(),
         }
+    }
+
+    /// Where a log is that a job names.
+    pub(crate) fn find(&self, log: &str) -> PathBuf {
+        let beside = self.base.join(log);
+        if !Path::new(log).exists() && beside.exists() {
+            return beside;
+        }
+        PathBuf::from(log)
     }
 }
 
@@ -34,6 +44,10 @@ impl Surroundings for RealSurroundings {
             }
             Err(e) => Err(e.to_string()),
         }
+    }
+
+    fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
+        recording::open(&self.find(path))
     }
 
     fn is_device(&self, path: &str) -> bool {

@@ -15,6 +15,7 @@ mod golden;
 mod interrupt;
 mod machines;
 mod md;
+mod replay;
 mod reproduce;
 mod run;
 mod support;

@@ -8,7 +8,7 @@ mod words;
 
 use crate::apply::{Numbers, Value, ZoneSized};
 use crate::lists;
-use crate::settings::Settings;
+use crate::settings::{Settings, Skip};
 use words::keyword_option;
 
 /// Changes the settings.
@@ -27,14 +27,13 @@ pub(crate) fn assign(
             settings.sync_file_range_flags = *bits;
             settings.sync_file_range = *count;
         }
-        Value::Numbers(numbers) => number_option(settings, name, numbers),
+        Value::Numbers(numbers) => {
+            check_power_of_two(name, numbers)?;
+            number_option(settings, name, numbers);
+        }
         Value::Zones(size) => size_option(settings, name, *size),
         Value::Flag(on) => flag_option(settings, name, *on),
-        Value::Floats(list) => {
-            if let ("latency_percentile", Some(first)) = (name, list.first()) {
-                settings.latency_percentile = *first;
-            }
-        }
+        Value::Floats(list) => floats_option(settings, name, list),
         Value::Ranges(ranges) => {
             for (dir, range) in ranges.iter().enumerate() {
                 if let Some((min, max)) = *range {
@@ -47,6 +46,26 @@ pub(crate) fn assign(
     }
     settings.given.insert(name);
     Ok(())
+}
+
+fn check_power_of_two(name: &str, numbers: &Numbers) -> Result<(), String> {
+    let value = numbers.each[0].unwrap_or(0);
+    if name == "replay_align" && value != 0 && !value.is_power_of_two() {
+        return Err(format!("{name}: must be a power-of-2"));
+    }
+    Ok(())
+}
+
+fn floats_option(settings: &mut Settings, name: &str, list: &[f64]) {
+    match name {
+        "latency_percentile" => {
+            settings.latency_percentile =
+                list.first().copied().unwrap_or(settings.latency_percentile);
+        }
+        "merge_blktrace_scalars" => settings.replay.merge_percents = list.to_vec(),
+        "merge_blktrace_iters" => settings.replay.merge_rounds = list.to_vec(),
+        _ => {}
+    }
 }
 
 fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), String> {
@@ -63,6 +82,10 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
         "ioscheduler" => settings.ioscheduler = owned(),
         "write_iolog" => settings.write_iolog = owned(),
         "ignore_error" => ignore_errors(settings, text)?,
+        "read_iolog" => settings.replay.logs = owned(),
+        "replay_redirect" => settings.replay.redirect = owned(),
+        "replay_skip" => settings.replay.skip = Skip::parse(text)?,
+        "merge_blktrace_file" => settings.replay.merge_file = owned(),
         "cmdprio_bssplit" => settings.cmdprio.bssplit = owned(),
         "bssplit" => {
             let splits = lists::bssplit(text, settings.kb_base)?;
@@ -124,7 +147,7 @@ fn add_files(settings: &mut Settings, text: &str) {
 }
 
 /// The names of a list, up to the first empty one; a leading colon is skipped.
-fn split_names(text: &str) -> Vec<String> {
+pub(crate) fn split_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut name = String::new();
     let mut chars = text.strip_prefix(':').unwrap_or(text).chars().peekable();
@@ -276,6 +299,9 @@ fn int_option(s: &mut Settings, name: &str, value: u32) -> bool {
         "rate_cycle" => &mut s.rate_cycle_ms,
         "verify_backlog_batch" => &mut s.verify_backlog_batch,
         "force_async" => &mut s.force_async,
+        "replay_align" => &mut s.replay.align,
+        "replay_scale" => &mut s.replay.scale,
+        "replay_time_scale" => &mut s.replay.time_scale,
         _ => return false,
     };
     *slot = value;
@@ -311,6 +337,8 @@ fn bool_option(s: &mut Settings, name: &str, on: bool) {
         "do_verify" => &mut s.do_verify,
         "error_dump" => &mut s.error_dump,
         "nowait" => &mut s.nowait,
+        "replay_no_stall" => &mut s.replay.no_stall,
+        "read_iolog_chunked" => &mut s.replay.chunked,
         _ => return,
     };
     *slot = on;

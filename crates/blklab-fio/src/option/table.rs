@@ -10,8 +10,6 @@ use super::Kind::{
 };
 use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, keywords, row};
 
-const REPLAY: super::Effect =
-    Unsupported("replay is not done by job files: give the recorded trace as the workload");
 const ZONED: super::Effect =
     Unsupported("counts only with zonemode=zbd, which is refused: zoned devices are not modelled");
 const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
@@ -107,17 +105,17 @@ pub const ALL: &[OptionSpec] = &[
     row("trim_backlog", "", LONG, "", Group::Verify, TRIMS),
     row("trim_backlog_batch", "", INT, "", Group::Verify, TRIMS),
     row("write_iolog", "", Text, "", Group::Replay, Shapes),
-    row("read_iolog", "", Text, "", Group::Replay, REPLAY),
-    row("read_iolog_chunked", "", Bool, "0", Group::Replay, REPLAY),
-    row("replay_no_stall", "", Bool, "0", Group::Replay, REPLAY),
-    row("replay_redirect", "", Text, "", Group::Replay, REPLAY),
-    row("replay_scale", "", INT, "1", Group::Replay, REPLAY),
-    row("replay_align", "", INT, "", Group::Replay, REPLAY),
-    row("replay_time_scale", "", Int { min: 1, max: U32 }, "100", Group::Replay, REPLAY),
-    row("replay_skip", "", Text, "", Group::Replay, REPLAY),
-    row("merge_blktrace_file", "", Text, "", Group::Replay, REPLAY),
-    row("merge_blktrace_scalars", "", Floats { min: 0.0, max: f64::MAX, count: 64 }, "", Group::Replay, REPLAY),
-    row("merge_blktrace_iters", "", Floats { min: 0.0, max: f64::MAX, count: 64 }, "", Group::Replay, REPLAY),
+    row("read_iolog", "", Text, "", Group::Replay, Shapes),
+    row("read_iolog_chunked", "", Bool, "0", Group::Replay, Shapes),
+    row("replay_no_stall", "", Bool, "0", Group::Replay, Shapes),
+    row("replay_redirect", "", Text, "", Group::Replay, Shapes),
+    row("replay_scale", "", INT, "1", Group::Replay, Shapes),
+    row("replay_align", "", INT, "", Group::Replay, Shapes),
+    row("replay_time_scale", "", Int { min: 1, max: U32 }, "100", Group::Replay, Shapes),
+    row("replay_skip", "", Text, "", Group::Replay, Shapes),
+    row("merge_blktrace_file", "", Text, "", Group::Replay, Shapes),
+    row("merge_blktrace_scalars", "", Floats { min: 0.0, max: f64::MAX, count: 64 }, "", Group::Replay, Shapes),
+    row("merge_blktrace_iters", "", Floats { min: 0.0, max: f64::MAX, count: 64 }, "", Group::Replay, Shapes),
     row("exec_prerun", "", Text, "", Group::Host, NoEffect),
     row("exec_postrun", "", Text, "", Group::Host, NoEffect),
     row("ioscheduler", "", Text, "", Group::Host, Shapes),

@@ -13,9 +13,11 @@
 //! ```
 
 mod names;
+mod recordings;
 mod surroundings;
 
-pub use surroundings::{Fixed, Surroundings};
+pub use recordings::log_names;
+pub use surroundings::{Fixed, Recording, Surroundings};
 
 use crate::apply::read;
 use crate::assign::assign;
@@ -55,6 +57,8 @@ pub struct JobFile {
     pub jobs: Vec<Job>,
     /// What is worth saying about accepted options.
     pub notes: Vec<Note>,
+    /// Logs that the jobs replay, as the job file names them.
+    pub logs: Vec<String>,
     /// Options of the global sections as written.
     pub global_options: Vec<(&'static str, Option<String>)>,
 }
@@ -102,6 +106,7 @@ pub fn parse_files(
         };
         return Err(JobFileError::at(&place, "No job(s) defined"));
     }
+    recordings::load(&mut reader.out, around)?;
     Ok(reader.out)
 }
 

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The world outside a job file, as far as its text may ask about it.
 
+use crate::replay::trace::TraceEvents;
+use std::io::{BufRead, Cursor};
+
+/// A file that `read_iolog` names.
+pub enum Recording<'a> {
+    /// fio's own log, or whatever else is no trace.
+    Log(Box<dyn BufRead + 'a>),
+    /// blktrace's records, whose byte layout this crate does not know.
+    Trace(TraceEvents<'a>),
+}
+
 /// What a job file may ask about the world outside.
 pub trait Surroundings {
     /// An environment variable.
@@ -14,6 +25,15 @@ pub trait Surroundings {
     /// Why it cannot be read.
     fn read(&self, _path: &str) -> Result<String, String> {
         Err("no such file".to_owned())
+    }
+
+    /// Opens a log of I/Os.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
+        let text = self.read(path)?;
+        Ok(Recording::Log(Box::new(Cursor::new(text))))
     }
 
     /// Whether the path is a directory in which files can be laid out.

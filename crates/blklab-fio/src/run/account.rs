@@ -17,6 +17,14 @@ impl JobRun {
         if let Some(dir) = dir {
             self.count_issued(dir, &slot, answer != Answer::Busy);
         }
+        if let Some(playback) = &mut self.playback {
+            playback.last_issue_ns = match answer {
+                // Its issue was before the call.
+                Answer::Completed { .. } => Some(slot.start_ns),
+                Answer::Queued => Some(now_ns),
+                Answer::Busy => playback.last_issue_ns,
+            };
+        }
         match answer {
             Answer::Completed { error } => self.complete(record, slot, error, now_ns),
             Answer::Queued => {

@@ -236,6 +236,12 @@ impl Files {
         out.push_back(Step::Open { file: index });
     }
 
+    /// Opens a file, or keeps one open that was about to close.
+    pub(super) fn reopen(&mut self, index: u32, seed: u64, out: &mut VecDeque<Step>) {
+        self.all[index as usize].closing = false;
+        self.open_file(index, seed, out);
+    }
+
     /// Closes an open file, now or when its last I/O completes.
     pub(super) fn close_file(&mut self, index: u32, fsync: bool, out: &mut VecDeque<Step>) {
         let file = &mut self.all[index as usize];

@@ -44,6 +44,7 @@ mod of_2009;
 mod pace;
 mod pass;
 mod records;
+mod replay;
 mod step;
 mod turn;
 
@@ -70,6 +71,9 @@ enum At {
     NextPass,
     LoopTop,
     Choose {
+        record: u32,
+    },
+    Replay {
         record: u32,
     },
     RateWait {
@@ -162,6 +166,8 @@ pub struct JobRun {
     of_2009: Option<of_2009::Draws>,
     files: Files,
     records: Records,
+    /// The log that takes the place of everything that is drawn.
+    playback: Option<replay::Playback>,
     history: History,
     verify_left: u64,
     count: Count,
@@ -222,6 +228,7 @@ impl JobRun {
             of_2009: draws_of_2009(&job, &job.seeds),
             files,
             records: Records::new(settings.iodepth),
+            playback: replay::Playback::of(&job),
             history: History::default(),
             verify_left: 0,
             count: Count::default(),
@@ -305,6 +312,7 @@ impl JobRun {
             At::NextPass => self.next_pass(now_ns),
             At::LoopTop => self.loop_top(now_ns),
             At::Choose { record } => self.choose(record, now_ns),
+            At::Replay { record } => self.replay(record, now_ns),
             At::RateWait {
                 record,
                 file,

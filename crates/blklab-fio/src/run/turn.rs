@@ -10,12 +10,16 @@ impl JobRun {
     /// Top of the loop: whether to build another I/O.
     pub(super) fn loop_top(&mut self, now_ns: u64) -> Option<Step> {
         let time_based = self.job.settings.time_based;
-        if self.terminated || self.done || (!time_based && self.limit_reached()) {
+        let bounded = !time_based && self.playback.is_none();
+        if self.terminated || self.done || (bounded && self.limit_reached()) {
             return self.go(At::LoopEnd);
         }
         if self.runtime_over(now_ns) {
             self.terminated = true;
             return self.go(At::LoopEnd);
+        }
+        if self.playback.is_some() {
+            return self.next_recorded();
         }
         let unbounded = time_based && !self.job.settings.verify;
         if !unbounded && self.count.queued_bytes >= self.pass_limit() {
@@ -28,6 +32,17 @@ impl JobRun {
             return self.go(At::Ready { record });
         }
         self.go(At::Choose { record })
+    }
+
+    /// A job that replays a log ends with it, however much was transferred.
+    fn next_recorded(&mut self) -> Option<Step> {
+        let Some(record) = self.records.take(self.is_full()) else {
+            return self.nothing_to_issue();
+        };
+        if self.take_backlog(record) || self.records.get(record).file.is_some() {
+            return self.go(At::Ready { record });
+        }
+        self.go(At::Replay { record })
     }
 
     /// No I/O can be built: with a latency target the loop first reaps.

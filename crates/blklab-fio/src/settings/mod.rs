@@ -10,8 +10,10 @@
 //! indexed by [`Dir`].
 
 mod choice;
+mod replay;
 
 pub use choice::*;
+pub use replay::{ReplayOptions, Skip};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that shapes a job's I/O.
@@ -276,8 +278,10 @@ pub struct Settings {
     pub force_async: u32,
     /// RWF_NOWAIT.
     pub nowait: bool,
-    /// Prefix of the log of I/Os to write.
+    /// File of the log of I/Os to write.
     pub write_iolog: Option<String>,
+    /// Recorded I/O to replay instead of any of its own.
+    pub replay: ReplayOptions,
 }
 
 impl Default for Settings {
@@ -410,6 +414,7 @@ impl Default for Settings {
             force_async: 0,
             nowait: false,
             write_iolog: None,
+            replay: ReplayOptions::default(),
         }
     }
 }

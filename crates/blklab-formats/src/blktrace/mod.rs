@@ -47,7 +47,7 @@ const CGROUP_BYTES: usize = 8;
 const COMM_BYTES: usize = 16;
 
 /// Whether `bytes` begin with a magic number, of any version and byte order.
-pub(crate) fn is_magic(bytes: &[u8]) -> bool {
+pub fn is_magic(bytes: &[u8]) -> bool {
     bytes.first_chunk::<4>().is_some_and(|magic| {
         let orders = [u32::from_le_bytes(*magic), u32::from_be_bytes(*magic)];
         orders.iter().any(|found| found & !0xff == MAGIC)
