@@ -204,8 +204,13 @@ One line per I/O that a job issues, in its order: the number of the job's
 thread, read, write or another operation, offset and length in bytes, file.
 Jobs that the clock ends have no end here: use --limit.
 
+What a job issues depends on the machine where it names disks (/dev/sda),
+percentages of them, or $mb_memory and $ncpus: the options for the machine are
+those of run, with the same defaults.
+
 Examples:
   blklab workload job.fio --limit 20
+  blklab workload job.fio --device sas-15k --memory 2g
   blklab workload job.fio --output-format csv";
 
 #[derive(Debug, Args)]
@@ -220,6 +225,24 @@ pub(crate) struct WorkloadArgs {
     /// Only these sections
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
+    /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
+    #[arg(long, value_name = "V")]
+    pub(crate) kernel: Option<String>,
+    /// Device and its parameters [default: the file's, else sata-7200-2008]
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) device: Option<String>,
+    /// md array of such devices, as in run
+    #[arg(long, value_name = "LEVEL:N[,K=V…]")]
+    pub(crate) md: Option<String>,
+    /// A setting: see blklab list tunables
+    #[arg(long, value_name = "KEY=V")]
+    pub(crate) set: Vec<String>,
+    /// Memory of the machine, e.g. 2g [default: the file's, else 8g]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Seed, for jobs with randrepeat=0 [default: the file's, else 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Release of fio that it follows, 1.24 or 3.33 [default: the file's,
     /// else 3.33]
     #[arg(long, value_name = "V")]

@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod stack;
 mod table;
 mod trace;
 mod workload;
@@ -49,7 +50,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::List(a) => list::list(&a, schedulers),
         Command::Run(a) => run::run(&a, schedulers),
-        Command::Workload(a) => workload::workload(&a),
+        Command::Workload(a) => workload::workload(&a, schedulers),
         Command::Trace(c) => trace::trace(&c),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),

@@ -6,10 +6,11 @@ use crate::args::RunArgs;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::stack::Stack;
 use crate::table;
 use anyhow::{Context as _, Result, bail};
 use blklab::failures;
-use blklab::matrix::{self, Cell, Overrides, Setting};
+use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::{RunOptions, RunOutput};
 use blklab::scheduler::Schedulers;
@@ -77,35 +78,6 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
     if a.jobs == Some(0) {
         bail!("--jobs 0: at least 1 experiment at a time");
     }
-    let mut devices = Vec::new();
-    for text in &a.device {
-        devices.extend(matrix::parse_devices(text)?);
-    }
-    let mut arrays = Vec::new();
-    for text in &a.md {
-        arrays.extend(matrix::parse_arrays(text)?);
-    }
-    let mut settings = Vec::new();
-    let mut short = |option: &'static str, key: &str, texts: &[String]| {
-        if !texts.is_empty() {
-            let values = matrix::parse_values(option, texts)?;
-            settings.push(Setting::of_option(option, key, values));
-        }
-        anyhow::Ok(())
-    };
-    short("--memory", "memory", a.memory.as_slice())?;
-    short("--cpu-cost", "io_cost_ns", &a.cpu_cost)?;
-    short("--fio", "fio", &a.fio)?;
-    let filesystems = a.fs.iter().map(|text| matrix::parse_filesystems(text));
-    let filesystems = filesystems.collect::<Result<Vec<_>, _>>()?.concat();
-    if !filesystems.is_empty() {
-        settings.push(Setting::of_option("--fs", "filesystem", filesystems));
-    }
-    for text in &a.set {
-        settings.push(matrix::parse_setting(text)?);
-    }
-    let patches = a.patch.iter().map(|text| matrix::parse_patches(text));
-    let patches = patches.collect::<Result<Vec<_>, _>>()?;
     if a.files.iter().filter(|f| *f == Path::new("-")).count() > 1 {
         bail!("-: standard input can be read only once");
     }
@@ -117,18 +89,22 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
             Ok(Experiment { schedulers, ..e })
         })
         .collect::<Result<Vec<_>, ExperimentError>>()?;
-    let overrides = Overrides {
-        kernels: matrix::parse_values("--kernel", &a.kernel)?,
-        schedulers: matrix::parse_values("--sched", &a.sched)?,
-        devices,
-        arrays,
-        settings,
-        patches,
+    let stack = Stack {
+        kernel: &a.kernel,
+        sched: &a.sched,
+        device: &a.device,
+        md: &a.md,
+        set: &a.set,
+        memory: a.memory.as_ref(),
+        cpu_cost: &a.cpu_cost,
+        fio: &a.fio,
+        fs: &a.fs,
+        patch: &a.patch,
         seed: a.seed,
         repeat: a.repeat,
-        sections: a.section.clone(),
+        sections: &a.section,
     };
-    Ok(matrix::expand(&experiments, &overrides)?)
+    Ok(matrix::expand(&experiments, &stack.overrides()?)?)
 }
 
 /// Where the files of each experiment go.

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `blklab workload`: what a job file issues, without a device.
+//! `blklab workload`: what a job file issues, as if the device took no time.
 
 use crate::Outcome;
 use crate::args::{WorkloadArgs, WorkloadFormat};
-use anyhow::{Result, anyhow};
+use crate::stack::Stack;
+use anyhow::{Result, anyhow, bail};
+use blklab::Experiment;
+use blklab::matrix;
+use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 
-pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
-    let jobs = blklab::workload::load(&a.file, &a.section, a.fio.as_deref())?;
+pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
+    let e = experiment(a, schedulers)?;
+    let jobs = blklab::workload::jobs(&e)?;
+    for note in blklab::workload::notes(&e, &jobs)? {
+        writeln!(std::io::stderr(), "note: {note}")?;
+    }
     let mut out = BufWriter::new(std::io::stdout().lock());
     let csv = a.output_format == WorkloadFormat::Csv;
     if csv {
@@ -25,7 +33,7 @@ pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
     let limits = Limits {
         lines_per_job: a.limit,
     };
-    blklab::workload::list(&jobs, limits, |line: Line<'_>| {
+    blklab::workload::list(&e, &jobs, limits, |line: Line<'_>| {
         match write_line(&mut out, &line, csv) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
@@ -40,6 +48,42 @@ pub(crate) fn workload(a: &WorkloadArgs) -> Result<Outcome> {
     }
     out.flush()?;
     Ok(Outcome::Done)
+}
+
+/// The experiment whose jobs are listed: the first that the file compares.
+fn experiment(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Experiment> {
+    let stack = Stack {
+        kernel: a.kernel.as_slice(),
+        device: a.device.as_slice(),
+        md: a.md.as_slice(),
+        set: &a.set,
+        memory: a.memory.as_ref(),
+        fio: a.fio.as_slice(),
+        seed: a.seed,
+        repeat: 1,
+        sections: &a.section,
+        ..Stack::default()
+    };
+    let overrides = stack.overrides()?;
+    let several = [
+        (overrides.kernels.len(), "--kernel"),
+        (overrides.devices.len(), "--device"),
+        (overrides.arrays.len(), "--md"),
+    ];
+    let settings = overrides
+        .settings
+        .iter()
+        .map(|s| (s.values.len(), s.option));
+    if let Some((_, option)) = several.into_iter().chain(settings).find(|(n, _)| *n > 1) {
+        bail!("{option}: one value; workload lists the jobs of one experiment");
+    }
+    let loaded = blklab::load(&a.file)?;
+    let loaded = Experiment {
+        schedulers,
+        ..loaded
+    };
+    let mut cells = matrix::expand(&[loaded], &overrides)?;
+    Ok(cells.swap_remove(0).experiment)
 }
 
 fn write_line(out: &mut impl Write, l: &Line<'_>, csv: bool) -> std::io::Result<()> {

@@ -9,7 +9,6 @@ use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, Surroundings as _, parse};
 use blklab_fio::range::{FileState, find_ranges};
-use blklab_types::SECTOR_BYTES;
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -32,7 +31,7 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
         entropy: e.seed,
         release: e.fio,
     };
-    let around = RealSurroundings::beside(Path::new(name));
+    let around = RealSurroundings::beside(Path::new(name)).on_machine_of(e);
     match parse(name, text, &options, &around) {
         Ok(jobs) => Ok(jobs),
         Err(err) if names(text).is_empty() => Err(match in_a_line(&err) {
@@ -112,6 +111,42 @@ pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
         .map_err(|err| err.in_file(name))?;
     notes(e, &jobs).map_err(|err| err.in_file(name))?;
     Ok(())
+}
+
+/// The scheduler that the jobs ask for with `ioscheduler`, if any does. fio
+/// writes it to the disk's queue whenever such a job starts; here the scheduler
+/// is the same from start to end. Job files that are wrong say so later.
+///
+/// # Errors
+/// If jobs ask for several.
+pub(crate) fn wanted_scheduler(e: &Experiment) -> Result<Option<String>, ExperimentError> {
+    let Some((name, text)) = job_file_of(&e.workload) else {
+        return Ok(None);
+    };
+    if !text.contains("ioscheduler") && !text.contains("include") {
+        return Ok(None);
+    }
+    let Ok(jobs) = parse_jobs(e, name, &text) else {
+        return Ok(None);
+    };
+    let mut wanted: Option<(&str, &str)> = None;
+    for job in jobs.jobs.iter().filter(|job| !job.is_diskless()) {
+        let Some(own) = &job.settings.ioscheduler else {
+            continue;
+        };
+        match wanted {
+            Some((other, first)) if first != own => {
+                return Err(ExperimentError::new(format!(
+                    "job '{other}' asks for ioscheduler={first}, job '{}' for {own}: the \
+                     scheduler stays the same here; choose one with --sched",
+                    job.name
+                ))
+                .in_file(name));
+            }
+            _ => wanted = Some((&job.name, own)),
+        }
+    }
+    Ok(wanted.map(|(_, scheduler)| scheduler.to_owned()))
 }
 
 /// How deeply included files are followed.
@@ -233,10 +268,7 @@ fn check_logs(job: &Job) -> Result<(), ExperimentError> {
 /// # Errors
 /// If a job reads or writes only beyond the end of the disk.
 pub(crate) fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, ExperimentError> {
-    let disk = e.build_device()?;
-    let disk_bytes = disk
-        .capacity_sectors()
-        .map_or(u64::MAX, |s| s.saturating_mul(SECTOR_BYTES));
+    let disk_bytes = blklab_sim::fio::disk_bytes(e)?;
     let mut notes: Vec<String> = Vec::new();
     let mut add = |note: String| {
         if !notes.contains(&note) {
@@ -244,15 +276,14 @@ pub(crate) fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, Exper
         }
     };
     for job in &jobs.jobs {
-        for (key, value) in &job.options {
-            if let ("ioscheduler", Some(value)) = (*key, value)
-                && *value != e.scheduler
-            {
-                add(format!(
-                    "the job file asks for ioscheduler={value}; {} ran (choose with --sched)",
-                    e.scheduler
-                ));
-            }
+        if let Some(wanted) = &job.settings.ioscheduler
+            && *wanted != e.scheduler
+        {
+            add(format!(
+                "the job file asks for ioscheduler={wanted}; {} ran, chosen by --sched or the \
+                 experiment file",
+                e.scheduler
+            ));
         }
         if let Some(note) = place_on_disk(job, disk_bytes)? {
             add(note);

@@ -205,6 +205,9 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
     if o.schedulers.is_empty() && o.patches.is_empty() {
         cells = variants(cells)?;
     }
+    for cell in &mut cells {
+        scheduler_of_jobs(&mut cell.experiment)?;
+    }
     for alternatives in &o.patches {
         cells = patched(cells, alternatives)?;
     }
@@ -242,6 +245,29 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             })
         })
         .collect())
+}
+
+/// Where nothing else chose one, the job file's `ioscheduler` chooses the
+/// scheduler.
+fn scheduler_of_jobs(e: &mut Experiment) -> Result<(), ExperimentError> {
+    if e.scheduler_chosen {
+        return Ok(());
+    }
+    let Some(wanted) = crate::job::wanted_scheduler(e)? else {
+        return Ok(());
+    };
+    e.choose_scheduler(&wanted).map_err(|err| {
+        let what = format!(
+            "ioscheduler={} in the job file: {} (--sched chooses another)",
+            shown(&wanted),
+            err.what
+        );
+        ExperimentError { what, ..err }
+    })?;
+    e.remarks.push(format!(
+        "the job file chose the scheduler: ioscheduler={wanted} (--sched overrides it)"
+    ));
+    Ok(())
 }
 
 /// Replaces each cell by one for each configuration that its file compares.

@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a job file issues, without a device behind it.
+//! What a job file issues, as if the device took no time.
 
-use crate::job::parse_jobs;
-use blklab_experiment::{ExperimentError, Workload, load as load_experiment};
+use crate::job::{self, job_file_of, parse_jobs};
+use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::FileState;
 use std::ops::ControlFlow;
-use std::path::Path;
 
-pub use blklab_fio::workload::{Limits, Line, SetupError};
+pub use blklab_fio::workload::{Limits, Line};
 
-/// Disks in /dev are as large as the default device.
-const DEVICE_BYTES: u64 = 500_107_862_016;
-
-/// Reads a job file (or the job of an experiment file); `fio` is the release
-/// that it follows, if another than the file says.
+/// The jobs of an experiment.
 ///
 /// # Errors
-/// If it cannot be read or parsed, or holds no fio job.
-pub fn load(
-    path: &Path,
-    sections: &[String],
-    fio: Option<&str>,
-) -> Result<JobFile, ExperimentError> {
-    let mut e = load_experiment(path)?;
-    if let Some(release) = fio {
-        e.set("fio", release)?;
-    }
-    if !sections.is_empty() {
-        e.sections = sections.to_vec();
-    }
-    match &e.workload {
-        Workload::Fio { name, text } => parse_jobs(&e, name, text),
-        Workload::Scenario(s) => parse_jobs(&e, s.spec().name, &s.job_text()),
-        Workload::Processes(_) => Err(ExperimentError::new(
+/// If they cannot be parsed, or there is no fio job.
+pub fn jobs(e: &Experiment) -> Result<JobFile, ExperimentError> {
+    match job_file_of(&e.workload) {
+        Some((name, text)) => parse_jobs(e, name, &text),
+        None => Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )
-        .in_file(&path.display().to_string())),
+        .in_file(&e.file)),
     }
 }
 
-/// Lists the I/Os of all jobs, in order of issue per job.
+/// What a reader of the listing should know: what the jobs ask for that has no
+/// effect here or another one.
+///
+/// # Errors
+/// If a job reads or writes only beyond the end of the disk.
+pub fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, ExperimentError> {
+    let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
+    notes.extend(job::notes(e, jobs)?);
+    notes.extend(e.remarks.iter().cloned());
+    Ok(notes)
+}
+
+/// Lists the I/Os of all jobs, in order of issue per job, on disks as large as
+/// that of the experiment.
 ///
 /// # Errors
 /// If a job cannot be set up.
 pub fn list(
+    e: &Experiment,
     jobs: &JobFile,
     limits: Limits,
     visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
-) -> Result<(), SetupError> {
+) -> Result<(), ExperimentError> {
+    let disk_bytes = blklab_sim::fio::disk_bytes(e)?;
     let state = |name: &str| {
         if name.starts_with("/dev/") {
-            FileState::Device(DEVICE_BYTES)
+            FileState::Device(disk_bytes)
         } else {
             FileState::Missing
         }
     };
-    blklab_fio::workload::list(jobs, limits, state, visit)
+    let listed = blklab_fio::workload::list(jobs, limits, state, visit);
+    listed.map_err(|err| ExperimentError::new(err.to_string()))
 }

@@ -21,3 +21,4 @@ mod run;
 mod support;
 mod trace;
 mod transcript;
+mod workload;

@@ -44,6 +44,11 @@ struct Named {
 /// A disk without an end counts as so large: offsets have room for sums.
 const DISK_BYTES_MAX: u64 = 1 << 62;
 
+/// Bytes of a disk that ends at this sector.
+pub(crate) fn disk_bytes(end_sector: u64) -> u64 {
+    end_sector.saturating_mul(SECTOR_BYTES).min(DISK_BYTES_MAX)
+}
+
 fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
@@ -56,9 +61,7 @@ pub(crate) fn set_up(
     disk_sectors: u64,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Plan>, ExperimentError> {
-    let disk_bytes = disk_sectors
-        .saturating_mul(SECTOR_BYTES)
-        .min(DISK_BYTES_MAX);
+    let disk_bytes = disk_bytes(disk_sectors);
     let mut named: BTreeMap<String, Named> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     let mut plans = Vec::with_capacity(jobs.len());

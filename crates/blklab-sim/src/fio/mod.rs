@@ -117,6 +117,16 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     Ok(c)
 }
 
+/// Bytes of the disk as jobs see it: to the end of its partition, or of the
+/// array.
+///
+/// # Errors
+/// If the experiment is impossible.
+pub fn disk_bytes(e: &Experiment) -> Result<u64, ExperimentError> {
+    let config = cache_config(e, cache_features(e)?)?;
+    Ok(files::disk_bytes(config.layout.end_sector))
+}
+
 /// Size of a filesystem on a device without an end: 1 TiB.
 const ENDLESS_VOLUME_SECTORS: u64 = 1 << 31;
 
