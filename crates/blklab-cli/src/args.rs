@@ -433,12 +433,18 @@ pub(crate) enum ListWhat {
 
 const TRACE_EXAMPLES: &str = "\
 A trace is NAME.blktrace.CPU (of blktrace, or of blklab run --trace NAME), text
-that blkparse printed, or events.blk of a run directory.
+that blkparse printed, or events.blk of a run directory; compressed with gzip,
+zstd or xz if you like, from a pipe, or from standard input (-).
+
+Times count from the first event, as blkparse prints them; text that blkparse
+printed keeps the times it has. What the recorder lost, and records that are
+damaged or impossible, are counted: info shows how many, the others say so.
 
 Examples:
   blklab run job.fio --trace run
   blklab trace print run -q                   run.blktrace.0, without summary
   blklab trace stats run                      where bios spent their time
+  zcat old.txt.gz | blklab trace stats -      the same, of a pipe
   blklab trace convert run run.blk            compact, for keeping";
 
 /// What to do with a trace.
@@ -447,7 +453,7 @@ Examples:
 pub(crate) enum TraceCommand {
     /// The events as blkparse prints them
     Print {
-        /// A trace: NAME.blktrace.0 or NAME, NAME.blk, or blkparse text
+        /// A trace: NAME.blktrace.0 or NAME, NAME.blk, blkparse text, or -
         file: PathBuf,
         /// Leave the summary out
         #[arg(short, long)]
@@ -466,7 +472,8 @@ pub(crate) enum TraceCommand {
         /// A trace
         file: PathBuf,
     },
-    /// The same events in another format, by the name of the output
+    /// The same events in another format, by the name of the output, which may
+    /// replace another trace but no other file
     Convert {
         /// A trace
         file: PathBuf,

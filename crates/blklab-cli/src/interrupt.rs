@@ -21,6 +21,7 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             stop_runs.store(true, Ordering::Relaxed);
             if first.swap(true, Ordering::Relaxed) {
+                blklab::trace_file::remove_partial_files();
                 std::process::exit(130);
             }
         })
@@ -32,4 +33,14 @@ impl Interrupt {
     pub(crate) fn happened(&self) -> bool {
         self.happened.load(Ordering::Relaxed)
     }
+}
+
+/// Ctrl-C ends the program, even while it waits for a pipe, and leaves no
+/// partial file.
+pub(crate) fn end_at_once() -> Result<()> {
+    ctrlc::set_handler(|| {
+        blklab::trace_file::remove_partial_files();
+        std::process::exit(130);
+    })
+    .context("cannot watch for Ctrl-C")
 }

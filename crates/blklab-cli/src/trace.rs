@@ -3,8 +3,9 @@
 
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
-use anyhow::Result;
-use blklab::trace_file::{TraceFile, TraceOut};
+use crate::progress::ReadProgress;
+use anyhow::{Result, bail};
+use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
 use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -27,9 +28,12 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
     let name = name.split(".blktrace.").next().unwrap_or("trace");
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut input = TraceFile::open(file)?;
+    let to_terminal = std::io::stdout().is_terminal();
+    let shown = (!to_terminal).then(|| ReadProgress::start(input.progress()));
     blklab::trace_file::print(&mut input, out, name, quiet)?;
-    if matches!(input, TraceFile::Blktrace(_)) && !std::io::stdout().is_terminal() {
-        name_inputs(name)?;
+    drop(shown);
+    if !to_terminal {
+        name_inputs(&input)?;
     }
     report_damage(file, input.counts());
     Ok(())
@@ -37,28 +41,26 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
 
 /// blkparse says which files it read; in a pipe that comes last, because it
 /// has a buffer of its own. With it the output is the same to the byte.
-fn name_inputs(name: &str) -> Result<()> {
+fn name_inputs(input: &TraceFile) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    for cpu in 0.. {
-        let file = format!("{name}.blktrace.{cpu}");
-        if !Path::new(&file).exists() {
-            break;
-        }
-        writeln!(out, "Input file {file} added")?;
+    for file in input.cpu_files() {
+        writeln!(out, "Input file {} added", file.display())?;
     }
     Ok(())
 }
 
-fn collect(file: &Path) -> Result<TraceStats> {
+/// The statistics of all that is in a trace, which is read to its end.
+fn collect(input: &mut TraceFile) -> Result<TraceStats> {
+    let _shown = ReadProgress::start(input.progress());
     let mut collector = StatsCollector::new();
-    let mut input = TraceFile::open(file)?;
     input.send_all(&mut collector)?;
-    report_damage(file, input.counts());
     Ok(collector.finish())
 }
 
 fn stats(file: &Path, format: PlainFormat) -> Result<()> {
-    let stats = collect(file)?;
+    let mut input = TraceFile::open(file)?;
+    let stats = collect(&mut input)?;
+    report_damage(file, input.counts());
     let mut out = std::io::stdout().lock();
     match format {
         PlainFormat::Table => write!(out, "{}", render_stats(&stats, TextOptions::default()))?,
@@ -74,9 +76,7 @@ fn stats(file: &Path, format: PlainFormat) -> Result<()> {
 fn info(file: &Path) -> Result<()> {
     let mut input = TraceFile::open(file)?;
     let header = input.header().cloned();
-    let mut collector = StatsCollector::new();
-    input.send_all(&mut collector)?;
-    let stats = collector.finish();
+    let stats = collect(&mut input)?;
     let mut out = std::io::stdout().lock();
     if let Some(h) = header {
         writeln!(out, "kernel    {}", h.kernel)?;
@@ -105,17 +105,50 @@ fn info(file: &Path) -> Result<()> {
 }
 
 fn convert(file: &Path, output: &Path) -> Result<()> {
+    check_output(output)?;
     let mut input = TraceFile::open(file)?;
-    let header = blklab::trace_file::header_for(&input, file)?;
-    blklab::report::check_replaceable(output)?;
-    let mut out = TraceOut::create(output, &header)?;
-    if let Err(e) = input.send_all(&mut out) {
-        out.discard();
-        return Err(e.into());
+    for existing in trace_file::replaced_by(output) {
+        check_replaced(&existing, &input)?;
     }
+    crate::interrupt::end_at_once()?;
+    let header = trace_file::header_for(&input, file);
+    let mut out = TraceOut::create_with(output, &header, input.has_printed_times())?;
+    let shown = ReadProgress::start(input.progress());
+    input.send_all(&mut out)?;
+    drop(shown);
     report_damage(file, input.counts());
     for path in out.finish()? {
         writeln!(std::io::stderr(), "wrote {}", path.display())?;
+    }
+    Ok(())
+}
+
+/// Refuses a name under which no trace can be written.
+fn check_output(output: &Path) -> Result<()> {
+    if output == Path::new("-") {
+        bail!("convert writes files; 'blklab trace print' writes text to standard output");
+    }
+    let extension = output.extension().and_then(|e| e.to_str());
+    if let Some(packed @ ("gz" | "zst" | "xz")) = extension {
+        bail!(
+            "{}: traces are written uncompressed; leave '.{packed}' out and compress the result",
+            output.display()
+        );
+    }
+    Ok(blklab::report::check_replaceable(output)?)
+}
+
+/// Refuses to replace what is no trace, and the input itself.
+fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
+    let shown = existing.display();
+    if FileId::of(existing).is_some_and(|id| input.inputs().contains(&id)) {
+        bail!("{shown} is the input; give another name");
+    }
+    if !existing.symlink_metadata().is_ok_and(|m| m.is_file()) {
+        bail!("{shown} is not a regular file");
+    }
+    if !TraceFile::is_trace(existing) {
+        bail!("{shown} exists and is no trace; give another name or remove it");
     }
     Ok(())
 }
@@ -134,9 +167,11 @@ fn damage(c: &ReadCounts) -> Option<String> {
     }
     let counts = [
         ("events lost by the recorder", c.lost),
+        ("sequence numbers that went back", c.restarts),
         ("events out of order", c.backwards),
         ("records of unknown kind", c.unknown),
         ("damaged records", c.damaged),
+        ("events with impossible numbers", c.impossible),
         ("passages left out", c.elided),
         ("events missing at the end", c.missing),
         ("the file ends inside a record", u64::from(c.truncated)),

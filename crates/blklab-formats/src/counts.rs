@@ -18,6 +18,9 @@ pub struct ReadCounts {
     pub lost: u64,
     /// Gaps in the sequence numbers.
     pub gaps: u64,
+    /// Sequence numbers that went back: the recording began anew, or its
+    /// records were put together in another order.
+    pub restarts: u64,
     /// Events that were recorded earlier than the one before them.
     pub backwards: u64,
     /// Records or lines that are whole but of a kind that has no event:
@@ -25,6 +28,9 @@ pub struct ReadCounts {
     pub unknown: u64,
     /// Records or lines that make no sense.
     pub damaged: u64,
+    /// Events whose numbers no kernel records: sectors beyond the end of any
+    /// device, more requests at an unplug than there can be.
+    pub impossible: u64,
     /// Places where whoever quoted the trace left lines out (`...`).
     pub elided: u64,
     /// Bytes passed over: those of damaged records, and of a record that the
@@ -46,9 +52,11 @@ impl ReadCounts {
     /// Whether the trace is whole: nothing lost, damaged, unknown or missing.
     pub fn is_clean(&self) -> bool {
         self.lost == 0
+            && self.restarts == 0
             && self.backwards == 0
             && self.unknown == 0
             && self.damaged == 0
+            && self.impossible == 0
             && self.elided == 0
             && self.missing == 0
             && !self.truncated

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why a trace cannot be written or read.
 #[derive(Debug)]
@@ -43,6 +43,13 @@ pub enum FormatError {
         input: String,
         /// What is wrong with it.
         problem: &'static str,
+    },
+    /// A CPU has a file twice, as it is and compressed.
+    TwoFiles {
+        /// The CPU.
+        cpu: u16,
+        /// Its files.
+        files: [PathBuf; 2],
     },
     /// More CPUs than a trace can have files for.
     TooManyCpus {
@@ -87,8 +94,20 @@ impl fmt::Display for FormatError {
             FormatError::Header { input, problem } => {
                 write!(f, "{input}: damaged header: {problem}")
             }
+            FormatError::TwoFiles {
+                cpu,
+                files: [one, other],
+            } => write!(
+                f,
+                "CPU {cpu} has two files, {} and {}: remove one",
+                one.display(),
+                other.display()
+            ),
             FormatError::TooManyCpus { nr_cpus, limit } => {
-                write!(f, "trace with {nr_cpus} CPUs, at most {limit} are possible")
+                write!(
+                    f,
+                    "trace with {nr_cpus} CPUs: no Linux has more than {limit}"
+                )
             }
         }
     }

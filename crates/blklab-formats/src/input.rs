@@ -4,8 +4,12 @@
 use crate::FormatError;
 use std::io::{self, Read};
 
-/// Bytes asked for at once.
+/// Bytes asked for at once, at most.
 const READ_BYTES: usize = 64 * 1024;
+/// The same for the files of many CPUs, at least.
+const READ_BYTES_MIN: usize = 4096;
+/// For the files of all CPUs together.
+const SHARED_BYTES: usize = 8 << 20;
 
 /// A part of the input, from the current place on.
 #[derive(Debug)]
@@ -16,11 +20,20 @@ pub(crate) struct Input<R> {
     buf: Vec<u8>,
     at: usize,
     offset: u64,
+    /// Bytes asked for at once.
+    read_bytes: usize,
 }
 
 impl<R: Read> Input<R> {
     pub(crate) fn new(inner: R, name: &str) -> Input<R> {
+        Input::one_of(1, inner, name)
+    }
+
+    /// One of `nr_inputs` that are read together: they share the memory.
+    pub(crate) fn one_of(nr_inputs: usize, inner: R, name: &str) -> Input<R> {
+        let read_bytes = SHARED_BYTES / nr_inputs.max(1);
         Input {
+            read_bytes: read_bytes.clamp(READ_BYTES_MIN, READ_BYTES),
             inner,
             name: name.into(),
             buf: Vec::new(),
@@ -46,7 +59,7 @@ impl<R: Read> Input<R> {
         self.at = 0;
         while self.buf.len() < len {
             let have = self.buf.len();
-            self.buf.resize(have + (len - have).max(READ_BYTES), 0);
+            self.buf.resize(have + (len - have).max(self.read_bytes), 0);
             let read = self.inner.read(&mut self.buf[have..]);
             let n = *read.as_ref().unwrap_or(&0);
             self.buf.truncate(have + n);

@@ -25,10 +25,15 @@ mod counts;
 mod error;
 mod file;
 mod input;
+mod limit;
+mod names;
 mod output;
+mod plausible;
 mod sequence;
+mod source;
 
 pub use counts::ReadCounts;
 pub use error::FormatError;
 pub use file::TraceFile;
-pub use output::PartialFile;
+pub use output::{PartialFile, remove_partial_files};
+pub use source::{FileId, Progress, Source};

@@ -15,13 +15,43 @@ impl Sequences {
         if idx >= self.0.len() {
             self.0.resize(idx + 1, None);
         }
+        // Streams of `trace_pipe` are not numbered.
+        if sequence == 0 && self.0[idx] != Some(u32::MAX) {
+            return;
+        }
         if let Some(last) = self.0[idx].replace(sequence) {
             let gap = sequence.wrapping_sub(last).wrapping_sub(1);
-            // A number that goes back is a fresh start, not a gap.
-            if gap > 0 && gap < u32::MAX / 2 {
+            // The numbers wrap at 2^32: one that goes back by less than half
+            // of that is a fresh start, not a gap.
+            if gap >= u32::MAX / 2 {
+                counts.restarts += 1;
+            } else if gap > 0 {
                 counts.gaps += 1;
                 counts.lost += u64::from(gap);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_wraps_and_fresh_starts() {
+        let check = |numbers: &[u32], gaps, lost, restarts| {
+            let (mut all, mut counts) = (Sequences::default(), ReadCounts::default());
+            for number in numbers {
+                all.check(3, *number, &mut counts);
+            }
+            let found = (counts.gaps, counts.lost, counts.restarts);
+            assert_eq!(found, (gaps, lost, restarts), "{numbers:?}");
+        };
+        check(&[1, 2, 3], 0, 0, 0);
+        check(&[7, 8, 11, 12], 1, 2, 0);
+        check(&[u32::MAX - 1, u32::MAX, 0, 1], 0, 0, 0);
+        check(&[u32::MAX - 1, 2], 1, 3, 0);
+        check(&[900, 1, 2, 2], 0, 0, 2);
+        check(&[0, 0, 0], 0, 0, 0);
     }
 }

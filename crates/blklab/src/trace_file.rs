@@ -7,7 +7,7 @@ use blklab_formats::compact::CompactWriter;
 use blklab_formats::{FormatError, PartialFile};
 use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource as _};
 
-pub use blklab_formats::TraceFile;
+pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
 use blklab_types::{Pid, Time};
 
 use std::io::{BufWriter, Write};
@@ -51,12 +51,24 @@ impl TraceOut {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path, header: &TraceHeader) -> Result<TraceOut, FormatError> {
+        TraceOut::create_with(path, header, false)
+    }
+
+    /// As [`TraceOut::create`]; text has the times of the events as they are
+    /// if `times_as_given`, else counted from the first.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create_with(
+        path: &Path,
+        header: &TraceHeader,
+        times_as_given: bool,
+    ) -> Result<TraceOut, FormatError> {
         let file = || PartialFile::create(path).map(BufWriter::new);
         Ok(match TraceFormat::of(path) {
             TraceFormat::Blktrace => {
                 let base = blktrace_base(path);
-                let writer =
-                    BlktraceWriter::create(&base, header).inspect_err(|_| remove_partial(path))?;
+                let writer = BlktraceWriter::create(&base, header)?;
                 TraceOut::Blktrace(Box::new(writer), path.to_path_buf())
             }
             TraceFormat::Blkparse => {
@@ -65,14 +77,14 @@ impl TraceOut {
                     .map_or("trace".into(), |s| s.to_string_lossy());
                 let options = BlkparseOptions {
                     name: name.into_owned(),
+                    times_as_given,
                     ..Default::default()
                 };
                 let writer = BlkparseWriter::new(file()?, options);
                 TraceOut::Blkparse(Box::new(writer), path.to_path_buf())
             }
             TraceFormat::Compact => {
-                let writer =
-                    CompactWriter::new(file()?, header).inspect_err(|_| remove_partial(path))?;
+                let writer = CompactWriter::new(file()?, header)?;
                 TraceOut::Compact(Box::new(writer), path.to_path_buf())
             }
         })
@@ -83,34 +95,26 @@ impl TraceOut {
     /// # Errors
     /// The first that occurred since the start; then nothing is left.
     pub fn finish(self) -> Result<Vec<PathBuf>, FormatError> {
-        let path = self.path().to_path_buf();
-        let done = match self {
+        match self {
             TraceOut::Blktrace(w, _) => w.finish().map(|done| done.files),
             TraceOut::Blkparse(w, path) => w
                 .finish()
-                .and_then(|f| commit(f, &path))
-                .map(|()| vec![path]),
-            TraceOut::Compact(w, path) => w
-                .finish()
-                .and_then(|f| commit(f, &path))
-                .map(|()| vec![path]),
-        };
-        done.inspect_err(|_| remove_partial(&path))
+                .and_then(|f| whole(f)?.commit())
+                .map(|_| vec![path]),
+            TraceOut::Compact(w, path) => {
+                let header = w.corrected_header();
+                let mut file = whole(w.finish()?)?;
+                if let Some(header) = header {
+                    file.rewrite_start(&header)?;
+                }
+                file.commit().map(|_| vec![path])
+            }
+        }
     }
 
     /// Gives the trace up; nothing is left of it.
     pub fn discard(self) {
-        let path = self.path().to_path_buf();
         drop(self);
-        remove_partial(&path);
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            TraceOut::Blktrace(_, path)
-            | TraceOut::Blkparse(_, path)
-            | TraceOut::Compact(_, path) => path,
-        }
     }
 
     fn sink(&mut self) -> &mut dyn TraceSink {
@@ -136,32 +140,30 @@ fn blktrace_base(path: &Path) -> PathBuf {
     }
 }
 
-/// Removes what a trace that was not completed has left.
-fn remove_partial(path: &Path) {
-    let partial = |path: &Path| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".partial");
+/// The files that are there and would be replaced by a trace written to
+/// `path`, or become part of it.
+pub fn replaced_by(path: &Path) -> Vec<PathBuf> {
+    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
+    if TraceFormat::of(path) != TraceFormat::Blktrace {
+        return Some(path.to_path_buf())
+            .filter(is_there)
+            .into_iter()
+            .collect();
+    }
+    let base = blktrace_base(path);
+    let file = |cpu: u16| {
+        let mut name = base.clone().into_os_string();
+        name.push(format!(".blktrace.{cpu}"));
         PathBuf::from(name)
     };
-    if TraceFormat::of(path) != TraceFormat::Blktrace {
-        let _ = std::fs::remove_file(partial(path));
-        return;
-    }
-    for cpu in 0..=u16::MAX {
-        let mut name = blktrace_base(path).into_os_string();
-        name.push(format!(".blktrace.{cpu}"));
-        if std::fs::remove_file(partial(Path::new(&name))).is_err() {
-            return;
-        }
-    }
+    (0..=u16::MAX).map(file).take_while(is_there).collect()
 }
 
-fn commit(file: BufWriter<PartialFile>, path: &Path) -> Result<(), FormatError> {
-    let file = file.into_inner().map_err(|e| FormatError::Io {
-        doing: format!("write {}", path.display()),
+fn whole(file: BufWriter<PartialFile>) -> Result<PartialFile, FormatError> {
+    file.into_inner().map_err(|e| FormatError::Io {
+        doing: "write the trace".into(),
         source: e.into_error(),
-    })?;
-    file.commit().map(drop)
+    })
 }
 
 impl TraceSink for TraceOut {
@@ -180,6 +182,9 @@ impl TraceSink for TraceOut {
 
 /// Prints a trace as blkparse does; `name` is what its summary calls it.
 ///
+/// Times count from the first event, as blkparse prints them; those of a text
+/// are the ones it has.
+///
 /// # Errors
 /// If reading or writing fails.
 pub fn print(
@@ -192,38 +197,25 @@ pub fn print(
         name: name.to_owned(),
         summary: !quiet,
         events: true,
+        times_as_given: input.has_printed_times(),
     };
     let mut writer = BlkparseWriter::new(out, options);
     input.send_all(&mut writer)?;
-    let mut out = writer.finish()?;
-    out.flush().map_err(|source| FormatError::Io {
+    let to_stdout = |source| FormatError::Io {
         doing: "write to standard output".into(),
         source,
-    })
+    };
+    let mut out = writer.finish().map_err(|e| match e {
+        FormatError::Io { source, .. } => to_stdout(source),
+        other => other,
+    })?;
+    out.flush().map_err(to_stdout)
 }
 
-/// The header for a copy of a trace: its own, or one that covers the CPUs
-/// that appear in it.
-///
-/// # Errors
-/// If reading fails.
-pub fn header_for(input: &TraceFile, path: &Path) -> Result<TraceHeader, FormatError> {
-    if let Some(header) = input.header() {
-        return Ok(header.clone());
-    }
-    struct Cpus(u16);
-    impl TraceSink for Cpus {
-        fn event(&mut self, e: &Event) {
-            self.0 = self.0.max(e.cpu);
-        }
-        fn message(&mut self, e: &Event, _: &str) {
-            self.0 = self.0.max(e.cpu);
-        }
-    }
-    let mut cpus = Cpus(0);
-    TraceFile::open(path)?.send_all(&mut cpus)?;
-    Ok(TraceHeader {
-        nr_cpus: cpus.0.saturating_add(1),
+/// The header for a copy of a trace: its own, or one that says where it is
+/// from. The writers find out which CPUs appear.
+pub fn header_for(input: &TraceFile, path: &Path) -> TraceHeader {
+    input.header().cloned().unwrap_or_else(|| TraceHeader {
         origin: format!("converted from {}", path.display()),
         ..TraceHeader::default()
     })

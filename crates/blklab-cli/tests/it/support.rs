@@ -12,6 +12,7 @@ pub(crate) const JOB: &str = "[readers]\nrw=randread\nsize=1m\ndirect=1\n";
 pub(crate) struct Folder(TempDir);
 
 /// What a command left behind.
+#[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,

@@ -110,3 +110,182 @@ fn every_form_holds_the_same_events() {
     assert!(json["nr_events"].as_u64() > Some(100));
     assert!(f.ok(&["trace", "info", "t"]).contains("damage    none"));
 }
+
+/// A trace in all its forms below `f`, longer than what is read at once: names.
+fn forms(f: &Folder) -> [&'static str; 3] {
+    f.write("job.fio", "[a]\nrw=randread\nsize=4m\ndirect=1\n");
+    f.ok(&["run", "job.fio", "--trace", "t"]);
+    for to in ["t.blk", "t.txt"] {
+        let done = f.run(&["trace", "convert", "t", to]);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+    }
+    ["t.blktrace.0", "t.blk", "t.txt"]
+}
+
+/// Every command reads all of a pipe, a FIFO and standard input.
+#[test]
+fn pipes_are_read_whole() {
+    let f = Folder::new();
+    let blklab = env!("CARGO_BIN_EXE_blklab");
+    for file in forms(&f) {
+        let bytes = std::fs::metadata(f.path(file)).unwrap().len();
+        assert!(bytes > 150_000 || file == "t.blk", "{file}: {bytes}");
+        let without_name = |text: String| {
+            let lines = text.lines().filter(|l| !l.contains(" file "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        for command in ["print -q", "stats", "info"] {
+            let words: Vec<&str> = ["trace"]
+                .into_iter()
+                .chain(command.split(' '))
+                .chain([file])
+                .collect();
+            let expected = without_name(f.ok(&words));
+            assert!(expected.len() > 5, "{command} {file}");
+            for piped in [
+                format!("cat {file} | {blklab} trace {command} -"),
+                format!("cat {file} | {blklab} trace {command} /dev/stdin"),
+                format!("{blklab} trace {command} - < {file}"),
+                format!("rm -f p; mkfifo p; cat {file} > p & {blklab} trace {command} p"),
+                format!("zstd -qc {file} | {blklab} trace {command} -"),
+            ] {
+                let out = f.shell(&piped);
+                assert_eq!((out.code, &*out.stderr), (Some(0), ""), "{piped}");
+                assert_eq!(without_name(out.stdout), expected, "{piped}");
+            }
+        }
+        for to in ["c.blk", "c.txt", "c"] {
+            let direct = format!("{blklab} trace convert {file} {to}");
+            let piped = format!("cat {file} | {blklab} trace convert - d{to}");
+            assert_eq!(f.shell(&direct).code, Some(0), "{direct}");
+            assert_eq!(f.shell(&piped).code, Some(0), "{piped}");
+            let events = |name: &str| without_name(f.ok(&["trace", "print", "-q", name]));
+            assert_eq!(events(&format!("d{to}")), events(to), "{piped}");
+        }
+    }
+    // Job and experiment files too.
+    let direct = f.ok(&["workload", "job.fio"]);
+    let piped = f.shell(&format!("cat job.fio | {blklab} workload -"));
+    assert_eq!(piped.stdout, direct, "{}", piped.stderr);
+    let piped = f.shell(&format!("cat job.fio | {blklab} run -"));
+    assert_eq!(piped.code, Some(0), "{}", piped.stderr);
+    let fifo = "mkfifo j; cat job.fio > j & ".to_owned();
+    let piped = f.shell(&format!("{fifo}{blklab} run j"));
+    assert_eq!(piped.code, Some(0), "{}", piped.stderr);
+}
+
+/// Text of blkparse keeps its times, and its statistics count from its first
+/// event.
+#[test]
+fn printed_times_stay() {
+    let f = Folder::new();
+    let line = |rest: &str| format!("  8,0    1        {rest}\n");
+    let text = [
+        line("7     4.803090086  4175  Q   W 18540712 + 8 [pdflush]"),
+        line("8     4.803190086  4175  D   W 18540712 + 8 [pdflush]"),
+        line("9     5.803190086     0  C   W 18540712 + 8 [0]"),
+    ];
+    f.write("t.txt", text.concat());
+    let times = |text: String| {
+        let events = text.lines().filter(|l| l.contains("18540712"));
+        let time = |l: &str| l.split_whitespace().nth(3).unwrap().to_owned();
+        events.map(time).collect::<Vec<_>>()
+    };
+    let expected = ["4.803090086", "4.803190086", "5.803190086"];
+    assert_eq!(times(f.ok(&["trace", "print", "t.txt"])), expected);
+    f.run(&["trace", "convert", "t.txt", "u.txt"]);
+    assert_eq!(times(f.ok(&["trace", "print", "u.txt"])), expected);
+    let printed = f.ok(&["trace", "print", "t.txt"]);
+    assert!(printed.contains("(R/W): 0KiB/s / 4KiB/s"), "{printed}");
+    let info = f.ok(&["trace", "info", "t.txt"]);
+    assert!(info.contains("span      1.000100000 s"), "{info}");
+}
+
+/// What is no trace of ours, and the input itself, stay as they are.
+#[test]
+fn convert_replaces_traces_only() {
+    let f = Folder::new();
+    forms(&f);
+    let refused = |from: &str, to: &str, why: &str| {
+        let done = f.run(&["trace", "convert", from, to]);
+        assert_eq!(done.code, Some(2), "{from} {to}");
+        assert!(done.stderr.contains(why), "{from} {to}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    };
+    f.shell("ln t.blk hard.blk; ln -s t.blk soft.blk; ln -s t.blktrace.0 v.blktrace.0");
+    f.write("notes.txt", "to do\n");
+    f.shell("echo precious > other; ln -s other w.blk.partial");
+    refused("t.blk", "t.blk", "t.blk is the input");
+    refused("t.blk", "hard.blk", "hard.blk is the input");
+    refused("t.blk", "soft.blk", "soft.blk is the input");
+    refused("t", "t", "t.blktrace.0 is the input");
+    refused("t", "v", "v.blktrace.0 is the input");
+    refused("t.txt", "soft.blk", "soft.blk is not a regular file");
+    refused("t", "notes.txt", "notes.txt exists and is no trace");
+    refused("t", "-", "convert writes files");
+    refused("t", "u.txt.gz", "written uncompressed");
+    refused("t", "none/u.txt", "the folder none does not exist");
+    let done = f.run(&["trace", "convert", "t", "w.blk"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(f.shell("cat other").stdout, "precious\n");
+    // A trace takes the place of another one.
+    let done = f.run(&["trace", "convert", "t.blk", "t.txt"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let left = f.names(".");
+    assert!(!left.iter().any(|n| n.ends_with(".partial")), "{left:?}");
+}
+
+/// Ctrl-C while a pipe delivers nothing: the program ends and leaves nothing.
+#[test]
+fn an_interrupted_convert_leaves_nothing() {
+    let f = Folder::new();
+    forms(&f);
+    for to in ["o.blk", "o.txt", "o"] {
+        let out = f.shell(&format!(
+            "mkfifo p; (cat t.blktrace.0; sleep 60) > p & feeder=$!
+             {blklab} trace convert p {to} & pid=$!
+             n=0; until ls o*.partial >/dev/null 2>&1 || [ $n = 200 ]; do sleep 0.05; n=$((n+1)); done
+             ls o*.partial; kill -INT $pid; wait $pid; echo code $?
+             kill $feeder; rm p; ls",
+            blklab = env!("CARGO_BIN_EXE_blklab"),
+        ));
+        let lines: Vec<&str> = out.stdout.lines().collect();
+        assert!(lines[0].ends_with(".partial"), "{to}: {out:?}");
+        assert_eq!(lines[1], "code 130", "{to}: {out:?}");
+        assert!(
+            !lines[2..].iter().any(|l| l.starts_with('o')),
+            "{to}: {out:?}"
+        );
+    }
+}
+
+/// The disk is full: the message names the file, and nothing is left.
+#[test]
+fn a_full_disk_is_said_with_the_file() {
+    let f = Folder::new();
+    forms(&f);
+    let blklab = env!("CARGO_BIN_EXE_blklab");
+    for (to, named) in [
+        ("o.txt", "o.txt"),
+        ("o", "o.blktrace.0"),
+        ("o.blk", "o.blk"),
+    ] {
+        // A limit on the size of files answers a write as a full disk does.
+        let out = f.shell(&format!(
+            "trap '' XFSZ; ulimit -f 4; {blklab} trace convert t.txt {to}"
+        ));
+        assert_eq!(out.code, Some(2), "{to}: {out:?}");
+        assert!(
+            out.stderr.contains(&format!("{named}: File too large")),
+            "{out:?}"
+        );
+        assert_eq!(out.stderr.lines().count(), 1, "{out:?}");
+        assert!(!f.names(".").iter().any(|n| n.starts_with('o')), "{to}");
+    }
+    let full = f.shell(&format!("{blklab} trace print t > /dev/full"));
+    assert_eq!(full.code, Some(2));
+    assert!(
+        full.stderr.contains("cannot write to standard output"),
+        "{full:?}"
+    );
+}

@@ -9,7 +9,7 @@ use blklab_trace::{Action, Event, Rwbs};
 pub(super) struct Shown<'a> {
     /// Number of the event on its CPU.
     pub(super) sequence: u32,
-    /// Time since the first event.
+    /// Time since the first event, of this trace or the original one.
     pub(super) time_ns: u64,
     /// Name of the process, if known.
     pub(super) comm: Option<&'a [u8]>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of blkparse text, taken apart.
 
+use crate::plausible;
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, SECTOR_BYTES, Time};
 
@@ -106,10 +107,10 @@ fn time(word: &[u8]) -> Option<Time> {
         return None;
     }
     let scale = 10_u64.pow(9 - fraction.len() as u32);
-    seconds
-        .checked_mul(1_000_000_000)?
-        .checked_add(decimal(fraction)? * scale)
-        .map(Time)
+    let ns = seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(decimal(fraction)? * scale);
+    Some(Time(ns))
 }
 
 fn rwbs(word: &[u8]) -> Option<Rwbs> {
@@ -181,6 +182,9 @@ fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
     // blkparse prints numbers from 2^31 up as negative.
     let sequence = sequence.ok_or("sequence is not a number")? as u32;
     let time = time(rest.word()).ok_or("time is not SECONDS.NANOSECONDS")?;
+    if !plausible::is_time(time) {
+        return Err(plausible::BAD_TIME);
+    }
     let pid = rest.word();
     let pid = decimal(pid)
         .and_then(|n| n.try_into().ok())
@@ -420,9 +424,13 @@ mod tests {
             other(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"),
             "what follows RWBS does not fit the action"
         );
-        assert_eq!(
-            other(b"8,0 0 1 99999999999999.5 9 Q R 8 + 8"),
-            "time is not SECONDS.NANOSECONDS"
-        );
+        for beyond in ["10000000000000.5", "2147483648.0"] {
+            let line = format!("8,0 0 1 {beyond} 9 Q R 8 + 8");
+            assert_eq!(other(line.as_bytes()), "time is beyond 68 years");
+        }
+        for time in ["1e308", "1e308.5", "-1.5", "inf", "1.1234567890"] {
+            let line = format!("8,0 0 1 {time} 9 Q R 8 + 8");
+            assert_eq!(other(line.as_bytes()), "time is not SECONDS.NANOSECONDS");
+        }
     }
 }

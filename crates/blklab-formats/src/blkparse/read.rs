@@ -3,14 +3,13 @@
 
 use super::parse::{Line, parse};
 use crate::input::Input;
+use crate::names::Names;
+use crate::plausible;
 use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Event, Item, TraceSource};
-use blklab_types::{Pid, Time};
-use std::collections::HashMap;
-use std::fs::File;
+use blklab_types::Time;
 use std::io::Read;
-use std::path::Path;
 
 /// Longest line that is believed.
 const LINE_BYTES_MAX: usize = 128 * 1024;
@@ -27,24 +26,13 @@ pub struct BlkparseReader<R> {
     input: Input<R>,
     line_number: u64,
     in_summary: bool,
-    names: HashMap<Pid, Box<str>>,
+    names: Names,
     sequences: Sequences,
     /// The event whose process's name was given just before it.
     pending: Option<Event>,
     last_time: Time,
     text: String,
     counts: ReadCounts,
-}
-
-impl BlkparseReader<File> {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn open(path: &Path) -> Result<BlkparseReader<File>, FormatError> {
-        let file = File::open(path).map_err(|e| FormatError::at("open", path, e))?;
-        Ok(BlkparseReader::new(file, &path.display().to_string()))
-    }
 }
 
 /// What became of a line.
@@ -57,11 +45,16 @@ enum Taken {
 impl<R: Read> BlkparseReader<R> {
     /// Reads from `inner`; `name` is for errors.
     pub fn new(inner: R, name: &str) -> BlkparseReader<R> {
+        BlkparseReader::from_input(Input::new(inner, name))
+    }
+
+    /// As [`BlkparseReader::new`].
+    pub(crate) fn from_input(input: Input<R>) -> BlkparseReader<R> {
         BlkparseReader {
-            input: Input::new(inner, name),
+            input,
             line_number: 0,
             in_summary: false,
-            names: HashMap::new(),
+            names: Names::default(),
             sequences: Sequences::default(),
             pending: None,
             last_time: Time::ZERO,
@@ -107,20 +100,17 @@ impl<R: Read> BlkparseReader<R> {
                 self.in_summary = false;
                 let mut name_is_new = false;
                 if let Some(comm) = comm.filter(|c| *c != b"(null)") {
-                    let comm = String::from_utf8_lossy(comm);
-                    if self
-                        .names
-                        .get(&event.pid)
-                        .is_none_or(|known| **known != *comm)
-                    {
+                    name_is_new = self.names.change(event.pid, comm);
+                    if name_is_new {
                         self.text.clear();
-                        self.text.push_str(&comm);
-                        self.names.insert(event.pid, comm.into());
-                        name_is_new = true;
+                        self.text.push_str(&String::from_utf8_lossy(comm));
                     }
                 }
                 self.sequences.check(event.cpu, sequence, &mut self.counts);
                 self.check_time(event.time);
+                let (name, number) = (&self.input.name, self.line_number);
+                let place = || format!("{name}:{number}");
+                plausible::check(&event, &mut self.counts, place);
                 self.counts.events += 1;
                 Taken::Event { event, name_is_new }
             }

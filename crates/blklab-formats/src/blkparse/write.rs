@@ -5,10 +5,10 @@ use super::line::{self, Shown};
 use super::summary::{CpuSums, Summary};
 use super::ties::{Order, Recency};
 use crate::FormatError;
+use crate::names::Names;
 use crate::output::Output;
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Pid, Time};
-use std::collections::HashMap;
 use std::io::Write;
 
 /// What blkparse's command line says.
@@ -20,6 +20,9 @@ pub struct BlkparseOptions {
     pub summary: bool,
     /// Whether to print the events: false is `-O`.
     pub events: bool,
+    /// Whether to print times as they are instead of counting them from the
+    /// first event: for events whose times blkparse printed.
+    pub times_as_given: bool,
 }
 
 impl Default for BlkparseOptions {
@@ -28,6 +31,7 @@ impl Default for BlkparseOptions {
             name: "trace".into(),
             summary: true,
             events: true,
+            times_as_given: false,
         }
     }
 }
@@ -40,7 +44,7 @@ const GROUP_MAX: usize = 65_536;
 /// [`BlktraceWriter`](crate::blktrace::BlktraceWriter) writes from the same
 /// events.
 ///
-/// Like blkparse it counts time from the first event, shows the first name
+/// Like blkparse it counts time from the first event (unless told otherwise), shows the first name
 /// that a process ever had, `(null)` where there is none, and orders events
 /// of equal time by CPU (see `ties.rs`). Names must be known before the first
 /// event of their process. The numbers of the summary have no thousands
@@ -49,7 +53,7 @@ const GROUP_MAX: usize = 65_536;
 pub struct BlkparseWriter<W> {
     out: Output<W>,
     options: BlkparseOptions,
-    names: HashMap<Pid, Box<[u8]>>,
+    names: Names,
     /// Time of the first event.
     genesis_ns: Option<u64>,
     cpus: Vec<Cpu>,
@@ -82,7 +86,7 @@ impl<W: Write> BlkparseWriter<W> {
         BlkparseWriter {
             out: Output::new(inner),
             options,
-            names: HashMap::new(),
+            names: Names::default(),
             genesis_ns: None,
             cpus: Vec::new(),
             summary: Summary::default(),
@@ -161,7 +165,11 @@ impl<W: Write> BlkparseWriter<W> {
     fn print(&mut self, pending: &Pending) {
         let event = &pending.event;
         let genesis_ns = *self.genesis_ns.get_or_insert(event.time.0);
-        let time_ns = event.time.0.wrapping_sub(genesis_ns);
+        let since_first_ns = event.time.0.wrapping_sub(genesis_ns);
+        let time_ns = match self.options.times_as_given {
+            true => event.time.0,
+            false => since_first_ns,
+        };
         let idx = usize::from(event.cpu);
         if idx >= self.cpus.len() {
             self.cpus.resize_with(idx + 1, Cpu::default);
@@ -169,16 +177,16 @@ impl<W: Write> BlkparseWriter<W> {
         let cpu = &mut self.cpus[idx];
         self.order.given_out(event.cpu, &mut cpu.recency);
         if event.action == Action::Message {
-            self.summary.count_message(&mut cpu.sums, time_ns);
+            self.summary.count_message(&mut cpu.sums, since_first_ns);
             if self.options.events {
                 let text = &self.texts[pending.text.0..pending.text.1];
                 line::put_message(&mut self.out.buf, event, time_ns, text);
             }
         } else {
             cpu.sequence = cpu.sequence.wrapping_add(1);
-            self.summary.count(&mut cpu.sums, event, time_ns);
+            self.summary.count(&mut cpu.sums, event, since_first_ns);
             if self.options.events {
-                let comm = self.names.get(&event.pid).map(|name| &**name);
+                let comm = self.names.get(event.pid);
                 let shown = Shown {
                     sequence: cpu.sequence,
                     time_ns,
@@ -201,9 +209,6 @@ impl<W: Write> TraceSink for BlkparseWriter<W> {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        // What fits the 16 bytes of a note with its final NUL.
-        let comm = &comm.as_bytes()[..comm.len().min(15)];
-        let end = comm.iter().position(|b| *b == 0).unwrap_or(comm.len());
-        self.names.entry(pid).or_insert_with(|| comm[..end].into());
+        self.names.add(pid, comm.as_bytes());
     }
 }

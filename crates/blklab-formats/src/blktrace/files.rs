@@ -2,11 +2,15 @@
 //! The files of all CPUs, merged by time.
 
 use super::read::{Said, Stream};
-use crate::{FormatError, ReadCounts};
+use crate::input::Input;
+use crate::source::{FileId, Progress, Source};
+use crate::{FormatError, ReadCounts, TraceFile};
 use blklab_trace::{Action, Event, Item, TraceSource};
 use blklab_types::Time;
-use std::fs::File;
-use std::io::Read;
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Reads blktrace binary, version 7, of either byte order.
@@ -31,38 +35,148 @@ pub struct BlktraceReader<R> {
     text: String,
 }
 
-impl BlktraceReader<File> {
+/// The name of the file of one CPU: `NAME.blktrace.CPU`, perhaps compressed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CpuFile {
+    /// `NAME`, with its folder.
+    pub(crate) base: PathBuf,
+    pub(crate) cpu: u16,
+}
+
+/// Ends of the names of compressed files.
+const COMPRESSED: [&str; 3] = [".zst", ".gz", ".xz"];
+
+impl CpuFile {
+    pub(crate) fn of(path: &Path) -> Option<CpuFile> {
+        let name = path.file_name()?.as_bytes();
+        let name = COMPRESSED
+            .iter()
+            .find_map(|end| name.strip_suffix(end.as_bytes()))
+            .unwrap_or(name);
+        let marker = b".blktrace.";
+        let at = name.windows(marker.len()).rposition(|w| w == marker)?;
+        let cpu = std::str::from_utf8(&name[at + marker.len()..]).ok()?;
+        // As blktrace writes it: no sign, no zeros in front.
+        let cpu = cpu.parse::<u16>().ok().filter(|n| n.to_string() == cpu)?;
+        Some(CpuFile {
+            base: path.with_file_name(OsStr::from_bytes(&name[..at])),
+            cpu,
+        })
+    }
+}
+
+/// What was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) ids: Vec<FileId>,
+    pub(crate) progress: Progress,
+}
+
+fn no_such_file() -> io::Error {
+    io::Error::from_raw_os_error(Errno::NOENT.raw_os_error())
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.is_dir()
+}
+
+/// The files of all CPUs of the trace `base`, in order of the CPUs. Those of
+/// CPUs that were not online do not exist.
+fn list(base: &Path) -> Result<Vec<(u16, PathBuf)>, FormatError> {
+    let folder = match base.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let at = |e| FormatError::at("read the folder", folder, e);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(at)? {
+        let path = base.with_file_name(entry.map_err(at)?.file_name());
+        if let Some(file) = CpuFile::of(&path).filter(|file| file.base == base) {
+            found.push((file.cpu, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes the files of the trace `base` that are not among `kept`: those of an
+/// earlier trace. What is no trace stays.
+pub(super) fn remove_others(base: &Path, kept: &[PathBuf]) -> Result<(), FormatError> {
+    for (_, path) in list(base)? {
+        let is_file = path.symlink_metadata().is_ok_and(|m| m.is_file());
+        if is_file && !kept.contains(&path) && TraceFile::is_trace(&path) {
+            std::fs::remove_file(&path).map_err(|e| FormatError::at("remove", &path, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// As [`list`], with one file for each CPU.
+fn cpu_files(base: &Path) -> Result<Vec<(u16, PathBuf)>, FormatError> {
+    let found = list(base)?;
+    for pair in found.windows(2) {
+        if pair[0].0 == pair[1].0 {
+            return Err(FormatError::TwoFiles {
+                cpu: pair[0].0,
+                files: [pair[0].1.clone(), pair[1].1.clone()],
+            });
+        }
+    }
+    Ok(found)
+}
+
+impl BlktraceReader<Source> {
     /// Opens `NAME.blktrace.0`, `NAME.blktrace.1`, … for `NAME`, or for the
-    /// name of one of them; otherwise the file `path` itself, in which all
-    /// CPUs are mixed, as `blkparse -d` writes it.
+    /// name of one of them; each may be compressed.
     ///
     /// # Errors
-    /// When there is no such file.
-    pub fn open(path: &Path) -> Result<BlktraceReader<File>, FormatError> {
-        let text = path.to_string_lossy();
-        let base = text.find(".blktrace.").map_or(&*text, |at| &text[..at]);
-        let mut streams = Vec::new();
-        for cpu in 0..=u16::MAX {
-            let name = format!("{base}.blktrace.{cpu}");
-            let file = match File::open(&name) {
-                Ok(file) => file,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => break,
-                Err(e) => return Err(FormatError::at("open", &PathBuf::from(name), e)),
-            };
-            streams.push(Stream::new(file, &name, Some(cpu)));
+    /// When there is no such file, or one of them cannot be opened.
+    pub fn open(path: &Path) -> Result<BlktraceReader<Source>, FormatError> {
+        BlktraceReader::open_files(path).map(|(reader, _)| reader)
+    }
+
+    pub(crate) fn open_files(path: &Path) -> Result<(BlktraceReader<Source>, Opened), FormatError> {
+        let base = CpuFile::of(path).map_or_else(|| path.to_path_buf(), |file| file.base);
+        let missing = || FormatError::at("open", path, no_such_file());
+        let files = match base.file_name() {
+            Some(_) if base.parent().is_none_or(is_folder) => cpu_files(&base)?,
+            Some(_) => return Err(missing()),
+            None => return Err(missing()),
+        };
+        if files.is_empty() {
+            return Err(missing());
         }
-        if streams.is_empty() {
-            let file = File::open(path).map_err(|e| FormatError::at("open", path, e))?;
-            streams.push(Stream::new(file, &text, None));
+        let nr_files = files.len();
+        let mut streams = Vec::with_capacity(nr_files);
+        let mut opened = Opened {
+            paths: Vec::with_capacity(nr_files),
+            ids: Vec::with_capacity(nr_files),
+            progress: Progress::default(),
+        };
+        let mut progress = Vec::with_capacity(nr_files);
+        for (cpu, path) in files {
+            let source = Source::one_of(nr_files, &path)?;
+            opened.ids.push(source.id());
+            progress.push(source.progress());
+            let input = Input::one_of(nr_files, source, &path.to_string_lossy());
+            streams.push(Stream::new(input, Some(cpu)));
+            opened.paths.push(path);
         }
-        Ok(BlktraceReader::of(streams))
+        opened.progress = Progress::join(progress.into_iter());
+        Ok((BlktraceReader::of(streams), opened))
     }
 }
 
 impl<R: Read> BlktraceReader<R> {
     /// Reads one stream in which all CPUs are mixed; `name` is for errors.
     pub fn from_stream(inner: R, name: &str) -> BlktraceReader<R> {
-        BlktraceReader::of(vec![Stream::new(inner, name, None)])
+        BlktraceReader::from_input(Input::new(inner, name))
+    }
+
+    /// As [`BlktraceReader::from_stream`].
+    pub(crate) fn from_input(input: Input<R>) -> BlktraceReader<R> {
+        BlktraceReader::of(vec![Stream::new(input, None)])
     }
 
     fn of(streams: Vec<Stream<R>>) -> BlktraceReader<R> {
@@ -167,5 +281,28 @@ impl<R: Read> TraceSource for BlktraceReader<R> {
         }
         self.counts.events += 1;
         Ok(Some(Item::Event(event)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_cpu_files() {
+        let check = |name: &str, expected: Option<(&str, u16)>| {
+            let expected = expected.map(|(base, cpu)| CpuFile {
+                base: base.into(),
+                cpu,
+            });
+            assert_eq!(CpuFile::of(Path::new(name)), expected, "{name}");
+        };
+        check("t.blktrace.0", Some(("t", 0)));
+        check("d/t.blktrace.17.zst", Some(("d/t", 17)));
+        check("a.blktrace.b.blktrace.3.gz", Some(("a.blktrace.b", 3)));
+        check("x.blktrace.d/t", None);
+        check("t.blktrace.00", None);
+        check("t.blktrace.65536", None);
+        check("t.blktrace.0.partial", None);
     }
 }

@@ -28,6 +28,7 @@ mod read;
 mod write;
 
 pub use files::BlktraceReader;
+pub(crate) use files::CpuFile;
 pub use write::{BlktraceStream, BlktraceWriter, BlktraceWritten};
 
 use blklab_trace::{Action, Event, Rwbs};
@@ -44,7 +45,7 @@ const CGROUP: u32 = 0x100;
 /// Length of that id.
 const CGROUP_BYTES: usize = 8;
 /// Length of the name in a process note.
-const COMM_BYTES: usize = 16;
+const COMM_BYTES: usize = crate::names::COMM_BYTES;
 
 /// Whether `bytes` begin with a magic number, of any version and byte order.
 pub fn is_magic(bytes: &[u8]) -> bool {

@@ -5,6 +5,7 @@ use super::{
     CGROUP, CGROUP_BYTES, COMM_BYTES, MAGIC, RECORD_BYTES, VERSION, category, device, note, rwbs,
 };
 use crate::input::Input;
+use crate::plausible;
 use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Rwbs};
@@ -63,9 +64,9 @@ impl Head<'_> {
 }
 
 impl<R: Read> Stream<R> {
-    pub(super) fn new(inner: R, name: &str, cpu: Option<u16>) -> Stream<R> {
+    pub(super) fn new(input: Input<R>, cpu: Option<u16>) -> Stream<R> {
         Stream {
-            input: Input::new(inner, name),
+            input,
             big_endian: false,
             begun: false,
             cpu,
@@ -197,8 +198,14 @@ impl<R: Read> Stream<R> {
             counts.example(|| place(&format!("record of CPU {}", head.u32(40))));
             return None;
         };
+        let time = Time(head.u64(8));
+        if !plausible::is_time(time) {
+            counts.damaged += 1;
+            counts.example(|| place(plausible::BAD_TIME));
+            return None;
+        }
         let mut event = Event {
-            time: Time(head.u64(8)),
+            time,
             sector: head.u64(16),
             arg: 0,
             bytes: head.u32(24),
@@ -243,6 +250,13 @@ impl<R: Read> Stream<R> {
             }
             _ => {}
         }
+        plausible::check(&event, counts, || {
+            format!(
+                "{}: record at byte {}",
+                self.input.name,
+                self.input.offset()
+            )
+        });
         let sequence = head.u32(4);
         self.sequences.check(cpu, sequence, counts);
         Some(Said::Event(event))

@@ -1,55 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing blktrace binary, little endian.
 
+use super::files;
 use super::{
     COMM_BYTES, MAGIC, RECORD_BYTES, VERSION, categories, category, device_number, note, payload,
 };
+use crate::names::Names;
 use crate::output::Output;
 use crate::{FormatError, PartialFile};
 use blklab_trace::{Action, Event, TraceHeader, TraceSink};
 use blklab_types::{Pid, Time};
-use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// CPUs a trace may have: each is a file, kept open.
-const CPUS_MAX: u32 = 512;
-
-/// Names of processes, each noted once, right before the first event of its
-/// process: there every reader has seen it when it needs it. A later name for
-/// the same process is left out, as the kernel does and blkparse expects.
-#[derive(Debug, Default)]
-struct Names {
-    of_pid: HashMap<Pid, Name>,
-}
-
-#[derive(Debug)]
-struct Name {
-    comm: [u8; COMM_BYTES],
-    noted: bool,
-}
-
-impl Names {
-    fn set(&mut self, pid: Pid, text: &str) {
-        let mut comm = [0; COMM_BYTES];
-        // The last byte stays 0: the kernel's names have 15 bytes.
-        for (to, from) in comm[..COMM_BYTES - 1].iter_mut().zip(text.bytes()) {
-            *to = from;
-        }
-        self.of_pid
-            .entry(pid)
-            .or_insert(Name { comm, noted: false });
-    }
-
-    /// The name, if it has still to be noted.
-    #[inline]
-    fn take(&mut self, pid: Pid) -> Option<[u8; COMM_BYTES]> {
-        let name = self.of_pid.get_mut(&pid)?;
-        let due = !name.noted;
-        name.noted = true;
-        due.then_some(name.comm)
-    }
-}
+/// CPUs that a trace may have: the most that Linux can be built for
+/// (`NR_CPUS`, arch/x86/Kconfig). Each has a file, open until the end.
+const CPUS_MAX: u32 = 8192;
 
 /// The record before its payload.
 struct Record {
@@ -87,6 +53,9 @@ impl Record {
 }
 
 fn put_event(buf: &mut Vec<u8>, sequence: &mut u32, names: &mut Names, event: &Event) {
+    // Each name once, right before the first event of its process: there every
+    // reader has seen it when it needs it. A later name for the same process is
+    // left out, as the kernel does and blkparse expects.
     if let Some(comm) = names.take(event.pid) {
         let about = Event {
             sector: 0,
@@ -204,6 +173,10 @@ impl BlktraceWriter {
                 sequence: 0,
             });
         }
+        let nr_files = self.cpus.len();
+        for cpu in &mut self.cpus {
+            cpu.out.share(nr_files);
+        }
         Ok(())
     }
 
@@ -223,32 +196,29 @@ impl BlktraceWriter {
         Some(cpu)
     }
 
-    /// Writes the rest and gives the files their names.
+    /// Writes the rest and gives the files their names. Files of CPUs that an
+    /// earlier trace of this name had and this one has not are removed: they
+    /// would be read as part of it.
     ///
     /// # Errors
-    /// The first error since the start; the files then stay under their
-    /// partial names, each ending with a whole record.
+    /// The first error since the start; then nothing is left.
     pub fn finish(self) -> Result<BlktraceWritten, FormatError> {
-        let mut written = BlktraceWritten {
-            files: (0..self.cpus.len())
-                .map(|cpu| cpu_file(&self.base, cpu))
-                .collect(),
-            nr_events: self.nr_events,
-            bytes: 0,
-        };
-        let what = self.base.display().to_string();
-        let mut partial = Vec::with_capacity(self.cpus.len());
-        for cpu in self.cpus {
-            partial.push(cpu.out.finish(&what)?);
-        }
         if let Some(e) = self.error {
             return Err(e);
         }
-        // CPU 0 last: blkparse begins there, and then finds all others.
-        for file in partial.into_iter().rev() {
-            written.bytes += file.commit()?;
+        let mut partial = Vec::with_capacity(self.cpus.len());
+        for cpu in self.cpus {
+            partial.push(cpu.out.finish("the trace")?);
         }
-        Ok(written)
+        let files: Vec<PathBuf> = partial.iter().map(|f| f.path().to_path_buf()).collect();
+        // CPU 0 last: blkparse begins there, and then finds all others.
+        let bytes = PartialFile::commit_all(partial.into_iter().rev())?;
+        files::remove_others(&self.base, &files)?;
+        Ok(BlktraceWritten {
+            files,
+            nr_events: self.nr_events,
+            bytes,
+        })
     }
 }
 
@@ -273,7 +243,7 @@ impl TraceSink for BlktraceWriter {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.names.set(pid, comm);
+        self.names.add(pid, comm.as_bytes());
     }
 }
 
@@ -331,6 +301,6 @@ impl<W: Write> TraceSink for BlktraceStream<W> {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.names.set(pid, comm);
+        self.names.add(pid, comm.as_bytes());
     }
 }

@@ -9,12 +9,11 @@ use super::{
     PREFIX_BYTES, VERSION,
 };
 use crate::input::Input;
+use crate::plausible;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSource};
-use blklab_types::Dev;
-use std::fs::File;
+use blklab_types::{Dev, Time};
 use std::io::Read;
-use std::path::Path;
 
 /// Reads `events.blk`.
 ///
@@ -30,6 +29,7 @@ pub struct CompactReader<R> {
     payload_bytes: usize,
     left_in_chunk: u32,
     last: Last,
+    last_time: Time,
     text: String,
     at_end: bool,
 }
@@ -53,17 +53,6 @@ enum Found {
     },
 }
 
-impl CompactReader<File> {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// As [`CompactReader::new`], or when it cannot be opened.
-    pub fn open(path: &Path) -> Result<CompactReader<File>, FormatError> {
-        let file = File::open(path).map_err(|e| FormatError::at("open", path, e))?;
-        CompactReader::new(file, &path.display().to_string())
-    }
-}
-
 impl<R: Read> CompactReader<R> {
     /// Reads the header. `input` names the source in errors.
     ///
@@ -71,13 +60,19 @@ impl<R: Read> CompactReader<R> {
     /// When this is no such trace, of another version, or its header is
     /// damaged.
     pub fn new(inner: R, input: &str) -> Result<CompactReader<R>, FormatError> {
+        CompactReader::from_input(Input::new(inner, input))
+    }
+
+    /// As [`CompactReader::new`].
+    pub(crate) fn from_input(input: Input<R>) -> Result<CompactReader<R>, FormatError> {
         let mut reader = CompactReader {
-            input: Input::new(inner, input),
+            input,
             header: TraceHeader::default(),
             counts: ReadCounts::default(),
             payload_bytes: 0,
             left_in_chunk: 0,
             last: Last::default(),
+            last_time: Time::ZERO,
             text: String::new(),
             at_end: false,
         };
@@ -294,6 +289,11 @@ impl<R: Read> TraceSource for CompactReader<R> {
             self.left_in_chunk -= 1;
             let item = match record {
                 Record::Event(event) => {
+                    let (name, number) = (&self.input.name, self.counts.events);
+                    let place = || format!("{name}: event {number}");
+                    plausible::check(&event, &mut self.counts, place);
+                    self.counts.backwards += u64::from(event.time < self.last_time);
+                    self.last_time = event.time;
                     self.counts.events += 1;
                     Item::Event(event)
                 }

@@ -20,6 +20,9 @@ pub struct CompactWriter<W> {
     last: Last,
     nr_in_chunk: u32,
     nr_records: u64,
+    header: TraceHeader,
+    /// CPUs that appeared: one more than the highest.
+    nr_cpus: u16,
     error: Option<io::Error>,
 }
 
@@ -44,6 +47,17 @@ fn header_fields(header: &TraceHeader) -> Vec<u8> {
     fields
 }
 
+/// The header as it is stored.
+fn header_bytes(header: &TraceHeader) -> Vec<u8> {
+    let fields = header_fields(header);
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(fields.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&fields);
+    bytes.extend_from_slice(&crc32(0, &bytes).to_le_bytes());
+    bytes
+}
+
 impl<W: Write> CompactWriter<W> {
     /// Writes to `inner`, beginning with `header`. Pass a
     /// [`PartialFile`](crate::PartialFile) to have a file appear only when it
@@ -52,24 +66,21 @@ impl<W: Write> CompactWriter<W> {
     /// # Errors
     /// When the header cannot be written, or is longer than a mebibyte.
     pub fn new(inner: W, header: &TraceHeader) -> Result<CompactWriter<W>, FormatError> {
-        let fields = header_fields(header);
-        if fields.len() > HEADER_BYTES_MAX as usize {
+        let bytes = header_bytes(header);
+        if bytes.len() > HEADER_BYTES_MAX as usize {
             return Err(FormatError::Header {
                 input: "trace to write".into(),
                 problem: "devices, kernel and origin are longer than a mebibyte",
             });
         }
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(fields.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&fields);
-        bytes.extend_from_slice(&crc32(0, &bytes).to_le_bytes());
         let mut writer = CompactWriter {
             inner,
             chunk: Vec::with_capacity(2 * CHUNK_BYTES),
             last: Last::default(),
             nr_in_chunk: 0,
             nr_records: 0,
+            header: header.clone(),
+            nr_cpus: 0,
             error: None,
         };
         writer
@@ -78,6 +89,17 @@ impl<W: Write> CompactWriter<W> {
             .map_err(|e| FormatError::io("write the header of a trace", e))?;
         writer.begin_chunk();
         Ok(writer)
+    }
+
+    /// The header once all CPUs are known, if they are more than it says: for
+    /// the start of the file, where it has the length of the one there.
+    pub fn corrected_header(&self) -> Option<Vec<u8>> {
+        (self.nr_cpus > self.header.nr_cpus).then(|| {
+            header_bytes(&TraceHeader {
+                nr_cpus: self.nr_cpus,
+                ..self.header.clone()
+            })
+        })
     }
 
     fn begin_chunk(&mut self) {
@@ -141,11 +163,13 @@ impl<W: Write> TraceSink for CompactWriter<W> {
         if event.action == Action::Message {
             return self.message(event, "");
         }
+        self.nr_cpus = self.nr_cpus.max(event.cpu.saturating_add(1));
         self.last.put_event(&mut self.chunk, event);
         self.end_record();
     }
 
     fn message(&mut self, event: &Event, text: &str) {
+        self.nr_cpus = self.nr_cpus.max(event.cpu.saturating_add(1));
         self.last.put_message(&mut self.chunk, event, text);
         self.end_record();
     }

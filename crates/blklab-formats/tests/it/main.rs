@@ -6,4 +6,5 @@ mod arbitrary;
 mod compact;
 mod oracle;
 mod readers;
+mod sources;
 mod synthetic;

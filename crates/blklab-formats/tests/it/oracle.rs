@@ -35,7 +35,7 @@ fn our_text(said: &[Said], summary: bool) -> Vec<u8> {
     let options = BlkparseOptions {
         name: "t".into(),
         summary,
-        events: true,
+        ..BlkparseOptions::default()
     };
     let mut writer = BlkparseWriter::new(Vec::new(), options);
     send(said, &mut writer);

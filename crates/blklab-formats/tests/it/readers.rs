@@ -118,19 +118,64 @@ fn text_there_and_back() {
     }
 }
 
-/// A writer that is dropped leaves whole records under partial names.
+/// What a process that is killed leaves behind can be read; a writer that is
+/// dropped leaves nothing.
 #[test]
 fn an_interrupted_writer() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = BlktraceWriter::create(&dir.path().join("t"), &header(2)).unwrap();
     send(&trace(6, 20_000, 2, 0), &mut writer);
-    drop(writer);
     assert!(!dir.path().join("t.blktrace.0").exists());
     for cpu in ["t.blktrace.0.partial", "t.blktrace.1.partial"] {
         let (said, counts) = read_binary(&std::fs::read(dir.path().join(cpu)).unwrap());
         assert!(counts.is_clean(), "{cpu}: {counts:?}");
         assert!(said.len() > 5_000);
     }
+    drop(writer);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// A trace of fewer CPUs takes the place of one with more: none of the old
+/// files is read with it. A file that is no trace stays.
+#[test]
+fn files_of_an_earlier_trace_do_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().join("t");
+    for nr_cpus in [4, 2] {
+        let mut writer = BlktraceWriter::create(&base, &header(nr_cpus)).unwrap();
+        send(&trace(6, 100, nr_cpus.into(), 0), &mut writer);
+        std::fs::write(dir.path().join("t.blktrace.9"), b"notes of mine").unwrap();
+        writer.finish().unwrap();
+    }
+    let mut names: Vec<_> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["t.blktrace.0", "t.blktrace.1", "t.blktrace.9"]);
+}
+
+/// A process may have 1024 files open at first.
+#[test]
+fn a_machine_of_many_cpus() {
+    const CPUS: u16 = 1500;
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().join("t");
+    let said = trace(11, 20_000, CPUS.into(), 0);
+    // The CPUs are found as they come.
+    let mut writer = BlktraceWriter::create(&base, &header(1)).unwrap();
+    send(&said, &mut writer);
+    let written = writer.finish().unwrap();
+    assert_eq!(written.files.len(), usize::from(CPUS));
+    let mut reader = BlktraceReader::open(&base).unwrap();
+    reader.send_all(&mut Vec::new()).unwrap();
+    assert!(reader.counts().is_clean(), "{:?}", reader.counts());
+    assert_eq!(reader.counts().events, events(&said).len() as u64);
+    let error = BlktraceWriter::create(&base, &header(8193)).map(drop);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "trace with 8193 CPUs: no Linux has more than 8192"
+    );
 }
 
 #[test]

@@ -108,6 +108,8 @@ fn event(n: &mut Numbers, time: u64, action: Action, nr_cpus: u64) -> Event {
         (_, 2) => 18_540_712_345_678,
         _ => n.below(1 << 30) * 8,
     };
+    // No device has that sector; without data it is in traces.
+    let bytes = if sector == u64::MAX { 0 } else { bytes };
     let pids = [0, 1, 42, 4175, 32768, 99_999, 4_194_303, 1_234_567_890];
     let disk = |n: &mut Numbers| match n.below(4) {
         0 => Dev {

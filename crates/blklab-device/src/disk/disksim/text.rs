@@ -47,6 +47,9 @@ pub(super) struct Block<'a> {
     pairs: Vec<(&'a str, usize, Value<'a>)>,
 }
 
+/// Characters of a value that a message shows.
+const SHOWN_CHARS: usize = 80;
+
 /// Blocks within blocks at most; the format has five.
 const DEPTH_MAX: usize = 16;
 
@@ -212,7 +215,7 @@ impl<'a> Block<'a> {
     /// An error about a key, on its line if it is there.
     pub(super) fn bad(&self, key: &str, expected: &str) -> DeviceError {
         let (line, found) = match self.get(key) {
-            Some((line, Value::Text(text))) => (line, format!(" = {text}")),
+            Some((line, Value::Text(text))) => (line, format!(" = {}", in_a_line(text))),
             Some((line, _)) => (line, String::new()),
             None => (self.line, " is missing".to_owned()),
         };
@@ -275,6 +278,15 @@ impl<'a> Block<'a> {
 
     pub(super) fn on(&self, key: &str) -> Result<bool, DeviceError> {
         Ok(self.opt(key)?.unwrap_or(0.0) != 0.0)
+    }
+}
+
+/// The beginning of a text that may have lines, for a message.
+fn in_a_line(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
     }
 }
 

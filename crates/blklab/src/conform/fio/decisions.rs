@@ -5,17 +5,13 @@
 use super::diff;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
-use blklab_formats::blkparse::BlkparseReader;
-use blklab_formats::blktrace::BlktraceReader;
+use blklab_formats::TraceFile;
 use blklab_sim::fio::priority;
 use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
 use blklab_types::{Op, Pid};
-use ruzstd::decoding::StreamingDecoder;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// How the dispatch orders compare.
@@ -98,25 +94,10 @@ fn read(path: &Path, with_scheduler: bool) -> Result<(Recording, Option<String>)
     let fail = |what: String| ExperimentError::new(what).in_file(&shown);
     let unreadable = |what: String| fail(format!("cannot read the trace: {what}"));
     let mut recorder = Recorder::default();
-    let counts = if is_text(path) {
-        let mut reader = BlkparseReader::open(path).map_err(|e| unreadable(e.to_string()))?;
-        let sent = reader.send_all(&mut recorder);
-        sent.map_err(|e| unreadable(e.to_string()))?;
-        reader.counts().clone()
-    } else {
-        let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
-        let file = BufReader::new(file);
-        let input: Box<dyn Read> = if path.extension().is_some_and(|e| e == "zst") {
-            let decoder = StreamingDecoder::new(file);
-            Box::new(decoder.map_err(|e| unreadable(format!("not zstd: {e}")))?)
-        } else {
-            Box::new(file)
-        };
-        let mut reader = BlktraceReader::from_stream(input, &shown);
-        let sent = reader.send_all(&mut recorder);
-        sent.map_err(|e| unreadable(e.to_string()))?;
-        reader.counts().clone()
-    };
+    let mut trace = TraceFile::open(path).map_err(|e| unreadable(e.to_string()))?;
+    let sent = trace.send_all(&mut recorder);
+    sent.map_err(|e| unreadable(e.to_string()))?;
+    let counts = trace.counts();
     let damage = (!counts.is_clean()).then(|| {
         format!(
             "the trace is not whole: {} events lost, {} damaged or unknown records",
