@@ -32,6 +32,10 @@ pub(crate) fn bio_record(cx: &Cx<'_>, kind: Kind, bio: &Bio, arg: u64) -> Truth 
 /// A bio takes its place on the disk (A): from the first partition's own
 /// sector to the disk's.
 pub(crate) fn partition_event(dev: Dev, cx: &mut Cx<'_>, bio: &Bio, start: u64) {
+    if bio.nr_sectors == 0 {
+        // A flush has no place (`blk_partition_remap`).
+        return;
+    }
     let partition = Dev {
         minor: dev.minor + 1,
         ..dev

@@ -156,7 +156,7 @@ pub const ALL: &[DeviceInfo] = &[
         preset: &[],
         queue_depth: 31,
         limits: DeviceLimits::NONE,
-        settings: Settings::NONE,
+        settings: simdisk_cached::SETTINGS,
         build: Build::Plain(simdisk_cached::build),
     },
     DeviceInfo {

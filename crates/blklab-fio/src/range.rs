@@ -190,7 +190,10 @@ pub fn layouts(job: &Job, ranges: &Ranges) -> Vec<Layout> {
         return Vec::new();
     }
     let append = settings.file_append;
-    let written = settings.rw.reads || (settings.rw.writes && settings.overwrite && !append);
+    // A mapping cannot extend a file (`FIO_NOEXTEND`).
+    let never_extends = settings.ioengine == "mmap";
+    let written = settings.rw.reads
+        || (settings.rw.writes && (never_extends || settings.overwrite && !append));
     let layout = |(at, from_bytes, to_bytes): (usize, u64, u64)| {
         let recorded = job.replay.as_ref().map(|replay| replay.files[at].is_read);
         let written = recorded.unwrap_or(written);

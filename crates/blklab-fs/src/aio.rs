@@ -2,13 +2,16 @@
 //! Asynchronous contexts: `io_setup`, `io_submit`, `io_getevents` (fs/aio.c).
 //!
 //! Only direct I/O is asynchronous. A context collects the ends of I/Os in the
-//! order in which they happen. io_uring's rings are served by the same calls.
+//! order in which they happen. io_uring's rings are served by the same calls, and
+//! have syncs too.
 
 use crate::cache::{FsError, PageCache};
 use crate::direct::Waits;
 use crate::file::Fd;
 use crate::host::Host;
-use blklab_types::TaskId;
+use crate::sync::SyncRange;
+use crate::workers::{Deferred, Work};
+use blklab_types::{Span, TaskId};
 use std::collections::VecDeque;
 
 /// An asynchronous context, an index in order of creation.
@@ -26,6 +29,37 @@ pub struct DirectRequest {
     pub offset: u64,
     /// Length.
     pub bytes: u64,
+    /// The submitter's own mark, handed back in the event.
+    pub user_data: u64,
+}
+
+/// A call that a worker makes in place of the submitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncCall {
+    /// `fsync`.
+    File,
+    /// `fdatasync`.
+    Data,
+    /// `sync_file_range`.
+    Range {
+        /// First byte.
+        offset: u64,
+        /// Length; 0: up to the end of the file.
+        bytes: u64,
+        /// What it does.
+        steps: SyncRange,
+    },
+}
+
+/// One sync to submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncRequest {
+    /// The open file.
+    pub fd: Fd,
+    /// Which call.
+    pub call: SyncCall,
+    /// Processor time of the worker.
+    pub cost: Span,
     /// The submitter's own mark, handed back in the event.
     pub user_data: u64,
 }
@@ -95,6 +129,38 @@ impl<H: Host> PageCache<H> {
             Err(refused) => return Err(refused),
         };
         self.waking(|s, wake| s.aio[context].post(AioEvent { user_data, result }, wake));
+        Ok(())
+    }
+
+    /// Submits one sync: a worker makes the call, and its end becomes an event of
+    /// the context (io_uring/sync.c: neither fsync nor sync_file_range is tried in
+    /// the submitter's context).
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`]; there is no event then.
+    pub fn aio_sync(&self, context: AioId, request: SyncRequest) -> Result<(), FsError> {
+        let SyncRequest {
+            fd,
+            call,
+            cost,
+            user_data,
+        } = request;
+        let context = context.0 as usize;
+        self.opened(fd)?;
+        self.with(|s| {
+            s.aio.get(context).ok_or(FsError::BadHandle)?;
+            let event = AioEvent {
+                user_data,
+                result: Ok(0),
+            };
+            s.workers.add(Deferred {
+                context,
+                event,
+                work: Work::Call { fd, call, cost },
+            });
+            Ok(())
+        })?;
+        self.send_workers();
         Ok(())
     }
 

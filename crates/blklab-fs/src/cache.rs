@@ -3,7 +3,7 @@
 
 use crate::config::{Config, ConfigError};
 use crate::features::Readahead;
-use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
+use crate::file::{Fd, File, FileId, OSync, OpenFile, WaitFor};
 use crate::filesystem::Filesystem;
 use crate::host::Host;
 use crate::layout::{Extent, Extents};
@@ -177,7 +177,8 @@ impl<H: Host> PageCache<H> {
     ///
     /// # Errors
     /// [`FsError::BadHandle`].
-    pub fn open(&self, file: FileId, o_sync: bool) -> Result<Fd, FsError> {
+    pub fn open(&self, file: FileId, sync: impl Into<OSync>) -> Result<Fd, FsError> {
+        let sync = sync.into();
         let max = self.config.read_ahead_pages();
         self.with(|s| {
             s.files.get(file.idx()).ok_or(FsError::BadHandle)?;
@@ -186,7 +187,7 @@ impl<H: Host> PageCache<H> {
             s.file(file).nr_open += 1;
             let open = OpenFile {
                 file,
-                o_sync,
+                sync,
                 ra,
                 random: false,
                 prev_end: 0,
@@ -505,7 +506,7 @@ impl<H: Host> PageCache<H> {
             BioWork::Waited(task) => self.host.wake(task),
             BioWork::Group(key) => self.waking(|s, wake| s.end_of_group(key, failed, wake)),
             BioWork::Xfs(io) => self.waking(|s, wake| s.end_xfs(io, wake)),
-            BioWork::Direct(key) => self.waking(|s, wake| s.end_direct(key, failed, wake)),
+            BioWork::Direct(key) => self.end_direct(key, failed),
         }
         Ok(())
     }

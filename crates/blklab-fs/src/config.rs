@@ -139,6 +139,8 @@ pub struct Config {
     pub op_costs: OpCosts,
     /// Locking of direct I/O.
     pub direct_locking: DirectLocking,
+    /// The disk has a volatile cache and knows FUA (`queue/fua`).
+    pub fua: bool,
 }
 
 /// A setting that cannot work.
@@ -193,6 +195,7 @@ impl Config {
             filesystem: Filesystem::Extents,
             op_costs: OpCosts::default(),
             direct_locking: DirectLocking::Inode,
+            fua: false,
         }
     }
 

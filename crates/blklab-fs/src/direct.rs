@@ -8,11 +8,12 @@
 use crate::aio::AioEvent;
 use crate::cache::{FsError, PageCache};
 use crate::config::DirectLocking;
-use crate::features::DevicePlug;
-use crate::file::{Fd, FileId, OpenFile};
-use crate::filesystem::on_volume;
+use crate::features::{DevicePlug, QueuedSync};
+use crate::file::{Fd, FileId, OSync, OpenFile};
+use crate::filesystem::{Filesystem, on_volume};
 use crate::host::Host;
 use crate::state::{BioWork, State};
+use crate::workers::{Deferred, Work};
 use crate::write::{file_range, pages_of};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES, TaskId};
 use std::ops::Range;
@@ -34,11 +35,24 @@ pub(crate) struct Direct {
     failed: bool,
     bytes: u64,
     waits: Waits,
+    /// What a worker writes out before the end is told.
+    sync: Option<Work>,
+}
+
+/// How a direct write is made.
+#[derive(Clone, Debug, Default)]
+struct Means {
+    /// Who is told; the caller waits if nobody.
+    context: Option<Waits>,
+    /// FUA, or nothing.
+    flags: BioFlags,
+    /// Left to a worker, if the write is queued.
+    sync: Option<Work>,
 }
 
 impl State {
     /// One bio, or the submitter, is done with a direct I/O.
-    pub(crate) fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
+    fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
         let Some(direct) = self.directs.get_mut(key) else {
             return;
         };
@@ -55,14 +69,29 @@ impl State {
                 } else {
                     Ok(direct.bytes)
                 };
+                let event = AioEvent { user_data, result };
+                let sync = direct.sync.take().filter(|_| result.is_ok());
                 self.directs.remove(key);
-                self.aio[context].post(AioEvent { user_data, result }, wake);
+                match sync {
+                    Some(work) => self.workers.add(Deferred {
+                        context,
+                        event,
+                        work,
+                    }),
+                    None => self.aio[context].post(event, wake),
+                }
             }
         }
     }
 }
 
 impl<H: Host> PageCache<H> {
+    /// One bio, or the submitter, is done with a direct I/O.
+    pub(crate) fn end_direct(&self, key: u64, failed: bool) {
+        self.waking(|s, wake| s.end_direct(key, failed, wake));
+        self.send_workers();
+    }
+
     /// `pread` with `O_DIRECT`: returns the bytes read.
     ///
     /// # Errors
@@ -108,7 +137,11 @@ impl<H: Host> PageCache<H> {
             self.write_and_wait(id, &range).await;
         }
         self.load_mapping(id, range.start / PAGE_BYTES).await;
-        let key = self.submit_direct(id, Op::Read, &range, context).await;
+        let means = Means {
+            context,
+            ..Means::default()
+        };
+        let key = self.submit_direct(id, Op::Read, &range, means).await;
         if locks {
             self.unlock_inode(id);
         }
@@ -135,33 +168,77 @@ impl<H: Host> PageCache<H> {
         if plugs {
             self.host.start_plug();
         }
-        let result = self.write_direct_synced(open, &range, context).await;
+        let result = self.write_direct_synced(&open, &range, context).await;
         if plugs {
             self.host.finish_plug();
         }
         result
     }
 
-    /// A direct write and, with `O_SYNC`, its sync.
+    /// A direct write and, with `O_SYNC` or `O_DSYNC`, its sync.
     async fn write_direct_synced(
         &self,
-        open: OpenFile,
+        open: &OpenFile,
         range: &Range<u64>,
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
+        let is_device = self.with(|s| s.file(open.file).is_device);
+        let queued_sync = match is_device {
+            true => self.config.features.device_queued_sync,
+            false => self.config.features.file_queued_sync,
+        };
+        let forces = queued_sync == QueuedSync::ForcedAccess
+            && open.sync != OSync::None
+            && (is_device || self.overwrites_with_fua(open, range));
+        let in_worker = match queued_sync {
+            QueuedSync::InWorker | QueuedSync::ForcedAccess => open.sync != OSync::None && !forces,
+            QueuedSync::Never | QueuedSync::AtSubmission => false,
+        };
+        let means = Means {
+            context,
+            flags: if forces {
+                BioFlags::FUA
+            } else {
+                BioFlags::NONE
+            },
+            sync: in_worker.then(|| {
+                let (pages, data_only) = self.synced_by_write(open.sync, range);
+                Work::SyncWritten {
+                    file: open.file,
+                    pages,
+                    data_only,
+                }
+            }),
+        };
         let locks = self.locks_direct(open.file);
         if locks {
             self.lock_inode(open.file).await;
         }
-        let result = self.direct_write_locked(open.file, range, context).await;
+        let result = self.direct_write_locked(open.file, range, means).await;
         if locks {
             self.unlock_inode(open.file);
         }
-        if open.o_sync && matches!(result, Ok(Some(_))) {
-            let pages = self.o_sync_pages(pages_of(range));
-            self.sync_written(open.file, pages, true).await?;
+        let syncs = match result {
+            // A block device is flushed even where the write carried FUA
+            // (`generic_write_sync` in `blkdev_write_iter`).
+            Ok(Some(_)) => is_device || !forces,
+            Ok(None) => queued_sync == QueuedSync::AtSubmission,
+            Err(_) => false,
+        };
+        if syncs {
+            self.sync_write(open, range).await?;
         }
         result
+    }
+
+    /// Whether FUA alone makes a direct write to a file durable: it is for
+    /// `O_DSYNC`, changes no metadata, and the disk knows FUA
+    /// (`iomap_dio_bio_iter`, fs/iomap/direct-io.c).
+    fn overwrites_with_fua(&self, open: &OpenFile, range: &Range<u64>) -> bool {
+        open.sync == OSync::Data
+            && self.config.fua
+            && self.filesystem_of(open.file) == Filesystem::Extents
+            && range.end <= self.size_bytes(open.file)
     }
 
     /// Whether direct I/O holds the inode's lock: never that of a block device.
@@ -180,7 +257,7 @@ impl<H: Host> PageCache<H> {
         &self,
         id: FileId,
         range: &Range<u64>,
-        context: Option<Waits>,
+        means: Means,
     ) -> Result<Option<u64>, FsError> {
         if on_volume!(self, buffers_direct_writes(id)) {
             self.write_locked(id, range.start, range.end).await?;
@@ -192,9 +269,17 @@ impl<H: Host> PageCache<H> {
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;
         let extends = range.end > self.size_bytes(id);
-        let context = context.filter(|_| !extends);
-        let key = self.submit_direct(id, Op::Write, range, context).await;
-        let done = self.finish_direct(key, context.is_some()).await?;
+        let means = match extends {
+            true => Means {
+                context: None,
+                sync: None,
+                ..means
+            },
+            false => means,
+        };
+        let queued = means.context.is_some();
+        let key = self.submit_direct(id, Op::Write, range, means).await;
+        let done = self.finish_direct(key, queued).await?;
         self.with(|s| s.file(id).size_bytes = s.file(id).size_bytes.max(range.end));
         if done.is_some() {
             // Pages that were read in the meantime hold old data.
@@ -205,7 +290,7 @@ impl<H: Host> PageCache<H> {
 
     /// Waits for the bios of a synchronous I/O.
     async fn finish_direct(&self, key: u64, queued: bool) -> Result<Option<u64>, FsError> {
-        self.waking(|s, wake| s.end_direct(key, false, wake));
+        self.end_direct(key, false);
         if queued {
             return Ok(None);
         }
@@ -223,18 +308,12 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits all bios of a range; the submitter's part is still pending.
-    async fn submit_direct(
-        &self,
-        id: FileId,
-        op: Op,
-        range: &Range<u64>,
-        context: Option<Waits>,
-    ) -> u64 {
+    async fn submit_direct(&self, id: FileId, op: Op, range: &Range<u64>, means: Means) -> u64 {
         let flags = match op {
             Op::Read => BioFlags::NONE,
-            _ => self.config.features.direct_write_flags,
+            _ => self.config.features.direct_write_flags | means.flags,
         };
-        let waits = context.unwrap_or(Waits::Task(self.host.current()));
+        let waits = means.context.unwrap_or(Waits::Task(self.host.current()));
         let bytes = match op {
             // The last sector may reach beyond the end of the file.
             Op::Read => range.end.min(self.size_bytes(id)) - range.start,
@@ -246,6 +325,7 @@ impl<H: Host> PageCache<H> {
                 failed: false,
                 bytes,
                 waits,
+                sync: means.sync,
             })
         });
         let bio_bytes = self.config.bio_pages * PAGE_BYTES;

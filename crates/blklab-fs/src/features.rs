@@ -228,6 +228,39 @@ pub enum FadviseRandom {
     WholeRequest,
 }
 
+/// Whether `fsync` on a block device empties the disk's cache (fs/block_dev.c,
+/// later block/fops.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceFlush {
+    /// It only writes pages (`block_fsync`, up to 2.6.32).
+    Never,
+    /// With the inode's mutex held, so that one task flushes at a time (2.6.33,
+    /// "blkdev: flush disk cache on ->fsync").
+    UnderMutex,
+    /// Tasks flush beside each other (2.6.34, "fs/block_dev.c: fix performance
+    /// regression in O_DIRECT writes to md block devices").
+    Together,
+}
+
+/// How a queued direct write with `O_SYNC` or `O_DSYNC` reaches the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueuedSync {
+    /// Not at all (up to 2.6.32).
+    Never,
+    /// The submitter does the sync's work as soon as the write is submitted,
+    /// that is before it has ended (2.6.33, `generic_file_aio_write`).
+    AtSubmission,
+    /// A worker does it when the write has ended, and reports the end only then
+    /// (3.12, "direct-io: Handle O_(D)SYNC AIO").
+    InWorker,
+    /// The write carries FUA, which the block layer makes a flush behind it where
+    /// the disk does not know FUA. Block devices: always (4.10,
+    /// `dio_bio_write_op`). Files: `O_DSYNC` that overwrites, on disks that know
+    /// FUA; else in a worker (4.18, "iomap: Use FUA for pure data O_DSYNC DIO
+    /// writes").
+    ForcedAccess,
+}
+
 /// The page cache of one range of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
@@ -324,6 +357,18 @@ pub struct Features {
     /// fsync waits for the data before the filesystem's step, not after it
     /// (from 2.6.39 on at the latest).
     pub fsync_waits_first: bool,
+    /// Flags of the empty bio that flushes the disk's cache
+    /// (`blkdev_issue_flush`): a barrier up to 2.6.36, a write with FLUSH since.
+    pub flush_flags: BioFlags,
+    /// fsync on a block device.
+    pub device_flush: DeviceFlush,
+    /// fsync flushes on filesystems without a journal (3.16, "fs/libfs.c: add
+    /// generic data flush to fsync").
+    pub file_flush: bool,
+    /// Queued direct writes with `O_SYNC` to a block device.
+    pub device_queued_sync: QueuedSync,
+    /// The same to a file.
+    pub file_queued_sync: QueuedSync,
     /// Flags of direct writes: without UNPLUG since 2.6.33 ("aio: implement
     /// request batching"), where `io_submit` unplugs at its end; with IDLE
     /// since 4.10 ("block: replace REQ_NOIDLE with REQ_IDLE").
@@ -385,6 +430,11 @@ impl Features {
         congestion: true,
         o_sync_whole_file: true,
         fsync_waits_first: false,
+        flush_flags: BioFlags::BARRIER,
+        device_flush: DeviceFlush::Never,
+        file_flush: false,
+        device_queued_sync: QueuedSync::Never,
+        file_queued_sync: QueuedSync::Never,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
         device_plug: DevicePlug::Submission,
     };
@@ -468,10 +518,13 @@ impl Features {
     };
 
     /// 2.6.33: direct writes do not unplug one by one; `O_SYNC` writes its
-    /// range.
+    /// range; fsync on a block device flushes.
     pub const K2633: Features = Features {
         name: "2.6.33",
         o_sync_whole_file: false,
+        device_flush: DeviceFlush::UnderMutex,
+        device_queued_sync: QueuedSync::AtSubmission,
+        file_queued_sync: QueuedSync::AtSubmission,
         direct_write_flags: BioFlags::SYNC,
         ..Features::K2632
     };
@@ -481,6 +534,7 @@ impl Features {
     pub const K2634: Features = Features {
         name: "2.6.34",
         fadvise_random: FadviseRandom::WholeRequest,
+        device_flush: DeviceFlush::Together,
         ..Features::K2633
     };
 
@@ -493,10 +547,12 @@ impl Features {
         ..Features::K2634
     };
 
-    /// 2.6.37 and 2.6.38: no floor below the dirty ratio.
+    /// 2.6.37 and 2.6.38: no floor below the dirty ratio; FLUSH instead of
+    /// barriers.
     pub const K2637: Features = Features {
         name: "2.6.37",
         dirty_ratio_floor: 0,
+        flush_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::FLUSH.0),
         ..Features::K2636
     };
 
@@ -540,14 +596,17 @@ impl Features {
         ..Features::K306
     };
 
-    /// 3.12 to 3.14: cautious context read-ahead.
+    /// 3.12 to 3.14: cautious context read-ahead; workers end queued writes with
+    /// `O_SYNC`.
     pub const K312: Features = Features {
         name: "3.12",
         readahead: Readahead::OnDemandV3,
+        device_queued_sync: QueuedSync::InWorker,
+        file_queued_sync: QueuedSync::InWorker,
         ..Features::K309
     };
 
-    /// 3.15 to 4.2: anonymous memory does not count for the limits.
+    /// 3.15: anonymous memory does not count for the limits.
     pub const K315: Features = Features {
         name: "3.15",
         limit_base: LimitBase::FileOnly,
@@ -555,11 +614,18 @@ impl Features {
         ..Features::K312
     };
 
+    /// 3.16 to 4.2: fsync flushes without a journal, too.
+    pub const K316: Features = Features {
+        name: "3.16",
+        file_flush: true,
+        ..Features::K315
+    };
+
     /// 4.3: a plug over whole rounds of the flusher.
     pub const K403: Features = Features {
         name: "4.3",
         flusher_plugs_rounds: true,
-        ..Features::K315
+        ..Features::K316
     };
 
     /// 4.4 to 4.9.
@@ -569,14 +635,22 @@ impl Features {
         ..Features::K403
     };
 
-    /// 4.10 to 4.20: background and direct writes are marked for write-back
-    /// throttling.
+    /// 4.10 to 4.17: background and direct writes are marked for write-back
+    /// throttling; direct writes with `O_DSYNC` to block devices carry FUA.
     pub const K410: Features = Features {
         name: "4.10",
         window_cap: WindowCap::Request,
         background_flags: BioFlags::BACKGROUND,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0),
+        device_queued_sync: QueuedSync::ForcedAccess,
         ..Features::K404
+    };
+
+    /// 4.18 to 4.20: those that overwrite a file do as well.
+    pub const K418: Features = Features {
+        name: "4.18",
+        file_queued_sync: QueuedSync::ForcedAccess,
+        ..Features::K410
     };
 
     /// 5.0 to 5.17: multi-queue devices only, which are never congested and
@@ -591,7 +665,7 @@ impl Features {
         sleeps_past_tick: true,
         congestion: false,
         device_plug: DevicePlug::Writes,
-        ..Features::K410
+        ..Features::K418
     };
 
     /// 5.18 to 6.5: read-ahead of XFS fills large folios.
@@ -616,7 +690,7 @@ impl Features {
     };
 
     /// All presets, oldest first.
-    pub const ALL: [Features; 28] = [
+    pub const ALL: [Features; 30] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
@@ -638,9 +712,11 @@ impl Features {
         Features::K309,
         Features::K312,
         Features::K315,
+        Features::K316,
         Features::K403,
         Features::K404,
         Features::K410,
+        Features::K418,
         Features::K500,
         Features::K518,
         Features::K606,
@@ -673,10 +749,12 @@ impl Features {
             [3, 6..=8, ..] => Ok(Features::K306),
             [3, 9..=11, ..] => Ok(Features::K309),
             [3, 12..=14, ..] => Ok(Features::K312),
-            [3, 15..=19, ..] | [4, 0..=2, ..] => Ok(Features::K315),
+            [3, 15, ..] => Ok(Features::K315),
+            [3, 16..=19, ..] | [4, 0..=2, ..] => Ok(Features::K316),
             [4, 3, ..] => Ok(Features::K403),
             [4, 4..=9, ..] => Ok(Features::K404),
-            [4, 10..=20, ..] => Ok(Features::K410),
+            [4, 10..=17, ..] => Ok(Features::K410),
+            [4, 18..=20, ..] => Ok(Features::K418),
             [5, 0..=17, ..] => Ok(Features::K500),
             [5, 18..=19, ..] | [6, 0..=5, ..] => Ok(Features::K518),
             [6, 6..=15, ..] => Ok(Features::K606),

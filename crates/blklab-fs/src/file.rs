@@ -25,11 +25,34 @@ impl FileId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fd(pub u32);
 
+/// What `open` says about writes (open(2)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OSync {
+    /// Nothing.
+    #[default]
+    None,
+    /// `O_DSYNC`: a write ends like one with fdatasync behind it. Up to 2.6.32 the
+    /// same as `O_SYNC`.
+    Data,
+    /// `O_SYNC`: like one with fsync behind it.
+    File,
+}
+
+impl From<bool> for OSync {
+    /// Whether there is `O_SYNC`.
+    fn from(o_sync: bool) -> OSync {
+        match o_sync {
+            true => OSync::File,
+            false => OSync::None,
+        }
+    }
+}
+
 /// The state of an open file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenFile {
     pub(crate) file: FileId,
-    pub(crate) o_sync: bool,
+    pub(crate) sync: OSync,
     pub(crate) ra: RaState,
     /// `POSIX_FADV_RANDOM`, 2.6.34 and later.
     pub(crate) random: bool,

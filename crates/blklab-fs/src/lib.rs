@@ -39,6 +39,7 @@ mod ext4;
 mod features;
 mod file;
 mod filesystem;
+mod flush;
 mod flusher;
 mod folio;
 mod group;
@@ -64,12 +65,13 @@ mod state;
 mod stats;
 mod sync;
 mod throttle;
+mod workers;
 mod write;
 mod writeback;
 mod xfs;
 
 pub use advice::{Advice, Fault};
-pub use aio::{AioEvent, AioId, DirectRequest};
+pub use aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRequest};
 pub use atime::Atime;
 pub use btrfs::BtrfsOptions;
 pub use cache::{FsError, PageCache, UnknownCookie};
@@ -79,11 +81,11 @@ pub use ext3::{
 };
 pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks, ext4_barrier};
 pub use features::{
-    Ageing, BioBound, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher, InodeLists,
-    LargeFolios, LimitBase, OverLimit, Readahead, TaskShare, Throttle, UnsupportedRelease, Walk,
-    WindowCap, WriteChunk,
+    Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
+    InodeLists, LargeFolios, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
+    UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
-pub use file::{Fd, FileId};
+pub use file::{Fd, FileId, OSync};
 pub use filesystem::{Filesystem, FreeSpace};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};

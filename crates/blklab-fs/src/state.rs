@@ -26,6 +26,7 @@ use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
+use crate::workers::Workers;
 use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
@@ -159,6 +160,7 @@ pub(crate) struct State {
     pub(crate) bios: Slab<BioWork>,
     pub(crate) directs: Slab<Direct>,
     pub(crate) aio: Vec<AioContext>,
+    pub(crate) workers: Workers,
     pub(crate) stats: Stats,
     /// Where each task slept.
     pub(crate) accounts: Vec<Account>,
@@ -223,6 +225,7 @@ impl State {
             bios: Slab::default(),
             directs: Slab::default(),
             aio: Vec::new(),
+            workers: Workers::default(),
             stats: Stats::default(),
             accounts: Vec::new(),
             wakeups: Vec::new(),

@@ -2,12 +2,13 @@
 //! Writing for integrity: fsync, `O_SYNC`, `sync_file_range`, sync (fs/sync.c,
 //! mm/filemap.c, 2.6.28).
 //!
-//! On the filesystem `extents` there is no metadata: fsync's step for it takes
-//! no time, and fdatasync is the same.
+//! On the filesystem `extents` and on a block device there is no metadata: there
+//! fdatasync is the same as fsync, and their last step is to flush the disk's
+//! cache (flush.rs).
 
 use crate::cache::{FsError, PageCache};
-use crate::features::Flusher;
-use crate::file::{Fd, FileId};
+use crate::features::{DeviceFlush, Flusher};
+use crate::file::{Fd, FileId, OSync, OpenFile};
 use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::inode_lists::List;
@@ -156,22 +157,45 @@ impl<H: Host> PageCache<H> {
         if waits_first {
             self.wait_writeback_run(id, pages.clone()).await;
         }
+        let flush = self.fsync_flush(id);
         self.lock_inode(id).await;
         on_volume!(self, sync_metadata(id, data_only));
+        if flush == DeviceFlush::UnderMutex {
+            self.wait_writeback_run(id, pages.clone()).await;
+            self.issue_flush(self.config.features.flush_flags).await;
+        }
         self.unlock_inode(id);
         if !waits_first {
             self.wait_writeback_run(id, pages).await;
+        }
+        if flush == DeviceFlush::Together {
+            self.issue_flush(self.config.features.flush_flags).await;
         }
         self.host.set_sync_writes(false);
         self.take_write_error(id)
     }
 
-    /// The pages that a write with `O_SYNC` writes and waits for.
-    pub(crate) fn o_sync_pages(&self, written: Range<u64>) -> Range<u64> {
+    /// The last part of a write of these bytes, if the file is open with `O_SYNC`
+    /// or `O_DSYNC` (`generic_write_sync`).
+    pub(crate) async fn sync_write(
+        &self,
+        open: &OpenFile,
+        written: &Range<u64>,
+    ) -> Result<(), FsError> {
+        if open.sync == OSync::None {
+            return Ok(());
+        }
+        let (pages, data_only) = self.synced_by_write(open.sync, written);
+        self.sync_written(open.file, pages, data_only).await
+    }
+
+    /// The pages that such a write writes and waits for, and whether times do not
+    /// matter: up to 2.6.32 all pages that are dirty, and there is no `O_DSYNC`.
+    pub(crate) fn synced_by_write(&self, sync: OSync, written: &Range<u64>) -> (Range<u64>, bool) {
         if self.config.features.o_sync_whole_file {
-            0..u64::MAX
+            (0..u64::MAX, true)
         } else {
-            written
+            (pages_of(written), sync != OSync::File)
         }
     }
 

@@ -30,10 +30,7 @@ impl<H: Host> PageCache<H> {
         let result = self.write_locked(open.file, offset, end).await;
         self.unlock_inode(open.file);
         result?;
-        if open.o_sync {
-            let pages = self.o_sync_pages(pages_of(&(offset..end)));
-            self.sync_written(open.file, pages, true).await?;
-        }
+        self.sync_write(&open, &(offset..end)).await?;
         Ok(bytes)
     }
 

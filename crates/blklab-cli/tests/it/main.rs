@@ -19,6 +19,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod support;
+mod syncs;
 mod trace;
 mod transcript;
 mod workload;

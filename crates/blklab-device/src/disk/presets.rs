@@ -8,6 +8,7 @@
 //! Buses there are those of the measurement, about 5 MB/s.
 
 use crate::limits::DeviceLimits;
+use crate::param;
 use crate::registry::{Build, DeviceInfo, Settings};
 
 type Values = &'static [(&'static str, &'static str)];
@@ -27,8 +28,20 @@ const fn disk(
         preset,
         queue_depth,
         limits: DeviceLimits::NONE,
-        settings: Settings::NONE,
+        settings: Settings {
+            limits: by_write_cache,
+            ..Settings::NONE
+        },
         build: Build::Plain(super::build),
+    }
+}
+
+/// A disk whose cache is off says so, and is never sent a flush
+/// (drivers/scsi/sd.c, `sd_set_flush_flag`; before, `sd_revalidate_disk`).
+fn by_write_cache(values: &param::Values, limits: DeviceLimits) -> DeviceLimits {
+    DeviceLimits {
+        has_flush: values.on("write_cache"),
+        ..limits
     }
 }
 

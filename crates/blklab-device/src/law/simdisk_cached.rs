@@ -23,9 +23,20 @@
 use super::platter::{Platter, PlatterSpec};
 use crate::device::{CmdId, Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
+use crate::registry::Settings;
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
+
+/// Without a cache there is nothing to flush.
+pub(crate) const SETTINGS: Settings = Settings {
+    limits: |values, limits| DeviceLimits {
+        has_flush: values.int("write_cache_sectors") > 0,
+        ..limits
+    },
+    ..Settings::NONE
+};
 
 pub(crate) const PARAMS: &[ParamInfo] = &[
     ParamInfo {

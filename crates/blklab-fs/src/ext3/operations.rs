@@ -310,6 +310,11 @@ impl<H: Host> PageCache<H> {
             std::mem::take(&mut inode.changed) || times && !data_only || inode.data_journal
         });
         if !wanted {
+            // A commit would have flushed the disk's cache (`ext3_sync_file`, from
+            // 2.6.33 on; here where the data is on the disk by now).
+            if self.has_journal() && self.config.features.fsync_waits_first {
+                self.flush_behind_journal().await;
+            }
             return;
         }
         if self.has_journal() {

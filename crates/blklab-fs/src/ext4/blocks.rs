@@ -6,7 +6,7 @@ use super::layout::GROUP_BLOCKS;
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::{BioWork, State};
+use crate::state::State;
 use blklab_types::{BioFlags, Op};
 
 impl State {
@@ -108,28 +108,6 @@ impl<H: Host> PageCache<H> {
         let device = self.with(|s| s.device.unwrap_or_default());
         for block in blocks {
             self.journal_access((device, block)).await;
-        }
-    }
-
-    /// Flushes the disk's cache and waits for it, if there are barriers
-    /// (`blkdev_issue_flush`): an empty barrier, or an empty write with FLUSH.
-    pub(super) async fn ext4_flush_disk(&self) {
-        let commit_block = self.with(|s| s.journal().commit_block_flags());
-        let flags = if commit_block.has(BioFlags::FLUSH) {
-            BioFlags::SYNC | BioFlags::FLUSH
-        } else if commit_block.has(BioFlags::BARRIER) {
-            BioFlags::BARRIER
-        } else {
-            return;
-        };
-        let me = self.host.current();
-        let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
-        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
-        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
-            self.host.unplug();
-            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
-                self.host.suspend().await;
-            }
         }
     }
 }

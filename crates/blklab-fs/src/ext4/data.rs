@@ -249,11 +249,11 @@ impl<H: Host> PageCache<H> {
         if by_tid {
             // A commit flushes the cache, too.
             if !self.complete_transaction(tid).await {
-                self.ext4_flush_disk().await;
+                self.flush_behind_journal().await;
             }
         } else if self.with(|s| s.journal().committed_tid() < tid) {
             self.force_commit().await;
-            self.ext4_flush_disk().await;
+            self.flush_behind_journal().await;
         }
     }
 }

@@ -36,7 +36,7 @@ mod options;
 pub use options::{NtfsCosts, NtfsOptions};
 
 use crate::cache::{FsError, PageCache};
-use crate::file::{Fd, File, FileId, OpenFile};
+use crate::file::{Fd, File, FileId, OSync, OpenFile};
 use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
@@ -125,7 +125,7 @@ impl Volume {
     pub(crate) fn device_open(&self, read_ahead_pages: u64) -> OpenFile {
         OpenFile {
             file: self.device,
-            o_sync: false,
+            sync: OSync::None,
             ra: RaState::new(read_ahead_pages),
             random: false,
             prev_end: 0,

@@ -9,9 +9,9 @@ use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
-use crate::state::{BioWork, State};
+use crate::state::State;
 use crate::writeback::WriteControl;
-use blklab_types::{BioFlags, Jiffies, Op};
+use blklab_types::{BioFlags, Jiffies};
 
 impl State {
     /// Whether an access changes the inode, by the mount's rule; notes it.
@@ -150,18 +150,10 @@ impl<H: Host> PageCache<H> {
 
     /// An empty flush, waited for.
     async fn flush_device(&self) {
-        let me = self.host.current();
-        let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
         let flags = match self.with(|s| s.volume().options.features.flush_fua) {
             true => BioFlags::SYNC | BioFlags::FLUSH,
             false => BioFlags::BARRIER,
         };
-        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
-        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
-            self.host.unplug();
-            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
-                self.host.suspend().await;
-            }
-        }
+        self.issue_flush(flags).await;
     }
 }

@@ -485,7 +485,7 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
         });
         machine.run(&cache);
         machine.run_until(&cache, Time(60_000_000_000));
-        let flags: Vec<_> = machine.log().iter().map(|b| b.sync).collect();
+        let flags: Vec<_> = machine.data().iter().map(|b| b.sync).collect();
         assert_eq!(flags, [sync, sync, false, false], "{}", features.name);
     }
 }

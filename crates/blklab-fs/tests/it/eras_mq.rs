@@ -94,7 +94,7 @@ fn flags_of_writes(features: Features) -> [BioFlags; 4] {
         assert_eq!(c.direct_write(fd, 0, 65_536).await, Ok(65_536));
     });
     machine.run(&cache);
-    let log = machine.log();
+    let log = machine.data();
     assert!(log.iter().all(|s| s.op == Op::Write && s.nr_sectors == 128));
     let flags: Vec<_> = log.iter().map(|s| s.flags).collect();
     flags.try_into().expect("four writes")

@@ -310,6 +310,13 @@ impl Machine {
         self.with(|m| m.log.clone())
     }
 
+    /// What was served without the flushes of the disk's cache.
+    pub(crate) fn data(&self) -> Vec<Served> {
+        let mut log = self.log();
+        log.retain(|b| b.nr_sectors > 0);
+        log
+    }
+
     /// Most bios in flight, looked at when every `step`-th one is submitted.
     pub(crate) fn most_in_flight(&self, step: usize) -> Option<usize> {
         let log = self.log();
@@ -325,7 +332,7 @@ impl Machine {
     /// Pages on the disk that each bio was about: the first, and how many.
     pub(crate) fn served(&self) -> Vec<(u64, u64)> {
         let pages = |b: &Served| ((b.sector - SECTOR0) / 8, u64::from(b.nr_sectors) / 8);
-        self.log().iter().map(pages).collect()
+        self.data().iter().map(pages).collect()
     }
 
     /// Bios that tasks in a write for integrity submitted.

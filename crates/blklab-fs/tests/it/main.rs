@@ -17,6 +17,7 @@ mod ntfs3g;
 mod property;
 mod read;
 mod reiserfs;
+mod sync;
 mod volumes;
 mod write;
 mod xfs;

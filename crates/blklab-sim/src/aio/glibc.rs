@@ -47,6 +47,8 @@ struct Request<Op> {
 #[derive(Debug)]
 struct Chain<Op> {
     fd: Fd,
+    /// Only for this record: its requests wait for no others of the descriptor.
+    alone: Option<u32>,
     /// The first one is being executed, or waits for a thread.
     requests: VecDeque<Request<Op>>,
     /// An error within the list that is being executed.
@@ -121,14 +123,26 @@ impl<E: Execute> GlibcAio<E> {
         self.enqueue_list(record, fd, &[op]).await;
     }
 
+    /// Takes a request that does not wait for others on the descriptor, nor they
+    /// for it.
+    pub(crate) async fn enqueue_alone(&self, record: u32, fd: Fd, op: E::Op) {
+        let chain = self.0.chain_of(fd, Some(record));
+        self.append(chain, record, &[op]).await;
+    }
+
     /// `lio_listio` on one descriptor: takes all entries; the record is done
     /// when the last one is, with the first error.
     pub(crate) async fn enqueue_list(&self, record: u32, fd: Fd, ops: &[E::Op]) {
+        let chain = self.0.chain_of(fd, None);
+        self.append(chain, record, ops).await;
+    }
+
+    /// Puts a record's requests behind those of a chain.
+    async fn append(&self, chain: usize, record: u32, ops: &[E::Op]) {
         let shared = &self.0;
         let Some(last) = ops.len().checked_sub(1) else {
             return;
         };
-        let chain = shared.chain_of(fd);
         shared.note(record);
         for (i, op) in ops.iter().enumerate() {
             let length = shared.state.borrow().chains[chain].requests.len() as u64;
@@ -175,11 +189,13 @@ impl<E: Execute> Shared<E> {
         }
     }
 
-    fn chain_of(&self, fd: Fd) -> usize {
+    fn chain_of(&self, fd: Fd, alone: Option<u32>) -> usize {
         let mut s = self.state.borrow_mut();
-        s.chains.iter().position(|c| c.fd == fd).unwrap_or_else(|| {
+        let is_it = |c: &Chain<E::Op>| c.fd == fd && c.alone == alone;
+        s.chains.iter().position(is_it).unwrap_or_else(|| {
             s.chains.push(Chain {
                 fd,
+                alone,
                 requests: VecDeque::new(),
                 error: 0,
             });

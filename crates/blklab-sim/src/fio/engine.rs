@@ -5,8 +5,11 @@ use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
-use blklab_fs::{AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncRange};
-use blklab_types::PAGE_BYTES;
+use blklab_fio::settings::Settings as JobSettings;
+use blklab_fs::{
+    AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncCall, SyncRange, SyncRequest,
+};
+use blklab_types::{PAGE_BYTES, Span};
 use std::collections::VecDeque;
 
 /// How an engine turns requests into system calls.
@@ -21,7 +24,8 @@ enum Kind {
     /// io_submit and io_getevents; buffered I/O is done inside io_submit, and
     /// syncs in a call of their own.
     Aio,
-    /// io_uring with direct I/O: submitted like libaio's; syncs are queued.
+    /// io_uring with direct I/O: submitted like libaio's; workers of the kernel
+    /// do the syncs.
     Uring,
     /// io_uring with buffered I/O: the kernel's workers do it, one at a time
     /// per file.
@@ -39,11 +43,37 @@ struct Held {
     fd: Option<Fd>,
 }
 
+/// What a job and the machine say about system calls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSettings {
+    /// Steps of `sync_file_range`.
+    pub(crate) steps: SyncRange,
+    /// Processor time of a sync call that somebody else than the job makes.
+    pub(crate) sync_cost: Span,
+}
+
+impl CallSettings {
+    /// Those of a job.
+    pub(crate) fn of(settings: &JobSettings, sync_cost: Span) -> CallSettings {
+        // The flags of sync_file_range(2).
+        let has = |bit: u32| settings.sync_file_range_flags & bit != 0;
+        CallSettings {
+            steps: SyncRange {
+                wait_before: has(1),
+                write: has(2),
+                wait_after: has(4),
+            },
+            sync_cost,
+        }
+    }
+}
+
 /// The engine of one job.
 pub(crate) struct Engine {
     kind: Kind,
     direct: bool,
     depth: u32,
+    calls: CallSettings,
     m: Machine,
     cache: PageCache<Machine>,
     aio: AioId,
@@ -76,6 +106,7 @@ impl Engine {
         name: &str,
         direct: bool,
         depth: u32,
+        calls: CallSettings,
         m: &Machine,
         cache: &PageCache<Machine>,
     ) -> Engine {
@@ -90,16 +121,19 @@ impl Engine {
             _ => Kind::Sync,
         };
         let threads = threads_of(kind).map(|(params, reap)| {
-            let calls = Calls {
+            let execute = Calls {
+                m: m.clone(),
                 cache: cache.clone(),
                 direct,
+                calls,
             };
-            GlibcAio::new(m, calls, params, reap, m.current())
+            GlibcAio::new(m, execute, params, reap, m.current())
         });
         Engine {
             kind,
             direct: direct && kind != Kind::Mmap,
             depth,
+            calls,
             m: m.clone(),
             cache: cache.clone(),
             aio: cache.aio_setup(),
@@ -160,7 +194,13 @@ impl Engine {
     /// Hands a request to the thread of its file.
     async fn enqueue(&mut self, io: &Io, fd: Option<Fd>) {
         if let (Some(fd), Some(threads)) = (fd, &self.threads) {
-            threads.enqueue(io.record, fd, *io).await;
+            // io_uring's workers do not serialise syncs with the writes of a file.
+            match self.kind {
+                Kind::UringBuffered if io.op.dir().is_none() => {
+                    threads.enqueue_alone(io.record, fd, *io).await;
+                }
+                _ => threads.enqueue(io.record, fd, *io).await,
+            }
             self.in_flight += 1;
         }
     }
@@ -218,22 +258,7 @@ impl Engine {
         }
         for h in held {
             let Some(fd) = h.fd else { continue };
-            if !matches!(h.io.op, IoOp::Read | IoOp::Write) {
-                let error = self.perform(&h.io, h.fd).await;
-                self.done.push_back(Completion {
-                    record: h.io.record,
-                    error,
-                });
-                continue;
-            }
-            let request = DirectRequest {
-                fd,
-                write: h.io.op == IoOp::Write,
-                offset: h.io.offset,
-                bytes: h.io.length,
-                user_data: u64::from(h.io.record),
-            };
-            match self.cache.aio_submit(self.aio, request).await {
+            match self.submit_one(&h.io, fd).await {
                 Ok(()) => self.in_flight += 1,
                 Err(e) => {
                     self.done.push_back(Completion {
@@ -249,6 +274,27 @@ impl Engine {
         if plugs {
             self.m.finish_plug();
         }
+    }
+
+    async fn submit_one(&self, io: &Io, fd: Fd) -> Result<(), FsError> {
+        let user_data = u64::from(io.record);
+        if let Some(call) = sync_call(io, self.calls.steps) {
+            let request = SyncRequest {
+                fd,
+                call,
+                cost: self.calls.sync_cost,
+                user_data,
+            };
+            return self.cache.aio_sync(self.aio, request);
+        }
+        let request = DirectRequest {
+            fd,
+            write: io.op == IoOp::Write,
+            offset: io.offset,
+            bytes: io.length,
+            user_data,
+        };
+        self.cache.aio_submit(self.aio, request).await
     }
 
     /// One readv or writev for all that is held: they are adjacent.
@@ -313,7 +359,7 @@ impl Engine {
         let Some(fd) = fd else { return 0 };
         let result = match self.kind {
             Kind::Mmap => self.mapped(io, fd).await,
-            _ => perform(&self.cache, io, fd, self.direct).await,
+            _ => perform(&self.cache, io, fd, self.direct, self.calls.steps).await,
         };
         result.map_or_else(errno, |()| 0)
     }
@@ -321,7 +367,7 @@ impl Engine {
     /// Copies between memory and the mapping: page faults do the I/O.
     async fn mapped(&self, io: &Io, fd: Fd) -> Result<(), FsError> {
         if !matches!(io.op, IoOp::Read | IoOp::Write) {
-            return perform(&self.cache, io, fd, false).await;
+            return perform(&self.cache, io, fd, false, self.calls.steps).await;
         }
         let pages = io.offset / PAGE_BYTES..(io.offset + io.length).div_ceil(PAGE_BYTES);
         for page in pages {
@@ -342,15 +388,20 @@ fn threads_of(kind: Kind) -> Option<(Params, Reap)> {
 
 /// Executes requests of an engine's threads.
 struct Calls {
+    m: Machine,
     cache: PageCache<Machine>,
     direct: bool,
+    calls: CallSettings,
 }
 
 impl Execute for Calls {
     type Op = Io;
 
     async fn execute(&self, fd: Fd, io: Io) -> i32 {
-        let result = perform(&self.cache, &io, fd, self.direct).await;
+        if io.op.dir().is_none() {
+            self.m.compute(self.calls.sync_cost).await;
+        }
+        let result = perform(&self.cache, &io, fd, self.direct, self.calls.steps).await;
         result.map_or_else(errno, |()| 0)
     }
 }
@@ -365,6 +416,7 @@ pub(crate) async fn perform(
     io: &Io,
     fd: Fd,
     direct: bool,
+    steps: SyncRange,
 ) -> Result<(), FsError> {
     match (io.op, direct) {
         (IoOp::Read, false) => cache.read(fd, io.offset, io.length).await.map(drop),
@@ -374,10 +426,20 @@ pub(crate) async fn perform(
         (IoOp::Trim, _) => Ok(()),
         (IoOp::Sync, _) => cache.fsync(fd).await,
         (IoOp::Datasync, _) => cache.fdatasync(fd).await,
-        (IoOp::SyncFileRange, _) => {
-            cache
-                .sync_file_range(fd, io.offset, io.length, SyncRange::default())
-                .await
-        }
+        (IoOp::SyncFileRange, _) => cache.sync_file_range(fd, io.offset, io.length, steps).await,
+    }
+}
+
+/// The system call that a sync stands for.
+fn sync_call(io: &Io, steps: SyncRange) -> Option<SyncCall> {
+    match io.op {
+        IoOp::Read | IoOp::Write | IoOp::Trim => None,
+        IoOp::Sync => Some(SyncCall::File),
+        IoOp::Datasync => Some(SyncCall::Data),
+        IoOp::SyncFileRange => Some(SyncCall::Range {
+            offset: io.offset,
+            bytes: io.length,
+            steps,
+        }),
     }
 }

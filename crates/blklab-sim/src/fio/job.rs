@@ -3,7 +3,7 @@
 //! keeps fio's statistics.
 
 use super::control::Slot;
-use super::engine::Engine;
+use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::program;
 use super::report::stat_options;
@@ -13,7 +13,7 @@ use blklab_fio::job::Job;
 use blklab_fio::run::{Answer, Failure, Io, IoOp, JobRun, Outcome, Step};
 use blklab_fio::settings::{FadviseHint, SyncWrites};
 use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, ThreadStat};
-use blklab_fs::{Advice, Fd, PageCache};
+use blklab_fs::{Advice, Fd, OSync, PageCache};
 use blklab_types::{Span, Time};
 
 /// Settings that all jobs of a run share.
@@ -195,7 +195,14 @@ pub(crate) async fn run_job(
         m,
         cache,
         slot,
-        engine: Engine::new(&job.settings.ioengine, job.settings.direct, depth, m, cache),
+        engine: Engine::new(
+            &job.settings.ioengine,
+            job.settings.direct,
+            depth,
+            CallSettings::of(&job.settings, settings.io_cost),
+            m,
+            cache,
+        ),
         is_direct: job.settings.direct,
         fds: vec![None; plan.files.len()],
         records: vec![Record::default(); depth as usize + 1],
@@ -264,7 +271,10 @@ impl Runner<'_> {
 
     async fn issue(&mut self, run: &mut JobRun, io: &Io) {
         let built = self.m.now();
-        self.m.compute(self.settings.io_cost).await;
+        let is_data = io.op.dir().is_some();
+        if is_data {
+            self.m.compute(self.settings.io_cost).await;
+        }
         let issued = self.m.now();
         let at = io.record as usize;
         if self.records.len() <= at {
@@ -281,6 +291,10 @@ impl Runner<'_> {
         self.log(|log, us, names| {
             let _ = log.io(us, &names[io.file as usize], io);
         });
+        if !is_data {
+            // The latency of a sync is that of its system call.
+            self.m.compute(self.settings.io_cost).await;
+        }
         if self.engine.is_synchronous() && self.is_direct {
             self.call(1).await;
         }
@@ -380,8 +394,12 @@ impl Runner<'_> {
             return;
         };
         let s = &plan.job.settings;
-        let o_sync = s.sync != SyncWrites::None;
-        let Ok(fd) = self.cache.open(id, o_sync) else {
+        let sync = match s.sync {
+            SyncWrites::None => OSync::None,
+            SyncWrites::Dsync => OSync::Data,
+            SyncWrites::Sync => OSync::File,
+        };
+        let Ok(fd) = self.cache.open(id, sync) else {
             return;
         };
         self.fds[file as usize] = Some(fd);

@@ -109,6 +109,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     if c.filesystem != Filesystem::Extents {
         c.layout.start_sector = start_sector;
     }
+    c.fua = limits.has_flush && limits.has_fua;
     if let Filesystem::Xfs(_) = c.filesystem {
         c.direct_locking = DirectLocking::None;
     }

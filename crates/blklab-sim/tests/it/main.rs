@@ -10,3 +10,4 @@ mod order;
 mod processes;
 mod rig;
 mod scenarios;
+mod syncs;

@@ -143,6 +143,44 @@ fn forced_writes_and_flushes_reach_the_medium() {
 }
 
 #[test]
+fn a_flush_takes_longer_the_more_dirty_data_there_is() {
+    let mut host = Host::build(C, 31);
+    let mut random = Random(7);
+    let mut before = 0.0;
+    for dirty in [1, 4, 16, 64, 256] {
+        for _ in 0..dirty {
+            host.one(Op::Write, random.below(1 << 29), 8);
+        }
+        let flush = ms(&host.one(Op::Flush, 0, 0));
+        assert!(
+            flush > 1.4 * before,
+            "{dirty} writes: {flush} after {before}"
+        );
+        before = flush;
+    }
+}
+
+#[test]
+fn a_disk_whose_cache_is_off_has_nothing_to_flush() {
+    let has_flush = |name: &str, given: &[(&str, &str)]| {
+        let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+        let given: Vec<_> = given.iter().map(own).collect();
+        crate::limits(name, &given).expect("limits").has_flush
+    };
+    for d in crate::ALL
+        .iter()
+        .filter(|d| std::ptr::eq(d.params, crate::disk::PARAMS))
+    {
+        let off = d.preset.contains(&("write_cache", "off"));
+        assert_eq!(has_flush(d.name, &[]), !off, "{}", d.name);
+        assert!(!has_flush(d.name, &[("write_cache", "off")]), "{}", d.name);
+        assert!(has_flush(d.name, &[("write_cache", "on")]), "{}", d.name);
+    }
+    assert!(!has_flush("simdisk-2628", &[]));
+    assert!(has_flush("simdisk-2628", &[("write_cache_sectors", "128")]));
+}
+
+#[test]
 fn a_flush_holds_back_what_comes_after_it() {
     let mut host = Host::build(C, 31);
     for i in 0..20 {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Flushing the disk's cache (`blkdev_issue_flush`), and which fsync does it.
+//!
+//! The flush is an empty bio that somebody waits for. What becomes of it is up to
+//! the block layer: a disk without a volatile cache never sees it.
+
+use crate::cache::PageCache;
+use crate::features::DeviceFlush;
+use crate::file::FileId;
+use crate::filesystem::Filesystem;
+use crate::host::Host;
+use crate::state::BioWork;
+use blklab_types::{BioFlags, Op};
+
+impl<H: Host> PageCache<H> {
+    /// Submits an empty bio with these flags and waits for it. That a device does
+    /// not support it is no error.
+    pub(crate) async fn issue_flush(&self, flags: BioFlags) {
+        let me = self.host.current();
+        let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
+        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
+        let pending = || self.with(|s| s.bios.get_mut(cookie).is_some());
+        while pending() {
+            self.host.unplug();
+            if pending() {
+                self.host.suspend().await;
+            }
+        }
+    }
+
+    /// Flushes behind what the journal has committed, if it has barriers.
+    pub(crate) async fn flush_behind_journal(&self) {
+        let commit_block = self.with(|s| s.journal().commit_block_flags());
+        if commit_block.any(BioFlags::FLUSH | BioFlags::BARRIER) {
+            self.issue_flush(self.config.features.flush_flags).await;
+        }
+    }
+
+    /// The flush at the end of fsync, of files that do not lie on a filesystem
+    /// with a step of its own: block devices, files on ext2, and files on
+    /// `extents`, which stands for a filesystem without a journal, too
+    /// (`generic_file_fsync`).
+    pub(crate) fn fsync_flush(&self, id: FileId) -> DeviceFlush {
+        let features = &self.config.features;
+        if self.with(|s| s.file(id).is_device) {
+            return features.device_flush;
+        }
+        match self.filesystem_of(id) {
+            Filesystem::Extents if features.file_flush => DeviceFlush::Together,
+            Filesystem::Ext(_) if features.file_flush && !self.has_journal() => {
+                DeviceFlush::Together
+            }
+            _ => DeviceFlush::Never,
+        }
+    }
+}
