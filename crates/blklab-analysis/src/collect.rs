@@ -267,6 +267,12 @@ impl LifeSink for Lives {
             device.active_until = Some(time);
         }
     }
+
+    fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
+        let scheduler = &mut self.device(dev).stats.scheduler;
+        scheduler.max_waiting = scheduler.max_waiting.max(nr_waiting);
+        scheduler.nr_overtaken += u64::from(overtaken);
+    }
 }
 
 impl<S: LifeSink + Default> Default for StatsCollector<S> {

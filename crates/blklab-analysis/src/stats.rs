@@ -105,6 +105,15 @@ pub struct Activity {
     pub until_ns: u64,
 }
 
+/// Requests between I and D.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SchedulerUse {
+    /// Most of them at a time.
+    pub max_waiting: u32,
+    /// Requests that were issued after one that had come later.
+    pub nr_overtaken: u64,
+}
+
 /// One device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DeviceStats {
@@ -143,6 +152,8 @@ pub struct DeviceStats {
     pub d2d_seeks: Seeks,
     /// Plugging.
     pub plugs: Plugs,
+    /// Requests in the scheduler.
+    pub scheduler: SchedulerUse,
     /// Bios not yet dispatched when another came: btt's requests at Q.
     pub waiting_at_q: f64,
     /// When the device was busy.

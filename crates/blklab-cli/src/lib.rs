@@ -7,6 +7,7 @@
 mod args;
 mod conform;
 mod example;
+mod execute;
 mod interrupt;
 mod list;
 mod man;

@@ -3,22 +3,20 @@
 
 use crate::Outcome;
 use crate::args::RunArgs;
+use crate::execute::execute;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::stack::Stack;
 use crate::table;
 use anyhow::{Context as _, Result, bail};
 use blklab::failures;
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
-use blklab::run::{RunOptions, RunOutput};
+use blklab::run::RunOutput;
 use blklab::scheduler::Schedulers;
 use blklab::{Experiment, ExperimentError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let fio = FioFormats::parse(
@@ -61,6 +59,11 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         }
     } else {
         output.write_all(report::fio_text(&pairs, &fio).as_bytes())?;
+        for (cell, run) in pairs.iter().filter(|(_, run)| run.verified) {
+            let (name, digest) = (cell.name_in_file(), run.digest.value());
+            let mut err = std::io::stderr();
+            writeln!(err, "{name}: verified: two runs gave digest {digest:016x}")?;
+        }
     }
     output.commit()?;
     Ok(match pairs.iter().any(|(_, run)| failures::any(run)) {
@@ -108,7 +111,7 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
 }
 
 /// Where the files of each experiment go.
-struct Files {
+pub(crate) struct Files {
     /// A name for each experiment; none if there is only one.
     labels: Option<Vec<String>>,
     trace: Option<PathBuf>,
@@ -154,7 +157,7 @@ impl Files {
     }
 
     /// The traces that experiment `i` writes while it runs.
-    fn traces(&self, i: usize) -> Vec<PathBuf> {
+    pub(crate) fn traces(&self, i: usize) -> Vec<PathBuf> {
         let asked = self.trace.as_ref().map(|path| self.with_label(i, path));
         let own = self.run_directory(i).map(|dir| dir.join(report::EVENTS));
         asked.into_iter().chain(own).collect()
@@ -174,7 +177,7 @@ impl Files {
     }
 
     /// Takes back the empty folders of runs that failed.
-    fn remove_empty(&self, nr_cells: usize) {
+    pub(crate) fn remove_empty(&self, nr_cells: usize) {
         for dir in (0..nr_cells).filter_map(|i| self.run_directory(i)) {
             // A folder with something in it stays.
             let _ = std::fs::remove_dir(dir);
@@ -183,64 +186,4 @@ impl Files {
             let _ = std::fs::remove_dir(dir);
         }
     }
-}
-
-/// Runs all experiments side by side; those that had not begun when a stop
-/// was asked for have no result.
-fn execute(
-    a: &RunArgs,
-    cells: &[Cell],
-    files: &Files,
-    stop: &Arc<AtomicBool>,
-) -> Result<Vec<Option<RunOutput>>> {
-    let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
-    let progress = Progress::new(cells.len());
-    let indexed: Vec<(usize, &Cell)> = cells.iter().enumerate().collect();
-    let runs = blklab::parallel::map(&indexed, threads, |&(i, cell)| {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let result = run_cell(a, cell, files.traces(i), stop);
-        if result.is_err() {
-            // Nobody waits for the others' results any more.
-            stop.store(true, Ordering::Relaxed);
-        }
-        progress.step();
-        result.map(Some)
-    });
-    progress.finish();
-    let runs: Result<Vec<_>> = runs.into_iter().collect();
-    runs.inspect_err(|_| files.remove_empty(cells.len()))
-}
-
-fn run_cell(
-    a: &RunArgs,
-    cell: &Cell,
-    traces: Vec<PathBuf>,
-    stop: &Arc<AtomicBool>,
-) -> Result<RunOutput> {
-    let e = &cell.experiment;
-    let run = |traces| {
-        let options = RunOptions {
-            traces,
-            stop: Arc::clone(stop),
-            ..RunOptions::default()
-        };
-        blklab::run::run(e, &options).map_err(|err| err.of(e))
-    };
-    let first = run(traces)?;
-    if !a.verify_digest || first.interrupted {
-        return Ok(first);
-    }
-    let second = run(Vec::new())?;
-    if second.digest != first.digest && !second.interrupted {
-        bail!(
-            "{}: two runs differ, with digests {:016x} and {:016x}: a fault in blklab; please \
-             report it",
-            e.id,
-            first.digest.value(),
-            second.digest.value()
-        );
-    }
-    Ok(first)
 }

@@ -88,6 +88,9 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     if disk.iter().any(|r| r.requests.median > 0.0) {
         rows::show_disk(out, &disk, width)?;
     }
+    if pairs.len() > 1 {
+        rows::show_digests(out, pairs, width)?;
+    }
     footer::show(out, pairs, &all)
 }
 

@@ -15,6 +15,7 @@ mod replay_logs;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod same;
 pub mod scheduler;
 pub mod summary;
 mod surroundings;

@@ -153,6 +153,7 @@ pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
         "end_ns": run.end.0,
         "events": run.digest.nr_events(),
         "digest": format!("{:016x}", run.digest.value()),
+        "verified": run.verified,
         "interrupted": run.interrupted,
         "sysfs": run.sysfs.iter().map(|(name, text)| ((*name).to_owned(), json!(text)))
             .collect::<serde_json::Map<_, _>>(),

@@ -4,6 +4,7 @@
 
 use crate::disk_stats::{AllStats, DiskStats};
 use crate::job;
+use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
 use crate::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_analysis::collect::StatsCollector;
@@ -36,6 +37,9 @@ pub struct RunOptions {
     /// Keep all trace events in memory: for short runs, such as tests of a
     /// scheduler.
     pub keep_events: bool,
+    /// Learn from the scheduler's messages whose queues it merged; writing them
+    /// takes as much time as the rest of the run.
+    pub merged_queues: bool,
 }
 
 /// What came out of a run.
@@ -49,6 +53,11 @@ pub struct RunOutput {
     pub end: Time,
     /// Digest of the event stream.
     pub digest: Digest,
+    /// What of the event stream is the same under every scheduler that does the
+    /// same.
+    pub fingerprint: Fingerprint,
+    /// Whose queues the scheduler merged, if the options asked for it.
+    pub merged_queues: MergedQueues,
     /// Statistics of the event stream.
     pub stats: TraceStats,
     /// Counters of the disks.
@@ -63,6 +72,8 @@ pub struct RunOutput {
     pub notes: Vec<String>,
     /// Whether the run was ended from outside.
     pub interrupted: bool,
+    /// Whether a second run gave the same digest.
+    pub verified: bool,
     /// Trace files written.
     pub trace_files: Vec<PathBuf>,
     /// Figures of the bios that the options asked for, in that order.
@@ -84,7 +95,10 @@ pub struct DeviceUse {
 
 /// What is made of the events of a run.
 enum Analysis {
-    All(Box<DigestSink<StatsCollector<(AllStats, Watches)>>>),
+    All(
+        Box<DigestSink<StatsCollector<(AllStats, Watches)>>>,
+        Fingerprint,
+    ),
     Watches(Box<Lifecycles<Watches>>),
     Nothing,
 }
@@ -94,10 +108,11 @@ impl Analysis {
         let watches = options.watches.iter().cloned().map(Watch::new).collect();
         let watches = Watches(watches);
         if !options.only_watches {
-            return Analysis::All(Box::new(DigestSink {
+            let sink = DigestSink {
                 digest: Digest::default(),
                 inner: StatsCollector::with((AllStats::new(array_dev(e)), watches)),
-            }));
+            };
+            return Analysis::All(Box::new(sink), Fingerprint::default());
         }
         match watches.0.is_empty() {
             true => Analysis::Nothing,
@@ -107,9 +122,10 @@ impl Analysis {
 
     fn event(&mut self, event: &Event) {
         match self {
-            Analysis::All(all) => {
+            Analysis::All(all, fingerprint) => {
                 all.inner.also().0.event(event);
                 all.event(event);
+                fingerprint.event(event);
             }
             Analysis::Watches(lives) => lives.event(event),
             Analysis::Nothing => {}
@@ -118,7 +134,7 @@ impl Analysis {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let watches = match self {
-            Analysis::All(all) => {
+            Analysis::All(all, _) => {
                 all.process(time, pid, comm);
                 &mut all.inner.also().1
             }
@@ -133,8 +149,9 @@ impl Analysis {
     /// Puts what was found into the output of a run that has ended.
     fn finish(self, e: &Experiment, output: &mut RunOutput) {
         let watches = match self {
-            Analysis::All(mut all) => {
+            Analysis::All(mut all, fingerprint) => {
                 output.digest = all.digest;
+                output.fingerprint = fingerprint;
                 // Before the statistics finish: the disk is busy until the run
                 // ends, not until the last event.
                 let mut uses: Vec<DeviceUse> = devices(e)
@@ -161,6 +178,7 @@ impl Analysis {
 /// Where the events of a run go.
 struct Streams {
     analysis: Analysis,
+    merged_queues: Option<MergedQueues>,
     out: Vec<TraceOut>,
     /// Where they are kept, if they are.
     kept: Option<Vec<Event>>,
@@ -183,8 +201,11 @@ impl TraceSink for Shared {
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        if let Analysis::All(all) = &mut s.analysis {
+        if let Analysis::All(all, _) = &mut s.analysis {
             all.message(event, text);
+        }
+        if let Some(merged) = &mut s.merged_queues {
+            merged.message(text);
         }
         for out in &mut s.out {
             out.message(event, text);
@@ -192,7 +213,8 @@ impl TraceSink for Shared {
     }
 
     fn wants_messages(&self) -> bool {
-        !self.0.borrow().out.is_empty()
+        let s = self.0.borrow();
+        !s.out.is_empty() || s.merged_queues.is_some()
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
@@ -215,6 +237,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let jobs = jobs.transpose()?;
     let streams = Rc::new(RefCell::new(Streams {
         analysis: Analysis::new(e, options),
+        merged_queues: options.merged_queues.then(MergedQueues::default),
         out: open_traces(e, &options.traces)?,
         kept: options.keep_events.then(Vec::new),
     }));
@@ -231,6 +254,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     };
     let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
     analysis.finish(e, &mut output);
+    output.merged_queues = streams.merged_queues.take().unwrap_or_default();
     output.trace_files = finish_traces(traces)?;
     output.events = streams.kept.take().unwrap_or_default();
     Ok(output)
@@ -336,6 +360,8 @@ impl RunOutput {
             global_options: Vec::new(),
             end,
             digest: Digest::default(),
+            fingerprint: Fingerprint::default(),
+            merged_queues: MergedQueues::default(),
             stats: TraceStats::default(),
             disks: Vec::new(),
             array: None,
@@ -343,6 +369,7 @@ impl RunOutput {
             cgroups: Vec::new(),
             notes: Vec::new(),
             interrupted: false,
+            verified: false,
             trace_files: Vec::new(),
             watched: Vec::new(),
             events: Vec::new(),

@@ -157,6 +157,7 @@ impl Device {
         let rq = self.requests.get(slot);
         rq.life.insert = Some(e.time);
         rq.life.rwbs = e.rwbs;
+        rq.arrival.get_or_insert_with(|| self.scheduler.arrive());
         // The bio that began the request.
         if let Some(first) = rq.first {
             let life = &mut self.bios.get(first).life;
@@ -164,6 +165,8 @@ impl Device {
                 life.insert = Some(e.time);
             }
         }
+        let nr_waiting = self.scheduler.nr_waiting;
+        out.sink.in_scheduler(self.dev, nr_waiting, false);
         found.is_some()
     }
 
@@ -174,6 +177,7 @@ impl Device {
         let rq = self.requests.get(slot);
         rq.life.issue = Some(e.time);
         rq.life.rwbs = e.rwbs;
+        let overtaken = self.scheduler.issue(rq.arrival.take());
         rq.by_start = self.issued[rq.class].insert(rq.start, slot);
         let mut next = rq.first;
         while let Some(bio) = next {
@@ -182,6 +186,8 @@ impl Device {
             next = bio.next;
         }
         self.nr_issued += 1;
+        let nr_waiting = self.scheduler.nr_waiting;
+        out.sink.in_scheduler(self.dev, nr_waiting, overtaken);
         found.is_some()
     }
 
@@ -255,6 +261,7 @@ impl Device {
 
     fn end_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
         let mut rq = self.requests.remove(slot);
+        self.scheduler.leave(rq.arrival);
         while let Some(bio) = rq.first {
             rq.first = self.bios.get(bio).next;
             self.end_bio(bio, e, out);

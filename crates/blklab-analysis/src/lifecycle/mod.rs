@@ -164,6 +164,12 @@ pub trait LifeSink {
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         let _ = (time, dev, nr_bios, nr_issued);
     }
+
+    /// So many requests of `dev` are now between I and D. `overtaken`: one has
+    /// just been issued after another that came later.
+    fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
+        let _ = (dev, nr_waiting, overtaken);
+    }
 }
 
 /// Nobody wants to know.
@@ -198,6 +204,11 @@ impl<A: LifeSink, B: LifeSink> LifeSink for (A, B) {
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         self.0.depth(time, dev, nr_bios, nr_issued);
         self.1.depth(time, dev, nr_bios, nr_issued);
+    }
+
+    fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
+        self.0.in_scheduler(dev, nr_waiting, overtaken);
+        self.1.in_scheduler(dev, nr_waiting, overtaken);
     }
 }
 

@@ -78,6 +78,41 @@ pub(super) struct Request {
     pub(super) by_end: Place,
     pub(super) first: Option<Slot>,
     pub(super) last: Option<Slot>,
+    /// Which insertion put it into the scheduler, while it is there.
+    pub(super) arrival: Option<u64>,
+}
+
+/// Requests between I and D.
+#[derive(Debug, Default)]
+pub(super) struct InScheduler {
+    /// How many there are.
+    pub(super) nr_waiting: u32,
+    nr_arrived: u64,
+    /// The latest arrival among those that have left.
+    latest_issued: u64,
+}
+
+impl InScheduler {
+    /// Another one arrives: its number.
+    pub(super) fn arrive(&mut self) -> u64 {
+        self.nr_waiting += 1;
+        self.nr_arrived += 1;
+        self.nr_arrived
+    }
+
+    /// One leaves without D, if it was there.
+    pub(super) fn leave(&mut self, arrival: Option<u64>) {
+        self.nr_waiting -= u32::from(arrival.is_some());
+    }
+
+    /// One leaves with D, if it was there: whether a later one did before.
+    pub(super) fn issue(&mut self, arrival: Option<u64>) -> bool {
+        self.leave(arrival);
+        let Some(number) = arrival else { return false };
+        let overtaken = number < self.latest_issued;
+        self.latest_issued = self.latest_issued.max(number);
+        overtaken
+    }
 }
 
 /// The state of one device.
@@ -95,6 +130,8 @@ pub(super) struct Device {
     /// Requests between D and C, by first sector.
     pub(super) issued: [Positions; NR_CLASSES],
     pub(super) nr_issued: u32,
+    /// Who is in the scheduler, and in which order they came and went.
+    pub(super) scheduler: InScheduler,
     /// For lists that are needed only during one event.
     pub(super) scratch: Vec<Slot>,
 }
@@ -110,6 +147,7 @@ impl Device {
             ends: Default::default(),
             issued: Default::default(),
             nr_issued: 0,
+            scheduler: InScheduler::default(),
             scratch: Vec::new(),
         }
     }
@@ -181,6 +219,7 @@ impl Device {
             by_end: Place::default(),
             first: None,
             last: None,
+            arrival: None,
         };
         let slot = self.requests.insert(request);
         self.wait(slot);
@@ -263,6 +302,10 @@ impl Device {
             self.join(target, slot);
         }
         let rq = self.requests.get(target);
+        match rq.arrival {
+            Some(_) => self.scheduler.leave(gone.arrival),
+            None => rq.arrival = gone.arrival,
+        }
         rq.life.nr_back_merges += gone.life.nr_back_merges;
         rq.life.nr_front_merges += gone.life.nr_front_merges;
         rq.life.nr_absorbed += gone.life.nr_absorbed + 1;
@@ -348,6 +391,7 @@ impl Device {
             positions.iter_mut().for_each(Positions::clear);
         }
         self.nr_issued = 0;
+        self.scheduler = InScheduler::default();
     }
 
     /// As [`Device::give_up`], at the end of the trace.

@@ -328,3 +328,45 @@ fn depth_is_told() {
     let (depth, _) = tracker.finish();
     assert_eq!(depth.0, [(1, 0), (1, 1), (2, 1), (1, 0), (0, 0)]);
 }
+
+#[test]
+fn who_is_in_the_scheduler_is_told() {
+    #[derive(Default)]
+    struct Scheduler(Vec<(u32, bool)>);
+    impl super::LifeSink for Scheduler {
+        fn in_scheduler(&mut self, _: Dev, nr_waiting: u32, overtaken: bool) {
+            self.0.push((nr_waiting, overtaken));
+        }
+    }
+    let mut tracker = Lifecycles::new(Scheduler::default());
+    for line in [
+        "0 9 I R 0 + 8",
+        "0 9 I R 8 + 8",
+        "0 9 I W 64 + 8",
+        "0 9 I R 32 + 8",
+        // The first two are one by now.
+        "1 9 D R 0 + 16",
+        "2 9 D R 32 + 8",
+        "3 9 D W 64 + 8",
+        // Given back, and issued without I.
+        "4 9 R W 64 + 8",
+        "5 9 D W 64 + 8",
+        // Never shown to the scheduler.
+        "6 9 D R 96 + 8",
+    ] {
+        tracker.event(&event(line));
+    }
+    let (scheduler, _) = tracker.finish();
+    let expected = [
+        (1, false),
+        (2, false),
+        (3, false),
+        (4, false),
+        (2, false),
+        (1, false),
+        (0, true),
+        (0, false),
+        (0, false),
+    ];
+    assert_eq!(scheduler.0, expected);
+}

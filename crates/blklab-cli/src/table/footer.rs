@@ -4,8 +4,8 @@
 use super::{Pairs, WIDTH};
 use crate::output::{fold, time};
 use anyhow::Result;
-use blklab::failures;
 use blklab::summary::Table;
+use blklab::{failures, same};
 use std::io::Write;
 
 /// What a note begins with; its other lines are indented as far.
@@ -26,6 +26,7 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
             run.digest.value()
         )?;
     }
+    show_verified(out, pairs)?;
     for (cell, run) in pairs.iter().filter(|(c, _)| c.repetition == 0) {
         for (name, text) in &run.sysfs {
             writeln!(out, "{name} of {} at the end:", cell.name_in_file())?;
@@ -53,7 +54,9 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
         }
     }
     show_failures(out, pairs)?;
-    let mut shown: Vec<&str> = Vec::new();
+    let same = same::same_runs(pairs);
+    let mut shown: Vec<&str> = same.iter().map(String::as_str).collect();
+    shown.extend(same::unmodelled_cost(pairs));
     if tables.iter().flat_map(|t| &t.rows).any(|r| r.spread_out) {
         shown.push(RATES);
     }
@@ -85,6 +88,22 @@ fn show_failures(out: &mut impl Write, pairs: &Pairs<'_>) -> std::io::Result<()>
                 writeln!(out, "{line}")?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Says that digests were compared, if they were.
+fn show_verified(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
+    match pairs {
+        [(_, run)] if run.verified => {
+            let digest = run.digest.value();
+            writeln!(out, "verified: two runs gave digest {digest:016x}")?;
+        }
+        _ if pairs.iter().all(|(_, run)| run.verified) => {
+            let text = "verified: two runs of each experiment gave the same digest";
+            writeln!(out, "{text}")?;
+        }
+        _ => {}
     }
     Ok(())
 }

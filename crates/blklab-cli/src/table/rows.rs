@@ -229,3 +229,24 @@ pub(super) fn show_disk(
     }
     Ok(())
 }
+
+/// The digests of several runs: a row for each experiment.
+pub(super) fn show_digests(
+    out: &mut impl Write,
+    pairs: &Pairs<'_>,
+    width: usize,
+) -> std::io::Result<()> {
+    writeln!(out, "\ndigest of all events")?;
+    for same in pairs.chunk_by(|a, b| a.0.label == b.0.label) {
+        let digests = same.iter().map(|(_, run)| run.digest.value());
+        let digests: Vec<String> = digests.map(|d| format!("{d:016x}")).collect();
+        let text = digests.join(" ");
+        let mut lines = fold(&text, WIDTH - width - 1).into_iter();
+        label(out, &same[0].0.name_in_file(), width)?;
+        writeln!(out, " {}", lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "{:<width$} {line}", "")?;
+        }
+    }
+    Ok(())
+}

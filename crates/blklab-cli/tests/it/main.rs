@@ -18,6 +18,7 @@ mod md;
 mod replay;
 mod reproduce;
 mod run;
+mod same;
 mod support;
 mod syncs;
 mod trace;

@@ -110,11 +110,10 @@ impl<'a> Plan<'a> {
             return Ok(Vec::new());
         }
         let options = RunOptions {
-            traces: Vec::new(),
             stop: Arc::clone(stop),
             watches: cell.filters.clone(),
             only_watches: true,
-            keep_events: false,
+            ..RunOptions::default()
         };
         let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
         if output.interrupted {

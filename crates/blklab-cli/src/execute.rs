@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The runs of `blklab run`, side by side.
+
+use crate::args::RunArgs;
+use crate::progress::Progress;
+use crate::run::Files;
+use anyhow::{Result, bail};
+use blklab::matrix::Cell;
+use blklab::run::{RunOptions, RunOutput};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs all experiments; those that had not begun when a stop was asked for
+/// have no result.
+pub(crate) fn execute(
+    a: &RunArgs,
+    cells: &[Cell],
+    files: &Files,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Option<RunOutput>>> {
+    let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
+    let progress = Progress::new(cells.len());
+    let indexed: Vec<(usize, &Cell)> = cells.iter().enumerate().collect();
+    let runs = blklab::parallel::map(&indexed, threads, |&(i, cell)| {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let options = RunOptions {
+            traces: files.traces(i),
+            stop: Arc::clone(stop),
+            ..RunOptions::default()
+        };
+        let result = run_cell(a, cell, &options);
+        if result.is_err() {
+            // Nobody waits for the others' results any more.
+            stop.store(true, Ordering::Relaxed);
+        }
+        progress.step();
+        result.map(Some)
+    });
+    let runs: Result<Vec<_>> = runs.into_iter().collect();
+    let mut runs = runs.inspect_err(|_| files.remove_empty(cells.len()))?;
+    if a.output_format == "table" {
+        learn_merged_queues(cells, &mut runs, threads, stop)?;
+    }
+    progress.finish();
+    Ok(runs)
+}
+
+fn run_cell(a: &RunArgs, cell: &Cell, options: &RunOptions) -> Result<RunOutput> {
+    let e = &cell.experiment;
+    let run = |options: &RunOptions| blklab::run::run(e, options).map_err(|err| err.of(e));
+    let mut first = run(options)?;
+    if !a.verify_digest || first.interrupted {
+        return Ok(first);
+    }
+    let second = run(&RunOptions {
+        traces: Vec::new(),
+        ..options.clone()
+    })?;
+    if second.interrupted {
+        return Ok(first);
+    }
+    if second.digest != first.digest {
+        bail!(
+            "{}: two runs differ, with digests {:016x} and {:016x}: a fault in blklab; please \
+             report it",
+            e.id,
+            first.digest.value(),
+            second.digest.value()
+        );
+    }
+    first.verified = true;
+    Ok(first)
+}
+
+/// Repeats the runs of which only the scheduler's messages tell why they are
+/// the same as others.
+fn learn_merged_queues(
+    cells: &[Cell],
+    runs: &mut [Option<RunOutput>],
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+) -> Result<()> {
+    let indexed = cells.iter().zip(&*runs).enumerate();
+    let ran = indexed.filter_map(|(i, (cell, run))| Some((i, cell, run.as_ref()?)));
+    let ran: Vec<(usize, &Cell, &RunOutput)> = ran.collect();
+    let pairs: Vec<(&Cell, &RunOutput)> = ran.iter().map(|&(_, c, r)| (c, r)).collect();
+    let again: Vec<usize> = blklab::same::unexplained(&pairs)
+        .into_iter()
+        .map(|i| ran[i].0)
+        .collect();
+    let learnt = blklab::parallel::map(&again, threads, |&i| {
+        let options = RunOptions {
+            stop: Arc::clone(stop),
+            only_watches: true,
+            merged_queues: true,
+            ..RunOptions::default()
+        };
+        blklab::run::run(&cells[i].experiment, &options)
+    });
+    for (i, again) in again.into_iter().zip(learnt) {
+        let merged = again?.merged_queues;
+        if let Some(run) = &mut runs[i] {
+            run.merged_queues = merged;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiments of a matrix that gave the same run, and why, as far as their
+//! events show it.
+//!
+//! Digests do not tell: they hold every event, also those by which a request
+//! goes into a scheduler, which `none` does not have. Two runs are the same if
+//! every bio was queued, dispatched and completed at the same times, and the
+//! jobs measured the same.
+
+use crate::matrix::Cell;
+use crate::run::RunOutput;
+use crate::summary::repetitions;
+use blklab_analysis::stats::DeviceStats;
+use blklab_sim::fio::{FIO_PID, JobResult};
+use blklab_trace::{Action, Digest, Event};
+use blklab_types::Pid;
+use std::collections::BTreeSet;
+
+/// A sum over the events that every scheduler has: Q, D and C, without what a
+/// scheduler may add to them. Events of one instant may come in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// Takes an event.
+    pub(crate) fn event(&mut self, e: &Event) {
+        let pid = match e.action {
+            Action::Queue => e.pid,
+            // Whoever happens to run the queue.
+            Action::Issue | Action::Complete => 0,
+            _ => return,
+        };
+        let mut digest = Digest::default();
+        digest.event(&Event {
+            pid,
+            cpu: 0,
+            arg: 0,
+            ..*e
+        });
+        self.0 = self.0.wrapping_add(digest.value());
+    }
+}
+
+/// Processes whose queues a scheduler has merged, by its own messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergedQueues(Vec<Pid>);
+
+impl MergedQueues {
+    /// Reads a message: BFQ's `bfq1002S merging with queue 1001` (5.0 to 6.18,
+    /// block/bfq-iosched.c). A queue that several share has no number.
+    pub(crate) fn message(&mut self, text: &str) {
+        let Some((from, into)) = text.split_once(" merging with queue ") else {
+            return;
+        };
+        let from = from.trim_start_matches("bfq");
+        let from = from.trim_end_matches(|c: char| !c.is_ascii_digit());
+        for pid in [from, into].iter().filter_map(|t| t.parse().ok()) {
+            if !self.0.contains(&pid) {
+                self.0.push(pid);
+            }
+        }
+    }
+}
+
+type Runs<'a> = [(&'a Cell, &'a RunOutput)];
+
+/// Some experiments, each with its repetitions.
+type Class<'a, 'b> = Vec<&'a Runs<'b>>;
+
+/// Experiments of one file that gave the same run, two or more together.
+fn classes<'a, 'b>(runs: &'a Runs<'b>) -> Vec<Class<'a, 'b>> {
+    let mut classes: Vec<Class<'a, 'b>> = Vec::new();
+    for experiment in repetitions(runs) {
+        match classes.iter_mut().find(|c| is_same(c[0], experiment)) {
+            Some(class) => class.push(experiment),
+            None => classes.push(vec![experiment]),
+        }
+    }
+    classes.retain(|c| c.len() > 1);
+    classes
+}
+
+fn is_same(a: &Runs<'_>, b: &Runs<'_>) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|((_, a), (_, b))| is_same_run(a, b))
+}
+
+fn is_same_run(a: &RunOutput, b: &RunOutput) -> bool {
+    let measured = |(a, b): (&JobResult, &JobResult)| a.stat == b.stat && a.started == b.started;
+    a.fingerprint == b.fingerprint
+        && a.end == b.end
+        && a.jobs.len() == b.jobs.len()
+        && a.jobs.iter().zip(&b.jobs).all(measured)
+        && !a.interrupted
+        && !b.interrupted
+}
+
+/// Which of the runs of a matrix (an index each) should be repeated to learn
+/// from the scheduler's messages whose queues it merged: those of BFQ that are
+/// the same as under another scheduler although several processes had I/O.
+pub fn unexplained(runs: &Runs<'_>) -> Vec<usize> {
+    let files = runs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx);
+    let classes = files.flat_map(|of_file| {
+        classes(of_file).into_iter().filter(|class| {
+            let scheduler = |of: &&Runs<'_>| of[0].0.experiment.scheduler.clone();
+            class.iter().any(|of| scheduler(of) != scheduler(&class[0]))
+        })
+    });
+    let cells = classes.flatten().map(|of| of[0]);
+    let wanted = cells
+        .filter(|(cell, run)| cell.experiment.scheduler == "bfq" && run.stats.processes.len() > 1);
+    let index = |(wanted, _): (&Cell, _)| {
+        runs.iter()
+            .position(|(cell, _)| std::ptr::eq(*cell, wanted))
+    };
+    wanted.filter_map(index).collect()
+}
+
+/// The experiments of one file that gave the same run, a line for each set of
+/// them, with the reason.
+pub fn same_runs(runs: &Runs<'_>) -> Vec<String> {
+    let classes = classes(runs);
+    classes.iter().map(|class| sentence(class)).collect()
+}
+
+fn sentence(class: &Class<'_, '_>) -> String {
+    let labels: Vec<String> = class.iter().map(|of| of[0].0.name_in_file()).collect();
+    let all: Vec<(&Cell, &RunOutput)> = class.iter().flat_map(|of| of.iter().copied()).collect();
+    let mut text = format!("{} gave the same run: {}", listed(&labels), reason(&all));
+    if let Some(merged) = all.iter().find_map(|(_, run)| merged_queues(run)) {
+        text = format!("{text}; {merged}");
+    }
+    text
+}
+
+/// What the events of all these runs show.
+fn reason(all: &Runs<'_>) -> String {
+    let disks: Vec<&DeviceStats> = all.iter().flat_map(|(_, run)| disks_of(run)).collect();
+    let inserts = disks.iter().any(|d| d.phases.i2d.count() > 0);
+    if inserts && disks.iter().all(|d| d.phases.i2d.max() == 0) {
+        let most = disks.iter().map(|d| d.device_depth.max).max().unwrap_or(0);
+        let depths = all.iter().map(|(cell, _)| cell.experiment.queue_depth());
+        return match depths.flatten().min() {
+            Some(depth) if most <= depth => format!(
+                "no request ever waited in the scheduler (I2D 0): at most {most} were at the \
+                 device, which takes {depth}"
+            ),
+            _ => "no request ever waited in the scheduler (I2D 0)".to_owned(),
+        };
+    }
+    if inserts && disks.iter().all(|d| d.scheduler.max_waiting <= 1) {
+        return "there was never more than one request in the scheduler to choose from".to_owned();
+    }
+    if inserts && disks.iter().all(|d| d.scheduler.nr_overtaken == 0) {
+        return "requests left the scheduler in the order in which they came".to_owned();
+    }
+    "every request was queued, dispatched and completed at the same times".to_owned()
+}
+
+/// Statistics of the disks, without an array of them.
+fn disks_of(run: &RunOutput) -> impl Iterator<Item = &DeviceStats> {
+    let is_disk = |d: &&DeviceStats| run.disks.iter().any(|disk| disk.dev == d.dev);
+    run.stats.devices.iter().filter(is_disk)
+}
+
+/// BFQ makes one queue of those that were created within this time of each
+/// other (`bfq_burst_interval` of block/bfq-iosched.c).
+const TOGETHER_NS: u64 = 180_000_000;
+
+/// Whose queues were merged, in words.
+fn merged_queues(run: &RunOutput) -> Option<String> {
+    let merged = &run.merged_queues.0;
+    let jobs: Vec<&JobResult> = run
+        .jobs
+        .iter()
+        .filter(|j| merged.contains(&(FIO_PID + j.job.thread)))
+        .collect();
+    if merged.is_empty() {
+        return None;
+    }
+    let who = match jobs.len() {
+        n if n < merged.len() => format!("{} processes", merged.len()),
+        _ if jobs.iter().any(|j| j.job.name != jobs[0].job.name) => {
+            let mut names: Vec<String> = jobs.iter().map(|j| j.job.name.clone()).collect();
+            names.dedup();
+            listed(&names)
+        }
+        n => format!("the {n} jobs of {}", jobs[0].job.name),
+    };
+    let starts = || jobs.iter().map(|j| j.started.0);
+    let together = match (starts().min(), starts().max()) {
+        (Some(first), Some(last)) if last - first <= TOGETHER_NS => ", which started within 180 ms",
+        _ => "",
+    };
+    Some(format!("BFQ merged the queues of {who}{together}"))
+}
+
+/// `A, B and C`, with words that all share said once.
+fn listed(labels: &[String]) -> String {
+    let words: Vec<Vec<&str>> = labels.iter().map(|l| l.split(' ').collect()).collect();
+    let shortest = words.iter().map(Vec::len).min().unwrap_or(0);
+    let at_front = |n: &usize| words.iter().all(|w| w[*n] == words[0][*n]);
+    let front = (0..shortest.saturating_sub(1)).take_while(at_front).count();
+    let at_end = |n: &usize| {
+        let word = |w: &Vec<&str>| w[w.len() - 1 - n].to_owned();
+        words.iter().all(|w| word(w) == word(&words[0]))
+    };
+    let room = shortest.saturating_sub(1 + front);
+    let end = (0..room).take_while(at_end).count();
+    let middle = |w: &Vec<&str>| w[front..w.len() - end].join(" ");
+    let middles: Vec<String> = words.iter().map(middle).collect();
+    let list = match &middles[..] {
+        [] => return String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    };
+    let first = &words[0];
+    let mut parts = first[..front].to_vec();
+    parts.push(&list);
+    parts.extend(&first[first.len() - end..]);
+    parts.join(" ")
+}
+
+/// Why schedulers that differ little here may differ on a real machine, if
+/// that matters: on the multi-queue path of a device that does not seek.
+pub fn unmodelled_cost(runs: &Runs<'_>) -> Option<&'static str> {
+    let fast = runs.iter().map(|(cell, _)| &cell.experiment).filter(|e| {
+        let rotational = e.limits().map_or(true, |l| l.rotational);
+        !e.kernel.has_single_queue() && !rotational
+    });
+    let schedulers: BTreeSet<&str> = fast.map(|e| e.scheduler.as_str()).collect();
+    (schedulers.len() > 1).then_some(
+        "the processor time and the locks of schedulers are not modelled: on a device without \
+         seeks a real machine shows differences that are missing here",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_say_shared_words_once() {
+        let list = |labels: &[&str]| {
+            let labels: Vec<String> = labels.iter().map(|l| (*l).to_owned()).collect();
+            listed(&labels)
+        };
+        assert_eq!(list(&["none", "bfq"]), "none and bfq");
+        assert_eq!(list(&["6.1 a", "6.1 b", "6.1 c"]), "6.1 a, b and c");
+        assert_eq!(list(&["a x=1", "b x=1"]), "a and b x=1");
+        assert_eq!(list(&["v a x=1", "v a x=2"]), "v a x=1 and x=2");
+        assert_eq!(list(&["a", "a b"]), "a and a b");
+        assert_eq!(list(&["a b a", "a a"]), "a b a and a");
+    }
+
+    #[test]
+    fn merges_of_queues_are_read_from_messages() {
+        let mut merged = MergedQueues::default();
+        for text in [
+            "bfq1002S merging with queue 1001",
+            "bfq1003S merging with queue 18446744073709551615",
+            "bfqSHARED-S merging with queue 1001",
+            "bfq1009S scheduling merge with queue 1004",
+            "bfq select_queue: no queue returned",
+        ] {
+            merged.message(text);
+        }
+        assert_eq!(merged.0, [1002, 1001, 1003]);
+    }
+}
