@@ -66,28 +66,38 @@ fn nothing_waits_in_the_scheduler_and_bfq_merges_queues() {
 fn reasons_of_the_single_queue_path() {
     let f = Folder::new();
     readers(&f, 0, "1m");
-    let args = [
-        "three.fio",
+    let two = [
         "--kernel",
         "2.6.28",
         "--sched",
         "noop,deadline",
+        "--set",
+        "queue_depth=1",
     ];
     assert_eq!(
-        same(&f, &args),
+        same(&f, &[&["three.fio"], &two[..]].concat()),
         [
-            "noop and deadline gave the same run: requests left the scheduler in the order in \
-             which they came"
+            "noop and deadline gave the same run: there was never more than one request in the \
+             scheduler to choose from"
         ]
     );
-    let args = [
-        "job.fio", "--kernel", "2.6.28", "--sched", "deadline", "--set",
+    let jobs = ["a", "b", "c", "d"].map(|j| format!("[{j}]\nrw=randread\nsize=1m\ndirect=1\n"));
+    f.write("four.fio", jobs.concat());
+    let four = [
+        "four.fio",
+        "--kernel",
+        "2.6.28",
+        "--sched",
+        "noop",
+        "--set",
+        "queue_depth=1",
     ];
+    let nr_requests = ["--set", "nr_requests=64,128"];
     assert_eq!(
-        same(&f, &[&args[..], &["fifo_batch=1,16"]].concat()),
+        same(&f, &[&four[..], &nr_requests].concat()),
         [
-            "fifo_batch=1 and fifo_batch=16 gave the same run: there was never more than one \
-             request in the scheduler to choose from"
+            "nr_requests=64 and nr_requests=128 gave the same run: requests left the scheduler \
+             in the order in which they came"
         ]
     );
 }
