@@ -6,10 +6,10 @@
 
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::text::{TextOptions, render};
+use blklab_formats::FormatError;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
 use blklab_formats::compact::{CompactReader, CompactWriter};
-use blklab_formats::FormatError;
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
 use std::io::sink;
 
@@ -37,7 +37,10 @@ fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
     let mut compact =
         CompactWriter::new(Vec::new(), &TraceHeader::default()).expect("a vector takes all");
     let mut digest = DigestSink::<NullSink>::default();
-    let mut all = (&mut stats, (&mut text, (&mut binary, (&mut compact, &mut digest))));
+    let mut all = (
+        &mut stats,
+        (&mut text, (&mut binary, (&mut compact, &mut digest))),
+    );
     // An input of another kind is refused; what came before has been sent.
     let _ = source.send_all(&mut all);
     text.finish().expect("nothing is written");
@@ -53,6 +56,10 @@ fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
     let mut copy = DigestSink::<NullSink>::default();
     again.send_all(&mut copy).expect("and can be read");
     assert!(!again.counts().truncated && again.counts().missing == 0);
-    assert_eq!(copy.digest.value(), digest.digest.value(), "the copy differs");
+    assert_eq!(
+        copy.digest.value(),
+        digest.digest.value(),
+        "the copy differs"
+    );
     assert_eq!(copy.digest.nr_events(), digest.digest.nr_events());
 }

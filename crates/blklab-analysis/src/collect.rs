@@ -2,18 +2,32 @@
 //! From events to [`TraceStats`], in one pass.
 //!
 //! Phases come from the lives of bios; counts, seeks and plugging from the
-//! events themselves. Memory is bound by I/O in flight, devices and processes.
+//! events themselves. Memory is bound by I/O in flight, devices and processes,
+//! of which there are limits: a device takes some 20 KB, a process less than 2 KB,
+//! more where there are many different latencies.
 
 use crate::distribution::Distribution;
-use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
+use crate::index::Index;
+use crate::lifecycle::{BioLife, DEVICES_MAX, LifeSink, Lifecycles, RequestLife};
 use crate::seeks::Seeks;
 use crate::stats::{
-    Activity, DeviceStats, Directions, Phases, Plugs, ProcessStats, TraceStats, UnmatchedStats,
+    Activity, DeviceStats, Directions, OtherDevices, Overflows, Phases, Plugs, ProcessStats,
+    TraceStats, UnmatchedStats,
 };
 use crate::timeline::Timeline;
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Op, Pid, Time};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+/// Processes with statistics of their own, in order of their first bio. Others
+/// are summed: [`TraceStats::other_processes`].
+pub const PROCESSES_MAX: usize = 8192;
+
+/// Names kept of processes that have queued nothing yet.
+const NAMES_MAX: usize = 1 << 16;
+
+/// Bytes of a name that are kept; the kernel's have 15.
+const NAME_BYTES_MAX: usize = 64;
 
 /// Computes the statistics of the trace it is given. `S` sees the same lives.
 #[derive(Debug)]
@@ -21,12 +35,14 @@ pub struct StatsCollector<S = ()> {
     tracker: Lifecycles<(Lives, S)>,
     nr_events: u64,
     nr_messages: u64,
-    /// Times of the first and the last event.
+    /// Times of the earliest and the latest event.
     span: Option<(Time, Time)>,
     last_queue: Option<Time>,
     q2q: Distribution,
     devices: Vec<DeviceEvents>,
-    current: usize,
+    places: Index<Dev>,
+    other_devices: Option<OtherDevices>,
+    overflows: Overflows,
 }
 
 /// What is counted by event, of a device.
@@ -69,7 +85,7 @@ impl DeviceEvents {
         }
     }
 
-    fn event(&mut self, e: &Event) {
+    fn event(&mut self, e: &Event, overflows: &mut Overflows) {
         let (start, end) = (e.sector, e.sector.saturating_add(e.nr_sectors()));
         let has_data = e.bytes > 0;
         match e.action {
@@ -77,11 +93,11 @@ impl DeviceEvents {
                 if let Some(last) = self.last_queue.replace(e.time) {
                     self.q2q.add(e.time.since(last).ns());
                 }
-                direction(&mut self.queued, e.rwbs, e.bytes).add(e.bytes.into());
+                direction(&mut self.queued, e.rwbs, e.bytes).add(e.bytes);
                 if has_data {
                     self.q2q_seeks.add(start, end);
                 }
-                self.waiting_sum += self.waiting;
+                overflows.add(&mut self.waiting_sum, self.waiting);
                 self.waiting += 1;
             }
             Action::BackMerge | Action::FrontMerge => {
@@ -98,22 +114,22 @@ impl DeviceEvents {
             Action::Plug => {
                 self.plugged_since.get_or_insert(e.time);
             }
-            Action::Unplug | Action::UnplugTimer => self.unplug(e),
+            Action::Unplug | Action::UnplugTimer => self.unplug(e, overflows),
             _ => {}
         }
     }
 
-    fn unplug(&mut self, e: &Event) {
+    fn unplug(&mut self, e: &Event, overflows: &mut Overflows) {
         let Some(since) = self.plugged_since.take() else {
             return;
         };
-        self.plugs.plugged_ns += e.time.since(since).ns();
+        overflows.add(&mut self.plugs.plugged_ns, e.time.since(since).ns());
         if e.action == Action::Unplug {
             self.plugs.nr_unplugs += 1;
-            self.plugs.nr_requests += e.arg;
+            overflows.add(&mut self.plugs.nr_requests, e.arg);
         } else {
             self.plugs.nr_timer_unplugs += 1;
-            self.plugs.nr_timer_requests += e.arg;
+            overflows.add(&mut self.plugs.nr_timer_requests, e.arg);
         }
     }
 }
@@ -129,14 +145,32 @@ fn direction(amounts: &mut Directions, rwbs: Rwbs, bytes: u32) -> &mut crate::st
 }
 
 /// What is counted by life.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lives {
-    /// In the order of the first life; found by `dev`.
+    /// In the order of the first life.
     devices: Vec<DeviceLives>,
-    current: usize,
+    device_places: Index<Dev>,
     processes: Vec<ProcessLives>,
-    process_of: HashMap<Pid, usize>,
-    current_process: usize,
+    process_places: Index<Pid>,
+    /// Those beyond the limit.
+    others: Option<Box<ProcessLives>>,
+    /// Names of processes that have no place yet.
+    names: BTreeMap<Pid, Box<str>>,
+    overflows: Overflows,
+}
+
+impl Default for Lives {
+    fn default() -> Lives {
+        Lives {
+            devices: Vec::new(),
+            device_places: Index::new(DEVICES_MAX),
+            processes: Vec::new(),
+            process_places: Index::new(PROCESSES_MAX),
+            others: None,
+            names: BTreeMap::new(),
+            overflows: Overflows::default(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -149,7 +183,7 @@ struct DeviceLives {
     active_until: Option<Time>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ProcessLives {
     stats: ProcessStats,
     last_queue: Option<Time>,
@@ -157,49 +191,55 @@ struct ProcessLives {
 
 impl Lives {
     fn device(&mut self, dev: Dev) -> &mut DeviceLives {
-        if self
-            .devices
-            .get(self.current)
-            .is_none_or(|d| d.stats.dev != dev)
-        {
-            let known = self.devices.iter().position(|d| d.stats.dev == dev);
-            self.current = known.unwrap_or_else(|| {
-                self.devices.push(DeviceLives {
-                    stats: DeviceStats {
-                        dev,
-                        ..DeviceStats::default()
-                    },
-                    depth: Timeline::default(),
-                    device_depth: Timeline::default(),
-                    nr_issued: 0,
-                    active_since: Time::ZERO,
-                    active_until: None,
-                });
-                self.devices.len() - 1
+        let place = self.device_places.place(dev);
+        let place = place.expect("no more devices are followed than have places");
+        if place == self.devices.len() {
+            self.devices.push(DeviceLives {
+                stats: DeviceStats {
+                    dev,
+                    ..DeviceStats::default()
+                },
+                depth: Timeline::default(),
+                device_depth: Timeline::default(),
+                nr_issued: 0,
+                active_since: Time::ZERO,
+                active_until: None,
             });
         }
-        &mut self.devices[self.current]
+        &mut self.devices[place]
     }
 
-    fn process(&mut self, pid: Pid) -> &mut ProcessLives {
-        if self
-            .processes
-            .get(self.current_process)
-            .is_none_or(|p| p.stats.pid != pid)
-        {
-            self.current_process = *self.process_of.entry(pid).or_insert_with(|| {
-                let stats = ProcessStats {
-                    pid,
-                    ..ProcessStats::default()
-                };
-                self.processes.push(ProcessLives {
-                    stats,
-                    last_queue: None,
-                });
-                self.processes.len() - 1
+    /// The statistics of a process, and whether they are its own.
+    #[inline]
+    fn process(&mut self, pid: Pid) -> (&mut ProcessLives, bool) {
+        let Some(place) = self.process_places.place(pid) else {
+            return (self.others.get_or_insert_default(), false);
+        };
+        if place == self.processes.len() {
+            let stats = ProcessStats {
+                pid,
+                comm: self.names.remove(&pid).map(String::from),
+                ..ProcessStats::default()
+            };
+            self.processes.push(ProcessLives {
+                stats,
+                last_queue: None,
             });
         }
-        &mut self.processes[self.current_process]
+        (&mut self.processes[place], true)
+    }
+
+    fn name(&mut self, pid: Pid, comm: &str) {
+        let mut end = comm.len().min(NAME_BYTES_MAX);
+        while !comm.is_char_boundary(end) {
+            end -= 1;
+        }
+        let comm = &comm[..end];
+        if let Some(place) = self.process_places.known(pid) {
+            self.processes[place].stats.comm = Some(comm.to_owned());
+        } else if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
+            self.names.insert(pid, comm.into());
+        }
     }
 }
 
@@ -232,14 +272,14 @@ impl LifeSink for Lives {
             None => {}
         }
         if bio.complete.is_some() {
-            direction(&mut device.completed, bio.rwbs, bio.bytes).add(bio.bytes.into());
+            direction(&mut device.completed, bio.rwbs, bio.bytes).add(bio.bytes);
             device.nr_errors += u64::from(bio.error != 0);
         }
-        let process = &mut self.process(bio.pid).stats;
+        let process = &mut self.process(bio.pid).0.stats;
         add_phases(&mut process.phases, bio);
         process.nr_merges += u64::from(bio.merge.is_some());
         if bio.complete.is_some() {
-            direction(&mut process.completed, bio.rwbs, bio.bytes).add(bio.bytes.into());
+            direction(&mut process.completed, bio.rwbs, bio.bytes).add(bio.bytes);
         }
     }
 
@@ -253,6 +293,7 @@ impl LifeSink for Lives {
     }
 
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
+        let mut overflows = self.overflows;
         let device = self.device(dev);
         device.depth.set(time, nr_bios);
         device.device_depth.set(time, nr_issued);
@@ -263,8 +304,10 @@ impl LifeSink for Lives {
             // A period that begins when the last one ended goes on.
             activity.nr_periods += u64::from(device.active_until != Some(time));
         } else if before > 0 && nr_issued == 0 {
-            activity.active_ns += time.since(device.active_since).ns();
+            let active_ns = time.since(device.active_since).ns();
+            overflows.add(&mut activity.active_ns, active_ns);
             device.active_until = Some(time);
+            self.overflows = overflows;
         }
     }
 
@@ -299,7 +342,9 @@ impl<S: LifeSink> StatsCollector<S> {
             last_queue: None,
             q2q: Distribution::default(),
             devices: Vec::new(),
-            current: 0,
+            places: Index::new(DEVICES_MAX),
+            other_devices: None,
+            overflows: Overflows::default(),
         }
     }
 
@@ -308,15 +353,34 @@ impl<S: LifeSink> StatsCollector<S> {
         &mut self.tracker.sink().1
     }
 
-    fn device(&mut self, dev: Dev) -> &mut DeviceEvents {
-        if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
-            let known = self.devices.iter().position(|d| d.dev == dev);
-            self.current = known.unwrap_or_else(|| {
-                self.devices.push(DeviceEvents::new(dev));
-                self.devices.len() - 1
-            });
+    fn extend_span(&mut self, time: Time) {
+        let (start, end) = self.span.get_or_insert((time, time));
+        // Records may be out of order.
+        *start = (*start).min(time);
+        *end = (*end).max(time);
+    }
+
+    /// Counts an event of a device.
+    fn of_device(&mut self, e: &Event) {
+        let Some(place) = self.places.place(e.dev) else {
+            return self.of_other_device(e);
+        };
+        if place == self.devices.len() {
+            self.devices.push(DeviceEvents::new(e.dev));
         }
-        &mut self.devices[self.current]
+        self.devices[place].event(e, &mut self.overflows);
+    }
+
+    #[cold]
+    fn of_other_device(&mut self, e: &Event) {
+        let others = self.other_devices.get_or_insert_default();
+        others.nr_events += 1;
+        match e.action {
+            Action::Queue => direction(&mut others.queued, e.rwbs, e.bytes).add(e.bytes),
+            Action::Issue if e.bytes > 0 => others.nr_issued += 1,
+            Action::Complete if e.bytes > 0 => others.nr_completed += 1,
+            _ => {}
+        }
     }
 
     /// The statistics of all that was given.
@@ -343,6 +407,7 @@ impl<S: LifeSink> StatsCollector<S> {
             .filter(|p| p.queued.total().count > 0)
             .collect();
         processes.sort_by_key(|p| p.pid);
+        let others = lives.others.map(|p| Box::new(p.stats));
         let events = Action::ALL.map(|a| (a.letters(), unmatched.events(a)));
         TraceStats {
             nr_events: self.nr_events,
@@ -352,6 +417,9 @@ impl<S: LifeSink> StatsCollector<S> {
             all,
             devices,
             processes,
+            other_processes: others,
+            other_devices: self.other_devices,
+            nr_overflows: self.overflows.0 + lives.overflows.0,
             unmatched: UnmatchedStats {
                 events: events.into_iter().filter(|(_, n)| *n > 0).collect(),
                 unfinished_bios: unmatched.unfinished_bios,
@@ -416,19 +484,20 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
             return self.message(event, "");
         }
         self.nr_events += 1;
-        self.span.get_or_insert((event.time, event.time)).1 = event.time;
+        self.extend_span(event.time);
         if !event.rwbs.has(Rwbs::PC) {
-            self.device(event.dev).event(event);
+            self.of_device(event);
             if event.action == Action::Queue {
                 if let Some(last) = self.last_queue.replace(event.time) {
                     self.q2q.add(event.time.since(last).ns());
                 }
-                let process = self.tracker.sink().0.process(event.pid);
-                if let Some(last) = process.last_queue.replace(event.time) {
+                let (process, is_own) = self.tracker.sink().0.process(event.pid);
+                let last = process.last_queue.replace(event.time);
+                if let Some(last) = last.filter(|_| is_own) {
                     process.stats.phases.q2q.add(event.time.since(last).ns());
                 }
                 let queued = &mut process.stats.queued;
-                direction(queued, event.rwbs, event.bytes).add(event.bytes.into());
+                direction(queued, event.rwbs, event.bytes).add(event.bytes);
             }
         }
         self.tracker.event(event);
@@ -436,10 +505,10 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
 
     fn message(&mut self, event: &Event, _: &str) {
         self.nr_messages += 1;
-        self.span.get_or_insert((event.time, event.time)).1 = event.time;
+        self.extend_span(event.time);
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.tracker.sink().0.process(pid).stats.comm = Some(comm.into());
+        self.tracker.sink().0.name(pid, comm);
     }
 }

@@ -26,8 +26,75 @@ pub struct Distribution {
     min: u64,
     max: u64,
     sum: u128,
-    /// Counts, as far as there are any.
-    buckets: Vec<u64>,
+    buckets: Buckets,
+}
+
+/// Buckets that are kept as a list. Of most processes and devices only few
+/// buckets have values; all of them would take 15 KB.
+const LISTED_MAX: usize = 256;
+
+/// Counts by bucket. Which form it has depends on the buckets alone, so equal
+/// distributions are equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Buckets {
+    /// Those that are not empty, in order.
+    Listed(Vec<(u16, u64)>),
+    /// All, as far as there are any.
+    All(Vec<u64>),
+}
+
+impl Default for Buckets {
+    fn default() -> Buckets {
+        Buckets::Listed(Vec::new())
+    }
+}
+
+impl Buckets {
+    #[inline]
+    fn add(&mut self, bucket: usize, count: u64) {
+        match self {
+            Buckets::All(all) => {
+                if bucket >= all.len() {
+                    all.resize(bucket + 1, 0);
+                }
+                all[bucket] += count;
+            }
+            Buckets::Listed(_) => self.list(bucket, count),
+        }
+    }
+
+    fn list(&mut self, bucket: usize, count: u64) {
+        let Buckets::Listed(listed) = self else {
+            return self.add(bucket, count);
+        };
+        match listed.binary_search_by_key(&bucket, |(b, _)| usize::from(*b)) {
+            Ok(at) => listed[at].1 += count,
+            Err(at) if listed.len() < LISTED_MAX => listed.insert(at, (bucket as u16, count)),
+            Err(_) => {
+                let mut all = vec![0; bucket + 1];
+                for (bucket, count) in listed {
+                    let bucket = usize::from(*bucket);
+                    if bucket >= all.len() {
+                        all.resize(bucket + 1, 0);
+                    }
+                    all[bucket] = *count;
+                }
+                all[bucket] = count;
+                *self = Buckets::All(all);
+            }
+        }
+    }
+
+    /// Those that are not empty, in order, with their counts.
+    fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let (listed, all) = match self {
+            Buckets::Listed(listed) => (&listed[..], &[][..]),
+            Buckets::All(all) => (&[][..], &all[..]),
+        };
+        let listed = listed.iter().map(|(b, n)| (usize::from(*b), *n));
+        let all = all.iter().copied().enumerate();
+        listed.chain(all.filter(|(_, n)| *n > 0))
+    }
 }
 
 fn bucket_of(value: u64) -> usize {
@@ -61,11 +128,7 @@ impl Distribution {
         self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
-        let bucket = bucket_of(value);
-        if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, 0);
-        }
-        self.buckets[bucket] += 1;
+        self.buckets.add(bucket_of(value), 1);
     }
 
     /// Counts all values of `other`.
@@ -81,11 +144,8 @@ impl Distribution {
         self.max = self.max.max(other.max);
         self.count += other.count;
         self.sum += other.sum;
-        if self.buckets.len() < other.buckets.len() {
-            self.buckets.resize(other.buckets.len(), 0);
-        }
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            *mine += theirs;
+        for (bucket, count) in other.buckets.iter() {
+            self.buckets.add(bucket, count);
         }
     }
 
@@ -123,9 +183,9 @@ impl Distribution {
     pub fn percentile(&self, percent: f64) -> u64 {
         let wanted = percent / 100.0 * self.count as f64;
         let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
+        for (bucket, count) in self.buckets.iter() {
             seen += count;
-            if *count > 0 && seen as f64 >= wanted {
+            if seen as f64 >= wanted {
                 return value_of(bucket).clamp(self.min, self.max);
             }
         }
@@ -134,10 +194,7 @@ impl Distribution {
 
     /// Buckets that are not empty: middle and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let counts = self.buckets.iter().enumerate();
-        counts
-            .filter(|(_, n)| **n > 0)
-            .map(|(bucket, n)| (value_of(bucket), *n))
+        self.buckets.iter().map(|(bucket, n)| (value_of(bucket), n))
     }
 }
 
@@ -193,6 +250,32 @@ mod tests {
                 assert!(middle.abs_diff(value) * 128 <= value, "{value}: {middle}");
             }
         }
+    }
+
+    /// Listed or not, a distribution is the same.
+    #[test]
+    fn many_buckets_and_few() {
+        let mut all = Distribution::default();
+        let mut parts = [Distribution::default(), Distribution::default()];
+        let mut values: Vec<u64> = (0..3000_u64).map(|k| k * k * 7919 % 10_000_019).collect();
+        for (k, value) in values.iter().enumerate() {
+            all.add(*value);
+            parts[usize::from(k > 2700)].add(*value);
+        }
+        assert!(matches!(all.buckets, Buckets::All(_)));
+        assert_eq!(all.buckets().map(|(_, n)| n).sum::<u64>(), 3000);
+        values.sort_unstable();
+        for percent in [1.0, 50.0, 99.0] {
+            let exact = values[(percent * 30.0) as usize - 1];
+            let shown = all.percentile(percent);
+            assert!(
+                shown.abs_diff(exact) * 100 <= exact,
+                "{percent}: {shown} {exact}"
+            );
+        }
+        let [mut first, second] = parts;
+        first.merge(&second);
+        assert_eq!(first, all);
     }
 
     #[test]

@@ -7,11 +7,13 @@
 //! ```
 //!
 //! Nothing here knows where a trace came from: a simulation, a kernel, a file.
-//! All of it works in one pass with bounded memory. `docs/metrics.md` says what
-//! each number means.
+//! All of it works in one pass with bounded memory: I/O in flight, devices and
+//! processes beyond a limit are summed, and the result says so. `docs/metrics.md`
+//! says what each number means.
 
 pub mod collect;
 pub mod distribution;
+mod index;
 pub mod lifecycle;
 pub mod seeks;
 pub mod stats;

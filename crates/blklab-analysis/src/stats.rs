@@ -59,9 +59,28 @@ pub struct Amount {
 }
 
 impl Amount {
-    pub(crate) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u32) {
         self.count += 1;
-        self.bytes += bytes;
+        // Not even 2³² bios of 4 GiB reach the end.
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// Additions for which a sum had no room; it stays at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overflows(pub(crate) u64);
+
+impl Overflows {
+    /// Adds to a sum.
+    #[inline]
+    pub(crate) fn add(&mut self, sum: &mut u64, n: u64) {
+        match sum.checked_add(n) {
+            Some(total) => *sum = total,
+            None => {
+                *sum = u64::MAX;
+                self.0 += 1;
+            }
+        }
     }
 }
 
@@ -181,6 +200,19 @@ pub struct ProcessStats {
     pub nr_merges: u64,
 }
 
+/// Devices that were not followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OtherDevices {
+    /// Their events.
+    pub nr_events: u64,
+    /// Bios queued, by direction.
+    pub queued: Directions,
+    /// Requests issued.
+    pub nr_issued: u64,
+    /// Completions with data.
+    pub nr_completed: u64,
+}
+
 /// What could not be matched; see [`crate::lifecycle::Unmatched`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnmatchedStats {
@@ -211,6 +243,20 @@ pub struct TraceStats {
     pub devices: Vec<DeviceStats>,
     /// Processes that queued something, by id.
     pub processes: Vec<ProcessStats>,
+    /// All processes beyond the first
+    /// [`PROCESSES_MAX`](crate::collect::PROCESSES_MAX) as one, with id 0 and
+    /// no Q2Q.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_processes: Option<Box<ProcessStats>>,
+    /// All devices beyond the first
+    /// [`DEVICES_MAX`](crate::lifecycle::DEVICES_MAX): counts of their events
+    /// alone, which are in no other number but that of all events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_devices: Option<OtherDevices>,
+    /// Additions for which a sum of 64 bits had no room: that sum is a lower
+    /// bound. Only times or counts that no machine records lead there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nr_overflows: u64,
     /// What could not be matched.
     pub unmatched: UnmatchedStats,
 }
@@ -242,4 +288,10 @@ impl Directions {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn dev_text<S: Serializer>(dev: &Dev, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{},{}", dev.major, dev.minor))
+}
+
+// serde calls this with a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

@@ -4,6 +4,7 @@
 //! the sections after `I/O Active Period Information` are our own.
 
 use crate::distribution::Distribution;
+use crate::lifecycle::DEVICES_MAX;
 use crate::stats::{DeviceStats, Directions, Phases, ProcessStats, TraceStats};
 use std::fmt::{self, Write};
 
@@ -356,12 +357,17 @@ fn amounts(out: &mut String, stats: &TraceStats) -> fmt::Result {
         out,
         "--------------- | ------------ -------- | ------------ -------- | --------"
     )?;
-    for process in &stats.processes {
+    let others = stats.other_processes.as_deref();
+    for process in stats.processes.iter().chain(others) {
+        let is_others = others.is_some_and(|o| std::ptr::eq(o, process));
         let Directions { read, write, .. } = process.completed;
         writeln!(
             out,
             "{:<15} | {:12} {:8} | {:12} {:8} | {:8}",
-            process_name(process),
+            match is_others {
+                true => "all others".to_owned(),
+                false => process_name(process),
+            },
             read.bytes / 1024,
             read.count,
             write.bytes / 1024,
@@ -375,7 +381,7 @@ fn amounts(out: &mut String, stats: &TraceStats) -> fmt::Result {
 fn unmatched(out: &mut String, stats: &TraceStats) -> fmt::Result {
     let u = &stats.unmatched;
     head(out, "Unmatched")?;
-    let mut any = false;
+    let mut any = limits(out, stats)?;
     for (letters, n) in &u.events {
         writeln!(out, "{n:10} {letters} events that fit no request")?;
         any = true;
@@ -394,4 +400,35 @@ fn unmatched(out: &mut String, stats: &TraceStats) -> fmt::Result {
         writeln!(out, "none")?;
     }
     Ok(())
+}
+
+/// What was left out because there is too much of it; whether there was any.
+fn limits(out: &mut String, stats: &TraceStats) -> Result<bool, fmt::Error> {
+    if let Some(others) = &stats.other_devices {
+        writeln!(
+            out,
+            "{:10} events of devices beyond the first {DEVICES_MAX}, which are in no table:\n\
+             {:10} bios queued, {} requests issued, {} completed",
+            others.nr_events,
+            others.queued.total().count,
+            others.nr_issued,
+            others.nr_completed,
+        )?;
+    }
+    if stats.other_processes.is_some() {
+        writeln!(
+            out,
+            "{:10} processes have a row; further ones are one, 'all others'",
+            stats.processes.len()
+        )?;
+    }
+    if stats.nr_overflows > 0 {
+        writeln!(
+            out,
+            "{:10} additions went beyond 64 bits: sums of plugging, activity or depth\n\
+             {:10} are lower bounds",
+            stats.nr_overflows, ""
+        )?;
+    }
+    Ok(stats.other_devices.is_some() || stats.other_processes.is_some() || stats.nr_overflows > 0)
 }

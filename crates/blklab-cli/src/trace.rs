@@ -95,6 +95,21 @@ fn info(file: &Path) -> Result<()> {
             d.dev.major, d.dev.minor, q.count, d.nr_issued
         )?;
     }
+    if let Some(others) = stats.other_devices {
+        let n = others.nr_events;
+        writeln!(
+            out,
+            "others    {n} events of devices beyond the first {}",
+            stats.devices.len()
+        )?;
+    }
+    if stats.nr_overflows > 0 {
+        writeln!(
+            out,
+            "overflow  {} additions went beyond 64 bits",
+            stats.nr_overflows
+        )?;
+    }
     writeln!(
         out,
         "damage    {}",

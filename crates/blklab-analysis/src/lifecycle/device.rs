@@ -4,7 +4,7 @@
 
 use super::slab::Slot;
 use super::table::{Device, Out, Range};
-use super::{BIOS_MAX, BioLife, LifeSink, Merge};
+use super::{BioLife, LifeSink, Merge, REQUEST_BIOS_MAX};
 use blklab_trace::{Action, Event};
 
 impl Device {
@@ -12,7 +12,7 @@ impl Device {
     pub(super) fn event<S: LifeSink>(&mut self, e: &Event, out: &mut Out<S>) {
         let range = Range::of(e);
         let matched = match e.action {
-            Action::Queue => self.queue(e, range, out),
+            Action::Queue => self.queue(e, range),
             Action::SleepRequest => self.sleep(e, range),
             Action::Split => self.split(e, range),
             Action::GetRequest => self.get(e, range, out),
@@ -42,10 +42,7 @@ impl Device {
         }
     }
 
-    fn queue<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
-        if self.bios.len() >= BIOS_MAX {
-            self.give_up(out);
-        }
+    fn queue(&mut self, e: &Event, range: Range) -> bool {
         let life = BioLife {
             dev: self.dev,
             pid: e.pid,
@@ -134,6 +131,7 @@ impl Device {
             Merge::Back => self.ends[range.class].at(range.start).next(),
             Merge::Front => self.waiting[range.class].at(range.end).next(),
         };
+        let target = target.filter(|t| self.requests.get(*t).life.nr_bios < REQUEST_BIOS_MAX);
         let Some(target) = target else {
             // Its request was not seen; D will show where it belongs.
             let request = self.begin_request(e, range, out);

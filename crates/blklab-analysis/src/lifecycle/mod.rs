@@ -28,8 +28,8 @@
 //!   as unmatched; G, I and D still begin a request, without bios, so that what
 //!   follows is matched.
 //!
-//! Memory is bound by the I/O in flight, and by [`BIOS_MAX`] per device in
-//! traces whose completions are missing. Commands passed through to the device
+//! Memory is bound by the I/O in flight, and by [`IN_FLIGHT_MAX`] in traces whose
+//! completions are missing; [`DEVICES_MAX`] devices are followed. Commands passed through to the device
 //! have no position and are left out.
 
 mod device;
@@ -45,9 +45,18 @@ pub use track::Lifecycles;
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Op, Pid, Time};
 
-/// Bios followed per device. When a trace has more, whose completion it does
-/// not show, all are given up and reported as unfinished.
-pub const BIOS_MAX: usize = 1 << 20;
+/// Bios and requests followed at a time, of all devices: some 300 MB. When a
+/// trace has more, whose completion it does not show, all are given up and
+/// reported as unfinished.
+pub const IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// Devices followed, in order of their first event. Events of further ones are
+/// counted, see [`Unmatched::beyond_devices`].
+pub const DEVICES_MAX: usize = 4096;
+
+/// Bios that a request may have: twice what the largest request of any kernel
+/// has room for. What is merged beyond that counts as unmatched.
+pub const REQUEST_BIOS_MAX: u32 = 16_384;
 
 /// How a bio came into its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +231,8 @@ pub struct Unmatched {
     pub unfinished_requests: u64,
     /// Events of commands passed through.
     pub passed_through: u64,
+    /// Events of devices beyond the first [`DEVICES_MAX`].
+    pub beyond_devices: u64,
 }
 
 impl Unmatched {

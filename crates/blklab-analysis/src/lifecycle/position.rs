@@ -5,6 +5,12 @@
 use super::slab::Slot;
 use std::collections::BTreeMap;
 
+/// Things at one sector that are looked at. Real traces have a few; a made-up
+/// one with a million at the same would take the square of that.
+const SAME_SECTOR_MAX: usize = 64;
+/// Things within one request that are looked at: no request has more bios.
+const WITHIN_MAX: usize = super::REQUEST_BIOS_MAX as usize;
+
 /// Things by position.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
@@ -36,6 +42,7 @@ impl Positions {
     pub(super) fn at(&self, sector: u64) -> impl Iterator<Item = Slot> + '_ {
         self.by_sector
             .range((sector, 0)..=(sector, u64::MAX))
+            .take(SAME_SECTOR_MAX)
             .map(|(_, slot)| *slot)
     }
 
@@ -44,6 +51,7 @@ impl Positions {
         let end = end.max(start);
         self.by_sector
             .range((start, 0)..(end, 0))
+            .take(WITHIN_MAX)
             .map(|(_, slot)| *slot)
     }
 

@@ -5,6 +5,9 @@
 /// The number of a place.
 pub(super) type Slot = u32;
 
+/// Places that an empty table keeps.
+const KEPT_MAX: usize = 4096;
+
 /// Places for `T`.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
@@ -44,15 +47,19 @@ impl<T> Slab<T> {
     }
 
     pub(super) fn remove(&mut self, slot: Slot) -> T {
-        self.free.push(slot);
-        self.places[slot as usize]
+        let value = self.places[slot as usize]
             .take()
-            .expect("slots are used only while occupied")
+            .expect("slots are used only while occupied");
+        self.free.push(slot);
+        if self.free.len() == self.places.len() && self.places.len() > KEPT_MAX {
+            // A burst is over: other devices may have theirs.
+            *self = Slab::default();
+        }
+        value
     }
 
     /// Empties all places, in order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.free.clear();
-        self.places.drain(..).flatten()
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
+        std::mem::take(self).places.into_iter().flatten()
     }
 }

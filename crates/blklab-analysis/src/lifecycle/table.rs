@@ -5,7 +5,7 @@
 
 use super::position::{Place, Positions};
 use super::slab::{Slab, Slot};
-use super::{BioLife, LifeSink, RequestLife, Unmatched};
+use super::{BioLife, LifeSink, REQUEST_BIOS_MAX, RequestLife, Unmatched};
 use blklab_trace::Event;
 use blklab_types::{Dev, Op, Time};
 
@@ -275,10 +275,13 @@ impl Device {
         let Some(victim) = self.find_waiting(range) else {
             return false;
         };
+        let nr_bios = self.requests.get(victim).life.nr_bios;
+        let room = REQUEST_BIOS_MAX.saturating_sub(nr_bios);
         let target = self.ends[range.class]
             .at(range.start)
             .chain(self.waiting[range.class].at(range.end))
-            .find(|other| *other != victim);
+            .find(|other| *other != victim)
+            .filter(|other| self.requests.get(*other).life.nr_bios <= room);
         let Some(target) = target else { return false };
         self.absorb(target, victim);
         true
@@ -370,6 +373,11 @@ impl Device {
         }
         let slot = issued.before(range.start)?;
         (self.requests.get(slot).end > range.start).then_some(slot)
+    }
+
+    /// Bios and requests under way.
+    pub(super) fn in_flight(&self) -> usize {
+        self.bios.len() + self.requests.len()
     }
 
     /// Ends the lives of all, unfinished.

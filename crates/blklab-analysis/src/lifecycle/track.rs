@@ -2,7 +2,8 @@
 //! The tracker: finds the device of an event.
 
 use super::table::{Device, Out};
-use super::{LifeSink, Unmatched};
+use super::{DEVICES_MAX, IN_FLIGHT_MAX, LifeSink, Unmatched};
+use crate::index::Index;
 use blklab_trace::{Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Time};
 
@@ -11,8 +12,9 @@ use blklab_types::{Dev, Time};
 #[derive(Debug)]
 pub struct Lifecycles<S> {
     devices: Vec<Device>,
-    /// The device of the last event: mostly that of the next.
-    current: usize,
+    places: Index<Dev>,
+    /// Bios and requests under way, of all devices.
+    in_flight: usize,
     out: Out<S>,
     last_time: Time,
 }
@@ -23,7 +25,8 @@ impl<S: LifeSink> Lifecycles<S> {
         let unmatched = Unmatched::default();
         Lifecycles {
             devices: Vec::new(),
-            current: 0,
+            places: Index::new(DEVICES_MAX),
+            in_flight: 0,
             out: Out {
                 sink,
                 unmatched,
@@ -38,15 +41,15 @@ impl<S: LifeSink> Lifecycles<S> {
         &mut self.out.sink
     }
 
-    fn device(&mut self, dev: Dev) -> usize {
-        if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
-            let known = self.devices.iter().position(|d| d.dev == dev);
-            self.current = known.unwrap_or_else(|| {
-                self.devices.push(Device::new(dev));
-                self.devices.len() - 1
-            });
+    /// More is under way than can be followed.
+    #[cold]
+    fn give_up(&mut self) {
+        for device in &mut self.devices {
+            if device.in_flight() > 0 {
+                device.finish(self.last_time, &mut self.out);
+            }
         }
-        self.current
+        self.in_flight = 0;
     }
 
     /// The trace ends: gives the lives that have not.
@@ -65,7 +68,19 @@ impl<S: LifeSink> TraceSink for Lifecycles<S> {
             self.out.unmatched.passed_through += 1;
             return;
         }
-        let device = self.device(event.dev);
-        self.devices[device].event(event, &mut self.out);
+        let Some(place) = self.places.place(event.dev) else {
+            self.out.unmatched.beyond_devices += 1;
+            return;
+        };
+        if place == self.devices.len() {
+            self.devices.push(Device::new(event.dev));
+        }
+        let device = &mut self.devices[place];
+        let before = device.in_flight();
+        device.event(event, &mut self.out);
+        self.in_flight = self.in_flight - before + device.in_flight();
+        if self.in_flight >= IN_FLIGHT_MAX {
+            self.give_up();
+        }
     }
 }

@@ -3,5 +3,7 @@
 
 mod arbitrary;
 mod btt;
+mod fuzz;
 mod legacy;
+mod limits;
 mod metrics;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inputs that were once wrong, found by fuzzing, through the functions that
+//! the fuzz targets call.
+
+#[path = "../../../../fuzz/exercise/traces.rs"]
+mod traces;
+
+fn replay(target: &str, exercise: fn(&[u8])) {
+    let dir = format!(
+        "{}/../../fuzz/regressions/{target}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let mut count = 0;
+    for entry in std::fs::read_dir(dir).expect("the folder is part of the project") {
+        exercise(&std::fs::read(entry.unwrap().path()).unwrap());
+        count += 1;
+    }
+    assert!(count > 0, "{target}");
+}
+
+#[test]
+fn regressions_of_blktrace() {
+    replay("blktrace", traces::blktrace);
+}
+
+#[test]
+fn regressions_of_blkparse() {
+    replay("blkparse", traces::blkparse);
+}
+
+#[test]
+fn regressions_of_compact() {
+    replay("compact", traces::compact);
+}
