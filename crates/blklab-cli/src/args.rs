@@ -429,6 +429,8 @@ pub(crate) enum ListWhat {
     Formats,
     /// I/O engines of fio jobs
     Engines,
+    /// Options of fio jobs and what each does here
+    FioOptions,
 }
 
 const TRACE_EXAMPLES: &str = "\

@@ -21,6 +21,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
         ListWhat::Filesystems => list::filesystems(),
         ListWhat::Formats => list::formats(),
         ListWhat::Engines => list::engines(),
+        ListWhat::FioOptions => list::fio_options(),
     };
     if let (true, Some(kernel)) = (entries.is_empty(), &a.kernel) {
         bail!("--kernel {kernel}: nothing of this kind is modelled there");

@@ -6,7 +6,6 @@
 
 use crate::engine::InstantEngine;
 use crate::job::Job;
-use crate::option::Queueing;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
 use crate::run::{Answer, Completion, Io, IoOp, JobRun, Step};
@@ -100,8 +99,7 @@ pub fn set_up(
 /// Whether the job's engine does something else than reading and writing
 /// files.
 fn is_foreign(job: &Job) -> bool {
-    job.engine()
-        .is_none_or(|engine| engine.queueing == Queueing::NotModelled)
+    job.engine().is_none_or(|engine| !engine.is_simulated())
 }
 
 /// Lists all jobs, one after another. A job whose engine is not modelled and

@@ -33,7 +33,7 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
     };
     let around = RealSurroundings::beside(Path::new(name)).on_machine_of(e);
     match parse(name, text, &options, &around) {
-        Ok(jobs) => Ok(jobs),
+        Ok(jobs) => with_data(jobs).map_err(|err| err.in_file(name)),
         Err(err) if names(text).is_empty() => Err(match in_a_line(&err) {
             e if err.dropped.is_some() || e.line.is_some() => e,
             e => ExperimentError {
@@ -53,6 +53,23 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
             Err(ExperimentError::new(what).in_file(name))
         }
     }
+}
+
+/// The jobs without those whose engine moves no data; notes say which.
+fn with_data(mut jobs: JobFile) -> Result<JobFile, ExperimentError> {
+    let no_data = |job: &Job| {
+        let engine = job.engine().filter(|e| e.queueing == Queueing::NoData);
+        engine.is_some()
+    };
+    if jobs.jobs.iter().all(no_data) {
+        let names: Vec<&str> = jobs.jobs.iter().map(|j| &*j.settings.ioengine).collect();
+        return Err(ExperimentError::new(format!(
+            "no job reads or writes: ioengine={} moves no data",
+            names.first().unwrap_or(&"")
+        )));
+    }
+    jobs.jobs.retain(|job| !no_data(job));
+    Ok(jobs)
 }
 
 /// The names of the sections of a job file, without global ones.
@@ -193,7 +210,7 @@ fn with_variables(around: &RealSurroundings, line: &str) -> String {
 
 fn check_engine(job: &Job) -> Result<(), ExperimentError> {
     let name = job.settings.ioengine.as_str();
-    let simulated = |e: &&EngineSpec| e.queueing != Queueing::NotModelled;
+    let simulated = |e: &&EngineSpec| e.is_simulated();
     let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
     match job.engine() {
         Some(e) if simulated(&e) => Ok(()),

@@ -3,7 +3,7 @@
 
 use blklab_block::{CHANGES, QUEUE_TUNABLES, mq};
 use blklab_experiment::MACHINE_TUNABLES;
-use blklab_fio::option::{ENGINES, Queueing};
+use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
 use blklab_sched::{Scheduler, Schedulers};
 use blklab_workload::scenario;
@@ -345,10 +345,35 @@ pub fn engines() -> Vec<Entry> {
                 Queueing::Synchronous => "one request at a time, done when the call returns",
                 Queueing::Asynchronous => "requests are queued up to iodepth",
                 Queueing::ByDepth => "done at once at iodepth 1, queued above",
+                Queueing::NoData => "moves no data: its jobs are left out",
                 Queueing::NotModelled => "not simulated",
             };
             entry(e.name, how)
         })
+        .collect()
+}
+
+/// Options of fio jobs: what each does here. Those of one engine are called
+/// `ENGINE.OPTION` where another engine has the same.
+pub fn fio_options() -> Vec<Entry> {
+    let of = |name: String, spec: &OptionSpec| {
+        let effect = spec.effect;
+        let mut e = entry(&name, &format!("{}: {}", effect.class(), effect.reason()));
+        if !spec.alias.is_empty() {
+            e.details.push(("also".to_owned(), spec.alias.to_owned()));
+        }
+        if !spec.default.is_empty() {
+            e.details
+                .push(("default".to_owned(), spec.default.to_owned()));
+        }
+        e
+    };
+    let all = fio_option::ALL.iter().map(|s| of(s.name.to_owned(), s));
+    let engines = ENGINES.iter().flat_map(|engine| {
+        let own = engine.options.iter();
+        own.map(move |spec| (format!("{}.{}", engine.name, spec.name), spec))
+    });
+    all.chain(engines.map(|(name, spec)| of(name, spec)))
         .collect()
 }
 

@@ -14,7 +14,7 @@ use blklab_fiostat::{
     DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name,
 };
 use blklab_formats::FormatError;
-use blklab_sim::fio::{FIO_PID, JobResult, job_info};
+use blklab_sim::fio::{EPOCH_MS, FIO_PID, JobResult, job_info};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -41,23 +41,29 @@ impl FioFormats {
     }
 }
 
-/// Milliseconds from 1970 to midnight of 1 January 2009: results carry virtual
-/// time, counted from there, so that a run's text is the same at any hour.
-const EPOCH_MS: u64 = 1_230_768_000_000;
-
 /// The result of a run as fio would report it.
 pub fn fio_result(cell: &Cell, run: &RunOutput) -> FioResult {
-    let jobs = run.jobs.iter().map(record).collect();
+    let is_on = |j: &&JobResult| reports(j, "stats");
+    let jobs = run.jobs.iter().filter(is_on).map(record).collect();
     FioRun {
         version: format!("blklab-{}", env!("CARGO_PKG_VERSION")),
         timestamp_ms: EPOCH_MS + run.end.0 / 1_000_000,
         elapsed_s: run.end.0.div_ceil(1_000_000_000),
         global_options: run.global_options.clone(),
         jobs,
-        disk_util: disk_util(run),
+        disk_util: match run.jobs.iter().any(|j| reports(j, "disk_util")) {
+            true => disk_util(run),
+            false => Vec::new(),
+        },
         blklab: Some(blklab_object(cell, run)),
     }
     .result()
+}
+
+/// Whether a job reports something that is reported unless its option is 0.
+fn reports(j: &JobResult, option: &str) -> bool {
+    let value = j.job.settings.reporting.get(option);
+    value.is_none_or(|value| value.trim() != "0")
 }
 
 fn record(j: &JobResult) -> JobRecord {

@@ -11,6 +11,7 @@ mod fio_cases;
 mod fio_errors;
 mod fio_json;
 mod fio_logs;
+mod fio_options;
 mod golden;
 mod interrupt;
 mod machines;

@@ -4,7 +4,7 @@
 //! Source: `fio --enghelp` and `fio --enghelp=ENGINE,NAME` of Debian's build.
 //! How each engine answers a request: the manual page and measurements.
 
-use super::Effect::{NoEffect, Shapes, Unsupported};
+use super::Effect::{Nothing, Shapes, Unsupported};
 use super::Kind::{Bool, Flag, Int, Keyword, OptionalText, Text};
 use super::{Group, INT, OptionSpec, PERCENT, row};
 
@@ -17,6 +17,9 @@ pub enum Queueing {
     Asynchronous,
     /// As synchronous at depth 1, queued above (the `null` engine).
     ByDepth,
+    /// The engine moves no data: its jobs burn processor time, run commands,
+    /// make or look at files. They are left out.
+    NoData,
     /// The engine does something else than reading and writing files.
     NotModelled,
 }
@@ -61,14 +64,14 @@ pub const ENGINES: &[EngineSpec] = &[
     spec("mmap", Queueing::Synchronous, MMAP),
     EngineSpec { name: "null", queueing: Queueing::ByDepth, diskless: true, options: &[] },
     spec("io_uring_cmd", Queueing::NotModelled, IO_URING),
-    spec("cpuio", Queueing::NotModelled, CPUIO),
+    spec("cpuio", Queueing::NoData, CPUIO),
     spec("net", Queueing::NotModelled, NET),
     spec("netsplice", Queueing::NotModelled, NET),
     spec("ftruncate", Queueing::NotModelled, &[]),
-    spec("filecreate", Queueing::NotModelled, &[]),
-    spec("filestat", Queueing::NotModelled, FILESTAT),
-    spec("filedelete", Queueing::NotModelled, &[]),
-    spec("exec", Queueing::NotModelled, EXEC),
+    spec("filecreate", Queueing::NoData, &[]),
+    spec("filestat", Queueing::NoData, FILESTAT),
+    spec("filedelete", Queueing::NoData, &[]),
+    spec("exec", Queueing::NoData, EXEC),
     spec("falloc", Queueing::NotModelled, &[]),
     spec("e4defrag", Queueing::NotModelled, E4DEFRAG),
     spec("splice", Queueing::Synchronous, &[]),
@@ -95,6 +98,13 @@ pub const ENGINES: &[EngineSpec] = &[
     spec("nfs", Queueing::NotModelled, NFS),
 ];
 
+impl EngineSpec {
+    /// Whether its jobs are simulated.
+    pub fn is_simulated(&self) -> bool {
+        !matches!(self.queueing, Queueing::NoData | Queueing::NotModelled)
+    }
+}
+
 /// The engine of that name. What follows a colon or a comma does not count.
 pub fn engine(name: &str) -> Option<&'static EngineSpec> {
     let plain = name.split([',', ':']).next().unwrap_or(name);
@@ -117,15 +127,15 @@ const CPUIO: &[OptionSpec] = &[
 
 #[rustfmt::skip]
 const MMAP: &[OptionSpec] = &[
-    row("thp", "", INT, "", Group::Engine, NoEffect),
+    row("thp", "", INT, "", Group::Engine, Unsupported("pages of the cache are small")),
 ];
 
 #[rustfmt::skip]
 const PVSYNC2: &[OptionSpec] = &[
-    row("hipri", "", Flag, "", Group::Engine, Shapes),
-    row("hipri_percentage", "", PERCENT, "100", Group::Engine, Shapes),
-    row("uncached", "", INT, "", Group::Engine, NoEffect),
-    row("nowait", "", Bool, "", Group::Engine, Shapes),
+    row("hipri", "", Flag, "", Group::Engine, POLLED),
+    row("hipri_percentage", "", PERCENT, "100", Group::Engine, POLLED),
+    row("uncached", "", INT, "", Group::Engine, UNCACHED),
+    row("nowait", "", Bool, "", Group::Engine, NOWAIT),
 ];
 
 #[rustfmt::skip]
@@ -184,20 +194,20 @@ const SG: &[OptionSpec] = &[
 
 #[rustfmt::skip]
 const IO_URING: &[OptionSpec] = &[
-    row("hipri", "", Flag, "", Group::Engine, Shapes),
+    row("hipri", "", Flag, "", Group::Engine, POLLED),
     row("cmdprio_percentage", "", PERCENT, "", Group::Engine, Shapes),
     row("cmdprio_class", "", Int { min: 1, max: 3 }, "", Group::Engine, Shapes),
     row("cmdprio", "", Int { min: 0, max: 7 }, "", Group::Engine, Shapes),
     row("cmdprio_bssplit", "", Text, "", Group::Engine, Shapes),
-    row("fixedbufs", "", Flag, "", Group::Engine, NoEffect),
-    row("registerfiles", "", Flag, "", Group::Engine, NoEffect),
-    row("sqthread_poll", "", Flag, "", Group::Engine, Shapes),
-    row("sqthread_poll_cpu", "", INT, "", Group::Engine, NoEffect),
-    row("nonvectored", "", INT, "-1", Group::Engine, NoEffect),
-    row("uncached", "", INT, "", Group::Engine, NoEffect),
-    row("nowait", "", Bool, "", Group::Engine, Shapes),
-    row("force_async", "", INT, "", Group::Engine, Shapes),
-    row("cmd_type", "", Keyword(&["nvme"]), "nvme", Group::Engine, NoEffect),
+    row("fixedbufs", "", Flag, "", Group::Engine, SAME_IO),
+    row("registerfiles", "", Flag, "", Group::Engine, SAME_IO),
+    row("sqthread_poll", "", Flag, "", Group::Engine, Unsupported("the job submits its requests itself")),
+    row("sqthread_poll_cpu", "", INT, "", Group::Engine, Nothing("it counts only with sqthread_poll, which has a note")),
+    row("nonvectored", "", INT, "-1", Group::Engine, SAME_IO),
+    row("uncached", "", INT, "", Group::Engine, UNCACHED),
+    row("nowait", "", Bool, "", Group::Engine, NOWAIT),
+    row("force_async", "", INT, "", Group::Engine, Unsupported("the job submits its requests itself, not a worker")),
+    row("cmd_type", "", Keyword(&["nvme"]), "nvme", Group::Engine, ENGINE),
 ];
 
 #[rustfmt::skip]
@@ -207,12 +217,12 @@ const NBD: &[OptionSpec] = &[
 
 #[rustfmt::skip]
 const LIBAIO: &[OptionSpec] = &[
-    row("userspace_reap", "", Flag, "", Group::Engine, NoEffect),
+    row("userspace_reap", "", Flag, "", Group::Engine, SAME_IO),
     row("cmdprio_percentage", "", PERCENT, "", Group::Engine, Shapes),
     row("cmdprio_class", "", Int { min: 1, max: 3 }, "", Group::Engine, Shapes),
     row("cmdprio", "", Int { min: 0, max: 7 }, "", Group::Engine, Shapes),
     row("cmdprio_bssplit", "", Text, "", Group::Engine, Shapes),
-    row("nowait", "", Bool, "", Group::Engine, Shapes),
+    row("nowait", "", Bool, "", Group::Engine, NOWAIT),
 ];
 
 #[rustfmt::skip]
@@ -242,7 +252,12 @@ const RBD: &[OptionSpec] = &[
     row("busy_poll", "", Bool, "0", Group::Engine, ENGINE),
 ];
 
-const ENGINE: super::Effect = Unsupported("the engine is not modelled");
+const ENGINE: super::Effect = Nothing("its engine is not simulated, which is said of the job");
+const POLLED: super::Effect = Unsupported("completions are not polled: interrupts end requests");
+const UNCACHED: super::Effect = Unsupported("pages stay in the cache");
+const NOWAIT: super::Effect = Unsupported("requests wait where the kernel would return EAGAIN");
+const SAME_IO: super::Effect =
+    Nothing("block I/O is the same; --cpu-cost covers the processor time");
 
 /// An option of an engine that Debian does not build: its rules are not
 /// checked.

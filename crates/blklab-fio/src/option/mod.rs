@@ -112,18 +112,42 @@ pub enum Group {
     Engine,
 }
 
-/// What an option does here.
+/// What an option does here. None is ignored without a word, except those that
+/// cannot matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Shapes the I/Os or their timing.
+    /// Shapes the I/Os or their timing, as in fio.
     Shapes,
-    /// Changes only what is reported.
+    /// Changes only what is reported, as in fio.
     Reporting,
-    /// Read and checked; says nothing about block I/O.
-    NoEffect,
-    /// fio would act on it, this library does not: the text says what happens
+    /// Cannot matter here, for this reason.
+    Nothing(&'static str),
+    /// fio would act on it, this library does not: a note says what happens
     /// instead.
     Unsupported(&'static str),
+    /// The job would do something else than in fio: it is refused.
+    Refused(&'static str),
+}
+
+impl Effect {
+    /// The class of the option in a word.
+    pub fn class(self) -> &'static str {
+        match self {
+            Effect::Shapes => "acts",
+            Effect::Reporting => "acts (results)",
+            Effect::Nothing(_) => "cannot matter",
+            Effect::Unsupported(_) => "noted",
+            Effect::Refused(_) => "refused",
+        }
+    }
+
+    /// The reason, or what happens instead.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Effect::Shapes | Effect::Reporting => "as in fio 3.33",
+            Effect::Nothing(why) | Effect::Unsupported(why) | Effect::Refused(why) => why,
+        }
+    }
 }
 
 /// One option.
@@ -144,6 +168,12 @@ pub struct OptionSpec {
 }
 
 impl OptionSpec {
+    /// Whether a value is what the option has without one: nothing is asked for.
+    pub fn is_default(&self, value: Option<&str>) -> bool {
+        let off = matches!(self.kind, Kind::Bool | Kind::Flag) && self.default.is_empty();
+        value.is_some_and(|value| value == self.default || (off && value == "0"))
+    }
+
     /// Whether the option goes by this name.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || (!self.alias.is_empty() && self.alias == name)

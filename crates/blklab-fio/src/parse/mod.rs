@@ -222,7 +222,10 @@ impl Reader<'_> {
                 "zonemode" => check_zone_mode(settings)?,
                 _ => {}
             }
-            Ok(value.map(str::to_owned))
+            match spec.effect {
+                Effect::Refused(why) if !spec.is_default(value) => Err(why.to_owned()),
+                _ => Ok(value.map(str::to_owned)),
+            }
         });
         match applied {
             Ok(value) => {
@@ -255,14 +258,11 @@ impl Reader<'_> {
 
     /// Says so if the option does less here than in fio.
     fn note(&mut self, spec: &OptionSpec, line: &Line, value: Option<&str>) {
-        if value == Some(spec.default) {
-            return;
-        }
         let text = match (spec.effect, spec.kind) {
+            _ if spec.is_default(value) => return,
             (_, Kind::Deprecated { .. }) => "the option is deprecated and does nothing",
             (Effect::Unsupported(text), _) => text,
-            (Effect::NoEffect, _) => "has no effect on block I/O here",
-            (Effect::Shapes | Effect::Reporting, _) => return,
+            _ => return,
         };
         let note = Note {
             place: line.place.clone(),
@@ -313,6 +313,16 @@ impl Reader<'_> {
                 &place,
                 format!("ioengine {name}: fio 3.33 does not have this engine"),
             ),
+            Some(engine) if engine.queueing == Queueing::NoData => {
+                self.say(
+                    &place,
+                    format!(
+                        "job '{}' is left out: ioengine={name} moves no data; what it does to \
+                         processors and files is not modelled",
+                        job.name
+                    ),
+                );
+            }
             Some(engine) if engine.queueing == Queueing::NotModelled => {
                 self.say(
                     &place,

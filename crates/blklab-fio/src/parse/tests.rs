@@ -200,7 +200,7 @@ fn options_that_do_less_here_are_noted() {
     assert_eq!(
         notes,
         [
-            "x.fio:3: cpus_allowed: has no effect on block I/O here",
+            "x.fio:3: cpus_allowed: tasks are not bound to processors, which they take in turn",
             "x.fio:1: ioengine libhdfs: fio 3.33 does not have this engine"
         ]
     );

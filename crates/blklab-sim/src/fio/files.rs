@@ -5,7 +5,7 @@ use super::program::Prepared;
 use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
-use blklab_fio::option::{ENGINES, Queueing};
+use blklab_fio::option::{ENGINES, EngineSpec};
 use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
@@ -150,15 +150,13 @@ pub(crate) fn set_up(
 }
 
 fn check_engine(job: &Job) -> Result<(), ExperimentError> {
-    let simulated = job
-        .engine()
-        .is_some_and(|e| e.queueing != Queueing::NotModelled);
+    let simulated = job.engine().is_some_and(EngineSpec::is_simulated);
     if simulated {
         return Ok(());
     }
     let valid: Vec<&str> = ENGINES
         .iter()
-        .filter(|e| e.queueing != Queueing::NotModelled)
+        .filter(|e| e.is_simulated())
         .map(|e| e.name)
         .collect();
     Err(ExperimentError::new(format!(

@@ -93,7 +93,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// The record of a job that starts now.
     pub(crate) fn new(job: Job, now: Time) -> Recording {
-        let stats = JobStats::new(stat_options(&job), now.0);
+        let stats = JobStats::new(stat_options(&job, now), now.0);
         Recording {
             job,
             stats,

@@ -21,7 +21,7 @@ mod report;
 
 pub use control::priority;
 pub use job::{Figure, JobResult};
-pub use report::job_info;
+pub use report::{EPOCH_MS, job_info};
 
 use crate::machine::Sinks;
 use crate::{CgroupUse, Machine, build_machine, cgroup_uses, check_progress};

@@ -6,6 +6,7 @@ use blklab_fio::job::Job;
 use blklab_fiostat::{
     JobInfo, LatencyTarget, LogOptions, LogWindow, PercentileOptions, StatOptions, UnifiedRw, Units,
 };
+use blklab_types::Time;
 
 /// Options that change only what is reported.
 struct Reporting<'a>(&'a Job);
@@ -24,8 +25,24 @@ impl Reporting<'_> {
     }
 }
 
-/// What to record of a job.
-pub(crate) fn stat_options(job: &Job) -> StatOptions {
+/// Milliseconds from 1970 to midnight of 1 January 2009: virtual time has no
+/// date, so it is counted from there, and a run's text is the same at any hour.
+pub const EPOCH_MS: u64 = 1_230_768_000_000;
+
+/// What is added to the times of a job's logs: when it started, by the clock that
+/// it asks for.
+fn log_epoch_ms(r: &Reporting<'_>, start: Time) -> u64 {
+    let alternate = r.flag("log_alternate_epoch", false);
+    let realtime = r.number("log_alternate_epoch_clock_id").unwrap_or(0) == 0;
+    match r.flag("log_unix_epoch", false) || (alternate && realtime) {
+        true => EPOCH_MS + start.0 / 1_000_000,
+        false if alternate => start.0 / 1_000_000,
+        false => 0,
+    }
+}
+
+/// What to record of a job that starts then.
+pub(crate) fn stat_options(job: &Job, start: Time) -> StatOptions {
     let r = Reporting(job);
     let reduce = r.flag("gtod_reduce", false);
     StatOptions {
@@ -53,7 +70,7 @@ pub(crate) fn stat_options(job: &Job) -> StatOptions {
             offset: r.flag("log_offset", false),
             prio: r.flag("log_prio", false),
             issue_time: false,
-            epoch_ms: 0,
+            epoch_ms: log_epoch_ms(&r, start),
             hist_ms: r.number("log_hist_msec").unwrap_or(0),
             hist_coarseness: r.number("log_hist_coarseness").unwrap_or(0) as u32,
         },

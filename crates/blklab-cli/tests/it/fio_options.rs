@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The documented options of fio jobs are those of the table that the parser
+//! reads. `UPDATE_GOLDEN=1` writes the document anew.
+
+use crate::support::{Folder, root};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+const INTRODUCTION: &str = "\
+# Options of fio jobs
+
+Every option of fio 3.33, and what it does in blklab. The list is generated from the
+table that the parser reads (`blklab list fio-options`).
+
+- *acts*: as in fio 3.33; *acts (results)*: it changes only what is reported.
+- *cannot matter*: accepted without a word, for the reason given.
+- *noted*: accepted; a note says what happens instead.
+- *refused*: the job would do something else than in fio.
+
+Options of one I/O engine follow at the end as `ENGINE.OPTION`. Engines that are not
+simulated: `blklab list engines`. Jobs of `cpuio`, `exec`, `filecreate`, `filestat` and
+`filedelete` are left out, with a note.
+
+";
+
+fn document() -> String {
+    let listed = Folder::new().ok(&["list", "fio-options", "--output-format", "json"]);
+    let entries: Vec<Value> = serde_json::from_str(&listed).expect("a list");
+    let text = |entry: &Value, key: &str| entry[key].as_str().expect("text").to_owned();
+    let parts = entries.iter().map(|entry| {
+        let summary = text(entry, "summary");
+        let (class, reason) = summary.split_once(": ").expect("class and reason");
+        (text(entry, "name"), class.to_owned(), reason.to_owned())
+    });
+    let parts: Vec<_> = parts.collect();
+    let mut out = INTRODUCTION.to_owned();
+    let classes = [
+        "acts",
+        "acts (results)",
+        "cannot matter",
+        "noted",
+        "refused",
+    ];
+    for class in classes {
+        let count = parts.iter().filter(|p| p.1 == class).count();
+        writeln!(out, "- {class}: {count}").expect("memory");
+    }
+    out.push_str("\n| option | here | |\n|---|---|---|\n");
+    for (name, class, reason) in &parts {
+        let reason = if class.starts_with("acts") {
+            ""
+        } else {
+            reason
+        };
+        writeln!(out, "| `{name}` | {class} | {reason} |").expect("memory");
+    }
+    out
+}
+
+#[test]
+fn the_document_is_up_to_date() {
+    let path = root().join("docs/fio-options.md");
+    let text = document();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).expect("the document can be written");
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        there == text,
+        "docs/fio-options.md is out of date: UPDATE_GOLDEN=1 writes it"
+    );
+}
+
+#[test]
+fn jobs_that_move_no_data_are_left_out_beside_others() {
+    let f = Folder::new();
+    let job = "[burn]\nioengine=cpuio\ncpuload=50\n[a]\nrw=randread\ndirect=1\nsize=1m\n";
+    f.write("a.fio", job);
+    let text = f.ok(&["run", "a.fio"]);
+    assert!(
+        text.contains("256 I/Os") || text.contains("in 256"),
+        "{text}"
+    );
+    assert!(
+        text.contains("job 'burn' is left out: ioengine=cpuio"),
+        "{text}"
+    );
+    f.write("a.fio", "[burn]\nioengine=cpuio\ncpuload=50\n");
+    let done = f.run(&["run", "a.fio"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.stderr,
+        "blklab: a.fio: no job reads or writes: ioengine=cpuio moves no data\n"
+    );
+}
+
+#[test]
+fn what_would_be_another_workload_is_refused() {
+    let f = Folder::new();
+    for (line, why) in [
+        ("opendir=/tmp", "directories are not searched"),
+        ("verify_only", "it would verify what an earlier run wrote"),
+        ("profile=act", "built-in profiles are not modelled"),
+    ] {
+        f.write("a.fio", format!("[a]\nsize=1m\n{line}\n"));
+        let done = f.run(&["run", "a.fio"]);
+        assert_eq!(done.code, Some(2));
+        assert!(done.stderr.contains(why), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn results_leave_out_what_jobs_do_not_report() {
+    let f = Folder::new();
+    f.write(
+        "a.fio",
+        "[a]\nsize=1m\nstats=0\ndisk_util=0\n[b]\nsize=1m\ndisk_util=0\n",
+    );
+    let text = f.ok(&["run", "a.fio", "--output-format", "normal"]);
+    assert!(
+        !text.contains("a: (groupid") && text.contains("b: (groupid"),
+        "{text}"
+    );
+    assert!(!text.contains("Disk stats"), "{text}");
+}
+
+/// Virtual time is counted from the beginning of 2009.
+#[test]
+fn logs_have_unix_time_if_asked_for() {
+    let f = Folder::new();
+    let job = "[a]\nrw=randread\nsize=1m\ndirect=1\nwrite_lat_log=x\nstartdelay=2\n";
+    let first_time = |more: &str| {
+        f.write("a.fio", format!("{job}{more}"));
+        f.ok(&["run", "a.fio"]);
+        let log = f.read("x_clat.1.log");
+        let time = log.split(',').next().expect("a time").to_owned();
+        time.parse::<u64>().expect("a number")
+    };
+    assert!(first_time("") < 1000);
+    let unix = first_time("log_unix_epoch=1\n");
+    assert!(
+        (1_230_768_002_000..1_230_768_003_000).contains(&unix),
+        "{unix}"
+    );
+    let monotonic = "log_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n";
+    assert!((2000..3000).contains(&first_time(monotonic)));
+}
