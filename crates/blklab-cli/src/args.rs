@@ -173,6 +173,9 @@ pub(crate) struct RunArgs {
     /// Write a run directory for each experiment
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Let job files write logs outside of --out and the working folder
+    #[arg(long)]
+    pub(crate) allow_paths: bool,
     /// Write the trace: NAME.txt as blkparse prints it, NAME.blk in blklab's
     /// compact form, anything else as blktrace's binary NAME.blktrace.0
     #[arg(long, value_name = "NAME")]

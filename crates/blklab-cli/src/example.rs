@@ -80,7 +80,7 @@ fn write(name: &str, dir: &Path) -> Result<()> {
     let mut out = std::io::stdout().lock();
     for (name, text) in files {
         let path = dir.join(name);
-        blklab::report::write_file(&path, text.as_bytes())?;
+        blklab::outputs::write_file(&path, text.as_bytes())?;
         writeln!(out, "{}", path.display())?;
     }
     Ok(out.flush()?)

@@ -2,8 +2,8 @@
 //! The runs of `blklab run`, side by side.
 
 use crate::args::RunArgs;
+use crate::files::Files;
 use crate::progress::Progress;
-use crate::run::Files;
 use anyhow::{Result, bail};
 use blklab::matrix::Cell;
 use blklab::run::{RunOptions, RunOutput};
@@ -30,7 +30,9 @@ pub(crate) fn execute(
             stop: Arc::clone(stop),
             ..RunOptions::default()
         };
-        let result = run_cell(a, cell, &options);
+        let result = files
+            .make_folder(i)
+            .and_then(|()| run_cell(a, cell, &options));
         if result.is_err() {
             // Nobody waits for the others' results any more.
             stop.store(true, Ordering::Relaxed);
@@ -39,7 +41,7 @@ pub(crate) fn execute(
         result.map(Some)
     });
     let runs: Result<Vec<_>> = runs.into_iter().collect();
-    let mut runs = runs.inspect_err(|_| files.remove_empty(cells.len()))?;
+    let mut runs = runs.inspect_err(|_| files.remove_empty())?;
     if a.output_format == "table" {
         learn_merged_queues(cells, &mut runs, threads, stop)?;
     }

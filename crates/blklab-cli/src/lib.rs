@@ -8,6 +8,7 @@ mod args;
 mod conform;
 mod example;
 mod execute;
+mod files;
 mod interrupt;
 mod list;
 mod man;

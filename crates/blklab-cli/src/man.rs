@@ -29,7 +29,7 @@ pub(crate) fn man(a: &ManArgs) -> Result<Outcome> {
     while let Some(command) = commands.pop() {
         let name = command.get_display_name().unwrap_or(command.get_name());
         let path = a.out.join(format!("{name}.1"));
-        blklab::report::write_file(&path, &page(command)?)?;
+        blklab::outputs::write_file(&path, &page(command)?)?;
         writeln!(out, "{}", path.display())?;
         commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()));
     }

@@ -18,7 +18,7 @@ impl Output {
         match path {
             None => Ok(Output::Stdout(io::stdout().lock())),
             Some(p) => {
-                blklab::report::check_writable(p).context("--output")?;
+                blklab::outputs::check_writable(p).context("--output")?;
                 Ok(Output::File(p.to_path_buf(), Vec::new()))
             }
         }
@@ -29,7 +29,7 @@ impl Output {
         match self {
             Output::Stdout(out) => out.flush().context("standard output")?,
             Output::File(path, bytes) => {
-                blklab::report::write_file(path, bytes)?;
+                blklab::outputs::write_file(path, bytes)?;
             }
         }
         Ok(())

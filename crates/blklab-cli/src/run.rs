@@ -4,19 +4,21 @@
 use crate::Outcome;
 use crate::args::RunArgs;
 use crate::execute::execute;
+use crate::files::Files;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::stack::Stack;
 use crate::table;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use blklab::failures;
+use blklab::job::RunFiles;
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::scheduler::Schedulers;
 use blklab::{Experiment, ExperimentError};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let fio = FioFormats::parse(
@@ -27,10 +29,9 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         a.terse_version,
     )?;
     let cells = plan(a, schedulers)?;
-    for cell in &cells {
-        blklab::job::check(&cell.experiment)?;
-    }
-    let files = Files::prepare(a, &cells)?;
+    let needed = cells.iter().map(|c| blklab::job::check(&c.experiment));
+    let needed = needed.collect::<Result<Vec<RunFiles>, _>>()?;
+    let files = Files::plan(a, &cells, &needed)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;
     let runs = execute(a, &cells, &files, &interrupt.stop)?;
@@ -108,82 +109,4 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
         sections: &a.section,
     };
     Ok(matrix::expand(&experiments, &stack.overrides()?)?)
-}
-
-/// Where the files of each experiment go.
-pub(crate) struct Files {
-    /// A name for each experiment; none if there is only one.
-    labels: Option<Vec<String>>,
-    trace: Option<PathBuf>,
-    out: Option<PathBuf>,
-}
-
-impl Files {
-    /// Makes the folders of the runs; refuses what cannot be written.
-    fn prepare(a: &RunArgs, cells: &[Cell]) -> Result<Files> {
-        if let Some(path) = &a.trace {
-            report::check_replaceable(path).context("--trace")?;
-        }
-        let files = Files {
-            labels: (cells.len() > 1).then(|| report::file_labels(cells)),
-            trace: a.trace.clone(),
-            out: a.out.clone(),
-        };
-        if let Some(dir) = &a.out {
-            report::prepare_run_directory(dir).context("--out")?;
-            for i in 0..cells.len() {
-                if let Some(own) = files.run_directory(i) {
-                    report::prepare_run_directory(&own).context("--out")?;
-                }
-            }
-        }
-        Ok(files)
-    }
-
-    fn with_label(&self, i: usize, path: &Path) -> PathBuf {
-        match &self.labels {
-            Some(labels) => report::with_suffix(path, &labels[i]),
-            None => path.to_path_buf(),
-        }
-    }
-
-    /// The folder itself if there is only one run.
-    fn run_directory(&self, i: usize) -> Option<PathBuf> {
-        let dir = self.out.as_ref()?;
-        Some(match &self.labels {
-            Some(labels) => dir.join(&labels[i]),
-            None => dir.clone(),
-        })
-    }
-
-    /// The traces that experiment `i` writes while it runs.
-    pub(crate) fn traces(&self, i: usize) -> Vec<PathBuf> {
-        let asked = self.trace.as_ref().map(|path| self.with_label(i, path));
-        let own = self.run_directory(i).map(|dir| dir.join(report::EVENTS));
-        asked.into_iter().chain(own).collect()
-    }
-
-    /// Writes what is written after the runs.
-    fn write(&self, runs: &[(usize, &Cell, &RunOutput)]) -> Result<()> {
-        for &(i, cell, run) in runs {
-            for (name, text) in report::job_files(run) {
-                report::write_file(&self.with_label(i, Path::new(&name)), text.as_bytes())?;
-            }
-            if let Some(dir) = self.run_directory(i) {
-                report::write_run_directory(&dir, cell, run)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes back the empty folders of runs that failed.
-    pub(crate) fn remove_empty(&self, nr_cells: usize) {
-        for dir in (0..nr_cells).filter_map(|i| self.run_directory(i)) {
-            // A folder with something in it stays.
-            let _ = std::fs::remove_dir(dir);
-        }
-        if let Some(dir) = &self.out {
-            let _ = std::fs::remove_dir(dir);
-        }
-    }
 }

@@ -150,7 +150,7 @@ fn check_output(output: &Path) -> Result<()> {
             output.display()
         );
     }
-    Ok(blklab::report::check_replaceable(output)?)
+    Ok(blklab::outputs::check_replaceable(output)?)
 }
 
 /// Refuses to replace what is no trace, and the input itself.

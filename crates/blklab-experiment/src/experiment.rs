@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment value.
 
+use crate::input::{NAMED_BYTES_MAX, read_named};
 use crate::{Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits, mq};
-use blklab_device::{Device, Driver};
+use blklab_device::{Device, Driver, ReadText};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
 use blklab_sched::{Scheduler, Schedulers};
@@ -11,6 +12,7 @@ use blklab_types::{Hz, Span, shown};
 use blklab_workload::Process;
 use blklab_workload::scenario::{self, Scenario};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
 
@@ -408,13 +410,31 @@ impl Experiment {
     /// If there is no such device, it cannot have these parameters, or a file
     /// of it cannot be read or used.
     pub fn build_device(&self) -> Result<Box<dyn Device>, ExperimentError> {
-        let read = |path: &str| crate::load::read(Path::new(path)).map_err(|e| e.what);
+        self.build_device_with(&read_device_file)
+    }
+
+    /// The files that describe the device: names and texts, in the order in
+    /// which they are read.
+    ///
+    /// # Errors
+    /// As [`Experiment::build_device`].
+    pub fn device_files(&self) -> Result<Vec<(String, String)>, ExperimentError> {
+        let files = RefCell::new(Vec::new());
+        self.build_device_with(&|path| {
+            let text = read_device_file(path)?;
+            files.borrow_mut().push((path.to_owned(), text.clone()));
+            Ok(text)
+        })?;
+        Ok(files.into_inner())
+    }
+
+    fn build_device_with(&self, read: &ReadText<'_>) -> Result<Box<dyn Device>, ExperimentError> {
         let (name, params) = (&self.device.name, &self.device.params);
         Ok(blklab_device::build(
             name,
             params,
             self.queue_depth()?,
-            &read,
+            read,
         )?)
     }
 
@@ -677,6 +697,10 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+fn read_device_file(path: &str) -> Result<String, String> {
+    read_named(Path::new(path), NAMED_BYTES_MAX).map_err(|e| e.what)
 }
 
 fn check_process(

@@ -2,6 +2,7 @@
 //! Reading experiment files and fio job files.
 
 use crate::cgroup;
+use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, read_given, read_named};
 use crate::raw::RawExperiment;
 use crate::{Experiment, ExperimentError, Workload, no_such};
 use std::path::Path;
@@ -29,9 +30,6 @@ impl Source {
     }
 }
 
-/// Largest file read: 64 MiB.
-const MAX_FILE_BYTES: u64 = 64 << 20;
-
 /// Reads a job file that an experiment names: its name for messages, and its
 /// text.
 pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
@@ -43,7 +41,7 @@ pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError
 /// If it cannot be read or is not what its name says.
 pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
     if path == Path::new("-") {
-        let text = read(path).map_err(|e| e.in_file("standard input"))?;
+        let text = read_given(path).map_err(|e| e.in_file("standard input"))?;
         return Ok(job_file("stdin", "standard input", text));
     }
     let shown = path.display().to_string();
@@ -52,47 +50,13 @@ pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
     {
         return Ok(e);
     }
-    let text = read(path).map_err(|e| e.in_file(&shown))?;
+    let text = read_given(path).map_err(|e| e.in_file(&shown))?;
     parse(&shown, Source::of(path), &text, &|relative| {
         let file = path.parent().unwrap_or(Path::new("")).join(relative);
         let name = file.display().to_string();
-        match read(&file) {
+        match read_named(&file, NAMED_BYTES_MAX) {
             Ok(text) => Ok((name, text)),
             Err(e) => Err(e.in_file(&name)),
-        }
-    })
-}
-
-pub(crate) fn read(path: &Path) -> Result<String, ExperimentError> {
-    use std::io::Read as _;
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
-            .take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map(|_| bytes)
-    } else {
-        std::fs::File::open(path).and_then(|f| {
-            let mut bytes = Vec::new();
-            f.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        })
-    }
-    .map_err(|e| ExperimentError::new(format!("cannot read: {e}")))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(ExperimentError::new(
-            "larger than 64 MiB, which no experiment is",
-        ));
-    }
-    String::from_utf8(bytes).map_err(|e| {
-        let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|&&b| b == b'\n')
-            .count();
-        ExperimentError {
-            line: Some(line + 1),
-            ..ExperimentError::new("not UTF-8 text; an experiment or job file is text")
         }
     })
 }
@@ -216,7 +180,7 @@ impl ExperimentError {
         let path = Path::new(&e.file);
         let located = match Source::of(path) {
             Source::Fio => self,
-            _ => match read(path) {
+            _ => match read_named(path, GIVEN_BYTES_MAX) {
                 Ok(text) => self.at_key_in(&text),
                 Err(_) => self,
             },

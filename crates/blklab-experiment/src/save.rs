@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments written as files, with every default spelled out.
 
+use crate::experiment::QueueSettings;
+use crate::set::check_queue;
 use crate::{Experiment, ExperimentError, FilesystemSpec, Workload};
 use blklab_block::Fetch;
 use blklab_fio::release::Release;
@@ -8,7 +10,8 @@ use serde_json::{Map, Value, json};
 
 impl Experiment {
     /// The experiment as TOML that [`crate::load()`] reads back. The text of a
-    /// fio job is referred to as `job_file`.
+    /// fio job is referred to as `job_file`; names of files stand as they are
+    /// and count from the folder of whatever file the TOML goes to.
     ///
     /// # Errors
     /// If a number is larger than TOML has.
@@ -81,7 +84,15 @@ impl Experiment {
     fn queue_value(&self) -> Value {
         let mut q = Map::new();
         if let Ok(l) = self.limits() {
-            q.insert("nr_requests".into(), json!(l.nr_requests));
+            // Without a scheduler there are no more than the device takes, which
+            // may be fewer than anybody can write.
+            let writable = check_queue(&QueueSettings {
+                nr_requests: Some(l.nr_requests),
+                ..QueueSettings::default()
+            });
+            if writable.is_ok() {
+                q.insert("nr_requests".into(), json!(l.nr_requests));
+            }
             q.insert("max_sectors".into(), json!(l.max_sectors));
             q.insert("max_segments".into(), json!(l.max_segments));
             q.insert("rotational".into(), json!(l.rotational));
@@ -113,12 +124,7 @@ impl Experiment {
             }
         }
         for (k, v) in &self.device.params {
-            // The file may lie in another folder than the one that v counts from.
-            let path = blklab_device::is_path(&self.device.name, k)
-                .then(|| std::path::absolute(v).ok())
-                .flatten();
-            let value = path.map_or(json!(v), |p| json!(p.display().to_string()));
-            d.insert(k.clone(), value);
+            d.insert(k.clone(), json!(v));
         }
         Value::Object(d)
     }

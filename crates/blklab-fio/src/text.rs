@@ -7,8 +7,9 @@
 //! and the name of an included file starts eight characters into the line.
 
 use crate::error::{JobFileError, Place};
-use crate::parse::Surroundings;
+use crate::parse::{ParseOptions, Surroundings};
 use blklab_types::shown;
+use std::borrow::Cow;
 
 /// Longest section name.
 const NAME_BYTES_MAX: usize = 255;
@@ -17,11 +18,16 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 /// How many lines all included files of a job file may have.
 const LINES_MAX: usize = 1_000_000;
 
+/// How much text all included files of a job file may have together.
+const INCLUDED_BYTES_MAX: usize = 16 << 20;
+
 /// One option line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) place: Place,
     pub(crate) text: String,
+    /// Whether messages keep the text to themselves.
+    pub(crate) is_kept: bool,
 }
 
 /// One section as written.
@@ -47,20 +53,24 @@ enum Open {
     Section(usize),
 }
 
-/// Splits a file into sections. The predicate says which are wanted: lines of
-/// others are skipped.
+/// Splits a file into the sections that are wanted: lines of others are
+/// skipped.
 ///
 /// # Errors
 /// Options before the first section, and whatever is wrong with an include.
 pub(crate) fn sections(
     file: &str,
     text: &str,
+    options: &ParseOptions,
     around: &dyn Surroundings,
-    wanted: &dyn Fn(&Section) -> bool,
 ) -> Result<Vec<Section>, JobFileError> {
     let mut out: Vec<Section> = Vec::new();
     let mut open = Open::Nothing;
-    let mut lines_total = 0;
+    let mut included = Included {
+        around,
+        lines_total: 0,
+        bytes_total: 0,
+    };
     for (number, line) in text.lines().enumerate() {
         let line = clean(line);
         let place = Place {
@@ -76,7 +86,7 @@ pub(crate) fn sections(
                 place,
                 lines: Vec::new(),
             };
-            open = if wanted(&section) {
+            open = if options.wants(&section) {
                 out.push(section);
                 Open::Section(out.len() - 1)
             } else {
@@ -86,93 +96,118 @@ pub(crate) fn sections(
         }
         match open {
             Open::Nothing => {
+                let line = match options.keeps_text {
+                    true => Cow::Borrowed("…"),
+                    false => shown(line),
+                };
                 return Err(JobFileError::at(
                     &place,
-                    format!("fio: option <{}> outside of [] job section", shown(line)),
+                    format!("fio: option <{line}> outside of [] job section"),
                 ));
             }
             Open::Skipped => {}
             Open::Section(at) => {
-                add_line(place, line, around, 0, &mut lines_total, &mut out[at].lines)?;
+                let line = Line {
+                    place,
+                    text: line.to_owned(),
+                    is_kept: options.keeps_text,
+                };
+                included.add_line(line, 0, &mut out[at].lines)?;
             }
         }
     }
     Ok(out)
 }
 
-/// Adds an option line, or the lines of the file it includes.
-fn add_line(
-    place: Place,
-    line: &str,
-    around: &dyn Surroundings,
-    depth: usize,
-    lines_total: &mut usize,
-    out: &mut Vec<Line>,
-) -> Result<(), JobFileError> {
-    *lines_total += 1;
-    if *lines_total > LINES_MAX {
-        return Err(JobFileError::at(
-            &place,
-            format!("more than {LINES_MAX} option lines"),
-        ));
-    }
-    if !line.starts_with("include") {
-        out.push(Line {
-            place,
-            text: line.to_owned(),
-        });
-        return Ok(());
-    }
-    if depth == INCLUDE_DEPTH_MAX {
-        return Err(JobFileError::at(
-            &place,
-            format!("files include each other more than {INCLUDE_DEPTH_MAX} deep"),
-        ));
-    }
-    let wanted = line.get(8..).unwrap_or("");
-    let (file, text) = included(wanted, &place.file, around)
-        .map_err(|why| JobFileError::at(&place, format!("include {}: {why}", shown(wanted))))?;
-    for (number, line) in text.lines().enumerate() {
-        let line = clean(line);
-        let place = Place {
-            file: file.clone(),
-            line: number as u32 + 1,
-        };
-        if line.starts_with('[') {
-            return Err(JobFileError::at(
-                &place,
-                "No new sections in included files",
-            ));
-        }
-        if !line.is_empty() {
-            add_line(place, line, around, depth + 1, lines_total, out)?;
-        }
-    }
-    Ok(())
+/// Files that a job file includes, as far as they have been read.
+struct Included<'a> {
+    around: &'a dyn Surroundings,
+    lines_total: usize,
+    bytes_total: usize,
 }
 
-/// Name and text of an included file, looked for as given and then beside the
-/// file that includes it.
-fn included(
-    wanted: &str,
-    from: &str,
-    around: &dyn Surroundings,
-) -> Result<(String, String), String> {
-    let as_given = around.read(wanted);
-    if let Ok(text) = as_given {
-        return Ok((wanted.to_owned(), text));
-    }
-    if let Some((directory, _)) = from.rsplit_once('/') {
-        let beside = format!("{directory}/{wanted}");
-        if let Ok(text) = around.read(&beside) {
-            return Ok((beside, text));
+impl Included<'_> {
+    /// Adds an option line, or the lines of the file it includes.
+    fn add_line(
+        &mut self,
+        line: Line,
+        depth: usize,
+        out: &mut Vec<Line>,
+    ) -> Result<(), JobFileError> {
+        self.lines_total += 1;
+        if self.lines_total > LINES_MAX {
+            return Err(JobFileError::at(
+                &line.place,
+                format!("more than {LINES_MAX} option lines"),
+            ));
         }
+        if !line.text.starts_with("include") {
+            out.push(line);
+            return Ok(());
+        }
+        if depth == INCLUDE_DEPTH_MAX {
+            return Err(JobFileError::at(
+                &line.place,
+                format!("files include each other more than {INCLUDE_DEPTH_MAX} deep"),
+            ));
+        }
+        let wanted = line.text.get(8..).unwrap_or("");
+        let (file, text) = self.read(wanted, &line.place.file).map_err(|why| {
+            let wanted = match line.is_kept {
+                true => Cow::Borrowed("…"),
+                false => shown(wanted),
+            };
+            JobFileError::at(&line.place, format!("include {wanted}: {why}"))
+        })?;
+        for (number, text) in text.lines().enumerate() {
+            let text = clean(text);
+            let place = Place {
+                file: file.clone(),
+                line: number as u32 + 1,
+            };
+            if text.starts_with('[') {
+                return Err(JobFileError::at(
+                    &place,
+                    "No new sections in included files",
+                ));
+            }
+            if !text.is_empty() {
+                let line = Line {
+                    place,
+                    text: text.to_owned(),
+                    is_kept: true,
+                };
+                self.add_line(line, depth + 1, out)?;
+            }
+        }
+        Ok(())
     }
-    as_given.map(|text| (wanted.to_owned(), text))
+
+    /// Name and text of an included file, looked for as given and then beside
+    /// the file that includes it.
+    fn read(&mut self, wanted: &str, from: &str) -> Result<(String, String), String> {
+        let (name, text) = match (self.around.read(wanted), from.rsplit_once('/')) {
+            (Ok(text), _) => (wanted.to_owned(), text),
+            (Err(why), None) => return Err(why),
+            (Err(why), Some((directory, _))) => {
+                let beside = format!("{directory}/{wanted}");
+                let text = self.around.read(&beside).map_err(|_| why)?;
+                (beside, text)
+            }
+        };
+        self.bytes_total += text.len();
+        if self.bytes_total > INCLUDED_BYTES_MAX {
+            return Err(format!(
+                "with it, more than {} MiB are included",
+                INCLUDED_BYTES_MAX >> 20
+            ));
+        }
+        Ok((name, text))
+    }
 }
 
 /// A line without comment and without blanks at both ends.
-fn clean(line: &str) -> &str {
+pub(crate) fn clean(line: &str) -> &str {
     let line = line.trim_start_matches(|c: char| c.is_ascii_whitespace());
     let line = &line[..line.find([';', '#']).unwrap_or(line.len())];
     line.trim_end_matches(|c: char| c.is_ascii_whitespace() || c.is_ascii_control())
@@ -195,7 +230,7 @@ mod tests {
     use crate::parse::Fixed;
 
     fn read(text: &str) -> Result<Vec<Section>, JobFileError> {
-        sections("x.fio", text, &Fixed::default(), &|_| true)
+        sections("x.fio", text, &ParseOptions::default(), &Fixed::default())
     }
 
     #[test]
@@ -229,7 +264,7 @@ mod tests {
             ],
             ..Fixed::default()
         };
-        let read = |file, text| sections(file, text, &around, &|_| true);
+        let read = |file, text| sections(file, text, &ParseOptions::default(), &around);
         let out = read("d/x.fio", "[a]\nrw=read\ninclude inc\nrw=write\n").expect("files exist");
         let texts: Vec<&str> = out[0].lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["rw=read", "bs=8k", "size=1m", "rw=write"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The job file of an experiment: read, and checked against its disk and the
-//! folders that its logs go to, before anything runs.
+//! The job file of an experiment: read, and checked against its disk, before
+//! anything runs.
 
 use crate::surroundings::RealSurroundings;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
@@ -9,30 +9,59 @@ use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, Surroundings as _, parse};
 use blklab_fio::range::{FileState, find_ranges};
+use blklab_fiostat::{LogKind, log_file_name};
 use std::borrow::Cow;
-use std::path::Path;
-
-/// Options that name log files.
-const LOGS: [&str; 4] = [
-    "write_lat_log",
-    "write_bw_log",
-    "write_iops_log",
-    "write_hist_log",
-];
+use std::path::{Path, PathBuf};
 
 /// Parses the job file of an experiment.
 ///
 /// # Errors
 /// What is wrong with its first bad section.
 pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, ExperimentError> {
-    let options = ParseOptions {
+    parse_jobs_in(e, name, text, &surroundings(e, name))
+}
+
+/// What the job file of an experiment may refer to.
+pub(crate) fn surroundings(e: &Experiment, name: &str) -> RealSurroundings {
+    RealSurroundings::beside(Path::new(name)).on_machine_of(e)
+}
+
+/// How the job file of an experiment is read.
+pub(crate) fn parse_options(e: &Experiment, name: &str) -> ParseOptions {
+    ParseOptions {
         sections: e.sections.clone(),
         template: Vec::new(),
         entropy: e.seed,
         release: e.fio,
+        keeps_text: is_of_a_stranger(e, name),
+    }
+}
+
+/// Whether the experiment file names a job file outside its folder: that may be
+/// any file of this machine, of which messages show nothing.
+fn is_of_a_stranger(e: &Experiment, name: &str) -> bool {
+    if name.starts_with(&e.file) || e.file.is_empty() {
+        return false;
+    }
+    let real = |path: &Path| path.canonicalize().ok();
+    let folder = match Path::new(&e.file).parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
     };
-    let around = RealSurroundings::beside(Path::new(name)).on_machine_of(e);
-    match parse(name, text, &options, &around) {
+    match (real(Path::new(name)), real(folder)) {
+        (Some(file), Some(folder)) => !file.starts_with(folder),
+        _ => false,
+    }
+}
+
+fn parse_jobs_in(
+    e: &Experiment,
+    name: &str,
+    text: &str,
+    around: &RealSurroundings,
+) -> Result<JobFile, ExperimentError> {
+    let options = parse_options(e, name);
+    match parse(name, text, &options, around) {
         Ok(jobs) => with_data(jobs).map_err(|err| err.in_file(name)),
         Err(err) if names(text).is_empty() => Err(match in_a_line(&err) {
             e if err.dropped.is_some() || e.line.is_some() => e,
@@ -49,7 +78,11 @@ pub fn parse_jobs(e: &Experiment, name: &str, text: &str) -> Result<JobFile, Exp
             let Some(missing) = missing else {
                 return Err(in_a_line(&err));
             };
-            let what = blklab_experiment::no_such("section", missing, &names(text));
+            let known = match options.keeps_text {
+                true => Vec::new(),
+                false => names(text),
+            };
+            let what = blklab_experiment::no_such("section", missing, &known);
             Err(ExperimentError::new(what).in_file(name))
         }
     }
@@ -82,7 +115,7 @@ fn names(text: &str) -> Vec<&str> {
 }
 
 /// The first problem of a job file, without fio's prefix.
-fn in_a_line(err: &JobFileError) -> ExperimentError {
+pub(crate) fn in_a_line(err: &JobFileError) -> ExperimentError {
     let Some(first) = err.problems.first() else {
         return ExperimentError::new(err.to_string());
     };
@@ -107,27 +140,54 @@ pub(crate) fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
     }
 }
 
-/// Checks what [`Experiment::check`] cannot: that a job file parses, that its
-/// logs have a folder, and that its jobs lie within the disk.
+/// The files of a run beside its results.
+#[derive(Clone, Debug, Default)]
+pub struct RunFiles {
+    /// Files that the experiment is read from.
+    pub read: Vec<PathBuf>,
+    /// Logs that its jobs write.
+    pub logs: Vec<JobLog>,
+}
+
+/// A log that a job file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobLog {
+    /// What names it, for messages.
+    pub writer: String,
+    /// The file, as the job file names it.
+    pub name: String,
+}
+
+/// Checks what [`Experiment::check`] cannot: that a job file parses, and that
+/// its jobs lie within the disk. Returns the files that a run needs and makes.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn check(e: &Experiment) -> Result<(), ExperimentError> {
+pub fn check(e: &Experiment) -> Result<RunFiles, ExperimentError> {
     e.check().map_err(|err| err.of(e))?;
+    let mut files = RunFiles::default();
+    files.read.push(PathBuf::from(&e.file));
+    let of_device = e.device_files().map_err(|err| err.of(e))?;
+    files
+        .read
+        .extend(of_device.into_iter().map(|(name, _)| name.into()));
     let Some((name, text)) = job_file_of(&e.workload) else {
-        return Ok(());
+        return Ok(files);
     };
-    let jobs = parse_jobs(e, name, &text)?;
+    let around = surroundings(e, name);
+    let jobs = parse_jobs_in(e, name, &text, &around)?;
+    files.read.push(PathBuf::from(name));
+    files.read.extend(around.files_read());
     for job in &jobs.jobs {
         check_engine(job)
             .and_then(|()| check_ranges(job))
-            .and_then(|()| check_logs(job))
             .map_err(|err| err.in_file(name))?;
+        files.logs.extend(logs_of(job, name));
     }
     e.with_cgroups_of(&jobs.jobs)
         .map_err(|err| err.in_file(name))?;
     notes(e, &jobs).map_err(|err| err.in_file(name))?;
-    Ok(())
+    Ok(files)
 }
 
 /// The scheduler that the jobs ask for with `ioscheduler`, if any does. fio
@@ -166,46 +226,42 @@ pub(crate) fn wanted_scheduler(e: &Experiment) -> Result<Option<String>, Experim
     Ok(wanted.map(|(_, scheduler)| scheduler.to_owned()))
 }
 
-/// How deeply included files are followed.
-const INCLUDE_DEPTH_MAX: usize = 16;
+/// Options that name logs, and what each of them makes.
+const LOGS: [(&str, &[LogKind]); 4] = [
+    (
+        "write_lat_log",
+        &[LogKind::Slat, LogKind::Clat, LogKind::Lat],
+    ),
+    ("write_bw_log", &[LogKind::Bw]),
+    ("write_iops_log", &[LogKind::Iops]),
+    ("write_hist_log", &[LogKind::ClatHist]),
+];
 
-/// The job file with included files in place and `${VARIABLES}` replaced: what
-/// ran, for somebody without either.
-pub(crate) fn self_contained(name: &str, text: &str) -> String {
-    let around = RealSurroundings::beside(Path::new(name));
-    let mut out = String::with_capacity(text.len());
-    put_in_place(&around, text, 0, &mut out);
-    out
+/// The name of one of a job's logs.
+pub(crate) fn log_name(job: &Job, kind: LogKind) -> String {
+    let options = &job.settings.reporting;
+    let made = |(_, kinds): &&(&str, &[LogKind])| kinds.contains(&kind);
+    let option = LOGS.iter().find(made).map_or("", |(option, _)| option);
+    // An option without a value leaves the prefix to the job's name.
+    let given = options.get(option).filter(|prefix| !prefix.is_empty());
+    let prefix = given.unwrap_or(&job.name);
+    let per_job = options.get("per_job_logs").is_none_or(|v| v != "0");
+    log_file_name(prefix, kind, per_job.then_some(job.thread))
 }
 
-fn put_in_place(around: &RealSurroundings, text: &str, depth: usize, out: &mut String) {
-    for line in text.lines() {
-        let line = with_variables(around, line);
-        let included = line.trim().strip_prefix("include ").map(str::trim);
-        match included.map(|file| around.read(file)) {
-            Some(Ok(text)) if depth < INCLUDE_DEPTH_MAX => {
-                put_in_place(around, &text, depth + 1, out);
-            }
-            _ => {
-                out.push_str(&line);
-                out.push('\n');
-            }
-        }
-    }
-}
-
-fn with_variables(around: &RealSurroundings, line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, after)) = after.split_once('}') else {
-            break;
-        };
-        out.push_str(before);
-        out.push_str(&around.environment(name).unwrap_or_default());
-        rest = after;
-    }
-    out + rest
+fn logs_of(job: &Job, file: &str) -> Vec<JobLog> {
+    let asked = |(option, _): &&(&str, &[LogKind])| job.settings.reporting.contains_key(option);
+    let logs = LOGS.iter().filter(asked).flat_map(|(option, kinds)| {
+        kinds.iter().map(move |kind| JobLog {
+            writer: format!("{file}: {option}"),
+            name: log_name(job, *kind),
+        })
+    });
+    let iolog = job.settings.write_iolog.iter().map(|name| JobLog {
+        writer: format!("{file}: write_iolog"),
+        name: name.clone(),
+    });
+    logs.chain(iolog).collect()
 }
 
 fn check_engine(job: &Job) -> Result<(), ExperimentError> {
@@ -260,24 +316,6 @@ fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
             TIME_MAX_US / 1_000_000
         ))),
     }
-}
-
-fn check_logs(job: &Job) -> Result<(), ExperimentError> {
-    let logs = LOGS
-        .iter()
-        .filter_map(|o| Some((*o, job.settings.reporting.get(o)?)));
-    let iolog = job.settings.write_iolog.iter().map(|f| ("write_iolog", f));
-    for (option, file) in logs.chain(iolog) {
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        if !folder.as_os_str().is_empty() && !folder.is_dir() {
-            return Err(ExperimentError::new(format!(
-                "job '{}': {option}={file}: the folder {} does not exist",
-                job.name,
-                folder.display()
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// What a reader of the result should know about the jobs.
@@ -350,20 +388,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn includes_are_put_in_place() {
-        let dir = std::env::temp_dir().join(format!("blklab-job-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("common.inc"), "size=1m\ndirect=1\n").unwrap();
-        let name = dir.join("a.fio").display().to_string();
-        let text = "[a]\ninclude common.inc\nrw=read${NO_SUCH_VARIABLE}\n";
-        assert_eq!(
-            self_contained(&name, text),
-            "[a]\nsize=1m\ndirect=1\nrw=read\n"
-        );
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-
-    #[test]
     fn what_is_wrong_with_a_job_file_is_one_line() {
         let check = |text: &str, sections: &[&str], expected: &str| {
             let workload = Workload::Fio {
@@ -411,11 +435,6 @@ mod tests {
             "[a]\nsize=1m\nioengine=rbd\n",
             &[],
             "a.fio: job 'a': ioengine=rbd is not simulated; those that are: sync",
-        );
-        check(
-            "[a]\nsize=1m\nwrite_lat_log=no/x\n",
-            &[],
-            "a.fio: job 'a': write_lat_log=no/x: the folder no does not exist",
         );
         check(
             "[a]\nfilename=/dev/sda\nsize=1m\noffset=10t\n",

@@ -5,61 +5,76 @@
 use crate::surroundings::RealSurroundings;
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::log_names;
-use blklab_formats::PartialFile;
+use blklab_formats::{FormatError, PartialFile};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The option that names logs.
 const OPTION: &str = "read_iolog";
 
-/// Copies the logs that a job file without includes and variables names into
-/// `dir`. Returns the job file with the names of the copies. `job_file` is where
-/// it came from.
-///
-/// # Errors
-/// If a log cannot be read or its copy written.
-pub(crate) fn keep(dir: &Path, job_file: &str, text: &str) -> Result<String, ExperimentError> {
-    let around = RealSurroundings::beside(Path::new(job_file));
-    let mut out = String::with_capacity(text.len());
-    for line in text.lines() {
-        match line.split_once('=') {
-            Some((option, value)) if option.trim() == OPTION => {
-                let copies: Result<Vec<String>, ExperimentError> = log_names(value)
-                    .iter()
-                    .map(|log| copy(dir, &around.find(log)))
-                    .collect();
-                out.push_str(&format!("{OPTION}={}", copies?.join(":")));
-            }
-            _ => out.push_str(line),
-        }
-        out.push('\n');
-    }
-    Ok(out)
+/// Logs and the names of their copies.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copies {
+    logs: BTreeMap<String, PathBuf>,
 }
 
-/// Copies one log under a name made from its contents: whatever the folder is
-/// from which the run is repeated, no other file has that name.
-fn copy(dir: &Path, log: &Path) -> Result<String, ExperimentError> {
+impl Copies {
+    /// The value of `option` with the names of copies, if it names logs. They
+    /// are made from the contents: whatever the folder is from which the run is
+    /// repeated, no other file has that name.
+    pub(crate) fn rename(
+        &mut self,
+        option: &str,
+        value: &str,
+        around: &RealSurroundings,
+    ) -> Result<Option<String>, String> {
+        if option != OPTION {
+            return Ok(None);
+        }
+        let mut names = Vec::new();
+        for log in log_names(value) {
+            let path = around.find(&log);
+            let digest = digest(&path).map_err(|e| format!("cannot read {log}: {e}"))?;
+            let name = format!("{digest:016x}.iolog");
+            self.logs.insert(name.clone(), path);
+            names.push(name);
+        }
+        Ok(Some(names.join(":")))
+    }
+
+    /// Names of the copies.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Path> {
+        self.logs.keys().map(Path::new)
+    }
+
+    /// Makes the copies.
+    ///
+    /// # Errors
+    /// If a log cannot be read or its copy written.
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), ExperimentError> {
+        self.logs
+            .iter()
+            .try_for_each(|(name, log)| copy(log, &dir.join(name)))
+    }
+}
+
+fn copy(log: &Path, to: &Path) -> Result<(), ExperimentError> {
     let fail = |e: io::Error| {
         ExperimentError::new(format!(
             "cannot copy {} to {}: {e}",
             log.display(),
-            dir.display()
+            to.display()
         ))
     };
-    let name = format!("{:016x}.iolog", digest(log).map_err(fail)?);
-    let path = dir.join(&name);
-    let mut partial =
-        PartialFile::create(&path).map_err(|e| ExperimentError::new(e.to_string()))?;
+    let of_file = |e: FormatError| ExperimentError::new(e.to_string());
+    let mut partial = PartialFile::create(to).map_err(of_file)?;
     File::open(log)
         .and_then(|mut file| io::copy(&mut file, &mut partial))
         .and_then(|_| partial.flush())
         .map_err(fail)?;
-    partial
-        .commit()
-        .map_err(|e| ExperimentError::new(e.to_string()))?;
-    Ok(name)
+    partial.commit().map(drop).map_err(of_file)
 }
 
 /// FNV-1a of a file's contents, 64 bits.

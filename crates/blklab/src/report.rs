@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results as fio's formats and as files: each appears under its name when
-//! it is whole.
+//! Results in fio's formats, and the texts of the files that jobs ask for.
 
 use crate::disk_stats::DiskStats;
 use crate::failures;
-use crate::job::self_contained;
+use crate::job::log_name;
 use crate::matrix::Cell;
-use crate::replay_logs;
 use crate::run::RunOutput;
-use blklab_experiment::{ExperimentError, Workload};
+use blklab_experiment::ExperimentError;
 use blklab_fio::errno;
-use blklab_fiostat::{
-    DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion, log_file_name,
-};
-use blklab_formats::FormatError;
+use blklab_fiostat::{DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion};
 use blklab_sim::fio::{EPOCH_MS, FIO_PID, JobResult, job_info};
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Which of fio's formats to print.
@@ -196,29 +191,12 @@ pub fn fio_text(runs: &[(&Cell, &RunOutput)], f: &FioFormats) -> String {
 /// Logs and iologs that the jobs asked for: names and texts. Several jobs that
 /// name one file share it: logs follow one another in thread order, iologs, as
 /// fio appends them, in the order in which the jobs ended.
-pub fn job_files(run: &RunOutput) -> Vec<(String, String)> {
-    let mut files: Vec<(String, String)> = Vec::new();
-    let mut add = |name: String, text: &str| match files.iter_mut().find(|f| f.0 == name) {
-        Some(f) => f.1.push_str(text),
-        None => files.push((name, text.to_owned())),
-    };
+pub fn job_files(run: &RunOutput) -> BTreeMap<String, String> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let mut add = |name: String, text: &str| files.entry(name).or_default().push_str(text);
     for j in &run.jobs {
-        let options = &j.job.settings.reporting;
-        let per_job = options.get("per_job_logs").is_none_or(|v| v != "0");
         for (kind, text) in j.logs.texts() {
-            let option = match kind.name() {
-                "bw" => "write_bw_log",
-                "iops" => "write_iops_log",
-                "clat_hist" => "write_hist_log",
-                _ => "write_lat_log",
-            };
-            // An option without a value leaves the prefix to the job's name.
-            let given = options.get(option).filter(|prefix| !prefix.is_empty());
-            let prefix = given.unwrap_or(&j.job.name);
-            add(
-                log_file_name(prefix, kind, per_job.then_some(j.job.thread)),
-                &text,
-            );
+            add(log_name(&j.job, kind), &text);
         }
     }
     let mut by_end: Vec<&JobResult> = run.jobs.iter().collect();
@@ -263,127 +241,4 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
         None => format!("{stem}-{suffix}"),
     };
     path.with_file_name(name)
-}
-
-/// Whether there is something that is neither file nor folder: a device or a
-/// pipe, which is written to, never replaced.
-fn is_special(path: &Path) -> bool {
-    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
-}
-
-/// Writes a file under a temporary name and renames it.
-///
-/// # Errors
-/// If it cannot be written: nothing is left under its name.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
-    if is_special(path) {
-        let opened = std::fs::OpenOptions::new().write(true).open(path);
-        return opened
-            .and_then(|mut f| f.write_all(bytes))
-            .map_err(|e| ExperimentError::new(format!("cannot write {}: {e}", path.display())));
-    }
-    let written = blklab_formats::PartialFile::create(path).and_then(|mut file| {
-        file.write_all(bytes).map_err(|source| FormatError::Io {
-            doing: format!("write {}", path.display()),
-            source,
-        })?;
-        file.commit()
-    });
-    written.map(drop).map_err(|e| {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let _ = std::fs::remove_file(partial);
-        ExperimentError::new(e.to_string())
-    })
-}
-
-/// Refuses a name that no file can be written under: in a folder that is
-/// missing or not writable, or of a folder.
-///
-/// # Errors
-/// Says which it is.
-pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
-    let fail = |what: String| Err(ExperimentError::new(what));
-    if is_special(path) {
-        return Ok(());
-    }
-    if path.is_dir() {
-        return fail(format!("{} is a folder; give a file", path.display()));
-    }
-    let folder = match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        return fail(format!("the folder {} does not exist", folder.display()));
-    }
-    probe(folder)
-}
-
-/// As [`check_writable`], for files that are renamed when they are complete:
-/// no device or pipe.
-///
-/// # Errors
-/// Says what is wrong.
-pub fn check_replaceable(path: &Path) -> Result<(), ExperimentError> {
-    if is_special(path) {
-        return Err(ExperimentError::new(format!(
-            "{} is not a regular file",
-            path.display()
-        )));
-    }
-    check_writable(path)
-}
-
-/// Whether files can be made in a folder.
-fn probe(folder: &Path) -> Result<(), ExperimentError> {
-    let probe = folder.join(format!(".blklab-{}.partial", std::process::id()));
-    let made = std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe));
-    made.map_err(|e| {
-        ExperimentError::new(format!(
-            "cannot write to the folder {}: {e}",
-            folder.display()
-        ))
-    })
-}
-
-/// Makes a folder for run directories, or says why it cannot be.
-///
-/// # Errors
-/// If the folder cannot be made or written to.
-pub fn prepare_run_directory(dir: &Path) -> Result<(), ExperimentError> {
-    if dir.exists() && !dir.is_dir() {
-        return Err(ExperimentError::new(format!(
-            "{} is a file; give a folder",
-            dir.display()
-        )));
-    }
-    std::fs::create_dir_all(dir).map_err(|e| {
-        ExperimentError::new(format!("cannot make the folder {}: {e}", dir.display()))
-    })?;
-    probe(dir)
-}
-
-/// Name of the trace in a run directory.
-pub const EVENTS: &str = "events.blk";
-
-/// Writes what ran and what came out into a run directory; the trace is
-/// written by the run itself. The result comes last: where it is, all is.
-///
-/// # Errors
-/// If a file cannot be written.
-pub fn write_run_directory(
-    dir: &Path,
-    cell: &Cell,
-    run: &RunOutput,
-) -> Result<(), ExperimentError> {
-    let mut experiment = format!("# resolved by blklab {}\n", env!("CARGO_PKG_VERSION"));
-    experiment.push_str(&cell.experiment.to_toml("job.fio")?);
-    write_file(&dir.join("experiment.toml"), experiment.as_bytes())?;
-    if let Workload::Fio { name, text } = &cell.experiment.workload {
-        let text = replay_logs::keep(dir, name, &self_contained(name, text))?;
-        write_file(&dir.join("job.fio"), text.as_bytes())?;
-    }
-    let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
-    write_file(&dir.join("result.json"), result.as_bytes())
 }

@@ -2,14 +2,17 @@
 //! What a job file may ask about the world: environment, included files.
 
 use crate::recording;
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, read_named};
 use blklab_fio::parse::{Recording, Surroundings};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// Memory of a machine that does not say.
 const MEMORY_BYTES: u64 = 8 << 30;
 /// Processors of a machine that does not say.
 const CPUS: u32 = 2;
+/// Largest file that a job file includes: 1 MiB.
+const INCLUDE_BYTES_MAX: u64 = 1 << 20;
 
 /// The real environment and files; disks and directories are simulated, so
 /// every directory is fine and only names in /dev are devices.
@@ -18,6 +21,8 @@ pub struct RealSurroundings {
     base: PathBuf,
     memory_bytes: u64,
     cpus: u32,
+    /// Files that were read.
+    read: RefCell<Vec<PathBuf>>,
 }
 
 impl RealSurroundings {
@@ -27,6 +32,7 @@ impl RealSurroundings {
             base: job_file.parent().unwrap_or(Path::new("")).to_path_buf(),
             memory_bytes: MEMORY_BYTES,
             cpus: CPUS,
+            read: RefCell::default(),
         }
     }
 
@@ -40,13 +46,18 @@ impl RealSurroundings {
         }
     }
 
-    /// Where a log is that a job names.
-    pub(crate) fn find(&self, log: &str) -> PathBuf {
-        let beside = self.base.join(log);
-        if !Path::new(log).exists() && beside.exists() {
+    /// The files that were read so far.
+    pub fn files_read(&self) -> Vec<PathBuf> {
+        self.read.borrow().clone()
+    }
+
+    /// Where a file is that a job file names.
+    pub(crate) fn find(&self, name: &str) -> PathBuf {
+        let beside = self.base.join(name);
+        if !Path::new(name).exists() && beside.exists() {
             return beside;
         }
-        PathBuf::from(log)
+        PathBuf::from(name)
     }
 }
 
@@ -56,18 +67,17 @@ impl Surroundings for RealSurroundings {
     }
 
     fn read(&self, path: &str) -> Result<String, String> {
-        let read = |p: &Path| std::fs::read_to_string(p);
-        match read(Path::new(path)) {
-            Ok(text) => Ok(text),
-            Err(_) if self.base.join(path).exists() => {
-                read(&self.base.join(path)).map_err(|e| e.to_string())
-            }
-            Err(e) => Err(e.to_string()),
-        }
+        let file = self.find(path);
+        let text = read_named(&file, INCLUDE_BYTES_MAX).map_err(|e| e.what)?;
+        self.read.borrow_mut().push(file);
+        Ok(text)
     }
 
     fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
-        recording::open(&self.find(path))
+        let file = self.find(path);
+        let recording = recording::open(&file)?;
+        self.read.borrow_mut().push(file);
+        Ok(recording)
     }
 
     fn is_device(&self, path: &str) -> bool {

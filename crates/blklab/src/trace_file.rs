@@ -126,6 +126,18 @@ impl TraceOut {
     }
 }
 
+/// The files that a trace of this name is written to on one processor.
+pub fn files_of(path: &Path) -> Vec<PathBuf> {
+    match TraceFormat::of(path) {
+        TraceFormat::Blktrace => {
+            let mut name = blktrace_base(path).into_os_string();
+            name.push(".blktrace.0");
+            vec![name.into()]
+        }
+        TraceFormat::Blkparse | TraceFormat::Compact => vec![path.to_path_buf()],
+    }
+}
+
 /// `NAME` of `NAME` or `NAME.blktrace.CPU`.
 fn blktrace_base(path: &Path) -> PathBuf {
     let is_cpu = path

@@ -77,7 +77,7 @@ fn files_that_are_no_experiments() {
         (
             "j.fio",
             b"[a]\nsize=1m\nwrite_bw_log=no/x\n",
-            &["j.fio: job 'a': ", "the folder no does not"],
+            &["j.fio: write_bw_log: the folder no does not exist"],
         ),
         (
             "k.fio",

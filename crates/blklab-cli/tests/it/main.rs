@@ -2,6 +2,7 @@
 //! The command as its users see it: arguments and files in; text, files and
 //! exit codes out.
 
+mod again;
 mod carried;
 mod cgroups;
 mod conform;
@@ -20,6 +21,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod same;
+mod strangers;
 mod support;
 mod syncs;
 mod trace;

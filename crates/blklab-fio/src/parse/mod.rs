@@ -14,9 +14,11 @@
 
 mod names;
 mod recordings;
+mod spell_out;
 mod surroundings;
 
 pub use recordings::log_names;
+pub use spell_out::{Rename, spell_out};
 pub use surroundings::{Fixed, Recording, Surroundings};
 
 use crate::apply::read;
@@ -48,6 +50,16 @@ pub struct ParseOptions {
     pub entropy: u64,
     /// The release of fio that the jobs follow.
     pub release: Release,
+    /// Messages say nothing of what the file holds but names of options: a file
+    /// of a stranger named it, and it may be no job file at all.
+    pub keeps_text: bool,
+}
+
+impl ParseOptions {
+    /// Whether the lines of a section count.
+    pub(crate) fn wants(&self, section: &Section) -> bool {
+        section.is_global() || self.sections.is_empty() || self.sections.contains(&section.name)
+    }
 }
 
 /// The jobs of one or several files.
@@ -121,11 +133,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read_file(&mut self, file: &str, text: &str, first: bool) -> Result<(), JobFileError> {
-        let wanted = |section: &Section| {
-            let chosen = &self.options.sections;
-            section.is_global() || chosen.is_empty() || chosen.contains(&section.name)
-        };
-        let sections = sections(file, text, self.around, &wanted)?;
+        let sections = sections(file, text, self.options, self.around)?;
         let mut template = Settings::default();
         if first && !self.options.template.is_empty() {
             self.read_template(&mut template)?;
@@ -156,6 +164,7 @@ impl Reader<'_> {
         let line = |text: &String| Line {
             place: place.clone(),
             text: text.clone(),
+            is_kept: false,
         };
         let lines = self.options.template.iter().map(line).collect();
         let section = Section {
@@ -190,7 +199,10 @@ impl Reader<'_> {
                 Some(spec) => self.read_option(spec, line, settings, &mut given, &mut problems),
                 None => problems.push(Problem {
                     place: line.place.clone(),
-                    message: format!("Bad option <{}>", shown(&line.text)),
+                    message: match line.is_kept {
+                        true => "not an option of fio".to_owned(),
+                        false => format!("Bad option <{}>", shown(&line.text)),
+                    },
                     hint: nearest_option(&line.text).map(|name| format!("Did you mean {name}?")),
                 }),
             }
@@ -242,7 +254,10 @@ impl Reader<'_> {
             }
             Err(why) => problems.push(Problem {
                 place: line.place.clone(),
-                message: format!("fio: failed parsing {}: {why}", shown(&line.text)),
+                message: match line.is_kept {
+                    true => format!("fio: failed parsing {}: {why}", spec.name),
+                    false => format!("fio: failed parsing {}: {why}", shown(&line.text)),
+                },
                 hint: None,
             }),
         }

@@ -377,8 +377,7 @@ fn seek_table(file: File<'_>) -> Result<SeekCurve, DeviceError> {
         let Some((distance, ms)) = line.split_once(',') else {
             continue;
         };
-        let bad =
-            |expected: &str| file.error(i + 1, format!("'{}': expected {expected}", line.trim()));
+        let bad = |expected: &str| file.error(i + 1, format!("expected {expected}"));
         let point = (distance.trim().parse(), ms.trim().parse());
         let (Ok(distance), Ok(ms)) = point else {
             return Err(bad("'distance, milliseconds'"));

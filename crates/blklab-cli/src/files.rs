@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the files of each experiment of `blklab run` go. All that can be wrong
+//! with them is found before anything runs.
+
+use crate::args::RunArgs;
+use anyhow::{Context as _, Result};
+use blklab::job::RunFiles;
+use blklab::matrix::Cell;
+use blklab::outputs::{self, Claims};
+use blklab::run::RunOutput;
+use blklab::run_directory::{self, Contents};
+use blklab::{ExperimentError, report};
+use std::path::{Path, PathBuf};
+
+/// The files of all experiments.
+pub(crate) struct Files {
+    /// A name for each experiment; none if there is only one.
+    labels: Option<Vec<String>>,
+    trace: Option<PathBuf>,
+    out: Option<PathBuf>,
+    /// Whether the folder of the run directories was there before.
+    out_was_there: bool,
+    nr_cells: usize,
+    allow_paths: bool,
+}
+
+impl Files {
+    /// Refuses what cannot be written, would replace what is not ours, or is
+    /// read as well.
+    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], needed: &[RunFiles]) -> Result<Files> {
+        let files = Files {
+            labels: (cells.len() > 1).then(|| report::file_labels(cells)),
+            trace: a.trace.clone(),
+            out: a.out.clone(),
+            out_was_there: a.out.as_ref().is_some_and(|dir| dir.exists()),
+            nr_cells: cells.len(),
+            allow_paths: a.allow_paths,
+        };
+        let mut claims = Claims::default();
+        a.files.iter().for_each(|path| claims.reads(path));
+        let read = needed.iter().flat_map(|n| &n.read);
+        read.for_each(|path| claims.reads(path));
+        if let Some(path) = &a.output {
+            claims.writes(path, "--output")?;
+        }
+        if let Some(path) = &a.trace {
+            outputs::check_replaceable(path).context("--trace")?;
+        }
+        if let Some(dir) = &a.out {
+            outputs::check_folder(dir).context("--out")?;
+        }
+        for (i, (cell, needed)) in cells.iter().zip(needed).enumerate() {
+            files.claim(i, cell, needed, &mut claims)?;
+        }
+        Ok(files)
+    }
+
+    fn claim(&self, i: usize, cell: &Cell, needed: &RunFiles, claims: &mut Claims) -> Result<()> {
+        if let Some(path) = &self.trace {
+            for file in blklab::trace_file::files_of(&self.with_label(i, path)) {
+                claims.writes(&file, "--trace")?;
+            }
+        }
+        if let Some(dir) = self.run_directory(i) {
+            outputs::check_folder(&dir).context("--out")?;
+            let contents = Contents::of(&cell.experiment).context("--out")?;
+            run_directory::check(&dir, &contents).context("--out")?;
+            for name in contents.names() {
+                claims.writes(&dir.join(name), "--out")?;
+            }
+        }
+        for log in &needed.logs {
+            let path = self.log(i, &log.name).map_err(|what| {
+                let named = blklab::shown(&log.name);
+                ExperimentError::new(format!("{}={named}: {what}", log.writer))
+            })?;
+            if self.out.is_none() {
+                outputs::check_writable(&path).with_context(|| log.writer.clone())?;
+            }
+            claims.writes(&path, &log.writer)?;
+        }
+        Ok(())
+    }
+
+    /// Where a log that a job names goes: below the run directory, or below the
+    /// working folder.
+    fn log(&self, i: usize, name: &str) -> Result<PathBuf, String> {
+        match self.run_directory(i) {
+            Some(dir) => outputs::named_in_job(&dir, name, self.allow_paths),
+            None => {
+                let name = self.with_label(i, Path::new(name));
+                let name = name.to_string_lossy();
+                outputs::named_in_job(Path::new(""), &name, self.allow_paths)
+            }
+        }
+    }
+
+    fn with_label(&self, i: usize, path: &Path) -> PathBuf {
+        match &self.labels {
+            Some(labels) => report::with_suffix(path, &labels[i]),
+            None => path.to_path_buf(),
+        }
+    }
+
+    /// The folder itself if there is only one run.
+    fn run_directory(&self, i: usize) -> Option<PathBuf> {
+        let dir = self.out.as_ref()?;
+        Some(match &self.labels {
+            Some(labels) => dir.join(&labels[i]),
+            None => dir.clone(),
+        })
+    }
+
+    /// Makes the folder of a run that begins.
+    pub(crate) fn make_folder(&self, i: usize) -> Result<()> {
+        match self.run_directory(i) {
+            Some(dir) => outputs::make_folder(&dir).context("--out"),
+            None => Ok(()),
+        }
+    }
+
+    /// The traces that experiment `i` writes while it runs.
+    pub(crate) fn traces(&self, i: usize) -> Vec<PathBuf> {
+        let asked = self.trace.as_ref().map(|path| self.with_label(i, path));
+        let own = self.run_directory(i);
+        let own = own.map(|dir| dir.join(run_directory::EVENTS));
+        asked.into_iter().chain(own).collect()
+    }
+
+    /// Writes what is written after the runs.
+    pub(crate) fn write(&self, runs: &[(usize, &Cell, &RunOutput)]) -> Result<()> {
+        for &(i, cell, run) in runs {
+            for (name, text) in report::job_files(run) {
+                let path = self.log(i, &name).map_err(ExperimentError::new)?;
+                if let (Some(_), Some(folder)) = (&self.out, path.parent()) {
+                    outputs::make_folder(folder)?;
+                }
+                outputs::write_file(&path, text.as_bytes())?;
+            }
+            if let Some(dir) = self.run_directory(i) {
+                run_directory::write(&dir, cell, run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the empty folders of runs that failed.
+    pub(crate) fn remove_empty(&self) {
+        let Some(out) = &self.out else { return };
+        // A folder with something in it stays.
+        if self.labels.is_some() {
+            for dir in (0..self.nr_cells).filter_map(|i| self.run_directory(i)) {
+                let _ = std::fs::remove_dir(dir);
+            }
+        }
+        if !self.out_was_there {
+            let _ = std::fs::remove_dir(out);
+        }
+    }
+}
