@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Job files of any content: the parser refuses or accepts, set-up finds ranges
 //! or says why not, and small jobs issue their first I/Os within their files.
+//! Written out with includes and variables in place, it makes as many jobs with
+//! the same options.
 #![no_main]
 
-use blklab_fio::parse::{Fixed, ParseOptions, parse};
+use blklab_fio::parse::{Fixed, ParseOptions, parse, spell_out};
 use blklab_fio::range::FileState;
 use blklab_fio::workload::{Listing, set_up};
 use libfuzzer_sys::fuzz_target;
@@ -24,6 +26,14 @@ fuzz_target!(|data: &[u8]| {
         devices: vec!["/dev/sda".into()],
     };
     let Ok(file) = parse("fuzz.fio", text, &ParseOptions::default(), &around) else { return };
+    if let Ok(spelled) = spell_out("fuzz.fio", text, &ParseOptions::default(), &around, &mut |_, _| Ok(None)) {
+        let alone = Fixed { devices: around.devices.clone(), ..Fixed::default() };
+        let again = parse("fuzz.fio", &spelled, &ParseOptions::default(), &alone).expect("it stands alone");
+        assert_eq!(again.jobs.len(), file.jobs.len());
+        for (a, b) in again.jobs.iter().zip(&file.jobs) {
+            assert_eq!(a.options, b.options);
+        }
+    }
     if file.jobs.len() > JOBS_MAX || file.jobs.iter().any(|job| job.files.len() > FILES_MAX) {
         return;
     }

@@ -4,7 +4,7 @@
 
 use crate::args::RunArgs;
 use anyhow::{Context as _, Result};
-use blklab::job::RunFiles;
+use blklab::job::Needs;
 use blklab::matrix::Cell;
 use blklab::outputs::{self, Claims};
 use blklab::run::RunOutput;
@@ -27,7 +27,7 @@ pub(crate) struct Files {
 impl Files {
     /// Refuses what cannot be written, would replace what is not ours, or is
     /// read as well.
-    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], needed: &[RunFiles]) -> Result<Files> {
+    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], needed: &[Needs]) -> Result<Files> {
         let files = Files {
             labels: (cells.len() > 1).then(|| report::file_labels(cells)),
             trace: a.trace.clone(),
@@ -55,7 +55,7 @@ impl Files {
         Ok(files)
     }
 
-    fn claim(&self, i: usize, cell: &Cell, needed: &RunFiles, claims: &mut Claims) -> Result<()> {
+    fn claim(&self, i: usize, cell: &Cell, needed: &Needs, claims: &mut Claims) -> Result<()> {
         if let Some(path) = &self.trace {
             for file in blklab::trace_file::files_of(&self.with_label(i, path)) {
                 claims.writes(&file, "--trace")?;

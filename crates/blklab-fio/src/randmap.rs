@@ -46,6 +46,18 @@ impl RandomMap {
         Some(map)
     }
 
+    /// Memory that a map takes at most once `nr_draws` blocks are set; 0 draws
+    /// are any number.
+    pub fn bytes(blocks: u64, nr_draws: u64) -> u64 {
+        let pages = blocks.div_ceil(BITS_PER_PAGE);
+        let touched = match nr_draws {
+            0 => pages,
+            draws => pages.min(draws),
+        };
+        let of_pages = touched.saturating_mul(size_of::<Page>() as u64 + 16);
+        of_pages.saturating_add(pages * 8)
+    }
+
     /// Forgets everything; pages keep their memory.
     pub fn clear(&mut self) {
         for &page in &self.touched {

@@ -2,6 +2,7 @@
 //! The job file of an experiment: read, and checked against its disk, before
 //! anything runs.
 
+use crate::memory::{self, Estimate};
 use crate::surroundings::RealSurroundings;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::error::JobFileError;
@@ -140,13 +141,15 @@ pub(crate) fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
     }
 }
 
-/// The files of a run beside its results.
+/// What a run needs and makes beside its results.
 #[derive(Clone, Debug, Default)]
-pub struct RunFiles {
+pub struct Needs {
     /// Files that the experiment is read from.
     pub read: Vec<PathBuf>,
     /// Logs that its jobs write.
     pub logs: Vec<JobLog>,
+    /// The memory that it takes.
+    pub memory: Estimate,
 }
 
 /// A log that a job file names.
@@ -159,19 +162,21 @@ pub struct JobLog {
 }
 
 /// Checks what [`Experiment::check`] cannot: that a job file parses, and that
-/// its jobs lie within the disk. Returns the files that a run needs and makes.
+/// its jobs lie within the disk and the memory. Returns what a run needs and
+/// makes.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn check(e: &Experiment) -> Result<RunFiles, ExperimentError> {
+pub fn check(e: &Experiment) -> Result<Needs, ExperimentError> {
     e.check().map_err(|err| err.of(e))?;
-    let mut files = RunFiles::default();
+    let mut files = Needs::default();
     files.read.push(PathBuf::from(&e.file));
     let of_device = e.device_files().map_err(|err| err.of(e))?;
     files
         .read
         .extend(of_device.into_iter().map(|(name, _)| name.into()));
     let Some((name, text)) = job_file_of(&e.workload) else {
+        files.memory = Estimate::of(e, None, 0);
         return Ok(files);
     };
     let around = surroundings(e, name);
@@ -187,6 +192,8 @@ pub fn check(e: &Experiment) -> Result<RunFiles, ExperimentError> {
     e.with_cgroups_of(&jobs.jobs)
         .map_err(|err| err.in_file(name))?;
     notes(e, &jobs).map_err(|err| err.in_file(name))?;
+    files.memory = Estimate::of(e, Some(&jobs), blklab_sim::fio::disk_bytes(e)?);
+    memory::check(std::slice::from_ref(&files.memory), 1).map_err(|err| err.in_file(name))?;
     Ok(files)
 }
 

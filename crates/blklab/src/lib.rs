@@ -9,6 +9,7 @@ pub mod failures;
 pub mod job;
 pub mod list;
 pub mod matrix;
+pub mod memory;
 pub mod outputs;
 pub mod parallel;
 mod recording;

@@ -2,6 +2,7 @@
 //! What a job file issues, as if the device took no time.
 
 use crate::job::{self, job_file_of, parse_jobs};
+use crate::memory::{self, Estimate};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::FileState;
@@ -12,10 +13,15 @@ pub use blklab_fio::workload::{Limits, Line};
 /// The jobs of an experiment.
 ///
 /// # Errors
-/// If they cannot be parsed, or there is no fio job.
+/// If they cannot be parsed or take too much memory, or there is no fio job.
 pub fn jobs(e: &Experiment) -> Result<JobFile, ExperimentError> {
     match job_file_of(&e.workload) {
-        Some((name, text)) => parse_jobs(e, name, &text),
+        Some((name, text)) => {
+            let jobs = parse_jobs(e, name, &text)?;
+            let estimate = Estimate::of(e, Some(&jobs), blklab_sim::fio::disk_bytes(e)?);
+            memory::check(&[estimate], 1).map_err(|err| err.in_file(name))?;
+            Ok(jobs)
+        }
         None => Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )

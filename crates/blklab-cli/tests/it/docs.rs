@@ -69,7 +69,9 @@ fn the_experiment_file_in_the_help_runs() {
     f.write("e.toml", lines.collect::<Vec<_>>().join("\n"));
     let text = f.ok(&["run", "e.toml"]);
     assert!(
-        text.starts_with("e, kernel 2.6.28, sata-7200-2008,rpm=5400, queue depth 4\nsmall batches"),
+        text.starts_with(
+            "e, kernel 2.6.28, deadline, sata-7200-2008,rpm=5400, queue depth 4\nsmall"
+        ),
         "{text}"
     );
 }

@@ -153,7 +153,7 @@ fn files_that_are_no_experiments() {
     );
     fails(&f, &["run", "."], &[".: cannot read: Is a directory"]);
     fails(&f, &["workload", "gone.fio"], &["gone.fio: cannot read"]);
-    fails(&f, &["workload", "d.json"], &["d.json: explicit processes"]);
+    fails(&f, &["workload", "d.json"], &["d.json:1: process 'p'"]);
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn other_commands() {
             &["cannot open gone: No such file"],
         ),
         (&["trace", "print", "job.fio"], &["job.fio: begins with"]),
-        (&["trace", "stats", "."], &["cannot read .: Is a directory"]),
+        (&["trace", "stats", "."], &["cannot read .: is a directory"]),
         (
             &["trace", "convert", "gone", "x.blk"],
             &["cannot open gone"],

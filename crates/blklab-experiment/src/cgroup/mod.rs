@@ -91,6 +91,9 @@ pub(crate) fn line_of(text: &str, rest: &str) -> Option<usize> {
     Some(first + in_group.unwrap_or(0) + 1)
 }
 
+/// Most control groups, with those above them.
+pub(crate) const CGROUPS_MAX: usize = 4096;
+
 impl Experiment {
     /// The group of that name, made if there is none, with those above it.
     fn cgroup_mut(&mut self, name: &str) -> Result<&mut Cgroup, String> {
@@ -98,14 +101,14 @@ impl Experiment {
         for (end, _) in name.match_indices('/').chain([(name.len(), "")]) {
             let name = &name[..end];
             if !self.cgroups.iter().any(|g| g.name == name) {
+                if self.cgroups.len() == CGROUPS_MAX {
+                    return Err(format!("more control groups than {CGROUPS_MAX}"));
+                }
                 self.cgroups.push(Cgroup {
                     name: name.to_owned(),
                     ..Cgroup::default()
                 });
             }
-        }
-        if self.cgroups.len() > usize::from(u16::MAX) {
-            return Err("there are more control groups than 65535".to_owned());
         }
         let found = self.cgroups.iter_mut().find(|g| g.name == name);
         Ok(found.expect("it was made"))

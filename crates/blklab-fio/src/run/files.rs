@@ -347,6 +347,20 @@ impl File {
 }
 
 /// Blocks of the map (and of the register) of a file.
+/// Memory in bytes that the map of touched blocks of a file takes at most: 0 if
+/// the job keeps none.
+pub fn random_map_bytes(job: &Job, range: &FileRange) -> u64 {
+    let settings = &job.settings;
+    let keeps_map = settings.rw.random
+        && settings.distribution == Distribution::Random
+        && settings.random_generator != Generator::Lfsr
+        && !settings.norandommap;
+    match keeps_map {
+        true => RandomMap::bytes(map_blocks(job, range), settings.number_ios),
+        false => 0,
+    }
+}
+
 pub(super) fn map_blocks(job: &Job, range: &FileRange) -> u64 {
     let settings = &job.settings;
     let bytes = match settings.zonemode {

@@ -49,6 +49,7 @@ mod step;
 mod turn;
 
 pub use errors::{Cause, FailedIo, Failure};
+pub use files::random_map_bytes;
 pub use step::{Answer, Completion, Io, IoOp, Outcome, Step};
 
 use crate::job::Job;
