@@ -44,6 +44,8 @@ impl InstantEngine {
     /// synchronous.
     pub fn new(job: &Job) -> InstantEngine {
         let kind = match job.settings.ioengine.as_str() {
+            // Each worker waits for its I/O.
+            _ if job.settings.offload => Kind::Synchronous,
             "null" if job.settings.iodepth > 1 => Kind::Null,
             "libaio" => Kind::Libaio,
             "io_uring" => Kind::IoUring,

@@ -214,6 +214,8 @@ impl Listing {
                 self.refused = answer == Answer::Busy;
                 self.run.answer(answer, self.now_ns);
             }
+            // Jobs are listed one by one: no other is behind its share.
+            Step::Flow => self.run.may_issue(true),
             Step::Commit => self.engine.commit(),
             Step::Reap { max, .. } => {
                 self.engine.reap(max, &mut self.reaped);
@@ -224,6 +226,7 @@ impl Listing {
             Step::Stalled => self.stalled = true,
             Step::Open { .. }
             | Step::Close { .. }
+            | Step::FlowHeld { .. }
             | Step::Invalidate { .. }
             | Step::PassStart
             | Step::PassEnd

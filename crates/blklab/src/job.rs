@@ -292,6 +292,8 @@ fn check_engine(job: &Job) -> Result<(), ExperimentError> {
 
 /// Largest `iodepth`: a request record is kept for each.
 const IODEPTH_MAX: u32 = 1 << 20;
+/// Most threads of a job with `io_submit_mode=offload`.
+const WORKERS_MAX: u32 = 4096;
 /// Longest time of an option: 100 years, well within 64 bits of nanoseconds.
 const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
 
@@ -300,6 +302,13 @@ fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
     if s.iodepth > IODEPTH_MAX {
         return Err(ExperimentError::new(format!(
             "job '{}': iodepth={}: at most {IODEPTH_MAX}",
+            job.name, s.iodepth
+        )));
+    }
+    if s.offload && s.iodepth > WORKERS_MAX {
+        return Err(ExperimentError::new(format!(
+            "job '{}': iodepth={}: at most {WORKERS_MAX} with io_submit_mode=offload, which has a \
+             thread for each",
             job.name, s.iodepth
         )));
     }

@@ -12,6 +12,7 @@ mod fio_cases;
 mod fio_errors;
 mod fio_json;
 mod fio_logs;
+mod fio_modes;
 mod fio_options;
 mod golden;
 mod interrupt;

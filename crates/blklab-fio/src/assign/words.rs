@@ -42,6 +42,7 @@ pub(super) fn keyword_option(
                 ThinkCount::Complete
             };
         }
+        "io_submit_mode" => settings.offload = word == "offload",
         "rate_process" => {
             settings.rate_process = if word == "poisson" {
                 RateProcess::Poisson

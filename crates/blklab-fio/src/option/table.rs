@@ -13,7 +13,6 @@ use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, k
 const ZONED: super::Effect =
     Unsupported("counts only with zonemode=zbd, which is refused: zoned devices are not modelled");
 const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
-const FLOW: super::Effect = Unsupported("flow control between jobs is not modelled");
 const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");
 const PROFILE: super::Effect =
     Refused("fio's built-in profiles are not modelled: write the jobs that it makes");
@@ -49,8 +48,8 @@ pub const ALL: &[OptionSpec] = &[
     row("iodepth_batch_complete_min", "iodepth_batch_complete", INT, "1", Group::Depth, Shapes),
     row("iodepth_batch_complete_max", "", INT, "", Group::Depth, Shapes),
     row("iodepth_low", "", INT, "", Group::Depth, Shapes),
-    row("serialize_overlap", "", Bool, "0", Group::Depth, Unsupported("overlapping I/Os in flight are not held back")),
-    row("io_submit_mode", "", Keyword(keywords::IO_SUBMIT_MODE), "inline", Group::Depth, Unsupported("only inline submission is modelled")),
+    row("serialize_overlap", "", Bool, "0", Group::Depth, Shapes),
+    row("io_submit_mode", "", Keyword(keywords::IO_SUBMIT_MODE), "inline", Group::Depth, Shapes),
     row("size", "", ZoneSize, "", Group::Amount, Shapes),
     row("io_size", "io_limit", ZoneSize, "", Group::Amount, Shapes),
     row("fill_device", "fill_fs", Bool, "0", Group::Amount, Shapes),
@@ -236,9 +235,9 @@ pub const ALL: &[OptionSpec] = &[
     row("kb_base", "", Keyword(keywords::KB_BASE), "1024", Group::Report, Shapes),
     row("unit_base", "", Keyword(keywords::UNIT_BASE), "", Group::Report, Reporting),
     row("hugepage-size", "", INT, "2097152", Group::Cache, Nothing("buffers have no place in memory; see adjacent_pages_percent")),
-    row("flow_id", "", INT, "0", Group::Pacing, FLOW),
-    row("flow", "", Int { min: 0, max: 1000 }, "0", Group::Pacing, FLOW),
-    row("flow_sleep", "", INT, "0", Group::Pacing, FLOW),
+    row("flow_id", "", INT, "0", Group::Pacing, Shapes),
+    row("flow", "", Int { min: 0, max: 1000 }, "0", Group::Pacing, Shapes),
+    row("flow_sleep", "", INT, "0", Group::Pacing, Shapes),
     row("steadystate", "ss", Keyword(keywords::STEADYSTATE), "iops_slope:0.01%", Group::Pacing, STEADY),
     row("steadystate_duration", "ss_dur", SECONDS, "0", Group::Pacing, STEADY),
     row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, STEADY),

@@ -12,6 +12,7 @@
 //! assert_eq!(jobs[0].files, ["a.0.0"]);
 //! ```
 
+mod flows;
 mod names;
 mod recordings;
 mod spell_out;
@@ -118,6 +119,7 @@ pub fn parse_files(
         };
         return Err(JobFileError::at(&place, "No job(s) defined"));
     }
+    flows::check(&reader.out.jobs)?;
     recordings::load(&mut reader.out, around)?;
     Ok(reader.out)
 }

@@ -25,9 +25,13 @@ impl JobRun {
                 Answer::Busy => playback.last_issue_ns,
             };
         }
+        if self.offloads() {
+            return self.offloaded(record, slot, answer, now_ns);
+        }
         match answer {
             Answer::Completed { error } => self.complete(record, slot, error, now_ns),
             Answer::Queued => {
+                self.records.get(record).in_flight = true;
                 self.queued += 1;
                 if self.phase == Phase::Run {
                     self.count.queued_bytes = self.count.queued_bytes.wrapping_add(slot.length);
@@ -88,7 +92,9 @@ impl JobRun {
     pub fn reaped(&mut self, completions: &[Completion], now_ns: u64) {
         for completion in completions {
             if let Some(slot) = self.records.used(completion.record) {
-                self.in_flight -= 1;
+                if !self.offloads() {
+                    self.in_flight -= 1;
+                }
                 self.complete(completion.record, slot, completion.error, now_ns);
             }
         }
@@ -98,15 +104,18 @@ impl JobRun {
             self.at,
             At::LoopEnd | At::FinalSyncReap { .. } | At::Quiesce
         );
-        if self.errors.fatal != 0 && running {
+        // Workers finish at any time: the loop looks by itself.
+        if self.errors.fatal != 0 && running && !self.offloads() {
             self.at = At::LoopEnd;
         }
     }
 
     /// Accounts one request and frees its record.
-    fn complete(&mut self, record: u32, slot: Record, error: i32, now_ns: u64) {
+    pub(super) fn complete(&mut self, record: u32, slot: Record, error: i32, now_ns: u64) {
         let file = slot.file.unwrap_or(0);
-        self.last_was_sync = slot.op.dir().is_none();
+        if !self.offloads() {
+            self.last_was_sync = slot.op.dir().is_none();
+        }
         match slot.op.dir() {
             None => self.files.all[file as usize].dirty = None,
             Some(dir) => {
@@ -134,7 +143,9 @@ impl JobRun {
                 },
             );
         }
-        self.records.get(record).map_ignored = false;
+        let done = self.records.get(record);
+        done.map_ignored = false;
+        done.in_flight = false;
         let fsync = self.fsync_on_close();
         self.files.release(file, fsync, &mut self.out);
         self.records.put(record);

@@ -31,16 +31,17 @@
 //! assert_eq!((offsets.len(), offsets[0], offsets[1]), (256, 61440, 774144));
 //! ```
 //!
-//! Left out: offloaded submission, flow control, steady state, trims between
-//! verified writes, zoned devices. Units: bytes; times given are nanoseconds,
+//! Left out: steady state, trims between verified writes, zoned devices. Units: bytes; times given are nanoseconds,
 //! kept ones microseconds since the job's start as in fio.
 
 mod account;
 mod build;
 mod errors;
 mod files;
+mod flow;
 mod history;
 mod of_2009;
+mod overlap;
 mod pace;
 mod pass;
 mod records;
@@ -71,6 +72,9 @@ enum At {
     Start,
     NextPass,
     LoopTop,
+    Flow,
+    FlowHeld,
+    FlowSleep,
     Choose {
         record: u32,
     },
@@ -167,6 +171,8 @@ pub struct JobRun {
     of_2009: Option<of_2009::Draws>,
     files: Files,
     records: Records,
+    /// The flow has just let the job go on.
+    granted: bool,
     /// The log that takes the place of everything that is drawn.
     playback: Option<replay::Playback>,
     history: History,
@@ -229,6 +235,7 @@ impl JobRun {
             of_2009: draws_of_2009(&job, &job.seeds),
             files,
             records: Records::new(settings.iodepth),
+            granted: false,
             playback: replay::Playback::of(&job),
             history: History::default(),
             verify_left: 0,
@@ -312,6 +319,9 @@ impl JobRun {
             At::Start => self.start(now_ns),
             At::NextPass => self.next_pass(now_ns),
             At::LoopTop => self.loop_top(now_ns),
+            At::Flow => Some(Step::Flow),
+            At::FlowHeld => self.flow_held(),
+            At::FlowSleep => self.flow_sleep(now_ns),
             At::Choose { record } => self.choose(record, now_ns),
             At::Replay { record } => self.replay(record, now_ns),
             At::RateWait {
@@ -321,6 +331,7 @@ impl JobRun {
                 wait_us,
             } => self.rate_wait(record, file, dir, wait_us, now_ns),
             At::RateDone { record, file, dir } => self.rate_done(record, file, dir, now_ns),
+            At::Ready { record } if self.must_wait(record) => self.hold_back(record, now_ns),
             At::Ready { record } => Some(self.issue(record, now_ns)),
             At::Answer { record } => Some(Step::Issue(self.io(record))),
             At::Reaping {

@@ -239,6 +239,9 @@ impl JobRun {
         if self.terminated {
             return self.go(At::LoopEnd);
         }
+        if self.must_ask() {
+            return self.go(At::Flow);
+        }
         let Some(record) = self.records.take(self.is_full()) else {
             return self.go(At::LoopEnd);
         };

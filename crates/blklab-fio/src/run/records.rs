@@ -22,6 +22,8 @@ pub(super) struct Record {
     pub(super) verify: bool,
     /// Id in the history of writes.
     pub(super) history: Option<u64>,
+    /// The engine has it.
+    pub(super) in_flight: bool,
     /// When it was fully built.
     pub(super) start_ns: u64,
 }
@@ -84,6 +86,7 @@ impl Records {
             map_ignored: false,
             verify: false,
             history: None,
+            in_flight: false,
             start_ns: 0,
         });
         Some(self.all.len() as u32 - 1)
@@ -104,6 +107,15 @@ impl Records {
 
     pub(super) fn get(&mut self, index: u32) -> &mut Record {
         &mut self.all[index as usize]
+    }
+
+    pub(super) fn peek(&self, index: u32) -> &Record {
+        &self.all[index as usize]
+    }
+
+    /// The records that the engine has.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = &Record> {
+        self.all.iter().filter(|record| record.in_flight)
     }
 
     /// The record if it is in use.

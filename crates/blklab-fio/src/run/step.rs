@@ -96,6 +96,15 @@ pub enum Step {
         /// Index of the file.
         file: u32,
     },
+    /// Ask the job's flow whether it may issue, then call
+    /// [`JobRun::may_issue`](super::JobRun::may_issue).
+    Flow,
+    /// The flow holds the job back, which spins: wait until another job of the
+    /// flow has issued, or until this time.
+    FlowHeld {
+        /// End of the run time, if there is one.
+        until_ns: Option<u64>,
+    },
     /// Hand an I/O to the engine, then call [`JobRun::answer`](super::JobRun::answer).
     Issue(Io),
     /// Submit what the engine holds, if it holds anything.

@@ -11,12 +11,22 @@ impl JobRun {
     pub(super) fn loop_top(&mut self, now_ns: u64) -> Option<Step> {
         let time_based = self.job.settings.time_based;
         let bounded = !time_based && self.playback.is_none();
-        if self.terminated || self.done || (bounded && self.limit_reached()) {
+        let failed = self.offloads() && self.errors.fatal != 0;
+        if failed || self.terminated || self.done || (bounded && self.limit_reached()) {
             return self.go(At::LoopEnd);
         }
         if self.runtime_over(now_ns) {
             self.terminated = true;
             return self.go(At::LoopEnd);
+        }
+        if self.must_ask() {
+            return self.go(At::Flow);
+        }
+        if self.offloads() && self.records.depth > 0 && self.records.none_free() {
+            return Some(Step::Reap {
+                min: 1,
+                max: self.records.depth,
+            });
         }
         if self.playback.is_some() {
             return self.next_recorded();
@@ -91,6 +101,9 @@ impl JobRun {
                         dir,
                         wait_us: us,
                     };
+                    if self.offloads() {
+                        return None;
+                    }
                     self.resume = self.at;
                     return self.start_quiesce();
                 }

@@ -280,6 +280,16 @@ pub struct Settings {
     pub nowait: bool,
     /// File of the log of I/Os to write.
     pub write_iolog: Option<String>,
+    /// Submission by worker threads, one I/O each (`io_submit_mode=offload`).
+    pub offload: bool,
+    /// I/Os that overlap one in flight wait.
+    pub serialize_overlap: bool,
+    /// Weight in its flow; 0 for none.
+    pub flow: u32,
+    /// Which flow.
+    pub flow_id: u32,
+    /// Sleep of a job that is ahead of its share.
+    pub flow_sleep_us: u32,
     /// Recorded I/O to replay instead of any of its own.
     pub replay: ReplayOptions,
 }
@@ -414,6 +424,11 @@ impl Default for Settings {
             force_async: 0,
             nowait: false,
             write_iolog: None,
+            offload: false,
+            serialize_overlap: false,
+            flow: 0,
+            flow_id: 0,
+            flow_sleep_us: 0,
             replay: ReplayOptions::default(),
         }
     }

@@ -3,6 +3,7 @@
 
 mod differential;
 mod log;
+mod modes;
 mod options;
 mod replay;
 mod rules_of_2009;

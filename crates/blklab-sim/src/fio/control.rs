@@ -3,7 +3,9 @@
 
 use super::FIO_PID;
 use super::files::{Plan, write_first};
+use super::flow::Flows;
 use super::job::{Recording, Settings, run_job};
+use super::offload::Overlaps;
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
@@ -62,13 +64,18 @@ impl Board {
 pub(crate) async fn control(
     m: Machine,
     cache: PageCache<Machine>,
-    plans: Vec<Plan>,
+    mut plans: Vec<Plan>,
     slots: Vec<Slot>,
     settings: Settings,
 ) {
     let me = m.current();
     write_first(&cache, &plans).await;
     let begin = m.now();
+    let (flows, overlaps) = (Flows::default(), Overlaps::default());
+    for plan in &mut plans {
+        plan.share = flows.join(&plan.job);
+        plan.overlaps = overlaps.clone();
+    }
     let rules: Vec<Rule> = plans.iter().map(|p| Rule::of(p, &plans)).collect();
     let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
     let board = Rc::new(RefCell::new(Board {
@@ -84,7 +91,9 @@ pub(crate) async fn control(
             };
             board.borrow_mut().states[i] = State::Running;
             let late = Span(settings.job_start.0 * place as u64);
-            spawn(&m, &cache, plan, i, late, &slots[i], settings, &board, me);
+            spawn(
+                &m, &cache, plan, i, late, &slots[i], settings, &board, me, &flows,
+            );
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
             return;
@@ -180,6 +189,7 @@ fn spawn(
     settings: Settings,
     board: &Rc<RefCell<Board>>,
     controller: blklab_types::TaskId,
+    flows: &Flows,
 ) {
     let pid = FIO_PID + plan.job.thread;
     let (exitall, exitall_on_error) = {
@@ -199,7 +209,7 @@ fn spawn(
     };
     let name: String = plan.job.name.chars().take(15).collect();
     let (machine, cache) = (m.clone(), cache.clone());
-    let (board, slot) = (Rc::clone(board), Rc::clone(slot));
+    let (board, slot, flows) = (Rc::clone(board), Rc::clone(slot), flows.clone());
     let body = async move {
         let stop = {
             let board = Rc::clone(&board);
@@ -214,6 +224,7 @@ fn spawn(
             b.exit_others(i, exit_what);
         }
         drop(b);
+        flows.wake(&machine);
         machine.wake(controller);
     };
     let task = m.spawn_at(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of the jobs, put on the disk before anything runs.
 
+use super::flow::Share;
+use super::offload::Overlaps;
 use super::program::Prepared;
 use crate::Machine;
 use blklab_experiment::ExperimentError;
@@ -26,6 +28,10 @@ pub(crate) struct Plan {
     pub(crate) program: Option<Prepared>,
     /// Number of its control group.
     pub(crate) cgroup: u16,
+    /// Its part in a flow.
+    pub(crate) share: Option<Share>,
+    /// What its workers have in flight, together with those of other jobs.
+    pub(crate) overlaps: Overlaps,
 }
 
 /// What will be known by one name.
@@ -118,6 +124,8 @@ pub(crate) fn set_up(
             layouts: to_write,
             program: None,
             cgroup: 0,
+            share: None,
+            overlaps: Overlaps::default(),
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;

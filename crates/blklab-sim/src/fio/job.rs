@@ -5,6 +5,8 @@
 use super::control::Slot;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
+use super::flow::Share;
+use super::offload::{Pool, Setup, Work};
 use super::program;
 use super::report::stat_options;
 use crate::Machine;
@@ -15,6 +17,7 @@ use blklab_fio::settings::{FadviseHint, SyncWrites};
 use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, ThreadStat};
 use blklab_fs::{Advice, Fd, OSync, PageCache};
 use blklab_types::{Span, Time};
+use std::rc::Rc;
 
 /// Settings that all jobs of a run share.
 #[derive(Clone, Copy, Debug)]
@@ -151,12 +154,12 @@ impl Recording {
 
 /// What a request record holds of the I/O it carries.
 #[derive(Clone, Copy, Debug, Default)]
-struct Record {
+pub(crate) struct Record {
     op: Option<IoOp>,
     offset: u64,
     length: u64,
     built: Time,
-    issued: Time,
+    pub(crate) issued: Time,
 }
 
 /// A running job.
@@ -174,6 +177,10 @@ struct Runner<'a> {
     iolog: Option<IologWriter<Vec<u8>>>,
     names: Vec<String>,
     started: Time,
+    /// The job's part in a flow.
+    share: Option<Share>,
+    /// Its worker threads.
+    pool: Option<Pool>,
 }
 
 /// The body of a job's task.
@@ -212,16 +219,25 @@ pub(crate) async fn run_job(
         iolog: None,
         names: plan.job.files.clone(),
         started: m.now(),
+        share: plan.share.take(),
+        pool: None,
     };
+    runner.pool = runner.workers(&plan);
     runner.start_iolog(&plan);
     loop {
         if stop() {
             plan.run.terminate();
         }
         m.tick().await;
+        runner.collect(&mut plan.run);
         match plan.run.step(m.now().0) {
             Step::Issue(io) => runner.issue(&mut plan.run, &io).await,
+            Step::Flow => runner.ask_flow(&mut plan.run),
+            Step::FlowHeld { until_ns } => runner.held(until_ns, &stop).await,
             Step::Commit => runner.commit().await,
+            Step::Reap { min, .. } if runner.pool.as_ref().is_some_and(Pool::is_busy) => {
+                runner.wait_for_workers(&mut plan.run, min).await;
+            }
             Step::Reap { min, max } => {
                 runner.commit().await;
                 runner.reap(&mut plan.run, min, max).await;
@@ -238,6 +254,12 @@ pub(crate) async fn run_job(
             }
             Step::Done(outcome) => {
                 runner.end(&plan.run, outcome);
+                if let Some(pool) = &runner.pool {
+                    pool.end();
+                }
+                if let Some(share) = runner.share.take() {
+                    share.leave(m);
+                }
                 return;
             }
             Step::Stalled => m.stall().await,
@@ -291,6 +313,18 @@ impl Runner<'_> {
         self.log(|log, us, names| {
             let _ = log.io(us, &names[io.file as usize], io);
         });
+        if let (Some(pool), true) = (&self.pool, run.offloads()) {
+            self.with(|r| match io.op.dir() {
+                Some(dir) => r.stats.on_issue(ddir(dir)),
+                None => r.stats.on_sync_issue(),
+            });
+            pool.enqueue(Work {
+                io: *io,
+                fd,
+                record: self.records[at],
+            });
+            return run.answer(Answer::Queued, self.m.now().0);
+        }
         if !is_data {
             // The latency of a sync is that of its system call.
             self.m.compute(self.settings.io_cost).await;
@@ -319,6 +353,59 @@ impl Runner<'_> {
             Answer::Busy => {}
         }
         run.answer(answer, self.m.now().0);
+    }
+
+    /// The workers of a job that has some.
+    fn workers(&self, plan: &Plan) -> Option<Pool> {
+        let job = &plan.job.settings;
+        if !job.offload {
+            return None;
+        }
+        let (m, cache) = (self.m.clone(), self.cache.clone());
+        let (name, direct) = (job.ioengine.clone(), job.direct);
+        let calls = CallSettings::of(job, self.settings.io_cost);
+        let setup = Setup {
+            m: m.clone(),
+            slot: Rc::clone(self.slot),
+            engine: Rc::new(move || Engine::new(&name, direct, 1, calls, &m, &cache)),
+            is_direct: direct,
+            call_cost: self.settings.call_cost,
+            overlaps: job.serialize_overlap.then(|| plan.overlaps.clone()),
+            name: plan.job.name.chars().take(15).collect(),
+        };
+        Some(Pool::new(setup, job.iodepth))
+    }
+
+    /// Tells the job what its workers have done meanwhile.
+    fn collect(&mut self, run: &mut JobRun) {
+        if let Some(pool) = &self.pool {
+            let mut done = std::mem::take(&mut self.completions);
+            pool.collect(&mut done);
+            run.reaped(&done, self.m.now().0);
+            self.completions = done;
+        }
+    }
+
+    async fn wait_for_workers(&mut self, run: &mut JobRun, min: u32) {
+        if let Some(pool) = &self.pool {
+            pool.wait(min).await;
+        }
+        self.collect(run);
+    }
+
+    fn ask_flow(&mut self, run: &mut JobRun) {
+        let yes = match &mut self.share {
+            Some(share) => share.may_issue(self.m),
+            None => true,
+        };
+        run.may_issue(yes);
+    }
+
+    /// Spins until another job of the flow has issued.
+    async fn held(&self, until_ns: Option<u64>, stop: impl Fn() -> bool) {
+        if let (Some(share), false) = (&self.share, stop()) {
+            share.wait(self.m, until_ns.map(Time)).await;
+        }
     }
 
     /// The system calls of some direct I/Os take processor time.
@@ -367,26 +454,8 @@ impl Runner<'_> {
 
     /// Statistics of one completion. All that one call reaps share a time.
     fn account(&mut self, record: u32, error: i32, synchronous: bool) {
-        let now = self.m.now();
-        let rec = self.records[record as usize];
-        let clat_ns = now.since(rec.issued).0;
-        self.with(|r| {
-            if error != 0 {
-                r.stats.on_error(error);
-                return;
-            }
-            match rec.op.and_then(IoOp::dir) {
-                None => r.stats.on_sync_complete(clat_ns),
-                Some(dir) => r.stats.on_complete(&Completion {
-                    offset: rec.offset,
-                    slat_ns: (!synchronous).then(|| rec.issued.since(rec.built).0),
-                    clat_ns,
-                    lat_ns: now.since(rec.built).0,
-                    now_ns: now.0,
-                    ..Completion::new(ddir(dir), rec.length)
-                }),
-            }
-        });
+        let (now, rec) = (self.m.now(), self.records[record as usize]);
+        self.with(|r| account(r, now, &rec, error, synchronous));
     }
 
     async fn open(&mut self, plan: &Plan, file: u32) {
@@ -472,5 +541,25 @@ fn ddir(dir: blklab_fio::settings::Dir) -> Ddir {
         blklab_fio::settings::Dir::Read => Ddir::Read,
         blklab_fio::settings::Dir::Write => Ddir::Write,
         blklab_fio::settings::Dir::Trim => Ddir::Trim,
+    }
+}
+
+/// Statistics of an I/O that is done now.
+pub(crate) fn account(r: &mut Recording, now: Time, rec: &Record, error: i32, synchronous: bool) {
+    let clat_ns = now.since(rec.issued).0;
+    if error != 0 {
+        r.stats.on_error(error);
+        return;
+    }
+    match rec.op.and_then(IoOp::dir) {
+        None => r.stats.on_sync_complete(clat_ns),
+        Some(dir) => r.stats.on_complete(&Completion {
+            offset: rec.offset,
+            slat_ns: (!synchronous).then(|| rec.issued.since(rec.built).0),
+            clat_ns,
+            lat_ns: now.since(rec.built).0,
+            now_ns: now.0,
+            ..Completion::new(ddir(dir), rec.length)
+        }),
     }
 }

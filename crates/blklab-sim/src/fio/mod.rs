@@ -14,7 +14,9 @@
 mod control;
 mod engine;
 mod files;
+mod flow;
 mod job;
+mod offload;
 mod program;
 mod recorder;
 mod report;
