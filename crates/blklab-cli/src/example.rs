@@ -121,10 +121,10 @@ fn needs(name: &str, text: &str) -> BTreeSet<&'static str> {
         let lines = text.lines().filter(|l| !l.starts_with(['#', ';']));
         let words = lines.flat_map(|l| l.split(['"', '\'', '=', ',', ' ']));
         for word in words.filter(|word| *word != name) {
-            if let Some((file, text)) = FILES.iter().find(|(n, _)| *n == word) {
-                if found.insert(*file) {
-                    texts.push(text);
-                }
+            if let Some((file, text)) = FILES.iter().find(|(n, _)| *n == word)
+                && found.insert(*file)
+            {
+                texts.push(text);
             }
         }
     }

@@ -17,12 +17,10 @@ fn readers(f: &Folder, apart: u32, size: &str) {
 fn notes(text: &str) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for line in text.lines() {
-        match line.strip_prefix("note: ") {
-            Some(note) => notes.push(note.to_owned()),
-            None => match (line.strip_prefix("      "), notes.last_mut()) {
-                (Some(more), Some(note)) => *note = format!("{note} {more}"),
-                _ => {}
-            },
+        if let Some(note) = line.strip_prefix("note: ") {
+            notes.push(note.to_owned());
+        } else if let (Some(more), Some(note)) = (line.strip_prefix("      "), notes.last_mut()) {
+            *note = format!("{note} {more}");
         }
     }
     notes

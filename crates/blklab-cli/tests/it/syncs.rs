@@ -21,7 +21,7 @@ fn fdatasync_on_the_disk_is_seen_in_the_trace() {
     let f = Folder::new();
     f.write(
         "job.fio",
-        &example().replace("number_ios=256", "number_ios=5"),
+        example().replace("number_ios=256", "number_ios=5"),
     );
     let trace = |kernel: &str, more: &[&str]| {
         let base = ["run", "job.fio", "--kernel", kernel, "--trace", "x.txt"];
@@ -49,7 +49,7 @@ fn fdatasync_on_the_disk_is_seen_in_the_trace() {
 
     f.write(
         "job.fio",
-        &example()
+        example()
             .replace("fdatasync=1", "sync=dsync")
             .replace("number_ios=256", "number_ios=5"),
     );
