@@ -358,7 +358,7 @@ pub fn engines() -> Vec<Entry> {
 pub fn fio_options() -> Vec<Entry> {
     let of = |name: String, spec: &OptionSpec| {
         let effect = spec.effect;
-        let mut e = entry(&name, &format!("{}: {}", effect.class(), effect.reason()));
+        let mut e = entry(&name, format!("{}: {}", effect.class(), effect.reason()));
         if !spec.alias.is_empty() {
             e.details.push(("also".to_owned(), spec.alias.to_owned()));
         }
