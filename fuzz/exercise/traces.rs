@@ -23,11 +23,32 @@ pub(crate) fn blkparse(data: &[u8]) {
     through_everything(BlkparseReader::new(data, "fuzz"));
 }
 
-/// The compact form.
+/// The compact form: the bytes as a file, and as the payload of a chunk whose
+/// checksum matches, since that of an edited one does not.
 pub(crate) fn compact(data: &[u8]) {
-    if let Ok(reader) = CompactReader::new(data, "fuzz") {
-        through_everything(reader);
+    for file in [data, &chunk(data)] {
+        if let Ok(reader) = CompactReader::new(file, "fuzz") {
+            through_everything(reader);
+        }
     }
+}
+
+/// A file of one chunk with this payload, see `docs/trace-format.md`.
+fn chunk(payload: &[u8]) -> Vec<u8> {
+    let empty = CompactWriter::new(Vec::new(), &TraceHeader::default());
+    let mut file = empty
+        .and_then(CompactWriter::finish)
+        .expect("a vector takes all");
+    let end = file.split_off(file.len() - 16);
+    let nr_records = payload.len() as u32 / 2;
+    let mut rest = (payload.len() as u32).to_le_bytes().to_vec();
+    rest.extend_from_slice(&nr_records.to_le_bytes());
+    rest.extend_from_slice(payload);
+    let mut crc = flate2::Crc::new();
+    crc.update(&rest);
+    file.extend_from_slice(b"Chnk");
+    file.extend_from_slice(&crc.sum().to_le_bytes());
+    [file, rest, end].concat()
 }
 
 fn through_everything(mut source: impl TraceSource<Error = FormatError>) {

@@ -79,7 +79,6 @@ pub(super) struct CpuSums {
     passed_through: [Direction; 2],
     unplugs: u64,
     timer_unplugs: u64,
-    nr_events: u64,
 }
 
 impl CpuSums {
@@ -93,7 +92,6 @@ impl CpuSums {
     }
 
     fn count(&mut self, event: &Event) {
-        self.nr_events += 1;
         let way = way(event);
         let passed_through = event.rwbs.has(Rwbs::PC);
         if passed_through && may_be_passed_through(event.action) {
@@ -243,18 +241,21 @@ impl Summary {
     }
 
     /// Counts a message.
-    pub(super) fn count_message(&mut self, cpu: &mut CpuSums, time_ns: u64) {
-        cpu.nr_events += 1;
+    pub(super) fn count_message(&mut self, time_ns: u64) {
         self.nr_events += 1;
         self.last_ns = time_ns;
     }
 
     /// The text. blkparse cuts the name where its buffers end.
-    pub(super) fn print<'a>(&self, name: &str, cpus: impl Iterator<Item = &'a CpuSums>) -> String {
+    pub(super) fn print<'a>(
+        &self,
+        name: &str,
+        cpus: impl Iterator<Item = (usize, &'a CpuSums)>,
+    ) -> String {
         let mut text = String::new();
         let mut total = CpuSums::default();
         let mut nr_cpus = 0;
-        for (number, cpu) in cpus.enumerate().filter(|(_, cpu)| cpu.nr_events > 0) {
+        for (number, cpu) in cpus {
             let title = format!("CPU{number} ({}):", prefix(name, 31));
             cpu.print(&mut text, prefix(&title, 46), Some(self.depth_max));
             total.join(cpu);

@@ -56,7 +56,8 @@ pub struct BlkparseWriter<W> {
     names: Names,
     /// Time of the first event.
     genesis_ns: Option<u64>,
-    cpus: Vec<Cpu>,
+    /// Those that had an event; a trace may name a CPU far beyond the others.
+    cpus: Vec<Option<Box<Cpu>>>,
     summary: Summary,
     order: Order,
     /// Events of the latest time, in the order given.
@@ -104,7 +105,8 @@ impl<W: Write> BlkparseWriter<W> {
     pub fn finish(mut self) -> Result<W, FormatError> {
         self.end_group();
         if self.options.summary {
-            let cpus = self.cpus.iter().map(|cpu| &cpu.sums);
+            let cpus = self.cpus.iter().enumerate();
+            let cpus = cpus.filter_map(|(n, cpu)| Some((n, &cpu.as_ref()?.sums)));
             let text = self.summary.print(&self.options.name, cpus);
             self.out.buf.extend_from_slice(text.as_bytes());
         }
@@ -148,7 +150,7 @@ impl<W: Write> BlkparseWriter<W> {
         for pending in group {
             let cpu = pending.event.cpu;
             if cpus.iter().all(|(other, _)| *other != cpu) {
-                let known = self.cpus.get(usize::from(cpu));
+                let known = self.cpus.get(usize::from(cpu)).and_then(Option::as_ref);
                 cpus.push((cpu, known.map(|c| c.recency).unwrap_or_default()));
             }
         }
@@ -172,12 +174,12 @@ impl<W: Write> BlkparseWriter<W> {
         };
         let idx = usize::from(event.cpu);
         if idx >= self.cpus.len() {
-            self.cpus.resize_with(idx + 1, Cpu::default);
+            self.cpus.resize_with(idx + 1, || None);
         }
-        let cpu = &mut self.cpus[idx];
+        let cpu = self.cpus[idx].get_or_insert_default();
         self.order.given_out(event.cpu, &mut cpu.recency);
         if event.action == Action::Message {
-            self.summary.count_message(&mut cpu.sums, since_first_ns);
+            self.summary.count_message(since_first_ns);
             if self.options.events {
                 let text = &self.texts[pending.text.0..pending.text.1];
                 line::put_message(&mut self.out.buf, event, time_ns, text);

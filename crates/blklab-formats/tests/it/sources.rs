@@ -224,3 +224,19 @@ fn links_are_the_same_file() {
     }
     assert_eq!(FileId::of(&dir.path().join("none")), None);
 }
+
+/// One line of the last CPU there can be: 30 MB were laid out for those before
+/// it.
+#[test]
+fn a_number_of_a_cpu_takes_no_memory() {
+    let line = b"8,0 65535 1 0.5 1 Q R 8 + 8 [a]\n";
+    let used = allocation_counter::measure(|| {
+        let mut reader = blklab_formats::blkparse::BlkparseReader::new(&line[..], "t");
+        let options = blklab_formats::blkparse::BlkparseOptions::default();
+        let mut writer = blklab_formats::blkparse::BlkparseWriter::new(Vec::new(), options);
+        reader.send_all(&mut writer).unwrap();
+        let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+        assert!(text.contains("CPU65535 (trace):") && !text.contains("CPU0"));
+    });
+    assert!(used.bytes_max < 2 << 20, "{used:?}");
+}
