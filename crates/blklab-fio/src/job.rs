@@ -170,6 +170,7 @@ impl Job {
                     .to_owned(),
             );
         }
+        crate::run::cmdprio::check(&self.settings.cmdprio, &self.name)?;
         self.fix_rate_bps()?;
         Ok(warnings)
     }

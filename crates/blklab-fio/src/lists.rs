@@ -5,7 +5,7 @@
 //! Behaviour of fio 3.33, its integer arithmetic of 8 and 32 bits included.
 
 use crate::errno;
-use crate::settings::{PerDir, SizeSplit, ZoneSplit};
+use crate::settings::{PerDir, PrioSplit, SizeSplit, ZoneSplit};
 use crate::value::{leading_integer, size_number};
 
 /// Most entries of a mixture of lengths.
@@ -152,6 +152,48 @@ pub(crate) fn zones(text: &str, kb_base: u32, absolute: bool) -> Result<Vec<Zone
             size: entry.share.unwrap_or(rest),
         })
         .collect())
+}
+
+/// Priorities by length, for reads and writes: `length/percent` with the job's
+/// `cmdprio`, or `length/percent/class/level`. Shares of nothing are dropped.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn priorities(text: &str, kb_base: u32) -> Result<PerDir<Vec<PrioSplit>>, String> {
+    let [read, write, _] = per_direction(text).map(|list| priority_list(list, kb_base));
+    Ok([read?, write?, Vec::new()])
+}
+
+fn priority_list(text: &str, kb_base: u32) -> Result<Vec<PrioSplit>, String> {
+    let wrong = |entry: &str| format!("fio: invalid cmdprio_bssplit entry {entry}");
+    let mut out = Vec::new();
+    for entry in text.split(':').take_while(|entry| !entry.is_empty()) {
+        let parts: Vec<&str> = entry.split('/').collect();
+        let number = |text: &str, max: i64| {
+            let n = leading_integer(text, 10).map(|n| i64::from(n as i32));
+            n.filter(|n| (0..=max).contains(n)).map(|n| n as u32)
+        };
+        let (bytes, percent, priority) = match parts[..] {
+            [bytes, percent] => (bytes, percent, None),
+            [bytes, percent, class, level] => {
+                let class = number(class, 3).ok_or_else(|| wrong(entry))?;
+                let level = number(level, 7).ok_or_else(|| wrong(entry))?;
+                (bytes, percent, Some((class, level)))
+            }
+            _ => return Err(wrong(entry)),
+        };
+        let bytes = size_number(bytes, kb_base).ok_or_else(|| wrong(entry))?;
+        let percent = number(percent, 100).ok_or_else(|| wrong(entry))?;
+        if percent > 0 {
+            out.push(PrioSplit {
+                bytes,
+                percent,
+                priority,
+            });
+        }
+    }
+    out.sort_by_key(|split| split.bytes);
+    Ok(out)
 }
 
 /// Error numbers per kind of error: up to three lists with commas between, their

@@ -163,6 +163,8 @@ struct TaskState {
     owed: Span,
     /// Does the run go on for its sake?
     foreground: bool,
+    /// The priority of the request that it hands over, if it has one of its own.
+    request_prio: Option<IoPrio>,
 }
 
 struct World {
@@ -1011,8 +1013,24 @@ impl Machine {
         self.suspend().await;
     }
 
+    /// The bios that the running task submits from here on have this priority
+    /// (`aio_reqprio` of io_submit(2) from 4.18 on, `ioprio` of io_uring).
+    pub(crate) fn set_request_prio(&self, prio: Option<IoPrio>) {
+        let w = &mut *self.inner.world.borrow_mut();
+        if let Some(task) = w.running.task {
+            w.states[task.idx()].request_prio = prio;
+        }
+    }
+
     /// Submits a bio; sleeps while no request is free.
-    pub async fn submit_bio(&self, bio: Bio) {
+    pub async fn submit_bio(&self, mut bio: Bio) {
+        {
+            let w = self.inner.world.borrow();
+            let of = |task: TaskId| w.states[task.idx()].request_prio;
+            if let Some(prio) = w.running.task.and_then(of) {
+                bio.ioprio = prio;
+            }
+        }
         if self.has_array() {
             self.submit_to_array(bio).await;
         } else {

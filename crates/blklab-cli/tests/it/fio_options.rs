@@ -145,3 +145,57 @@ fn logs_have_unix_time_if_asked_for() {
     let monotonic = "log_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n";
     assert!((2000..3000).contains(&first_time(monotonic)));
 }
+
+/// Half of the requests are of the real-time class: mq-deadline serves them
+/// first.
+#[test]
+fn requests_have_priorities_of_their_own() {
+    let f = Folder::new();
+    let job = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nsize=1g\nnumber_ios=2000\n";
+    f.write("a.fio", format!("{job}cmdprio_percentage=30\n"));
+    let run = [
+        "run",
+        "a.fio",
+        "--sched",
+        "mq-deadline",
+        "--set",
+        "queue_depth=1",
+    ];
+    let text = f.ok(&[&run[..], &["--output-format", "json"]].concat());
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    let prios = result["jobs"][0]["read"]["prios"]
+        .as_array()
+        .expect("prios")
+        .clone();
+    assert_eq!(prios.len(), 2, "{prios:?}");
+    let number = |i: usize, path: &str| prios[i].pointer(path).and_then(Value::as_f64).expect(path);
+    assert_eq!(
+        (number(0, "/prioclass"), number(1, "/prioclass")),
+        (0.0, 1.0)
+    );
+    assert!(
+        (500.0..700.0).contains(&number(1, "/clat_ns/N")),
+        "{prios:?}"
+    );
+    let (own, real_time) = (number(0, "/clat_ns/mean"), number(1, "/clat_ns/mean"));
+    assert!(real_time < own / 2.0, "{real_time} {own}");
+    f.write(
+        "a.fio",
+        format!("{job}cmdprio_bssplit=4k/10/2/1:4k/20/3/0\n"),
+    );
+    let text = f.ok(&[&run[..], &["--output-format", "normal"]].concat());
+    for prio in ["clat prio 0/0", "clat prio 2/1", "clat prio 3/0"] {
+        assert!(text.contains(prio), "{prio}: {text}");
+    }
+    f.write(
+        "a.fio",
+        format!("{job}cmdprio_percentage=3\ncmdprio_bssplit=4k/10\n"),
+    );
+    let done = f.run(&["run", "a.fio"]);
+    assert_eq!(done.code, Some(2));
+    assert!(
+        done.stderr.contains("mutually exclusive"),
+        "{}",
+        done.stderr
+    );
+}

@@ -86,7 +86,9 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
         "replay_redirect" => settings.replay.redirect = owned(),
         "replay_skip" => settings.replay.skip = Skip::parse(text)?,
         "merge_blktrace_file" => settings.replay.merge_file = owned(),
-        "cmdprio_bssplit" => settings.cmdprio.bssplit = owned(),
+        "cmdprio_bssplit" => {
+            settings.cmdprio.splits = lists::priorities(text, settings.kb_base)?;
+        }
         "bssplit" => {
             let splits = lists::bssplit(text, settings.kb_base)?;
             for (dir, split) in splits.into_iter().enumerate() {

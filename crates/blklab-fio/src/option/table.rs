@@ -16,6 +16,7 @@ const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
 const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");
 const PROFILE: super::Effect =
     Refused("fio's built-in profiles are not modelled: write the jobs that it makes");
+const OF_PROFILE: super::Effect = Nothing("it counts only with profile, which is refused");
 
 /// Every option that fio 3.33 knows for any engine.
 #[rustfmt::skip]
@@ -241,17 +242,17 @@ pub const ALL: &[OptionSpec] = &[
     row("steadystate", "ss", Keyword(keywords::STEADYSTATE), "iops_slope:0.01%", Group::Pacing, STEADY),
     row("steadystate_duration", "ss_dur", SECONDS, "0", Group::Pacing, STEADY),
     row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, STEADY),
-    row("block", "", Text, "", Group::Host, PROFILE),
-    row("numruns", "", Text, "", Group::Host, PROFILE),
-    row("dir", "", Text, "", Group::Host, PROFILE),
-    row("threads", "", Text, "", Group::Host, PROFILE),
-    row("device-names", "", Text, "", Group::Host, PROFILE),
-    row("load", "", Text, "", Group::Host, PROFILE),
-    row("prep", "", OptionalText, "", Group::Host, PROFILE),
-    row("test-duration", "", Text, "", Group::Host, PROFILE),
-    row("threads-per-queue", "", Text, "", Group::Host, PROFILE),
-    row("read-req-num-512-blocks", "", Text, "", Group::Host, PROFILE),
-    row("large-block-op-kbytes", "", Text, "", Group::Host, PROFILE),
+    row("block", "", Text, "", Group::Host, OF_PROFILE),
+    row("numruns", "", Text, "", Group::Host, OF_PROFILE),
+    row("dir", "", Text, "", Group::Host, OF_PROFILE),
+    row("threads", "", Text, "", Group::Host, OF_PROFILE),
+    row("device-names", "", Text, "", Group::Host, OF_PROFILE),
+    row("load", "", Text, "", Group::Host, OF_PROFILE),
+    row("prep", "", OptionalText, "", Group::Host, OF_PROFILE),
+    row("test-duration", "", Text, "", Group::Host, OF_PROFILE),
+    row("threads-per-queue", "", Text, "", Group::Host, OF_PROFILE),
+    row("read-req-num-512-blocks", "", Text, "", Group::Host, OF_PROFILE),
+    row("large-block-op-kbytes", "", Text, "", Group::Host, OF_PROFILE),
     row("verifysort", "", Deprecated { refused: false }, "", Group::Verify, Nothing("deprecated")),
     row("verifysort_nr", "", Deprecated { refused: false }, "", Group::Verify, Nothing("deprecated")),
     row("flow_watermark", "", Deprecated { refused: false }, "", Group::Pacing, Nothing("deprecated")),

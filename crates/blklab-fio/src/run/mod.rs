@@ -36,6 +36,7 @@
 
 mod account;
 mod build;
+pub(crate) mod cmdprio;
 mod errors;
 mod files;
 mod flow;
@@ -49,6 +50,7 @@ mod replay;
 mod step;
 mod turn;
 
+pub use cmdprio::priorities;
 pub use errors::{Cause, FailedIo, Failure};
 pub use files::random_map_bytes;
 pub use step::{Answer, Completion, Io, IoOp, Outcome, Step};

@@ -206,25 +206,8 @@ impl JobRun {
             length,
             logged_offset: slot.offset,
             verify: slot.verify,
-            priority: self.drawn_priority(slot.op),
+            priority: self.drawn_priority(slot.op, slot.length),
         }
-    }
-
-    /// The priority of a request, for engines that set it per request.
-    pub(super) fn drawn_priority(&mut self, op: IoOp) -> Option<(u32, u32)> {
-        let prio = &self.job.settings.cmdprio;
-        let dir = op.dir().filter(|dir| *dir != Dir::Trim)? as usize;
-        let percent = prio.percentage[dir];
-        if percent == 0 {
-            return None;
-        }
-        let class = if prio.class[dir] == 0 {
-            1
-        } else {
-            prio.class[dir]
-        };
-        let drawn = self.generators.priority.between(0, 99);
-        (drawn < u64::from(percent)).then_some((class, prio.level[dir]))
     }
 
     /// Whether no further request may be built.

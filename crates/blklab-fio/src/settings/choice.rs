@@ -274,6 +274,17 @@ pub struct CmdPrio {
     pub class: PerDir<u32>,
     /// Their level.
     pub level: PerDir<u32>,
-    /// The text of `cmdprio_bssplit`, if given.
-    pub bssplit: Option<String>,
+    /// Shares by length (`cmdprio_bssplit`), shortest first.
+    pub splits: PerDir<Vec<PrioSplit>>,
+}
+
+/// Requests of one length that get a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrioSplit {
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// Their share in percent.
+    pub percent: u32,
+    /// Class and level, if given.
+    pub priority: Option<(u32, u32)>,
 }

@@ -239,6 +239,19 @@ fn spawn(
     m.set_nice(task, nice.clamp(-20, 19) as i8);
 }
 
+/// Class and level as fio numbers them.
+pub(crate) fn io_prio(class: u32, level: u32) -> IoPrio {
+    let class = match class {
+        1 => PrioClass::RealTime,
+        3 => PrioClass::Idle,
+        _ => PrioClass::BestEffort,
+    };
+    IoPrio {
+        class,
+        level: level.min(7) as u8,
+    }
+}
+
 /// `prio` and `prioclass` of the job.
 pub fn priority(job: &Job) -> IoPrio {
     let settings = &job.settings;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's I/O engines as system calls of a task.
 
+use super::control::io_prio;
 use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
@@ -74,6 +75,8 @@ pub(crate) struct Engine {
     direct: bool,
     depth: u32,
     calls: CallSettings,
+    /// Whether requests carry priorities of their own to the block layer.
+    pub(crate) sets_prio: bool,
     m: Machine,
     cache: PageCache<Machine>,
     aio: AioId,
@@ -134,6 +137,7 @@ impl Engine {
             direct: direct && kind != Kind::Mmap,
             depth,
             calls,
+            sets_prio: false,
             m: m.clone(),
             cache: cache.clone(),
             aio: cache.aio_setup(),
@@ -258,7 +262,15 @@ impl Engine {
         }
         for h in held {
             let Some(fd) = h.fd else { continue };
-            match self.submit_one(&h.io, fd).await {
+            let prio = h.io.priority.filter(|_| self.sets_prio);
+            if let Some((class, level)) = prio {
+                self.m.set_request_prio(Some(io_prio(class, level)));
+            }
+            let submitted = self.submit_one(&h.io, fd).await;
+            if prio.is_some() {
+                self.m.set_request_prio(None);
+            }
+            match submitted {
                 Ok(()) => self.in_flight += 1,
                 Err(e) => {
                     self.done.push_back(Completion {

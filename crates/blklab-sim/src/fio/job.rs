@@ -2,7 +2,7 @@
 //! One fio job as a task: asks its state machine what is next, does it, and
 //! keeps fio's statistics.
 
-use super::control::Slot;
+use super::control::{Slot, io_prio, priority};
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::flow::Share;
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     /// Processor time of the main process whenever it looks after the jobs; it
     /// sleeps while they run if this is zero.
     pub(crate) look_cost: Span,
+    /// Whether the kernel takes a priority for each asynchronous request.
+    pub(crate) request_prio: bool,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
 }
@@ -160,6 +162,7 @@ pub(crate) struct Record {
     length: u64,
     built: Time,
     pub(crate) issued: Time,
+    pub(crate) ioprio: u16,
 }
 
 /// A running job.
@@ -181,6 +184,8 @@ struct Runner<'a> {
     share: Option<Share>,
     /// Its worker threads.
     pool: Option<Pool>,
+    /// The job's own priority, as the kernel encodes it.
+    ioprio: u16,
 }
 
 /// The body of a job's task.
@@ -221,8 +226,10 @@ pub(crate) async fn run_job(
         started: m.now(),
         share: plan.share.take(),
         pool: None,
+        ioprio: priority(&plan.job).value(),
     };
     runner.pool = runner.workers(&plan);
+    runner.engine.sets_prio = settings.request_prio;
     runner.start_iolog(&plan);
     loop {
         if stop() {
@@ -308,6 +315,10 @@ impl Runner<'_> {
             length: io.length,
             built,
             issued,
+            ioprio: match io.priority {
+                Some((class, level)) => io_prio(class, level).value(),
+                None => self.ioprio,
+            },
         };
         let fd = self.fds[io.file as usize];
         self.log(|log, us, names| {
@@ -364,10 +375,14 @@ impl Runner<'_> {
         let (m, cache) = (self.m.clone(), self.cache.clone());
         let (name, direct) = (job.ioengine.clone(), job.direct);
         let calls = CallSettings::of(job, self.settings.io_cost);
+        let sets_prio = self.settings.request_prio;
         let setup = Setup {
             m: m.clone(),
             slot: Rc::clone(self.slot),
-            engine: Rc::new(move || Engine::new(&name, direct, 1, calls, &m, &cache)),
+            engine: Rc::new(move || Engine {
+                sets_prio,
+                ..Engine::new(&name, direct, 1, calls, &m, &cache)
+            }),
             is_direct: direct,
             call_cost: self.settings.call_cost,
             overlaps: job.serialize_overlap.then(|| plan.overlaps.clone()),
@@ -559,6 +574,7 @@ pub(crate) fn account(r: &mut Recording, now: Time, rec: &Record, error: i32, sy
             clat_ns,
             lat_ns: now.since(rec.built).0,
             now_ns: now.0,
+            ioprio: rec.ioprio,
             ..Completion::new(ddir(dir), rec.length)
         }),
     }

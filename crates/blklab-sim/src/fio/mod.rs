@@ -29,8 +29,11 @@ use crate::machine::Sinks;
 use crate::{CgroupUse, Machine, build_machine, cgroup_uses, check_progress};
 use blklab_block::Queue;
 use blklab_experiment::{Experiment, ExperimentError};
+use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
+use blklab_fio::run::priorities;
 use blklab_fs::{Config, DirectLocking, Features, Filesystem, PageCache};
+use blklab_kernel::KernelVersion;
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
 use std::cell::RefCell;
@@ -130,6 +133,28 @@ pub fn disk_bytes(e: &Experiment) -> Result<u64, ExperimentError> {
     Ok(files::disk_bytes(config.layout.end_sector))
 }
 
+/// io_submit(2) takes a priority for each request (`aio_reqprio`, 4.18; before, it
+/// is not looked at); io_uring, which is younger, always did.
+const REQUEST_PRIO_SINCE: KernelVersion = KernelVersion::new(4, 18);
+
+/// Says where priorities of requests come to nothing.
+fn request_prio_note(e: &Experiment, jobs: &JobFile) -> Option<String> {
+    let asks = |job: &Job| !priorities(&job.settings.cmdprio).is_empty();
+    let asking: Vec<&Job> = jobs.jobs.iter().filter(|job| asks(job)).collect();
+    if asking.is_empty() {
+        return None;
+    }
+    if e.kernel < REQUEST_PRIO_SINCE {
+        return Some(format!(
+            "cmdprio: kernel {} does not look at the priorities of single requests, which came \
+             with {REQUEST_PRIO_SINCE}",
+            e.kernel
+        ));
+    }
+    let buffered = asking.iter().any(|job| !job.settings.direct);
+    buffered.then(|| "cmdprio: priorities of buffered requests do not reach the disk".to_owned())
+}
+
 /// Size of a filesystem on a device without an end: 1 TiB.
 const ENDLESS_VOLUME_SECTORS: u64 = 1 << 31;
 
@@ -155,6 +180,7 @@ pub fn run_fio(
             .expect("only the page cache's own cookies come back");
     });
     let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
+    notes.extend(request_prio_note(e, &jobs));
     notes.extend(crate::filesystem::filesystem_notes(e));
     notes.extend(crate::cgroups::write_back_note(e));
     let mut programs = program::prepare(e, &cache)?;
@@ -173,6 +199,7 @@ pub fn run_fio(
         reap_cost: e.reap_cost(),
         job_start: e.job_start(),
         look_cost: e.look_cost(),
+        request_prio: e.kernel >= REQUEST_PRIO_SINCE,
         seed: e.seed,
     };
     let body = control(m.clone(), cache, plans, results.clone(), settings);

@@ -2,7 +2,9 @@
 //! A job's options about statistics and logs, as the recording side and the
 //! result formats want them.
 
+use super::control::{io_prio, priority};
 use blklab_fio::job::Job;
+use blklab_fio::run::priorities;
 use blklab_fiostat::{
     JobInfo, LatencyTarget, LogOptions, LogWindow, PercentileOptions, StatOptions, UnifiedRw, Units,
 };
@@ -23,6 +25,22 @@ impl Reporting<'_> {
     fn flag(&self, name: &str, default: bool) -> bool {
         self.number(name).map_or(default, |n| n != 0)
     }
+}
+
+/// The priorities that are told apart: the job's own, then those of its requests.
+fn ioprios(job: &Job) -> Vec<u16> {
+    let of_requests = priorities(&job.settings.cmdprio);
+    if of_requests.is_empty() {
+        return Vec::new();
+    }
+    let mut all = vec![priority(job).value()];
+    for (class, level) in of_requests {
+        let value = io_prio(class, level).value();
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
 }
 
 /// Milliseconds from 1970 to midnight of 1 January 2009: virtual time has no
@@ -55,7 +73,7 @@ pub(crate) fn stat_options(job: &Job, start: Time) -> StatOptions {
         disable_bw: reduce || r.flag("disable_bw_measurement", false),
         bwavgtime_ms: r.number("bwavgtime"),
         iopsavgtime_ms: r.number("iopsavgtime"),
-        ioprios: Vec::new(),
+        ioprios: ioprios(job),
         lat_log: r.text("write_lat_log").is_some(),
         bw_log: r.text("write_bw_log").is_some(),
         iops_log: r.text("write_iops_log").is_some(),
