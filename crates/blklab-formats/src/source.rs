@@ -11,6 +11,7 @@
 use crate::FormatError;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
+use rustix::io::Errno;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::fs::File;
@@ -95,7 +96,8 @@ impl Source {
     fn of(file: File, memory_max: u64) -> io::Result<Source> {
         let meta = file.metadata()?;
         if meta.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+            // In the words of the system.
+            return Err(io::Error::from_raw_os_error(Errno::ISDIR.raw_os_error()));
         }
         let taken_bytes = Arc::new(AtomicU64::new(0));
         let mut file = Counted {

@@ -221,6 +221,8 @@ fn any_trace_file_is_recognised() {
             .contains("job.fio: begins with \"[global]"),
         "{error}"
     );
+    let error = TraceFile::open(dir.path()).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains(": Is a directory"), "{error}");
     let error = TraceFile::open(&dir.path().join("none"))
         .map(|_| ())
         .unwrap_err();
