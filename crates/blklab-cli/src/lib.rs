@@ -118,6 +118,12 @@ fn say(text: &str) {
 
 /// An error with its causes, each said once.
 fn with_causes(e: &anyhow::Error) -> String {
+    if e.chain().nth(1).is_none()
+        && let Some(io) = e.downcast_ref::<std::io::Error>()
+    {
+        // What writes to a file says to which.
+        return format!("cannot write to standard output: {io}");
+    }
     let mut text = String::new();
     for cause in e.chain().map(ToString::to_string) {
         if text.is_empty() {

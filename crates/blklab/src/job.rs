@@ -177,6 +177,7 @@ pub fn check(e: &Experiment) -> Result<Needs, ExperimentError> {
         .extend(of_device.into_iter().map(|(name, _)| name.into()));
     let Some((name, text)) = job_file_of(&e.workload) else {
         files.memory = Estimate::of(e, None, 0);
+        memory::check(std::slice::from_ref(&files.memory), 1).map_err(|err| err.of(e))?;
         return Ok(files);
     };
     let around = surroundings(e, name);

@@ -202,7 +202,7 @@ mod tests {
         check("[a]\nsize=1m\nnumjobs=4096\n", "");
         check(
             "[a]\nsize=1m\nnumjobs=64\niodepth=1048576\n",
-            "64.0 GiB for iodepth, 67108864 over all jobs",
+            "64.0 GiB of it for iodepth, 67108864 over all jobs",
         );
         check("[a]\nrw=randread\nsize=16t\nbs=4k\n", "");
         check(

@@ -518,6 +518,11 @@ fn a_full_disk() {
             "{command}: {}",
             done.stderr
         );
+        let named = match command.contains("--output") {
+            true => "/dev/full",
+            false => "standard output",
+        };
+        assert!(done.stderr.contains(named), "{command}: {}", done.stderr);
     }
 }
 

@@ -95,6 +95,8 @@ fn experiments_that_did_not_start_are_counted() {
         text.contains("interrupted: 2 of 3 experiments did not start"),
         "{text}"
     );
+    // No folders of experiments that did not start.
+    assert_eq!(f.names("o"), ["run1"]);
 }
 
 #[test]

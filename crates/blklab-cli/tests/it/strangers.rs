@@ -301,12 +301,12 @@ fn more_memory_than_there_is() {
         (
             "a.fio",
             "[a]\nsize=1m\nnumjobs=64\niodepth=1048576\n".to_owned(),
-            "64.0 GiB for iodepth, 67108864 over all jobs; at most 4.0 GiB",
+            "64.0 GiB of it for iodepth, 67108864 over all jobs; at most 4.0 GiB",
         ),
         (
             "b.fio",
             "[a]\nfilename=/dev/sda\nrw=randread\nbs=512\nnumjobs=64\nsize=400g\n".to_owned(),
-            "for the maps of blocks that random jobs have touched (norandommap=1",
+            "of it for the maps of blocks that random jobs have touched (norandommap=1",
         ),
         (
             "c.fio",
@@ -326,7 +326,7 @@ fn more_memory_than_there_is() {
         (
             "f.toml",
             processes,
-            "GiB for 100000 processes; at most 4.0 GiB",
+            "GiB of it for 100000 processes; at most 4.0 GiB",
         ),
     ] {
         f.write(name, &text);
