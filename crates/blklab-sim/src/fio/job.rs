@@ -379,9 +379,10 @@ impl Runner<'_> {
         let setup = Setup {
             m: m.clone(),
             slot: Rc::clone(self.slot),
-            engine: Rc::new(move || Engine {
-                sets_prio,
-                ..Engine::new(&name, direct, 1, calls, &m, &cache)
+            engine: Rc::new(move || {
+                let mut engine = Engine::new(&name, direct, 1, calls, &m, &cache);
+                engine.sets_prio = sets_prio;
+                engine
             }),
             is_direct: direct,
             call_cost: self.settings.call_cost,
