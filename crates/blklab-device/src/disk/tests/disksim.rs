@@ -41,9 +41,12 @@ fn check(dir: &Path, preset: &str, name: &str, limits_ms: [f64; 2]) {
 }
 
 #[test]
-fn the_sample_disk_agrees_with_its_trace() {
+fn disks_agree_with_the_beginning_of_their_traces() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/device/disksim");
-    check(&dir, "atlas-10k", "atlas10k", [0.2, 0.15]);
+    check(&dir, "atlas-10k", "atlas10k", [0.2, 0.1]);
+    check(&dir, "cheetah-4lp", "cheetah4LP", [0.27, 0.26]);
+    check(&dir, "ibm-18es", "ibm18es", [0.25, 0.19]);
+    check(&dir, "hp-c2490a", "hp_c2490a", [0.4, 0.14]);
 }
 
 #[test]
