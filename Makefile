@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run test check bench conform fuzz man msrv deny package
+.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -25,6 +25,12 @@ conform:        ## measured cases carried in the project against the model
 
 fuzz:           ## ten minutes of fuzzing per parser
 	$(BUILD) scripts/fuzz.sh 600
+
+test-docs:      ## commands of documents that take minutes, which `test` leaves out
+	$(BUILD) cargo test --release -p blklab-cli --test it -- --ignored long_commands_in_documents
+
+update-docs:    ## output that documents show, as it is printed now
+	$(BUILD) env BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
 
 man:            ## manual pages, in target/man
 	$(BUILD) cargo run --release --bin blklab -- man --out target/man

@@ -7,6 +7,7 @@ mod carried;
 mod cgroups;
 mod conform;
 mod docs;
+mod documents;
 mod errors;
 mod fio_cases;
 mod fio_errors;

@@ -129,13 +129,14 @@ impl Lines for [&str] {
 pub(crate) fn check(path: &Path, mut run: impl FnMut(&str) -> Option<String>) -> usize {
     let text = std::fs::read_to_string(path).expect("a document");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let (mut ran, mut differs) = (0, String::new());
+    let all = transcripts(&text);
+    let done: Vec<(&Transcript, String)> = all
+        .iter()
+        .filter_map(|t| Some((t, run(&t.command)?)))
+        .collect();
+    let mut differs = String::new();
     // From the end: what is replaced moves no line that is still to be looked at.
-    for t in transcripts(&text).iter().rev() {
-        let Some(output) = run(&t.command) else {
-            continue;
-        };
-        ran += 1;
+    for (t, output) in done.iter().rev() {
         let printed: Vec<&str> = output.trim_end().lines().map(str::trim_end).collect();
         if t.shows(&printed) {
             continue;
@@ -161,7 +162,7 @@ pub(crate) fn check(path: &Path, mut run: impl FnMut(&str) -> Option<String>) ->
     if new != text {
         std::fs::write(path, new).expect("the document is written");
     }
-    ran
+    done.len()
 }
 
 #[cfg(test)]
