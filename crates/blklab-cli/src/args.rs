@@ -30,17 +30,17 @@ Examples:
   blklab run job.fio --sched mq-deadline,bfq --set queue_depth=1,31
                                               four experiments in one table
   blklab workload job.fio --limit 20          what the job issues
-  blklab list devices                         what can stand under it
+  blklab list devices                         the devices to choose from
 
-Exit status: 0 done, 1 a comparison failed or a job ended with an error, 2
-could not do it, 130 Ctrl-C.";
+Exit status: 0 success, 1 a comparison failed or a job ended with an error, 2
+bad input or another failure, 130 Ctrl-C.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run experiments: fio job files (any name) or experiment files (.toml, .json)
     Run(Box<RunArgs>),
-    /// List what a job file issues, without a device behind it
+    /// List what a job file issues, I/O by I/O, without running it
     Workload(WorkloadArgs),
     /// Compare the model with event logs measured on real kernels
     Conform(ConformArgs),
@@ -67,7 +67,8 @@ what a file says.
 
 One experiment has a table for each direction, with a row for each name of a
 job. Several have a table for each direction and name, with a row for each
-experiment. Names that are too many share a row: file1…file41. The columns:
+experiment. Where there are many names, those that differ only in their numbers
+share a row: file1…file41. The columns:
 runt-min and runt-max, the shortest and longest run time of a job; clat50,
 clat99 and max, median, 99th percentile and maximum of the completion latency
 over all jobs; bandwidth and IOPS, over the time in which at least one of the
@@ -76,7 +77,7 @@ got; merged, the share of bios that joined a request; Q2D and D2C, mean time of
 a bio in the kernel and at the device; %util; and the mean number of bios in
 flight.
 
-Ctrl-C ends the runs and shows what ran so far; a second one ends at once.
+Ctrl-C ends the runs and shows the results so far; a second one quits at once.
 
 Examples:
   blklab run job.fio --kernel 2.6.28 --sched noop,deadline
@@ -147,7 +148,7 @@ pub(crate) struct RunArgs {
     /// file's, else 3.33]
     #[arg(long, value_name = "V")]
     pub(crate) fio: Vec<String>,
-    /// What the files lie on, with options: see blklab list filesystems
+    /// Filesystem that holds the files, with options: see blklab list filesystems
     /// [default: the file's, else extents]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) fs: Vec<String>,
@@ -205,7 +206,7 @@ pub(crate) enum Target {
 const WORKLOAD_EXAMPLES: &str = "\
 One line per I/O that a job issues, in its order: the number of the job's
 thread, read, write or another operation, offset and length in bytes, file.
-Jobs that the clock ends have no end here: use --limit.
+Jobs that end after a time (time_based) do not end here: use --limit.
 
 What a job issues depends on the machine where it names disks (/dev/sda),
 percentages of them, or $mb_memory and $ncpus: the options for the machine are

@@ -217,7 +217,7 @@ impl Experiment {
         if self.md.is_some() {
             if self.kernel != READ {
                 notes.push(format!(
-                    "md of kernel {}: the rules of {READ} stand in",
+                    "md of kernel {} is modelled as that of {READ}",
                     self.kernel
                 ));
             }

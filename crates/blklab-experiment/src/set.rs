@@ -182,7 +182,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         range: (1, 4096),
         since: FIRST,
         until: KernelVersion::FOREVER,
-        help: "processors; with one, who computes holds up others (to 4.20: kernel threads only)",
+        help: "processors; with one, tasks compete for it (to 4.20: kernel threads only)",
     },
     Tunable {
         name: "adjacent_pages_percent",

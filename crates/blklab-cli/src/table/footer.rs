@@ -36,7 +36,7 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
         }
     }
     for (cell, run) in pairs.iter().filter(|(_, run)| !run.cgroups.is_empty()) {
-        writeln!(out, "bios held by io.max of {}:", cell.name_in_file())?;
+        writeln!(out, "bios throttled by io.max ({}):", cell.name_in_file())?;
         for group in &run.cgroups {
             let longest = time(group.longest_hold.ns() as f64);
             let (name, bios) = (&group.name, group.held_bios);

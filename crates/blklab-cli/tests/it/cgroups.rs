@@ -60,7 +60,7 @@ fn a_job_file_is_limited_by_settings() {
     let text = f.ok(&[&["run", "w.fio"], &kernel[..], &set].concat());
     assert!(text.contains("cgroup.a.io.max=wbps=1048576"), "{text}");
     assert!(
-        text.contains("bios held by io.max of cgroup.a.io.max=wbps=2097152:\n  a: "),
+        text.contains("bios throttled by io.max (cgroup.a.io.max=wbps=2097152):\n  a: "),
         "{text}"
     );
     // A run directory holds the groups.

@@ -69,7 +69,7 @@ use blklab_types::{Bio, Pid, TaskId};
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
     name: "bfq",
-    summary: "a queue and a budget of sectors per process, by weight; low latency for who is interactive",
+    summary: "a queue and a budget of sectors per process, by weight; low latency for interactive tasks",
     since: KernelVersion::new(5, 0),
     until: KernelVersion::FOREVER,
     tunables: tunables::TUNABLES,

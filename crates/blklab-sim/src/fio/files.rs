@@ -140,11 +140,11 @@ pub(crate) fn set_up(
     } else if laid_out > 0 {
         notes.push(format!(
             "{} MiB of files were laid out before the start, contiguously, in no time \
-             (a simple extent layout stands in for a filesystem)",
+             (without --fs, a simple extent layout is used)",
             laid_out >> 20
         ));
     } else if named.values().any(|n| !n.device) {
-        notes.push("a simple extent layout stands in for a filesystem".to_owned());
+        notes.push("without --fs, a simple extent layout is used".to_owned());
     }
     for plan in &mut plans {
         plan.files = plan
