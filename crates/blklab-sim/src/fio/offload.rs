@@ -83,6 +83,23 @@ struct State {
     over: bool,
 }
 
+impl State {
+    /// A worker has nothing to do; whether it is to end.
+    fn rest(&mut self, index: usize) -> bool {
+        let worker = &mut self.workers[index];
+        if !self.over && !worker.idle {
+            worker.idle = true;
+            self.next_free = index;
+        }
+        self.over
+    }
+
+    fn finished(&mut self, record: u32, error: i32) {
+        self.outstanding -= 1;
+        self.done.push(Completion { record, error });
+    }
+}
+
 /// What the workers of a job are made of.
 #[derive(Clone)]
 pub(crate) struct Setup {
@@ -212,26 +229,14 @@ async fn serve(setup: Setup, state: Rc<RefCell<State>>, index: usize, owner: Tas
     loop {
         let next = state.borrow_mut().workers[index].work.pop_front();
         let Some(work) = next else {
-            let mut s = state.borrow_mut();
-            if s.over {
+            if state.borrow_mut().rest(index) {
                 return;
             }
-            if !s.workers[index].idle {
-                s.workers[index].idle = true;
-                s.next_free = index;
-            }
-            drop(s);
             setup.m.suspend().await;
             continue;
         };
         let error = perform(&setup, &mut engine, work).await;
-        let mut s = state.borrow_mut();
-        s.outstanding -= 1;
-        s.done.push(Completion {
-            record: work.io.record,
-            error,
-        });
-        drop(s);
+        state.borrow_mut().finished(work.io.record, error);
         setup.m.wake(owner);
     }
 }

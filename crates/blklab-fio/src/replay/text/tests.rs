@@ -141,3 +141,53 @@ fn what_is_wrong_is_said_with_its_line() {
     let long = format!("fio version 2 iolog\n{} add\n", "x".repeat(5000));
     refused(&long, "l:2: a line of more than 4096 bytes");
 }
+
+/// Logs cut, doubled and scrambled: refused with a line, or entries that keep to
+/// open files.
+#[test]
+fn mutated_logs_are_refused_or_sound() {
+    let seed = "fio version 3 iolog\n0 x add\n1 y add\n2 x open\n3 y open\n4 x read 0 4096\n\
+                5 y write 8192 512\n6 x sync 0 0\n7 x close\n8 x open\n9 x datasync 1 2\n10 x trim \
+                5 6\n11 y close\n";
+    let words: Vec<&str> = seed.split_inclusive([' ', '\n']).collect();
+    let mut rng = crate::rng::Rng::new(7, false);
+    let (mut accepted, mut refused) = (0, 0);
+    for round in 0..20_000 {
+        let mut log: Vec<&str> = words.clone();
+        for _ in 0..=rng.below(3) {
+            let at = 4 + rng.below(log.len() as u64 - 4) as usize;
+            match rng.below(4) {
+                0 => drop(log.remove(at)),
+                1 => log.insert(at, words[rng.below(words.len() as u64) as usize]),
+                2 => log[at] = words[rng.below(words.len() as u64) as usize],
+                _ => log.truncate(at.max(20)),
+            }
+        }
+        let options = ReplayOptions {
+            scale: round % 5,
+            align: [0, 512, 4096][round as usize % 3],
+            redirect: (round % 7 == 0).then(|| "z".to_owned()),
+            ..ReplayOptions::default()
+        };
+        let log = log.concat();
+        let replay = match read(&mut log.as_bytes(), "l", &options) {
+            Ok(replay) => replay,
+            Err(problem) => {
+                assert!(problem.to_string().starts_with("l"), "{problem}");
+                refused += 1;
+                continue;
+            }
+        };
+        accepted += 1;
+        let mut open = vec![false; replay.files.len()];
+        for entry in replay.entries() {
+            match entry.act {
+                Act::Add | Act::Until { .. } => {}
+                Act::Open { file } => assert!(!std::mem::replace(&mut open[file as usize], true)),
+                Act::Close { file } => assert!(std::mem::take(&mut open[file as usize])),
+                Act::Io { file, .. } => assert!(open[file as usize], "{log}"),
+            }
+        }
+    }
+    assert!(accepted > 1000 && refused > 1000, "{accepted} {refused}");
+}
