@@ -2,7 +2,7 @@
 //! The experiment value.
 
 use crate::input::{NAMED_BYTES_MAX, read_named};
-use crate::{Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
+use crate::{Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
 use blklab_block::{Features, Fetch, Limits, mq};
 use blklab_device::{Device, Driver, ReadText};
 use blklab_fio::release::Release;
@@ -70,6 +70,9 @@ pub struct QueueSettings {
     pub fetch: Fetch,
     /// Largest readahead window in KiB.
     pub read_ahead_kb: Option<u32>,
+    /// Whether the kernel takes the device's cache for a volatile one, which it
+    /// flushes.
+    pub write_cache: Option<bool>,
     /// Read latency that write-back throttling aims at, in us; 0 turns it off.
     pub wbt_lat_usec: Option<u32>,
     /// First sector of the partition that is used; the whole disk if none.
@@ -557,7 +560,7 @@ impl Experiment {
         limits.rotational = of_device.rotational.unwrap_or(limits.rotational);
         limits.completion_unplugs = of_device.completion_unplugs;
         limits.ordered_writes = of_device.ordered_writes;
-        limits.has_flush = of_device.has_flush;
+        limits.has_flush = q.write_cache.unwrap_or(of_device.has_flush);
         limits.has_fua = of_device.has_fua;
         limits.nr_requests = q.nr_requests.unwrap_or(limits.nr_requests);
         limits.max_sectors = q.max_sectors.unwrap_or(limits.max_sectors);
@@ -607,7 +610,7 @@ impl Experiment {
             max_segments: max_segments.unwrap_or(default.max_segments),
             rotational: q.rotational.or(of_device.rotational).unwrap_or(true),
             nomerges: q.nomerges.unwrap_or(0),
-            has_flush: of_device.has_flush,
+            has_flush: q.write_cache.unwrap_or(of_device.has_flush),
             has_fua: of_device.has_fua,
             partition_start: q.partition_start.map(u64::from),
             wbt_lat_us: q.wbt_lat_usec.map(u64::from),
@@ -619,6 +622,13 @@ impl Experiment {
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
+        if self.kernel.has_single_queue() && self.queue.wbt_lat_usec.is_some() {
+            notes.push(
+                "wbt_lat_usec makes no difference: write-back throttling is modelled from kernel \
+                 5.0 on"
+                    .to_owned(),
+            );
+        }
         if let Workload::Scenario(s) = &self.workload {
             let spec = s.spec();
             let mut left_out = vec![spec.left_out];
@@ -675,9 +685,17 @@ impl Experiment {
             ))
             .about("kernel"));
         }
-        if self.kernel.has_single_queue() && self.queue.wbt_lat_usec.is_some() {
-            let what = "wbt_lat_usec: write-back throttling is modelled from kernel 5.0 on";
-            return Err(ExperimentError::new(what).about("queue.wbt_lat_usec"));
+        if let Some(Absent {
+            table,
+            name,
+            exists,
+        }) = self.absent().into_iter().next()
+        {
+            let what = format!(
+                "{table}: {name}: kernel {} does not have it; it exists {exists}",
+                self.kernel
+            );
+            return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
         }
         self.scheduler()?;
         self.limits()?;

@@ -24,7 +24,7 @@ pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};
 pub use input::{NAMED_BYTES_MAX, read_named};
 pub use load::{ReadFile, Source, load, parse};
 pub use md::MdSpec;
-pub use set::{MACHINE_TUNABLES, parse_size};
+pub use set::{Absent, MACHINE_TUNABLES, parse_size};
 
 #[cfg(test)]
 mod tests;

@@ -186,6 +186,7 @@ struct RawQueue {
     rotational: Option<Switch>,
     nomerges: Option<u8>,
     read_ahead_kb: Option<u32>,
+    write_cache: Option<String>,
     wbt_lat_usec: Option<u32>,
     partition_start: Option<u32>,
     partition_sectors: Option<u32>,
@@ -342,7 +343,11 @@ impl RawExperiment {
         e.tunables = tunables;
         e.patches = self.patches;
         e.remarks.extend(self.queue.remarks());
+        let write_cache = self.queue.write_cache.take();
         e.queue = self.queue.resolve()?;
+        if let Some(text) = write_cache {
+            e.queue.write_cache = Some(set::parse_write_cache(&text)?);
+        }
         if let Some(table) = self.device {
             resolve_device(&mut e, table)?;
         }
@@ -361,7 +366,7 @@ impl RawExperiment {
                 let what = format!("vm: {}", no_such("setting", &key, &valid));
                 return Err(ExperimentError::new(what).about(place));
             }
-            e.set(&key, &value.text())
+            e.set_in_file(&key, &value.text())
                 .map_err(|e| ExperimentError { key: place, ..e })?;
         }
         if let Some(fio) = self.fio {

@@ -4,8 +4,9 @@
 use crate::experiment::QueueSettings;
 use crate::set::check_queue;
 use crate::{Experiment, ExperimentError, FilesystemSpec, Workload};
-use blklab_block::Fetch;
+use blklab_block::{Fetch, QUEUE_TUNABLES};
 use blklab_fio::release::Release;
+use blklab_kernel::tunables_of;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
@@ -97,12 +98,26 @@ impl Experiment {
             q.insert("max_segments".into(), json!(l.max_segments));
             q.insert("rotational".into(), json!(l.rotational));
             q.insert("nomerges".into(), json!(l.nomerges));
+            let words = |on| if on { "write back" } else { "write through" };
+            q.insert(
+                "write_cache".into(),
+                json!(self.queue.write_cache.map(words)),
+            );
             q.insert("read_ahead_kb".into(), json!(self.read_ahead_bytes() >> 10));
             q.insert("wbt_lat_usec".into(), json!(self.queue.wbt_lat_usec));
             q.insert("partition_start".into(), json!(self.queue.partition_start));
             let length = self.queue.partition_sectors;
             q.insert("partition_sectors".into(), json!(length));
         }
+        // What the kernel does not have cannot be read back.
+        q.retain(|name, _| {
+            let name = if name == "max_sectors" {
+                "max_sectors_kb"
+            } else {
+                name
+            };
+            tunables_of(QUEUE_TUNABLES, self.kernel).any(|t| t.name == name)
+        });
         Value::Object(q)
     }
 

@@ -6,12 +6,14 @@ use crate::experiment::{QueueSettings, SEED_MAX};
 use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_fio::release::Release;
-use blklab_kernel::{KernelVersion, Tunable, Unit};
+use blklab_kernel::{KernelVersion, Tunable, Unit, existence, tunables_of};
 use blklab_types::{Hz, nearest_name, shown};
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 
-/// Settings of the machine and of `/proc/sys/vm`. `memory` takes a size.
+/// Settings of the machine and of `/proc/sys/vm`. `memory` takes a size. A default
+/// outside the range is that of what is not set. Releases of the files: mm/
+/// page-writeback.c, kernel/sysctl.c; of defaults: `blklab_fs::Features`.
 pub const MACHINE_TUNABLES: &[Tunable] = &[
     Tunable {
         name: "memory",
@@ -25,18 +27,54 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
     Tunable {
         name: "dirty_ratio",
         unit: Unit::Count,
+        default: 40,
+        range: (0, 100),
+        since: FIRST,
+        until: KernelVersion::v2_6(22),
+        help: "percent of memory dirty at which writers are held back",
+    },
+    Tunable {
+        name: "dirty_ratio",
+        unit: Unit::Count,
+        default: 10,
+        range: (0, 100),
+        since: KernelVersion::v2_6(22),
+        until: KernelVersion::v2_6(30),
+        help: "percent of memory dirty at which writers are held back",
+    },
+    Tunable {
+        name: "dirty_ratio",
+        unit: Unit::Count,
+        default: 20,
+        range: (0, 100),
+        since: KernelVersion::v2_6(30),
+        until: KernelVersion::FOREVER,
+        help: "percent of memory dirty at which writers are held back",
+    },
+    Tunable {
+        name: "dirty_background_ratio",
+        unit: Unit::Count,
         default: 10,
         range: (0, 100),
         since: FIRST,
-        until: KernelVersion::FOREVER,
-        help: "percent of memory dirty at which writers write themselves",
+        until: KernelVersion::v2_6(22),
+        help: "percent of memory dirty at which background writing starts",
     },
     Tunable {
         name: "dirty_background_ratio",
         unit: Unit::Count,
         default: 5,
         range: (0, 100),
-        since: FIRST,
+        since: KernelVersion::v2_6(22),
+        until: KernelVersion::v2_6(30),
+        help: "percent of memory dirty at which background writing starts",
+    },
+    Tunable {
+        name: "dirty_background_ratio",
+        unit: Unit::Count,
+        default: 10,
+        range: (0, 100),
+        since: KernelVersion::v2_6(30),
         until: KernelVersion::FOREVER,
         help: "percent of memory dirty at which background writing starts",
     },
@@ -47,7 +85,7 @@ pub const MACHINE_TUNABLES: &[Tunable] = &[
         range: (8192, 1 << 40),
         since: KernelVersion::v2_6(29),
         until: KernelVersion::FOREVER,
-        help: "bytes dirty at which writers write themselves, in place of dirty_ratio",
+        help: "bytes dirty at which writers are held back, in place of dirty_ratio",
     },
     Tunable {
         name: "dirty_background_bytes",
@@ -248,25 +286,79 @@ fn in_range(t: &Tunable, value: i64) -> Result<i64, ExperimentError> {
     Ok(value)
 }
 
-/// Tests what an experiment file says about the queue.
-pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
-    let given = [
+/// What an experiment file says about the queue, by name.
+fn of_queue(q: &QueueSettings) -> [(&'static str, Option<u32>); 11] {
+    [
         ("nr_requests", q.nr_requests),
         ("max_sectors_kb", q.max_sectors.map(|s| s.div_ceil(2))),
         ("max_segments", q.max_segments),
+        ("rotational", q.rotational.map(u32::from)),
         ("nomerges", q.nomerges.map(u32::from)),
         ("queue_depth", q.queue_depth),
         ("read_ahead_kb", q.read_ahead_kb),
+        ("write_cache", q.write_cache.map(u32::from)),
         ("wbt_lat_usec", q.wbt_lat_usec),
         ("partition_start", q.partition_start),
         ("partition_sectors", q.partition_sectors),
-    ];
-    for (name, value) in given {
-        if let (Some(value), Some(t)) = (value, QUEUE_TUNABLES.iter().find(|t| t.name == name)) {
+    ]
+}
+
+/// Tests what an experiment file says about the queue.
+pub(crate) fn check_queue(q: &QueueSettings) -> Result<(), ExperimentError> {
+    for (name, value) in of_queue(q) {
+        // The last row of a name has the widest range.
+        let t = QUEUE_TUNABLES.iter().rfind(|t| t.name == name);
+        if let (Some(value), Some(t)) = (value, t) {
             in_range(t, i64::from(value))?;
         }
     }
     Ok(())
+}
+
+/// The row of a table about a release, or why there is none.
+fn row_of(
+    table: &'static [Tunable],
+    key: &str,
+    kernel: KernelVersion,
+) -> Option<Result<&'static Tunable, ExperimentError>> {
+    let exists = existence(table, key)?;
+    let row = tunables_of(table, kernel).find(|t| t.name == key);
+    Some(row.ok_or_else(|| {
+        let what = format!("{key}: kernel {kernel} does not have it; it exists {exists}");
+        ExperimentError::new(what).about(key)
+    }))
+}
+
+/// A setting that the kernel does not have, as [`Experiment::absent`] finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Where experiment files have it: `queue` or `vm`.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The releases that have it, in words.
+    pub exists: String,
+}
+
+/// What is written to `queue/write_cache`, or 1 and 0 for it (block/blk-sysfs.c,
+/// `queue_wc_store`).
+pub(crate) fn parse_write_cache(text: &str) -> Result<bool, ExperimentError> {
+    match text {
+        "write back" | "1" => Ok(true),
+        "write through" | "none" | "0" => Ok(false),
+        other => {
+            let what = format!(
+                "write_cache={}: expected 'write back' or 'write through'",
+                shown(other)
+            );
+            Err(ExperimentError::new(what).about("queue.write_cache"))
+        }
+    }
+}
+
+/// A file of the queue that makes no difference in the model.
+pub(crate) fn has_no_effect(name: &str) -> bool {
+    matches!(name, "rq_affinity" | "iostats" | "add_random")
 }
 
 impl Experiment {
@@ -334,14 +426,19 @@ impl Experiment {
                 .set(key, value)
                 .map_err(|what| ExperimentError::new(what).about(key));
         }
-        if let Some(t) = QUEUE_TUNABLES.iter().find(|t| t.name == key) {
-            let value = u32::try_from(in_range(t, number()?)?).unwrap_or(u32::MAX);
+        if let Some(row) = row_of(QUEUE_TUNABLES, key, self.kernel) {
+            let t = row?;
+            let value = match key {
+                "write_cache" => i64::from(parse_write_cache(value)?),
+                _ => number()?,
+            };
+            let value = u32::try_from(in_range(t, value)?).unwrap_or(u32::MAX);
             self.set_queue(t.name, value);
             return Ok(());
         }
-        if let Some(t) = MACHINE_TUNABLES.iter().find(|t| t.name == key) {
-            let value = in_range(t, number()?)?.unsigned_abs();
-            self.set_vm(t.name, value);
+        if let Some(row) = row_of(MACHINE_TUNABLES, key, self.kernel) {
+            let value = in_range(row?, number()?)?.unsigned_abs();
+            self.set_vm(key, value);
             return Ok(());
         }
         let (scheduler, tunables) = self.scheduler()?;
@@ -354,12 +451,23 @@ impl Experiment {
         Ok(())
     }
 
+    /// Applies a setting of the machine that an experiment file has. Whether the
+    /// kernel has it is for [`Experiment::check`] to say: another may be chosen.
+    pub(crate) fn set_in_file(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
+        let row = MACHINE_TUNABLES.iter().rfind(|t| t.name == key);
+        let (Some(row), Ok(number)) = (row.filter(|t| t.name != "memory"), value.parse()) else {
+            return self.set(key, value);
+        };
+        self.set_vm(row.name, in_range(row, number)?.unsigned_abs());
+        Ok(())
+    }
+
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
     pub fn can_set(&self, key: &str) -> bool {
         if let Some(rest) = key.strip_prefix("cgroup.") {
             return self.can_set_cgroup(rest);
         }
-        let in_table = |table: &[Tunable]| table.iter().any(|t| t.name == key);
+        let in_table = |table| tunables_of(table, self.kernel).any(|t| t.name == key);
         matches!(key, "memory" | "hz" | "fio" | "seed" | "filesystem")
             || self.has_parameter(key)
             || in_table(QUEUE_TUNABLES)
@@ -367,6 +475,80 @@ impl Experiment {
             || self
                 .scheduler()
                 .is_ok_and(|(_, t)| t.names().any(|name| name == key))
+    }
+
+    /// Why [`Experiment::set`] refuses a key that it knows: the kernel or the
+    /// scheduler does not have it. A remark for those who run without it.
+    pub fn runs_without(&self, key: &str) -> String {
+        let exists = existence(QUEUE_TUNABLES, key).or_else(|| existence(MACHINE_TUNABLES, key));
+        match exists {
+            Some(exists) => format!(
+                "kernel {} ran without {key}, which exists {exists}",
+                self.kernel
+            ),
+            None => format!(
+                "{} ran without {key}, which it does not have",
+                self.scheduler
+            ),
+        }
+    }
+
+    /// The settings of the queue and the machine that the kernel does not have,
+    /// and that would make a difference if it had.
+    pub fn absent(&self) -> Vec<Absent> {
+        let known =
+            |table| move |name: &str| tunables_of(table, self.kernel).any(|t| t.name == name);
+        let (in_queue, in_vm) = (known(QUEUE_TUNABLES), known(MACHINE_TUNABLES));
+        let of = |table, rows: &'static [Tunable], name| Absent {
+            table,
+            name,
+            exists: existence(rows, name).unwrap_or_default(),
+        };
+        let queue = of_queue(&self.queue).into_iter().filter(|(name, value)| {
+            // What a file of the queue says is the case without it.
+            let off = match *name {
+                "rotational" => Some(1),
+                _ => Some(0),
+            };
+            value.is_some() && *value != off && !in_queue(name)
+        });
+        let vm = [
+            ("dirty_bytes", self.vm.dirty_bytes.is_some()),
+            (
+                "dirty_background_bytes",
+                self.vm.dirty_background_bytes.is_some(),
+            ),
+            ("switch_cost_ns", self.vm.switch_cost_ns.is_some()),
+            ("interrupt_cost_ns", self.vm.interrupt_cost_ns.is_some()),
+            ("dispatch_cost_ns", self.vm.dispatch_cost_ns.is_some()),
+            ("driver_copy_ns", self.vm.driver_copy_ns.is_some()),
+        ];
+        let vm = vm.into_iter().filter(|(name, set)| *set && !in_vm(name));
+        let queue = queue.map(|(name, _)| of("queue", QUEUE_TUNABLES, name));
+        queue
+            .chain(vm.map(|(name, _)| of("vm", MACHINE_TUNABLES, name)))
+            .collect()
+    }
+
+    /// Forgets the settings that the kernel does not have; a remark says so.
+    pub fn drop_absent(&mut self) {
+        for Absent { name, .. } in self.absent() {
+            self.remarks.push(self.runs_without(name));
+            let (q, vm) = (&mut self.queue, &mut self.vm);
+            match name {
+                "rotational" => q.rotational = None,
+                "nomerges" => q.nomerges = None,
+                "write_cache" => q.write_cache = None,
+                "wbt_lat_usec" => q.wbt_lat_usec = None,
+                "dirty_bytes" => vm.dirty_bytes = None,
+                "dirty_background_bytes" => vm.dirty_background_bytes = None,
+                "switch_cost_ns" => vm.switch_cost_ns = None,
+                "interrupt_cost_ns" => vm.interrupt_cost_ns = None,
+                "dispatch_cost_ns" => vm.dispatch_cost_ns = None,
+                "driver_copy_ns" => vm.driver_copy_ns = None,
+                other => unreachable!("{other} is in every release"),
+            }
+        }
     }
 
     fn has_parameter(&self, key: &str) -> bool {
@@ -391,8 +573,10 @@ impl Experiment {
         let hint = match (nearest_name(key, all), owner) {
             (_, Some(owner)) if owner.name == self.scheduler => {
                 format!(
-                    "{} of kernel {} does not have it; ",
-                    owner.name, self.kernel
+                    "{} of kernel {} does not have it; it exists {}; ",
+                    owner.name,
+                    self.kernel,
+                    existence(owner.tunables, key).unwrap_or_default()
                 )
             }
             (_, Some(owner)) => format!("{} has it, but {} runs; ", owner.name, self.scheduler),
@@ -427,8 +611,13 @@ impl Experiment {
             "nomerges" => q.nomerges = Some(value as u8),
             "queue_depth" => q.queue_depth = Some(value),
             "read_ahead_kb" => q.read_ahead_kb = Some(value),
+            "write_cache" => q.write_cache = Some(value != 0),
             "wbt_lat_usec" => q.wbt_lat_usec = Some(value),
-            "partition_start" => q.partition_start = Some(value),
+            name if has_no_effect(name) => {
+                self.remarks
+                    .push(format!("queue: {name} makes no difference in the model"));
+            }
+            "partition_start" => q.partition_start = (value > 0).then_some(value),
             "partition_sectors" => q.partition_sectors = Some(value),
             other => unreachable!("queue setting {other} is in the table but not here"),
         }

@@ -6,7 +6,7 @@ mod tunable;
 mod version;
 
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
-pub use tunable::{Tunable, TunableError, Tunables, Unit, tunables_of};
+pub use tunable::{Tunable, TunableError, Tunables, Unit, existence, tunables_of};
 pub use version::{
     Change, KernelVersion, PRESETS, Preset, VersionError, releases, single_queue_releases,
 };

@@ -72,6 +72,23 @@ pub fn tunables_of(
     table.iter().filter(move |t| t.is_in(v))
 }
 
+/// The releases in which a table has a name, in words that follow "it exists":
+/// `from 2.6.29 on`, `up to 2.6.18`. None if the table never has it.
+pub fn existence(table: &[Tunable], name: &str) -> Option<String> {
+    let rows = || table.iter().filter(|t| t.name == name);
+    let since = rows().map(|t| t.since).min()?;
+    let until = rows().map(|t| t.until).max()?;
+    let last = crate::releases().filter(|v| *v < until).last();
+    let first = crate::releases().next();
+    let begins = first.is_none_or(|first| since > first);
+    Some(match (begins, until < KernelVersion::FOREVER, last) {
+        (false, false, _) | (false, true, None) => "in every release".to_owned(),
+        (true, true, Some(last)) => format!("from {since} to {last}"),
+        (false, true, Some(last)) => format!("up to {last}"),
+        (true, ..) => format!("from {since} on"),
+    })
+}
+
 /// Why a tunable was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -49,7 +49,7 @@ fn entry(name: &str, summary: impl Into<String>) -> Entry {
 fn tunable_param(t: &Tunable) -> Param {
     Param {
         name: t.name.to_owned(),
-        default: t.default.to_string(),
+        default: shown_default(t),
         range: match releases(t) {
             Some(releases) => format!("{}, {} to {}; {releases}", t.unit, t.range.0, t.range.1),
             None => format!("{}, {} to {}", t.unit, t.range.0, t.range.1),
@@ -65,6 +65,14 @@ fn rows_of(
 ) -> impl Iterator<Item = &'static Tunable> {
     let in_kernel = move |t: &&Tunable| kernel.is_none_or(|v| t.is_in(v));
     table.iter().filter(in_kernel)
+}
+
+/// The default as text; one outside the range is that of what is not set.
+fn shown_default(t: &Tunable) -> String {
+    match (t.range.0..=t.range.1).contains(&t.default) {
+        true => t.default.to_string(),
+        false => "unset".to_owned(),
+    }
 }
 
 /// Which releases a row is about, if not all.
@@ -111,10 +119,19 @@ pub fn tunables(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
                 Some(releases) => format!("; {releases}"),
                 None => String::new(),
             };
-            all.push(entry(
-                &format!("{owner}/{}", t.name),
-                format!("{} ({}, default {}{of})", t.help, t.unit, t.default),
-            ));
+            let default = shown_default(t);
+            all.push(Entry {
+                details: vec![
+                    ("unit".into(), t.unit.to_string()),
+                    ("default".into(), default.clone()),
+                    ("range".into(), format!("{} to {}", t.range.0, t.range.1)),
+                    ("kernels".into(), from_until(t.since, t.until)),
+                ],
+                ..entry(
+                    &format!("{owner}/{}", t.name),
+                    format!("{} ({}, default {default}{of})", t.help, t.unit),
+                )
+            });
         }
     };
     for s in of.iter().filter(|s| there(kernel, s.since, s.until)) {

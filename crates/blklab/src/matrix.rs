@@ -233,6 +233,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             set_all(&mut cells, setting)?;
         }
     }
+    run_without_absent(&mut cells);
     let repeat = o.repeat.max(1);
     Ok(cells
         .into_iter()
@@ -245,6 +246,19 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
             })
         })
         .collect())
+}
+
+/// Where several kernels are compared, those that do not have a setting of the
+/// experiment file run without it. One alone is refused, when it is checked.
+fn run_without_absent(cells: &mut [Cell]) {
+    let differ = cells
+        .windows(2)
+        .any(|w| w[0].experiment.kernel != w[1].experiment.kernel);
+    if differ {
+        for cell in cells {
+            cell.experiment.drop_absent();
+        }
+    }
 }
 
 /// Where nothing else chose one, the job file's `ioscheduler` chooses the
@@ -365,11 +379,7 @@ fn set_where_known(cells: Vec<Cell>, setting: &Setting) -> Result<Vec<Cell>, Exp
             out.append(&mut own);
         } else {
             let e = &mut cell.experiment;
-            let remark = format!(
-                "{} ran without {}, which it does not have",
-                e.scheduler, setting.key
-            );
-            e.remarks.push(remark);
+            e.remarks.push(e.runs_without(&setting.key));
             out.push(cell);
         }
     }

@@ -23,6 +23,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod same;
+mod settings;
 mod strangers;
 mod support;
 mod syncs;

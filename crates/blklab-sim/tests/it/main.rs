@@ -10,4 +10,5 @@ mod order;
 mod processes;
 mod rig;
 mod scenarios;
+mod settings;
 mod syncs;

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every setting on every kernel: what the tables say is what the model does.
+
+use crate::rig::{experiment, run};
+use blklab_block::QUEUE_TUNABLES;
+use blklab_experiment::{DeviceSpec, Experiment, MACHINE_TUNABLES};
+use blklab_fs::Features;
+use blklab_kernel::{KernelVersion, Tunable, releases};
+use blklab_sim::fio::cache_config;
+
+/// The default disk and scheduler of a kernel.
+fn on(kernel: KernelVersion) -> Experiment {
+    let mut e = experiment();
+    e.queue = Default::default();
+    e.vm = Default::default();
+    e.scheduler_chosen = false;
+    // Schedulers compute some defaults in ticks.
+    e.set("hz", "1000").expect("a rate");
+    e.device = DeviceSpec {
+        name: "sata-7200-2008".to_owned(),
+        params: Vec::new(),
+    };
+    e.choose_kernel(kernel);
+    e
+}
+
+const JOB: &str = "[a]\nrw=randwrite\nbs=4k\nsize=64k\nnumber_ios=4\nfsync=2\n\
+                   [b]\nioengine=libaio\ndirect=1\niodepth=4\nrw=randread\nsize=64k\nnumber_ios=8\n";
+
+/// The tables of settings, with those of the kernel's default scheduler.
+fn tables(e: &Experiment) -> [&'static [Tunable]; 3] {
+    let scheduler = blklab_sched::ALL.iter().find(|s| s.name == e.scheduler);
+    [
+        QUEUE_TUNABLES,
+        MACHINE_TUNABLES,
+        scheduler.expect("a scheduler").tunables,
+    ]
+}
+
+#[test]
+fn a_setting_at_its_default_changes_nothing_and_is_refused_where_it_does_not_exist() {
+    for kernel in releases() {
+        let mut base = on(kernel);
+        // It has the same limits, and is made faster.
+        base.device = DeviceSpec {
+            name: "simdisk-2628".to_owned(),
+            params: vec![("write_cache_sectors".to_owned(), "4096".to_owned())],
+        };
+        let digest = run(&base, JOB).digest();
+        let (mut given, mut refused) = (0, 0);
+        for table in tables(&base) {
+            for t in table {
+                let named = |t: &&Tunable| t.is_in(kernel);
+                let row = table.iter().filter(|o| o.name == t.name).find(named);
+                let mut e = base.clone();
+                let Some(row) = row else {
+                    let told = e
+                        .set(t.name, &t.default.to_string())
+                        .unwrap_err()
+                        .to_string();
+                    let of = format!("{} on {kernel}: {told}", t.name);
+                    assert!(told.contains("does not have it; it exists "), "{of}");
+                    assert!(!e.can_set(t.name), "{of}");
+                    refused += 1;
+                    continue;
+                };
+                if !std::ptr::eq(row, t) {
+                    continue;
+                }
+                assert!(e.can_set(t.name), "{} on {kernel}", t.name);
+                if !(t.range.0..=t.range.1).contains(&t.default) {
+                    // What is not set: there is no value for it.
+                    assert!(e.set(t.name, &t.default.to_string()).is_err(), "{}", t.name);
+                    continue;
+                }
+                let value = match t.name {
+                    "memory" => format!("{}k", t.default),
+                    _ => t.default.to_string(),
+                };
+                e.set(t.name, &value)
+                    .unwrap_or_else(|err| panic!("{kernel}: {err}"));
+                e.check().unwrap_or_else(|err| panic!("{kernel}: {err}"));
+                assert_eq!(
+                    run(&e, JOB).digest(),
+                    digest,
+                    "{}={value} on {kernel}",
+                    t.name
+                );
+                given += 1;
+            }
+        }
+        assert!(given >= 25, "{kernel}: {given} set, {refused} refused");
+    }
+}
+
+#[test]
+fn the_defaults_of_the_tables_are_those_of_the_model() {
+    for kernel in releases() {
+        let e = on(kernel);
+        let shown = |table: &'static [Tunable], name: &str| {
+            let row = table.iter().find(|t| t.name == name && t.is_in(kernel));
+            row.unwrap_or_else(|| panic!("{name} on {kernel}")).default
+        };
+        let limits = e.limits().expect("limits");
+        let queue = [
+            ("nr_requests", i64::from(limits.nr_requests)),
+            ("max_sectors_kb", i64::from(limits.max_sectors) / 2),
+            ("max_segments", i64::from(limits.max_segments)),
+            ("queue_depth", i64::from(limits.queue_depth)),
+            ("read_ahead_kb", (e.read_ahead_bytes() >> 10) as i64),
+        ];
+        for (name, model) in queue {
+            assert_eq!(shown(QUEUE_TUNABLES, name), model, "{name} on {kernel}");
+        }
+        let [a, b, c] = kernel.numbers();
+        let features = Features::of_release([a, b, c, 0]).expect("a release");
+        let config = cache_config(&e, features).expect("settings");
+        let machine = [
+            ("dirty_ratio", i64::from(config.dirty_ratio)),
+            (
+                "dirty_background_ratio",
+                i64::from(config.dirty_background_ratio),
+            ),
+            (
+                "dirty_writeback_centisecs",
+                config.dirty_writeback_centisecs as i64,
+            ),
+            (
+                "dirty_expire_centisecs",
+                config.dirty_expire_centisecs as i64,
+            ),
+            ("memory", (config.memory_bytes >> 10) as i64),
+            ("page_cost_ns", config.page_cost.ns() as i64),
+            ("writeout_cost_ns", config.writeout_cost.ns() as i64),
+            ("io_cost_ns", e.io_cost().ns() as i64),
+            ("call_cost_ns", e.call_cost().ns() as i64),
+            ("reap_cost_ns", e.reap_cost().ns() as i64),
+            ("job_start_ns", e.job_start().ns() as i64),
+            ("look_cost_ns", e.look_cost().ns() as i64),
+        ];
+        for (name, model) in machine {
+            assert_eq!(shown(MACHINE_TUNABLES, name), model, "{name} on {kernel}");
+        }
+        assert!(config.dirty_bytes.is_none() && config.dirty_background_bytes.is_none());
+    }
+}
+
+#[test]
+fn write_through_keeps_flushes_from_a_disk_with_a_cache() {
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randwrite\nbs=4k\nsize=1m\n\
+               number_ios=8\nfsync=1\n";
+    let flushes = |value: Option<&str>| {
+        let mut e = on("6.1".parse().expect("a release"));
+        if let Some(value) = value {
+            e.set("write_cache", value).expect("a value");
+        }
+        let r = run(&e, job);
+        let sent = r.of(blklab_trace::Action::Issue);
+        sent.iter().filter(|(_, sectors)| *sectors == 0).count()
+    };
+    assert_eq!(flushes(None), 7);
+    assert_eq!(flushes(Some("write back")), 7);
+    assert_eq!(flushes(Some("write through")), 0);
+    let mut e = on("6.1".parse().expect("a release"));
+    let told = e.set("write_cache", "maybe").unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "write_cache=maybe: expected 'write back' or 'write through'"
+    );
+}
