@@ -86,6 +86,7 @@ Examples:
   blklab run job.fio --kernel 2.6.28 --md none,raid1:2
   blklab run job.fio --repeat 5 --seed 1      medians, lowest and highest
   blklab run job.fio --output-format json+ --output result.json
+  blklab run job.fio --repeat 5 --output-format csv --output result.csv
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
   blklab run job.fio --out results            a run directory
   blklab run results/experiment.toml          the same run again
@@ -181,8 +182,8 @@ pub(crate) struct RunArgs {
     /// compact form, anything else as blktrace's binary NAME.blktrace.0
     #[arg(long, value_name = "NAME")]
     pub(crate) trace: Option<PathBuf>,
-    /// table, or fio's own: normal, json, json+, terse, csv (several with
-    /// commas)
+    /// table; csv, one table for programs; or fio's own: normal, json, json+,
+    /// terse (several with commas)
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub(crate) output_format: String,
     /// Version of the terse format (2 to 5)
@@ -393,6 +394,8 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   blklab list schedulers --kernel 2.6.28      those of one release
   blklab list devices sata-7200-2008          one, with all its parameters
+  blklab list tunables bfq                    those of bfq; also queue, machine
+  blklab list tunables wbt_lat_usec           one in full
   blklab list tunables --output-format json";
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod machines;
 use crate::Outcome;
 use crate::args::{ConformArgs, ConformFormat};
 use crate::output::{cut, fold};
+use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab::conform::{
     CaseReport, DiskReport, MachineCase, Report, find_cases, is_disk, is_fio, is_machine, run_case,
@@ -27,8 +28,18 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     let machines = machines::run(a, &machines)?;
     let of_fio = fio::run(a, &of_fio)?;
     let cores = blklab::parallel::cores();
-    let reports = blklab::parallel::map(&cases, cores, |case| run_case(case, results));
-    let of_disks = blklab::parallel::map(&disks, cores, |disk| run_disk(disk));
+    let progress = Progress::new(cases.len() + disks.len());
+    let reports = blklab::parallel::map(&cases, cores, |case| {
+        let report = run_case(case, results);
+        progress.step();
+        report
+    });
+    let of_disks = blklab::parallel::map(&disks, cores, |disk| {
+        let report = run_disk(disk);
+        progress.step();
+        report
+    });
+    progress.finish();
     let report = Report::new(
         reports.into_iter().collect::<Result<Vec<_>, _>>()?,
         of_disks.into_iter().collect::<Result<Vec<_>, _>>()?,

@@ -25,9 +25,11 @@ pub(crate) fn execute(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        let meter = progress.begin();
         let options = RunOptions {
             traces: files.traces(i),
             stop: Arc::clone(stop),
+            meter: meter.clone(),
             ..RunOptions::default()
         };
         let result = files
@@ -37,7 +39,7 @@ pub(crate) fn execute(
             // Nobody waits for the others' results any more.
             stop.store(true, Ordering::Relaxed);
         }
-        progress.step();
+        progress.end(meter.as_ref());
         result.map(Some)
     });
     let runs: Result<Vec<_>> = runs.into_iter().collect();

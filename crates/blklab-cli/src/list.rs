@@ -26,12 +26,17 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
     if let (true, Some(kernel)) = (entries.is_empty(), &a.kernel) {
         bail!("--kernel {kernel}: nothing of this kind is modelled there");
     }
+    let mut in_full = false;
     if let Some(name) = &a.name {
-        if !entries.iter().any(|e| &e.name == name) {
-            let valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
-            bail!("{}", blklab::no_such("entry of this list", name, &valid));
-        }
-        entries.retain(|e| &e.name == name);
+        let found = match a.what {
+            ListWhat::Tunables => tunables_of(&entries, name, schedulers)?,
+            _ => None,
+        };
+        in_full = found.is_none();
+        entries = match found {
+            Some(of_owner) => of_owner,
+            None => named(entries, name)?,
+        };
     }
     let mut out = std::io::stdout().lock();
     match a.output_format {
@@ -47,12 +52,49 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
                 .unwrap_or(0)
                 .min(36);
             for e in &entries {
-                show(&mut out, e, width, a.name.is_some())?;
+                show(&mut out, e, width, in_full)?;
             }
         }
     }
     out.flush()?;
     Ok(Outcome::Done)
+}
+
+/// The entries of a name; of a tunable also without its owner.
+fn named(mut entries: Vec<Entry>, name: &str) -> Result<Vec<Entry>> {
+    let own = |e: &Entry| e.name.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_it = |e: &Entry| e.name == name || own(e) == name;
+    if !entries.iter().any(is_it) {
+        let mut valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+        valid.dedup();
+        bail!("{}", blklab::no_such("entry of this list", name, &valid));
+    }
+    entries.retain(is_it);
+    Ok(entries)
+}
+
+/// The tunables of a scheduler, the queue or the machine, if that is what is
+/// named.
+fn tunables_of(
+    entries: &[Entry],
+    owner: &str,
+    schedulers: Schedulers,
+) -> Result<Option<Vec<Entry>>> {
+    let of_owner = entries.iter().filter(|e| {
+        let parts = e.name.split_once('/');
+        parts.is_some_and(|(of, _)| of == owner)
+    });
+    let of_owner: Vec<Entry> = of_owner.cloned().collect();
+    if !of_owner.is_empty() {
+        return Ok(Some(of_owner));
+    }
+    if list::schedulers(schedulers, None)
+        .iter()
+        .any(|s| s.name == owner)
+    {
+        bail!("{owner} has no tunables here; blklab list schedulers {owner} shows its kernels");
+    }
+    Ok(None)
 }
 
 /// One line per entry; everything about it if it was asked for by name.

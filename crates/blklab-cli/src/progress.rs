@@ -1,60 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress bars on a terminal, nothing in a pipe.
+//! Progress on standard error: on a terminal, of what takes longer than a
+//! second; nothing in a pipe.
 
+use blklab::meter::Meter;
 use blklab::trace_file;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Progress over a number of experiments, on standard error.
-pub(crate) struct Progress(ProgressBar);
-
-impl Progress {
-    pub(crate) fn new(experiments: usize) -> Progress {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(experiments as u64), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:30} {pos}/{len} experiments {elapsed}")
-        {
-            bar.set_style(style);
-        }
-        bar.tick();
-        Progress(bar)
-    }
-
-    /// One more is done.
-    pub(crate) fn step(&self) {
-        self.0.inc(1);
-    }
-
-    /// All are done: the bar goes.
-    pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// How much of a trace was read, on standard error, once it has taken more
-/// than a second. Ends when dropped.
-pub(crate) struct ReadProgress {
-    done: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
 
 /// What takes less shows nothing.
 const SILENCE: Duration = Duration::from_secs(1);
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Length of a bar whose total is a share.
+const SHARES: u64 = 1000;
 
-impl ReadProgress {
-    pub(crate) fn start(read: trace_file::Progress) -> ReadProgress {
+/// A bar that a thread of its own draws. It goes when this is dropped.
+pub(crate) struct Watcher {
+    done: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Calls `draw` from time to time with a bar of `len`, or with a spinner if
+    /// that is not known.
+    fn start(
+        len: Option<u64>,
+        template: &'static str,
+        draw: impl Fn(&ProgressBar) + Send + 'static,
+    ) -> Watcher {
         if !std::io::stderr().is_terminal() {
-            return ReadProgress {
+            return Watcher {
                 done: None,
                 thread: None,
             };
@@ -65,34 +45,134 @@ impl ReadProgress {
             if !waits(SILENCE) {
                 return;
             }
-            let target = ProgressDrawTarget::stderr();
-            let bar = ProgressBar::with_draw_target(read.stored_bytes(), target);
-            let template = match read.stored_bytes() {
-                Some(_) => "{bar:30} {bytes} of {total_bytes} read, {elapsed}",
-                None => "{spinner} {bytes} read, {elapsed}",
-            };
+            let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr());
+            let bar = bar.with_elapsed(SILENCE);
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            while waits(INTERVAL) {
-                bar.set_position(read.taken_bytes());
+            loop {
+                draw(&bar);
                 bar.tick();
+                if !waits(INTERVAL) {
+                    break;
+                }
             }
             bar.finish_and_clear();
         });
-        ReadProgress {
+        Watcher {
             done: Some(done),
             thread: Some(thread),
         }
     }
+
+    /// How much of a trace was read.
+    pub(crate) fn reading(read: trace_file::Progress) -> Watcher {
+        let len = read.stored_bytes();
+        let template = match len {
+            Some(_) => "{bar:30} {bytes} of {total_bytes} read, {elapsed}",
+            None => "{spinner} {bytes} read, {elapsed}",
+        };
+        Watcher::start(len, template, move |bar| {
+            bar.set_position(read.taken_bytes());
+        })
+    }
+
+    /// How many lines were written, if they do not show it themselves.
+    pub(crate) fn counting(lines: Arc<AtomicU64>) -> Option<Watcher> {
+        if std::io::stdout().is_terminal() {
+            return None;
+        }
+        let template = "{spinner} {human_pos} I/Os listed, {elapsed}";
+        Some(Watcher::start(None, template, move |bar| {
+            bar.set_position(lines.load(Ordering::Relaxed));
+        }))
+    }
 }
 
-impl Drop for ReadProgress {
+impl Drop for Watcher {
     fn drop(&mut self) {
         drop(self.done.take());
         if let Some(thread) = self.thread.take() {
             // It draws and does nothing else: whether it could is no matter.
             let _ = thread.join();
         }
+    }
+}
+
+/// Runs that have ended and runs that go on.
+struct Board {
+    total: usize,
+    done: AtomicUsize,
+    running: Mutex<Vec<Arc<Meter>>>,
+}
+
+impl Board {
+    fn draw(&self, bar: &ProgressBar) {
+        let done = self.done.load(Ordering::Relaxed);
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let shares = running.iter().filter_map(|m| m.share());
+        let all = shares.sum::<f64>() + done as f64;
+        let times = running.iter().map(|m| m.now()).max();
+        let time = match times {
+            Some(now) if now.0 > 0 => format!(", {:.1} s of virtual time", now.0 as f64 / 1e9),
+            _ => String::new(),
+        };
+        bar.set_message(match self.total {
+            1 if running.iter().any(|m| m.share().is_some()) => {
+                format!("{:.0} %{time}", all * 100.0)
+            }
+            1 => format!("running{time}"),
+            n => format!("{done} of {n} experiments{time}"),
+        });
+        bar.set_position((all * SHARES as f64) as u64);
+    }
+}
+
+/// Progress over a number of experiments.
+pub(crate) struct Progress {
+    board: Arc<Board>,
+    watcher: Watcher,
+}
+
+impl Progress {
+    pub(crate) fn new(experiments: usize) -> Progress {
+        let board = Arc::new(Board {
+            total: experiments,
+            done: AtomicUsize::new(0),
+            running: Mutex::new(Vec::new()),
+        });
+        let drawn = Arc::clone(&board);
+        let len = experiments as u64 * SHARES;
+        let template = "{bar:24} {msg}, {elapsed}";
+        let watcher = Watcher::start(Some(len), template, move |bar| drawn.draw(bar));
+        Progress { board, watcher }
+    }
+
+    /// What a run that begins should report to, if anybody watches.
+    pub(crate) fn begin(&self) -> Option<Arc<Meter>> {
+        self.watcher.thread.as_ref()?;
+        let meter = Arc::new(Meter::default());
+        let mut running = self.board.running.lock();
+        let running = running.as_mut().ok()?;
+        running.push(Arc::clone(&meter));
+        Some(meter)
+    }
+
+    /// A run that reported to this has ended.
+    pub(crate) fn end(&self, meter: Option<&Arc<Meter>>) {
+        if let (Some(meter), Ok(mut running)) = (meter, self.board.running.lock()) {
+            running.retain(|m| !Arc::ptr_eq(m, meter));
+        }
+        self.step();
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.board.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All are done: the bar goes.
+    pub(crate) fn finish(self) {
+        drop(self.watcher);
     }
 }

@@ -10,24 +10,52 @@ use crate::output::Output;
 use crate::stack::Stack;
 use crate::table;
 use anyhow::{Result, bail};
-use blklab::failures;
 use blklab::job::Needs;
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::scheduler::Schedulers;
 use blklab::{Experiment, ExperimentError};
+use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
 
+/// How results are shown.
+#[derive(PartialEq)]
+enum Shape {
+    /// For people.
+    Table,
+    /// One table for programs.
+    Csv,
+    /// As fio prints them.
+    Fio(FioFormats),
+}
+
+impl Shape {
+    /// From `--output-format` and `--terse-version`.
+    fn parse(text: &str, terse_version: u32) -> Result<Shape> {
+        let fio = |text| FioFormats::parse(text, terse_version);
+        match text {
+            // The version is checked, whatever uses it.
+            "table" => fio("normal").map(|_| Shape::Table),
+            "csv" => fio("normal").map(|_| Shape::Csv),
+            _ if text
+                .split(',')
+                .any(|word| ["table", "csv"].contains(&word.trim())) =>
+            {
+                bail!(
+                    "--output-format {}: table and csv stand alone (fio's line of fields is terse)",
+                    blklab::shown(text)
+                )
+            }
+            other => fio(other).map(Shape::Fio),
+        }
+        .map_err(Into::into)
+    }
+}
+
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let fio = FioFormats::parse(
-        match a.output_format.as_str() {
-            "table" => "normal",
-            other => other,
-        },
-        a.terse_version,
-    )?;
+    let shape = Shape::parse(&a.output_format, a.terse_version)?;
     let cells = plan(a, schedulers)?;
     let needed = cells.iter().map(|c| blklab::job::check(&c.experiment));
     let needed = needed.collect::<Result<Vec<Needs>, _>>()?;
@@ -50,8 +78,12 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         }
     }
     let pairs: Vec<(&Cell, &RunOutput)> = all.iter().map(|&(_, cell, run)| (cell, run)).collect();
-    if a.output_format == "table" {
-        table::show(&mut output, &pairs)?;
+    match &shape {
+        Shape::Table => table::show(&mut output, &pairs)?,
+        Shape::Csv => output.write_all(csv_table::csv_text(&pairs).as_bytes())?,
+        Shape::Fio(formats) => output.write_all(report::fio_text(&pairs, formats).as_bytes())?,
+    }
+    if shape == Shape::Table {
         if pairs.len() < cells.len() {
             writeln!(
                 output,
@@ -61,7 +93,6 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
             )?;
         }
     } else {
-        output.write_all(report::fio_text(&pairs, &fio).as_bytes())?;
         for (cell, run) in pairs.iter().filter(|(_, run)| run.verified) {
             let (name, digest) = (cell.name_in_file(), run.digest.value());
             let mut err = std::io::stderr();

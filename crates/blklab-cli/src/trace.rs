@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
-use crate::progress::ReadProgress;
+use crate::progress::Watcher;
 use anyhow::{Result, bail};
 use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
 use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
@@ -29,7 +29,7 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
     let out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut input = TraceFile::open(file)?;
     let to_terminal = std::io::stdout().is_terminal();
-    let shown = (!to_terminal).then(|| ReadProgress::start(input.progress()));
+    let shown = (!to_terminal).then(|| Watcher::reading(input.progress()));
     blklab::trace_file::print(&mut input, out, name, quiet)?;
     drop(shown);
     if !to_terminal {
@@ -51,7 +51,7 @@ fn name_inputs(input: &TraceFile) -> Result<()> {
 
 /// The statistics of all that is in a trace, which is read to its end.
 fn collect(input: &mut TraceFile) -> Result<TraceStats> {
-    let _shown = ReadProgress::start(input.progress());
+    let _shown = Watcher::reading(input.progress());
     let mut collector = StatsCollector::new();
     input.send_all(&mut collector)?;
     Ok(collector.finish())
@@ -128,7 +128,7 @@ fn convert(file: &Path, output: &Path) -> Result<()> {
     crate::interrupt::end_at_once()?;
     let header = trace_file::header_for(&input, file);
     let mut out = TraceOut::create_with(output, &header, input.has_printed_times())?;
-    let shown = ReadProgress::start(input.progress());
+    let shown = Watcher::reading(input.progress());
     input.send_all(&mut out)?;
     drop(shown);
     report_damage(file, input.counts());

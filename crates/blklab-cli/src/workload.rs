@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{WorkloadArgs, WorkloadFormat};
+use crate::progress::Watcher;
 use crate::stack::Stack;
 use anyhow::{Result, anyhow, bail};
 use blklab::Experiment;
@@ -11,6 +12,8 @@ use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
     let e = experiment(a, schedulers)?;
@@ -29,11 +32,14 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
             "job", "op", "offset", "length"
         )?;
     }
+    let lines = Arc::new(AtomicU64::new(0));
+    let counted = Watcher::counting(Arc::clone(&lines));
     let mut failed = None;
     let limits = Limits {
         lines_per_job: a.limit,
     };
     blklab::workload::list(&e, &jobs, limits, |line: Line<'_>| {
+        lines.fetch_add(1, Ordering::Relaxed);
         match write_line(&mut out, &line, csv) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
@@ -43,6 +49,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
         }
     })
     .map_err(|e| anyhow!("{}: {e}", a.file.display()))?;
+    drop(counted);
     if let Some(e) = failed {
         return Err(e.into());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with a device's name or parameters.
 
-use blklab_types::shown;
+use blklab_types::{choices, shown};
 use std::fmt;
 
 /// Why a device could not be built.
@@ -73,7 +73,7 @@ impl fmt::Display for DeviceError {
                 known,
             } => {
                 write!(f, "no device is called '{}'", shown(name))?;
-                hint(f, *nearest, known)
+                hint(f, name, *nearest, known, "blklab list devices shows them")
             }
             Self::UnknownParam {
                 device,
@@ -82,7 +82,8 @@ impl fmt::Display for DeviceError {
                 known,
             } => {
                 write!(f, "device {device} has no parameter '{}'", shown(param))?;
-                hint(f, *nearest, known)
+                let list = format!("blklab list devices {device} shows them");
+                hint(f, param, *nearest, known, &list)
             }
             Self::RepeatedParam { device, param } => {
                 write!(
@@ -116,9 +117,15 @@ impl fmt::Display for DeviceError {
 
 impl std::error::Error for DeviceError {}
 
-fn hint(f: &mut fmt::Formatter<'_>, nearest: Option<&str>, known: &[&str]) -> fmt::Result {
+fn hint(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    nearest: Option<&str>,
+    known: &[&str],
+    list: &str,
+) -> fmt::Result {
     if let Some(nearest) = nearest {
         write!(f, "; did you mean '{nearest}'?")?;
     }
-    write!(f, " (known: {})", known.join(", "))
+    write!(f, " (known: {}; {list})", choices(name, known))
 }

@@ -4,7 +4,7 @@
 use blklab_device::DeviceError;
 use blklab_kernel::{PatchError, TunableError, VersionError};
 use blklab_sched::SchedulerError;
-use blklab_types::{nearest_name, push_visibly, shown};
+use blklab_types::{choices, nearest_name, push_visibly, shown};
 use std::fmt;
 
 /// Why an experiment was refused.
@@ -81,7 +81,7 @@ pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
     format!(
         "no {what} is called '{}'; {hint}valid: {}",
         shown(name),
-        valid.join(", ")
+        choices(name, valid)
     )
 }
 

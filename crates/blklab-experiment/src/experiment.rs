@@ -333,9 +333,43 @@ impl Experiment {
     }
 
     /// Another device; on some the kernel uses another default scheduler.
-    pub fn choose_device(&mut self, device: DeviceSpec) {
-        self.device = device;
+    ///
+    /// Its `queue_depth` and `fetch` are not parameters of the device but of its
+    /// driver; where they are not given, they stay as they are.
+    ///
+    /// # Errors
+    /// If one of these two has a value that it does not take.
+    pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), ExperimentError> {
+        let is_driver = |(key, _): &(String, String)| key == "queue_depth" || key == "fetch";
+        let (of_driver, params) = device.params.into_iter().partition(is_driver);
+        let of_driver: Vec<(String, String)> = of_driver;
+        for (key, value) in of_driver {
+            self.set_driver(&key, &value)
+                .map_err(|e| e.about(format!("device.{key}")))?;
+        }
+        self.device = DeviceSpec {
+            name: device.name,
+            params,
+        };
         self.default_scheduler();
+        Ok(())
+    }
+
+    fn set_driver(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
+        if key == "queue_depth" {
+            return self.set(key, value);
+        }
+        self.queue.fetch = match value {
+            "peek_then_check" => Fetch::PeekThenCheck,
+            "check_then_peek" => Fetch::CheckThenPeek,
+            other => {
+                return Err(ExperimentError::new(format!(
+                    "device: fetch '{}' is neither peek_then_check nor check_then_peek",
+                    shown(other)
+                )));
+            }
+        };
+        Ok(())
     }
 
     fn default_scheduler(&mut self) {

@@ -7,7 +7,6 @@ use crate::experiment::{
 use crate::load::ReadFile;
 use crate::set::MACHINE_TUNABLES;
 use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such, set};
-use blklab_block::Fetch;
 use blklab_types::{Hz, shown};
 use blklab_workload::Process;
 use serde::Deserialize;
@@ -487,23 +486,6 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
         )
         .about("device"));
     };
-    if let Some(depth) = table.remove("queue_depth") {
-        e.set("queue_depth", &depth.text())
-            .map_err(|e| e.about("device.queue_depth"))?;
-    }
-    if let Some(fetch) = table.remove("fetch") {
-        e.queue.fetch = match fetch.text().as_str() {
-            "peek_then_check" => Fetch::PeekThenCheck,
-            "check_then_peek" => Fetch::CheckThenPeek,
-            other => {
-                return Err(ExperimentError::new(format!(
-                    "device: fetch '{}' is neither peek_then_check nor check_then_peek",
-                    shown(other)
-                ))
-                .about("device.fetch"));
-            }
-        };
-    }
     let name = name.text();
     let folder = Path::new(&e.file).parent().unwrap_or(Path::new(""));
     let is_path = |key: &str| {
@@ -516,6 +498,5 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
     };
     let params = table.iter().map(|(k, v)| (k.clone(), value(k, v)));
     let params = params.collect();
-    e.choose_device(DeviceSpec { name, params });
-    Ok(())
+    e.choose_device(DeviceSpec { name, params })
 }

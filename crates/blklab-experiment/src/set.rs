@@ -7,7 +7,7 @@ use crate::{Experiment, ExperimentError, Workload};
 use blklab_block::QUEUE_TUNABLES;
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Tunable, Unit, existence, tunables_of};
-use blklab_types::{Hz, nearest_name, shown};
+use blklab_types::{Hz, choices, nearest_name, shown};
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 
@@ -590,13 +590,16 @@ impl Experiment {
             }
             _ => String::new(),
         };
+        let tables = QUEUE_TUNABLES.iter().chain(MACHINE_TUNABLES);
+        let there = tables.filter(|t| t.is_in(self.kernel)).map(|t| t.name);
+        let more = ["hz", "fio", "seed", "filesystem", "cgroup.NAME.FILE"];
+        let others: Vec<&str> = there.chain(more).collect();
         ExperimentError::new(format!(
-            "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue: {}; of the machine: \
-             {}, hz, fio, seed, filesystem, cgroup.NAME.FILE",
+            "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue and the \
+             machine: {}; blklab list tunables shows them",
             shown(key),
             self.scheduler,
-            of(QUEUE_TUNABLES),
-            of(MACHINE_TUNABLES)
+            choices(key, &others)
         ))
         .about(key)
     }

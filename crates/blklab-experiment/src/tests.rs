@@ -188,13 +188,36 @@ fn settings_are_checked_as_they_are_made() {
 }
 
 #[test]
+fn a_device_brings_what_its_driver_is_told() {
+    let mut e = read(Source::Fio, "").unwrap();
+    let params = [
+        ("rpm", "5400"),
+        ("queue_depth", "4"),
+        ("fetch", "check_then_peek"),
+    ];
+    let params = params.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec();
+    let spec = |params| DeviceSpec {
+        name: "sata-7200-2008".to_owned(),
+        params,
+    };
+    e.choose_device(spec(params)).unwrap();
+    assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
+    assert_eq!(e.queue_depth(), Ok(4));
+    assert_eq!(e.queue.fetch, blklab_block::Fetch::CheckThenPeek);
+    let wrong = vec![("fetch".to_owned(), "peek".to_owned())];
+    let err = e.choose_device(spec(wrong)).unwrap_err();
+    assert!(err.what.contains("neither peek_then_check nor"), "{err}");
+}
+
+#[test]
 fn the_kernel_has_a_scheduler_of_its_own() {
     let mut e = read(Source::Fio, "").unwrap();
     assert_eq!(e.scheduler, "mq-deadline");
     e.choose_device(DeviceSpec {
         name: "nvme-consumer".to_owned(),
         params: Vec::new(),
-    });
+    })
+    .unwrap();
     assert_eq!(e.scheduler, "none");
     e.choose_kernel("4.19".parse().unwrap());
     assert_eq!(e.scheduler, "cfq");

@@ -12,7 +12,7 @@ mod time;
 
 pub use bio::{Bio, BioFlags, Dev, Op};
 pub use message::{one_line, push_visibly, shown};
-pub use names::{edit_distance, nearest_name};
+pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
 pub use time::{Hz, Jiffies, Span, Time};
 

@@ -20,6 +20,31 @@ pub fn nearest_name<'a>(name: &str, valid: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, v)| v)
 }
 
+/// Names that a message lists in full.
+const LISTED_MAX: usize = 12;
+/// Of more, how many of the nearest it shows.
+const NEAREST: usize = 5;
+
+/// The names that are valid, for a message about one that is not: all if they
+/// are few, else those that are most like it, and how many there are.
+pub fn choices(name: &str, valid: &[&str]) -> String {
+    if valid.len() <= LISTED_MAX {
+        return valid.join(", ");
+    }
+    let short: String = name.chars().take(LENGTH_MAX).collect();
+    let lower = short.to_ascii_lowercase();
+    let mut nearest: Vec<(bool, usize, &str)> = valid
+        .iter()
+        .map(|v| {
+            let has = !lower.is_empty() && (v.contains(&lower) || lower.contains(*v));
+            (!has, edit_distance(&lower, &v.to_ascii_lowercase()), *v)
+        })
+        .collect();
+    nearest.sort_by_key(|&(apart, distance, _)| (apart, distance));
+    let nearest: Vec<&str> = nearest.iter().take(NEAREST).map(|n| n.2).collect();
+    format!("{}, … ({} in all)", nearest.join(", "), valid.len())
+}
+
 /// Insertions, deletions and replacements of bytes from one word to the other
 /// (Levenshtein's distance).
 pub fn edit_distance(from: &str, to: &str) -> usize {
@@ -40,6 +65,18 @@ pub fn edit_distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_names_the_nearest_are_shown() {
+        assert_eq!(choices("x", &["a", "b"]), "a, b");
+        let many: Vec<String> = (0..50).map(|i| format!("name_{i:02}")).collect();
+        let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
+        many.push("dirty_ratio");
+        let text = choices("dirty", &many);
+        assert!(text.starts_with("dirty_ratio, name_"), "{text}");
+        assert!(text.ends_with(", … (51 in all)"), "{text}");
+        assert_eq!(text.matches("name_").count(), 4);
+    }
 
     #[test]
     fn slips_are_recognised_and_other_words_are_not() {

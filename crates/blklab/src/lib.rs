@@ -4,12 +4,14 @@
 //! The facade: load an [`Experiment`], run it, compare it with a measurement.
 
 pub mod conform;
+pub mod csv_table;
 pub mod disk_stats;
 pub mod failures;
 pub mod job;
 pub mod list;
 pub mod matrix;
 pub mod memory;
+pub mod meter;
 pub mod outputs;
 pub mod parallel;
 mod recording;

@@ -217,8 +217,8 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         &o.devices,
         DeviceSpec::to_string,
         |e, d| {
-            e.choose_device(d.clone());
-            Ok(())
+            let chosen = e.choose_device(d.clone());
+            chosen.map_err(|err| in_option(&err, "--device"))
         },
     )?;
     let array_name = |md: &Option<MdSpec>| md.map_or("one disk".to_owned(), |md| md.to_string());

@@ -4,6 +4,7 @@
 
 use crate::disk_stats::{AllStats, DiskStats};
 use crate::job;
+use crate::meter::Meter;
 use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
 use crate::watch::{BioFigures, BioFilter, Watch, Watches};
@@ -37,6 +38,8 @@ pub struct RunOptions {
     /// Keep all trace events in memory: for short runs, such as tests of a
     /// scheduler.
     pub keep_events: bool,
+    /// Report here how far the run is.
+    pub meter: Option<Arc<Meter>>,
     /// Learn from the scheduler's messages whose queues it merged; writing them
     /// takes as much time as the rest of the run.
     pub merged_queues: bool,
@@ -179,6 +182,7 @@ impl Analysis {
 struct Streams {
     analysis: Analysis,
     merged_queues: Option<MergedQueues>,
+    meter: Option<Arc<Meter>>,
     out: Vec<TraceOut>,
     /// Where they are kept, if they are.
     kept: Option<Vec<Event>>,
@@ -191,6 +195,9 @@ impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
         s.analysis.event(event);
+        if let Some(meter) = &s.meter {
+            meter.event(event);
+        }
         for out in &mut s.out {
             out.event(event);
         }
@@ -235,9 +242,13 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let jobs = job::job_file_of(&e.workload);
     let jobs = jobs.map(|(name, text)| job::parse_jobs(e, name, &text));
     let jobs = jobs.transpose()?;
+    if let (Some(meter), Some(jobs)) = (&options.meter, &jobs) {
+        meter.begin(&jobs.jobs);
+    }
     let streams = Rc::new(RefCell::new(Streams {
         analysis: Analysis::new(e, options),
         merged_queues: options.merged_queues.then(MergedQueues::default),
+        meter: options.meter.clone(),
         out: open_traces(e, &options.traces)?,
         kept: options.keep_events.then(Vec::new),
     }));

@@ -113,7 +113,7 @@ const ROWS_MAX: usize = 10;
 /// Names of jobs that have a table each.
 const TABLES_MAX: usize = 4;
 
-type Runs<'a> = [(&'a Cell, &'a RunOutput)];
+pub(crate) type Runs<'a> = [(&'a Cell, &'a RunOutput)];
 
 /// Runs of one experiment with different seeds, in succession.
 pub(crate) fn repetitions<'a, 'b>(runs: &'a Runs<'b>) -> impl Iterator<Item = &'a Runs<'b>> {
@@ -144,7 +144,7 @@ pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
 }
 
 /// Groups and directions of a run that have I/O.
-fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> {
+pub(crate) fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> {
     run.jobs.iter().flat_map(|job| {
         let moved = move |i: &usize| match Ddir::ALL.get(*i) {
             Some(dir) => job.stat.dir(*dir).io_bytes > 0,
@@ -156,7 +156,7 @@ fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> {
 }
 
 /// The names of jobs of a group with I/O in a direction, in order.
-fn names(runs: &Runs<'_>, group: u32, dir: usize) -> Vec<JobKey> {
+pub(crate) fn names(runs: &Runs<'_>, group: u32, dir: usize) -> Vec<JobKey> {
     let mut names: Vec<JobKey> = Vec::new();
     for job in runs.iter().flat_map(|(_, r)| &r.jobs) {
         let ios = match Ddir::ALL.get(dir) {

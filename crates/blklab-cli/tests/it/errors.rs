@@ -445,7 +445,10 @@ fn other_commands() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["frobnicate"], &["'frobnicate'"]),
         (&["list", "fish"], &["'fish'", "schedulers"]),
-        (&["list", "devices", "sata"], &["called 'sata'", "serial"]),
+        (
+            &["list", "devices", "sata"],
+            &["called 'sata'", "sata-7200-2008"],
+        ),
         (
             &["list", "devices", "sata-7200-208"],
             &["did you mean 'sata-7200-2008'?"],

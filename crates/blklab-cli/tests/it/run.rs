@@ -335,7 +335,6 @@ fn fio_formats_of_real_runs() {
         "r.json",
     ]);
     assert_eq!(f.read("r.json"), format("json"));
-    assert!(format("csv").lines().count() >= 3);
 }
 
 #[test]

@@ -242,6 +242,17 @@ pub fn check_contradictions(o: &Overrides) -> Result<(), ExperimentError> {
         values: vec![seed.to_string()],
     });
     let all: Vec<&Setting> = seed.iter().chain(&o.settings).collect();
+    for (key, value) in o.devices.iter().flat_map(|d| &d.params) {
+        let contradicts = |s: &&&Setting| s.key == *key && s.values[..] != [value.clone()];
+        if let Some(setting) = all.iter().find(contradicts) {
+            return Err(ExperimentError::new(format!(
+                "{} contradicts --device …,{}={}",
+                setting.text(),
+                shown(key),
+                shown(value)
+            )));
+        }
+    }
     for (i, b) in all.iter().enumerate() {
         let contradicts = |a: &&&Setting| a.key == b.key && a.values != b.values;
         if let Some(a) = all[..i].iter().find(contradicts) {

@@ -36,7 +36,7 @@ const LIST_MAX: usize = 44;
 
 impl Part {
     /// All of these jobs.
-    pub(super) fn new(keys: Vec<JobKey>) -> Part {
+    pub(crate) fn new(keys: Vec<JobKey>) -> Part {
         assert!(!keys.is_empty(), "a part without jobs has no row");
         Part { keys }
     }
