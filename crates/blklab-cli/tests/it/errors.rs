@@ -468,7 +468,7 @@ fn other_commands() {
             &["cannot open gone: No such file"],
         ),
         (&["trace", "print", "job.fio"], &["job.fio: begins with"]),
-        (&["trace", "stats", "."], &["cannot read .: is a directory"]),
+        (&["trace", "stats", "."], &["cannot read .: Is a directory"]),
         (
             &["trace", "convert", "gone", "x.blk"],
             &["cannot open gone"],
