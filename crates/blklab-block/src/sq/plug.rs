@@ -65,8 +65,9 @@ impl Queue {
     }
 
     /// A task is about to wait for I/O, or submission of a batch ended: U,
-    /// then the driver. From 2.6.39 tasks have plugs of their own and this
-    /// does nothing.
+    /// then the driver if the queue is plugged (`generic_unplug_device`; a
+    /// non-rotational queue is no exception here). From 2.6.39 tasks have plugs
+    /// of their own and this does nothing.
     pub fn unplug(&mut self, cx: &mut Cx<'_>) {
         if self.core.feat.task_plug {
             return;
@@ -74,7 +75,9 @@ impl Queue {
         let count = self.requests_allocated();
         self.core.queue_event(cx, Action::Unplug, count);
         cx.truth_note(Kind::Unplug, count, "");
-        self.unplug_and_run(cx);
+        if self.plugged {
+            self.unplug_and_run(cx);
+        }
     }
 
     /// The plug timer fired: UT; kblockd does the rest.

@@ -11,8 +11,8 @@ fn the_cases_carried_along_are_identical() {
     let f = Folder::new();
     let text = f.ok(&["conform", &cases.to_string_lossy()]);
     assert!(
-        text.contains("9 cases: 9 ran, 9 identical, 0 different")
-            && text.contains("identical in 9 of 9, messages in 3 of 3"),
+        text.contains("10 cases: 10 ran, 10 identical, 0 different")
+            && text.contains("identical in 10 of 10, messages in 4 of 4"),
         "{text}"
     );
     for id in ["merge_back_dl_k28", "plug_timer_dl_k33"] {
