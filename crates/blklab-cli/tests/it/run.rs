@@ -279,7 +279,8 @@ fn notes_about_what_is_not_as_asked() {
         "n.fio",
         "[a]\nrw=read\nsize=1g\noffset=499g\nfilename=/dev/sda\nnumber_ios=2\nioscheduler=deadline\n",
     );
-    let text = f.ok(&["run", "n.fio", "--device", "serial"]);
+    let chosen = ["run", "n.fio", "--sched", "mq-deadline", "--device"];
+    let text = f.ok(&[&chosen[..], &["serial"]].concat());
     assert!(
         text.contains("note: the job file asks for ioscheduler=deadline; mq-deadline ran"),
         "{text}"
@@ -287,6 +288,8 @@ fn notes_about_what_is_not_as_asked() {
     let text = f.ok(&[
         "run",
         "n.fio",
+        "--kernel",
+        "4.19",
         "--device",
         "sata-7200-2008,capacity_sectors=1047000000",
     ]);

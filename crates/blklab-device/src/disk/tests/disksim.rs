@@ -105,7 +105,7 @@ fn errors_name_file_and_line() {
     );
     assert_eq!(
         error(&diskspecs, &model, "1, 1.0\n3, x"),
-        "d/atlas10k.seek:2: '3, x': expected 'distance, milliseconds'"
+        "d/atlas10k.seek:2: expected 'distance, milliseconds'"
     );
     assert_eq!(
         error(&diskspecs, &model, ""),
