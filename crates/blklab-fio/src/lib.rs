@@ -15,7 +15,7 @@
 //!
 //! Where fio 1.24 of 2009 differs and was measured, [`release`] says so.
 //!
-//! Left out: zoned devices, steady state, buffer contents, trims between verified
+//! Left out: zoned devices, buffer contents, trims between verified
 //! writes. Options for these are read, checked and noted.
 //!
 //! Nothing here reads a clock, a file, the environment or a global.

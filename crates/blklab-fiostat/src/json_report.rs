@@ -10,8 +10,8 @@ use crate::result::GroupDir;
 use crate::thread_stat::DirStat;
 use crate::utc::utc_time_text;
 use crate::{
-    Ddir, DepthMap, DiskUtil, Entry, FioResult, IoStat, Latency, PercentileOptions, ThreadStat,
-    UnifiedRw,
+    Ddir, DepthMap, DiskUtil, Entry, FioResult, IoStat, Latency, PercentileOptions, SteadySample,
+    SteadyState, ThreadStat, UnifiedRw,
 };
 
 /// The whole result.
@@ -87,7 +87,31 @@ fn job(result: &FioResult, entry: &Entry, with_bins: bool) -> Value {
     if !info.description.is_empty() {
         job.insert("desc".into(), json!(info.description));
     }
+    if let Some(state) = &stat.steady {
+        job.insert("steadystate".into(), steady(state));
+    }
     Value::Object(job)
+}
+
+fn steady(state: &SteadyState) -> Value {
+    let (criterion, mean) = (state.criterion(), state.mean());
+    // fio prints these two as floats of single precision, in a text.
+    let text = |value: f64| format!("{:.6}{}", value as f32, criterion.sign());
+    let series = |rate: fn(SteadySample) -> u64| state.window().map(rate).collect::<Vec<_>>();
+    json!({
+        "ss": format!("{}:{}", criterion.name(), text(criterion.limit)),
+        "duration": criterion.window,
+        "attained": u8::from(state.attained()),
+        "criterion": text(state.value()),
+        "max_deviation": state.deviation(),
+        "slope": state.slope(),
+        "data": {
+            "bw_mean": mean.bw,
+            "iops_mean": mean.iops,
+            "iops": series(|sample| sample.iops),
+            "bw": series(|sample| sample.bw),
+        },
+    })
 }
 
 fn insert_options(parent: &mut Map<String, Value>, key: &str, options: &[(String, String)]) {

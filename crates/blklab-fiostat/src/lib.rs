@@ -12,8 +12,8 @@
 //!
 //! Source: behaviour of the fio 3.33 binary, its manual page, and `stat.c`,
 //! `stat.h`, `iolog.c` of axboe/fio for facts a black box does not show.
-//! Where fio prints `-nan` (terse, an entry without I/O) this prints 0.
-//! Left out: `steadystate`, `block_error_percentiles`, cache-hit counts,
+//! Where fio prints `-nan` (terse, an entry without I/O; a slope of one
+//! measurement) this prints 0. Left out: `block_error_percentiles`, cache-hit counts,
 //! compressed logs, and client/server mode.
 //!
 //! Units: latencies in nanoseconds, run times in milliseconds, amounts in
@@ -39,6 +39,7 @@ mod result;
 mod sampler;
 mod scaled;
 mod stat_options;
+mod steady;
 mod terse;
 mod thread_stat;
 mod utc;
@@ -56,4 +57,5 @@ pub use record::{Completion, JobStats};
 pub use render::{Format, ParseFormatError, TerseVersion};
 pub use result::{Entry, FioResult, FioRun, GroupDir, GroupStats, JobRecord};
 pub use stat_options::StatOptions;
+pub use steady::{SteadyCriterion, SteadyRate, SteadySample, SteadyState};
 pub use thread_stat::{Ddir, DirStat, Latency, PrioStat, ThreadStat};

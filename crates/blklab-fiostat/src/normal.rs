@@ -10,7 +10,7 @@ use crate::result::GroupDir;
 use crate::scaled::{Unit, scaled};
 use crate::thread_stat::DirStat;
 use crate::utc::utc_time_text;
-use crate::{Ddir, Entry, FioResult, IoStat, Latency, ThreadStat, UnifiedRw};
+use crate::{Ddir, Entry, FioResult, IoStat, Latency, SteadyRate, ThreadStat, UnifiedRw};
 
 /// Appends the report of a result.
 pub(crate) fn write(out: &mut String, result: &FioResult) -> fmt::Result {
@@ -269,7 +269,36 @@ impl EntryText<'_> {
             )?;
             writeln!(out, "depth={}", latency.depth)?;
         }
-        Ok(())
+        self.write_steady(out)
+    }
+
+    fn write_steady(&self, out: &mut String) -> fmt::Result {
+        let Some(state) = &self.entry.stat.steady else {
+            return Ok(());
+        };
+        let (units, criterion, mean) = (&self.entry.info.units, state.criterion(), state.mean());
+        let (bw, bw_alt) = units.rate_of_units(mean.bw / units.kb_base);
+        let iops = scaled(mean.iops, units.significant_figures, false, Unit::None);
+        let attained = if state.attained() { "yes" } else { "no" };
+        write!(
+            out,
+            "  steadystate  : attained={attained}, bw={bw} ({bw_alt}), iops={iops}, "
+        )?;
+        let rate = match criterion.rate {
+            SteadyRate::Iops => "iops",
+            SteadyRate::Bandwidth => "bw",
+        };
+        let kind = if criterion.is_slope {
+            "slope"
+        } else {
+            "mean dev"
+        };
+        writeln!(
+            out,
+            "{rate} {kind}={:.3}{}",
+            state.value(),
+            criterion.sign()
+        )
     }
 }
 

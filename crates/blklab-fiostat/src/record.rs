@@ -195,6 +195,12 @@ impl JobStats {
         (self.errors, self.first_error)
     }
 
+    /// I/Os completed and bytes moved in all directions, since the start or the
+    /// end of the ramp time.
+    pub fn moved(&self) -> (u64, u64) {
+        (self.completed_ios.iter().sum(), self.stat.io_bytes())
+    }
+
     /// A zone was reset.
     pub fn on_zone_reset(&mut self) {
         self.stat.zone_resets += 1;

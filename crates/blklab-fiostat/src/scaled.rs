@@ -21,6 +21,11 @@ const POWERS_OF_1000: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// `number` in at most `digits` digits, with prefixes of 1024 or 1000.
 pub(crate) fn scaled(number: u64, digits: usize, of_1024: bool, unit: Unit) -> String {
+    scaled_from(0, number, digits, of_1024, unit)
+}
+
+/// The same of a number that already counts thousands to this power.
+fn scaled_from(mut power: usize, number: u64, digits: usize, of_1024: bool, unit: Unit) -> String {
     let (step, prefixes) = match of_1024 {
         true => (1024, POWERS_OF_1024),
         false => (1000, POWERS_OF_1000),
@@ -31,7 +36,6 @@ pub(crate) fn scaled(number: u64, digits: usize, of_1024: bool, unit: Unit) -> S
         _ => number,
     };
     let mut rest = None;
-    let mut power = 0;
     while digits_of(whole) > digits && power + 1 < prefixes.len() {
         rest = Some(whole % step);
         whole /= step;
@@ -39,7 +43,7 @@ pub(crate) fn scaled(number: u64, digits: usize, of_1024: bool, unit: Unit) -> S
     }
     let prefix = prefixes[power];
     let Some(rest) = rest else {
-        return format!("{whole}{name}");
+        return format!("{whole}{prefix}{name}");
     };
     // A point takes the place of one digit.
     match digits.saturating_sub(digits_of(whole) + 1) {
@@ -74,25 +78,34 @@ impl Units {
 
     /// An amount of bytes in the main and in the other kind of prefix.
     pub(crate) fn amount(&self, bytes: u64) -> (String, String) {
-        self.both(bytes, Unit::Bytes)
+        self.both(0, bytes, Unit::Bytes)
     }
 
     /// A rate in the main and in the other kind of prefix.
     pub(crate) fn rate(&self, bytes_per_s: u64) -> (String, String) {
-        let unit = if self.bits {
+        self.both(0, bytes_per_s, self.rate_unit())
+    }
+
+    /// A rate in multiples of `kb_base` bytes per second. As in fio, both kinds
+    /// of prefix begin with that same number.
+    pub(crate) fn rate_of_units(&self, units_per_s: u64) -> (String, String) {
+        self.both(1, units_per_s, self.rate_unit())
+    }
+
+    fn rate_unit(&self) -> Unit {
+        if self.bits {
             Unit::BitsPerSecond
         } else {
             Unit::BytesPerSecond
-        };
-        self.both(bytes_per_s, unit)
+        }
     }
 
-    fn both(&self, number: u64, unit: Unit) -> (String, String) {
+    fn both(&self, power: usize, number: u64, unit: Unit) -> (String, String) {
         let digits = self.significant_figures;
         let binary = self.binary();
         (
-            scaled(number, digits, binary, unit),
-            scaled(number, digits, !binary, unit),
+            scaled_from(power, number, digits, binary, unit),
+            scaled_from(power, number, digits, !binary, unit),
         )
     }
 }
@@ -130,6 +143,25 @@ mod tests {
         check(99_999, 2, "98MiB (0GB)");
         check(102_399, 4, "100.0MiB (105MB)");
         check(123_456, 4, "121MiB (126MB)");
+    }
+
+    /// Printed by fio 3.33 as the bandwidths of steady states.
+    #[test]
+    fn rates_of_units() {
+        let of = |kb_base, bits, bw: u64| {
+            let units = Units {
+                kb_base,
+                bits,
+                ..Units::default()
+            };
+            units.rate_of_units(bw / kb_base)
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(of(1024, false, 8_197_124), pair("8005KiB/s", "8005kB/s"));
+        assert_eq!(
+            of(1000, false, 31_386_832_001),
+            pair("31.4GB/s", "29.9GiB/s")
+        );
     }
 
     #[test]

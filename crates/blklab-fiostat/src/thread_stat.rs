@@ -4,7 +4,7 @@
 //! Source: fio 3.33, `struct thread_stat` and what `group_reporting` does to it.
 //! Left out: cache hits, block error information. Units: ns, ms, bytes.
 
-use crate::{DepthMap, IoStat, LatDist, LatencyHist};
+use crate::{DepthMap, IoStat, LatDist, LatencyHist, SteadyState};
 
 /// Direction of a data transfer, with fio's numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,6 +212,9 @@ pub struct ThreadStat {
     pub minf: u64,
     /// Zone resets.
     pub zone_resets: u64,
+    /// The judgement on its steady state, if it looked for one. In a group that
+    /// is reported as one, the last thread has it.
+    pub steady: Option<SteadyState>,
 }
 
 impl ThreadStat {
@@ -260,6 +263,7 @@ impl ThreadStat {
         self.majf += other.majf;
         self.minf += other.minf;
         self.zone_resets += other.zone_resets;
+        self.steady.clone_from(&other.steady);
     }
 
     /// All directions as one, for `unified_rw_reporting=both`.

@@ -16,6 +16,7 @@ mod fio_json;
 mod fio_logs;
 mod fio_modes;
 mod fio_options;
+mod fio_steady;
 mod golden;
 mod interrupt;
 mod machines;

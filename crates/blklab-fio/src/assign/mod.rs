@@ -267,6 +267,8 @@ fn long_option(s: &mut Settings, name: &str, value: u64) -> bool {
         "verify_backlog" => &mut s.verify_backlog,
         "zonesize" => &mut s.zonesize,
         "zonerange" => &mut s.zonerange,
+        "steadystate_duration" => &mut s.steady.duration_us,
+        "steadystate_ramp_time" => &mut s.steady.ramp_us,
         _ => return false,
     };
     *slot = value;

@@ -50,6 +50,7 @@ pub(super) fn keyword_option(
                 RateProcess::Linear
             };
         }
+        "steadystate" => steady_state(settings, word, postfix)?,
         "zonemode" => {
             settings.zonemode = match word {
                 "strided" => ZoneMode::Strided,
@@ -208,6 +209,35 @@ fn file_service(settings: &mut Settings, word: &str, postfix: Option<&str>) -> R
                 _ => FileService::RoundRobin,
             }
         }
+    };
+    Ok(())
+}
+
+/// The criterion and its limit: a percentage of the mean, I/Os per second with
+/// decimals, or bytes per second with a suffix.
+fn steady_state(settings: &mut Settings, word: &str, postfix: Option<&str>) -> Result<(), String> {
+    let limit =
+        postfix.ok_or("fio: steadystate threshold must be specified in addition to criterion")?;
+    let measure = match word {
+        "iops" | "iops_slope" => SteadyMeasure::Iops,
+        _ => SteadyMeasure::Bandwidth,
+    };
+    let value =
+        match (limit.split_once('%'), measure) {
+            (Some((percent, _)), _) => real_number(percent)
+                .ok_or("fio: could not parse steadystate threshold percentage")?,
+            (None, SteadyMeasure::Iops) => real_number(limit)
+                .ok_or("fio: steadystate IOPS threshold postfix parsing failed")?,
+            (None, SteadyMeasure::Bandwidth) => size_number(limit, settings.kb_base)
+                .ok_or("fio: steadystate BW threshold postfix parsing failed")?
+                .cast_signed() as f64,
+        };
+    settings.steady = SteadyOptions {
+        measure,
+        is_slope: word.ends_with("_slope"),
+        limit: value,
+        is_percent: limit.contains('%'),
+        ..settings.steady
     };
     Ok(())
 }

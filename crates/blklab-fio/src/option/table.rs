@@ -13,7 +13,6 @@ use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, k
 const ZONED: super::Effect =
     Unsupported("counts only with zonemode=zbd, which is refused: zoned devices are not modelled");
 const TRIMS: super::Effect = Unsupported("trims between writes are not issued");
-const STEADY: super::Effect = Unsupported("the job is not ended at a steady state");
 const PROFILE: super::Effect =
     Refused("fio's built-in profiles are not modelled: write the jobs that it makes");
 const OF_PROFILE: super::Effect = Nothing("it counts only with profile, which is refused");
@@ -239,9 +238,9 @@ pub const ALL: &[OptionSpec] = &[
     row("flow_id", "", INT, "0", Group::Pacing, Shapes),
     row("flow", "", Int { min: 0, max: 1000 }, "0", Group::Pacing, Shapes),
     row("flow_sleep", "", INT, "0", Group::Pacing, Shapes),
-    row("steadystate", "ss", Keyword(keywords::STEADYSTATE), "iops_slope:0.01%", Group::Pacing, STEADY),
-    row("steadystate_duration", "ss_dur", SECONDS, "0", Group::Pacing, STEADY),
-    row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, STEADY),
+    row("steadystate", "ss", Keyword(keywords::STEADYSTATE), "iops_slope:0.01%", Group::Pacing, Shapes),
+    row("steadystate_duration", "ss_dur", SECONDS, "0", Group::Pacing, Shapes),
+    row("steadystate_ramp_time", "ss_ramp", SECONDS, "0", Group::Pacing, Shapes),
     row("block", "", Text, "", Group::Host, OF_PROFILE),
     row("numruns", "", Text, "", Group::Host, OF_PROFILE),
     row("dir", "", Text, "", Group::Host, OF_PROFILE),

@@ -16,6 +16,7 @@ mod flows;
 mod names;
 mod recordings;
 mod spell_out;
+mod steady;
 mod surroundings;
 
 pub use recordings::log_names;
@@ -120,6 +121,8 @@ pub fn parse_files(
         return Err(JobFileError::at(&place, "No job(s) defined"));
     }
     flows::check(&reader.out.jobs)?;
+    steady::check(&reader.out.jobs)?;
+    steady::notes(&reader.out.jobs, &mut reader.out.notes);
     recordings::load(&mut reader.out, around)?;
     Ok(reader.out)
 }

@@ -31,8 +31,8 @@
 //! assert_eq!((offsets.len(), offsets[0], offsets[1]), (256, 61440, 774144));
 //! ```
 //!
-//! Left out: steady state, trims between verified writes, zoned devices. Units: bytes; times given are nanoseconds,
-//! kept ones microseconds since the job's start as in fio.
+//! Left out: trims between verified writes, zoned devices. Units: bytes; times given
+//! are nanoseconds, kept ones microseconds since the job's start as in fio.
 
 mod account;
 mod build;

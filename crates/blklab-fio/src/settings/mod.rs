@@ -11,10 +11,12 @@
 
 mod choice;
 mod replay;
+mod steady;
 
 pub use choice::*;
 pub use replay::{ReplayOptions, Skip};
 use std::collections::{BTreeMap, BTreeSet};
+pub use steady::{SteadyMeasure, SteadyOptions};
 
 /// Everything that shapes a job's I/O.
 #[derive(Clone, Debug)]
@@ -292,6 +294,8 @@ pub struct Settings {
     pub flow_sleep_us: u32,
     /// Recorded I/O to replay instead of any of its own.
     pub replay: ReplayOptions,
+    /// The steady state at which the job ends.
+    pub steady: SteadyOptions,
 }
 
 impl Default for Settings {
@@ -430,6 +434,7 @@ impl Default for Settings {
             flow_id: 0,
             flow_sleep_us: 0,
             replay: ReplayOptions::default(),
+            steady: SteadyOptions::default(),
         }
     }
 }

@@ -32,9 +32,11 @@ fn value_of(spec: &OptionSpec) -> (String, &'static str) {
     let special = match spec.name {
         "bssplit" | "cmdprio_bssplit" => Some(("4k/50:8k/50", "")),
         "ignore_error" => Some(("EIO", "")),
-        "steadystate" => Some(("iops:5%", "steadystate_duration=9")),
-        "steadystate_ramp_time" => Some(("3", "steadystate=bw:9\nsteadystate_duration=9")),
-        "steadystate_duration" => Some(("9", "steadystate=bw:9")),
+        "steadystate" => Some(("iops:5%", "new_group\nsteadystate_duration=9")),
+        "steadystate_ramp_time" => {
+            Some(("3", "new_group\nsteadystate=bw:9\nsteadystate_duration=9"))
+        }
+        "steadystate_duration" => Some(("9", "new_group\nsteadystate=bw:9")),
         "read_iolog" => None,
         "time_based" => Some(("1", "runtime=5")),
         "zonesize" => Some(("64k", "zonemode=strided")),

@@ -6,6 +6,7 @@ use super::files::{Plan, write_first};
 use super::flow::Flows;
 use super::job::{Recording, Settings, run_job};
 use super::offload::Overlaps;
+use super::steady::{Steady, SteadyWatch};
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
@@ -51,11 +52,25 @@ impl Board {
                 ExitWhat::All => true,
             };
             if taken_along {
-                self.terminate[i] = true;
-                if self.states[i] == State::Waiting {
-                    self.states[i] = State::Ended;
-                }
+                self.end(i);
             }
+        }
+    }
+
+    /// Jobs end at their steady state.
+    fn end_steady(&mut self, steady: Steady) {
+        for i in 0..self.states.len() {
+            if steady.takes(i, self.groups[i]) {
+                self.end(i);
+            }
+        }
+    }
+
+    /// A job ends at its next step, or is never started.
+    fn end(&mut self, i: usize) {
+        self.terminate[i] = true;
+        if self.states[i] == State::Waiting {
+            self.states[i] = State::Ended;
         }
     }
 }
@@ -76,6 +91,7 @@ pub(crate) async fn control(
         plan.share = flows.join(&plan.job);
         plan.overlaps = overlaps.clone();
     }
+    let mut watch = SteadyWatch::new(&mut plans, begin);
     let rules: Vec<Rule> = plans.iter().map(|p| Rule::of(p, &plans)).collect();
     let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
     let board = Rc::new(RefCell::new(Board {
@@ -84,6 +100,12 @@ pub(crate) async fn control(
         groups: rules.iter().map(|r| r.group).collect(),
     }));
     loop {
+        if let Some(watch) = &mut watch {
+            for steady in watch.look(m.now(), &slots) {
+                board.borrow_mut().end_steady(steady);
+                flows.wake(&m);
+            }
+        }
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
         for (place, i) in start.into_iter().enumerate() {
             let Some(plan) = plans[i].take() else {
@@ -98,8 +120,10 @@ pub(crate) async fn control(
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
             return;
         }
-        match next_delay {
-            _ if settings.look_cost > Span::ZERO => look_after(&m, next_delay, settings).await,
+        let next_look = watch.as_ref().map(SteadyWatch::due);
+        let next = next_delay.into_iter().chain(next_look).min();
+        match next {
+            _ if settings.look_cost > Span::ZERO => look_after(&m, next, settings).await,
             Some(time) => m.suspend_until(time).await,
             None => m.suspend().await,
         }

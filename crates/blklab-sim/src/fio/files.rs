@@ -11,6 +11,7 @@ use blklab_fio::option::{ENGINES, EngineSpec};
 use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
+use blklab_fiostat::SteadyState;
 use blklab_fs::{FileId, Filesystem, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) cgroup: u16,
     /// Its part in a flow.
     pub(crate) share: Option<Share>,
+    /// The judgement on its steady state, if it is made at this job.
+    pub(crate) steady: Option<SteadyState>,
     /// What its workers have in flight, together with those of other jobs.
     pub(crate) overlaps: Overlaps,
 }
@@ -125,6 +128,7 @@ pub(crate) fn set_up(
             program: None,
             cgroup: 0,
             share: None,
+            steady: None,
             overlaps: Overlaps::default(),
         });
     }

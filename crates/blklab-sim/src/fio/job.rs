@@ -14,7 +14,7 @@ use blklab_fio::iolog::IologWriter;
 use blklab_fio::job::Job;
 use blklab_fio::run::{Answer, Failure, Io, IoOp, JobRun, Outcome, Step};
 use blklab_fio::settings::{FadviseHint, SyncWrites};
-use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, ThreadStat};
+use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, SteadyState, ThreadStat};
 use blklab_fs::{Advice, Fd, OSync, PageCache};
 use blklab_types::{Span, Time};
 use std::rc::Rc;
@@ -84,6 +84,10 @@ pub(crate) struct Recording {
     job: Job,
     pub(crate) stats: JobStats,
     started: Time,
+    /// When what is counted began anew, after the ramp time.
+    pub(crate) ramp_end: Option<Time>,
+    /// The judgement on its steady state, if it is made at this job.
+    pub(crate) steady: Option<SteadyState>,
     pub(crate) pass_start: Option<Time>,
     pub(crate) ended: Option<Time>,
     active_since: [Option<Time>; 3],
@@ -103,6 +107,8 @@ impl Recording {
             job,
             stats,
             started: now,
+            ramp_end: None,
+            steady: None,
             pass_start: None,
             ended: None,
             active_since: [None; 3],
@@ -130,15 +136,27 @@ impl Recording {
     /// The ramp time is over: what was counted so far is forgotten.
     fn end_ramp(&mut self, now: Time) {
         self.stats.end_ramp(now.0);
+        self.ramp_end = Some(now);
         self.active_since = [None; 3];
         self.pass_start = self.pass_start.map(|_| now);
+    }
+
+    /// Whether nothing counts yet.
+    pub(crate) fn in_ramp(&self) -> bool {
+        self.job.settings.ramp_time_us != 0 && self.ramp_end.is_none()
+    }
+
+    /// Since when things are counted.
+    pub(crate) fn counts_since(&self) -> Time {
+        self.ramp_end.unwrap_or(self.started)
     }
 
     /// The result, at the end of the run.
     pub(crate) fn finish(mut self, now: Time) -> JobResult {
         self.end_pass(now);
         let end = self.ended.unwrap_or(now);
-        let (stat, logs) = self.stats.finish(end.0);
+        let (mut stat, logs) = self.stats.finish(end.0);
+        stat.steady = self.steady;
         JobResult {
             job: self.job,
             stat,
@@ -202,7 +220,10 @@ pub(crate) async fn run_job(
     }
     let job = plan.job.clone();
     let depth = job.settings.iodepth;
-    *slot.borrow_mut() = Some(Recording::new(job.clone(), m.now()));
+    *slot.borrow_mut() = Some(Recording {
+        steady: plan.steady.take(),
+        ..Recording::new(job.clone(), m.now())
+    });
     let mut runner = Runner {
         m,
         cache,

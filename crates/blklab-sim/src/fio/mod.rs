@@ -20,6 +20,7 @@ mod offload;
 mod program;
 mod recorder;
 mod report;
+mod steady;
 
 pub use control::priority;
 pub use job::{Figure, JobResult};
