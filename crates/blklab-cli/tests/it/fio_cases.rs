@@ -101,7 +101,7 @@ fn what_is_wrong_with_a_case_or_a_choice_is_one_line() {
         ("jobs", "the result has 2 jobs (a, b), the job file 1 (a)"),
         (
             "trace",
-            "traces/trace.blktrace.0.zst: cannot read the trace: not zstd",
+            "traces/trace.blktrace.0.zst: cannot read the trace: begins with \"no trace\"",
         ),
         ("wrong", "no case is called 'wrong'"),
     ] {

@@ -160,6 +160,9 @@ fn requests_have_priorities_of_their_own() {
         "mq-deadline",
         "--set",
         "queue_depth=1",
+        // Twice the depth, by default: nothing would wait in the scheduler.
+        "--set",
+        "nr_requests=64",
     ];
     let text = f.ok(&[&run[..], &["--output-format", "json"]].concat());
     let result: Value = serde_json::from_str(&text).expect("JSON");

@@ -102,10 +102,13 @@ fn the_listing_of_an_example_agrees_with_its_run() {
     for entry in std::fs::read_dir(root().join("examples")).expect("the examples") {
         let path = entry.expect("an entry").path();
         let name = path.display().to_string();
+        // A toml of several configurations writes several traces.
+        if !name.ends_with(".fio") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).expect("text");
-        // Buffered I/O is not issued as it is listed; a toml of several
-        // configurations writes several traces.
-        if text.contains("direct=1") && name.ends_with(".fio") {
+        // Buffered I/O is not issued as it is listed.
+        if text.contains("direct=1") {
             agree(&f, &[&name], None, !text.contains("runtime"));
         }
     }

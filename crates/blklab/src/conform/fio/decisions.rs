@@ -92,7 +92,11 @@ fn processes(jobs: &[Job], recording: &Recording) -> BTreeMap<Pid, Process> {
 fn read(path: &Path, with_scheduler: bool) -> Result<(Recording, Option<String>), ExperimentError> {
     let shown = path.display().to_string();
     let fail = |what: String| ExperimentError::new(what).in_file(&shown);
-    let unreadable = |what: String| fail(format!("cannot read the trace: {what}"));
+    // Most errors name the file, which the line begins with anyway.
+    let unreadable = |what: String| {
+        let what = what.strip_prefix(&format!("{shown}: ")).unwrap_or(&what);
+        fail(format!("cannot read the trace: {what}"))
+    };
     let mut recorder = Recorder::default();
     let mut trace = TraceFile::open(path).map_err(|e| unreadable(e.to_string()))?;
     let sent = trace.send_all(&mut recorder);
