@@ -19,7 +19,7 @@ const NORMAL: [&str; 6] = [
 
 /// The jobs of fio's JSON.
 fn jobs(f: &Folder, job: &str) -> Vec<Value> {
-    f.write("s.fio", &format!("{GLOBAL}{job}"));
+    f.write("s.fio", format!("{GLOBAL}{job}"));
     let args = [
         "run",
         "s.fio",
@@ -146,7 +146,7 @@ fn mistakes_are_refused() {
         ),
         ("ss_dur=100d\n", "at most 1000000 s"),
     ] {
-        f.write("s.fio", &format!("{GLOBAL}[a]\n{lines}"));
+        f.write("s.fio", format!("{GLOBAL}[a]\n{lines}"));
         let run = f.run(&["run", "s.fio"]);
         assert_eq!(run.code, Some(2), "{lines}");
         assert!(run.stderr.contains(message), "{lines}: {}", run.stderr);
@@ -158,7 +158,7 @@ fn a_criterion_without_a_duration_is_told_of() {
     let f = Folder::new();
     f.write(
         "s.fio",
-        &format!("{GLOBAL}runtime=1\n[a]\nsteadystate=iops:5%\n"),
+        format!("{GLOBAL}runtime=1\n[a]\nsteadystate=iops:5%\n"),
     );
     let run = f.run(&["run", "s.fio", "--device", "null_blk"]);
     let all = format!("{}{}", run.stdout, run.stderr);
