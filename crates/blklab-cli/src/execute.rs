@@ -19,6 +19,8 @@ pub(crate) fn execute(
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Option<RunOutput>>> {
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
+    // The table says which experiments gave the same run.
+    let compares = a.output_format == "table" && cells.len() > 1;
     let progress = Progress::new(cells.len());
     let indexed: Vec<(usize, &Cell)> = cells.iter().enumerate().collect();
     let runs = blklab::parallel::map(&indexed, threads, |&(i, cell)| {
@@ -30,6 +32,7 @@ pub(crate) fn execute(
             traces: files.traces(i),
             stop: Arc::clone(stop),
             meter: meter.clone(),
+            fingerprint: compares,
             ..RunOptions::default()
         };
         let result = files
@@ -44,7 +47,7 @@ pub(crate) fn execute(
     });
     let runs: Result<Vec<_>> = runs.into_iter().collect();
     let mut runs = runs.inspect_err(|_| files.remove_empty())?;
-    if a.output_format == "table" {
+    if compares {
         learn_merged_queues(cells, &mut runs, threads, stop)?;
     }
     progress.finish();

@@ -43,6 +43,8 @@ pub struct RunOptions {
     /// Learn from the scheduler's messages whose queues it merged; writing them
     /// takes as much time as the rest of the run.
     pub merged_queues: bool,
+    /// Sum up what tells whether another run is the same.
+    pub fingerprint: bool,
 }
 
 /// What came out of a run.
@@ -57,8 +59,8 @@ pub struct RunOutput {
     /// Digest of the event stream.
     pub digest: Digest,
     /// What of the event stream is the same under every scheduler that does the
-    /// same.
-    pub fingerprint: Fingerprint,
+    /// same, if the options asked for it.
+    pub fingerprint: Option<Fingerprint>,
     /// Whose queues the scheduler merged, if the options asked for it.
     pub merged_queues: MergedQueues,
     /// Statistics of the event stream.
@@ -98,10 +100,7 @@ pub struct DeviceUse {
 
 /// What is made of the events of a run.
 enum Analysis {
-    All(
-        Box<DigestSink<StatsCollector<(AllStats, Watches)>>>,
-        Fingerprint,
-    ),
+    All(Box<DigestSink<StatsCollector<(AllStats, Watches)>>>),
     Watches(Box<Lifecycles<Watches>>),
     Nothing,
 }
@@ -115,7 +114,7 @@ impl Analysis {
                 digest: Digest::default(),
                 inner: StatsCollector::with((AllStats::new(array_dev(e)), watches)),
             };
-            return Analysis::All(Box::new(sink), Fingerprint::default());
+            return Analysis::All(Box::new(sink));
         }
         match watches.0.is_empty() {
             true => Analysis::Nothing,
@@ -125,10 +124,9 @@ impl Analysis {
 
     fn event(&mut self, event: &Event) {
         match self {
-            Analysis::All(all, fingerprint) => {
+            Analysis::All(all) => {
                 all.inner.also().0.event(event);
                 all.event(event);
-                fingerprint.event(event);
             }
             Analysis::Watches(lives) => lives.event(event),
             Analysis::Nothing => {}
@@ -137,7 +135,7 @@ impl Analysis {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let watches = match self {
-            Analysis::All(all, _) => {
+            Analysis::All(all) => {
                 all.process(time, pid, comm);
                 &mut all.inner.also().1
             }
@@ -152,9 +150,8 @@ impl Analysis {
     /// Puts what was found into the output of a run that has ended.
     fn finish(self, e: &Experiment, output: &mut RunOutput) {
         let watches = match self {
-            Analysis::All(mut all, fingerprint) => {
+            Analysis::All(mut all) => {
                 output.digest = all.digest;
-                output.fingerprint = fingerprint;
                 // Before the statistics finish: the disk is busy until the run
                 // ends, not until the last event.
                 let mut uses: Vec<DeviceUse> = devices(e)
@@ -182,6 +179,7 @@ impl Analysis {
 struct Streams {
     analysis: Analysis,
     merged_queues: Option<MergedQueues>,
+    fingerprint: Option<Fingerprint>,
     meter: Option<Arc<Meter>>,
     out: Vec<TraceOut>,
     /// Where they are kept, if they are.
@@ -195,6 +193,9 @@ impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
         s.analysis.event(event);
+        if let Some(fingerprint) = &mut s.fingerprint {
+            fingerprint.event(event);
+        }
         if let Some(meter) = &s.meter {
             meter.event(event);
         }
@@ -208,7 +209,7 @@ impl TraceSink for Shared {
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        if let Analysis::All(all, _) = &mut s.analysis {
+        if let Analysis::All(all) = &mut s.analysis {
             all.message(event, text);
         }
         if let Some(merged) = &mut s.merged_queues {
@@ -248,6 +249,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     let streams = Rc::new(RefCell::new(Streams {
         analysis: Analysis::new(e, options),
         merged_queues: options.merged_queues.then(MergedQueues::default),
+        fingerprint: options.fingerprint.then(Fingerprint::default),
         meter: options.meter.clone(),
         out: open_traces(e, &options.traces)?,
         kept: options.keep_events.then(Vec::new),
@@ -265,6 +267,7 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
     };
     let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
     analysis.finish(e, &mut output);
+    output.fingerprint = streams.fingerprint;
     output.merged_queues = streams.merged_queues.take().unwrap_or_default();
     output.trace_files = finish_traces(traces)?;
     output.events = streams.kept.take().unwrap_or_default();
@@ -371,7 +374,7 @@ impl RunOutput {
             global_options: Vec::new(),
             end,
             digest: Digest::default(),
-            fingerprint: Fingerprint::default(),
+            fingerprint: None,
             merged_queues: MergedQueues::default(),
             stats: TraceStats::default(),
             disks: Vec::new(),

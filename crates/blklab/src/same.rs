@@ -86,7 +86,8 @@ fn is_same(a: &Runs<'_>, b: &Runs<'_>) -> bool {
 
 fn is_same_run(a: &RunOutput, b: &RunOutput) -> bool {
     let measured = |(a, b): (&JobResult, &JobResult)| a.stat == b.stat && a.started == b.started;
-    a.fingerprint == b.fingerprint
+    a.fingerprint.is_some()
+        && a.fingerprint == b.fingerprint
         && a.end == b.end
         && a.jobs.len() == b.jobs.len()
         && a.jobs.iter().zip(&b.jobs).all(measured)
@@ -116,7 +117,7 @@ pub fn unexplained(runs: &Runs<'_>) -> Vec<usize> {
 }
 
 /// The experiments of one file that gave the same run, a line for each set of
-/// them, with the reason.
+/// them, with the reason. Their options asked for fingerprints.
 pub fn same_runs(runs: &Runs<'_>) -> Vec<String> {
     let classes = classes(runs);
     classes.iter().map(|class| sentence(class)).collect()
