@@ -7,6 +7,7 @@
 //! there, and 32-bit options keep the low 32 bits.
 
 use crate::option::{Kind, OptionSpec, Unit};
+use crate::pattern;
 use crate::value::{
     elements, keyword, leading_integer, percent_of, postfix, real_number, size_number, time_us,
 };
@@ -66,6 +67,7 @@ pub(crate) fn read<'a>(
             Kind::Deprecated { refused } => deprecated(spec.name, refused),
             Kind::OptionalText => Ok(Value::Nothing),
             Kind::Text
+            | Kind::Pattern { .. }
             | Kind::Int { .. }
             | Kind::Long { .. }
             | Kind::ZoneSize
@@ -82,6 +84,10 @@ pub(crate) fn read<'a>(
             Err(format!("{}: needs a value", spec.name))
         }
         Kind::Text | Kind::OptionalText => Ok(Value::Text(text)),
+        Kind::Pattern { with_offset } => match pattern::is_pattern(text, with_offset) {
+            true => Ok(Value::Nothing),
+            false => Err(format!("{}: {}", spec.name, pattern::EXPECTED)),
+        },
         Kind::Keyword(words) => match keyword(text, words) {
             Some(word) => Ok(Value::Keyword {
                 word,

@@ -44,6 +44,7 @@ mod apply;
 mod assign;
 mod expand;
 mod lists;
+mod pattern;
 mod suggest;
 mod text;
 mod value;

@@ -155,7 +155,8 @@ pub(crate) fn zones(text: &str, kb_base: u32, absolute: bool) -> Result<Vec<Zone
 }
 
 /// Priorities by length, for reads and writes: `length/percent` with the job's
-/// `cmdprio`, or `length/percent/class/level`. Shares of nothing are dropped.
+/// `cmdprio`, or `length/percent/class/level`; what follows (a hint, from fio 3.36
+/// on) fio 3.33 does not read. Shares of nothing are dropped.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -173,11 +174,15 @@ fn priority_list(text: &str, kb_base: u32) -> Result<Vec<PrioSplit>, String> {
             let n = leading_integer(text, 10).map(|n| i64::from(n as i32));
             n.filter(|n| (0..=max).contains(n)).map(|n| n as u32)
         };
+        // Too large a one, or one below 0, is the largest.
+        let at_most = |text: &str, max: u32| {
+            leading_integer(text, 10).map(|n| (n as i32).cast_unsigned().min(max))
+        };
         let (bytes, percent, priority) = match parts[..] {
             [bytes, percent] => (bytes, percent, None),
-            [bytes, percent, class, level] => {
-                let class = number(class, 3).ok_or_else(|| wrong(entry))?;
-                let level = number(level, 7).ok_or_else(|| wrong(entry))?;
+            [bytes, percent, class, level, ..] => {
+                let class = at_most(class, 3).ok_or_else(|| wrong(entry))?;
+                let level = at_most(level, 7).ok_or_else(|| wrong(entry))?;
                 (bytes, percent, Some((class, level)))
             }
             _ => return Err(wrong(entry)),
@@ -194,6 +199,12 @@ fn priority_list(text: &str, kb_base: u32) -> Result<Vec<PrioSplit>, String> {
     }
     out.sort_by_key(|split| split.bytes);
     Ok(out)
+}
+
+/// Whether entries of `cmdprio_bssplit` go on behind class and level.
+pub(crate) fn priorities_have_hints(text: &str) -> bool {
+    let mut entries = text.split([',', ':']);
+    entries.any(|entry| entry.split('/').count() > 4)
 }
 
 /// Error numbers per kind of error: up to three lists with commas between, their
@@ -290,5 +301,25 @@ mod tests {
         let read = errors("EAGAIN,ENOSPC:122").expect("well formed");
         assert_eq!(read, [vec![11], vec![28, 122], vec![]]);
         assert!(errors("EFOO").is_err());
+    }
+
+    #[test]
+    fn a_hint_behind_class_and_level_is_left_alone() {
+        let read = |text| priorities(text, 1024).map(|[read, ..]| read);
+        let split = |bytes, percent, priority| PrioSplit {
+            bytes,
+            percent,
+            priority,
+        };
+        assert_eq!(
+            read("64k/20:4k/10/2/0/1"),
+            Ok(vec![split(4096, 10, Some((2, 0))), split(65536, 20, None)])
+        );
+        // fio 3.33 takes what is out of range for the largest.
+        assert_eq!(read("4k/10/9/-1"), Ok(vec![split(4096, 10, Some((3, 7)))]));
+        assert!(read("4k/10/2").is_err());
+        assert!(read("4k/10/2/x/1").is_err());
+        assert!(priorities_have_hints("4k/10,64k/20:4k/10/2/0/1"));
+        assert!(!priorities_have_hints("4k/10/2/0,64k/20:4k/10/2/0"));
     }
 }

@@ -21,6 +21,11 @@ pub enum Kind {
     Text,
     /// Any text, or none at all.
     OptionalText,
+    /// What fills buffers: numbers, texts and files in quotes.
+    Pattern {
+        /// Whether `%o`, the offset, may stand in it.
+        with_offset: bool,
+    },
     /// One of these words, perhaps with a postfix after a colon.
     Keyword(&'static [&'static str]),
     /// One of these words with a number after a colon; several may be listed.

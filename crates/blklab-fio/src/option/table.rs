@@ -6,7 +6,8 @@
 
 use super::Effect::{Nothing, Refused, Reporting, Shapes, Unsupported};
 use super::Kind::{
-    Bool, Deprecated, Flag, Floats, Int, Keyword, Long, Multi, OptionalText, Ranges, Text, ZoneSize,
+    Bool, Deprecated, Flag, Floats, Int, Keyword, Long, Multi, OptionalText, Pattern, Ranges, Text,
+    ZoneSize,
 };
 use super::{Group, INT, LONG, MICROSECONDS, OptionSpec, PERCENT, SECONDS, U32, keywords, row};
 
@@ -90,7 +91,7 @@ pub const ALL: &[OptionSpec] = &[
     row("do_verify", "", Bool, "1", Group::Verify, Shapes),
     row("verify_interval", "", Int { min: 80, max: U32 }, "", Group::Verify, Nothing("contents are always what was written")),
     row("verify_offset", "", Int { min: 40, max: U32 }, "", Group::Verify, Nothing("contents are always what was written")),
-    row("verify_pattern", "", Text, "", Group::Verify, Nothing("contents are always what was written")),
+    row("verify_pattern", "", Pattern { with_offset: true }, "", Group::Verify, Nothing("contents are always what was written")),
     row("verify_fatal", "", Bool, "0", Group::Verify, Nothing("contents are always what was written")),
     row("verify_dump", "", Bool, "0", Group::Verify, Nothing("contents are always what was written")),
     row("verify_async", "", INT, "0", Group::Verify, Nothing("checking contents takes no time")),
@@ -204,7 +205,7 @@ pub const ALL: &[OptionSpec] = &[
     row("zero_buffers", "", Flag, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
     row("refill_buffers", "", Flag, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
     row("scramble_buffers", "", Bool, "1", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
-    row("buffer_pattern", "", Text, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
+    row("buffer_pattern", "", Pattern { with_offset: false }, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
     row("buffer_compress_percentage", "", PERCENT, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
     row("buffer_compress_chunk", "", INT, "512", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),
     row("dedupe_percentage", "", PERCENT, "", Group::Buffer, Nothing("the contents of buffers do not matter to a device here")),

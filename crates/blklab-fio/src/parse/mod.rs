@@ -28,6 +28,7 @@ use crate::assign::assign;
 use crate::error::{JobFileError, Note, Place, Problem};
 use crate::expand::expand;
 use crate::job::Job;
+use crate::lists::priorities_have_hints;
 use crate::option::{Effect, Kind, OptionSpec, Queueing, engine_options, find};
 use crate::release::Release;
 use crate::settings::{Settings, ZoneMode};
@@ -279,6 +280,9 @@ impl Reader<'_> {
     /// Says so if the option does less here than in fio.
     fn note(&mut self, spec: &OptionSpec, line: &Line, value: Option<&str>) {
         let text = match (spec.effect, spec.kind) {
+            _ if spec.name == "cmdprio_bssplit" && value.is_some_and(priorities_have_hints) => {
+                "fio 3.33 does not read hints of command duration limits"
+            }
             _ if spec.is_default(value) => return,
             (_, Kind::Deprecated { .. }) => "the option is deprecated and does nothing",
             (Effect::Unsupported(text), _) => text,

@@ -69,6 +69,7 @@ fn value_of(spec: &OptionSpec) -> (String, &'static str) {
     }
     let value = match spec.kind {
         Kind::Text | Kind::OptionalText => "other".to_owned(),
+        Kind::Pattern { .. } => "0xff".to_owned(),
         Kind::Keyword(words) => {
             let other = words
                 .iter()
