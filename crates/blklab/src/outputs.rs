@@ -230,16 +230,25 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
             .and_then(|mut f| f.write_all(bytes))
             .map_err(|e| ExperimentError::new(format!("cannot write {}: {e}", path.display())));
     }
-    let failed = |e: FormatError| ExperimentError::new(e.to_string());
-    let mut file = PartialFile::create(path).map_err(failed)?;
-    let written = file.write_all(bytes).map_err(|source| FormatError::Io {
-        doing: format!("write {}", path.display()),
-        source,
+    fill_file(path, format!("write {}", path.display()), |file| {
+        file.write_all(bytes)
+    })
+}
+
+/// Has a file filled under a temporary name and renames it.
+///
+/// # Errors
+/// If what is being done fails: nothing is left under the file's name.
+pub(crate) fn fill_file(
+    path: &Path,
+    doing: String,
+    fill: impl FnOnce(&mut PartialFile) -> io::Result<()>,
+) -> Result<(), ExperimentError> {
+    let filled = PartialFile::create(path).and_then(|mut file| {
+        fill(&mut file).map_err(|source| FormatError::Io { doing, source })?;
+        file.commit().map(drop)
     });
-    written
-        .and_then(|()| file.commit())
-        .map(drop)
-        .map_err(failed)
+    filled.map_err(|e| ExperimentError::new(e.to_string()))
 }
 
 /// Refuses a name that no file can be written under: in a folder that is

@@ -2,13 +2,13 @@
 //! Logs that the jobs of a run replay, kept in its run directory so that it
 //! can be run again when they are gone or have changed.
 
+use crate::outputs::fill_file;
 use crate::surroundings::RealSurroundings;
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::log_names;
-use blklab_formats::{FormatError, PartialFile};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// The option that names logs.
@@ -61,20 +61,10 @@ impl Copies {
 }
 
 fn copy(log: &Path, to: &Path) -> Result<(), ExperimentError> {
-    let fail = |e: io::Error| {
-        ExperimentError::new(format!(
-            "cannot copy {} to {}: {e}",
-            log.display(),
-            to.display()
-        ))
-    };
-    let of_file = |e: FormatError| ExperimentError::new(e.to_string());
-    let mut partial = PartialFile::create(to).map_err(of_file)?;
-    File::open(log)
-        .and_then(|mut file| io::copy(&mut file, &mut partial))
-        .and_then(|_| partial.flush())
-        .map_err(fail)?;
-    partial.commit().map(drop).map_err(of_file)
+    let doing = format!("copy {} to {}", log.display(), to.display());
+    fill_file(to, doing, |copy| {
+        io::copy(&mut File::open(log)?, copy).map(drop)
+    })
 }
 
 /// FNV-1a of a file's contents, 64 bits.

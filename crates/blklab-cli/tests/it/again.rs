@@ -85,34 +85,35 @@ fn shrink(text: &str) -> String {
     text.lines().map(|line| small(line) + "\n").collect()
 }
 
-/// Copies the files of a folder, with small sizes.
-fn copy_small(from: &Path, f: &Folder) -> Vec<String> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        if name.ends_with(".toml") || name.ends_with(".fio") {
-            let text = std::fs::read_to_string(&path).expect("a text");
-            f.write(&name, shrink(&text));
-            names.push(name);
-        }
-    }
+/// Names of the experiments and job files of a folder, sorted.
+fn names_of_jobs(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let names = entries.map(|e| e.expect("an entry").file_name());
+    let mut names: Vec<String> = names
+        .map(|name| name.into_string().expect("plain characters"))
+        .filter(|name| name.ends_with(".toml") || name.ends_with(".fio"))
+        .collect();
     names.sort();
     names
+}
+
+/// Copies the experiments and job files of a folder to one below `f`, with
+/// small sizes.
+fn copy_small(from: &Path, f: &Folder, below: &str) {
+    for name in names_of_jobs(from) {
+        let text = std::fs::read_to_string(from.join(&name)).expect("a text");
+        f.write(&format!("{below}/{name}"), shrink(&text));
+    }
 }
 
 #[test]
 fn every_example() {
     let examples = root().join("examples");
-    let names = copy_small(&examples, &Folder::new());
+    let names = names_of_jobs(&examples);
     assert!(names.len() >= 8, "{names:?}");
     for name in names {
         let f = Folder::new();
-        copy_small(&examples, &f);
+        copy_small(&examples, &f, ".");
         runs_again(&f, &[&name], &[]);
     }
 }
@@ -121,39 +122,23 @@ fn every_example() {
 fn every_study() {
     let studies = root().join("crates/blklab/studies");
     let mut tried = 0;
-    for entry in std::fs::read_dir(studies).expect("a folder") {
+    for entry in std::fs::read_dir(&studies).expect("a folder") {
         let folder = entry.expect("an entry").path();
         if !folder.is_dir() {
             continue;
         }
-        let names = copy_small(&folder, &Folder::new());
-        for name in names
-            .iter()
-            .filter(|n| *n != "study.toml" && n.ends_with(".toml"))
-        {
+        let experiments = names_of_jobs(&folder)
+            .into_iter()
+            .filter(|name| name != "study.toml" && name.ends_with(".toml"));
+        for name in experiments {
             let f = Folder::new();
             for shared in ["ltt-2009-ssh", "ltt-2009-ls"] {
-                let at = root().join("crates/blklab/studies").join(shared);
-                for entry in std::fs::read_dir(at).expect("a folder") {
-                    let path = entry.expect("an entry").path();
-                    let name = path
-                        .file_name()
-                        .expect("a name")
-                        .to_string_lossy()
-                        .into_owned();
-                    let text = std::fs::read_to_string(&path).expect("a text");
-                    f.write(&format!("{shared}/{name}"), shrink(&text));
-                }
+                copy_small(&studies.join(shared), &f, shared);
             }
-            let names = copy_small(&folder, &Folder::new());
-            for name in names {
-                let text = std::fs::read_to_string(folder.join(&name)).expect("a text");
-                f.write(&format!("study/{name}"), shrink(&text));
-            }
+            copy_small(&folder, &f, "study");
             let name = &format!("study/{name}");
             // Scenarios have their sizes in a table, and defaults that are large.
-            let text = f.read(name);
-            if text.contains("scenario") {
+            if f.read(name).contains("scenario") {
                 continue;
             }
             runs_again(&f, &[name], &[]);
@@ -205,19 +190,14 @@ fn every_scenario() {
 #[test]
 fn measured_cases() {
     for folder in ["testdata/fio-6.1/cases", "testdata/legacy/cases"] {
-        for entry in std::fs::read_dir(root().join(folder)).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            let name = path
-                .file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned();
+        let folder = root().join(folder);
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let name = entry.expect("an entry").file_name();
+            let text = std::fs::read_to_string(folder.join(&name)).expect("a text");
+            let name = name.to_str().expect("plain characters");
             let f = Folder::new();
-            f.write(
-                &name,
-                shrink(&std::fs::read_to_string(&path).expect("a text")),
-            );
-            runs_again(&f, &[&name], &[]);
+            f.write(name, shrink(&text));
+            runs_again(&f, &[name], &[]);
         }
     }
 }
