@@ -9,7 +9,7 @@ use crate::args::{ConformArgs, ConformFormat};
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::conform::{
+use blklab_fidelity::conform::{
     CaseReport, DiskReport, MachineCase, Report, find_cases, is_disk, is_fio, is_machine, run_case,
     run_disk,
 };

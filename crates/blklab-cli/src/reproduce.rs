@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, entry, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::reproduce::{
+use blklab_fidelity::reproduce::{
     self, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
 };
 use std::io::Write;

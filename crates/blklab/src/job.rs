@@ -133,7 +133,7 @@ pub(crate) fn in_a_line(err: &JobFileError) -> ExperimentError {
 }
 
 /// Name and text of the job file that a workload is.
-pub(crate) fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
+pub fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
     match workload {
         Workload::Fio { name, text } => Some((name, Cow::Borrowed(text))),
         Workload::Scenario(s) => Some((s.spec().name, Cow::Owned(s.job_text()))),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! blklab, a laboratory for Linux block-I/O latency.
 //!
-//! The facade: load an [`Experiment`], run it, compare it with a measurement.
+//! The facade: load an [`Experiment`], run it, report what came of it.
 
-pub mod conform;
 pub mod csv_table;
 pub mod disk_stats;
 pub mod failures;
@@ -17,7 +16,6 @@ pub mod parallel;
 mod recording;
 mod replay_logs;
 pub mod report;
-pub mod reproduce;
 pub mod run;
 pub mod run_directory;
 pub mod same;

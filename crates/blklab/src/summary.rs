@@ -34,7 +34,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    pub(crate) fn of(mut values: Vec<f64>) -> Spread {
+    /// That of some values; zeros if there are none.
+    pub fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let n = values.len();
         match n {

@@ -61,7 +61,21 @@ const LAYERS: &[(&str, &[&str])] = &[
             "analysis",
         ],
     ),
-    ("cli", &["blklab"]),
+    (
+        "fidelity",
+        &[
+            "types",
+            "trace",
+            "device",
+            "fio",
+            "fiostat",
+            "experiment",
+            "sim",
+            "formats",
+            "blklab",
+        ],
+    ),
+    ("cli", &["blklab", "fidelity"]),
 ];
 
 #[test]

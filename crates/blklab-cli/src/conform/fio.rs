@@ -6,7 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::Result;
-use blklab::conform::{Decisions, FioFigure, FioReport, FioSummary, run_fio_case};
+use blklab_fidelity::conform::{Decisions, FioFigure, FioReport, FioSummary, run_fio_case};
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use crate::args::ConformArgs;
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::conform::{Figure, MachineCase, MachineReport, machine_cases};
+use blklab_fidelity::conform::{Figure, MachineCase, MachineReport, machine_cases};
 use std::io::Write;
 use std::path::PathBuf;
 

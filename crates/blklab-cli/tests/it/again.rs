@@ -120,7 +120,7 @@ fn every_example() {
 
 #[test]
 fn every_study() {
-    let studies = root().join("crates/blklab/studies");
+    let studies = root().join("crates/blklab-fidelity/studies");
     let mut tried = 0;
     for entry in std::fs::read_dir(&studies).expect("a folder") {
         let folder = entry.expect("an entry").path();

@@ -9,8 +9,8 @@
 //! medians over the seeds are compared.
 
 use super::table::rows;
-use crate::run::{RunOptions, run};
-use crate::summary::Spread;
+use blklab::run::{RunOptions, run};
+use blklab::summary::Spread;
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fiostat::Ddir;
 use serde::Serialize;
@@ -274,7 +274,7 @@ impl MachineCase {
             Err(e) => return Ok(skip(e.what)),
         };
         let all: Vec<u32> = (0..seeds).collect();
-        let took = crate::parallel::map(&all, threads, |seed| {
+        let took = blklab::parallel::map(&all, threads, |seed| {
             let mut e = experiment.clone();
             e.seed = u64::from(*seed);
             took(&e, stop)

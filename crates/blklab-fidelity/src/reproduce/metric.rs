@@ -2,8 +2,8 @@
 //! What a study measures in a run: figures of jobs, and of the bios of the
 //! trace.
 
-use crate::run::RunOutput;
-use crate::watch::{BioFigures, BioFilter};
+use blklab::run::RunOutput;
+use blklab::watch::{BioFigures, BioFilter};
 use blklab_fiostat::{Ddir, DirStat};
 use blklab_sim::fio::JobResult;
 use serde::Deserialize;

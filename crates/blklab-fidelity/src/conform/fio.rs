@@ -18,9 +18,9 @@ mod measured;
 pub use decisions::Decisions;
 pub use measured::Variation;
 
-use crate::job::{job_file_of, parse_jobs};
-use crate::run::{RunOptions, run};
-use crate::summary::Spread;
+use blklab::job::{job_file_of, parse_jobs};
+use blklab::run::{RunOptions, run};
+use blklab::summary::Spread;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_fiostat::{Ddir, DirStat};

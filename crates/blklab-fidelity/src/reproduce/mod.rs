@@ -18,9 +18,9 @@ pub use metric::{Jobs, Metric, Subject};
 pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary};
 pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance};
 
-use crate::parallel;
-use crate::run::{RunOptions, run};
-use crate::watch::BioFilter;
+use blklab::parallel;
+use blklab::run::{RunOptions, run};
+use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Relaxed};

@@ -2,7 +2,7 @@
 //! Published and ours, side by side.
 
 use super::study::{Measure, Number, Ordering, Rule, Statistic, Study};
-use crate::summary::Spread;
+use blklab::summary::Spread;
 use serde::Serialize;
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //! Studies: experiments, what was published about them, what has to hold.
 
 use super::metric::{Metric, Subject};
-use crate::watch::BioFilter;
+use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
 use std::fmt;
 

@@ -7,7 +7,7 @@ use super::metric::{Jobs, Metric, Subject};
 use super::study::{
     Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
-use crate::watch::BioFilter;
+use blklab::watch::BioFilter;
 use blklab_experiment::{ExperimentError, Source, parse};
 use blklab_fiostat::Ddir;
 use blklab_types::Op;
