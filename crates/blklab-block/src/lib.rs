@@ -6,15 +6,14 @@
 //! with a trait that its schedulers implement: callers enter with a [`Cx`] (the
 //! present, the running task, timers, sinks) and carry out the [`Effect`]s it
 //! leaves behind.
-//! What changed between kernel versions is a [`Features`] value, resolved in
-//! one place. An [`md::Array`] makes one device of several.
+//! What changed between kernel versions is a value of features
+//! ([`sq::Features`], [`mq::Features`]), resolved in one place for each path. An [`md::Array`] makes one device of several.
 //!
 //! Left out: bouncing, integrity data, passthrough requests, error handling
 //! of partial completions, switching the scheduler of a live queue.
 
 mod cx;
 mod events;
-mod features;
 mod hash;
 mod limits;
 mod list;
@@ -23,13 +22,16 @@ pub mod mq;
 mod queue;
 mod request;
 pub mod sq;
+mod submit;
 mod tree;
+mod tunables;
 
 pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, IoMax, Running, TaskTable};
 pub use events::MESSAGE_MAX;
-pub use features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
-pub use limits::{Fetch, Limits, QUEUE_TUNABLES};
+pub use limits::QueueLimits;
 pub use list::List;
 pub use queue::Queue;
-pub use request::{Request, Requests, RqId, RqState};
+pub use request::{Merge, Request, Requests, RqId, RqState};
+pub use submit::{Pending, Submit};
 pub use tree::{SectorTree, TreeNodes};
+pub use tunables::QUEUE_TUNABLES;

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits and settings of a queue and its driver.
+//! What a device, its driver and sysfs set for a queue on either path.
 
-use blklab_kernel::{KernelVersion, Patches, Tunable, Unit};
-use blklab_types::Hz;
-
-/// When the driver looks at the next request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Fetch {
-    /// It takes the next request from the scheduler first and then finds the
-    /// device full: SCSI, libata, cciss. One request more than the queue
-    /// depth has left the scheduler.
-    #[default]
-    PeekThenCheck,
-    /// It looks only when the device has room: the older IDE driver.
-    CheckThenPeek,
-}
-
-/// Settings of one queue and its driver.
+/// Limits of a queue, the kernel's `struct queue_limits` and what lies beside
+/// it in sysfs. The rest differs by path: [`crate::sq::Limits`],
+/// [`crate::mq::Limits`].
 #[derive(Clone, Debug)]
-pub struct Limits {
-    /// Size of each request pool.
-    pub nr_requests: u32,
+pub struct QueueLimits {
     /// Largest request in sectors.
     pub max_sectors: u32,
     /// Most segments of a request.
@@ -29,144 +14,11 @@ pub struct Limits {
     pub rotational: bool,
     /// `queue/nomerges`: 1 leaves only `last_merge`, 2 nothing.
     pub nomerges: u8,
-    /// Waiting requests that make a plugged queue start.
-    pub unplug_thresh: u32,
-    /// Commands the device takes at once.
-    pub queue_depth: u32,
-    /// When the driver looks at the next request.
-    pub fetch: Fetch,
-    /// A completion removes the plug (SCSI); cciss leaves it.
-    pub completion_unplugs: bool,
-    /// The driver uses block-layer tags.
-    pub tagged: bool,
     /// The device has a volatile write cache that must be flushed.
     pub has_flush: bool,
     /// The device writes through on request.
     pub has_fua: bool,
-    /// The driver can order writes (cciss cannot: barriers fail).
-    pub ordered_writes: bool,
-    /// Other commands may be queued beside a flush.
-    pub flush_queueable: bool,
-    /// Requests per allocation batch.
-    pub batch_requests: u32,
     /// First sector of the partition that bios come from (event A); none if
     /// the whole disk is used.
     pub partition_start: Option<u64>,
-    /// Validity of a batch granted for a read and for a write, in jiffies.
-    pub batch_jiffies: [u64; 2],
-    /// Bios that may join `last_merge` in a row; no limit if none.
-    pub cached_merge_limit: Option<u32>,
 }
-
-impl Limits {
-    /// The kernel's defaults for a SCSI disk with a write cache.
-    pub fn new(hz: Hz) -> Limits {
-        Limits {
-            nr_requests: 128,
-            max_sectors: 1024,
-            max_segments: 128,
-            rotational: true,
-            nomerges: 0,
-            unplug_thresh: 4,
-            queue_depth: 31,
-            fetch: Fetch::PeekThenCheck,
-            completion_unplugs: true,
-            tagged: false,
-            has_flush: true,
-            has_fua: false,
-            ordered_writes: true,
-            flush_queueable: false,
-            batch_requests: 32,
-            partition_start: None,
-            batch_jiffies: [u64::from(hz.0 / 50); 2],
-            cached_merge_limit: None,
-        }
-    }
-}
-
-impl Limits {
-    /// What historical patches change. `batch_patch`: batches of 16, valid for
-    /// two seconds if granted for a read. `cached_merge_limit`: 128 bios.
-    pub fn patch(&mut self, patches: &Patches, hz: Hz) {
-        if patches.has("batch_patch") {
-            self.batch_requests = 16;
-            self.batch_jiffies = [2 * u64::from(hz.0), u64::from(hz.0 / 50)];
-        }
-        if patches.has("cached_merge_limit") {
-            self.cached_merge_limit = Some(128);
-        }
-    }
-}
-
-/// One row of a table of settings.
-const fn row(
-    name: &'static str,
-    unit: Unit,
-    default: i64,
-    range: (i64, i64),
-    since: KernelVersion,
-    until: KernelVersion,
-    help: &'static str,
-) -> Tunable {
-    Tunable {
-        name,
-        unit,
-        default,
-        range,
-        since,
-        until,
-        help,
-    }
-}
-
-const FIRST: KernelVersion = KernelVersion::v2_6(16);
-const MULTI_QUEUE: KernelVersion = KernelVersion::new(5, 0);
-const NO_END: KernelVersion = KernelVersion::FOREVER;
-const NO_DIFFERENCE: &str = "makes no difference in the model";
-
-/// Files of `/sys/block/X/queue` that the model knows, and settings of the driver
-/// beside them. Defaults are those of `sata-7200-2008` with the kernel's default
-/// scheduler; devices have their own. A default outside the range is that of what
-/// is not set.
-///
-/// Releases: block/blk-sysfs.c and the dates in Documentation/ABI/stable/sysfs-block.
-#[rustfmt::skip]
-pub const QUEUE_TUNABLES: &[Tunable] = &[
-    row("nr_requests", Unit::Count, 128, (4, 100_000), FIRST, MULTI_QUEUE,
-        "requests in each of the two pools"),
-    row("nr_requests", Unit::Count, 62, (4, 100_000), MULTI_QUEUE, NO_END,
-        "requests of a hardware queue: twice the queue depth, of which 128 count at most; without a scheduler the queue depth"),
-    row("max_sectors_kb", Unit::KiB, 512, (4, 32_767), FIRST, MULTI_QUEUE,
-        "largest request, if the device does not say"),
-    row("max_sectors_kb", Unit::KiB, 1280, (4, 32_767), MULTI_QUEUE, KernelVersion::new(6, 17),
-        "largest request, if the device does not say"),
-    row("max_sectors_kb", Unit::KiB, 4096, (4, 32_767), KernelVersion::new(6, 17), NO_END,
-        "largest request, if the device does not say"),
-    row("max_segments", Unit::Count, 128, (1, 65_535), FIRST, NO_END,
-        "scatter/gather segments of a request; a driver's limit (cciss 31)"),
-    // The driver's flag is of 2.6.28, the file of 2.6.29.
-    row("rotational", Unit::Bool, 1, (0, 1), KernelVersion::v2_6(28), NO_END,
-        "whether the device seeks"),
-    row("nomerges", Unit::Count, 0, (0, 1), KernelVersion::v2_6(26), KernelVersion::v2_6(34),
-        "1: merge only with the last merged request"),
-    row("nomerges", Unit::Count, 0, (0, 2), KernelVersion::v2_6(34), NO_END,
-        "1: merge only with the last merged request; 2: never"),
-    row("queue_depth", Unit::Count, 31, (1, 1024), FIRST, NO_END,
-        "commands the device takes at once (device/queue_depth)"),
-    row("read_ahead_kb", Unit::KiB, 128, (0, 65_536), FIRST, NO_END,
-        "largest readahead window"),
-    row("write_cache", Unit::Bool, 1, (0, 1), KernelVersion::new(4, 7), NO_END,
-        "'write back' (1): the kernel flushes the device's cache; 'write through' (0): it does not"),
-    row("wbt_lat_usec", Unit::Us, 0, (0, u32::MAX as i64), KernelVersion::new(4, 10), MULTI_QUEUE,
-        "read latency that write-back throttling aims at; before 5.0 it makes no difference in the model"),
-    row("wbt_lat_usec", Unit::Us, 75_000, (0, u32::MAX as i64), MULTI_QUEUE, NO_END,
-        "read latency that write-back throttling aims at (2000 without seeks, off beside bfq); 0: off"),
-    row("rq_affinity", Unit::Count, 1, (0, 1), KernelVersion::v2_6(28), KernelVersion::new(3, 1), NO_DIFFERENCE),
-    row("rq_affinity", Unit::Count, 1, (0, 2), KernelVersion::new(3, 1), NO_END, NO_DIFFERENCE),
-    row("iostats", Unit::Bool, 1, (0, 1), KernelVersion::v2_6(29), NO_END, NO_DIFFERENCE),
-    row("add_random", Unit::Bool, 1, (0, 1), KernelVersion::v2_6(36), NO_END, NO_DIFFERENCE),
-    row("partition_start", Unit::Count, 0, (0, u32::MAX as i64), FIRST, NO_END,
-        "first sector of the partition in use (63 in 2008): traces show A events; 0: the whole disk"),
-    row("partition_sectors", Unit::Count, 0, (8, u32::MAX as i64), FIRST, NO_END,
-        "length of that partition; to the end of the disk if not set"),
-];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block device's queue on either path.
 
-use crate::sq::{Pending, Submit};
-use crate::{Cx, Requests, RqId, mq, sq};
+use crate::{Cx, Pending, Requests, RqId, Submit, mq, sq};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, Dev, Hz, TaskId};
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests and the bios in them, in one table each.
 
-use crate::sq::Merge;
 use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, TaskId, Time};
 use std::ops::{BitOrAssign, Index, IndexMut};
 
@@ -14,6 +13,15 @@ impl RqId {
     pub fn idx(self) -> usize {
         self.0 as usize
     }
+}
+
+/// On which side a bio or request joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// Behind the request.
+    Back,
+    /// In front of the request.
+    Front,
 }
 
 /// State flags of a request.

@@ -3,7 +3,8 @@
 
 use crate::input::{NAMED_BYTES_MAX, read_named};
 use crate::{Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
-use blklab_block::{Features, Fetch, Limits, mq};
+use blklab_block::sq::Fetch;
+use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{Device, Driver, ReadText};
 use blklab_fio::release::Release;
 use blklab_kernel::{Evidence, KernelVersion, Patches, Tunables};
@@ -578,78 +579,101 @@ impl Experiment {
         of_device.min(cpus).clamp(1, 64) as u16
     }
 
-    /// Limits of the queue and its driver.
+    /// Limits of the queue on the path that the kernel has.
     ///
     /// # Errors
-    /// If a patch is unknown or does not fit, a setting does not exist in this
-    /// kernel, or the device cannot have its parameters.
-    pub fn limits(&self) -> Result<Limits, ExperimentError> {
-        let mut limits = Limits::new(self.hz);
+    /// If a setting does not exist in this kernel, or the device cannot have its
+    /// parameters.
+    pub fn queue_limits(&self) -> Result<QueueLimits, ExperimentError> {
         let q = &self.queue;
-        let feat = Features::of(self.kernel);
+        let (default, nomerges_max) = if self.kernel.has_single_queue() {
+            let feat = sq::Features::of(self.kernel);
+            (sq::Limits::new(self.hz).queue, feat.nomerges_max)
+        } else {
+            let max_sectors = mq::Features::of(self.kernel).max_sectors;
+            let default = QueueLimits {
+                max_sectors,
+                rotational: true,
+                ..mq::Limits::default().queue
+            };
+            (default, mq::NOMERGES_MAX)
+        };
         let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
-        let or = |of_device: Option<u32>, default: u32| of_device.unwrap_or(default);
-        limits.max_sectors = or(of_device.max_sectors, limits.max_sectors);
-        limits.max_segments = or(of_device.max_segments, limits.max_segments);
-        limits.rotational = of_device.rotational.unwrap_or(limits.rotational);
-        limits.completion_unplugs = of_device.completion_unplugs;
-        limits.ordered_writes = of_device.ordered_writes;
-        limits.has_flush = q.write_cache.unwrap_or(of_device.has_flush);
-        limits.has_fua = of_device.has_fua;
-        limits.nr_requests = q.nr_requests.unwrap_or(limits.nr_requests);
-        limits.max_sectors = q.max_sectors.unwrap_or(limits.max_sectors);
-        limits.max_segments = q.max_segments.unwrap_or(limits.max_segments);
-        limits.rotational = q.rotational.unwrap_or(limits.rotational);
-        limits.nomerges = q.nomerges.unwrap_or(0);
-        if limits.nomerges > feat.nomerges_max {
-            return Err(ExperimentError::new(format!(
-                "nomerges={} does not exist in kernel {}; largest value {}",
-                limits.nomerges, self.kernel, feat.nomerges_max
-            ))
-            .about("queue.nomerges"));
-        }
-        limits.queue_depth = self.queue_depth()?;
-        limits.fetch = q.fetch;
-        limits.partition_start = q.partition_start.map(u64::from);
-        limits.patch(&self.patches()?, self.hz);
-        if !self.kernel.has_single_queue() {
-            let mq = self.mq_limits()?;
-            limits.nr_requests = mq.nr_requests(self.scheduler != "none");
-            limits.max_sectors = mq.max_sectors;
-            limits.max_segments = mq.max_segments;
-        }
-        Ok(limits)
-    }
-
-    /// The same on the multi-queue path.
-    ///
-    /// # Errors
-    /// If the device cannot have its parameters.
-    pub fn mq_limits(&self) -> Result<mq::Limits, ExperimentError> {
-        let q = &self.queue;
-        let default = mq::Limits::default();
-        let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
-        let depth = self.queue_depth()?;
-        let driver = of_device.driver;
-        let nr_hw_queues = self.nr_hw_queues(of_device.hw_queues);
-        let max_sectors = q.max_sectors.or(of_device.max_sectors);
-        let max_segments = q.max_segments.or(of_device.max_segments);
-        Ok(mq::Limits {
-            queue_depth: depth,
-            budget: (driver == Driver::Scsi).then_some(depth),
-            nr_requests: q.nr_requests,
-            nr_hw_queues,
-            nr_cpus: nr_hw_queues,
-            max_sectors: max_sectors.unwrap_or(mq::Features::of(self.kernel).max_sectors),
-            max_segments: max_segments.unwrap_or(default.max_segments),
-            rotational: q.rotational.or(of_device.rotational).unwrap_or(true),
+        let set = |written: Option<u32>, of_device: Option<u32>, default: u32| {
+            written.or(of_device).unwrap_or(default)
+        };
+        let limits = QueueLimits {
+            max_sectors: set(q.max_sectors, of_device.max_sectors, default.max_sectors),
+            max_segments: set(q.max_segments, of_device.max_segments, default.max_segments),
+            rotational: q
+                .rotational
+                .or(of_device.rotational)
+                .unwrap_or(default.rotational),
             nomerges: q.nomerges.unwrap_or(0),
             has_flush: q.write_cache.unwrap_or(of_device.has_flush),
             has_fua: of_device.has_fua,
             partition_start: q.partition_start.map(u64::from),
-            wbt_lat_us: q.wbt_lat_usec.map(u64::from),
+        };
+        if limits.nomerges > nomerges_max {
+            return Err(ExperimentError::new(format!(
+                "nomerges={} does not exist in kernel {}; largest value {nomerges_max}",
+                limits.nomerges, self.kernel
+            ))
+            .about("queue.nomerges"));
+        }
+        Ok(limits)
+    }
+
+    /// Limits of a single queue and its driver.
+    ///
+    /// # Errors
+    /// As [`Experiment::queue_limits`], and if a patch is unknown or does not fit.
+    pub fn sq_limits(&self) -> Result<sq::Limits, ExperimentError> {
+        let default = sq::Limits::new(self.hz);
+        let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
+        let mut limits = sq::Limits {
+            queue: self.queue_limits()?,
+            completion_unplugs: of_device.completion_unplugs,
+            ordered_writes: of_device.ordered_writes,
+            nr_requests: self.queue.nr_requests.unwrap_or(default.nr_requests),
+            queue_depth: self.queue_depth()?,
+            fetch: self.queue.fetch,
             ..default
+        };
+        limits.patch(&self.patches()?, self.hz);
+        Ok(limits)
+    }
+
+    /// Limits of a multi-queue device and its driver.
+    ///
+    /// # Errors
+    /// As [`Experiment::queue_limits`].
+    pub fn mq_limits(&self) -> Result<mq::Limits, ExperimentError> {
+        let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
+        let depth = self.queue_depth()?;
+        let nr_hw_queues = self.nr_hw_queues(of_device.hw_queues);
+        Ok(mq::Limits {
+            queue: self.queue_limits()?,
+            queue_depth: depth,
+            budget: (of_device.driver == Driver::Scsi).then_some(depth),
+            nr_requests: self.queue.nr_requests,
+            nr_hw_queues,
+            nr_cpus: nr_hw_queues,
+            wbt_lat_us: self.queue.wbt_lat_usec.map(u64::from),
+            ..mq::Limits::default()
         })
+    }
+
+    /// `queue/nr_requests` as it is shown: the size of a pool, or of a hardware
+    /// queue's set of tags.
+    ///
+    /// # Errors
+    /// As [`Experiment::sq_limits`].
+    pub fn nr_requests(&self) -> Result<u32, ExperimentError> {
+        if self.kernel.has_single_queue() {
+            return Ok(self.sq_limits()?.nr_requests);
+        }
+        Ok(self.mq_limits()?.nr_requests(self.scheduler != "none"))
     }
 
     /// What a reader of the result should know: how it was made, what the
@@ -732,7 +756,9 @@ impl Experiment {
             return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
         }
         self.scheduler()?;
-        self.limits()?;
+        self.queue_limits()?;
+        self.queue_depth()?;
+        self.patches()?;
         let device = self.build_device()?;
         self.check_partition(device.capacity_sectors())?;
         self.check_md(device.capacity_sectors())?;

@@ -3,7 +3,7 @@
 
 use crate::{Experiment, ExperimentError, no_such};
 use blklab_block::md::{ArrayConfig, Level, MEMBERS_MAX, Stripes};
-use blklab_block::{Features, Limits};
+use blklab_block::sq::Features;
 use blklab_kernel::KernelVersion;
 use blklab_types::shown;
 use std::fmt;
@@ -110,14 +110,18 @@ impl MdSpec {
     }
 
     /// What the array needs to know of its members' queues.
-    pub fn config(&self, e: &Experiment, limits: &Limits) -> ArrayConfig {
-        ArrayConfig {
+    ///
+    /// # Errors
+    /// As [`Experiment::sq_limits`].
+    pub fn config(&self, e: &Experiment) -> Result<ArrayConfig, ExperimentError> {
+        let limits = e.sq_limits()?;
+        Ok(ArrayConfig {
             level: self.level,
             nr_members: self.members,
-            data_start: limits.partition_start.unwrap_or(0),
+            data_start: limits.queue.partition_start.unwrap_or(0),
             members_order_writes: limits.ordered_writes,
             unplug_delay: Features::of(e.kernel).unplug_delay(e.hz),
-        }
+        })
     }
 }
 
@@ -168,9 +172,9 @@ impl Experiment {
     /// Largest bio of the device that tasks use.
     ///
     /// # Errors
-    /// As [`Experiment::limits`].
+    /// As [`Experiment::queue_limits`].
     pub fn bio_max_sectors(&self) -> Result<u32, ExperimentError> {
-        let own = self.limits()?.max_sectors;
+        let own = self.queue_limits()?.max_sectors;
         Ok(match self.md {
             Some(_) => own.min(blklab_block::md::ARRAY_MAX_SECTORS),
             None => own,

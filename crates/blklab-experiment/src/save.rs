@@ -4,7 +4,8 @@
 use crate::experiment::QueueSettings;
 use crate::set::check_queue;
 use crate::{Experiment, ExperimentError, FilesystemSpec, Workload};
-use blklab_block::{Fetch, QUEUE_TUNABLES};
+use blklab_block::QUEUE_TUNABLES;
+use blklab_block::sq::Fetch;
 use blklab_fio::release::Release;
 use blklab_kernel::tunables_of;
 use serde_json::{Map, Value, json};
@@ -84,15 +85,15 @@ impl Experiment {
 
     fn queue_value(&self) -> Value {
         let mut q = Map::new();
-        if let Ok(l) = self.limits() {
+        if let (Ok(l), Ok(nr_requests)) = (self.queue_limits(), self.nr_requests()) {
             // Without a scheduler there are no more than the device takes, which
             // may be fewer than anybody can write.
             let writable = check_queue(&QueueSettings {
-                nr_requests: Some(l.nr_requests),
+                nr_requests: Some(nr_requests),
                 ..QueueSettings::default()
             });
             if writable.is_ok() {
-                q.insert("nr_requests".into(), json!(l.nr_requests));
+                q.insert("nr_requests".into(), json!(nr_requests));
             }
             q.insert("max_sectors".into(), json!(l.max_sectors));
             q.insert("max_segments".into(), json!(l.max_segments));

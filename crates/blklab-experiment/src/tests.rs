@@ -203,7 +203,7 @@ fn a_device_brings_what_its_driver_is_told() {
     e.choose_device(spec(params)).unwrap();
     assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
     assert_eq!(e.queue_depth(), Ok(4));
-    assert_eq!(e.queue.fetch, blklab_block::Fetch::CheckThenPeek);
+    assert_eq!(e.queue.fetch, blklab_block::sq::Fetch::CheckThenPeek);
     let wrong = vec![("fetch".to_owned(), "peek".to_owned())];
     let err = e.choose_device(spec(wrong)).unwrap_err();
     assert!(err.what.contains("neither peek_then_check nor"), "{err}");

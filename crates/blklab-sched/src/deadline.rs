@@ -12,8 +12,8 @@
 
 use crate::direction::{BATCH, READ, Starved, WRITE};
 use crate::{Build, Make, Scheduler};
-use blklab_block::sq::{Core, Elevator, Merge};
-use blklab_block::{Cx, List, RqId, SectorTree, TreeNodes};
+use blklab_block::sq::{Core, Elevator};
+use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
 use blklab_types::{Bio, Jiffies};
 

@@ -4,9 +4,8 @@
 
 use crate::Machine;
 use crate::machine::QueueNo;
-use blklab_block::Queue;
 use blklab_block::md::{Array, MD0, MemberBio};
-use blklab_block::sq::Submit;
+use blklab_block::{Queue, Submit};
 use blklab_types::Bio;
 
 /// What traces and process lists call the thread of a mirror (md0's).

@@ -5,7 +5,7 @@ use crate::cgroups;
 use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
-use blklab_block::{Features, Limits, Queue, TaskTable, mq, sq};
+use blklab_block::{Queue, TaskTable, mq, sq};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::{Build, Built};
@@ -46,17 +46,17 @@ pub fn build_machine(
     mut sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Machine, ExperimentError> {
-    let limits = e.limits()?;
     let mut agenda = Agenda::new(e.hz);
     let tasks = cgroups::table(e);
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
     let disks: Result<Vec<Disk>, _> = (0..nr_disks)
-        .map(|i| build_disk(e, disk_dev(i), &limits, &tasks, &mut agenda))
+        .map(|i| build_disk(e, disk_dev(i), &tasks, &mut agenda))
         .collect();
     let disks = disks?;
-    let array =
-        e.md.as_ref()
-            .map(|md| Array::new(md.config(e, &limits), &mut agenda.timers));
+    let array = match &e.md {
+        Some(md) => Some(Array::new(md.config(e)?, &mut agenda.timers)),
+        None => None,
+    };
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
     let has_group_limits = |d: &Disk| matches!(&d.queue, Queue::Mq(q) if q.has_group_limits());
     let holds_bios = disks.iter().any(has_group_limits);
@@ -97,13 +97,12 @@ pub fn build_machine(
 fn build_disk(
     e: &Experiment,
     dev: Dev,
-    limits: &Limits,
     tasks: &TaskTable,
     agenda: &mut Agenda,
 ) -> Result<Disk, ExperimentError> {
     Ok(Disk {
         device: e.build_device()?,
-        queue: build_queue(e, dev, limits, tasks, agenda)?,
+        queue: build_queue(e, dev, tasks, agenda)?,
     })
 }
 
@@ -111,7 +110,6 @@ fn build_disk(
 pub(crate) fn build_queue(
     e: &Experiment,
     dev: Dev,
-    limits: &Limits,
     tasks: &TaskTable,
     agenda: &mut Agenda,
 ) -> Result<Queue, ExperimentError> {
@@ -122,14 +120,14 @@ pub(crate) fn build_queue(
         hz: e.hz,
         tunables: &tunables,
         patches: &patches,
-        rotational: limits.rotational,
+        rotational: e.queue_limits()?.rotational,
         timers: &mut agenda.timers,
     });
     let timers = &mut agenda.timers;
     Ok(match built {
         Built::Sq(elevator) => {
-            let feat = Features::of(e.kernel);
-            let queue = sq::Queue::new(dev, feat, limits.clone(), elevator, timers);
+            let feat = sq::Features::of(e.kernel);
+            let queue = sq::Queue::new(dev, feat, e.sq_limits()?, elevator, timers);
             Queue::Sq(Box::new(queue))
         }
         Built::Mq(elevator) => {

@@ -5,8 +5,7 @@
 use crate::cpu::{Cpu, Turn};
 use crate::progress::Progress;
 use blklab_block::md::{Array, MEMBERS_MAX};
-use blklab_block::sq::{Pending, Submit};
-use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Pending, Queue, RqId, Running, Submit, TaskTable};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::{Agenda, DeviceId, Due, TimerId, WorkId};
 use blklab_trace::TraceSink;

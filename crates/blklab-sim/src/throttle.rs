@@ -3,8 +3,7 @@
 
 use crate::Machine;
 use crate::machine::QueueNo;
-use blklab_block::sq::Submit;
-use blklab_block::{Cx, Queue};
+use blklab_block::{Cx, Queue, Submit};
 
 /// What traces and process lists call it.
 const THREAD_NAME: &str = "kthrotld";

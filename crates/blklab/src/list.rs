@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen, read off the tables that the models themselves use.
 
-use blklab_block::{CHANGES, QUEUE_TUNABLES, mq};
+use blklab_block::{QUEUE_TUNABLES, mq, sq};
 use blklab_experiment::MACHINE_TUNABLES;
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
@@ -190,7 +190,7 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
                 format!("{} (default {default})", names.join(", ")),
             )];
             let queue = match p.version.has_single_queue() {
-                true => ("block layer", CHANGES),
+                true => ("block layer", sq::CHANGES),
                 false => ("block layer", mq::CHANGES),
             };
             let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));

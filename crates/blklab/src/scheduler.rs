@@ -7,9 +7,8 @@
 
 pub use blklab_block::mq::{Core, Elevator};
 pub use blklab_block::sq;
-pub use blklab_block::sq::Merge;
 pub use blklab_block::{
-    Cx, IoContext, List, Request, Requests, RqId, RqState, SectorTree, TreeNodes,
+    Cx, IoContext, List, Merge, Request, Requests, RqId, RqState, SectorTree, TreeNodes,
 };
 pub use blklab_engine::{TimerId, Timers};
 pub use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables, Unit};

@@ -2,11 +2,10 @@
 //! Completion, requeueing, and the end of a request.
 
 use crate::mq::{Queue, WbtClass};
-use crate::sq::Pending;
-use crate::{Cx, Effect, RqId, RqState, events};
+use crate::{Cx, Effect, Pending, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::Op;
+use blklab_types::{BioFlags, Op};
 
 impl Queue {
     /// The device finished a request. In the kernel's order: C, the bios,
@@ -50,6 +49,15 @@ impl Queue {
             elv.completed(&mut self.core, cx, rq);
         }
         self.free_request(cx, rq);
+    }
+
+    /// Finishes a bio or a part of one, which says so when it is whole.
+    pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
+        if !pending.bio.flags.has(BioFlags::SPLIT) {
+            pending.end(cx, error);
+        } else if let Some((whole, error)) = self.chains.end(&pending.bio, error) {
+            whole.end(cx, error);
+        }
     }
 
     /// The data of an ordered request are done: for the scheduler the request is,

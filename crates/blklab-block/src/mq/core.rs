@@ -4,8 +4,7 @@
 use crate::events;
 use crate::hash::MergeHash;
 use crate::mq::{Features, Limits};
-use crate::sq::Merge;
-use crate::{Cx, Requests, RqId, RqState};
+use crate::{Cx, Merge, Requests, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, Dev, Hz};
@@ -139,7 +138,7 @@ impl Core {
             Merge::Front => bio.sector,
         };
         rq.nr_sectors + bio.nr_sectors <= self.max_sectors_at(start)
-            && rq.segments + u32::from(bio.segments) <= self.limits.max_segments
+            && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
     }
 
     /// State, size and segment tests of a request-request merge.
@@ -152,12 +151,12 @@ impl Core {
             && a.ioprio == b.ioprio
             && a.group == b.group
             && a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
-            && a.segments + b.segments <= self.limits.max_segments
+            && a.segments + b.segments <= self.limits.queue.max_segments
     }
 
     /// Longest request that starts at a sector.
     fn max_sectors_at(&self, sector: u64) -> u32 {
-        let (most, chunk) = (self.limits.max_sectors, self.limits.chunk_sectors);
+        let (most, chunk) = (self.limits.queue.max_sectors, self.limits.chunk_sectors);
         if chunk == 0 {
             return most;
         }

@@ -3,8 +3,7 @@
 //! the same points of call.
 
 use crate::mq::Core;
-use crate::sq::Merge;
-use crate::{Cx, List, RqId};
+use crate::{Cx, List, Merge, RqId};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, TaskId};
 

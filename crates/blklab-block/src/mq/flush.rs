@@ -43,7 +43,7 @@ impl Queue {
         if rq.nr_sectors > 0 {
             steps |= DATA;
         }
-        if rq.flags.has(BioFlags::FUA) && !limits.has_fua {
+        if rq.flags.has(BioFlags::FUA) && !limits.queue.has_fua {
             steps |= POST;
         }
         steps
@@ -61,7 +61,7 @@ impl Queue {
         let h = self.core.rqs[rq].hctx;
         let flags = self.core.rqs[rq].flags;
         let sent = BioFlags::FLUSH
-            | if self.core.limits.has_fua {
+            | if self.core.limits.queue.has_fua {
                 BioFlags::NONE
             } else {
                 BioFlags::FUA

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits and settings of a multi-queue device and its driver.
 
+use crate::QueueLimits;
+
 /// Settings of one device: queue limits, tags, CPUs.
 #[derive(Clone, Debug)]
 pub struct Limits {
+    /// What holds on either path.
+    pub queue: QueueLimits,
     /// Commands a hardware queue takes at once: driver tags.
     pub queue_depth: u32,
     /// Commands the device takes at once where the driver counts them before
@@ -18,52 +22,42 @@ pub struct Limits {
     pub nr_hw_queues: u16,
     /// CPUs: software queues.
     pub nr_cpus: u16,
-    /// Largest request in sectors.
-    pub max_sectors: u32,
-    /// Most segments of a request.
-    pub max_segments: u32,
     /// Requests do not cross multiples of it, in sectors; 0 if they may.
     pub chunk_sectors: u32,
     /// Logical block in sectors.
     pub logical_block_sectors: u32,
     /// Physical block in sectors.
     pub physical_block_sectors: u32,
-    /// Whether the device seeks (`queue/rotational`).
-    pub rotational: bool,
-    /// `queue/nomerges`: 1 leaves only `last_merge`, 2 nothing.
-    pub nomerges: u8,
-    /// The device has a volatile write cache that must be flushed.
-    pub has_flush: bool,
-    /// The device writes through on request.
-    pub has_fua: bool,
-    /// First sector of the partition that bios come from (event A); none if
-    /// the whole disk is used.
-    pub partition_start: Option<u64>,
     /// `queue/wbt_lat_usec` if written: latency aimed at by write-back
     /// throttling in us, 0 turns it off.
     pub wbt_lat_us: Option<u64>,
 }
 
+/// Highest value of `nomerges` in all releases with this path.
+pub const NOMERGES_MAX: u8 = 2;
+
 impl Default for Limits {
     /// A single hardware queue of 64 commands, as `null_blk` has it.
     fn default() -> Limits {
         Limits {
+            queue: QueueLimits {
+                max_sectors: 2560,
+                max_segments: 128,
+                rotational: false,
+                nomerges: 0,
+                has_flush: false,
+                has_fua: false,
+                partition_start: None,
+            },
             queue_depth: 64,
             budget: None,
             refuses_above: None,
             nr_requests: None,
             nr_hw_queues: 1,
             nr_cpus: 1,
-            max_sectors: 2560,
-            max_segments: 128,
             chunk_sectors: 0,
             logical_block_sectors: 1,
             physical_block_sectors: 1,
-            rotational: false,
-            nomerges: 0,
-            has_flush: false,
-            has_fua: false,
-            partition_start: None,
             wbt_lat_us: None,
         }
     }

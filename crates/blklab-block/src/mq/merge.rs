@@ -3,8 +3,7 @@
 
 use crate::mq::Queue;
 use crate::mq::core::{UNMERGEABLE, is_mergeable};
-use crate::sq::{Merge, Pending};
-use crate::{Cx, List, RqId, RqState, events};
+use crate::{Cx, List, Merge, Pending, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::Bio;
@@ -96,7 +95,7 @@ impl Queue {
         {
             return Some((rq, side));
         }
-        if self.core.limits.nomerges >= 1 {
+        if self.core.limits.queue.nomerges >= 1 {
             return None;
         }
         if let Some(rq) = self.core.hash.find(&self.core.rqs, bio.sector, UNMERGEABLE)
@@ -148,7 +147,7 @@ impl Queue {
     /// Tries to append a request that is about to be inserted to waiting ones;
     /// true if it is gone.
     pub(crate) fn insertion_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
-        let nomerges = self.core.limits.nomerges;
+        let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 || !is_mergeable(self.core.rqs[rq].state) {
             return false;
         }

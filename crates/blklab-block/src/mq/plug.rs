@@ -4,8 +4,7 @@
 use crate::mq::merge::Attempt;
 use crate::mq::submit::is_ordered;
 use crate::mq::{PlugMerge, PlugOrder, Queue};
-use crate::sq::Pending;
-use crate::{Cx, List, RqId, events};
+use crate::{Cx, List, Pending, RqId, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, TaskId};
@@ -167,7 +166,7 @@ impl Queue {
 
     fn plug_is_full(&self, newest: RqId, task: TaskId) -> bool {
         let feat = &self.core.feat;
-        let may_grow = self.core.limits.nomerges < 2 || feat.plug_flush_ignores_nomerges;
+        let may_grow = self.core.limits.queue.nomerges < 2 || feat.plug_flush_ignores_nomerges;
         self.submitters[task.idx()].plug.list.len() >= feat.plug_max_requests
             || (may_grow && self.core.rqs[newest].nr_sectors >= FLUSH_SECTORS)
     }

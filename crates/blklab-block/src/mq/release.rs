@@ -4,8 +4,7 @@
 //! (`blk_throtl_dispatch_work_fn`).
 
 use crate::mq::{HoldStats, Queue, Throttle, Throttled};
-use crate::sq::{Pending, Submit};
-use crate::{Cx, Effect, events};
+use crate::{Cx, Effect, Pending, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags};

@@ -2,8 +2,7 @@
 //! Splitting bios that are larger than a request may be (X).
 
 use crate::mq::{Limits, Queue};
-use crate::sq::Pending;
-use crate::{Cx, events};
+use crate::{Cx, Pending, events};
 use blklab_types::{Bio, BioFlags, Op, Time};
 
 /// A bio that went on in parts.
@@ -111,12 +110,12 @@ fn front_sectors(limits: &Limits, bio: &Bio) -> Option<u32> {
     if bio.nr_sectors == 0 || bio.op == Op::Flush {
         return None;
     }
-    let mut most = limits.max_sectors;
+    let mut most = limits.queue.max_sectors;
     if limits.chunk_sectors > 0 {
         let chunk = u64::from(limits.chunk_sectors);
         most = most.min((chunk - bio.sector % chunk) as u32);
     }
-    let by_segments = sectors_of_segments(bio, limits.max_segments);
+    let by_segments = sectors_of_segments(bio, limits.queue.max_segments);
     if bio.nr_sectors <= most && bio.nr_sectors <= by_segments {
         return None;
     }
@@ -156,10 +155,10 @@ mod tests {
 
     fn front(sector: u64, nr_sectors: u32, change: impl FnOnce(&mut Limits)) -> Option<u32> {
         let mut limits = Limits {
-            max_segments: 1024,
             physical_block_sectors: 8,
             ..Limits::default()
         };
+        limits.queue.max_segments = 1024;
         change(&mut limits);
         let bio = Bio {
             sector,
@@ -174,16 +173,19 @@ mod tests {
     fn vector_v5_alignment() {
         assert_eq!(front(3, 4000, |_| {}), Some(2557));
         assert_eq!(front(8, 4000, |_| {}), Some(2560));
-        assert_eq!(front(3, 20, |l| l.max_sectors = 7), Some(5));
-        assert_eq!(front(0, 20, |l| l.max_sectors = 7), Some(7));
+        assert_eq!(front(3, 20, |l| l.queue.max_sectors = 7), Some(5));
+        assert_eq!(front(0, 20, |l| l.queue.max_sectors = 7), Some(7));
         assert_eq!(front(200, 100, |l| l.chunk_sectors = 256), Some(56));
         assert_eq!(front(0, 2560, |_| {}), None);
     }
 
     #[test]
     fn vector_v4_segments() {
-        assert_eq!(front(0, 3000, |l| l.max_segments = 128), Some(1024));
-        assert_eq!(front(1024, 1976, |l| l.max_segments = 128), Some(1024));
-        assert_eq!(front(2048, 952, |l| l.max_segments = 128), None);
+        assert_eq!(front(0, 3000, |l| l.queue.max_segments = 128), Some(1024));
+        assert_eq!(
+            front(1024, 1976, |l| l.queue.max_segments = 128),
+            Some(1024)
+        );
+        assert_eq!(front(2048, 952, |l| l.queue.max_segments = 128), None);
     }
 }

@@ -2,8 +2,7 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
-use crate::sq::{Pending, Submit};
-use crate::{Cx, Effect, RqId, RqState, events};
+use crate::{Cx, Effect, Pending, RqId, RqState, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, Dev, IoPrio, PrioClass, TaskId};
@@ -46,7 +45,7 @@ impl Queue {
         pending.bio.ioprio = self.priority(cx, &bio);
         pending.bio.group = cx.tasks.group_of(&bio);
         if is_ordered(&bio) {
-            if self.core.limits.has_flush {
+            if self.core.limits.queue.has_flush {
                 pending.bio.flags |= BioFlags::SYNC;
             } else {
                 pending.bio.flags = bio.flags.without(BioFlags::FLUSH | BioFlags::FUA);
@@ -57,7 +56,7 @@ impl Queue {
             }
         }
         let dev = self.core.dev;
-        if let Some(start) = self.core.limits.partition_start {
+        if let Some(start) = self.core.limits.queue.partition_start {
             events::partition_event(dev, cx, &pending.bio, start);
         }
         if let Some((from_dev, sector)) = stacked {
@@ -111,7 +110,7 @@ impl Queue {
 
     fn submit_part(&mut self, cx: &mut Cx<'_>, part: Pending) -> Submit {
         if is_mergeable(&part.bio)
-            && self.core.limits.nomerges < 2
+            && self.core.limits.queue.nomerges < 2
             && (self.merge_into_plug(cx, &part) || self.merge_bio(cx, &part))
         {
             self.push_runs(cx);
@@ -284,27 +283,6 @@ impl Queue {
             return task.derived_ioprio();
         }
         task.ioprio
-    }
-
-    /// Finishes a bio or a part of one: the truth record, and the word to the
-    /// simulation when it is whole.
-    pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
-        let (whole, error) = if pending.bio.flags.has(BioFlags::SPLIT) {
-            match self.chains.end(&pending.bio, error) {
-                Some(whole) => whole,
-                None => return,
-            }
-        } else {
-            (*pending, error)
-        };
-        let waited = cx.now.since(whole.queued).0;
-        let record = events::bio_record(cx, Kind::BioDone, &whole.bio, waited);
-        cx.truth(record, "");
-        cx.effects.push(Effect::BioDone {
-            cookie: whole.bio.cookie,
-            task: whole.bio.task,
-            error,
-        });
     }
 
     /// The plug that a bio passes through for itself alone (6.12).

@@ -6,8 +6,8 @@
 //! a flush, the write itself, a flush. Each is shown to the driver when
 //! everything before it has completed; the original finishes last.
 
-use crate::sq::Queue;
-use crate::{Cx, Ordered, RqId, RqState};
+use crate::sq::{Ordered, Queue};
+use crate::{Cx, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{BioFlags, Op};
@@ -130,8 +130,8 @@ impl Queue {
         self.core.queue_head.remove(&mut self.core.rqs, original);
         let old_color = self.core.rqs[original].state.has(RqState::COLOR);
         let empty = self.core.rqs[original].nr_sectors == 0;
-        let flush = self.core.limits.has_flush;
-        let fua = flush && self.core.limits.has_fua;
+        let flush = self.core.limits.queue.has_flush;
+        let fua = flush && self.core.limits.queue.has_fua;
         let post = (flush && !fua && !empty).then(|| self.proxy(original, Op::Flush, false));
         let write = (!empty || !self.core.feat.empty_barrier_is_flush)
             .then(|| self.proxy(original, Op::Write, fua));

@@ -3,7 +3,8 @@
 
 use crate::events;
 use crate::hash::MergeHash;
-use crate::{Cx, Features, Limits, List, Requests, RqId, RqState};
+use crate::sq::{Features, Limits};
+use crate::{Cx, List, Requests, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, Dev, Hz};
@@ -115,7 +116,7 @@ impl Core {
 
     /// The bio of a partition takes its place on the disk (A).
     pub(crate) fn partition_event(&self, cx: &mut Cx<'_>, bio: &Bio) {
-        if let Some(start) = self.limits.partition_start {
+        if let Some(start) = self.limits.queue.partition_start {
             events::partition_event(self.dev, cx, bio, start);
         }
     }

@@ -105,25 +105,4 @@ impl Queue {
             return Some(head);
         }
     }
-
-    /// The device refused a request: R, and back to the head of the list.
-    /// It gets a second D when it is looked at again.
-    pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
-        self.core.rq_trace(cx, Action::Requeue, rq, 0);
-        self.device_busy -= 1;
-        self.release_tag(rq);
-        let state = self.core.rqs[rq].state;
-        if state.has(RqState::COUNTED) {
-            self.core.in_flight -= 1;
-        }
-        if state.has(RqState::SORTED) {
-            self.elv.deactivate(&mut self.core, cx, rq);
-        }
-        self.core.rqs[rq]
-            .state
-            .clear(RqState::STARTED.or(RqState::COUNTED));
-        self.core.rqs[rq].state |= RqState::SPECIAL;
-        self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
-        self.push_front(rq);
-    }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver: its loop, its tags, and completion.
+//! The driver: its loop and its tags.
 
-use crate::sq::{Pending, Queue};
-use crate::{AsyncTags, Cx, Effect, Fetch, RqId, RqState};
-use blklab_trace::Action;
+use crate::sq::{AsyncTags, Fetch, Queue};
+use crate::{Cx, Effect, RqId, RqState};
 use blklab_trace::truth::{Kind, Why};
 
 impl Queue {
@@ -44,59 +43,6 @@ impl Queue {
     fn counts_in_flight(&self, rq: RqId) -> bool {
         self.core.feat.flushes_count
             || !(self.core.rqs[rq].state.has(RqState::PROXY) && self.core.rqs[rq].nr_sectors == 0)
-    }
-
-    /// The device finished a request. In the kernel's order: C, the bios,
-    /// the scheduler, the pool, and then the driver looks for more.
-    pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        self.device_busy -= 1;
-        self.complete_event(cx, rq, error);
-        self.release_tag(rq);
-        let state = self.core.rqs[rq].state;
-        if state.has(RqState::PROXY) || state.has(RqState::FLUSH_SEQ) {
-            self.complete_sequenced(cx, rq, error);
-        } else {
-            self.finish_request(cx, rq, error);
-        }
-        self.run_after_completion(cx);
-    }
-
-    /// The C event of a request.
-    pub(crate) fn complete_event(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        self.core.rq_trace(cx, Action::Complete, rq, error);
-        self.core
-            .rq_truth(cx, Kind::Complete, rq, u64::from(self.device_busy));
-    }
-
-    /// Ends the bios of a request, tells the scheduler, frees it.
-    pub(crate) fn finish_request(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
-            self.end_bio(cx, &Pending { bio, queued }, error);
-        }
-        self.leave_flight(cx, rq);
-        self.put_request(cx, rq);
-    }
-
-    /// Accounting at the end of a request's stay at the device.
-    pub(crate) fn leave_flight(&mut self, cx: &mut Cx<'_>, rq: RqId) {
-        let state = self.core.rqs[rq].state;
-        if state.has(RqState::COUNTED) {
-            self.core.in_flight -= 1;
-            self.core.rqs[rq].state.clear(RqState::COUNTED);
-            if state.has(RqState::SORTED) {
-                self.elv.completed(&mut self.core, cx, rq);
-            }
-        }
-    }
-
-    fn run_after_completion(&mut self, cx: &mut Cx<'_>) {
-        if self.core.limits.completion_unplugs {
-            self.remove_plug(cx);
-        }
-        self.core.run_requested = false;
-        if self.core.feat.task_plug || !self.core.nothing_waits() {
-            self.run(cx);
-        }
     }
 
     /// Takes the lowest free block-layer tag the request may have; always

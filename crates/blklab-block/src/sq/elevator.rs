@@ -3,7 +3,7 @@
 //! same points of call.
 
 use crate::sq::Core;
-use crate::{Cx, RqId};
+use crate::{Cx, Merge, RqId};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, TaskId};
 
@@ -16,15 +16,6 @@ pub enum MayQueue {
     May,
     /// Even if the pool is full.
     Must,
-}
-
-/// On which side a bio or request joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merge {
-    /// Behind the request.
-    Back,
-    /// In front of the request.
-    Front,
 }
 
 /// How kblockd calls the driver when the scheduler asked for it.

@@ -5,8 +5,8 @@
 //! In 2.6.37 and 2.6.38 one such sequence runs at a time; from 2.6.39 any
 //! number, and requests that wait for a flush at the same time share one.
 
-use crate::sq::Queue;
-use crate::{Cx, Effect, Ordered, RqId, RqState};
+use crate::sq::{Ordered, Queue};
+use crate::{Cx, Effect, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{BioFlags, Jiffies, Op};
@@ -44,13 +44,13 @@ impl Queue {
     fn flush_steps(&self, rq: RqId) -> u8 {
         let (rq, limits) = (&self.core.rqs[rq], &self.core.limits);
         let mut steps = 0;
-        if limits.has_flush && rq.flags.has(BioFlags::FLUSH) {
+        if limits.queue.has_flush && rq.flags.has(BioFlags::FLUSH) {
             steps |= PRE;
         }
         if rq.nr_sectors > 0 {
             steps |= DATA;
         }
-        if limits.has_flush && rq.flags.has(BioFlags::FUA) && !limits.has_fua {
+        if limits.queue.has_flush && rq.flags.has(BioFlags::FUA) && !limits.queue.has_fua {
             steps |= POST;
         }
         steps
@@ -215,7 +215,8 @@ impl Queue {
         }
         let step = steps & steps.wrapping_neg();
         let op = if step == DATA { Op::Write } else { Op::Flush };
-        let fua = self.core.rqs[original].flags.has(BioFlags::FUA) && self.core.limits.has_fua;
+        let fua =
+            self.core.rqs[original].flags.has(BioFlags::FUA) && self.core.limits.queue.has_fua;
         let proxy = self.proxy(original, op, fua);
         self.core.rqs[original].flush_step &= !step;
         self.flush.serial = Some((original, proxy));

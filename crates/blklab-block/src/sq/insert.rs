@@ -87,7 +87,7 @@ impl Queue {
     /// Tries `last_merge`, then the hash. From 3.8 a request that grew so is
     /// itself tried as an appendix of another, and so on.
     fn insertion_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
-        let nomerges = self.core.limits.nomerges;
+        let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 {
             return false;
         }

@@ -2,8 +2,8 @@
 //! Merging bios into requests and requests into each other.
 
 use crate::sq::core::UNMERGEABLE;
-use crate::sq::{Core, Merge, Pending, Queue};
-use crate::{Cx, RqId, RqState};
+use crate::sq::{Core, Queue};
+use crate::{Cx, Merge, Pending, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::Bio;
@@ -37,7 +37,7 @@ impl Queue {
     /// The candidate for a bio: `last_merge`, then the hash, then the
     /// scheduler's front-merge lookup. One candidate is named, or none.
     fn find_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<(RqId, Merge)> {
-        let nomerges = self.core.limits.nomerges;
+        let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 {
             return None;
         }
@@ -115,8 +115,8 @@ impl Core {
     /// that happen to be contiguous across it are counted on both sides.
     pub(crate) fn fits(&self, rq: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[rq];
-        rq.nr_sectors + bio.nr_sectors <= self.limits.max_sectors
-            && rq.segments + u32::from(bio.segments) <= self.limits.max_segments
+        rq.nr_sectors + bio.nr_sectors <= self.limits.queue.max_sectors
+            && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
     }
 
     /// The request takes no more bios, ever.
@@ -135,8 +135,8 @@ impl Core {
             && !b.state.any(UNMERGEABLE.or(RqState::SPECIAL))
             && a.end() == b.sector
             && a.op == b.op
-            && a.nr_sectors + b.nr_sectors <= self.limits.max_sectors
-            && a.segments + b.segments <= self.limits.max_segments
+            && a.nr_sectors + b.nr_sectors <= self.limits.queue.max_sectors
+            && a.segments + b.segments <= self.limits.queue.max_segments
     }
 
     /// Moves a request that grew by `by` sectors at its end to its new place

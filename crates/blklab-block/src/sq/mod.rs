@@ -10,12 +10,15 @@
 //! ```
 
 mod barrier;
+mod complete;
 mod core;
 mod dispatch;
 mod driver;
 mod elevator;
+mod features;
 mod flush;
 mod insert;
+mod limits;
 mod merge;
 mod plug;
 mod pool;
@@ -23,14 +26,15 @@ mod submit;
 mod task_plug;
 
 pub use self::core::Core;
-pub use self::elevator::{Elevator, Kick, MayQueue, Merge};
-pub use self::submit::{Pending, Submit};
+pub use self::elevator::{Elevator, Kick, MayQueue};
+pub use self::features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
+pub use self::limits::{Fetch, Limits};
 
+use crate::Cx;
 use crate::sq::barrier::BarrierSeq;
 use crate::sq::flush::FlushSeq;
 use crate::sq::pool::Pools;
 use crate::sq::task_plug::TaskPlug;
-use crate::{Cx, Features, Limits};
 use blklab_engine::{TimerId, Timers};
 use blklab_types::{Dev, TaskId};
 

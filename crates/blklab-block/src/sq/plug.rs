@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The queue plug (to 2.6.38): a short wait for more requests.
 
-use crate::sq::{Kick, Queue};
-use crate::{Cx, Effect, Features, PlugPolicy};
+use crate::sq::{Features, Kick, PlugPolicy, Queue};
+use crate::{Cx, Effect};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, Why};
 use blklab_types::Hz;
@@ -27,9 +27,9 @@ impl Queue {
         let limits = &self.core.limits;
         match self.core.feat.plug_policy {
             PlugPolicy::Always => true,
-            PlugPolicy::SkipNonrot => limits.rotational,
-            PlugPolicy::SkipNonrotTagged => limits.rotational || !limits.tagged,
-            PlugPolicy::SkipNonrotDeep => limits.rotational || !self.ever_deep,
+            PlugPolicy::SkipNonrot => limits.queue.rotational,
+            PlugPolicy::SkipNonrotTagged => limits.queue.rotational || !limits.tagged,
+            PlugPolicy::SkipNonrotDeep => limits.queue.rotational || !self.ever_deep,
         }
     }
 
@@ -58,7 +58,7 @@ impl Queue {
     /// Removes the plug and calls the driver; nothing if there was no plug
     /// (from 2.6.29 non-rotational queues call the driver all the same).
     pub(crate) fn unplug_and_run(&mut self, cx: &mut Cx<'_>) {
-        let forced = self.core.feat.unplug_runs_nonrot && !self.core.limits.rotational;
+        let forced = self.core.feat.unplug_runs_nonrot && !self.core.limits.queue.rotational;
         if self.remove_plug(cx) || forced {
             self.run(cx);
         }

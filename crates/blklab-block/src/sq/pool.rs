@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Request pools: allocation, batching, sleeping in FIFO order.
 
-use crate::sq::{MayQueue, Pending, Queue};
-use crate::{Cx, Effect, RqId, RqState};
+use crate::sq::{MayQueue, Queue};
+use crate::{Cx, Effect, Pending, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, TaskId};

@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a bio from `submit_bio` to its request.
 
-use crate::sq::Queue;
-use crate::{Cx, Effect, Ordered, RqId, events};
+use crate::sq::{Ordered, Queue};
+use crate::{Cx, Pending, RqId, Submit};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags, Dev, Time};
-
-/// A bio on its way through the queue, with the time of its Q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// The bio.
-    pub bio: Bio,
-    /// When it was queued.
-    pub queued: Time,
-}
-
-/// What became of a submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Submit {
-    /// The queue has it (or it finished, see the effects).
-    Done,
-    /// The task sleeps for a request. When [`Effect::Wake`] names it, it goes
-    /// on with [`Queue::resume`].
-    Sleeps(Pending),
-}
+use blklab_types::{Bio, BioFlags, Dev};
 
 /// "Operation not supported", the error of ordered writes that a queue
 /// cannot do.
@@ -51,11 +32,11 @@ impl Queue {
         let ordered = BioFlags::FLUSH | BioFlags::FUA;
         if self.core.feat.ordered != Ordered::Barrier
             && bio.flags.any(ordered)
-            && !self.core.limits.has_flush
+            && !self.core.limits.queue.has_flush
         {
             pending.bio.flags = bio.flags.without(ordered);
             if bio.nr_sectors == 0 {
-                self.end_bio(cx, &pending, 0);
+                pending.end(cx, 0);
                 return Submit::Done;
             }
         }
@@ -85,7 +66,7 @@ impl Queue {
             _ => bio.flags.any(BioFlags::FLUSH | BioFlags::FUA),
         };
         if ordered && self.core.feat.ordered == Ordered::Barrier && !self.barriers_supported() {
-            self.end_bio(cx, &pending, EOPNOTSUPP);
+            pending.end(cx, EOPNOTSUPP);
             return Submit::Done;
         }
         if !ordered && !self.core.nothing_waits() && self.merge_bio(cx, &pending) {
@@ -143,18 +124,5 @@ impl Queue {
         if bio.flags.has(now_flag) || !self.may_plug() {
             self.unplug_and_run(cx);
         }
-    }
-
-    /// Finishes a bio: its truth record, and the word to the simulation.
-    pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
-        let bio = &pending.bio;
-        let waited = cx.now.since(pending.queued).0;
-        let record = events::bio_record(cx, Kind::BioDone, bio, waited);
-        cx.truth(record, "");
-        cx.effects.push(Effect::BioDone {
-            cookie: bio.cookie,
-            task: bio.task,
-            error,
-        });
     }
 }

@@ -2,8 +2,8 @@
 //! Task plugs (2.6.39 and later): a list of requests that a task holds back
 //! while it submits.
 
-use crate::sq::{Pending, Queue};
-use crate::{Cx, Effect, FlushSort, List, RqId};
+use crate::sq::{FlushSort, Queue};
+use crate::{Cx, Effect, List, Pending, RqId};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, TaskId};
@@ -76,7 +76,7 @@ impl Queue {
         }
         let (mut at, mut walked) = (self.plugs[task.idx()].list.back(), 0);
         let mut merged = false;
-        if self.core.limits.nomerges < 2 {
+        if self.core.limits.queue.nomerges < 2 {
             while let Some(rq) = at {
                 walked += 1;
                 if self.try_plugged(cx, rq, pending) {

@@ -7,8 +7,7 @@
 
 use crate::rig::{Rig, Setup, check as check_events};
 use crate::timetable::{Arrival, Table, arrivals, check, series};
-use blklab_block::sq::Queue;
-use blklab_block::{Fetch, Limits};
+use blklab_block::sq::{Fetch, Limits, Queue};
 use blklab_engine::Stream;
 use blklab_types::{Bio, TaskId};
 

@@ -54,7 +54,7 @@ impl Vector {
     fn run(&self, kernel: &'static str) -> Vec<String> {
         let arrivals = self.arrivals.clone();
         let mut table = MqTable::new(kernel, "bfq", self.slots, self.service, arrivals);
-        table.setup.limits.rotational = self.rotational;
+        table.setup.limits.queue.rotational = self.rotational;
         table.setup.limits.nr_requests = Some(2048);
         table.loops.clone_from(&self.loops);
         table.processes = self.processes;
@@ -401,7 +401,7 @@ fn b26_strict_guarantees() {
 fn got_in_groups(kernel: &'static str, weights: [Option<u32>; 2], first: usize) -> usize {
     let mut setup = MqSetup::budget(kernel, "bfq", 1);
     setup.tunables.push(("low_latency", 0));
-    setup.limits.rotational = true;
+    setup.limits.queue.rotational = true;
     setup.limits.nr_requests = Some(2048);
     let mut rig = setup.rig();
     let tasks = weights.map(|weight| {

@@ -28,7 +28,7 @@ fn bl2_a_refused_request_takes_no_more() {
     let mut r = Setup {
         limits: |l| {
             l.queue_depth = 1;
-            l.max_segments = 256;
+            l.queue.max_segments = 256;
         },
         ..Setup::default()
     }
@@ -80,7 +80,7 @@ fn bl3_segments_of_the_missed_merge() {
         sched: "noop",
         limits: |l| {
             l.queue_depth = 1;
-            l.max_segments = 31;
+            l.queue.max_segments = 31;
         },
         ..Setup::default()
     }
@@ -190,7 +190,7 @@ fn bl10_barrier_with_flushes() {
     let mut r = Setup {
         limits: |l| {
             l.queue_depth = 2;
-            l.has_flush = true;
+            l.queue.has_flush = true;
         },
         ..Setup::default()
     }
@@ -223,9 +223,9 @@ fn bl10_barrier_with_flushes() {
 
 #[test]
 fn barriers_without_a_cache_or_with_fua_need_fewer_steps() {
-    type Set = fn(&mut blklab_block::Limits);
-    let no_cache: Set = |l| l.has_flush = false;
-    let with_fua: Set = |l| l.has_fua = true;
+    type Set = fn(&mut blklab_block::sq::Limits);
+    let no_cache: Set = |l| l.queue.has_flush = false;
+    let with_fua: Set = |l| l.queue.has_fua = true;
     for (limits, expected) in [
         (no_cache, "Q 300+8, G 300+8, P, I 300+8, I 300+8, D 300+8"),
         (
@@ -357,9 +357,9 @@ fn bl13_hash_shadowing() {
 
 #[test]
 fn nomerges_leaves_last_merge_and_then_nothing() {
-    type Set = fn(&mut blklab_block::Limits);
-    let one: Set = |l| (l.nomerges, l.unplug_thresh) = (1, 100);
-    let two: Set = |l| (l.nomerges, l.unplug_thresh) = (2, 100);
+    type Set = fn(&mut blklab_block::sq::Limits);
+    let one: Set = |l| (l.queue.nomerges, l.unplug_thresh) = (1, 100);
+    let two: Set = |l| (l.queue.nomerges, l.unplug_thresh) = (2, 100);
     for (kernel, limits, near, far) in [
         ("2.6.28", one, "M 8+8", "G 108+8"),
         ("2.6.37", two, "G 8+8", "G 108+8"),

@@ -3,7 +3,8 @@
 
 use crate::rig::{Rig, Setup, bio};
 use crate::timetable::{Arrival, Table, arrivals, check, series};
-use blklab_block::{IoContext, Limits};
+use blklab_block::IoContext;
+use blklab_block::sq::Limits;
 use blklab_engine::Stream;
 use blklab_types::{BioFlags, IoPrio, PrioClass, Span, TaskId};
 
@@ -228,7 +229,7 @@ fn v419_2_iops_mode() {
                 service: |_| 1,
                 ..table("4.19", 32, peek)
             };
-            t.setup.limits = |l| l.rotational = false;
+            t.setup.limits = |l| l.queue.rotational = false;
             t
         },
         "a1-a4@0 a5@1 a6@1 b1-b6@1 w1-w3@12",
@@ -526,7 +527,7 @@ fn rig(kernel: &'static str, tunables: &'static [(&'static str, i64)]) -> Rig {
         tunables,
         limits: |l: &mut Limits| {
             l.queue_depth = 3;
-            l.max_sectors = 512;
+            l.queue.max_sectors = 512;
         },
         ..Setup::default()
     }

@@ -444,7 +444,7 @@ fn a_boosted_queue_is_filed_anew() {
             kernel: "2.6.18",
             sched: "cfq",
             tunables: &[("quantum", 1), ("slice_sync", 1)],
-            limits: |l| l.fetch = blklab_block::Fetch::CheckThenPeek,
+            limits: |l| l.fetch = blklab_block::sq::Fetch::CheckThenPeek,
             ..Setup::default()
         }
         .rig_with(|l| l.queue_depth = 1);

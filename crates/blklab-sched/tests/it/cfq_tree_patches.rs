@@ -4,7 +4,7 @@
 use crate::cfq_tree::{TWO_READS, both, cfq, each, said, table, writes_and_reads};
 use crate::rig::Setup;
 use crate::timetable::{Table, arrivals, series};
-use blklab_block::Fetch;
+use blklab_block::sq::Fetch;
 use blklab_block::sq::Queue;
 
 const FULL: &[&str] = &["preempt_pullback"];

@@ -7,8 +7,8 @@ use crate::cfq_tree::{
 };
 use crate::rig::{Rig, Setup, bio};
 use crate::timetable::{Table, arrivals, check, series};
-use blklab_block::sq::Queue;
-use blklab_block::{CpuPolicy, Fetch};
+use blklab_block::CpuPolicy;
+use blklab_block::sq::{Fetch, Queue};
 use blklab_engine::TimerId;
 use blklab_types::{BioFlags, PrioClass, Time};
 
@@ -131,7 +131,7 @@ fn idling_beside_requests_at_the_device_up_to_2_6_26() {
 fn no_idling_on_devices_that_do_not_seek_from_2_6_28() {
     let t = |kernel| Table {
         setup: Setup {
-            limits: |l| l.rotational = false,
+            limits: |l| l.queue.rotational = false,
             ..cfq(kernel, &[])
         },
         ..table(|_| 5, arrivals("0 A a1 1000; 1 B b1 5000"))
@@ -605,7 +605,7 @@ fn a_barrier_takes_everything_along() {
             limits: |l| {
                 l.queue_depth = 1;
                 l.unplug_thresh = 1000;
-                l.has_flush = true;
+                l.queue.has_flush = true;
             },
             ..cfq(kernel, &[])
         }

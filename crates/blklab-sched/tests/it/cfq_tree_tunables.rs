@@ -5,8 +5,8 @@
 use crate::cfq_tree::{cfq, prio, said, table, ticks_of};
 use crate::rig::{Rig, Setup};
 use crate::timetable::{Arrival, Table, arrivals, series};
-use blklab_block::sq::Queue;
-use blklab_block::{CpuPolicy, Limits};
+use blklab_block::CpuPolicy;
+use blklab_block::sq::{Limits, Queue};
 use blklab_engine::Stream;
 use blklab_kernel::Tunables;
 use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, Span, TaskId};
@@ -182,7 +182,7 @@ fn extremes(kernel: &str) -> Vec<(&'static str, i64)> {
 fn small(l: &mut Limits) {
     l.queue_depth = 3;
     l.nr_requests = 16;
-    l.max_sectors = 512;
+    l.queue.max_sectors = 512;
 }
 
 fn random_prio(s: &mut Stream) -> IoPrio {

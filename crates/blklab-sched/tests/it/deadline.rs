@@ -8,11 +8,11 @@ const V: [&str; 5] = ["2.6.18", "2.6.24", "2.6.28", "3.1", "4.19"];
 
 /// HZ 250, nothing dispatched until asked, one request per fetch.
 fn rig(kernel: &'static str, tunables: &'static [(&'static str, i64)]) -> Rig {
-    let limits = |l: &mut blklab_block::Limits| {
+    let limits = |l: &mut blklab_block::sq::Limits| {
         l.queue_depth = 1;
         l.unplug_thresh = 1000;
-        l.fetch = blklab_block::Fetch::CheckThenPeek;
-        l.nomerges = 0;
+        l.fetch = blklab_block::sq::Fetch::CheckThenPeek;
+        l.queue.nomerges = 0;
     };
     Setup {
         kernel,
@@ -174,11 +174,11 @@ fn d5_starvation_with_batches() {
 }
 
 /// One request at a time, of at most eight sectors, and no early unplug.
-fn unmerged(l: &mut blklab_block::Limits) {
+fn unmerged(l: &mut blklab_block::sq::Limits) {
     l.queue_depth = 1;
     l.unplug_thresh = 1000;
-    l.fetch = blklab_block::Fetch::CheckThenPeek;
-    l.max_sectors = 8;
+    l.fetch = blklab_block::sq::Fetch::CheckThenPeek;
+    l.queue.max_sectors = 8;
 }
 
 fn unmerged_order(kernel: &'static str, tunables: &'static [(&'static str, i64)]) -> Vec<String> {

@@ -66,7 +66,7 @@ fn requests_that_wait_at_the_same_time_share_a_flush() {
 fn without_a_cache_flags_vanish_and_empty_flushes_finish_at_once() {
     let mut r = Setup {
         kernel: "3.7",
-        limits: |l| l.has_flush = false,
+        limits: |l| l.queue.has_flush = false,
         ..Setup::default()
     }
     .rig();
@@ -83,12 +83,12 @@ fn a_running_flush_holds_the_scheduler_of_a_device_that_cannot_queue_it() {
     for (kernel, queueable, dispatched) in [("3.7", false, 0), ("3.7", true, 1), ("3.0", false, 1)]
     {
         let limits = if queueable {
-            |l: &mut blklab_block::Limits| {
+            |l: &mut blklab_block::sq::Limits| {
                 l.queue_depth = 4;
                 l.flush_queueable = true;
             }
         } else {
-            |l: &mut blklab_block::Limits| l.queue_depth = 4
+            |l: &mut blklab_block::sq::Limits| l.queue_depth = 4
         };
         let mut r = Setup {
             kernel,

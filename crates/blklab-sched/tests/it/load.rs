@@ -2,8 +2,8 @@
 //! Random queues, tunables and loads, for properties that always hold.
 
 use crate::rig::{Rig, Setup};
-use blklab_block::sq::Queue;
-use blklab_block::{CpuPolicy, Fetch};
+use blklab_block::CpuPolicy;
+use blklab_block::sq::{Fetch, Queue};
 use blklab_engine::Stream;
 use blklab_kernel::{KernelVersion, PATCHES, Patches, Tunable, tunables_of};
 use blklab_sched::Scheduler;
@@ -89,14 +89,14 @@ impl Config {
             kernel: self.kernel,
             sched: self.sched,
             hz: self.hz,
-            limits: |l| l.max_sectors = 512,
+            limits: |l| l.queue.max_sectors = 512,
             ..Setup::default()
         };
         setup.build(&self.tunables, &self.patches, |l| {
             l.queue_depth = self.depth;
             l.nr_requests = self.nr_requests;
             l.fetch = self.fetch;
-            l.rotational = self.rotational;
+            l.queue.rotational = self.rotational;
             l.tagged = self.tagged;
         })
     }

@@ -24,12 +24,12 @@ fn waiting(
         sched,
         patches,
         limits: |l| {
-            l.max_segments = 1000;
+            l.queue.max_segments = 1000;
             l.queue_depth = 100;
         },
         ..Setup::default()
     }
-    .rig_with(|l| l.max_sectors = max_sectors);
+    .rig_with(|l| l.queue.max_sectors = max_sectors);
     submit(&mut r, numbers.iter().cloned().flatten());
     r.events();
     r.enter(blklab_block::sq::Queue::unplug);

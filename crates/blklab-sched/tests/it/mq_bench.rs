@@ -28,7 +28,7 @@ pub(crate) struct Bench {
 impl Bench {
     /// Merging is on.
     pub(crate) fn new(mut setup: MqSetup, service: fn(&Request) -> Span) -> Bench {
-        setup.limits.nomerges = 0;
+        setup.limits.queue.nomerges = 0;
         Bench::with_nomerges(&setup, service)
     }
 

@@ -78,7 +78,7 @@ fn v3_plug_limits() {
     for kernel in KERNELS {
         for nomerges in [0, 2] {
             let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
-            setup.limits.nomerges = nomerges;
+            setup.limits.queue.nomerges = nomerges;
             let mut b = Bench::with_nomerges(&setup, ten_ms);
             b.plug().submit("R 0+256, R 1000+256, R 2000+8").unplug();
             let expected = if nomerges == 0 || *kernel == "5.10" {
@@ -93,7 +93,7 @@ fn v3_plug_limits() {
 
 fn split(kernel: &'static str, max_segments: u32) -> Bench {
     let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
-    setup.limits.max_segments = max_segments;
+    setup.limits.queue.max_segments = max_segments;
     setup.limits.physical_block_sectors = 8;
     Bench::new(setup, ten_ms)
 }
@@ -140,7 +140,7 @@ fn v4_split() {
 fn v6_a_refused_merge_is_the_last_attempt() {
     for kernel in KERNELS {
         let mut setup = MqSetup::budget(kernel, "mq-deadline", 1);
-        setup.limits.max_sectors = 16;
+        setup.limits.queue.max_sectors = 16;
         let mut b = Bench::new(setup, ten_ms);
         b.submit("R 9000+8, R 100+8").events();
         b.submit("R 108+16")
@@ -265,8 +265,8 @@ fn v11_round_robin_over_cpus() {
 /// A device whose cache flushes take 20 ms, data 10 ms.
 fn flushes(kernel: &'static str, sched: &'static str, has_flush: bool, has_fua: bool) -> Bench {
     let mut setup = MqSetup::tags(kernel, sched, 64);
-    setup.limits.has_flush = has_flush;
-    setup.limits.has_fua = has_fua;
+    setup.limits.queue.has_flush = has_flush;
+    setup.limits.queue.has_fua = has_fua;
     Bench::new(setup, |rq| {
         Span::from_ms(if rq.nr_sectors == 0 { 20 } else { 10 })
     })
@@ -321,8 +321,8 @@ fn v12_ends_of_bios() {
 /// gets its request. No read came for 100 ms before.
 fn admitted(kernel: &'static str, has_flush: bool, letters: &str) -> String {
     let mut setup = MqSetup::tags(kernel, "mq-deadline", 64);
-    setup.limits.nomerges = 2;
-    setup.limits.has_flush = has_flush;
+    setup.limits.queue.nomerges = 2;
+    setup.limits.queue.has_flush = has_flush;
     let mut b = Bench::with_nomerges(&setup, |_| Span::from_ms(1));
     let (mut next, mut asleep) = (0, false);
     for at in 200..240 {

@@ -146,7 +146,7 @@ fn d10_budget() {
     for kernel in BY_REQUEST.iter().chain(BY_SECTOR) {
         let mut t = MqTable::new(kernel, "mq-deadline", 1, "10", a.clone());
         t.setup = MqSetup::tags(kernel, "mq-deadline", 1);
-        t.setup.limits.nomerges = 2;
+        t.setup.limits.queue.nomerges = 2;
         check(&t.run(), "a@0 b@10 c@20");
     }
 }

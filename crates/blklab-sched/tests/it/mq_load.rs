@@ -5,6 +5,7 @@
 use crate::load::{Values, pick, random_prio, tunables, version};
 use crate::mq_rig::{MqRig, MqSetup};
 use blklab_block::CpuPolicy;
+use blklab_block::QueueLimits;
 use blklab_block::mq::Limits;
 use blklab_engine::Stream;
 use blklab_sched::{Make, Scheduler};
@@ -73,12 +74,15 @@ impl Config {
                 nr_requests: (s.below(2) == 0).then(|| 4 + s.below(80) as u32),
                 nr_hw_queues: *pick(s, &[1, 1, 2]),
                 nr_cpus: *pick(s, &[1, 2, 4]),
-                max_sectors: 512,
                 chunk_sectors: *pick(s, &[0, 0, 128]),
-                rotational: s.below(2) == 0,
-                nomerges: *pick(s, &[0, 0, 0, 1, 2]),
-                has_flush: s.below(2) == 0,
-                has_fua: s.below(2) == 0,
+                queue: QueueLimits {
+                    max_sectors: 512,
+                    rotational: s.below(2) == 0,
+                    nomerges: *pick(s, &[0, 0, 0, 1, 2]),
+                    has_flush: s.below(2) == 0,
+                    has_fua: s.below(2) == 0,
+                    ..Limits::default().queue
+                },
                 ..Limits::default()
             },
         };

@@ -149,10 +149,10 @@ fn classes_of_mq_deadline_are_strict() {
                 budget: Some(2),
                 queue_depth: 32,
                 refuses_above: None,
-                has_flush: false,
                 nr_hw_queues: 1,
                 ..config.setup.limits
             };
+            config.setup.limits.queue.has_flush = false;
             config.requeues = false;
             let mut load = Load::new(config, seed);
             let mut classes = Classes::default();

@@ -163,7 +163,7 @@ const KINDS: [&str; 4] = ["I", "M", "F", "D"];
 
 fn replay(
     sched: &'static str,
-    limits: Limits,
+    mut limits: Limits,
     tunables: &[(&'static str, i64)],
     log: &'static str,
 ) {
@@ -173,9 +173,9 @@ fn replay(
         sched,
         hz: 250,
         tunables: tunables.to_vec(),
-        limits: Limits {
-            max_sectors: 1024,
-            ..limits
+        limits: {
+            limits.queue.max_sectors = 1024;
+            limits
         },
     };
     let mut replay = Replay {
@@ -248,10 +248,8 @@ fn plugged_reads_without_a_scheduler() {
 #[test]
 fn two_readers_under_bfq() {
     let log = include_str!("../../../../testdata/mq/replay/seq2r-d31-bfq.txt");
-    let limits = Limits {
-        rotational: true,
-        ..tags(31, None)
-    };
+    let mut limits = tags(31, None);
+    limits.queue.rotational = true;
     replay("bfq", limits, &[], log);
 }
 

@@ -3,8 +3,7 @@
 //! control.
 
 use blklab_block::mq::{Core, Features, Limits, Queue};
-use blklab_block::sq::{Pending, Submit};
-use blklab_block::{Cx, Effect, IoContext, IoGroup, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, IoContext, IoGroup, Pending, RqId, Running, Submit, TaskTable};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
@@ -61,16 +60,17 @@ impl MqSetup {
     /// A device that the driver allows `slots` commands at once and that asks
     /// the scheduler when a slot is free; HZ 1000.
     pub(crate) fn budget(kernel: &'static str, sched: &'static str, slots: u32) -> MqSetup {
+        let mut limits = Limits {
+            budget: Some(slots),
+            ..Limits::default()
+        };
+        limits.queue.nomerges = 2;
         MqSetup {
             kernel,
             sched,
             hz: 1000,
             tunables: Vec::new(),
-            limits: Limits {
-                budget: Some(slots),
-                nomerges: 2,
-                ..Limits::default()
-            },
+            limits,
         }
     }
 
@@ -99,7 +99,7 @@ impl MqSetup {
             hz,
             tunables: &tunables,
             patches: &Patches::default(),
-            rotational: self.limits.rotational,
+            rotational: self.limits.queue.rotational,
             timers,
         });
         let Built::Mq(elv) = built else {

@@ -66,7 +66,7 @@ fn tokens() {
 fn idling_of_bfq() {
     let a = "0 P1 A0 100000+64; 0 P1 A1 100064+64; 0 P1 A2 100128+64; 15 RT R0 5000";
     let mut t = MqTable::new("6.1", "bfq", 1, "10", arrivals(a)).with(&[("low_latency", 0)]);
-    t.setup.limits.rotational = true;
+    t.setup.limits.queue.rotational = true;
     let got = labels(t);
     assert_eq!(
         got,

@@ -3,7 +3,7 @@
 
 use crate::rig::{Rig, Setup};
 
-fn rig(kernel: &'static str, depth: fn(&mut blklab_block::Limits)) -> Rig {
+fn rig(kernel: &'static str, depth: fn(&mut blklab_block::sq::Limits)) -> Rig {
     Setup {
         kernel,
         sched: "noop",

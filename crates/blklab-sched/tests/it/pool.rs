@@ -2,7 +2,7 @@
 //! Vectors of the request pools and of the batch time-out patch.
 
 use crate::rig::{Rig, Setup};
-use blklab_block::Limits;
+use blklab_block::sq::Limits;
 use blklab_kernel::{KernelVersion, Patches};
 use blklab_types::{Hz, TaskId, Time};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A queue driven by hand: bios in, events out, the device under control.
 
-use blklab_block::sq::{Core, Pending, Queue, Submit};
-use blklab_block::{Cx, Effect, Features, IoContext, IoGroup, Limits, RqId, Running, TaskTable};
+use blklab_block::sq::{Core, Features, Limits, Queue};
+use blklab_block::{Cx, Effect, IoContext, IoGroup, Pending, RqId, Running, Submit, TaskTable};
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
@@ -103,7 +103,7 @@ impl Setup {
             hz,
             tunables: &tunables,
             patches: &patches,
-            rotational: limits.rotational,
+            rotational: limits.queue.rotational,
             timers,
         });
         let Built::Sq(elv) = built else {

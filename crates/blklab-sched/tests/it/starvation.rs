@@ -27,8 +27,7 @@
 
 use crate::load::{pairs, version};
 use crate::rig::{Rig, Setup};
-use blklab_block::sq::Queue;
-use blklab_block::{Fetch, Limits};
+use blklab_block::sq::{Fetch, Limits, Queue};
 use blklab_engine::Stream;
 use blklab_kernel::KernelVersion;
 use blklab_trace::truth::Kind;
@@ -174,7 +173,7 @@ impl Loop {
         let setup = Setup {
             kernel,
             sched,
-            limits: |l: &mut Limits| l.max_segments = 1,
+            limits: |l: &mut Limits| l.queue.max_segments = 1,
             ..Setup::default()
         };
         let mut r = setup.rig_with(|l| {

@@ -8,7 +8,8 @@
 
 use crate::arrival::{What, lines, words};
 use crate::rig::{Rig, Setup};
-use blklab_block::{Fetch, IoContext};
+use blklab_block::IoContext;
+use blklab_block::sq::Fetch;
 use blklab_types::{Bio, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -10,7 +10,7 @@ use blklab_fs::{XfsFeatures, XfsOptions};
 /// asks its members.
 fn orders_writes(e: &Experiment) -> bool {
     let striped = e.md.is_some_and(|md| md.level != Level::Raid1);
-    !striped && e.limits().is_ok_and(|l| l.ordered_writes)
+    !striped && e.sq_limits().is_ok_and(|l| l.ordered_writes)
 }
 
 /// The options of a volume.

@@ -74,7 +74,7 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
 /// # Errors
 /// If they cannot work, or the filesystem does not fit the disk.
 pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
-    let limits = e.limits()?;
+    let limits = e.queue_limits()?;
     let capacity = e.build_device()?.capacity_sectors();
     let mut c = Config::new(features, e.vm.memory_bytes.unwrap_or(8 << 30));
     c.dirty_ratio = e.vm.dirty_ratio.unwrap_or(c.dirty_ratio);

@@ -20,8 +20,7 @@
 
 use super::recording::{Dispatched, Recording, Step, What};
 use crate::build::{build_queue, disk_dev};
-use blklab_block::sq::{Pending, Submit};
-use blklab_block::{Cx, Effect, Queue, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, Pending, Queue, RqId, Running, Submit, TaskTable};
 use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_trace::NullSink;
@@ -101,13 +100,7 @@ pub fn replay(
     known: impl Fn(Pid) -> Process,
 ) -> Result<Vec<Dispatched>, ExperimentError> {
     let mut agenda = Agenda::new(e.hz);
-    let queue = build_queue(
-        e,
-        disk_dev(0),
-        &e.limits()?,
-        &TaskTable::default(),
-        &mut agenda,
-    )?;
+    let queue = build_queue(e, disk_dev(0), &TaskTable::default(), &mut agenda)?;
     let mut f = Feeder {
         steps: &recording.steps,
         at: 0,

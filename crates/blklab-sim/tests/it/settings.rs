@@ -101,12 +101,14 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             let row = table.iter().find(|t| t.name == name && t.is_in(kernel));
             row.unwrap_or_else(|| panic!("{name} on {kernel}")).default
         };
-        let limits = e.limits().expect("limits");
+        let limits = e.queue_limits().expect("limits");
+        let nr_requests = e.nr_requests().expect("limits");
+        let depth = e.queue_depth().expect("a depth");
         let queue = [
-            ("nr_requests", i64::from(limits.nr_requests)),
+            ("nr_requests", i64::from(nr_requests)),
             ("max_sectors_kb", i64::from(limits.max_sectors) / 2),
             ("max_segments", i64::from(limits.max_segments)),
-            ("queue_depth", i64::from(limits.queue_depth)),
+            ("queue_depth", i64::from(depth)),
             ("read_ahead_kb", (e.read_ahead_bytes() >> 10) as i64),
         ];
         for (name, model) in queue {

@@ -49,13 +49,13 @@ impl WbtSettings {
             Some(0) => return None,
             Some(us) => Span::from_us(us),
             None if replaced => return None,
-            None if limits.rotational => Span::from_ms(75),
+            None if limits.queue.rotational => Span::from_ms(75),
             None => Span::from_ms(2),
         };
         Some(WbtSettings {
             min_latency,
             queue_depth: limits.budget.unwrap_or(nr_requests),
-            write_cache: limits.has_flush,
+            write_cache: limits.queue.has_flush,
             hz,
         })
     }

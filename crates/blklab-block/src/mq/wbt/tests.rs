@@ -335,7 +335,7 @@ fn settings_of_devices() {
     let mut limits = Limits::default();
     assert_eq!(of(&limits, false).unwrap(), settings(false));
     assert_eq!(of(&limits, true), None);
-    limits.rotational = true;
+    limits.queue.rotational = true;
     limits.budget = Some(31);
     let disk = of(&limits, false).unwrap();
     assert_eq!(disk.min_latency, Span::from_ms(75));

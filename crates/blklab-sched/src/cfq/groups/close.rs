@@ -110,7 +110,7 @@ impl Cfq {
             last => rq.sector.abs_diff(last),
         };
         if self.feat.seek_history {
-            let far = if q.limits.rotational {
+            let far = if q.limits.queue.rotational {
                 distance > FAR_SECTORS
             } else {
                 rq.nr_sectors < SMALL_SECTORS

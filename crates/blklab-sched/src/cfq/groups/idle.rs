@@ -24,7 +24,7 @@ impl Cfq {
 
     /// Whether the device has a queue and does not seek: waiting is a waste.
     fn is_deep_nonrot(&self, q: &Core) -> bool {
-        !q.limits.rotational && self.hw_tag != 0
+        !q.limits.queue.rotational && self.hw_tag != 0
     }
 
     /// Whether think time is known to be longer than `limit`.

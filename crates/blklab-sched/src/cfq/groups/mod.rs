@@ -40,8 +40,8 @@ use self::workload::Serving;
 use crate::Build;
 use crate::positions::Positions;
 use crate::rbtree::RbNodes;
-use blklab_block::sq::{Core, Elevator, MayQueue, Merge};
-use blklab_block::{Cx, RqId, TreeNodes};
+use blklab_block::sq::{Core, Elevator, MayQueue};
+use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, TaskId};
 

@@ -21,7 +21,7 @@ impl Cfq {
 
     /// Starts idling for the active queue, if that is worth it.
     fn arm(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        if self.feat.arm_skips_nonrot && !q.limits.rotational && self.hw_tag {
+        if self.feat.arm_skips_nonrot && !q.limits.queue.rotational && self.hw_tag {
             return;
         }
         let slice_idle = u64::from(self.set.slice_idle_jiffies);

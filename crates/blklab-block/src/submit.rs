@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a submitter and a queue say to each other on either path.
+
+use crate::{Cx, Effect, events};
+use blklab_trace::truth::Kind;
+use blklab_types::{Bio, Time};
+
+/// A bio on its way through the queue, with the time of its Q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The bio.
+    pub bio: Bio,
+    /// When it was queued.
+    pub queued: Time,
+}
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submit {
+    /// The queue has it (or it finished, see the effects).
+    Done,
+    /// The task sleeps for a request. When [`Effect::Wake`] names it, it goes
+    /// on with [`crate::Queue::resume`].
+    Sleeps(Pending),
+}
+
+impl Pending {
+    /// The bio finished (`bio_endio`): its truth record, and the word to the
+    /// simulation.
+    pub(crate) fn end(&self, cx: &mut Cx<'_>, error: u16) {
+        let bio = &self.bio;
+        let waited = cx.now.since(self.queued).0;
+        let record = events::bio_record(cx, Kind::BioDone, bio, waited);
+        cx.truth(record, "");
+        cx.effects.push(Effect::BioDone {
+            cookie: bio.cookie,
+            task: bio.task,
+            error,
+        });
+    }
+}
