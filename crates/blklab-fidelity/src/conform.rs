@@ -10,6 +10,7 @@
 mod disks;
 mod fio;
 mod machine;
+mod measured_on;
 mod table;
 
 pub use disks::{DiskReport, run_disk};

@@ -18,11 +18,11 @@ mod measured;
 pub use decisions::Decisions;
 pub use measured::Variation;
 
+use super::measured_on::LINUX_6_1;
 use blklab::job::{job_file_of, parse_jobs};
 use blklab::run::{RunOptions, run};
 use blklab::summary::Spread;
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_fio::job::Job;
 use blklab_fiostat::{Ddir, DirStat};
 use measured::{DIRECTIONS, FIGURES};
 use serde::Serialize;
@@ -175,61 +175,6 @@ impl FioSummary {
     }
 }
 
-/// Processor time of one I/O in fio on the measuring machine, in ns: what a
-/// random read of 4 KiB takes beside its latency (cases `cpu-n0-*` and
-/// `rr1x1-n500q4-*`: 1.6 to 1.9 us with every scheduler).
-const IO_COST_NS: u32 = 1700;
-
-/// Time of an interrupt of the device, in ns: what a read takes more with a
-/// scheduler on a device that interrupts than on one that completes at once, where
-/// tasks change as often (mean clat of `rr1x1-n500q4-*`, less its 500 us, and of
-/// `cpu-n0-*`: 1.55 to 1.91 us).
-const INTERRUPT_COST_NS: u32 = 1800;
-
-/// Time of a change of tasks, in ns: what a read without a scheduler takes more on
-/// a device that interrupts than on one that completes at once, where nobody
-/// sleeps, less the interrupt.
-const SWITCH_COST_NS: u32 = 2250;
-
-/// Processor time of one I/O in its system call, in ns: mean clat of
-/// `cpu-n0-none`, where nobody sleeps.
-const CALL_COST_NS: u32 = 4550;
-
-/// Processor time of a request that passes a scheduler, by scheduler, in ns: mean
-/// clat of the cases `rr1x1-n500q4-*`, less the device's 500 us, the call, an
-/// interrupt and two changes of tasks.
-const DISPATCH_COST_NS: [(&str, u32); 3] = [("mq-deadline", 3200), ("kyber", 3300), ("bfq", 5450)];
-
-/// Processor time of a page of 4 KiB that null_blk copies with `memory_backed`, in
-/// ns: what the fastest direct read of `ext4mix-n1mmem-mqd` takes more than the
-/// device's 1 ms and the times of `rr1x1-n500q4-mqd`, less 2 us for the filesystem.
-const DRIVER_COPY_NS: u32 = 6000;
-
-/// Processor time of a page that is written from the page cache to the disk, in ns:
-/// as much as a bio of one page that is merged, of 16 in a system call (mean slat
-/// of `merge-n500q4-none`, 65.6 us, less 7.5 times 1.7 us in fio).
-const WRITEOUT_COST_NS: u32 = 3300;
-
-/// Processor time of fio's main process every 10 ms, in ns, and as much more for
-/// each job: every 10.06 ms an I/O comes later, with a change of tasks by 15.3 us in the trace
-/// of one job, 15.8 of two, 18.1 of four (`rr1x1-n500q4-none`,
-/// `seqrw-s200q32-mqd`, `stride-s1mq1-mqd`).
-const LOOK_COST_NS: [u32; 2] = [12_200, 900];
-
-/// Processor time of one completion of an asynchronous I/O, in ns: at depth 32
-/// a read takes about 9 us without a scheduler, 6.4 us at depth 1 with a
-/// synchronous call (README of the measurements).
-const REAP_COST_NS: u32 = 2600;
-
-/// Processor time of a page that a job reads or writes through the page cache,
-/// beside its copying, in ns: with it a cached read of 4 KiB takes 5.8 us (median
-/// clat of `bufr2-d31-mqd`) and a write of 64 KiB 206 us (`bufw-s200q32-mqd`).
-const PAGE_COST_NS: [u32; 2] = [3100, 10_200];
-
-/// From the start of a job to that of the next, in ns: in the recorded traces the
-/// first bios of jobs come 0.28 to 0.63 ms apart, recording them included.
-const JOB_START_NS: u32 = 400_000;
-
 /// The folders of a case's measurements: beside its own folder unless
 /// `results` says where they are.
 fn results_of(case: &Path, results: Option<&Path>) -> PathBuf {
@@ -283,36 +228,12 @@ pub fn run_fio_case(
         }
     };
     e.vm.io_cost_ns = cpu_cost_ns.or(e.vm.io_cost_ns);
-    as_measured(&mut e, &jobs);
+    LINUX_6_1.give(&mut e, &jobs);
     if let Some(trace) = decisions::trace_of(&beside.join("traces"), &e.id) {
         report.decisions = Some(decisions::compare(&e, &jobs, &trace)?);
     }
     outcome(&e, &measured, &variation, stop, &mut report)?;
     Ok(report)
-}
-
-/// What the measuring machine was like, unless the case says otherwise: one
-/// processor, and its times.
-fn as_measured(e: &mut Experiment, jobs: &[Job]) {
-    e.vm.cpus.get_or_insert(1);
-    e.vm.io_cost_ns.get_or_insert(IO_COST_NS);
-    e.vm.job_start_ns.get_or_insert(JOB_START_NS);
-    let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
-    let page_cost = PAGE_COST_NS[usize::from(jobs.iter().any(writes))];
-    e.vm.page_cost_ns.get_or_insert(page_cost);
-    e.vm.switch_cost_ns.get_or_insert(SWITCH_COST_NS);
-    e.vm.interrupt_cost_ns.get_or_insert(INTERRUPT_COST_NS);
-    e.vm.reap_cost_ns.get_or_insert(REAP_COST_NS);
-    let [look, per_job] = LOOK_COST_NS;
-    let look = look + per_job * jobs.len() as u32;
-    e.vm.look_cost_ns.get_or_insert(look);
-    e.vm.call_cost_ns.get_or_insert(CALL_COST_NS);
-    let of_scheduler = |(name, _): &&(&str, u32)| *name == e.scheduler;
-    if let Some((_, cost)) = DISPATCH_COST_NS.iter().find(of_scheduler) {
-        e.vm.dispatch_cost_ns.get_or_insert(*cost);
-    }
-    e.vm.driver_copy_ns.get_or_insert(DRIVER_COPY_NS);
-    e.vm.writeout_cost_ns.get_or_insert(WRITEOUT_COST_NS);
 }
 
 /// Runs the jobs and compares fio's figures.

@@ -8,6 +8,7 @@
 //! So a case runs with several seeds, which shift the starts of the jobs, and
 //! medians over the seeds are compared.
 
+use super::measured_on::LINUX_2_6_28;
 use super::table::rows;
 use blklab::run::{RunOptions, run};
 use blklab::summary::Spread;
@@ -21,15 +22,6 @@ use std::sync::atomic::AtomicBool;
 
 /// The table of a folder.
 const TABLE: &str = "results.csv";
-
-/// Processor time of a buffered page beside its copying: with it the model's
-/// writer dirties 380 MB/s; the measured one, 350 to 400.
-const PAGE_COST_NS: &str = "8000";
-
-/// The block group that the measured volume's kernel chose for the directory
-/// of the files, and the pid of fio's main process there, which chooses where
-/// in a group files begin: both are seen in the recorded trace.
-const VOLUME: &str = "directory_group=3:creator_pid=12";
 
 /// A figure of a case: here over all seeds, and as it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -156,7 +148,7 @@ impl MachineCase {
             let path: PathBuf = dir.join("jobs").join(job);
             let name = path.display().to_string();
             let text = read(&path)?;
-            (Workload::Fio { name, text }, "1.24")
+            (Workload::Fio { name, text }, &LINUX_2_6_28.fio)
         } else {
             let number = |key| json["pwrite"][key].as_u64();
             let (Some(writes), Some(bytes)) = (number("writes"), number("bs")) else {
@@ -165,7 +157,7 @@ impl MachineCase {
             let size = writes.saturating_mul(bytes);
             let text = format!("[pwrite]\nioengine=psync\nrw=write\nbs={bytes}\nsize={size}\n");
             let name = format!("{id}.fio");
-            (Workload::Fio { name, text }, "3.33")
+            (Workload::Fio { name, text }, &LINUX_2_6_28.fio_of_programs)
         };
         Ok(MachineCase {
             id,
@@ -190,8 +182,9 @@ impl MachineCase {
     /// # Errors
     /// If something of it is not known here.
     pub fn experiment(&self) -> Result<Experiment, ExperimentError> {
+        let machine = &*LINUX_2_6_28;
         let mut e = Experiment::new(&self.id, self.workload.clone());
-        e.choose_kernel("2.6.28".parse()?);
+        e.choose_kernel(machine.kernel.parse()?);
         e.choose_scheduler(self.text("scheduler"))?;
         e.device = self.device()?;
         if self.text("target").contains("raid1") {
@@ -201,8 +194,8 @@ impl MachineCase {
         e.set("memory", &format!("{}m", self.text("memory_mib")))?;
         e.set("filesystem", &self.filesystem()?)?;
         e.set("fio", self.fio)?;
-        e.set("page_cost_ns", PAGE_COST_NS)?;
-        e.set("cpus", "1")?;
+        e.set("page_cost_ns", &machine.page_cost_ns.to_string())?;
+        e.set("cpus", &machine.cpus.to_string())?;
         for change in self.text("changed").split_whitespace() {
             let (key, value) = change.split_once('=').unwrap_or((change, ""));
             e.set(key, value)?;
@@ -222,7 +215,7 @@ impl MachineCase {
         };
         let cache = self.text("write_cache_sectors").to_owned();
         Ok(DeviceSpec {
-            name: "simdisk-2628".to_owned(),
+            name: LINUX_2_6_28.device.clone(),
             params: vec![
                 ("order".to_owned(), order.to_owned()),
                 ("write_cache_sectors".to_owned(), cache),
@@ -232,7 +225,7 @@ impl MachineCase {
 
     /// The filesystem with the options of its mount.
     fn filesystem(&self) -> Result<String, ExperimentError> {
-        let mut spec = format!("{}:{VOLUME}", self.text("fs"));
+        let mut spec = format!("{}:{}", self.text("fs"), LINUX_2_6_28.filesystem_options);
         for option in self.text("mount").split([',', ' ']) {
             let part = match option.split_once('=').unwrap_or((option, "")) {
                 ("defaults" | "" | "rw", _) => continue,

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the machines were like on which measurements were made: the files
+//! `machines/*.toml`, which say where each constant comes from.
+
+use blklab_experiment::Experiment;
+use blklab_fio::job::Job;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The machine of measured fio jobs.
+pub(super) static LINUX_6_1: LazyLock<FioMachine> =
+    LazyLock::new(|| read(include_str!("../../machines/linux-6.1.toml")));
+
+/// The machine of whole measured kernels.
+pub(super) static LINUX_2_6_28: LazyLock<KernelMachine> =
+    LazyLock::new(|| read(include_str!("../../machines/linux-2.6.28.toml")));
+
+fn read<T: DeserializeOwned>(text: &str) -> T {
+    toml::from_str(text).expect("a test reads every file of machines/")
+}
+
+/// Times in ns of processor; see the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FioMachine {
+    cpus: u32,
+    io_cost_ns: u32,
+    interrupt_cost_ns: u32,
+    switch_cost_ns: u32,
+    call_cost_ns: u32,
+    driver_copy_ns: u32,
+    writeout_cost_ns: u32,
+    look_cost_ns: u32,
+    look_cost_per_job_ns: u32,
+    reap_cost_ns: u32,
+    page_cost_reading_ns: u32,
+    page_cost_writing_ns: u32,
+    job_start_ns: u32,
+    /// By scheduler.
+    dispatch_cost_ns: BTreeMap<String, u32>,
+}
+
+impl FioMachine {
+    /// Gives an experiment what the machine was like, unless it says otherwise.
+    pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
+        let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
+        let page_cost_ns = if jobs.iter().any(writes) {
+            self.page_cost_writing_ns
+        } else {
+            self.page_cost_reading_ns
+        };
+        let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
+        let vm = &mut e.vm;
+        vm.cpus.get_or_insert(self.cpus);
+        vm.io_cost_ns.get_or_insert(self.io_cost_ns);
+        vm.job_start_ns.get_or_insert(self.job_start_ns);
+        vm.page_cost_ns.get_or_insert(page_cost_ns);
+        vm.switch_cost_ns.get_or_insert(self.switch_cost_ns);
+        vm.interrupt_cost_ns.get_or_insert(self.interrupt_cost_ns);
+        vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
+        vm.look_cost_ns.get_or_insert(look_cost_ns);
+        vm.call_cost_ns.get_or_insert(self.call_cost_ns);
+        if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
+            vm.dispatch_cost_ns.get_or_insert(*cost);
+        }
+        vm.driver_copy_ns.get_or_insert(self.driver_copy_ns);
+        vm.writeout_cost_ns.get_or_insert(self.writeout_cost_ns);
+    }
+}
+
+/// Settings of experiments as they are written in an experiment; see the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KernelMachine {
+    pub(super) kernel: String,
+    pub(super) cpus: u32,
+    pub(super) device: String,
+    pub(super) fio: String,
+    pub(super) fio_of_programs: String,
+    pub(super) page_cost_ns: u32,
+    pub(super) filesystem_options: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_machines_are_read() {
+        assert_eq!(LINUX_6_1.cpus, 1);
+        assert_eq!(LINUX_6_1.dispatch_cost_ns["bfq"], 5450);
+        assert_eq!(LINUX_2_6_28.device, "simdisk-2628");
+    }
+}
