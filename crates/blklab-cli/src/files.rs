@@ -9,7 +9,7 @@ use blklab::matrix::Cell;
 use blklab::outputs::{self, Claims};
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
-use blklab::{ExperimentError, report};
+use blklab::{ExperimentError, report, trace_file};
 use std::path::{Path, PathBuf};
 
 /// The files of all experiments.
@@ -57,7 +57,9 @@ impl Files {
 
     fn claim(&self, i: usize, cell: &Cell, needed: &Needs, claims: &mut Claims) -> Result<()> {
         if let Some(path) = &self.trace {
-            for file in blklab::trace_file::files_of(&self.with_label(i, path)) {
+            let path = self.with_label(i, path);
+            let written = trace_file::files_of(&path).into_iter();
+            for file in written.chain(trace_file::replaced_by(&path)) {
                 claims.writes(&file, "--trace")?;
             }
         }

@@ -2,7 +2,7 @@
 //! Trace files by name: which format a name stands for, writing and reading.
 
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
-use blklab_formats::blktrace::BlktraceWriter;
+use blklab_formats::blktrace::{BlktraceWriter, cpu_files_there};
 use blklab_formats::compact::CompactWriter;
 use blklab_formats::{FormatError, PartialFile};
 use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource as _};
@@ -129,11 +129,7 @@ impl TraceOut {
 /// The files that a trace of this name is written to on one processor.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     match TraceFormat::of(path) {
-        TraceFormat::Blktrace => {
-            let mut name = blktrace_base(path).into_os_string();
-            name.push(".blktrace.0");
-            vec![name.into()]
-        }
+        TraceFormat::Blktrace => vec![file_of_cpu(&blktrace_base(path), 0)],
         TraceFormat::Blkparse | TraceFormat::Compact => vec![path.to_path_buf()],
     }
 }
@@ -162,13 +158,15 @@ pub fn replaced_by(path: &Path) -> Vec<PathBuf> {
             .into_iter()
             .collect();
     }
-    let base = blktrace_base(path);
-    let file = |cpu: u16| {
-        let mut name = base.clone().into_os_string();
-        name.push(format!(".blktrace.{cpu}"));
-        PathBuf::from(name)
-    };
-    (0..=u16::MAX).map(file).take_while(is_there).collect()
+    // Who writes to a folder that cannot be read says what is wrong with it.
+    cpu_files_there(&blktrace_base(path)).unwrap_or_default()
+}
+
+/// Where a blktrace has the events of a CPU.
+fn file_of_cpu(base: &Path, cpu: u16) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(format!(".blktrace.{cpu}"));
+    name.into()
 }
 
 fn whole(file: BufWriter<PartialFile>) -> Result<PartialFile, FormatError> {

@@ -235,6 +235,27 @@ fn convert_replaces_traces_only() {
     assert!(!left.iter().any(|n| n.ends_with(".partial")), "{left:?}");
 }
 
+/// A blktrace is all its files: those of a former one neither count as part of
+/// the new one nor hide that the input is among them.
+#[test]
+fn a_blktrace_takes_the_place_of_all_files_of_another() {
+    let f = Folder::new();
+    forms(&f);
+    f.shell("cp t.blktrace.0 old.blktrace.1; cp t.blktrace.0 old.blktrace.17");
+    let input = f.run(&["trace", "convert", "old.blktrace.1", "old"]);
+    assert_eq!(input.code, Some(2));
+    assert!(
+        input.stderr.contains("old.blktrace.1 is the input"),
+        "{}",
+        input.stderr
+    );
+    let done = f.run(&["trace", "convert", "t.txt", "old.blktrace.0"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let left = f.names(".");
+    let left: Vec<&String> = left.iter().filter(|n| n.starts_with("old")).collect();
+    assert_eq!(left, ["old.blktrace.0"]);
+}
+
 /// Ctrl-C while a pipe delivers nothing: the program ends and leaves nothing.
 #[test]
 fn an_interrupted_convert_leaves_nothing() {

@@ -100,6 +100,16 @@ fn list(base: &Path) -> Result<Vec<(u16, PathBuf)>, FormatError> {
     Ok(found)
 }
 
+/// The files of the trace `base` that are there: a trace written under that name
+/// takes the place of all.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn cpu_files_there(base: &Path) -> Result<Vec<PathBuf>, FormatError> {
+    let found = list(base)?;
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
 /// Removes the files of the trace `base` that are not among `kept`: those of an
 /// earlier trace. What is no trace stays.
 pub(super) fn remove_others(base: &Path, kept: &[PathBuf]) -> Result<(), FormatError> {

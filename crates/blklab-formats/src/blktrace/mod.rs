@@ -27,8 +27,8 @@ mod files;
 mod read;
 mod write;
 
-pub use files::BlktraceReader;
 pub(crate) use files::CpuFile;
+pub use files::{BlktraceReader, cpu_files_there};
 pub use write::{BlktraceStream, BlktraceWriter, BlktraceWritten};
 
 use blklab_trace::{Action, Event, Rwbs};
