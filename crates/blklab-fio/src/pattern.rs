@@ -32,20 +32,34 @@ fn without_first(text: &str, with_offset: bool) -> Option<&str> {
     if let Some(behind) = text.strip_prefix("%o") {
         return with_offset.then_some(behind);
     }
-    if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
-        return without_digits(digits, 16).map(|(_, behind)| behind);
-    }
-    let number = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
-    let unsigned = number.strip_prefix(['-', '+']).unwrap_or(number);
-    let (_, behind) = without_digits(unsigned, 10)?;
-    let number = &number[..number.len() - behind.len()];
-    number.parse::<i32>().is_ok().then_some(behind)
+    let end = end_of_number(text);
+    let number = &text[..end];
+    let behind = match number.get(..2) {
+        Some("0x" | "0X") => without_digits(&number[2..], 16)?,
+        _ => {
+            let number =
+                number.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+            let unsigned = number.strip_prefix(['-', '+']).unwrap_or(number);
+            let behind = without_digits(unsigned, 10)?;
+            number[..number.len() - behind.len()].parse::<i32>().ok()?;
+            behind
+        }
+    };
+    Some(&text[end - behind.len()..])
 }
 
-/// The digits that a text begins with, and what follows them.
-fn without_digits(text: &str, base: u32) -> Option<(&str, &str)> {
-    let end = text.find(|c: char| !c.is_digit(base)).unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
+/// Where the next number in base 16 begins, behind the first character.
+fn end_of_number(text: &str) -> usize {
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    let next = ["0x", "0X"].map(|prefix| text[first..].find(prefix));
+    let next = next.into_iter().flatten().min();
+    next.map_or(text.len(), |at| first + at)
+}
+
+/// What follows the digits that a text must begin with.
+fn without_digits(text: &str, base: u32) -> Option<&str> {
+    let behind = text.trim_start_matches(|c: char| c.is_digit(base));
+    (behind.len() < text.len()).then_some(behind)
 }
 
 #[cfg(test)]
@@ -75,6 +89,15 @@ mod tests {
             "'a.fio'",
             "'a.fio'12",
             "0x99999999999999999999999",
+            "120x12",
+            "00x5",
+            "0x120x13",
+            "-120xdeadface",
+            "-00x5",
+            "0x12-50x3",
+            "120X12",
+            "0X12",
+            "+10x5",
         ];
         for text in good {
             assert!(is_pattern(text, false), "{text}");
