@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests and the bios in them, in one table each.
 
-use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, Slab, TaskId, Time, impl_id};
 use std::ops::{BitOrAssign, Index, IndexMut};
 
 /// Name of a request: its slot in the table, reused after it is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RqId(pub u32);
+
+impl_id!(RqId(u32));
 
 impl RqId {
     /// The slot as a `usize`.
@@ -175,29 +177,27 @@ struct BioNode {
 /// is bound by the largest number that was alive at once.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    slots: Vec<Request>,
-    free: Vec<RqId>,
-    bios: Vec<BioNode>,
-    free_bios: Vec<u32>,
+    slots: Slab<RqId, Request>,
+    bios: Slab<u32, BioNode>,
 }
 
 impl Index<RqId> for Requests {
     type Output = Request;
     fn index(&self, id: RqId) -> &Request {
-        &self.slots[id.idx()]
+        &self.slots[id]
     }
 }
 
 impl IndexMut<RqId> for Requests {
     fn index_mut(&mut self, id: RqId) -> &mut Request {
-        &mut self.slots[id.idx()]
+        &mut self.slots[id]
     }
 }
 
 impl Requests {
     /// A new request without bios.
     pub fn alloc(&mut self, op: Op, flags: BioFlags, task: TaskId, now: Jiffies) -> RqId {
-        let rq = Request {
+        self.slots.insert(Request {
             sector: 0,
             nr_sectors: 0,
             segments: 0,
@@ -223,25 +223,18 @@ impl Requests {
             hash_prev: None,
             hash_next: None,
             flush_step: 0,
-        };
-        if let Some(id) = self.free.pop() {
-            self.slots[id.idx()] = rq;
-            id
-        } else {
-            self.slots.push(rq);
-            RqId(u32::try_from(self.slots.len() - 1).expect("requests fit 32 bits"))
-        }
+        })
     }
 
     /// Frees a request; its bios must have been taken.
     pub fn free(&mut self, id: RqId) {
         debug_assert!(!self[id].on_list && self[id].bio_head.is_none());
-        self.free.push(id);
+        self.slots.remove(id);
     }
 
     /// Number of requests alive.
     pub fn nr_alive(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
 
     /// Makes `bio` the first bio of an empty request.
@@ -262,7 +255,7 @@ impl Requests {
         let node = self.bio_node(bio, queued);
         let tail = self[id].bio_tail.replace(node);
         match tail {
-            Some(t) => self.bios[t as usize].next = Some(node),
+            Some(t) => self.bios[t].next = Some(node),
             None => self[id].bio_head = Some(node),
         }
         self.grow(id, bio);
@@ -272,7 +265,7 @@ impl Requests {
     pub fn prepend(&mut self, id: RqId, bio: &Bio, queued: Time) {
         let node = self.bio_node(bio, queued);
         let head = self[id].bio_head.replace(node);
-        self.bios[node as usize].next = head;
+        self.bios[node].next = head;
         if head.is_none() {
             self[id].bio_tail = Some(node);
         }
@@ -291,7 +284,7 @@ impl Requests {
     pub fn absorb(&mut self, id: RqId, next: RqId) {
         let (head, tail) = (self[next].bio_head.take(), self[next].bio_tail.take());
         match self[id].bio_tail {
-            Some(t) => self.bios[t as usize].next = head,
+            Some(t) => self.bios[t].next = head,
             None => self[id].bio_head = head,
         }
         if tail.is_some() {
@@ -325,30 +318,20 @@ impl Requests {
     /// Takes the first bio of a finished request, with the time of its Q.
     pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {
         let idx = self[id].bio_head?;
-        let (bio, queued, next) = {
-            let node = &self.bios[idx as usize];
-            (node.bio, node.queued, node.next)
-        };
+        let node = self.bios.remove(idx);
+        let (bio, queued, next) = (node.bio, node.queued, node.next);
         self[id].bio_head = next;
         if next.is_none() {
             self[id].bio_tail = None;
         }
-        self.free_bios.push(idx);
         Some((bio, queued))
     }
 
     fn bio_node(&mut self, bio: &Bio, queued: Time) -> u32 {
-        let node = BioNode {
+        self.bios.insert(BioNode {
             bio: *bio,
             queued,
             next: None,
-        };
-        if let Some(idx) = self.free_bios.pop() {
-            self.bios[idx as usize] = node;
-            idx
-        } else {
-            self.bios.push(node);
-            u32::try_from(self.bios.len() - 1).expect("bios fit 32 bits")
-        }
+        })
     }
 }

@@ -8,6 +8,7 @@
 //! linked, so stepping is constant.
 
 use crate::RqId;
+use blklab_types::IdVec;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
@@ -23,17 +24,17 @@ struct Node {
 /// The nodes of all trees of a scheduler, by request.
 #[derive(Clone, Debug, Default)]
 pub struct TreeNodes {
-    nodes: Vec<Node>,
+    nodes: IdVec<RqId, Node>,
     nr_inserted: u64,
 }
 
 impl TreeNodes {
     fn at(&self, id: RqId) -> &Node {
-        &self.nodes[id.idx()]
+        &self.nodes[id]
     }
 
     fn at_mut(&mut self, id: RqId) -> &mut Node {
-        &mut self.nodes[id.idx()]
+        &mut self.nodes[id]
     }
 
     /// The request behind `id` in its tree.
@@ -86,13 +87,10 @@ impl SectorTree {
     /// Logarithmic in the size of the tree.
     pub fn insert(&mut self, t: &mut TreeNodes, id: RqId, sector: u64) {
         t.nr_inserted += 1;
-        if t.nodes.len() <= id.idx() {
-            t.nodes.resize(id.idx() + 1, Node::default());
-        }
         let mut prio = t.nr_inserted.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         prio ^= prio >> 29;
         prio = prio.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        *t.at_mut(id) = Node {
+        *t.nodes.entry(id) = Node {
             sector,
             prio,
             ..Node::default()

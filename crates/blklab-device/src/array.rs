@@ -25,7 +25,7 @@ use crate::error::DeviceError;
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
 use crate::registry::{Build, DeviceInfo, Settings};
-use blklab_types::{Op, SECTOR_BYTES, Span, Time};
+use blklab_types::{Op, SECTOR_BYTES, Slab, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 const TIME_MS: Kind = Kind::Time {
@@ -138,8 +138,7 @@ struct Array {
     /// The back end's last job was a read.
     after_read: bool,
     /// Commands whose end is certain, by slot.
-    ending: Vec<(Command, Time)>,
-    free: Vec<u32>,
+    ending: Slab<u32, (Command, Time)>,
 }
 
 impl Array {
@@ -151,11 +150,7 @@ impl Array {
     }
 
     fn end_at(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command, started: Time, end: Time) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.ending.push((*cmd, started));
-            self.ending.len() as u32 - 1
-        });
-        self.ending[slot as usize] = (*cmd, started);
+        let slot = self.ending.insert((*cmd, started));
         cx.wake_at(end, u64::from(slot));
     }
 
@@ -276,8 +271,7 @@ impl Device for Array {
 
     fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
         if token != BACKEND {
-            let (cmd, started) = self.ending[token as usize];
-            self.free.push(token as u32);
+            let (cmd, started) = *self.ending.remove(token as u32);
             cx.finish(cmd.id, started);
             return;
         }
@@ -326,8 +320,7 @@ fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
         job: None,
         position: 0,
         after_read: false,
-        ending: Vec::with_capacity(depth),
-        free: Vec::with_capacity(depth),
+        ending: Slab::with_capacity(depth),
     }))
 }
 

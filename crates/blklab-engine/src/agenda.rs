@@ -2,7 +2,7 @@
 //! What is due, and when.
 
 use crate::timers::{TimerId, Timers};
-use blklab_types::{Hz, TaskId, Time};
+use blklab_types::{Hz, IdVec, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -13,6 +13,8 @@ pub struct DeviceId(pub u32);
 /// Deferred work, named by whoever asks for it (the block layer's kblockd).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId(pub u32);
+
+blklab_types::impl_id!(WorkId(u32));
 
 /// Something that is due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Agenda {
     sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
     ready: VecDeque<Ready>,
     /// Work that is ready and has not run, by its number.
-    pending: Vec<bool>,
+    pending: IdVec<WorkId, bool>,
 }
 
 impl Agenda {
@@ -66,7 +68,7 @@ impl Agenda {
             wakes: BinaryHeap::new(),
             sleepers: BinaryHeap::new(),
             ready: VecDeque::new(),
-            pending: Vec::new(),
+            pending: IdVec::default(),
         }
     }
 
@@ -124,11 +126,7 @@ impl Agenda {
     /// Work is ready now, behind everything that already is; nothing changes
     /// if it already is (`queue_work`).
     pub fn ready_work(&mut self, work: WorkId) {
-        let idx = work.0 as usize;
-        if self.pending.len() <= idx {
-            self.pending.resize(idx + 1, false);
-        }
-        if !std::mem::replace(&mut self.pending[idx], true) {
+        if !std::mem::replace(self.pending.entry(work), true) {
             self.ready.push_back(Ready::Work(work));
         }
     }
@@ -150,7 +148,7 @@ impl Agenda {
             match self.ready.pop_front() {
                 Some(Ready::Task(t)) => return Some(Due::Task(t)),
                 Some(Ready::Work(w)) => {
-                    self.pending[w.0 as usize] = false;
+                    self.pending[w] = false;
                     return Some(Due::Work(w));
                 }
                 None => {}

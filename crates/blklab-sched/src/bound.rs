@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! To which queue each request belongs, and what its scheduler notes with it.
 
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::RqId;
+use blklab_types::IdVec;
 use std::ops::{Index, IndexMut};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,16 +15,13 @@ struct Slot<T> {
 /// By request: its queue, and a note of the scheduler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bound<T> {
-    slots: Vec<Slot<T>>,
+    slots: IdVec<RqId, Slot<T>>,
 }
 
 impl<T: Copy + Default> Bound<T> {
     /// A request got its queue; its note is the default.
     pub(crate) fn bind(&mut self, rq: RqId, queue: QueueId) {
-        if self.slots.len() <= rq.idx() {
-            self.slots.resize(rq.idx() + 1, Slot::default());
-        }
-        self.slots[rq.idx()] = Slot {
+        *self.slots.entry(rq) = Slot {
             queue: Some(queue),
             note: T::default(),
         };
@@ -31,18 +29,18 @@ impl<T: Copy + Default> Bound<T> {
 
     /// Another queue takes a request over.
     pub(crate) fn rebind(&mut self, rq: RqId, queue: QueueId) {
-        self.slots[rq.idx()].queue = Some(queue);
+        self.slots[rq].queue = Some(queue);
     }
 
     /// A request leaves its queue for good: the queue it had, and its note.
     pub(crate) fn unbind(&mut self, rq: RqId) -> Option<(QueueId, T)> {
-        let slot = std::mem::take(self.slots.get_mut(rq.idx())?);
+        let slot = std::mem::take(self.slots.get_mut(rq)?);
         Some((slot.queue?, slot.note))
     }
 
     /// The queue of a request that may not have gone through the scheduler.
     pub(crate) fn queue_if_any(&self, rq: RqId) -> Option<QueueId> {
-        self.slots.get(rq.idx())?.queue
+        self.slots.get(rq)?.queue
     }
 
     /// The queue of a request that the scheduler was given.
@@ -53,19 +51,19 @@ impl<T: Copy + Default> Bound<T> {
 
     /// The note of a request that may not have gone through the scheduler.
     pub(crate) fn get(&self, rq: RqId) -> Option<&T> {
-        Some(&self.slots.get(rq.idx())?.note)
+        Some(&self.slots.get(rq)?.note)
     }
 }
 
 impl<T> Index<RqId> for Bound<T> {
     type Output = T;
     fn index(&self, rq: RqId) -> &T {
-        &self.slots[rq.idx()].note
+        &self.slots[rq].note
     }
 }
 
 impl<T> IndexMut<RqId> for Bound<T> {
     fn index_mut(&mut self, rq: RqId) -> &mut T {
-        &mut self.slots[rq.idx()].note
+        &mut self.slots[rq].note
     }
 }

@@ -15,7 +15,7 @@ use crate::{Build, Make, Scheduler};
 use blklab_block::sq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
-use blklab_types::{Bio, Jiffies};
+use blklab_types::{Bio, IdVec, Jiffies};
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
@@ -159,7 +159,7 @@ pub struct Deadline {
     nodes: TreeNodes,
     fifo: [List; 2],
     /// Expiry by request.
-    expiry: Vec<Jiffies>,
+    expiry: IdVec<RqId, Jiffies>,
     /// The request behind the last dispatched one; at most one side is set.
     next: [Option<RqId>; 2],
     /// Requests of the current batch.
@@ -176,7 +176,7 @@ impl Deadline {
             sort: [SectorTree::default(); 2],
             nodes: TreeNodes::default(),
             fifo: [List::EMPTY; 2],
-            expiry: Vec::new(),
+            expiry: IdVec::default(),
             next: [None; 2],
             batching: 0,
             starved: Starved::default(),
@@ -227,7 +227,7 @@ impl Deadline {
     }
 
     fn expired(&self, head: RqId, now: Jiffies) -> bool {
-        let expiry = self.expiry[head.idx()];
+        let expiry = self.expiry[head];
         if self.feat.expires_at_equality {
             now >= expiry
         } else {
@@ -275,10 +275,7 @@ impl Elevator for Deadline {
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         self.insert_sorted(q, rq);
         let dir = q.rqs[rq].data_dir();
-        if self.expiry.len() <= rq.idx() {
-            self.expiry.resize(rq.idx() + 1, Jiffies(0));
-        }
-        self.expiry[rq.idx()] = cx.jiffies.plus(self.set.expire_jiffies[dir]);
+        *self.expiry.entry(rq) = cx.jiffies.plus(self.set.expire_jiffies[dir]);
         self.fifo[dir].push_back(&mut q.rqs, rq);
     }
 
@@ -318,9 +315,9 @@ impl Elevator for Deadline {
 
     fn merge_requests(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, next: RqId) {
         let dir = q.rqs[rq].data_dir();
-        let earlier = self.expiry[next.idx()];
-        if earlier < self.expiry[rq.idx()] {
-            self.expiry[rq.idx()] = earlier;
+        let earlier = self.expiry[next];
+        if earlier < self.expiry[rq] {
+            self.expiry[rq] = earlier;
             self.fifo[dir].move_behind(&mut q.rqs, next, rq);
         }
         self.forget(q, next);

@@ -18,9 +18,9 @@ pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 mod positions;
+mod queue_id;
 mod rbtree;
 mod registry;
-mod slots;
 
 pub use registry::Schedulers;
 

@@ -9,8 +9,8 @@
 //! and later (`cfq_prio_tree_lookup`, `cfqq_close`); block/bfq-iosched.c, 5.10
 //! and later.
 
+use crate::queue_id::QueueId;
 use crate::rbtree::{RbNodes, RbTree, Search};
-use crate::slots::QueueId;
 use std::cmp::Ordering;
 
 /// The trees of a device.

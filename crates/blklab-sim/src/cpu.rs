@@ -12,7 +12,7 @@
 //! Left out: ticks, nice values but that of kblockd, control groups, real-time
 //! classes.
 
-use blklab_types::{Span, TaskId, Time};
+use blklab_types::{IdVec, Span, TaskId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -65,7 +65,7 @@ pub(crate) enum Turn {
 /// The processor and who waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Cpu {
-    entities: Vec<Entity>,
+    entities: IdVec<TaskId, Entity>,
     /// Who computes, since when and until when.
     running: Option<(TaskId, Time, Time)>,
     waiting: BinaryHeap<Reverse<(u64, u64, TaskId)>>,
@@ -90,10 +90,7 @@ impl Cpu {
     }
 
     fn entity(&mut self, task: TaskId) -> &mut Entity {
-        if self.entities.len() <= task.idx() {
-            self.entities.resize(task.idx() + 1, Entity::default());
-        }
-        &mut self.entities[task.idx()]
+        self.entities.entry(task)
     }
 
     /// The task is a kernel thread of nice level -20.

@@ -8,12 +8,14 @@ mod bio;
 mod message;
 mod names;
 mod prio;
+mod table;
 mod time;
 
 pub use bio::{Bio, BioFlags, Dev, Op};
 pub use message::{one_line, push_visibly, shown};
 pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
+pub use table::{Id, IdVec, Slab};
 pub use time::{Hz, Jiffies, Span, Time};
 
 /// Bytes in one sector, the unit of every disk address in Linux.
@@ -31,6 +33,8 @@ pub const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// trace shows is a property of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
+
+impl_id!(TaskId(u32));
 
 impl TaskId {
     /// The index as a `usize`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The array's own bios while members work on them.
 
-use blklab_types::Bio;
+use blklab_types::{Bio, Slab};
 
 /// A place in the table, reused after the bio is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,51 +26,45 @@ struct Master {
     errors: Errors,
 }
 
+blklab_types::impl_id!(Slot(u32));
+
 /// The bios on their way.
 #[derive(Debug, Default)]
 pub(super) struct Masters {
-    all: Vec<Master>,
-    free: Vec<u32>,
+    all: Slab<Slot, Master>,
 }
 
 impl Masters {
     /// Whether there is none.
     pub(super) fn is_empty(&self) -> bool {
-        self.all.len() == self.free.len()
+        self.all.is_empty()
     }
 
     /// Adds a bio that is done when so many parts are.
     pub(super) fn insert(&mut self, bio: Bio, parts: u32) -> Slot {
-        let master = Master {
+        self.all.insert(Master {
             bio,
             left: parts,
             errors: Errors {
                 parts,
                 ..Errors::default()
             },
-        };
-        if let Some(i) = self.free.pop() {
-            self.all[i as usize] = master;
-            return Slot(i);
-        }
-        self.all.push(master);
-        Slot(u32::try_from(self.all.len() - 1).expect("bios in flight fit 32 bits"))
+        })
     }
 
     /// The bio in a slot.
     pub(super) fn get(&self, slot: Slot) -> &Bio {
-        &self.all[slot.0 as usize].bio
+        &self.all[slot].bio
     }
 
     /// Gives a bio up.
     pub(super) fn remove(&mut self, slot: Slot) -> Bio {
-        self.free.push(slot.0);
-        self.all[slot.0 as usize].bio
+        self.all.remove(slot).bio
     }
 
     /// A part is done; the bio, if it was the last one.
     pub(super) fn part_done(&mut self, slot: Slot, error: u16) -> Option<(Bio, Errors)> {
-        let master = &mut self.all[slot.0 as usize];
+        let master = &mut self.all[slot];
         master.left -= 1;
         if error != 0 {
             master.errors.failed += 1;

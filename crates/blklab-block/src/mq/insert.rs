@@ -46,8 +46,9 @@ impl Queue {
             return false;
         };
         self.core.rqs.fill(rq, &bio, cx.now);
+        let h = self.core.rqs[rq].hctx;
         self.insert(cx, rq, false);
-        self.core.run_hctx(self.core.rqs[rq].hctx);
+        self.core.run_hctx(h);
         self.push_runs(cx);
         true
     }

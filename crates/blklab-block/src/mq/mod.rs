@@ -45,7 +45,7 @@ use crate::mq::split::Chains;
 use crate::mq::submit::Step;
 use crate::{Cx, Effect, List, Pending, RqId};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Bio, Dev, Jiffies, TaskId};
+use blklab_types::{Bio, Dev, IdVec, Jiffies, TaskId};
 use std::collections::VecDeque;
 
 /// A hardware queue.
@@ -84,7 +84,7 @@ pub struct Queue {
     hctxs: Vec<Hctx>,
     /// Software queues by CPU, used without a scheduler.
     ctxs: Vec<List>,
-    submitters: Vec<Submitter>,
+    submitters: IdVec<TaskId, Submitter>,
     chains: Chains,
     wbt: Option<Wbt>,
     /// None: no group has limits.
@@ -151,7 +151,7 @@ impl Queue {
             core,
             elv,
             hctxs,
-            submitters: Vec::new(),
+            submitters: IdVec::default(),
             chains: Chains::default(),
             wbt,
             throttle: None,
@@ -252,11 +252,7 @@ impl Queue {
     }
 
     fn submitter(&mut self, task: TaskId) -> &mut Submitter {
-        if self.submitters.len() <= task.idx() {
-            self.submitters
-                .resize_with(task.idx() + 1, Submitter::default);
-        }
-        &mut self.submitters[task.idx()]
+        self.submitters.entry(task)
     }
 
     /// kblockd gets what hooks and completions asked for.

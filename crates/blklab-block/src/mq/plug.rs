@@ -39,13 +39,11 @@ enum Flush {
 
 impl Queue {
     pub(crate) fn has_plug(&self, task: TaskId) -> bool {
-        self.submitters
-            .get(task.idx())
-            .is_some_and(|s| s.plug.depth > 0)
+        self.submitters.get(task).is_some_and(|s| s.plug.depth > 0)
     }
 
     fn plug(&mut self, task: TaskId) -> &mut Plug {
-        &mut self.submitters[task.idx()].plug
+        &mut self.submitters[task].plug
     }
 
     /// The task starts to collect requests. Calls nest.
@@ -146,7 +144,7 @@ impl Queue {
             }
             Some(_) => {}
         }
-        self.submitters[task.idx()]
+        self.submitters[task]
             .plug
             .list
             .push_back(&mut self.core.rqs, rq);
@@ -154,7 +152,7 @@ impl Queue {
 
     /// A plug that holds one request: the older one is issued (U, count 1).
     fn replace_in_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, task: TaskId) {
-        let list = &mut self.submitters[task.idx()].plug.list;
+        let list = &mut self.submitters[task].plug.list;
         let older = list.pop_front(&mut self.core.rqs);
         list.push_back(&mut self.core.rqs, rq);
         self.plug_event(cx);
@@ -167,7 +165,7 @@ impl Queue {
     fn plug_is_full(&self, newest: RqId, task: TaskId) -> bool {
         let feat = &self.core.feat;
         let may_grow = self.core.limits.queue.nomerges < 2 || feat.plug_flush_ignores_nomerges;
-        self.submitters[task.idx()].plug.list.len() >= feat.plug_max_requests
+        self.submitters[task].plug.list.len() >= feat.plug_max_requests
             || (may_grow && self.core.rqs[newest].nr_sectors >= FLUSH_SECTORS)
     }
 

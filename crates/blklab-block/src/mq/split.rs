@@ -3,7 +3,7 @@
 
 use crate::mq::{Limits, Queue};
 use crate::{Cx, Pending, events};
-use blklab_types::{Bio, BioFlags, Op, Time};
+use blklab_types::{Bio, BioFlags, Op, Slab, Time};
 
 /// A bio that went on in parts.
 #[derive(Clone, Copy, Debug)]
@@ -15,42 +15,38 @@ struct Chain {
     error: u16,
 }
 
-/// Bios of which parts are on their way. Slots are reused.
+/// Bios of which parts are on their way. The cookie of a part names its chain.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
-    slots: Vec<Chain>,
-    free: Vec<u32>,
+    chains: Slab<u32, Chain>,
 }
 
 impl Chains {
     /// Notes a bio that becomes two parts.
     fn start(&mut self, pending: &Pending) -> u64 {
-        let chain = Chain {
+        let id = self.chains.insert(Chain {
             bio: pending.bio,
             queued: pending.queued,
             left: 2,
             error: 0,
-        };
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = chain;
-                u64::from(slot)
-            }
-            None => {
-                self.slots.push(chain);
-                self.slots.len() as u64 - 1
-            }
-        }
+        });
+        u64::from(id)
+    }
+
+    /// A part is split further.
+    fn grow(&mut self, part: &Bio) {
+        self.chains[part.cookie as u32].left += 1;
     }
 
     /// When the bio that a part belongs to was queued.
     pub(crate) fn queued(&self, part: &Bio) -> Time {
-        self.slots[part.cookie as usize].queued
+        self.chains[part.cookie as u32].queued
     }
 
     /// A part finished; the whole bio, if it was the last.
     pub(crate) fn end(&mut self, part: &Bio, error: u16) -> Option<(Pending, u16)> {
-        let chain = &mut self.slots[part.cookie as usize];
+        let id = part.cookie as u32;
+        let chain = &mut self.chains[id];
         chain.left -= 1;
         if chain.error == 0 {
             chain.error = error;
@@ -58,7 +54,7 @@ impl Chains {
         if chain.left > 0 {
             return None;
         }
-        self.free.push(part.cookie as u32);
+        let chain = self.chains.remove(id);
         let whole = Pending {
             bio: chain.bio,
             queued: chain.queued,
@@ -75,7 +71,7 @@ impl Queue {
         let front = front_sectors(&self.core.limits, &bio)?;
         let segments = segments_of_front(&bio, front);
         let cookie = if bio.flags.has(BioFlags::SPLIT) {
-            self.chains.slots[bio.cookie as usize].left += 1;
+            self.chains.grow(&bio);
             bio.cookie
         } else {
             self.chains.start(pending)

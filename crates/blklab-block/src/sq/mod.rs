@@ -36,7 +36,7 @@ use crate::sq::flush::FlushSeq;
 use crate::sq::pool::Pools;
 use crate::sq::task_plug::TaskPlug;
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Dev, TaskId};
+use blklab_types::{Dev, IdVec, TaskId};
 
 /// A block device's queue with its scheduler and driver.
 pub struct Queue {
@@ -49,7 +49,7 @@ pub struct Queue {
     ever_deep: bool,
     barrier: BarrierSeq,
     flush: FlushSeq,
-    plugs: Vec<TaskPlug>,
+    plugs: IdVec<TaskId, TaskPlug>,
     tags: Vec<Option<driver::Tagged>>,
 }
 
@@ -78,7 +78,7 @@ impl Queue {
             ever_deep: false,
             barrier: BarrierSeq::default(),
             flush: FlushSeq::default(),
-            plugs: Vec::new(),
+            plugs: IdVec::default(),
             tags: vec![None; tags],
         }
     }

@@ -28,21 +28,14 @@ enum Flush {
 }
 
 impl Queue {
-    fn plug_mut(&mut self, task: TaskId) -> &mut TaskPlug {
-        if self.plugs.len() <= task.idx() {
-            self.plugs.resize_with(task.idx() + 1, TaskPlug::default);
-        }
-        &mut self.plugs[task.idx()]
-    }
-
     fn has_plug(&self, task: TaskId) -> bool {
-        self.plugs.get(task.idx()).is_some_and(|p| p.depth > 0)
+        self.plugs.get(task).is_some_and(|p| p.depth > 0)
     }
 
     /// The task starts to collect requests. Calls nest. Nothing before 2.6.39.
     pub fn start_plug(&mut self, task: TaskId) {
         if self.core.feat.task_plug {
-            self.plug_mut(task).depth += 1;
+            self.plugs.entry(task).depth += 1;
         }
     }
 
@@ -52,10 +45,10 @@ impl Queue {
         if !self.has_plug(task) {
             return;
         }
-        if self.plugs[task.idx()].depth == 1 {
+        if self.plugs[task].depth == 1 {
             self.flush_plug(cx, task, Flush::Explicit, Kind::Unplug);
         }
-        self.plugs[task.idx()].depth -= 1;
+        self.plugs[task].depth -= 1;
     }
 
     /// The task is about to sleep for I/O.
@@ -74,7 +67,7 @@ impl Queue {
         if !self.has_plug(task) {
             return false;
         }
-        let (mut at, mut walked) = (self.plugs[task.idx()].list.back(), 0);
+        let (mut at, mut walked) = (self.plugs[task].list.back(), 0);
         let mut merged = false;
         if self.core.limits.queue.nomerges < 2 {
             while let Some(rq) = at {
@@ -86,7 +79,7 @@ impl Queue {
                 at = List::prev(&self.core.rqs, rq);
             }
         }
-        self.plugs[task.idx()].walked = walked;
+        self.plugs[task].walked = walked;
         merged
     }
 
@@ -116,10 +109,10 @@ impl Queue {
             self.run(cx);
             return;
         }
-        let plug = &self.plugs[task.idx()];
+        let plug = &self.plugs[task];
         let (newest, walked) = (
             plug.list.back(),
-            std::mem::take(&mut self.plugs[task.idx()].walked),
+            std::mem::take(&mut self.plugs[task].walked),
         );
         match newest {
             None => self.plug_event(cx),
@@ -131,9 +124,7 @@ impl Queue {
             }
             Some(_) => {}
         }
-        self.plugs[task.idx()]
-            .list
-            .push_back(&mut self.core.rqs, rq);
+        self.plugs[task].list.push_back(&mut self.core.rqs, rq);
     }
 
     fn plug_is_full(&self, newest: RqId, walked: u32) -> bool {
@@ -158,15 +149,15 @@ impl Queue {
 
     /// Inserts everything the task holds (I each), then one unplug event.
     fn flush_plug(&mut self, cx: &mut Cx<'_>, task: TaskId, how: Flush, kind: Kind) {
-        if !self.has_plug(task) || self.plugs[task.idx()].list.is_empty() {
+        if !self.has_plug(task) || self.plugs[task].list.is_empty() {
             return;
         }
         if self.core.feat.flush_sort == FlushSort::Sector {
-            let list = &mut self.plugs[task.idx()].list;
+            let list = &mut self.plugs[task].list;
             list.sort_by_key(&mut self.core.rqs, |rq| rq.sector);
         }
         let mut count = 0;
-        while let Some(rq) = self.plugs[task.idx()].list.pop_front(&mut self.core.rqs) {
+        while let Some(rq) = self.plugs[task].list.pop_front(&mut self.core.rqs) {
             if self.core.rqs[rq].flags.any(BioFlags::FLUSH | BioFlags::FUA) {
                 self.insert_flush(cx, rq);
             } else {

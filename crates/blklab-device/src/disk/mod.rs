@@ -36,7 +36,7 @@ mod write_cache;
 pub(crate) use params::{PARAMS, build};
 
 use crate::device::{Command, Device, DeviceCx, EIO};
-use blklab_types::{BioFlags, Op, Span, Time};
+use blklab_types::{BioFlags, Op, Slab, Span, Time};
 use dirty::DirtySet;
 use mechanism::{Mechanism, Wanted};
 use read_cache::{Lookup, ReadCache};
@@ -107,8 +107,7 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 pub(crate) struct Disk {
     parts: Parts,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: Slab<u32, Slot>,
     /// Ready for the mechanism, oldest first.
     queue: Vec<Queued>,
     /// Ready writes without room in the cache, oldest first.
@@ -136,7 +135,7 @@ impl Device for Disk {
         let cached =
             cmd.op == Op::Write && !cmd.flags.has(BioFlags::FUA) && self.parts.writes.takes(n);
         let overhead_ns = self.overhead_ns(cx.now, cmd, cached);
-        let slot = self.take_slot(Slot {
+        let slot = self.slots.insert(Slot {
             cmd: *cmd,
             started: cx.now,
             cached,
@@ -170,8 +169,7 @@ impl Disk {
         let depth = depth as usize;
         Disk {
             parts,
-            slots: Vec::with_capacity(depth),
-            free: Vec::with_capacity(depth),
+            slots: Slab::with_capacity(depth),
             queue: Vec::with_capacity(depth),
             waiting: VecDeque::with_capacity(depth),
             held: VecDeque::with_capacity(depth),
@@ -184,22 +182,12 @@ impl Disk {
         }
     }
 
-    fn take_slot(&mut self, slot: Slot) -> u32 {
-        if let Some(i) = self.free.pop() {
-            self.slots[i as usize] = slot;
-            return i;
-        }
-        self.slots.push(slot);
-        self.slots.len() as u32 - 1
-    }
-
     fn finish(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
         let Slot {
             cmd: Command { id, .. },
             started,
             ..
-        } = self.slots[slot as usize];
-        self.free.push(slot);
+        } = *self.slots.remove(slot);
         self.last_end = cx.now;
         cx.finish(id, started);
     }
@@ -213,7 +201,7 @@ impl Disk {
             Op::Write if !cached => &self.parts.overheads.write_miss_ns,
             Op::Write | Op::Discard | Op::Flush => &self.parts.overheads.write_hit_ns,
         };
-        let alone = self.free.len() == self.slots.len();
+        let alone = self.slots.is_empty();
         let follows = !alone || now.since(self.last_end).ns() < FOLLOWS_NS;
         let after_write = match follows {
             true => self.after_write,
@@ -237,7 +225,7 @@ impl Disk {
             self.held.push_back(slot);
             return;
         }
-        let Slot { cmd, cached, .. } = self.slots[slot as usize];
+        let Slot { cmd, cached, .. } = self.slots[slot];
         match cmd.op {
             _ if cmd.op != Op::Flush && cmd.nr_sectors == 0 => self.finish(cx, slot),
             Op::Discard => self.finish(cx, slot),
@@ -252,7 +240,7 @@ impl Disk {
     }
 
     fn ready_read(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
-        let cmd = self.slots[slot as usize].cmd;
+        let cmd = self.slots[slot].cmd;
         match self.look_up(cx.now, &cmd) {
             Lookup::Hit => self.serve_hit(cx, slot),
             Lookup::Coming(end_ns) if self.job.is_none() => self.serve_coming(cx, slot, end_ns),
@@ -261,7 +249,7 @@ impl Disk {
     }
 
     fn enqueue(&mut self, now: Time, slot: u32) {
-        let cmd = &self.slots[slot as usize].cmd;
+        let cmd = &self.slots[slot].cmd;
         self.queue.push(Queued {
             slot,
             write: cmd.op == Op::Write,
@@ -274,7 +262,7 @@ impl Disk {
 
     /// A read from the buffer: over the bus.
     fn serve_hit(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
-        let cmd = self.slots[slot as usize].cmd;
+        let cmd = self.slots[slot].cmd;
         let (geometry, now_ns) = (&self.parts.mech.geometry, cx.now.ns());
         self.parts
             .cache
@@ -298,14 +286,14 @@ impl Disk {
     }
 
     fn serve_coming(&mut self, cx: &mut DeviceCx<'_>, slot: u32, end_ns: u64) {
-        self.slots[slot as usize].started = cx.now;
+        self.slots[slot].started = cx.now;
         self.job = Some(Job::Coming { slot });
         cx.wake_at(Time(end_ns), MECHANISM);
     }
 
     fn over_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
         let begin = self.bus_free.max(cx.now);
-        let Slot { cmd, started, .. } = &mut self.slots[slot as usize];
+        let Slot { cmd, started, .. } = &mut self.slots[slot];
         *started = cx.now;
         self.bus_free = begin + Span(u64::from(cmd.nr_sectors) * self.parts.bus_ns);
         cx.wake_at(self.bus_free, BUS | u64::from(slot));
@@ -314,7 +302,7 @@ impl Disk {
     /// Lets waiting writes into the cache while there is room.
     fn admit(&mut self, cx: &mut DeviceCx<'_>) {
         while let Some(&slot) = self.waiting.front() {
-            let cmd = self.slots[slot as usize].cmd;
+            let cmd = self.slots[slot].cmd;
             if !self.parts.writes.reserve(u64::from(cmd.nr_sectors)) {
                 return;
             }
@@ -325,7 +313,7 @@ impl Disk {
     }
 
     fn bus_done(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
-        let Slot { cmd, cached, .. } = self.slots[slot as usize];
+        let Slot { cmd, cached, .. } = self.slots[slot];
         self.finish(cx, slot);
         if cached {
             self.parts
@@ -339,7 +327,7 @@ impl Disk {
         let now_ns = cx.now.ns();
         match self.job.take() {
             Some(Job::Command { slot, bus_end }) => {
-                let cmd = self.slots[slot as usize].cmd;
+                let cmd = self.slots[slot].cmd;
                 if cmd.op == Op::Read {
                     self.parts
                         .cache
@@ -348,13 +336,13 @@ impl Disk {
                 self.finish_after_bus(cx, slot, bus_end);
             }
             Some(Job::Coming { slot }) => {
-                let end = self.slots[slot as usize].cmd.end();
+                let end = self.slots[slot].cmd.end();
                 self.parts
                     .cache
                     .ran_to(&self.parts.mech.geometry, end, now_ns);
                 self.parts.mech.moved_to(end);
                 self.position = end;
-                let Slot { cmd, started, .. } = self.slots[slot as usize];
+                let Slot { cmd, started, .. } = self.slots[slot];
                 let bus_end = self.bus_end(started, cx.now, u64::from(cmd.nr_sectors));
                 self.finish_after_bus(cx, slot, bus_end);
             }
@@ -428,7 +416,7 @@ impl Disk {
         let slot = queued.slot;
         if !queued.write {
             // Read-ahead may have caught up with it in the meantime.
-            match self.look_up(cx.now, &self.slots[slot as usize].cmd) {
+            match self.look_up(cx.now, &self.slots[slot].cmd) {
                 Lookup::Hit => return self.serve_hit(cx, slot),
                 Lookup::Coming(end_ns) => return self.serve_coming(cx, slot, end_ns),
                 Lookup::Miss => {}
@@ -450,7 +438,7 @@ impl Disk {
         };
         let access = self.parts.mech.access(cx.now.ns(), &wanted);
         self.position = end;
-        self.slots[slot as usize].started = cx.now;
+        self.slots[slot].started = cx.now;
         let media_end = Time(access.end_ns);
         let bus_end = if queued.write {
             media_end

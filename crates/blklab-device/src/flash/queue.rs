@@ -2,14 +2,15 @@
 //! First-in-first-out queues that share one store: many dies, few entries, and
 //! no allocation once the store has grown to what is in flight.
 
+use blklab_types::Slab;
+
 /// No entry.
 const NONE: u32 = u32::MAX;
 
 /// Entries of all queues.
 #[derive(Debug)]
 pub(super) struct Store<T> {
-    entries: Vec<(T, u32)>,
-    free: Vec<u32>,
+    entries: Slab<u32, (T, u32)>,
 }
 
 /// One queue.
@@ -33,20 +34,15 @@ impl Queue {
 impl<T: Copy> Store<T> {
     pub(super) fn with_capacity(n: usize) -> Store<T> {
         Store {
-            entries: Vec::with_capacity(n),
-            free: Vec::with_capacity(n),
+            entries: Slab::with_capacity(n),
         }
     }
 
     pub(super) fn push(&mut self, queue: &mut Queue, item: T) {
-        let i = self.free.pop().unwrap_or_else(|| {
-            self.entries.push((item, NONE));
-            self.entries.len() as u32 - 1
-        });
-        self.entries[i as usize] = (item, NONE);
+        let i = self.entries.insert((item, NONE));
         match queue.tail {
             NONE => queue.head = i,
-            tail => self.entries[tail as usize].1 = i,
+            tail => self.entries[tail].1 = i,
         }
         queue.tail = i;
     }
@@ -55,8 +51,7 @@ impl<T: Copy> Store<T> {
         if queue.head == NONE {
             return None;
         }
-        let (item, next) = self.entries[queue.head as usize];
-        self.free.push(queue.head);
+        let (item, next) = *self.entries.remove(queue.head);
         queue.head = next;
         if next == NONE {
             queue.tail = NONE;
@@ -83,7 +78,7 @@ mod tests {
         assert_eq!(store.pop(&mut a), None);
         let rest: Vec<i32> = std::iter::from_fn(|| store.pop(&mut b)).collect();
         assert_eq!(rest, [10, 11, 12, 99]);
-        assert_eq!(store.entries.len(), 6);
+        assert!(store.entries.is_empty());
         assert!(a.is_empty() && b.is_empty());
     }
 }

@@ -86,7 +86,7 @@ impl Anticipatory {
         };
         self.status = Status::Over;
         cx.effects.push(Effect::RunWork);
-        let p = self.processes.of(task);
+        let p = self.processes.entry(task);
         if p.think.samples == 0 {
             self.estimates.exited_early();
         }
@@ -101,18 +101,18 @@ impl Anticipatory {
         let Some(task) = self.served else {
             return true;
         };
-        if candidate.is_some_and(|rq| self.info[rq.idx()].owner == task) {
+        if candidate.is_some_and(|rq| self.info[rq].owner == task) {
             return true;
         }
         if self.served_done && now.abs_diff(self.wait_start) >= self.set.antic_expire {
             return true;
         }
-        let p = *self.processes.of(task);
+        let p = *self.processes.entry(task);
         if p.nr_queued > 0 || p.nr_dispatched > 0 {
             return true;
         }
         if let Some(rq) = candidate
-            && self.info[rq.idx()].kind == SYNC
+            && self.info[rq].kind == SYNC
             && self.is_close(q, rq, now)
         {
             self.accept_close(q, rq, now);
@@ -137,7 +137,7 @@ impl Anticipatory {
     /// A close request of another process counts as one of the served process.
     fn accept_close(&mut self, q: &Core, rq: RqId, now: u64) {
         let Some(task) = self.served else { return };
-        let p = self.processes.of(task);
+        let p = self.processes.entry(task);
         if p.exited {
             if p.think.samples == 0 {
                 self.estimates.exited_early();
@@ -166,7 +166,7 @@ impl Anticipatory {
             return true;
         }
         let expected = self.served.map_or(0, |task| {
-            let seek = &self.processes.of(task).seek;
+            let seek = &self.processes.entry(task).seek;
             if seek.samples == 0 {
                 self.estimates.seek_mean
             } else {

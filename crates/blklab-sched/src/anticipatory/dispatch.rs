@@ -133,9 +133,7 @@ impl Anticipatory {
     fn oldest_expired(&mut self, kind: usize, now: u64) -> bool {
         let w = &mut self.waiting[kind];
         w.check_is_due(now, self.set.fifo_expire[kind])
-            && w.fifo
-                .front()
-                .is_some_and(|rq| now > self.info[rq.idx()].expires)
+            && w.fifo.front().is_some_and(|rq| now > self.info[rq].expires)
     }
 
     /// Moves a request to the dispatch list; its process is the one that may
@@ -143,7 +141,7 @@ impl Anticipatory {
     pub(super) fn move_out(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         self.stop_waiting(cx);
         self.status = Status::Off;
-        let info = self.info[rq.idx()];
+        let info = self.info[rq];
         self.waiting[info.kind].last_sector = q.rqs[rq].end();
         if info.kind == SYNC {
             self.served = Some(info.owner);
@@ -156,7 +154,7 @@ impl Anticipatory {
         w.next = w.successor(&self.nodes, &q.rqs, rq);
         self.forget(q, rq);
         q.dispatch_sort(rq);
-        self.processes.of(info.owner).nr_dispatched += 1;
+        self.processes.entry(info.owner).nr_dispatched += 1;
         self.nr_dispatched += 1;
         if self.waiting.iter().any(|w| !w.fifo.is_empty()) {
             let batch = [Why::WriteBatch, Why::ReadBatch][self.batch.kind];

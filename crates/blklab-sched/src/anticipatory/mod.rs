@@ -18,7 +18,7 @@ mod waiting;
 
 use self::anticipate::Status;
 use self::batch::Batch;
-use self::process::{Estimates, Processes};
+use self::process::{Estimates, Process};
 use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
 use crate::{Build, Make, Scheduler};
@@ -26,7 +26,7 @@ use blklab_block::sq::{Core, Elevator, Kick, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_kernel::KernelVersion;
-use blklab_types::{Bio, Op, TaskId};
+use blklab_types::{Bio, IdVec, Op, TaskId};
 
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
@@ -57,7 +57,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
 };
 
 /// What the scheduler notes about a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Info {
     /// Sync or async.
     kind: usize,
@@ -75,7 +75,7 @@ pub struct Anticipatory {
     timer: TimerId,
     nodes: TreeNodes,
     /// By request.
-    info: Vec<Info>,
+    info: IdVec<RqId, Info>,
     waiting: [Waiting; 2],
     batch: Batch,
     /// Requests that were moved to the dispatch list and have not completed.
@@ -87,7 +87,7 @@ pub struct Anticipatory {
     served_done: bool,
     /// When it did, in jiffies.
     wait_start: u64,
-    processes: Processes,
+    processes: IdVec<TaskId, Process>,
     estimates: Estimates,
 }
 
@@ -102,7 +102,7 @@ impl Anticipatory {
             set,
             timer,
             nodes: TreeNodes::default(),
-            info: Vec::new(),
+            info: IdVec::default(),
             waiting: [Waiting::default(); 2],
             batch: Batch::new(&set, now),
             nr_dispatched: 0,
@@ -110,7 +110,7 @@ impl Anticipatory {
             served: None,
             served_done: false,
             wait_start: 0,
-            processes: Processes::default(),
+            processes: IdVec::default(),
             estimates: Estimates::default(),
         }
     }
@@ -127,17 +127,14 @@ impl Anticipatory {
             owner: request.task,
             expires: now + self.set.fifo_expire[kind],
         };
-        if self.info.len() <= rq.idx() {
-            self.info.resize(rq.idx() + 1, info);
-        }
-        self.info[rq.idx()] = info;
+        *self.info.entry(rq) = info;
         info
     }
 
     /// Puts a request into its tree. One that starts at the same sector goes
     /// out first, as if the new one were not there yet.
     fn insert_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let (kind, sector) = (self.info[rq.idx()].kind, q.rqs[rq].sector);
+        let (kind, sector) = (self.info[rq].kind, q.rqs[rq].sector);
         if let Some(old) = self.waiting[kind].sort.find(&self.nodes, sector) {
             self.move_out(q, cx, old);
         }
@@ -146,29 +143,29 @@ impl Anticipatory {
 
     /// A request does not wait in the scheduler any more.
     fn forget(&mut self, q: &mut Core, rq: RqId) {
-        let info = self.info[rq.idx()];
+        let info = self.info[rq];
         self.waiting[info.kind].remove(&mut self.nodes, &mut q.rqs, rq);
-        let p = self.processes.of(info.owner);
+        let p = self.processes.entry(info.owner);
         p.nr_queued = p.nr_queued.saturating_sub(1);
     }
 
     /// A request of its owner is over.
     fn release(&mut self, rq: RqId, now: u64) {
-        let info = self.info[rq.idx()];
+        let info = self.info[rq];
         if info.kind == SYNC {
-            self.processes.of(info.owner).completed(now);
+            self.processes.entry(info.owner).completed(now);
         }
     }
 
     /// The surviving request takes age and place of the absorbed one.
     fn take_place(&mut self, q: &mut Core, rq: RqId, next: RqId) {
-        let kind = self.info[rq.idx()].kind;
-        self.info[rq.idx()].expires = self.info[next.idx()].expires;
+        let kind = self.info[rq].kind;
+        self.info[rq].expires = self.info[next].expires;
         self.waiting[kind].fifo.move_behind(&mut q.rqs, next, rq);
         if self.feat.merge_swaps_owners {
-            let owner = self.info[rq.idx()].owner;
-            self.info[rq.idx()].owner = self.info[next.idx()].owner;
-            self.info[next.idx()].owner = owner;
+            let owner = self.info[rq].owner;
+            self.info[rq].owner = self.info[next].owner;
+            self.info[next].owner = owner;
         }
     }
 }
@@ -181,7 +178,7 @@ impl Elevator for Anticipatory {
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let now = jiffies(cx);
         let info = self.note(q, cx, rq, now);
-        let p = self.processes.of(info.owner);
+        let p = self.processes.entry(info.owner);
         if info.kind == SYNC {
             let range = (q.rqs[rq].sector, q.rqs[rq].end());
             p.arrived(&mut self.estimates, range, now, self.set.max_think);
@@ -221,14 +218,14 @@ impl Elevator for Anticipatory {
 
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         if side == Merge::Front {
-            let kind = self.info[rq.idx()].kind;
+            let kind = self.info[rq].kind;
             self.waiting[kind].sort.remove(&mut self.nodes, rq);
             self.insert_sorted(q, cx, rq);
         }
     }
 
     fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
-        if self.info[next.idx()].expires < self.info[rq.idx()].expires {
+        if self.info[next].expires < self.info[rq].expires {
             self.take_place(q, rq, next);
         }
         self.forget(q, next);
@@ -244,16 +241,16 @@ impl Elevator for Anticipatory {
     }
 
     fn activate(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        let p = self.processes.of(self.info[rq.idx()].owner);
+        let p = self.processes.entry(self.info[rq].owner);
         p.nr_dispatched = p.nr_dispatched.saturating_sub(1);
     }
 
     fn deactivate(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        self.processes.of(self.info[rq.idx()].owner).nr_dispatched += 1;
+        self.processes.entry(self.info[rq].owner).nr_dispatched += 1;
     }
 
     fn completed(&mut self, _: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let (now, info) = (jiffies(cx), self.info[rq.idx()]);
+        let (now, info) = (jiffies(cx), self.info[rq]);
         if self.batch.waits_for_drain && self.nr_dispatched == 1 {
             self.batch
                 .drained(&self.set, now, self.feat.drained_batch_gets_time);
@@ -283,7 +280,7 @@ impl Elevator for Anticipatory {
     }
 
     fn exit_task(&mut self, _: &mut Core, _: &mut Cx<'_>, task: TaskId) {
-        self.processes.of(task).exited = true;
+        self.processes.entry(task).exited = true;
     }
 
     fn timer(&mut self, _: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {

@@ -6,10 +6,10 @@
 //! looked at. Fixed point, 256 = 1.0.
 
 use crate::history::{SeekDistance, ThinkTime, decay};
-use blklab_types::TaskId;
 use std::fmt::Write as _;
 
-/// One process (`struct as_io_context`).
+/// One process (`struct as_io_context`); its record comes into being with its
+/// first request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
     /// It has ended.
@@ -68,22 +68,6 @@ impl Process {
         }
         self.last_sector = end;
         self.has_started = true;
-    }
-}
-
-/// The processes of a run, by task. A record comes into being with the first
-/// request.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Processes(Vec<Process>);
-
-impl Processes {
-    /// The record of a task.
-    pub(super) fn of(&mut self, task: TaskId) -> &mut Process {
-        let idx = task.idx();
-        if self.0.len() <= idx {
-            self.0.resize(idx + 1, Process::default());
-        }
-        &mut self.0[idx]
     }
 }
 

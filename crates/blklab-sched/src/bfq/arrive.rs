@@ -8,7 +8,7 @@ use super::entity::Ent;
 use super::expire::Reason;
 use super::prio::NORM_WEIGHT;
 use super::raising::Arrival;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 

@@ -7,7 +7,7 @@ use super::clock::{Jiffy, is_over, jiffies};
 use super::entity::Ent;
 use super::group::GroupId;
 use super::links::{Chain, Links};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 
 /// Queues that make a burst a large one.

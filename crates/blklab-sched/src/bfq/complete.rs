@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::{jiffies, now_ns};
 use super::expire::Reason;
 use super::settings::RAISED;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 

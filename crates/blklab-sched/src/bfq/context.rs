@@ -10,7 +10,7 @@ use super::group::GroupId;
 use super::prio;
 use super::queue::{Birth, Queue};
 use super::split::Saved;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_types::{IoPrio, TaskId};
@@ -37,27 +37,24 @@ pub(super) struct Context {
 
 impl Bfq {
     pub(super) fn context(&self, task: TaskId) -> &Context {
-        &self.contexts[task.idx()]
+        &self.contexts[task]
     }
 
     pub(super) fn context_mut(&mut self, task: TaskId) -> &mut Context {
-        &mut self.contexts[task.idx()]
+        &mut self.contexts[task]
     }
 
     /// The queue in which a request of the task would go, if there is one.
     pub(super) fn context_queue(&self, task: TaskId, sync: bool) -> Option<QueueId> {
-        self.contexts.get(task.idx())?.queues[usize::from(sync)]
+        self.contexts.get(task)?.queues[usize::from(sync)]
     }
 
     /// Makes sure that the task has a context, and notices a new priority, or
     /// another control group than that of its last request: not its own, where
     /// it writes on behalf of others.
     fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId, group: u16) {
-        if self.contexts.len() <= task.idx() {
-            self.contexts.resize(task.idx() + 1, Context::default());
-        }
         let ioprio = cx.tasks.get(task).ioprio;
-        let c = &mut self.contexts[task.idx()];
+        let c = self.contexts.entry(task);
         if !c.live {
             let requests = c.requests;
             *c = Context {
@@ -73,8 +70,8 @@ impl Bfq {
             c.ioprio = ioprio;
             self.change_prio(q, cx, task);
         }
-        if self.contexts[task.idx()].group != group {
-            self.contexts[task.idx()].group = group;
+        if self.contexts[task].group != group {
+            self.contexts[task].group = group;
             self.change_group(q, cx, task);
         }
     }
@@ -82,7 +79,7 @@ impl Bfq {
     /// A new priority: another async queue at once; the sync queue's weight and
     /// class follow at its next insertion.
     fn change_prio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let [old, sync] = self.contexts[task.idx()].queues;
+        let [old, sync] = self.contexts[task].queues;
         if let Some(old) = old {
             let new = self.async_queue(q, cx, task);
             self.queues[new].refs += 1;
@@ -113,9 +110,9 @@ impl Bfq {
     /// The process changed its control group: a queue of its own goes with it,
     /// shared ones stay behind.
     fn change_group(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let number = self.contexts[task.idx()].group;
+        let number = self.contexts[task].group;
         let group = self.enter_group(cx, number);
-        let [old, sync] = self.contexts[task.idx()].queues;
+        let [old, sync] = self.contexts[task].queues;
         if let Some(old) = old
             && self.ents[Ent::of_queue(old)].parent != group
         {
@@ -199,7 +196,7 @@ impl Bfq {
         };
         self.take_allocated(id);
         self.queues[id].refs += 1;
-        self.contexts[task.idx()].requests += 1;
+        self.contexts[task].requests += 1;
         self.of_rq.bind(rq, id);
         let refs = self.queues[id].refs;
         self.say(
@@ -252,13 +249,13 @@ impl Bfq {
         let weight = prio::weight_of_level(level);
         let text = format_args!("bfq0A new_ioprio {level} new_weight {weight}");
         q.message(cx, text);
-        let group = self.enter_group(cx, self.contexts[task.idx()].group);
+        let group = self.enter_group(cx, self.contexts[task].group);
         let lowered = if self.feat.new_limit_is_young {
             jiffies(cx)
         } else {
             LONG_AGO
         };
-        let id = self.queues.put(Queue::new(Birth {
+        let id = self.queues.insert(Queue::new(Birth {
             pid,
             sync,
             level,
@@ -277,7 +274,7 @@ impl Bfq {
     /// The async queue of the task's group and priority, made at first use and
     /// kept.
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
-        let group = self.enter_group(cx, self.contexts[task.idx()].group);
+        let group = self.enter_group(cx, self.contexts[task].group);
         let slot = prio::shared_slot(cx.tasks.get(task));
         if let Some(id) = self.groups[group].shared[slot] {
             return id;
@@ -298,10 +295,7 @@ impl Bfq {
         sync: bool,
         queue: Option<QueueId>,
     ) {
-        let old = std::mem::replace(
-            &mut self.contexts[task.idx()].queues[usize::from(sync)],
-            queue,
-        );
+        let old = std::mem::replace(&mut self.contexts[task].queues[usize::from(sync)], queue);
         if let Some(old) = old
             && self.queues[old].owner == Some(task)
             && queue != Some(old)
@@ -364,17 +358,17 @@ impl Bfq {
         if self.last_completed == Some(id) {
             self.last_completed = None;
         }
-        self.queues.give_back(id);
+        self.queues.remove(id);
         true
     }
 
     /// A process ended.
     pub(super) fn exit(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        if !self.contexts.get(task.idx()).is_some_and(|c| c.live) {
+        if !self.contexts.get(task).is_some_and(|c| c.live) {
             return;
         }
         self.unschedule_stable_merge(q, cx, task);
-        self.contexts[task.idx()].live = false;
+        self.contexts[task].live = false;
         for sync in [true, false] {
             let Some(id) = self.context_queue(task, sync) else {
                 continue;

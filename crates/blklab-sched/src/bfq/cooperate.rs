@@ -5,7 +5,7 @@
 use super::Bfq;
 use super::clock::is_over;
 use super::entity::{Ent, IDLE};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 use blklab_types::{Bio, TaskId};

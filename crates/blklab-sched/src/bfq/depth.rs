@@ -5,7 +5,7 @@
 use super::Bfq;
 use super::entity::{Ent, Entity};
 use super::prio::LEVELS;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 use blklab_types::{Bio, Op};

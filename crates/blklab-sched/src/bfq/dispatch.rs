@@ -4,7 +4,7 @@
 use super::Bfq;
 use super::entity::{Ent, IDLE};
 use super::expire::Reason;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_trace::truth::Why;

@@ -4,8 +4,9 @@
 
 use super::clock::{Jiffy, LONG_AGO};
 use super::group::GroupId;
+use crate::queue_id::QueueId;
 use crate::rbtree::{Low, RbTree};
-use crate::slots::QueueId;
+use blklab_types::IdVec;
 use std::ops::{Index, IndexMut};
 
 /// Classes, best first.
@@ -16,6 +17,8 @@ pub(super) const IDLE: usize = 2;
 /// Number of an entity: queues have even numbers, groups odd ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ent(pub(super) u32);
+
+blklab_types::impl_id!(Ent(u32));
 
 impl Ent {
     pub(super) fn of_queue(id: QueueId) -> Ent {
@@ -141,29 +144,25 @@ impl Entity {
 /// All entities of a device, by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entities {
-    slots: Vec<Option<Entity>>,
+    slots: IdVec<Ent, Option<Entity>>,
 }
 
 impl Entities {
     pub(super) fn put(&mut self, id: Ent, entity: Entity) {
-        let idx = id.0 as usize;
-        if self.slots.len() <= idx {
-            self.slots.resize(idx + 1, None);
-        }
-        self.slots[idx] = Some(entity);
+        *self.slots.entry(id) = Some(entity);
     }
 }
 
 impl Index<Ent> for Entities {
     type Output = Entity;
     fn index(&self, id: Ent) -> &Entity {
-        self.slots[id.0 as usize].as_ref().expect("a live entity")
+        self.slots[id].as_ref().expect("a live entity")
     }
 }
 
 impl IndexMut<Ent> for Entities {
     fn index_mut(&mut self, id: Ent) -> &mut Entity {
-        self.slots[id.0 as usize].as_mut().expect("a live entity")
+        self.slots[id].as_mut().expect("a live entity")
     }
 }
 

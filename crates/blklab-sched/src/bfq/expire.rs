@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::{has_come, jiffies, now_ns};
 use super::entity::Ent;
 use super::settings::DEFAULT_MAX_BUDGET;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 

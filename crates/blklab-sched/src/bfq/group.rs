@@ -3,13 +3,16 @@
 
 use super::Bfq;
 use super::entity::{BE, Ent, Entity, Sched};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::{Cx, TaskTable};
+use blklab_types::IdVec;
 use std::ops::{Index, IndexMut};
 
 /// Number of a group: that of the control group, 0 for the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupId(pub(super) u16);
+
+blklab_types::impl_id!(GroupId(u16));
 
 impl GroupId {
     pub(super) const ROOT: GroupId = GroupId(TaskTable::ROOT_GROUP);
@@ -57,27 +60,27 @@ impl Group {
 /// The groups of a device, by number.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
-    slots: Vec<Option<Group>>,
+    slots: IdVec<GroupId, Option<Group>>,
 }
 
 impl Groups {
     pub(super) fn new() -> Groups {
-        Groups {
-            slots: vec![Some(Group::new())],
-        }
+        let mut slots = IdVec::default();
+        *slots.entry(GroupId::ROOT) = Some(Group::new());
+        Groups { slots }
     }
 }
 
 impl Index<GroupId> for Groups {
     type Output = Group;
     fn index(&self, id: GroupId) -> &Group {
-        self.slots[usize::from(id)].as_ref().expect("a live group")
+        self.slots[id].as_ref().expect("a live group")
     }
 }
 
 impl IndexMut<GroupId> for Groups {
     fn index_mut(&mut self, id: GroupId) -> &mut Group {
-        self.slots[usize::from(id)].as_mut().expect("a live group")
+        self.slots[id].as_mut().expect("a live group")
     }
 }
 
@@ -88,16 +91,12 @@ impl Bfq {
             return GroupId::ROOT;
         };
         let id = GroupId(number);
-        let idx = usize::from(id);
-        if self.groups.slots.get(idx).is_some_and(Option::is_some) {
+        if self.groups.slots.get(id).is_some_and(Option::is_some) {
             return id;
         }
         let (parent, weight) = (found.parent, found.weight.unwrap_or(DEFAULT_WEIGHT));
         let parent = self.enter_group(cx, parent);
-        if self.groups.slots.len() <= idx {
-            self.groups.slots.resize(idx + 1, None);
-        }
-        self.groups.slots[idx] = Some(Group::new());
+        *self.groups.slots.entry(id) = Some(Group::new());
         let weight = weight.clamp(WEIGHTS.0, WEIGHTS.1);
         self.ents
             .put(Ent::of_group(id), Entity::new(parent, weight, BE));

@@ -5,7 +5,7 @@
 use super::Bfq;
 use super::clock::{has_come, is_over, jiffies, now_ns};
 use super::entity::{Ent, IDLE};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, Request, RqId};
 

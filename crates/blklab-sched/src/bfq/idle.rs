@@ -7,7 +7,7 @@ use super::clock::{jiffies, now_ns};
 use super::entity::{Ent, IDLE};
 use super::expire::Reason;
 use super::settings::{MIN_THINK_NS, RAISED_IDLE_NS};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 use blklab_trace::truth::{Kind, Why};

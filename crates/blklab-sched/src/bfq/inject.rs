@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::{jiffies, now_ns};
 use super::entity::Ent;
 use super::habits::LARGE_SECTORS;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 

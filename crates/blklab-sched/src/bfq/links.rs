@@ -2,7 +2,8 @@
 //! Lists of queues that are linked through a table, newest first: entering and
 //! leaving is constant.
 
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
+use blklab_types::IdVec;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
@@ -14,18 +15,18 @@ struct Link {
 /// The links of all lists of one kind: a queue is in at most one of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
-    links: Vec<Link>,
+    links: IdVec<QueueId, Link>,
 }
 
 impl Links {
     /// Whether a queue is in a list.
     pub(super) fn holds(&self, id: QueueId) -> bool {
-        self.links.get(id.idx()).is_some_and(|l| l.on)
+        self.links.get(id).is_some_and(|l| l.on)
     }
 
     /// The next older one.
     pub(super) fn next(&self, id: QueueId) -> Option<QueueId> {
-        self.links[id.idx()].next
+        self.links[id].next
     }
 }
 
@@ -43,15 +44,12 @@ impl Chain {
 
     /// Puts a queue that is in no list of this kind in front.
     pub(super) fn push(&mut self, t: &mut Links, id: QueueId) {
-        if t.links.len() <= id.idx() {
-            t.links.resize(id.idx() + 1, Link::default());
-        }
-        debug_assert!(!t.links[id.idx()].on);
+        debug_assert!(!t.links.entry(id).on, "a queue is on one list at a time");
         let next = self.first.replace(id);
         if let Some(n) = next {
-            t.links[n.idx()].prev = Some(id);
+            t.links[n].prev = Some(id);
         }
-        t.links[id.idx()] = Link {
+        *t.links.entry(id) = Link {
             prev: None,
             next,
             on: true,
@@ -60,14 +58,14 @@ impl Chain {
 
     /// Takes a queue of this list out.
     pub(super) fn remove(&mut self, t: &mut Links, id: QueueId) {
-        let Link { prev, next, on } = std::mem::take(&mut t.links[id.idx()]);
+        let Link { prev, next, on } = std::mem::take(&mut t.links[id]);
         debug_assert!(on);
         match prev {
-            Some(p) => t.links[p.idx()].next = next,
+            Some(p) => t.links[p].next = next,
             None => self.first = next,
         }
         if let Some(n) = next {
-            t.links[n.idx()].prev = prev;
+            t.links[n].prev = prev;
         }
     }
 

@@ -8,7 +8,7 @@ use super::entity::Ent;
 use super::queue::SHARED_PID;
 use super::settings::RAISED;
 use super::split::Saved;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 use blklab_types::TaskId;

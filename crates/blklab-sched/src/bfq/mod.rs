@@ -55,15 +55,15 @@ use self::settings::Settings;
 use self::weights::Weights;
 use crate::bound::Bound;
 use crate::positions::Positions;
+use crate::queue_id::QueueId;
 use crate::rbtree::RbNodes;
-use crate::slots::QueueId;
 use crate::{Build, Make, Scheduler};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_kernel::KernelVersion;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Pid, TaskId};
+use blklab_types::{Bio, IdVec, Pid, TaskId};
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
@@ -92,7 +92,7 @@ struct Bfq {
     ents: Entities,
     groups: Groups,
     /// By task.
-    contexts: Vec<Context>,
+    contexts: IdVec<TaskId, Context>,
     of_rq: Bound<OfRequest>,
     /// Nodes of the queues' requests by sector.
     nodes: TreeNodes,
@@ -154,7 +154,7 @@ struct Bfq {
     rqs_injected: bool,
 
     /// Requests inserted and not done, by hardware queue (up to 5.11).
-    by_hctx: Vec<u32>,
+    by_hctx: IdVec<u16, u32>,
 }
 
 impl Bfq {
@@ -171,7 +171,7 @@ impl Bfq {
             queues: Queues::default(),
             ents: Entities::default(),
             groups,
-            contexts: Vec::new(),
+            contexts: IdVec::default(),
             of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             rb: RbNodes::default(),
@@ -207,7 +207,7 @@ impl Bfq {
             wait_dispatch: false,
             waited_rq: None,
             rqs_injected: false,
-            by_hctx: Vec::new(),
+            by_hctx: IdVec::default(),
         };
         if set.user_max_budget > 0 {
             this.max_budget = set.user_max_budget;
@@ -237,11 +237,8 @@ impl Bfq {
     }
 
     fn count_for_hctx(&mut self, hctx: u16, by: i32) {
-        let hctx = usize::from(hctx);
-        if self.by_hctx.len() <= hctx {
-            self.by_hctx.resize(hctx + 1, 0);
-        }
-        self.by_hctx[hctx] = self.by_hctx[hctx].saturating_add_signed(by);
+        let count = self.by_hctx.entry(hctx);
+        *count = count.saturating_add_signed(by);
     }
 }
 
@@ -279,7 +276,7 @@ impl Elevator for Bfq {
         if self.feat.runs_as_one {
             !self.dispatch.is_empty() || self.queued > 0
         } else {
-            self.by_hctx.get(usize::from(hctx)).is_some_and(|&n| n > 0)
+            self.by_hctx.get(hctx).is_some_and(|&n| n > 0)
                 && (!self.dispatch.is_empty() || self.nr_busy() > 0)
         }
     }

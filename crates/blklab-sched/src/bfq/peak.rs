@@ -5,7 +5,7 @@
 use super::Bfq;
 use super::clock::now_ns;
 use super::settings::MIN_THINK_NS;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 

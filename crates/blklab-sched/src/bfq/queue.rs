@@ -6,12 +6,12 @@ use super::clock::{Jiffy, LONG_AGO};
 use super::group::GroupId;
 use super::links::Chain;
 use crate::history::ThinkTime;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::{List, RqId, SectorTree};
 use blklab_types::TaskId;
 
 /// All queues of a device.
-pub(super) type Queues = crate::slots::Slots<Queue>;
+pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
 
 /// Pid of a queue that several processes share.
 pub(super) const SHARED_PID: i64 = -1;

@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::{Jiffy, LONG_AGO, is_over, jiffies};
 use super::entity::Ent;
 use super::settings::{MAX_SERVICE_RAISED, MAX_SOFT_RT_RATE, RAISED, RAISED_SOFT_RT};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 

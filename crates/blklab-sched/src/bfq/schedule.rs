@@ -7,7 +7,7 @@ use super::Bfq;
 use super::clock::{jiffies, now_ns};
 use super::entity::{Ent, Filed, IDLE, RT, span};
 use super::group::GroupId;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 

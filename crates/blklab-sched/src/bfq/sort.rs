@@ -7,7 +7,7 @@ use super::clock::now_ns;
 use super::entity::Ent;
 use super::settings::ASYNC_CHARGE;
 use crate::choose::{Reach, better, is_meta};
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 

@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::Jiffy;
 use super::entity::Ent;
 use crate::history::ThinkTime;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 use blklab_types::TaskId;

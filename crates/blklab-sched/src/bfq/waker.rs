@@ -4,7 +4,7 @@
 use super::Bfq;
 use super::clock::now_ns;
 use super::queue::Queue;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 
 /// A request so soon after a completion may be its consequence, in ns; up to

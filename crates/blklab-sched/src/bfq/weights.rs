@@ -6,7 +6,7 @@ use super::Bfq;
 use super::entity::Ent;
 use super::group::GroupId;
 use super::queue::Queue;
-use crate::slots::QueueId;
+use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
 

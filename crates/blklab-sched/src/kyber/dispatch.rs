@@ -44,7 +44,7 @@ impl Kyber {
         let token = self.tokens[d].take(hctx, cx.running.cpu)?;
         self.queues.hctx(hctx).batching += 1;
         let rq = self.queues.take(q, hctx, d)?;
-        self.held[rq.idx()] = Some(token);
+        self.held[rq] = Some(token);
         cx.waits(
             match d {
                 READ => Why::ReadBatch,

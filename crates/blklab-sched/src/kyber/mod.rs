@@ -22,7 +22,7 @@ use blklab_block::mq::{Core, Elevator, TagRules};
 use blklab_block::{Cx, List, RqId};
 use blklab_engine::TimerId;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
-use blklab_types::{Bio, BioFlags, Jiffies};
+use blklab_types::{Bio, BioFlags, IdVec, Jiffies};
 use domain::{DOMAINS, MAX_DEPTH};
 use latency::{Kind, Latencies};
 use queues::Queues;
@@ -77,7 +77,7 @@ struct Kyber {
     latencies: Latencies,
     timer: TimerId,
     /// Tokens that requests hold.
-    held: Vec<Option<u16>>,
+    held: IdVec<RqId, Option<u16>>,
 }
 
 impl Kyber {
@@ -87,7 +87,7 @@ impl Kyber {
             tokens: Vec::with_capacity(DOMAINS),
             latencies: Latencies::new(targets_ns),
             timer,
-            held: Vec::new(),
+            held: IdVec::default(),
         }
     }
 
@@ -102,7 +102,7 @@ impl Kyber {
 
     /// Gives a request's token back.
     fn release(&mut self, q: &mut Core, rq: RqId) {
-        if let Some(token) = self.held[rq.idx()].take() {
+        if let Some(token) = self.held[rq].take() {
             let (d, cpu) = (domain::of(q.rqs[rq].op), q.rqs[rq].cpu);
             self.tokens[d].release(token, cpu, |hctx| q.run_hctx(hctx));
         }
@@ -135,10 +135,7 @@ impl Elevator for Kyber {
     }
 
     fn prepare(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        if self.held.len() <= rq.idx() {
-            self.held.resize(rq.idx() + 1, None);
-        }
-        self.held[rq.idx()] = None;
+        *self.held.entry(rq) = None;
     }
 
     fn merges_by_hash(&self) -> bool {

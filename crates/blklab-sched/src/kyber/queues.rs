@@ -5,13 +5,14 @@
 use super::domain::{self, DOMAINS};
 use blklab_block::mq::Core;
 use blklab_block::{List, RqId};
+use blklab_types::IdVec;
 
 /// All lists.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// By CPU.
-    software: Vec<[List; DOMAINS]>,
-    hctxs: Vec<Hctx>,
+    software: IdVec<u16, [List; DOMAINS]>,
+    hctxs: IdVec<u16, Hctx>,
 }
 
 /// A hardware queue.
@@ -29,23 +30,16 @@ pub(super) struct Hctx {
 impl Queues {
     /// A hardware queue, from its first use on.
     pub(super) fn hctx(&mut self, hctx: u16) -> &mut Hctx {
-        let idx = usize::from(hctx);
-        if self.hctxs.len() <= idx {
-            self.hctxs.resize_with(idx + 1, Hctx::default);
-        }
-        &mut self.hctxs[idx]
+        self.hctxs.entry(hctx)
     }
 
     /// Into the list of its CPU.
     pub(super) fn insert(&mut self, q: &mut Core, rq: RqId, at_head: bool) {
         let (cpu, hctx, d) = {
             let r = &q.rqs[rq];
-            (usize::from(r.cpu), r.hctx, domain::of(r.op))
+            (r.cpu, r.hctx, domain::of(r.op))
         };
-        if self.software.len() <= cpu {
-            self.software.resize(cpu + 1, [List::EMPTY; DOMAINS]);
-        }
-        let list = &mut self.software[cpu][d];
+        let list = &mut self.software.entry(cpu)[d];
         if at_head {
             list.push_front(&mut q.rqs, rq);
         } else {
@@ -56,12 +50,12 @@ impl Queues {
 
     /// The list of a CPU and domain.
     pub(super) fn software_list(&self, cpu: u16, d: usize) -> Option<List> {
-        Some(self.software.get(usize::from(cpu))?[d])
+        Some(self.software.get(cpu)?[d])
     }
 
     /// Whether a hardware queue has requests of a domain.
     pub(super) fn has(&self, hctx: u16, d: usize) -> bool {
-        let hctx = self.hctxs.get(usize::from(hctx));
+        let hctx = self.hctxs.get(hctx);
         hctx.is_some_and(|h| !h.fifo[d].is_empty() || !h.pending[d].is_empty())
     }
 
@@ -73,7 +67,7 @@ impl Queues {
     /// Takes the oldest request of a domain. If the FIFO is empty, all lists of
     /// CPUs are emptied into it first, CPU by CPU.
     pub(super) fn take(&mut self, q: &mut Core, hctx: u16, d: usize) -> Option<RqId> {
-        let h = &mut self.hctxs[usize::from(hctx)];
+        let h = &mut self.hctxs[hctx];
         if h.fifo[d].is_empty() {
             while let Some(cpu) = h.pending[d].take_first() {
                 h.fifo[d].append(&mut q.rqs, &mut self.software[cpu][d]);
@@ -86,26 +80,23 @@ impl Queues {
 /// A set of CPUs.
 #[derive(Clone, Debug, Default)]
 struct CpuSet {
-    words: Vec<u64>,
+    words: IdVec<usize, u64>,
 }
 
 impl CpuSet {
-    fn insert(&mut self, cpu: usize) {
-        if self.words.len() <= cpu / 64 {
-            self.words.resize(cpu / 64 + 1, 0);
-        }
-        self.words[cpu / 64] |= 1 << (cpu % 64);
+    fn insert(&mut self, cpu: u16) {
+        *self.words.entry(usize::from(cpu / 64)) |= 1 << (cpu % 64);
     }
 
     fn is_empty(&self) -> bool {
-        self.words.iter().all(|&w| w == 0)
+        self.words.values().all(|&w| w == 0)
     }
 
     /// Takes the CPU of the lowest number out.
-    fn take_first(&mut self) -> Option<usize> {
-        let word = self.words.iter().position(|&w| w != 0)?;
-        let bit = self.words[word].trailing_zeros() as usize;
+    fn take_first(&mut self) -> Option<u16> {
+        let word = self.words.values().position(|&w| w != 0)?;
+        let bit = self.words[word].trailing_zeros() as u16;
         self.words[word] &= self.words[word] - 1;
-        Some(word * 64 + bit)
+        Some(word as u16 * 64 + bit)
     }
 }

@@ -21,7 +21,7 @@ use crate::{Build, Make, Scheduler};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::KernelVersion;
-use blklab_types::{Bio, IoPrio, Jiffies, Op, PrioClass};
+use blklab_types::{Bio, IdVec, IoPrio, Jiffies, Op, PrioClass};
 use features::{AsyncDepth, Features};
 use tunables::Settings;
 
@@ -44,7 +44,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
             classes: [Class::default(); CLASSES],
             heads: [List::EMPTY; CLASSES],
             nodes: TreeNodes::default(),
-            infos: Vec::new(),
+            infos: IdVec::default(),
             last_dir: WRITE,
             batching: 0,
             starved: Starved::default(),
@@ -84,7 +84,7 @@ struct MqDeadline {
     /// classes where there is one list.
     heads: [List; CLASSES],
     nodes: TreeNodes,
-    infos: Vec<Info>,
+    infos: IdVec<RqId, Info>,
     /// Direction of the last batch.
     last_dir: usize,
     /// Requests of the current batch.
@@ -106,7 +106,7 @@ impl MqDeadline {
 
     /// The class a request was inserted with.
     fn class_at_insertion(&self, rq: RqId) -> usize {
-        self.infos[rq.idx()].class.map_or(BE, usize::from)
+        self.infos[rq].class.map_or(BE, usize::from)
     }
 
     fn head_list(&mut self, class: usize) -> &mut List {
@@ -167,15 +167,12 @@ impl Elevator for MqDeadline {
     }
 
     fn prepare(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        if self.infos.len() <= rq.idx() {
-            self.infos.resize(rq.idx() + 1, Info::default());
-        }
-        self.infos[rq.idx()] = Info::default();
+        *self.infos.entry(rq) = Info::default();
     }
 
     fn before_insert(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, _: bool) {
         let class = self.class_of(q.rqs[rq].ioprio);
-        let info = &mut self.infos[rq.idx()];
+        let info = &mut self.infos[rq];
         if info.class.is_none() {
             info.class = Some(class as u8);
             self.classes[class].queued += 1;
@@ -186,11 +183,11 @@ impl Elevator for MqDeadline {
         let (dir, sector) = (q.rqs[rq].data_dir(), q.rqs[rq].sector);
         let class = self.class_at_insertion(rq);
         if at_head {
-            self.infos[rq.idx()].expiry = cx.jiffies;
+            self.infos[rq].expiry = cx.jiffies;
             self.head_list(class).push_front(&mut q.rqs, rq);
             return;
         }
-        self.infos[rq.idx()].expiry = cx.jiffies.plus(self.set.expire_jiffies[dir]);
+        self.infos[rq].expiry = cx.jiffies.plus(self.set.expire_jiffies[dir]);
         let class = &mut self.classes[class];
         class.sort[dir].insert(&mut self.nodes, rq, sector);
         class.fifo[dir].push_back(&mut q.rqs, rq);
@@ -238,9 +235,9 @@ impl Elevator for MqDeadline {
             return;
         }
         let (dir, class) = (q.rqs[rq].data_dir(), self.class_at_insertion(rq));
-        let earlier = self.infos[next.idx()].expiry;
-        if earlier < self.infos[rq.idx()].expiry {
-            self.infos[rq.idx()].expiry = earlier;
+        let earlier = self.infos[next].expiry;
+        if earlier < self.infos[rq].expiry {
+            self.infos[rq].expiry = earlier;
             self.classes[class].fifo[dir].move_behind(&mut q.rqs, next, rq);
         }
         self.forget(q, next);
@@ -259,7 +256,7 @@ impl Elevator for MqDeadline {
     }
 
     fn finished(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        if let Some(class) = self.infos[rq.idx()].class.take() {
+        if let Some(class) = self.infos[rq].class.take() {
             self.classes[usize::from(class)].queued -= 1;
         }
     }

@@ -72,7 +72,7 @@ impl MqDeadline {
     /// tells.
     fn started_after(&self, q: &Core, rq: RqId, latest: i64) -> bool {
         let expire = self.set.expire_jiffies[q.rqs[rq].data_dir()];
-        let expiry = self.infos[rq.idx()].expiry.0;
+        let expiry = self.infos[rq].expiry.0;
         signed(expiry) - signed(expire) > latest
     }
 
@@ -105,7 +105,7 @@ impl MqDeadline {
         let fifo = &self.classes[p].fifo;
         let dir = self.starved.choose_direction(fifo, most)?;
         let oldest = fifo[dir].front()?;
-        let expired = self.infos[oldest.idx()].expiry <= now;
+        let expired = self.infos[oldest].expiry <= now;
         self.last_dir = dir;
         self.batching = 0;
         if expired {

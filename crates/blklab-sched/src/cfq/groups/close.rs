@@ -159,7 +159,7 @@ impl Cfq {
         target: QueueId,
     ) -> QueueId {
         self.say(q, cx, from, format_args!("merging with queue ptr"));
-        self.contexts[task.idx()].queues[SYNC] = Some(target);
+        self.contexts[task].queues[SYNC] = Some(target);
         self.queues[target].coop = true;
         self.put_queue(q, cx, from);
         target
@@ -183,7 +183,7 @@ impl Cfq {
             queue.split = false;
             return Some(id);
         }
-        self.contexts[task.idx()].queues[SYNC] = None;
+        self.contexts[task].queues[SYNC] = None;
         self.drop_redirects(q, cx, id);
         self.put_queue(q, cx, id);
         None

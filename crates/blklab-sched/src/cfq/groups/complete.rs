@@ -65,7 +65,7 @@ impl Cfq {
     }
 
     fn note_sync_end(&mut self, q: &Core, id: QueueId, rq: RqId, now: u64) {
-        self.contexts[q.rqs[rq].task.idx()].think.last_end = now;
+        self.contexts[q.rqs[rq].task].think.last_end = now;
         let place = self.queues[id].place.unwrap_or_else(|| self.place_of(id));
         self.tree_mut(place).think.last_end = now;
         let allocated = if self.clock.is_ns() {

@@ -29,7 +29,7 @@ pub(super) struct Context {
 impl Cfq {
     /// The context of a task that has allocated a request.
     fn context(&self, task: TaskId) -> Option<&Context> {
-        self.contexts.get(task.idx()).filter(|c| c.exists)
+        self.contexts.get(task).filter(|c| c.exists)
     }
 
     /// Whether a task has a context and has not ended.
@@ -50,19 +50,16 @@ impl Cfq {
         self.queues[queue].allocated += 1;
         self.queues[queue].refs += 1;
         let group = self.queues[queue].group;
-        let info = self.info_mut(rq);
+        let info = self.requests.entry(rq);
         info.queue = Some(queue);
         info.group = group;
     }
 
     fn open_context(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
-        if self.contexts.len() <= task.idx() {
-            self.contexts.resize(task.idx() + 1, Context::default());
-        }
         let ioc = cx.tasks.get(task);
         let (ioprio, group) = (ioc.ioprio, ioc.group);
         let now = self.clock.now(cx);
-        let context = &mut self.contexts[task.idx()];
+        let context = self.contexts.entry(task);
         if !context.exists {
             *context = Context {
                 exists: true,
@@ -89,12 +86,12 @@ impl Cfq {
     /// The task's priority was set: another async queue, and the sync queue
     /// takes the new one when it is next looked at.
     fn change_prio(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
-        if let Some(old) = self.contexts[task.idx()].queues[ASYNC] {
+        if let Some(old) = self.contexts[task].queues[ASYNC] {
             let new = self.async_queue(q, cx, task);
-            self.contexts[task.idx()].queues[ASYNC] = Some(new);
+            self.contexts[task].queues[ASYNC] = Some(new);
             self.put_queue(q, cx, old);
         }
-        if let Some(queue) = self.contexts[task.idx()].queues[SYNC] {
+        if let Some(queue) = self.contexts[task].queues[SYNC] {
             self.queues[queue].prio_changed = true;
         }
     }
@@ -105,7 +102,7 @@ impl Cfq {
             if side == ASYNC && !self.feat.async_per_group {
                 continue;
             }
-            if let Some(old) = self.contexts[task.idx()].queues[side].take() {
+            if let Some(old) = self.contexts[task].queues[side].take() {
                 self.put_queue(q, cx, old);
             }
         }
@@ -114,7 +111,7 @@ impl Cfq {
     /// The queue for a new request, after the merges and splits that are due.
     fn queue_for(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let side = usize::from(sync);
-        if let Some(queue) = self.contexts[task.idx()].queues[side] {
+        if let Some(queue) = self.contexts[task].queues[side] {
             let kept = if self.queues[queue].coop && self.queues[queue].split {
                 self.split(q, cx, task, queue)
             } else {
@@ -135,7 +132,7 @@ impl Cfq {
         } else {
             self.async_queue(q, cx, task)
         };
-        self.contexts[task.idx()].queues[side] = Some(queue);
+        self.contexts[task].queues[side] = Some(queue);
         queue
     }
 
@@ -186,7 +183,7 @@ impl Cfq {
         group: GroupId,
     ) -> QueueId {
         let pid = cx.tasks.get(task).pid;
-        let queue = self.queues.put(Queue::new(pid, sync, group));
+        let queue = self.queues.insert(Queue::new(pid, sync, group));
         self.refresh_prio(cx, queue, task);
         self.say(q, cx, queue, format_args!("alloced"));
         queue
@@ -233,12 +230,12 @@ impl Cfq {
 
     /// A task ended.
     pub(super) fn close_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let Some(context) = self.contexts.get_mut(task.idx()).filter(|c| c.exists) else {
+        let Some(context) = self.contexts.get_mut(task).filter(|c| c.exists) else {
             return;
         };
         context.alive = false;
         for side in [ASYNC, SYNC] {
-            if let Some(queue) = self.contexts[task.idx()].queues[side].take() {
+            if let Some(queue) = self.contexts[task].queues[side].take() {
                 self.leave(q, cx, queue);
             }
         }
@@ -265,12 +262,12 @@ impl Cfq {
             self.expire(q, cx, id, false);
             self.schedule_dispatch(q, cx);
         }
-        self.queues.give_back(id);
+        self.queues.remove(id);
     }
 
     /// A request is freed.
     pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some(queue) = self.info_mut(rq).queue.take() {
+        if let Some(queue) = self.requests.entry(rq).queue.take() {
             self.queues[queue].allocated -= 1;
             self.put_queue(q, cx, queue);
         }

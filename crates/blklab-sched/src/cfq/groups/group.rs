@@ -14,7 +14,7 @@ use crate::rbtree::{RbNodes, RbTree};
 use blklab_block::TaskTable;
 
 /// Number of a group, that of the task table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct GroupId(pub(super) u16);
 
 impl GroupId {

@@ -81,7 +81,7 @@ impl Cfq {
         let Some(task) = self.active_task.filter(|&t| self.is_alive(t)) else {
             return;
         };
-        let think = &self.contexts[task.idx()].think.time;
+        let think = &self.contexts[task].think.time;
         if think.is_valid() && self.slice_left(id, now) < think.mean {
             if self.feat.long_messages {
                 let text = format_args!("Not idling. think_time:{}", think.mean);
@@ -187,7 +187,7 @@ impl Cfq {
         }
         let left = self.slice_left(id, now);
         if let Some(task) = self.active_task {
-            let think = &self.contexts[task.idx()].think.time;
+            let think = &self.contexts[task].think.time;
             if think.is_valid() && left < think.mean {
                 return true;
             }

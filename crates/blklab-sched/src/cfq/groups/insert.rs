@@ -20,7 +20,7 @@ impl Cfq {
         self.say(q, cx, id, format_args!("insert_request"));
         self.refresh_prio(cx, id, q.rqs[rq].task);
         let expire = self.set.fifo_expire[usize::from(q.rqs[rq].is_sync())];
-        self.info_mut(rq).expiry = self.clock.now(cx).wrapping_add(expire);
+        self.requests.entry(rq).expiry = self.clock.now(cx).wrapping_add(expire);
         self.queues[id].fifo.push_back(&mut q.rqs, rq);
         self.add_request(q, cx, id, rq);
         self.nr_queued += 1;
@@ -96,7 +96,7 @@ impl Cfq {
             && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
         {
             self.queues[id].fifo.move_behind(&mut q.rqs, next, rq);
-            self.info_mut(rq).expiry = earlier;
+            self.requests.entry(rq).expiry = earlier;
         }
         if self.queues[other].next == Some(next) && id == other {
             self.queues[other].next = Some(rq);
@@ -112,11 +112,11 @@ impl Cfq {
         let now = self.clock.now(cx);
         let idle = self.set.slice_idle;
         if !self.feat.tree_think_time {
-            add_think(&mut self.contexts[task.idx()].think, now, idle);
+            add_think(&mut self.contexts[task].think, now, idle);
             return;
         }
         if self.queues[id].sync {
-            add_think(&mut self.contexts[task.idx()].think, now, idle);
+            add_think(&mut self.contexts[task].think, now, idle);
             if let Some(place) = self.queues[id].place {
                 add_think(&mut self.tree_mut(place).think, now, idle);
             }
@@ -138,7 +138,7 @@ impl Cfq {
         let next_is_last =
             self.feat.noidle_in_window && queue.next.is_some_and(|next| self.is_noidle(q, next));
         let seeks = self.is_seeky(id) && (self.feat.seek_history || queue.seeks.is_valid());
-        let think = &self.contexts[task.idx()].think.time;
+        let think = &self.contexts[task].think.time;
         let window =
             if next_is_last || !self.is_alive(task) || self.set.slice_idle == 0 || (!deep && seeks)
             {

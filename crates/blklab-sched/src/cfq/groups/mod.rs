@@ -43,10 +43,10 @@ use crate::rbtree::RbNodes;
 use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
-use blklab_types::{Bio, TaskId};
+use blklab_types::{Bio, IdVec, TaskId};
 
 /// What CFQ keeps of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct RequestInfo {
     queue: Option<QueueId>,
     group: GroupId,
@@ -62,13 +62,13 @@ pub(super) struct Cfq {
     hz: u64,
     timer: TimerId,
 
-    requests: Vec<RequestInfo>,
+    requests: IdVec<RqId, RequestInfo>,
     nodes: TreeNodes,
     queues: Queues,
     service_nodes: RbNodes,
     /// Busy queues by the position of their next request, a tree per level.
     positions: Positions,
-    contexts: Vec<Context>,
+    contexts: IdVec<TaskId, Context>,
     groups: Groups,
 
     active: Option<QueueId>,
@@ -111,12 +111,12 @@ impl Cfq {
             set: Settings::new(b, &feat, clock),
             timer: b.timers.register(name),
             hz: u64::from(b.hz.0),
-            requests: Vec::new(),
+            requests: IdVec::default(),
             nodes: TreeNodes::default(),
             queues: Queues::default(),
             service_nodes: RbNodes::default(),
             positions: Positions::default(),
-            contexts: Vec::new(),
+            contexts: IdVec::default(),
             groups: Groups::new(feat.hierarchical, feat.weight_min, clock),
             active: None,
             active_task: None,
@@ -138,20 +138,7 @@ impl Cfq {
     }
 
     fn info(&self, rq: RqId) -> RequestInfo {
-        let none = RequestInfo {
-            queue: None,
-            group: GroupId::ROOT,
-            expiry: 0,
-        };
-        self.requests.get(rq.idx()).copied().unwrap_or(none)
-    }
-
-    fn info_mut(&mut self, rq: RqId) -> &mut RequestInfo {
-        if self.requests.len() <= rq.idx() {
-            let none = self.info(rq);
-            self.requests.resize(rq.idx() + 1, none);
-        }
-        &mut self.requests[rq.idx()]
+        self.requests.get(rq).copied().unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@
 //! use it after a merge, one for each request, one for the group that keeps it
 //! if it is asynchronous. Without references its slot is used again.
 
-pub(super) use crate::slots::QueueId;
+pub(super) use crate::queue_id::QueueId;
 
 use super::group::{GroupId, Place};
 use crate::history::SeekDistance;
@@ -14,7 +14,7 @@ use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
 /// All queues of a device.
-pub(super) type Queues = crate::slots::Slots<Queue>;
+pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
 
 /// One queue.
 #[derive(Clone, Debug)]

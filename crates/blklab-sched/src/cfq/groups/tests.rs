@@ -79,7 +79,7 @@ fn devices_that_do_not_seek_are_not_idled_for() {
 fn requests_per_async_slice_by_level() {
     let limits = |rq: i64| {
         let mut c = cfq("2.6.33", 1000, true, &[("slice_async_rq", rq)]);
-        let id = c.queues.put(Queue::new(1, false, GroupId::ROOT));
+        let id = c.queues.insert(Queue::new(1, false, GroupId::ROOT));
         let mut of = |level: u8| {
             c.queues[id].prio.level = level;
             c.async_limit(id)

@@ -28,7 +28,7 @@ impl Cfq {
             }
         }
         if info.sync
-            && let Some(context) = self.contexts.get_mut(info.task.idx())
+            && let Some(context) = self.contexts.get_mut(info.task)
         {
             context.last_end_request = now;
         }
@@ -46,7 +46,7 @@ impl Cfq {
         if !self.is_alive(task) {
             return;
         }
-        let context = &mut self.contexts[task.idx()];
+        let context = &mut self.contexts[task];
         context.alive = false;
         for id in std::mem::take(&mut context.queues).into_iter().flatten() {
             if self.active == Some(id) {

@@ -53,10 +53,7 @@ impl Cfq {
 
     /// The context of a task, made if it is not there.
     pub(super) fn context_of(&mut self, cx: &Cx<'_>, task: TaskId) -> &mut Context {
-        if self.contexts.len() <= task.idx() {
-            self.contexts.resize(task.idx() + 1, Context::default());
-        }
-        let context = &mut self.contexts[task.idx()];
+        let context = self.contexts.entry(task);
         if !context.alive {
             *context = Context {
                 alive: true,
@@ -70,13 +67,13 @@ impl Cfq {
 
     /// Whether a task that did I/O is still there.
     pub(super) fn is_alive(&self, task: TaskId) -> bool {
-        self.contexts.get(task.idx()).is_some_and(|c| c.alive)
+        self.contexts.get(task).is_some_and(|c| c.alive)
     }
 
     /// Looks whether `ioprio_set(2)` was called: the async queue is looked up
     /// anew, the sync queue follows now or later.
     pub(super) fn notice_prio(&mut self, cx: &mut Cx<'_>, task: TaskId) {
-        let Some(context) = self.contexts.get_mut(task.idx()).filter(|c| c.alive) else {
+        let Some(context) = self.contexts.get_mut(task).filter(|c| c.alive) else {
             return;
         };
         let wanted = cx.tasks.get(task).ioprio;
@@ -90,7 +87,7 @@ impl Cfq {
         } else {
             if let Some(old) = first {
                 let new = self.get_queue(cx, task, false);
-                self.contexts[task.idx()].queues[0] = Some(new);
+                self.contexts[task].queues[0] = Some(new);
                 self.put_queue(cx, old);
             }
             second
@@ -152,7 +149,7 @@ impl Cfq {
 
     /// Think time, seek distance and idle window at a sync request.
     pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId, sector: u64, end: u64) {
-        let Some(context) = self.contexts.get_mut(task.idx()) else {
+        let Some(context) = self.contexts.get_mut(task) else {
             return;
         };
         let elapsed = now(cx).wrapping_sub(context.last_end_request);

@@ -155,7 +155,7 @@ impl Cfq {
             let next = self.beside(q, id, rq);
             self.q_mut(id).next_rq = next;
         }
-        let queue = &mut self.queues[id as usize];
+        let queue = &mut self.queues[id];
         queue.fifo.remove(&mut q.rqs, rq);
         queue.sort.remove(&mut self.nodes, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {

@@ -16,7 +16,7 @@ impl Cfq {
         let id = info.queue;
         self.refresh_prio(cx, id, info.task);
         self.sort_in(q, rq);
-        let queue = &mut self.queues[id as usize];
+        let queue = &mut self.queues[id];
         queue.fifo.push_back(&mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
             queue.meta_pending += 1;
@@ -43,7 +43,7 @@ impl Cfq {
         while let Some(alias) = self.q(id).sort.find(&self.nodes, sector) {
             self.move_out(q, alias);
         }
-        let tree = &mut self.queues[id as usize].sort;
+        let tree = &mut self.queues[id].sort;
         tree.insert(&mut self.nodes, rq, sector);
         if self.q(id).home.is_none() {
             self.join_lists(id);

@@ -28,7 +28,7 @@ use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Jiffies, TaskId};
+use blklab_types::{Bio, IdVec, Jiffies, Slab, TaskId};
 
 /// A value of the tick counter as the kernel has it.
 type Ticks = u64;
@@ -68,14 +68,13 @@ struct RqInfo {
 pub(super) struct Cfq {
     feat: Features,
     set: Settings,
-    queues: Vec<Queue>,
-    free_queues: Vec<QueueId>,
+    queues: Slab<QueueId, Queue>,
     nr_made: u64,
     async_queues: AsyncQueues,
     /// By task.
-    contexts: Vec<Context>,
+    contexts: IdVec<TaskId, Context>,
     /// By request.
-    infos: Vec<RqInfo>,
+    infos: IdVec<RqId, RqInfo>,
     nodes: TreeNodes,
     rr: RoundRobin,
     active: Option<QueueId>,
@@ -101,12 +100,11 @@ impl Cfq {
         Cfq {
             set: Settings::of(b, &feat),
             feat,
-            queues: Vec::new(),
-            free_queues: Vec::new(),
+            queues: Slab::default(),
             nr_made: 0,
             async_queues: AsyncQueues::default(),
-            contexts: Vec::new(),
-            infos: Vec::new(),
+            contexts: IdVec::default(),
+            infos: IdVec::default(),
             nodes: TreeNodes::default(),
             rr: RoundRobin::new(),
             active: None,
@@ -122,7 +120,7 @@ impl Cfq {
     }
 
     fn info(&self, rq: RqId) -> RqInfo {
-        self.infos[rq.idx()]
+        self.infos[rq]
     }
 
     /// The queue of a request that a task allocates.
@@ -132,7 +130,7 @@ impl Cfq {
             return id;
         }
         let id = self.get_queue(cx, task, own);
-        self.contexts[task.idx()].queues[slot] = Some(id);
+        self.contexts[task].queues[slot] = Some(id);
         id
     }
 }
@@ -188,7 +186,7 @@ impl Elevator for Cfq {
             let next = self.beside(q, id, rq);
             self.q_mut(id).next_rq = next;
         }
-        let tree = &mut self.queues[id as usize].sort;
+        let tree = &mut self.queues[id].sort;
         tree.remove(&mut self.nodes, rq);
         self.sort_in(q, rq);
         if self.feat.chooses_after_dispatch {
@@ -232,13 +230,11 @@ impl Elevator for Cfq {
         let queue = self.bind(cx, bio.task, own);
         self.hold_queue(queue);
         self.q_mut(queue).allocated[q.rqs[rq].data_dir()] += 1;
-        if self.infos.len() <= rq.idx() {
-            self.infos.resize(rq.idx() + 1, RqInfo::default());
-        }
-        self.infos[rq.idx()] = RqInfo {
+        let sync = self.counts_as_sync(bio.op, bio.flags);
+        *self.infos.entry(rq) = RqInfo {
             queue,
             task: bio.task,
-            sync: self.counts_as_sync(bio.op, bio.flags),
+            sync,
         };
     }
 

@@ -11,8 +11,7 @@ use crate::cfq::prio;
 use blklab_block::{Cx, List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass, TaskId};
 
-/// Slot of a queue.
-pub(super) type QueueId = u32;
+pub(super) use crate::queue_id::QueueId;
 
 /// Requests of one process, or async requests of several.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,11 +86,11 @@ fn slot_of(p: IoPrio) -> (usize, usize) {
 
 impl Cfq {
     pub(super) fn q(&self, id: QueueId) -> &Queue {
-        &self.queues[id as usize]
+        &self.queues[id]
     }
 
     pub(super) fn q_mut(&mut self, id: QueueId) -> &mut Queue {
-        &mut self.queues[id as usize]
+        &mut self.queues[id]
     }
 
     /// Pid of a queue's process; 0 of an async one.
@@ -121,7 +120,7 @@ impl Cfq {
 
     /// The queue that was made for a task, whatever its priority.
     pub(super) fn own_queue(&self, task: TaskId) -> Option<QueueId> {
-        let context = self.contexts.get(task.idx())?;
+        let context = self.contexts.get(task)?;
         let made_for = |id: &QueueId| self.q(*id).owner == Some(task);
         context.queues.into_iter().flatten().find(made_for)
     }
@@ -148,16 +147,7 @@ impl Cfq {
             made: self.nr_made,
             ..Queue::default()
         };
-        let id = match self.free_queues.pop() {
-            Some(id) => {
-                *self.q_mut(id) = queue;
-                id
-            }
-            None => {
-                self.queues.push(queue);
-                u32::try_from(self.queues.len() - 1).expect("queues fit 32 bits")
-            }
-        };
+        let id = self.queues.insert(queue);
         self.set_prio(id, prio::of_task(cx.tasks.get(task), false));
         if !own {
             self.link_async(id);
@@ -182,7 +172,7 @@ impl Cfq {
         if !self.q(id).is_class_sync() {
             self.unlink_async(id);
         }
-        self.free_queues.push(id);
+        self.queues.remove(id);
     }
 
     /// Gives a queue an original priority, and takes a boost away.

@@ -8,8 +8,11 @@
 //! logarithmic time. All lists share one table of nodes, beside the queues;
 //! nothing is allocated per operation.
 
-/// Name of an element: the slot of a queue.
-type Id = u32;
+use crate::queue_id::QueueId;
+use blklab_types::IdVec;
+
+/// Name of an element.
+type Id = QueueId;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
@@ -27,17 +30,17 @@ struct Node {
 /// The nodes of all lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
-    nodes: Vec<Node>,
+    nodes: IdVec<QueueId, Node>,
     nr_inserted: u64,
 }
 
 impl Nodes {
     fn at(&self, id: Id) -> &Node {
-        &self.nodes[id as usize]
+        &self.nodes[id]
     }
 
     fn at_mut(&mut self, id: Id) -> &mut Node {
-        &mut self.nodes[id as usize]
+        &mut self.nodes[id]
     }
 
     /// The element before `id`.
@@ -57,14 +60,11 @@ impl Nodes {
 
     fn fresh(&mut self, id: Id, value: u64) {
         self.nr_inserted += 1;
-        if self.nodes.len() <= id as usize {
-            self.nodes.resize(id as usize + 1, Node::default());
-        }
         // Pseudo-random, but the same in every run.
         let mut prio = self.nr_inserted.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         prio ^= prio >> 29;
         prio = prio.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        *self.at_mut(id) = Node {
+        *self.nodes.entry(id) = Node {
             value,
             min: value,
             prio,
@@ -272,7 +272,7 @@ mod tests {
             x = x
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            let id = (x >> 33) as Id % 200;
+            let id = QueueId((x >> 33) as u32 % 200);
             let value = (x >> 20) % 11;
             if let Some(at) = model.iter().position(|m| m.0 == id) {
                 model.remove(at);

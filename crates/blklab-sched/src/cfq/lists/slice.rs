@@ -117,7 +117,7 @@ impl Cfq {
         let seeky = match self.active_context {
             Some(task) if !self.is_alive(task) => return false,
             None if !self.feat.arms_without_context => return false,
-            Some(task) => self.contexts[task.idx()].is_known_seeky(),
+            Some(task) => self.contexts[task].is_known_seeky(),
             None => false,
         };
         let queue = self.q_mut(id);

@@ -41,7 +41,7 @@ fn shared_slot(ioc: &IoContext) -> usize {
 impl Cfq {
     /// What is known of a task, if it has made requests.
     pub(super) fn context(&self, task: TaskId) -> Option<&Context> {
-        self.contexts.get(task.idx()).filter(|c| c.live)
+        self.contexts.get(task).filter(|c| c.live)
     }
 
     /// The queue in which a bio of the task would go, if there is one.
@@ -51,11 +51,8 @@ impl Cfq {
 
     /// Makes sure that the task has a context, and notices a new priority.
     fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        if self.contexts.len() <= task.idx() {
-            self.contexts.resize(task.idx() + 1, Context::default());
-        }
         let ioprio = cx.tasks.get(task).ioprio;
-        let c = &mut self.contexts[task.idx()];
+        let c = self.contexts.entry(task);
         if !c.live {
             *c = Context {
                 live: true,
@@ -74,13 +71,13 @@ impl Cfq {
     /// the kernel finds the process's old one and keeps it in its place
     /// (`cfq_find_alloc_queue`).
     fn change_prio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let [old_async, sync] = self.contexts[task.idx()].queues;
+        let [old_async, sync] = self.contexts[task].queues;
         if let Some(old) = old_async {
             let slot = shared_slot(cx.tasks.get(task));
             let new = self.shared[slot].unwrap_or(old);
             self.keep_shared(slot, new);
             self.queues[new].refs += 1;
-            self.contexts[task.idx()].queues[0] = Some(new);
+            self.contexts[task].queues[0] = Some(new);
             self.put_queue(q, cx, old);
         }
         if let Some(sync) = sync {
@@ -92,7 +89,7 @@ impl Cfq {
     pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
         self.enter_context(q, cx, task);
-        let queue = match self.contexts[task.idx()].queues[usize::from(sync)] {
+        let queue = match self.contexts[task].queues[usize::from(sync)] {
             Some(queue) => queue,
             None => {
                 let queue = if sync {
@@ -101,7 +98,7 @@ impl Cfq {
                     self.shared_queue(q, cx, task)
                 };
                 self.queues[queue].refs += 1;
-                self.contexts[task.idx()].queues[usize::from(sync)] = Some(queue);
+                self.contexts[task].queues[usize::from(sync)] = Some(queue);
                 queue
             }
         };
@@ -112,7 +109,7 @@ impl Cfq {
     fn new_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let ioc = cx.tasks.get(task);
         let (pid, prio) = (ioc.pid, prio::of_task(ioc, self.feat.policy_counts));
-        let queue = self.queues.put(Queue::new(pid, sync, prio));
+        let queue = self.queues.insert(Queue::new(pid, sync, prio));
         q.message(cx, format_args!("cfq{pid} alloced"));
         queue
     }
@@ -146,7 +143,7 @@ impl Cfq {
             self.expire(q, cx, false);
             self.schedule_dispatch(q, cx);
         }
-        self.queues.give_back(queue);
+        self.queues.remove(queue);
     }
 
     /// A request is about to be freed.
@@ -158,7 +155,7 @@ impl Cfq {
 
     /// A process ended: it lets go of its queues, the async one first.
     pub(super) fn exit(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let Some(c) = self.contexts.get_mut(task.idx()).filter(|c| c.live) else {
+        let Some(c) = self.contexts.get_mut(task).filter(|c| c.live) else {
             return;
         };
         c.live = false;

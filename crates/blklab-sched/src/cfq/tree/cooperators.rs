@@ -16,7 +16,7 @@ impl Cfq {
 
     /// Whether a sector is as close to the head as the process usually seeks.
     pub(super) fn is_close(&self, task: TaskId, sector: u64) -> bool {
-        let seek = self.contexts[task.idx()].seek;
+        let seek = self.contexts[task].seek;
         let reach = if seek.is_valid() {
             seek.mean
         } else {

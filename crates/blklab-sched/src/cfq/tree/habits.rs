@@ -34,7 +34,7 @@ impl Cfq {
         (sector, end): (u64, u64),
     ) {
         let first_is_free = self.feat.first_seek_is_free;
-        let c = &mut self.contexts[task.idx()];
+        let c = &mut self.contexts[task];
         let think = super::now(cx).wrapping_sub(c.last_end_jiffy);
         let longest = 2 * u64::from(self.set.slice_idle_jiffies);
         c.think.add(think.min(longest));
@@ -45,7 +45,7 @@ impl Cfq {
         };
         c.seek.add(distance);
         self.update_idle_window(q, cx, queue, task);
-        self.contexts[task.idx()].last_sector = end;
+        self.contexts[task].last_sector = end;
     }
 
     fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, task: TaskId) {
@@ -53,7 +53,7 @@ impl Cfq {
         if !x.sync || (x.is_idle_class() && !self.feat.idle_class_waits) {
             return;
         }
-        let c = &self.contexts[task.idx()];
+        let c = &self.contexts[task];
         let window = self.deserves_idling(c).unwrap_or(x.idle_window);
         if window != x.idle_window {
             let shown = u8::from(window);

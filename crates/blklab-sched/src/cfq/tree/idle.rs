@@ -149,7 +149,7 @@ impl Cfq {
         if !rq.is_sync() {
             return;
         }
-        self.contexts[rq.task.idx()].last_end_jiffy = now;
+        self.contexts[rq.task].last_end_jiffy = now;
         self.last_sync_jiffy = now;
         let late = u64::from(self.set.fifo_expire_jiffies[super::settings::SYNC]);
         if super::reached(now, super::since_boot(rq.start_time).wrapping_add(late)) {

@@ -36,7 +36,7 @@ use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Jiffies, TaskId};
+use blklab_types::{Bio, IdVec, Jiffies, TaskId};
 
 /// The tick counter of a kernel is large when a run starts; keys of the
 /// service tree may lie before that.
@@ -78,7 +78,7 @@ pub(super) struct Cfq {
     set: Settings,
     queues: Queues,
     /// By task.
-    contexts: Vec<Context>,
+    contexts: IdVec<TaskId, Context>,
     of_rq: Bound<OfRequest>,
     /// Nodes of the queues' requests by sector.
     nodes: TreeNodes,
@@ -133,7 +133,7 @@ impl Cfq {
             feat,
             set,
             queues: Queues::default(),
-            contexts: Vec::new(),
+            contexts: IdVec::default(),
             of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             service: ServiceTree::new(feat.front_is_relative),

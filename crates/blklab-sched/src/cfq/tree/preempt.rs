@@ -40,7 +40,7 @@ impl Cfq {
         let close = if self.feat.cooperators {
             self.is_close(c, rq.sector)
         } else {
-            let seek = self.contexts[c.idx()].seek;
+            let seek = self.contexts[c].seek;
             seek.is_valid() && self.distance(rq.sector) <= seek.mean
         };
         if !close || !self.feat.coop_preempt {

@@ -2,14 +2,14 @@
 //! Queues of requests: one for the sync requests of each process, shared ones
 //! for async requests.
 
-pub(super) use crate::slots::QueueId;
+pub(super) use crate::queue_id::QueueId;
 
 use super::settings::{ASYNC, SYNC};
 use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
 /// All queues of a device.
-pub(super) type Queues = crate::slots::Slots<Queue>;
+pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
 
 /// One queue.
 #[derive(Clone, Debug)]
