@@ -95,7 +95,7 @@ pub const ALL: &[DeviceInfo] = &[
     },
     DeviceInfo {
         name: "parallel",
-        summary: "fixed time per command plus time per sector, all at once",
+        summary: "fixed time per command plus time per sector, in parallel",
         source: "exact law of the legacy scheduler measurements",
         params: serial::PARALLEL_PARAMS,
         preset: &[("read_ns", "150000"), ("write_ns", "300000")],
@@ -117,7 +117,7 @@ pub const ALL: &[DeviceInfo] = &[
     },
     DeviceInfo {
         name: "null_blk",
-        summary: "the kernel's null block device: one time for every command, all at once",
+        summary: "the kernel's null block device: one time for every command, in parallel",
         source: "law of the measurements on Linux 6.1",
         params: null_blk::PARAMS,
         preset: &[],
@@ -139,7 +139,7 @@ pub const ALL: &[DeviceInfo] = &[
     },
     DeviceInfo {
         name: "scsi_debug",
-        summary: "the kernel's pretended SCSI disk: one time for every command, all at once",
+        summary: "the kernel's simulated SCSI disk: one time for every command, in parallel",
         source: "law of the measurements on Linux 6.1",
         params: scsi_debug::PARAMS,
         preset: &[],

@@ -34,15 +34,15 @@ const TIME_US: Kind = Kind::Time {
 #[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("capacity_sectors", Kind::Sectors { min: 1_000, max: 1 << 36 }, "156301488", "size"),
-    param("read_us", TIME_US, "172", "of a read, beside any number of others"),
+    param("read_us", TIME_US, "172", "time of a read, in parallel with any number of others"),
     param("serial_us", TIME_US, "25", "link and controller, per 4 KiB, one command at a time"),
-    param("write_us", TIME_US, "65", "of a write that finds room in the buffer"),
+    param("write_us", TIME_US, "65", "time of a write that finds room in the buffer"),
     param("buffer_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, "256KiB", "write buffer"),
     param("write_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "70", "sequential writes in 10^6 B/s"),
     param("random_writes_per_s", Kind::Count { min: 1, max: 10_000_000 }, "3300", "writes that do not continue the one before"),
-    param("dies", Kind::Count { min: 1, max: 4096 }, "20", "flash dies; pages go round"),
+    param("dies", Kind::Count { min: 1, max: 4096 }, "20", "flash dies; pages are striped over them"),
     param("page_bytes", Kind::Bytes { min: 512, max: 1 << 20 }, "8192", "programmed at once on a die"),
-    param("program_us", TIME_US, "900", "of a page; reads of its die wait"),
+    param("program_us", TIME_US, "900", "time to program a page; reads of its die wait"),
 ];
 
 /// Intel X25-M, first generation.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Law `scsi_debug`: the kernel's pretended SCSI disk.
+//! Law `scsi_debug`: the kernel's simulated SCSI disk.
 //!
 //! Every command, whatever it is, takes `ndelay` nanoseconds from hand-over; all
 //! of them progress at once, at most `max_queue` (the queue depth).
