@@ -24,7 +24,6 @@ mod request;
 pub mod sq;
 mod submit;
 mod tree;
-mod tunables;
 
 pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, IoMax, Running, TaskTable};
 pub use events::MESSAGE_MAX;
@@ -34,4 +33,3 @@ pub use queue::Queue;
 pub use request::{Merge, Request, Requests, RqId, RqState};
 pub use submit::{Pending, Submit};
 pub use tree::{SectorTree, TreeNodes};
-pub use tunables::QUEUE_TUNABLES;

@@ -2,8 +2,8 @@
 //! The experiment value.
 
 use crate::input::{NAMED_BYTES_MAX, read_named};
-use crate::{Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, no_such};
-use blklab_block::sq::Fetch;
+use crate::settings::{self, Home};
+use crate::{Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, QueueSettings, Vm, no_such};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{Device, Driver, ReadText};
 use blklab_fio::release::Release;
@@ -49,88 +49,6 @@ impl fmt::Display for DeviceSpec {
         let mut params = self.params.iter();
         params.try_for_each(|(key, value)| write!(f, ",{key}={value}"))
     }
-}
-
-/// Files of `/sys/block/X/queue` and the driver's settings. `None` is the
-/// default of the kernel or device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// Requests per pool.
-    pub nr_requests: Option<u32>,
-    /// Largest request in sectors.
-    pub max_sectors: Option<u32>,
-    /// Most segments of a request.
-    pub max_segments: Option<u32>,
-    /// Whether the device seeks.
-    pub rotational: Option<bool>,
-    /// Merging switched off (1, 2).
-    pub nomerges: Option<u8>,
-    /// Commands at the device.
-    pub queue_depth: Option<u32>,
-    /// When the driver looks at the next request.
-    pub fetch: Fetch,
-    /// Largest readahead window in KiB.
-    pub read_ahead_kb: Option<u32>,
-    /// Whether the kernel takes the device's cache for a volatile one, which it
-    /// flushes.
-    pub write_cache: Option<bool>,
-    /// Read latency that write-back throttling aims at, in us; 0 turns it off.
-    pub wbt_lat_usec: Option<u32>,
-    /// First sector of the partition that is used; the whole disk if none.
-    pub partition_start: Option<u32>,
-    /// Its length in sectors; to the end of the disk if none.
-    pub partition_sectors: Option<u32>,
-}
-
-/// Memory and `/proc/sys/vm`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Vm {
-    /// Memory of the machine in bytes.
-    pub memory_bytes: Option<u64>,
-    /// `dirty_ratio` in percent.
-    pub dirty_ratio: Option<u32>,
-    /// `dirty_background_ratio` in percent.
-    pub dirty_background_ratio: Option<u32>,
-    /// `dirty_bytes`, which takes the place of `dirty_ratio`.
-    pub dirty_bytes: Option<u64>,
-    /// `dirty_background_bytes`, which takes the place of
-    /// `dirty_background_ratio`.
-    pub dirty_background_bytes: Option<u64>,
-    /// `dirty_writeback_centisecs`.
-    pub dirty_writeback_centisecs: Option<u32>,
-    /// `dirty_expire_centisecs`.
-    pub dirty_expire_centisecs: Option<u32>,
-    /// Processor time of one I/O in fio and its system call.
-    pub io_cost_ns: Option<u32>,
-    /// Time that a task or kernel thread takes to get going after a sleep, on a
-    /// machine with one processor (5.0 and later).
-    pub switch_cost_ns: Option<u32>,
-    /// Processor time of an interrupt of the device, on such a machine.
-    pub interrupt_cost_ns: Option<u32>,
-    /// Processor time of a request from the scheduler to the driver, on such a
-    /// machine.
-    pub dispatch_cost_ns: Option<u32>,
-    /// Processor time of a page that the driver copies, on such a machine.
-    pub driver_copy_ns: Option<u32>,
-    /// Processor time of one direct I/O in its system call: part of its latency.
-    pub call_cost_ns: Option<u32>,
-    /// Processor time of one completion of an asynchronous I/O in fio and its
-    /// system call.
-    pub reap_cost_ns: Option<u32>,
-    /// From the start of a fio job to that of the next.
-    pub job_start_ns: Option<u32>,
-    /// Processor time of fio's main process whenever it looks after its jobs.
-    pub look_cost_ns: Option<u32>,
-    /// All processor times in percent of their defaults.
-    pub cpu_cost_percent: Option<u32>,
-    /// Processor time of a page that is read or written, beside its copying.
-    pub page_cost_ns: Option<u32>,
-    /// Processor time of a page that is written from the page cache to the disk.
-    pub writeout_cost_ns: Option<u32>,
-    /// Processors.
-    pub cpus: Option<u32>,
-    /// Share of pages that lie in memory right behind the page before.
-    pub adjacent_pages_percent: Option<u32>,
 }
 
 /// A number that somebody published for a configuration of an experiment.
@@ -244,9 +162,6 @@ pub struct Experiment {
     pub schedulers: Schedulers,
 }
 
-/// Largest seed: experiment files in TOML hold no larger number.
-pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
-
 /// The newest release that is modelled.
 pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
 
@@ -335,41 +250,25 @@ impl Experiment {
 
     /// Another device; on some the kernel uses another default scheduler.
     ///
-    /// Its `queue_depth` and `fetch` are not parameters of the device but of its
-    /// driver; where they are not given, they stay as they are.
+    /// What is not a parameter of the device but a setting of its driver
+    /// ([`Home::Driver`]) stays as it is where it is not given.
     ///
     /// # Errors
-    /// If one of these two has a value that it does not take.
+    /// If one of those has a value that it does not take.
     pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), ExperimentError> {
-        let is_driver = |(key, _): &(String, String)| key == "queue_depth" || key == "fetch";
-        let (of_driver, params) = device.params.into_iter().partition(is_driver);
-        let of_driver: Vec<(String, String)> = of_driver;
-        for (key, value) in of_driver {
-            self.set_driver(&key, &value)
-                .map_err(|e| e.about(format!("device.{key}")))?;
+        let mut params = device.params;
+        for setting in Home::Driver.settings() {
+            let own = |(key, _): &(String, String)| key == setting.name();
+            if let Some((_, value)) = params.iter().find(|p| own(p)) {
+                setting.set_in_file(self, value)?;
+                params.retain(|p| !own(p));
+            }
         }
         self.device = DeviceSpec {
             name: device.name,
             params,
         };
         self.default_scheduler();
-        Ok(())
-    }
-
-    fn set_driver(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
-        if key == "queue_depth" {
-            return self.set(key, value);
-        }
-        self.queue.fetch = match value {
-            "peek_then_check" => Fetch::PeekThenCheck,
-            "check_then_peek" => Fetch::CheckThenPeek,
-            other => {
-                return Err(ExperimentError::new(format!(
-                    "device: fetch '{}' is neither peek_then_check nor check_then_peek",
-                    shown(other)
-                )));
-            }
-        };
         Ok(())
     }
 
@@ -476,33 +375,33 @@ impl Experiment {
         )?)
     }
 
-    /// A processor time in ns as it was set, else the default, on this machine.
-    fn cost_ns(&self, set: Option<u32>, default_ns: u32) -> Span {
-        self.cpu_time(Span(u64::from(set.unwrap_or(default_ns))))
+    /// A processor time in ns, on this machine.
+    fn cost(&self, ns: u32) -> Span {
+        self.cpu_time(Span(u64::from(ns)))
     }
 
     /// Processor time of one I/O in fio and its system call: 1 us if not set, and
     /// never nothing, so that time goes on.
     pub fn io_cost(&self) -> Span {
-        self.cost_ns(self.vm.io_cost_ns, 1000).max(Span(1))
+        self.cost(self.vm.io_cost_ns(self.kernel)).max(Span(1))
     }
 
     /// Time of a wake-up and context switch, where tasks share a processor: 2 us
     /// if not set.
     pub fn switch_cost(&self) -> Span {
-        self.cost_ns(self.vm.switch_cost_ns, 2000)
+        self.cost(self.vm.switch_cost_ns(self.kernel))
     }
 
     /// Processor time of an interrupt of the device, where tasks share a
     /// processor: none if not set.
     pub fn interrupt_cost(&self) -> Span {
-        self.cost_ns(self.vm.interrupt_cost_ns, 0)
+        self.cost(self.vm.interrupt_cost_ns(self.kernel))
     }
 
     /// Processor time of a request from the scheduler to the driver, where tasks
     /// share a processor: none if not set.
     pub fn dispatch_cost(&self) -> Span {
-        self.cost_ns(self.vm.dispatch_cost_ns, 0)
+        self.cost(self.vm.dispatch_cost_ns(self.kernel))
     }
 
     /// Processor time of a page that the driver copies, where tasks share a
@@ -512,7 +411,7 @@ impl Experiment {
             name == "memory_backed" && !matches!(value.as_str(), "0" | "off" | "false" | "no")
         };
         match self.device.params.iter().any(is_on) {
-            true => self.cost_ns(self.vm.driver_copy_ns, 0),
+            true => self.cost(self.vm.driver_copy_ns(self.kernel)),
             false => Span::ZERO,
         }
     }
@@ -520,41 +419,41 @@ impl Experiment {
     /// Processor time of a page that is written from the page cache to the disk:
     /// none if not set.
     pub fn writeout_cost(&self) -> Span {
-        self.cost_ns(self.vm.writeout_cost_ns, 0)
+        self.cost(self.vm.writeout_cost_ns(self.kernel))
     }
 
     /// Processor time of one direct I/O in its system call, which counts as
     /// its latency: none if not set.
     pub fn call_cost(&self) -> Span {
-        self.cost_ns(self.vm.call_cost_ns, 0)
+        self.cost(self.vm.call_cost_ns(self.kernel))
     }
 
     /// Processor time of one completion of an asynchronous I/O: none if not set.
     pub fn reap_cost(&self) -> Span {
-        self.cost_ns(self.vm.reap_cost_ns, 0)
+        self.cost(self.vm.reap_cost_ns(self.kernel))
     }
 
     /// From the start of a fio job to that of the next: none if not set.
     pub fn job_start(&self) -> Span {
-        self.cost_ns(self.vm.job_start_ns, 0)
+        self.cost(self.vm.job_start_ns(self.kernel))
     }
 
     /// Processor time of fio's main process whenever it looks after its jobs: none
     /// if not set.
     pub fn look_cost(&self) -> Span {
-        self.cost_ns(self.vm.look_cost_ns, 0)
+        self.cost(self.vm.look_cost_ns(self.kernel))
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
     pub fn copy_bytes_per_s(&self, speed: u64) -> u64 {
-        let percent = u128::from(self.vm.cpu_cost_percent.unwrap_or(100));
+        let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));
         let scaled = u128::from(speed) * 100 / percent.max(1);
         u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
     }
 
     /// A processor time on this machine, from that on one of 2.4 GHz in 2008.
     pub fn cpu_time(&self, time: Span) -> Span {
-        let percent = u128::from(self.vm.cpu_cost_percent.unwrap_or(100));
+        let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));
         let scaled = u128::from(time.ns()) * percent / 100;
         Span(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
@@ -562,7 +461,7 @@ impl Experiment {
     /// Processor time of a page that is read or written through the page cache,
     /// beside its copying: 1 us if not set.
     pub fn page_cost(&self) -> Span {
-        self.cost_ns(self.vm.page_cost_ns, 1000)
+        self.cost(self.vm.page_cost_ns(self.kernel))
     }
 
     /// Whether the machine has one processor: kernel threads then wait while a
@@ -575,8 +474,14 @@ impl Experiment {
     /// many as the device has and there are processors, at most 64. Processors
     /// that share a hardware queue are not told apart.
     fn nr_hw_queues(&self, of_device: u32) -> u16 {
-        let cpus = self.vm.cpus.unwrap_or(2);
+        let cpus = self.vm.cpus(self.kernel);
         of_device.min(cpus).clamp(1, 64) as u16
+    }
+
+    /// First sector of the partition in use, if it is not the whole disk.
+    fn partition_start(&self) -> Option<u64> {
+        let start = self.queue.partition_start.filter(|start| *start > 0);
+        start.map(u64::from)
     }
 
     /// Limits of the queue on the path that the kernel has.
@@ -586,23 +491,21 @@ impl Experiment {
     /// parameters.
     pub fn queue_limits(&self) -> Result<QueueLimits, ExperimentError> {
         let q = &self.queue;
-        let (default, nomerges_max) = if self.kernel.has_single_queue() {
-            let feat = sq::Features::of(self.kernel);
-            (sq::Limits::new(self.hz).queue, feat.nomerges_max)
+        let default = if self.kernel.has_single_queue() {
+            sq::Limits::new(self.hz).queue
         } else {
             let max_sectors = mq::Features::of(self.kernel).max_sectors;
-            let default = QueueLimits {
+            QueueLimits {
                 max_sectors,
                 rotational: true,
                 ..mq::Limits::default().queue
-            };
-            (default, mq::NOMERGES_MAX)
+            }
         };
         let of_device = blklab_device::limits(&self.device.name, &self.device.params)?;
         let set = |written: Option<u32>, of_device: Option<u32>, default: u32| {
             written.or(of_device).unwrap_or(default)
         };
-        let limits = QueueLimits {
+        Ok(QueueLimits {
             max_sectors: set(q.max_sectors, of_device.max_sectors, default.max_sectors),
             max_segments: set(q.max_segments, of_device.max_segments, default.max_segments),
             rotational: q
@@ -612,16 +515,8 @@ impl Experiment {
             nomerges: q.nomerges.unwrap_or(0),
             has_flush: q.write_cache.unwrap_or(of_device.has_flush),
             has_fua: of_device.has_fua,
-            partition_start: q.partition_start.map(u64::from),
-        };
-        if limits.nomerges > nomerges_max {
-            return Err(ExperimentError::new(format!(
-                "nomerges={} does not exist in kernel {}; largest value {nomerges_max}",
-                limits.nomerges, self.kernel
-            ))
-            .about("queue.nomerges"));
-        }
-        Ok(limits)
+            partition_start: self.partition_start(),
+        })
     }
 
     /// Limits of a single queue and its driver.
@@ -637,7 +532,7 @@ impl Experiment {
             ordered_writes: of_device.ordered_writes,
             nr_requests: self.queue.nr_requests.unwrap_or(default.nr_requests),
             queue_depth: self.queue_depth()?,
-            fetch: self.queue.fetch,
+            fetch: self.queue.fetch.unwrap_or_default(),
             ..default
         };
         limits.patch(&self.patches()?, self.hz);
@@ -680,6 +575,11 @@ impl Experiment {
     /// kernel makes of values out of range, and patches that are not certain.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
+        let idle = settings::all().filter(|s| !s.matters() && s.stored(self).is_some());
+        notes.extend(idle.map(|s| {
+            let (owner, name) = (s.home.owner(), s.name());
+            format!("{owner}: {name} makes no difference in the model")
+        }));
         if self.kernel.has_single_queue() && self.queue.wbt_lat_usec.is_some() {
             notes.push(
                 "wbt_lat_usec makes no difference: write-back throttling is modelled from kernel \
@@ -732,8 +632,9 @@ impl Experiment {
                 return Err(ExperimentError::new(what).about(key));
             }
         }
-        if self.seed > SEED_MAX {
-            let what = format!("seed={}: expected a number from 0 to {SEED_MAX}", self.seed);
+        if self.seed > settings::SEED_MAX {
+            let (seed, max) = (self.seed, settings::SEED_MAX);
+            let what = format!("seed={seed}: expected a number from 0 to {max}");
             return Err(ExperimentError::new(what).about("seed"));
         }
         if !blklab_kernel::releases().any(|v| v == self.kernel) {
@@ -755,6 +656,7 @@ impl Experiment {
             );
             return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
         }
+        settings::all().try_for_each(|s| s.check(self))?;
         self.scheduler()?;
         self.queue_limits()?;
         self.queue_depth()?;

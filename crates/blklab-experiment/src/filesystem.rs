@@ -5,6 +5,7 @@
 
 use crate::{Experiment, ExperimentError, no_such};
 use blklab_types::shown;
+use std::fmt;
 
 /// Options of btrfs, of whatever time.
 const BTRFS: &[&str] = &[
@@ -179,6 +180,15 @@ impl Default for FilesystemSpec {
             name: "extents".to_owned(),
             options: Vec::new(),
         }
+    }
+}
+
+/// As [`FilesystemSpec::parse`] reads it.
+impl fmt::Display for FilesystemSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let mut options = self.options.iter();
+        options.try_for_each(|(key, value)| write!(f, ":{key}={value}"))
     }
 }
 

@@ -16,15 +16,17 @@ mod md;
 mod raw;
 mod save;
 mod set;
+pub mod settings;
 
 pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
-pub use experiment::{DeviceSpec, Experiment, Published, QueueSettings, Variant, Vm, Workload};
+pub use experiment::{DeviceSpec, Experiment, Published, Variant, Workload};
 pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};
 pub use input::{NAMED_BYTES_MAX, read_named};
 pub use load::{ReadFile, Source, load, parse};
 pub use md::MdSpec;
-pub use set::{Absent, MACHINE_TUNABLES, parse_size};
+pub use set::Absent;
+pub use settings::{QueueSettings, Setting, Vm, parse_size};
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files as they are written.
 
-use crate::experiment::{
-    DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, QueueSettings, Variant, Vm,
-};
+use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, Variant};
 use crate::load::ReadFile;
-use crate::set::MACHINE_TUNABLES;
-use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such, set};
-use blklab_types::{Hz, shown};
+use crate::settings::{Home, Setting};
+use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such};
+use blklab_types::shown;
 use blklab_workload::Process;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,7 +67,7 @@ pub(crate) struct RawExperiment {
     #[serde(default)]
     patches: Vec<String>,
     #[serde(default)]
-    queue: RawQueue,
+    queue: Table,
     device: Option<Table>,
     md: Option<RawMd>,
     filesystem: Option<RawFilesystem>,
@@ -174,44 +172,6 @@ struct RawMd {
     chunk_kb: Option<u32>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawQueue {
-    scheduler: Option<String>,
-    nr_requests: Option<u32>,
-    max_sectors: Option<u32>,
-    max_sectors_kb: Option<u32>,
-    max_segments: Option<u32>,
-    rotational: Option<Switch>,
-    nomerges: Option<u8>,
-    read_ahead_kb: Option<u32>,
-    write_cache: Option<String>,
-    wbt_lat_usec: Option<u32>,
-    partition_start: Option<u32>,
-    partition_sectors: Option<u32>,
-    /// Where requests complete, and what is counted: no difference in the model.
-    rq_affinity: Option<u8>,
-    iostats: Option<u8>,
-    add_random: Option<u8>,
-}
-
-/// A switch, as TOML and as sysfs write it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected true, false, 1 or 0")]
-enum Switch {
-    Bool(bool),
-    Number(u8),
-}
-
-impl Switch {
-    fn is_on(self) -> bool {
-        match self {
-            Switch::Bool(on) => on,
-            Switch::Number(n) => n != 0,
-        }
-    }
-}
-
 impl RawExperiment {
     /// Whether the file describes a measurement: then it is one on
     /// [`MEASURED_KERNEL`] unless it names another kernel.
@@ -222,7 +182,8 @@ impl RawExperiment {
     /// The scheduler, which the file may name at the top or, as sysfs does,
     /// among the files of the queue.
     fn scheduler(&mut self) -> Result<Option<String>, ExperimentError> {
-        match (self.scheduler.take(), self.queue.scheduler.take()) {
+        let in_queue = self.queue.remove("scheduler");
+        match (self.scheduler.take(), in_queue.map(|name| name.text())) {
             (Some(_), Some(_)) => Err(ExperimentError::new(
                 "the scheduler is given twice: as scheduler and in [queue]",
             )
@@ -281,6 +242,8 @@ impl RawExperiment {
         read_file: &ReadFile<'_>,
     ) -> Result<Experiment, ExperimentError> {
         let scheduler = self.scheduler()?;
+        check_names(Home::Queue, "key", &self.queue)?;
+        check_names(Home::Machine, "setting", &self.vm)?;
         let tunables = self.tunables()?;
         let filesystem = self.filesystem()?;
         let is_measured = self.is_measured();
@@ -330,23 +293,20 @@ impl RawExperiment {
             None if is_measured => e.choose_kernel(MEASURED_KERNEL),
             None => e.choose_kernel(DEFAULT_KERNEL),
         }
-        if let Some(hz) = self.hz {
-            e.hz = set::parse_hz(hz)?;
-        } else {
-            e.hz = Hz::default();
-        }
         if let Some(scheduler) = scheduler {
             e.scheduler = scheduler;
             e.scheduler_chosen = true;
         }
         e.tunables = tunables;
         e.patches = self.patches;
-        e.remarks.extend(self.queue.remarks());
-        let write_cache = self.queue.write_cache.take();
-        e.queue = self.queue.resolve()?;
-        if let Some(text) = write_cache {
-            e.queue.write_cache = Some(set::parse_write_cache(&text)?);
+        if let Some(hz) = self.hz {
+            e.set("hz", &hz.to_string())?;
         }
+        if let Some(fio) = self.fio {
+            e.set("fio", &fio.text())?;
+        }
+        e.seed = self.seed.unwrap_or(0);
+        read_settings(&mut e, Home::Queue, &self.queue)?;
         if let Some(table) = self.device {
             resolve_device(&mut e, table)?;
         }
@@ -357,21 +317,7 @@ impl RawExperiment {
         if let Some(filesystem) = filesystem {
             e.filesystem = filesystem;
         }
-        e.vm = Vm::default();
-        for (key, value) in self.vm {
-            let place = format!("vm.{key}");
-            if !MACHINE_TUNABLES.iter().any(|t| t.name == key) {
-                let valid: Vec<&str> = MACHINE_TUNABLES.iter().map(|t| t.name).collect();
-                let what = format!("vm: {}", no_such("setting", &key, &valid));
-                return Err(ExperimentError::new(what).about(place));
-            }
-            e.set_in_file(&key, &value.text())
-                .map_err(|e| ExperimentError { key: place, ..e })?;
-        }
-        if let Some(fio) = self.fio {
-            e.set("fio", &fio.text())?;
-        }
-        e.seed = self.seed.unwrap_or(0);
+        read_settings(&mut e, Home::Machine, &self.vm)?;
         for (name, table) in self.cgroup {
             let mut files = Vec::new();
             for (file, text) in table {
@@ -411,42 +357,43 @@ impl RawVariant {
     }
 }
 
-impl RawQueue {
-    /// Of what is set and makes no difference.
-    fn remarks(&self) -> impl Iterator<Item = String> + use<> {
-        let set = [
-            ("rq_affinity", self.rq_affinity),
-            ("iostats", self.iostats),
-            ("add_random", self.add_random),
-        ];
-        let set = set.into_iter().filter(|(_, value)| value.is_some());
-        set.map(|(name, _)| format!("queue: {name} makes no difference in the model"))
-    }
-
-    fn resolve(self) -> Result<QueueSettings, ExperimentError> {
-        let max_sectors = match (self.max_sectors, self.max_sectors_kb) {
-            (Some(_), Some(_)) => {
-                return Err(ExperimentError::new(
-                    "queue: give max_sectors or max_sectors_kb, not both",
-                )
-                .about("queue.max_sectors"));
+/// Reads a table of settings.
+fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), ExperimentError> {
+    let name = home.table();
+    for (key, value) in table {
+        let place = format!("{name}.{key}");
+        let about = |err: ExperimentError| ExperimentError {
+            key: place.clone(),
+            ..err
+        };
+        if let Some(row) = home.settings().find(|s| s.name() == key) {
+            row.set_in_file(e, &value.text()).map_err(about)?;
+        } else if let Some(row) = home.settings().find(|s| s.fine_name() == Some(key)) {
+            if table.contains_key(row.name()) {
+                let what = format!("{name}: give {key} or {}, not both", row.name());
+                return Err(about(ExperimentError::new(what)));
             }
-            (sectors, kb) => sectors.or(kb.map(|kb| kb.saturating_mul(2))),
-        };
-        let settings = QueueSettings {
-            nr_requests: self.nr_requests,
-            max_sectors,
-            max_segments: self.max_segments,
-            rotational: self.rotational.map(Switch::is_on),
-            nomerges: self.nomerges,
-            read_ahead_kb: self.read_ahead_kb,
-            wbt_lat_usec: self.wbt_lat_usec,
-            partition_start: self.partition_start,
-            partition_sectors: self.partition_sectors,
-            ..QueueSettings::default()
-        };
-        set::check_queue(&settings)?;
-        Ok(settings)
+            row.set_fine_in_file(e, &value.text()).map_err(about)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a key of a table of settings that names none. A message calls it a
+/// `what`.
+fn check_names(home: Home, what: &str, table: &Table) -> Result<(), ExperimentError> {
+    let is_known = |key: &&String| {
+        let mut names = home.settings().map(|s| (s.name(), s.fine_name()));
+        names.any(|(name, fine)| name == *key || fine == Some(key))
+    };
+    match table.keys().find(|key| !is_known(key)) {
+        None => Ok(()),
+        Some(key) => {
+            let valid: Vec<&str> = home.settings().map(Setting::name).collect();
+            let name = home.table();
+            let what = format!("{name}: {}", no_such(what, key, &valid));
+            Err(ExperimentError::new(what).about(format!("{name}.{key}")))
+        }
     }
 }
 

@@ -203,10 +203,13 @@ fn a_device_brings_what_its_driver_is_told() {
     e.choose_device(spec(params)).unwrap();
     assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
     assert_eq!(e.queue_depth(), Ok(4));
-    assert_eq!(e.queue.fetch, blklab_block::sq::Fetch::CheckThenPeek);
+    assert_eq!(e.queue.fetch, Some(blklab_block::sq::Fetch::CheckThenPeek));
     let wrong = vec![("fetch".to_owned(), "peek".to_owned())];
     let err = e.choose_device(spec(wrong)).unwrap_err();
-    assert!(err.what.contains("neither peek_then_check nor"), "{err}");
+    assert_eq!(
+        err.what,
+        "fetch=peek: expected 'peek_then_check' or 'check_then_peek'"
+    );
 }
 
 #[test]
@@ -364,7 +367,7 @@ fn a_measured_case_is_an_experiment_of_its_kernel() {
     let e = read(Source::Toml, text).unwrap();
     assert_eq!(e.queue.rotational, Some(false));
     assert_eq!(
-        e.remarks,
+        e.notes(),
         ["queue: rq_affinity makes no difference in the model"]
     );
     let named = "kernel = '5.10'\nseconds = 4\njob_file = 'a.fio'";

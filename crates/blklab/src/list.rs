@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen, read off the tables that the models themselves use.
 
-use blklab_block::{QUEUE_TUNABLES, mq, sq};
-use blklab_experiment::MACHINE_TUNABLES;
+use blklab_block::{mq, sq};
+use blklab_experiment::settings;
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
 use blklab_sched::{Scheduler, Schedulers};
@@ -110,36 +110,66 @@ pub fn schedulers(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
     .collect()
 }
 
-/// Tunables of schedulers, queue and machine.
+/// Tunables of schedulers, and the table of settings: those of the queue, the
+/// machine and the experiment.
 pub fn tunables(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let mut all = Vec::new();
-    let mut add = |owner: &str, table: &'static [Tunable]| {
-        for t in rows_of(table, kernel) {
-            let of = match releases(t).filter(|_| kernel.is_none()) {
-                Some(releases) => format!("; {releases}"),
-                None => String::new(),
-            };
-            let default = shown_default(t);
-            all.push(Entry {
-                details: vec![
-                    ("unit".into(), t.unit.to_string()),
-                    ("default".into(), default.clone()),
-                    ("range".into(), format!("{} to {}", t.range.0, t.range.1)),
-                    ("kernels".into(), from_until(t.since, t.until)),
-                ],
-                ..entry(
-                    &format!("{owner}/{}", t.name),
-                    format!("{} ({}, default {default}{of})", t.help, t.unit),
-                )
-            });
-        }
+    let of_schedulers = of
+        .iter()
+        .filter(|s| there(kernel, s.since, s.until))
+        .flat_map(|s| rows_of(s.tunables, kernel).map(|t| (s.name, t)));
+    let of_schedulers = of_schedulers.map(|(owner, t)| tunable(owner, t, kernel));
+    let settings = settings::all().flat_map(|s| {
+        let entry = move |t| match s.is_text() {
+            true => text_setting(s),
+            false => tunable(s.home.owner(), t, kernel),
+        };
+        rows_of(s.rows(), kernel).map(entry)
+    });
+    of_schedulers.chain(settings).collect()
+}
+
+fn tunable(owner: &str, t: &Tunable, kernel: Option<KernelVersion>) -> Entry {
+    let of = match releases(t).filter(|_| kernel.is_none()) {
+        Some(releases) => format!("; {releases}"),
+        None => String::new(),
     };
-    for s in of.iter().filter(|s| there(kernel, s.since, s.until)) {
-        add(s.name, s.tunables);
+    let default = shown_default(t);
+    Entry {
+        details: vec![
+            ("unit".into(), t.unit.to_string()),
+            ("default".into(), default.clone()),
+            ("range".into(), format!("{} to {}", t.range.0, t.range.1)),
+            ("kernels".into(), from_until(t.since, t.until)),
+        ],
+        ..entry(
+            &format!("{owner}/{}", t.name),
+            format!("{} ({}, default {default}{of})", t.help, t.unit),
+        )
     }
-    add("queue", QUEUE_TUNABLES);
-    add("machine", MACHINE_TUNABLES);
-    all
+}
+
+fn text_setting(s: &settings::Setting) -> Entry {
+    let (help, default) = (s.rows()[0].help, s.default_doc());
+    Entry {
+        details: vec![
+            ("unit".into(), "text".into()),
+            ("default".into(), default.clone()),
+        ],
+        ..entry(
+            &format!("{}/{}", s.home.owner(), s.name()),
+            format!("{help} (default {default})"),
+        )
+    }
+}
+
+/// The settings of `[queue]` or `[vm]` as the manual's table has them.
+pub fn settings_table(owner: &str) -> String {
+    let mut text = "| key | meaning | default |\n|---|---|---|\n".to_owned();
+    for s in settings::all().filter(|s| s.home.owner() == owner) {
+        let (doc, default) = (s.doc(), s.default_doc());
+        text += &format!("| `{}` | {doc} | {default} |\n", s.name());
+    }
+    text
 }
 
 /// Device models and presets.

@@ -83,7 +83,7 @@ impl Estimate {
                 cached = cached.saturating_add(range.length.min(range.real_size));
             }
         }
-        let memory = e.vm.memory_bytes.unwrap_or(8 << 30);
+        let memory = e.vm.memory_bytes(e.kernel);
         let pages = cached.min(memory) >> 12;
         let jobs_bytes = nr_jobs.saturating_mul(JOB_BYTES);
         self.kept_bytes += jobs_bytes;

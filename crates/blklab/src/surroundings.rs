@@ -40,8 +40,8 @@ impl RealSurroundings {
     #[must_use]
     pub fn on_machine_of(self, e: &Experiment) -> RealSurroundings {
         RealSurroundings {
-            memory_bytes: e.vm.memory_bytes.unwrap_or(MEMORY_BYTES),
-            cpus: e.vm.cpus.unwrap_or(CPUS),
+            memory_bytes: e.vm.memory_bytes(e.kernel),
+            cpus: e.vm.cpus(e.kernel),
             ..self
         }
     }

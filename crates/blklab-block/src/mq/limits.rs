@@ -33,9 +33,6 @@ pub struct Limits {
     pub wbt_lat_us: Option<u64>,
 }
 
-/// Highest value of `nomerges` in all releases with this path.
-pub const NOMERGES_MAX: u8 = 2;
-
 impl Default for Limits {
     /// A single hardware queue of 64 commands, as `null_blk` has it.
     fn default() -> Limits {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings by release: what is listed, refused, and left out with a note.
 
-use crate::support::{Folder, digest};
+use crate::support::{Folder, digest, root};
 
 const SMALL: &[&str] = &["run", "job.fio", "--kernel"];
 
@@ -184,5 +184,27 @@ fn a_run_directory_of_an_old_kernel_runs_again() {
         let first = f.ok(&[SMALL, &[kernel, "--out", &out], more].concat());
         let again = f.ok(&["run", &format!("{out}/experiment.toml")]);
         assert_eq!(digest(&first), digest(&again), "{kernel}");
+    }
+}
+
+/// The tables of the manual are those of the program; `UPDATE_GOLDEN=1` writes them.
+#[test]
+fn the_manual_has_every_setting() {
+    let path = root().join("docs/experiments.md");
+    let mut text = std::fs::read_to_string(&path).expect("the manual");
+    for (owner, heading) in [("queue", "Of the queue ("), ("machine", "Of the machine (")] {
+        let table = blklab::list::settings_table(owner);
+        let start = text.find(heading).expect("a heading");
+        let start = start + text[start..].find("\n\n| ").expect("a table") + 2;
+        let end = start + text[start..].find("\n\n").expect("the end of the table") + 1;
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            text.replace_range(start..end, &table);
+            std::fs::write(&path, &text).expect("the manual can be written");
+            continue;
+        }
+        assert!(
+            text[start..end] == table,
+            "docs/experiments.md is out of date: UPDATE_GOLDEN=1 writes it"
+        );
     }
 }

@@ -76,22 +76,17 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
 pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
     let limits = e.queue_limits()?;
     let capacity = e.build_device()?.capacity_sectors();
-    let mut c = Config::new(features, e.vm.memory_bytes.unwrap_or(8 << 30));
-    c.dirty_ratio = e.vm.dirty_ratio.unwrap_or(c.dirty_ratio);
-    c.dirty_background_ratio =
-        e.vm.dirty_background_ratio
-            .unwrap_or(c.dirty_background_ratio);
-    c.dirty_bytes = e.vm.dirty_bytes;
-    c.dirty_background_bytes = e.vm.dirty_background_bytes;
-    if let Some(cs) = e.vm.dirty_writeback_centisecs {
-        c.dirty_writeback_centisecs = u64::from(cs);
-    }
-    if let Some(cs) = e.vm.dirty_expire_centisecs {
-        c.dirty_expire_centisecs = u64::from(cs);
-    }
+    let (vm, v) = (&e.vm, e.kernel);
+    let mut c = Config::new(features, vm.memory_bytes(v));
+    c.dirty_ratio = vm.dirty_ratio(v);
+    c.dirty_background_ratio = vm.dirty_background_ratio(v);
+    c.dirty_bytes = vm.dirty_bytes;
+    c.dirty_background_bytes = vm.dirty_background_bytes;
+    c.dirty_writeback_centisecs = u64::from(vm.dirty_writeback_centisecs(v));
+    c.dirty_expire_centisecs = u64::from(vm.dirty_expire_centisecs(v));
     c.page_cost = e.page_cost();
     c.writeout_cost = e.writeout_cost();
-    c.adjacent_pages_percent = e.vm.adjacent_pages_percent.unwrap_or(0);
+    c.adjacent_pages_percent = vm.adjacent_pages_percent(v);
     c.cgroup_writeback = crate::cgroups::charges_write_back(e);
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));

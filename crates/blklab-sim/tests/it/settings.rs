@@ -2,9 +2,8 @@
 //! Every setting on every kernel: what the tables say is what the model does.
 
 use crate::rig::{experiment, run};
-use blklab_block::QUEUE_TUNABLES;
-use blklab_experiment::{DeviceSpec, Experiment, MACHINE_TUNABLES};
-use blklab_fs::Features;
+use blklab_experiment::{DeviceSpec, Experiment, settings};
+use blklab_fs::{Config, Features};
 use blklab_kernel::{KernelVersion, Tunable, releases};
 use blklab_sim::fio::cache_config;
 
@@ -27,14 +26,16 @@ fn on(kernel: KernelVersion) -> Experiment {
 const JOB: &str = "[a]\nrw=randwrite\nbs=4k\nsize=64k\nnumber_ios=4\nfsync=2\n\
                    [b]\nioengine=libaio\ndirect=1\niodepth=4\nrw=randread\nsize=64k\nnumber_ios=8\n";
 
-/// The tables of settings, with those of the kernel's default scheduler.
-fn tables(e: &Experiment) -> [&'static [Tunable]; 3] {
+/// The tables of settings that are numbers, with that of the kernel's default
+/// scheduler.
+fn tables(e: &Experiment) -> Vec<&'static [Tunable]> {
     let scheduler = blklab_sched::ALL.iter().find(|s| s.name == e.scheduler);
-    [
-        QUEUE_TUNABLES,
-        MACHINE_TUNABLES,
-        scheduler.expect("a scheduler").tunables,
-    ]
+    // The rate is chosen above, so that it is no default.
+    let numbers = settings::all().filter(|s| !s.is_text() && s.name() != "hz");
+    numbers
+        .map(settings::Setting::rows)
+        .chain([scheduler.expect("a scheduler").tunables])
+        .collect()
 }
 
 #[test]
@@ -97,8 +98,8 @@ fn a_setting_at_its_default_changes_nothing_and_is_refused_where_it_does_not_exi
 fn the_defaults_of_the_tables_are_those_of_the_model() {
     for kernel in releases() {
         let e = on(kernel);
-        let shown = |table: &'static [Tunable], name: &str| {
-            let row = table.iter().find(|t| t.name == name && t.is_in(kernel));
+        let shown = |name: &str| {
+            let row = settings::find(name).and_then(|s| s.row_in(kernel));
             row.unwrap_or_else(|| panic!("{name} on {kernel}")).default
         };
         let limits = e.queue_limits().expect("limits");
@@ -112,25 +113,23 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("read_ahead_kb", (e.read_ahead_bytes() >> 10) as i64),
         ];
         for (name, model) in queue {
-            assert_eq!(shown(QUEUE_TUNABLES, name), model, "{name} on {kernel}");
+            assert_eq!(shown(name), model, "{name} on {kernel}");
         }
         let [a, b, c] = kernel.numbers();
         let features = Features::of_release([a, b, c, 0]).expect("a release");
         let config = cache_config(&e, features).expect("settings");
+        let own = Config::new(features, config.memory_bytes);
         let machine = [
-            ("dirty_ratio", i64::from(config.dirty_ratio)),
+            ("dirty_ratio", i64::from(own.dirty_ratio)),
             (
                 "dirty_background_ratio",
-                i64::from(config.dirty_background_ratio),
+                i64::from(own.dirty_background_ratio),
             ),
             (
                 "dirty_writeback_centisecs",
-                config.dirty_writeback_centisecs as i64,
+                own.dirty_writeback_centisecs as i64,
             ),
-            (
-                "dirty_expire_centisecs",
-                config.dirty_expire_centisecs as i64,
-            ),
+            ("dirty_expire_centisecs", own.dirty_expire_centisecs as i64),
             ("memory", (config.memory_bytes >> 10) as i64),
             ("page_cost_ns", config.page_cost.ns() as i64),
             ("writeout_cost_ns", config.writeout_cost.ns() as i64),
@@ -141,7 +140,7 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("look_cost_ns", e.look_cost().ns() as i64),
         ];
         for (name, model) in machine {
-            assert_eq!(shown(MACHINE_TUNABLES, name), model, "{name} on {kernel}");
+            assert_eq!(shown(name), model, "{name} on {kernel}");
         }
         assert!(config.dirty_bytes.is_none() && config.dirty_background_bytes.is_none());
     }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings of the machine and of `/proc/sys/vm`.
+//!
+//! Releases of the files: mm/page-writeback.c, kernel/sysctl.c; of defaults:
+//! `blklab_fs::Features`.
+
+use super::{Access, Form, Home, MULTI_QUEUE, Setting, Value, default_of, setting, settings};
+use blklab_kernel::{KernelVersion, Unit};
+
+const V2_6_22: KernelVersion = KernelVersion::v2_6(22);
+const V2_6_29: KernelVersion = KernelVersion::v2_6(29);
+const V2_6_30: KernelVersion = KernelVersion::v2_6(30);
+
+/// A row of percent of the memory.
+const fn percent(default: i64) -> Setting {
+    setting(Unit::Count, default, (0, 100))
+}
+
+/// A row of 1/100 s.
+const fn centisecs(default: i64) -> Setting {
+    setting(Unit::Count, default, (0, i32::MAX as i64))
+}
+
+/// A row of processor time in ns.
+const fn cost_ns(default: i64) -> Setting {
+    setting(Unit::Count, default, (0, 1_000_000_000))
+}
+
+settings! {
+    /// Memory, processors and `/proc/sys/vm`.
+    struct Vm with values at vm, Home::Machine;
+
+    /// memory of the machine (a size such as 2g)
+    memory_bytes: u64 = setting(Unit::KiB, 8 << 20, (16 << 10, 1 << 40))
+        .named("memory").form(Form::Size).per_unit(1024)
+        .manual("memory of the machine, a size such as `2g`", "8g");
+
+    /// percent of memory dirty at which writers are held back
+    dirty_ratio: u32 = percent(40).then(V2_6_22, 10).then(V2_6_30, 20);
+
+    /// percent of memory dirty at which background writing starts
+    dirty_background_ratio: u32 = percent(10).then(V2_6_22, 5).then(V2_6_30, 10);
+
+    /// bytes dirty at which writers are held back, in place of dirty_ratio
+    dirty_bytes: u64 = setting(Unit::Count, 0, (8192, 1 << 40)).since(V2_6_29)
+        .manual("bytes dirty at which writers are held back, in place of `dirty_ratio` (2.6.29)", "");
+
+    /// bytes dirty at which background writing starts, in place of the ratio
+    dirty_background_bytes: u64 = setting(Unit::Count, 0, (1, 1 << 40)).since(V2_6_29)
+        .manual("bytes dirty at which background writing starts, in place of the ratio (2.6.29)", "");
+
+    /// period of periodic writing, in 1/100 s
+    dirty_writeback_centisecs: u32 = centisecs(500);
+
+    /// age at which periodic writing takes a file, in 1/100 s
+    dirty_expire_centisecs: u32 = centisecs(3000);
+
+    /// processor time of one I/O in fio and its system call, in ns
+    io_cost_ns: u32 = cost_ns(1000).range(1, 1_000_000_000)
+        .manual("one I/O in fio and its system call; of fsync, fdatasync \
+              and sync_file_range it counts as latency", "");
+
+    /// processor time of one direct I/O that counts as its latency, in ns
+    call_cost_ns: u32 = cost_ns(0)
+        .manual("the part of a direct I/O that counts as its latency; of syncs of direct jobs, too", "");
+
+    /// processor time of one completion of an asynchronous I/O in fio, in ns
+    reap_cost_ns: u32 = cost_ns(0)
+        .manual("one completion of an asynchronous I/O in fio", "");
+
+    /// processor time of a buffered page beside its copying, in ns
+    page_cost_ns: u32 = cost_ns(1000)
+        .manual("a buffered page, beside its copying", "");
+
+    /// time to get going after a sleep, where tasks share a processor, in ns
+    switch_cost_ns: u32 = cost_ns(2000).since(MULTI_QUEUE)
+        .manual("getting going after a sleep, with one processor, from 5.0 on", "");
+
+    /// time of an interrupt of the device, where tasks share a processor, in ns
+    interrupt_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("an interrupt of the device, likewise", "");
+
+    /// time of a request from scheduler to driver, where tasks share a processor, in ns
+    dispatch_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("a request from the scheduler to the driver, likewise", "");
+
+    /// time of a page that null_blk with memory_backed copies, in ns
+    driver_copy_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("a page that `null_blk` copies with `memory_backed`, likewise", "");
+
+    /// processor time of a page written from the page cache to the disk, in ns
+    writeout_cost_ns: u32 = cost_ns(0)
+        .manual("a page that is written from the page cache to the disk", "");
+
+    /// processor time of fio's main process, every 10 ms, in ns; 0: it sleeps
+    look_cost_ns: u32 = cost_ns(0)
+        .manual("fio's main process, every 10 ms; 0: it sleeps while jobs run", "");
+
+    /// from the start of a fio job to that of the next, in ns
+    job_start_ns: u32 = cost_ns(0)
+        .manual("from the start of a fio job to that of the next", "");
+
+    /// all processor times, in percent of those of a 2.4 GHz machine of 2008
+    cpu_cost_percent: u32 = setting(Unit::Count, 100, (1, 100_000))
+        .manual("factor on all these times and on copying, percent", "");
+
+    /// processors; with one, tasks compete for it (to 4.20: kernel threads only)
+    cpus: u32 = setting(Unit::Count, 2, (1, 4096))
+        .manual("processors. With 1, from 5.0 on, tasks take turns on it; up to 4.20 kernel threads \
+              wait for a task that computes. With more nobody waits for a processor; from 5.0 on \
+              there are as many hardware queues, each with a software queue, as the device has, \
+              at most one for each (at most 64)", "");
+
+    /// pages right behind the one before in memory, one segment with it, in percent
+    adjacent_pages_percent: u32 = percent(0)
+        .manual("pages that lie right behind the one before in memory and share a segment with it, \
+              percent", "");
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every row of the table: set, read from files, saved, listed, refused.
+
+use super::{Form, Home, Setting, all, find};
+use crate::{Experiment, Source, Workload, parse};
+use blklab_kernel::{KernelVersion, PRESETS, Tunable, releases};
+
+fn on(kernel: KernelVersion) -> Experiment {
+    let workload = Workload::Fio {
+        name: "a.fio".to_owned(),
+        text: "[a]\nsize=1m\n".to_owned(),
+    };
+    let mut e = Experiment::new("a", workload);
+    e.choose_kernel(kernel);
+    e
+}
+
+/// Two values that a row takes, as they are written; not the default where there
+/// is another.
+fn values(s: &Setting, row: &Tunable) -> Vec<String> {
+    let (low, high) = row.range;
+    match s.form {
+        Form::Text if s.name() == "fio" => vec!["1.24".into(), "3.33".into()],
+        Form::Text => vec!["ext3:data=journal".into(), "extents".into()],
+        Form::Size => vec![format!("{low}k"), format!("{high}k")],
+        Form::Words(words) => words.iter().map(|(word, _)| (*word).to_owned()).collect(),
+        Form::OneOf(_, values) => values.iter().map(i64::to_string).collect(),
+        Form::Number => vec![high.to_string(), low.to_string()],
+    }
+}
+
+fn read(text: &str) -> Experiment {
+    let file = |name: &str| Ok((name.to_owned(), "[a]\nsize=1m\n".to_owned()));
+    parse("e.toml", Source::Toml, text, &file).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+#[test]
+fn names_are_unique_and_rows_are_in_order() {
+    for s in all() {
+        let same = all().filter(|o| o.name() == s.name() || o.fine_name() == Some(s.name()));
+        assert_eq!(same.count(), 1, "{}", s.name());
+        for (a, b) in s.rows().iter().zip(&s.rows()[1..]) {
+            assert_eq!(a.until, b.since, "{}", s.name());
+            assert!(a.since < b.since, "{}", s.name());
+        }
+        for row in s.rows() {
+            assert!(!row.help.is_empty() && row.name == s.name(), "{}", s.name());
+            assert!(row.range.0 <= row.range.1, "{}", s.name());
+        }
+    }
+}
+
+/// What is set is what a saved experiment says, and what comes back from it.
+#[test]
+fn every_setting_survives_being_saved() {
+    for kernel in PRESETS.iter().map(|p| p.version) {
+        for s in all() {
+            let Some(row) = s.row_in(kernel) else {
+                continue;
+            };
+            for value in values(s, row) {
+                let mut e = on(kernel);
+                e.set(s.name(), &value)
+                    .unwrap_or_else(|err| panic!("{kernel} {}={value}: {err}", s.name()));
+                let again = read(&e.to_toml("a.fio").expect("it can be written"));
+                let of = format!("{}={value} on {kernel}", s.name());
+                let spoken = |e: &Experiment| e.to_toml("a.fio").expect("it can be written");
+                assert_eq!(spoken(&again), spoken(&e), "{of}");
+                if s.effective.is_none() && s.name() != "partition_start" {
+                    assert_eq!(again.stored(s), e.stored(s), "{of}");
+                }
+            }
+        }
+    }
+}
+
+impl Experiment {
+    fn stored(&self, s: &Setting) -> Option<i64> {
+        s.stored(self)
+    }
+}
+
+#[test]
+fn files_and_options_read_the_same_and_refuse_the_same() {
+    let newest = releases().last().expect("a release");
+    for s in all().filter(|s| matches!(s.home, Home::Queue | Home::Machine)) {
+        let Some(row) = s.row_in(newest) else {
+            continue;
+        };
+        let table = s.home.table();
+        let text =
+            |value: &str| format!("job_file = 'a.fio'\n[{table}]\n{} = '{value}'\n", s.name());
+        for value in values(s, row) {
+            let mut e = on(newest);
+            e.set(s.name(), &value).expect("a value");
+            assert_eq!(read(&text(&value)).stored(s), e.stored(s), "{}", s.name());
+        }
+        let bad = "x";
+        let told = on(newest).set(s.name(), bad).unwrap_err();
+        let file = |name: &str| Ok((name.to_owned(), String::new()));
+        let in_file = parse("e.toml", Source::Toml, &text(bad), &file).unwrap_err();
+        assert_eq!(told.what, in_file.what);
+        assert_eq!(in_file.line, Some(3), "{in_file}");
+    }
+}
+
+/// What a file says is tested again when its kernel is known.
+#[test]
+fn a_value_of_later_releases_is_refused_by_earlier_ones() {
+    let with = |kernel: &str| {
+        let text = format!("kernel = '{kernel}'\njob_file = 'a.fio'\n[queue]\nnomerges = 2\n");
+        read(&text).check()
+    };
+    assert_eq!(with("2.6.34"), Ok(()));
+    assert_eq!(
+        with("2.6.33").unwrap_err().to_string(),
+        "nomerges=2: expected a number from 0 to 1 in kernel 2.6.33"
+    );
+}
+
+#[test]
+fn a_partition_from_sector_0_on_is_the_whole_disk() {
+    let mut e = on("4.19".parse().expect("a release"));
+    e.set("partition_start", "0").expect("a value");
+    assert_eq!(e.queue_limits().expect("limits").partition_start, None);
+}
+
+#[test]
+fn the_values_of_nomerges_are_those_of_the_queue() {
+    for kernel in releases().filter(|v| v.has_single_queue()) {
+        let row = find("nomerges").and_then(|s| s.row_in(kernel));
+        let of_queue = blklab_block::sq::Features::of(kernel).nomerges_max;
+        assert_eq!(
+            row.map_or(0, |t| t.range.1),
+            i64::from(of_queue),
+            "{kernel}"
+        );
+    }
+}
+
+#[test]
+fn defaults_are_told_by_release() {
+    let default = |name: &str| find(name).expect("a row").default_doc();
+    assert_eq!(
+        default("dirty_ratio"),
+        "40 to 2.6.21, 10 to 2.6.29, then 20"
+    );
+    assert_eq!(default("dirty_bytes"), "unset");
+    assert_eq!(default("cpus"), "2");
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings of the experiment as a whole.
+
+use super::{Access, Form, Home, Setting, setting};
+use crate::ExperimentError;
+use blklab_fio::release::Release;
+use blklab_kernel::Unit;
+use blklab_types::Hz;
+
+/// Largest seed: experiment files in TOML hold no larger number.
+pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
+
+/// A row whose value is a text.
+const fn text(
+    name: &'static str,
+    help: &'static str,
+    default: &'static str,
+    get: fn(&crate::Experiment) -> String,
+    set: fn(&mut crate::Experiment, &str) -> Result<(), ExperimentError>,
+) -> Setting {
+    setting(Unit::Count, 0, (0, 0))
+        .form(Form::Text)
+        .manual("", default)
+        .at(Home::Top, name, help, Access::Text { get, set })
+}
+
+pub(super) static SETTINGS: &[Setting] = &[
+    setting(Unit::Count, 250, (100, 1000))
+        .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))
+        .at(
+            Home::Top,
+            "hz",
+            "ticks per second: 100, 250, 300 or 1000",
+            Access::Number {
+                get: |e| Some(i64::from(e.hz.0)),
+                set: |e, hz| e.hz = hz.map_or_else(Hz::default, |hz| Hz(hz as u32)),
+            },
+        ),
+    setting(Unit::Count, 0, (0, SEED_MAX as i64)).at(
+        Home::Top,
+        "seed",
+        "seed of everything random; 0 is fio's own timing",
+        Access::Number {
+            get: |e| i64::try_from(e.seed).ok(),
+            set: |e, seed| e.seed = seed.unwrap_or(0).unsigned_abs(),
+        },
+    ),
+    text(
+        "fio",
+        "release of fio that job files follow, 1.24 or 3.33",
+        "3.33",
+        |e| e.fio.name().to_owned(),
+        |e, value| {
+            e.fio = value
+                .parse::<Release>()
+                .map_err(|err| ExperimentError::new(err.to_string()))?;
+            Ok(())
+        },
+    ),
+    text(
+        "filesystem",
+        "what the files lie on, with options: ext3:data=journal",
+        "extents",
+        |e| e.filesystem.to_string(),
+        |e, value| e.choose_filesystem(value),
+    ),
+];

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values of settings: read from texts, kept in an experiment, written.
+
+use super::{Access, Form, Setting};
+use crate::{Experiment, ExperimentError};
+use blklab_kernel::Tunable;
+use blklab_types::shown;
+use serde_json::{Value, json};
+
+/// A size with an optional suffix k, m, g, t (powers of 1024), in bytes.
+///
+/// # Errors
+/// If it is no size.
+pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
+    let bad = || {
+        ExperimentError::new(format!(
+            "'{}' is not a size; write it like 2g, 512m or 8589934592",
+            shown(text)
+        ))
+    };
+    let lower = text.to_ascii_lowercase();
+    let body = lower
+        .strip_suffix("ib")
+        .or(lower.strip_suffix('b'))
+        .unwrap_or(&lower);
+    let (digits, shift) = match body.char_indices().last() {
+        Some((i, 'k')) => (&body[..i], 10),
+        Some((i, 'm')) => (&body[..i], 20),
+        Some((i, 'g')) => (&body[..i], 30),
+        Some((i, 't')) => (&body[..i], 40),
+        _ => (body, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| bad())?;
+    n.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+impl Setting {
+    /// Writes a text to it, as to its file in the kernel of the experiment.
+    ///
+    /// # Errors
+    /// If that has no such setting, or it does not take the value.
+    pub fn set(&self, e: &mut Experiment, value: &str) -> Result<(), ExperimentError> {
+        let Some(row) = self.row_in(e.kernel) else {
+            let what = format!(
+                "{}: kernel {} does not have it; it exists {}",
+                self.name(),
+                e.kernel,
+                self.exists()
+            );
+            return Err(ExperimentError::new(what).about(self.key()));
+        };
+        self.write(e, row, value)
+    }
+
+    /// Writes what an experiment file says. Whether the kernel has it, and takes
+    /// the value, is for [`Experiment::check`] to say: another may be chosen.
+    pub(crate) fn set_in_file(
+        &self,
+        e: &mut Experiment,
+        value: &str,
+    ) -> Result<(), ExperimentError> {
+        self.write(e, self.widest(), value)
+    }
+
+    /// Writes what an experiment file says in the finer unit of the field.
+    pub(crate) fn set_fine_in_file(
+        &self,
+        e: &mut Experiment,
+        value: &str,
+    ) -> Result<(), ExperimentError> {
+        let name = self.fine_name.unwrap_or_default();
+        let number = whole(name, value).map_err(|err| err.about(self.key()))?;
+        self.check_range(self.widest(), number.div_euclid(self.per_unit))?;
+        self.put(e, Some(number));
+        Ok(())
+    }
+
+    /// The last releases have the widest range.
+    fn widest(&self) -> &Tunable {
+        &self.rows()[self.nr_eras - 1]
+    }
+
+    fn write(&self, e: &mut Experiment, row: &Tunable, value: &str) -> Result<(), ExperimentError> {
+        let about = |err: ExperimentError| err.about(self.key());
+        match self.access {
+            Access::Text { set, .. } => set(e, value).map_err(about),
+            Access::Number { .. } => {
+                let number = self.parse(row, value).map_err(about)?;
+                self.put(e, Some(number));
+                Ok(())
+            }
+        }
+    }
+
+    /// The value of a text, in the unit of the field.
+    fn parse(&self, row: &Tunable, value: &str) -> Result<i64, ExperimentError> {
+        let name = self.name();
+        let number = match self.form {
+            Form::Size => return self.parse_in_range(row, value),
+            Form::Words(words) => match words.iter().find(|(word, _)| *word == value) {
+                Some((_, number)) => *number,
+                None => {
+                    let number = value.parse().ok();
+                    let low_to_high = row.range.0..=row.range.1;
+                    number.filter(|n| low_to_high.contains(n)).ok_or_else(|| {
+                        ExperimentError::new(format!(
+                            "{name}={}: expected '{}' or '{}'",
+                            shown(value),
+                            words[0].0,
+                            words[1].0
+                        ))
+                    })?
+                }
+            },
+            Form::OneOf(whose, valid) => {
+                let number = whole(name, value)?;
+                if !valid.contains(&number) {
+                    let words: Vec<String> = valid.iter().map(i64::to_string).collect();
+                    let (last, others) = words.split_last().expect("a choice has values");
+                    return Err(ExperimentError::new(format!(
+                        "{name}={number}: {whose} {} or {last}",
+                        others.join(", ")
+                    )));
+                }
+                number
+            }
+            Form::Number | Form::Text => whole(name, value)?,
+        };
+        self.check_range(row, number)?;
+        Ok(number * self.per_unit)
+    }
+
+    fn parse_in_range(&self, row: &Tunable, value: &str) -> Result<i64, ExperimentError> {
+        let bytes = i64::try_from(parse_size(value)?).unwrap_or(i64::MAX);
+        let (low, high) = row.range;
+        if !(low..=high).contains(&(bytes / self.per_unit)) {
+            return Err(ExperimentError::new(format!(
+                "{}={}: expected a size from {}m to {}g",
+                self.name(),
+                shown(value),
+                low >> 10,
+                high >> 20
+            )));
+        }
+        Ok(bytes)
+    }
+
+    fn check_range(&self, row: &Tunable, number: i64) -> Result<(), ExperimentError> {
+        let (low, high) = row.range;
+        match (low..=high).contains(&number) {
+            true => Ok(()),
+            false => {
+                let name = self.name();
+                let what = format!("{name}={number}: expected a number from {low} to {high}");
+                Err(ExperimentError::new(what).about(self.key()))
+            }
+        }
+    }
+
+    fn put(&self, e: &mut Experiment, value: Option<i64>) {
+        if let Access::Number { set, .. } = self.access {
+            set(e, value);
+        }
+    }
+
+    /// What was set, in the unit of the field.
+    pub(crate) fn stored(&self, e: &Experiment) -> Option<i64> {
+        match self.access {
+            Access::Number { get, .. } => get(e),
+            Access::Text { .. } => None,
+        }
+    }
+
+    /// Forgets what was set.
+    pub(crate) fn clear(&self, e: &mut Experiment) {
+        self.put(e, None);
+    }
+
+    /// Whether something was set that the kernel does not have, and that would
+    /// make a difference if it had.
+    pub(crate) fn is_absent(&self, e: &Experiment) -> bool {
+        let stored = self.stored(e);
+        self.matters
+            && stored.is_some()
+            && stored != self.without
+            && self.row_in(e.kernel).is_none()
+    }
+
+    /// Refuses a value that other releases take, and this one does not.
+    pub(crate) fn check(&self, e: &Experiment) -> Result<(), ExperimentError> {
+        match (self.stored(e), self.row_in(e.kernel)) {
+            (Some(value), Some(row)) => {
+                let number = value.div_euclid(self.per_unit);
+                let in_kernel = |err: ExperimentError| ExperimentError {
+                    what: format!("{} in kernel {}", err.what, e.kernel),
+                    ..err
+                };
+                self.check_range(row, number).map_err(in_kernel)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where experiment files have it: `queue.nomerges`.
+    pub(crate) fn key(&self) -> String {
+        match self.home.table() {
+            "" => self.name().to_owned(),
+            table => format!("{table}.{}", self.name()),
+        }
+    }
+
+    /// Its name and value in a saved experiment: what was set, what it comes to, or
+    /// the default that all releases have. None where the kernel chooses, or does
+    /// not have it.
+    pub(crate) fn saved(&self, e: &Experiment) -> Option<(&'static str, Value)> {
+        let row = self.row_in(e.kernel)?;
+        if let Access::Text { get, .. } = self.access {
+            return Some((self.name(), json!(get(e))));
+        }
+        let in_range = |n: &i64| (row.range.0..=row.range.1).contains(&n.div_euclid(self.per_unit));
+        let default = || {
+            let default = self.is_for_ever().then_some(row.default * self.per_unit);
+            default.filter(in_range)
+        };
+        let value = match self.effective {
+            Some(effective) => effective(e).filter(in_range),
+            None => self.stored(e).or_else(default),
+        }?;
+        let name = self.fine_name.unwrap_or(self.name());
+        Some((
+            name,
+            match self.form {
+                Form::Words(words) => {
+                    let word = words.iter().find(|(_, n)| *n == value);
+                    json!(word.map(|(word, _)| word))
+                }
+                Form::Size => json!(value.to_string()),
+                _ if row.unit == blklab_kernel::Unit::Bool => json!(value != 0),
+                _ => json!(value),
+            },
+        ))
+    }
+}
+
+fn whole(name: &str, value: &str) -> Result<i64, ExperimentError> {
+    value.parse().map_err(|_| {
+        ExperimentError::new(format!(
+            "{name}={}: the value is not a whole number",
+            shown(value)
+        ))
+    })
+}
