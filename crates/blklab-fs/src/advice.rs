@@ -5,10 +5,10 @@
 use crate::cache::{FsError, PageCache};
 use crate::features::FaultReadahead;
 use crate::file::{Fd, FileId};
-use crate::filesystem::on_volume;
 use crate::folio::FIRST_ORDER;
 use crate::host::Host;
 use crate::readahead::Window;
+use crate::volume::on_volume;
 use crate::write::{file_range, pages_of};
 use blklab_types::PAGE_BYTES;
 

@@ -4,17 +4,17 @@
 use crate::config::{Config, ConfigError};
 use crate::features::Readahead;
 use crate::file::{Fd, File, FileId, OSync, OpenFile, WaitFor};
-use crate::filesystem::Filesystem;
 use crate::host::Host;
 use crate::layout::{Extent, Extents};
 use crate::namespace::Name;
+use crate::ops::Ops;
 use crate::readahead::RaState;
 use crate::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
 use crate::write::file_range;
 use crate::writeback::BATCH;
-use blklab_types::{Bio, BioFlags, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
+use blklab_types::{Bio, BioFlags, Op, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -77,11 +77,22 @@ impl std::error::Error for UnknownCookie {}
 
 /// The page cache of a machine with one device. Clones are handles to the
 /// same cache.
-#[derive(Clone)]
 pub struct PageCache<H: Host> {
     pub(crate) host: H,
     pub(crate) config: Rc<Config>,
+    pub(crate) filesystem: Rc<H::Filesystem>,
     state: Rc<RefCell<State>>,
+}
+
+impl<H: Host> Clone for PageCache<H> {
+    fn clone(&self) -> PageCache<H> {
+        PageCache {
+            host: self.host.clone(),
+            config: Rc::clone(&self.config),
+            filesystem: Rc::clone(&self.filesystem),
+            state: Rc::clone(&self.state),
+        }
+    }
 }
 
 impl<H: Host> PageCache<H> {
@@ -90,15 +101,22 @@ impl<H: Host> PageCache<H> {
     ///
     /// # Errors
     /// Settings that cannot work.
-    pub fn new(host: H, config: Config) -> Result<PageCache<H>, ConfigError> {
+    pub fn new(
+        host: H,
+        config: Config,
+        filesystem: <H::Filesystem as Ops<H>>::Options,
+    ) -> Result<PageCache<H>, ConfigError> {
         config.validate()?;
         let mut state = State::new(&config);
-        state.mount(&config).map_err(ConfigError::new)?;
-        let state = Rc::new(RefCell::new(state));
+        let mounted: H::Filesystem =
+            Ops::<H>::mount(filesystem, &config, &mut state).map_err(ConfigError::new)?;
+        state.new_root();
+        mounted.make_root(&mut state);
         Ok(PageCache {
             host,
             config: Rc::new(config),
-            state,
+            filesystem: Rc::new(mounted),
+            state: Rc::new(RefCell::new(state)),
         })
     }
 
@@ -130,7 +148,7 @@ impl<H: Host> PageCache<H> {
             let id = s.new_file(s.root, Name::default(), false);
             s.file(id).size_bytes = size_bytes;
             let pages = s.file(id).eof_pages();
-            if !self.lay_out(s, id, pages) {
+            if !self.filesystem.lay_out(s, id, pages) {
                 s.files.pop();
                 return Err(FsError::NoSpace);
             }
@@ -147,9 +165,9 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
-        let set_aside = match self.config.filesystem {
-            Filesystem::Extents => final_bytes.unwrap_or(0),
-            _ => 0,
+        let set_aside = match self.filesystem.sets_space_aside() {
+            true => final_bytes.unwrap_or(0),
+            false => 0,
         };
         file_range(0, final_bytes.unwrap_or(0))?;
         let id = self.create_laid_out(set_aside)?;
@@ -218,22 +236,8 @@ impl<H: Host> PageCache<H> {
             let Some(f) = s.files.get(file.idx()) else {
                 return Vec::new();
             };
-            let known_to_daemon = s.ntfs.as_ref().and_then(|v| v.extents(file));
-            known_to_daemon.unwrap_or(&f.extents).runs().to_vec()
-        })
-    }
-
-    /// Makes sure that the file has a place for its bytes up to `end_bytes`.
-    pub(crate) fn allocate(&self, id: FileId, end_bytes: u64) -> Result<(), FsError> {
-        self.with(|s| {
-            let State { files, space, .. } = s;
-            let file = &mut files[id.idx()];
-            let grows = file.grows;
-            if space.ensure(&mut file.extents, end_bytes.div_ceil(PAGE_BYTES), grows) {
-                Ok(())
-            } else {
-                Err(FsError::NoSpace)
-            }
+            let own = self.filesystem.extents_of(file);
+            own.unwrap_or_else(|| f.extents.runs().to_vec())
         })
     }
 
@@ -282,7 +286,7 @@ impl<H: Host> PageCache<H> {
 
     pub(crate) async fn wait_page(&self, id: FileId, page: u64, what: WaitFor) {
         if self.with(|s| s.file(id).must_wait(page, what)) {
-            let metadata = self.with(|s| s.is_metadata(id));
+            let metadata = self.with(|s| s.file(id).metadata);
             let sleep = match (what, metadata) {
                 (WaitFor::Unlock, true) => Sleep::MetadataRead,
                 (WaitFor::Unlock, false) => Sleep::Page,
@@ -502,10 +506,11 @@ impl<H: Host> PageCache<H> {
             BioWork::Buffer { file, page } => {
                 self.waking(|s, wake| s.end_buffer(file, page, failed, wake));
             }
-            BioWork::Log(nth) => self.waking(|s, wake| s.end_log(nth, failed, wake)),
             BioWork::Waited(task) => self.host.wake(task),
-            BioWork::Group(key) => self.waking(|s, wake| s.end_of_group(key, failed, wake)),
-            BioWork::Xfs(io) => self.waking(|s, wake| s.end_xfs(io, wake)),
+            BioWork::Group(key) => self.waking(|s, wake| self.end_of_group(s, key, failed, wake)),
+            BioWork::Filesystem(io) => {
+                self.waking(|s, wake| self.filesystem.end_io(s, io, failed, wake));
+            }
             BioWork::Direct(key) => self.end_direct(key, failed),
         }
         Ok(())

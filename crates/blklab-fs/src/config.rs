@@ -2,21 +2,10 @@
 //! The settings of the machine's page cache, checked once.
 
 use crate::features::{BioBound, Features};
-use crate::filesystem::Filesystem;
 use crate::layout::Layout;
 use crate::limits::Memory;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Span};
 use std::fmt;
-
-/// What direct I/O does with the inode's mutex (fs/direct-io.c).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DirectLocking {
-    /// Reads hold it while they submit, writes until they return (ext2, ext3).
-    #[default]
-    Inode,
-    /// Nobody holds it (XFS; its own lock is shared by direct I/O).
-    None,
-}
 
 /// Processor time of calls on names, besides waiting: of a machine with 2.4 GHz
 /// in 2008 (estimates).
@@ -133,12 +122,8 @@ pub struct Config {
     /// Where files are put: the sectors of the volume, and the places of files
     /// on the filesystem `extents`.
     pub layout: Layout,
-    /// What the files lie on.
-    pub filesystem: Filesystem,
     /// Processor time of calls on names.
     pub op_costs: OpCosts,
-    /// Locking of direct I/O.
-    pub direct_locking: DirectLocking,
     /// The disk has a volatile cache and knows FUA (`queue/fua`).
     pub fua: bool,
 }
@@ -192,9 +177,7 @@ impl Config {
             bio_pages: Config::bio_pages_of_queue(&features, 1024, 128),
             adjacent_pages_percent: 0,
             layout: Layout::default(),
-            filesystem: Filesystem::Extents,
             op_costs: OpCosts::default(),
-            direct_locking: DirectLocking::Inode,
             fua: false,
         }
     }

@@ -7,12 +7,12 @@
 
 use crate::aio::AioEvent;
 use crate::cache::{FsError, PageCache};
-use crate::config::DirectLocking;
 use crate::features::{DevicePlug, QueuedSync};
 use crate::file::{Fd, FileId, OSync, OpenFile};
-use crate::filesystem::{Filesystem, on_volume};
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::state::{BioWork, State};
+use crate::volume::on_volume;
 use crate::workers::{Deferred, Work};
 use crate::write::{file_range, pages_of};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES, TaskId};
@@ -237,13 +237,13 @@ impl<H: Host> PageCache<H> {
     fn overwrites_with_fua(&self, open: &OpenFile, range: &Range<u64>) -> bool {
         open.sync == OSync::Data
             && self.config.fua
-            && self.filesystem_of(open.file) == Filesystem::Extents
+            && (!self.is_on_volume(open.file) || self.filesystem.overwrites_with_fua())
             && range.end <= self.size_bytes(open.file)
     }
 
     /// Whether direct I/O holds the inode's lock: never that of a block device.
     fn locks_direct(&self, id: FileId) -> bool {
-        self.config.direct_locking == DirectLocking::Inode && !self.with(|s| s.file(id).is_device)
+        !self.with(|s| s.file(id).is_device) && self.filesystem.locks_direct_io()
     }
 
     /// Whether the bios of a direct I/O are collected in a plug of their own.

@@ -129,6 +129,8 @@ pub(crate) struct File {
     pub(crate) extents: Extents,
     /// The disk itself.
     pub(crate) is_device: bool,
+    /// The filesystem's own: tasks that wait for its pages wait for metadata.
+    pub(crate) metadata: bool,
     /// Whether the file takes space by reservations.
     pub(crate) grows: bool,
 

@@ -7,8 +7,8 @@
 use crate::cache::PageCache;
 use crate::features::DeviceFlush;
 use crate::file::FileId;
-use crate::filesystem::Filesystem;
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::state::BioWork;
 use blklab_types::{BioFlags, Op};
 
@@ -28,14 +28,6 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Flushes behind what the journal has committed, if it has barriers.
-    pub(crate) async fn flush_behind_journal(&self) {
-        let commit_block = self.with(|s| s.journal().commit_block_flags());
-        if commit_block.any(BioFlags::FLUSH | BioFlags::BARRIER) {
-            self.issue_flush(self.config.features.flush_flags).await;
-        }
-    }
-
     /// The flush at the end of fsync, of files that do not lie on a filesystem
     /// with a step of its own: block devices, files on ext2, and files on
     /// `extents`, which stands for a filesystem without a journal, too
@@ -45,12 +37,10 @@ impl<H: Host> PageCache<H> {
         if self.with(|s| s.file(id).is_device) {
             return features.device_flush;
         }
-        match self.filesystem_of(id) {
-            Filesystem::Extents if features.file_flush => DeviceFlush::Together,
-            Filesystem::Ext(_) if features.file_flush && !self.has_journal() => {
-                DeviceFlush::Together
-            }
-            _ => DeviceFlush::Never,
+        let flushes = self.is_on_volume(id) && self.filesystem.flushes_after_fsync();
+        match flushes && features.file_flush {
+            true => DeviceFlush::Together,
+            false => DeviceFlush::Never,
         }
     }
 }

@@ -4,15 +4,28 @@
 
 use crate::cache::PageCache;
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::state::{BioWork, Group, GroupEnd, State};
 use blklab_types::{BioFlags, Op, TaskId};
 
 impl State {
+    /// A group that has not ended.
+    fn group(&mut self, key: u64) -> &mut Group {
+        let group = self.groups.get_mut(key);
+        group.expect("a group is there until its last bio has ended")
+    }
+}
+
+impl<H: Host> PageCache<H> {
     /// A bio of a group has ended.
-    pub(crate) fn end_of_group(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
-        let Some(group) = self.groups.get_mut(key) else {
-            return;
-        };
+    pub(crate) fn end_of_group(
+        &self,
+        s: &mut State,
+        key: u64,
+        failed: bool,
+        wake: &mut Vec<TaskId>,
+    ) {
+        let group = s.group(key);
         group.failed |= failed;
         group.left -= 1;
         if group.left > 0 {
@@ -20,19 +33,18 @@ impl State {
         }
         match group.then.clone() {
             GroupEnd::Wake(task) => wake.push(task),
-            GroupEnd::Written { file, run, ordered } => {
+            GroupEnd::Written { file, run, number } => {
                 let failed = group.failed;
-                self.groups.remove(key);
-                self.end_writeback(file, &run, failed, wake);
-                if let Some(ordered) = ordered {
-                    self.btrfs_arrived(ordered, run.end - run.start, wake);
+                s.groups.remove(key);
+                s.end_writeback(file, &run, failed, wake);
+                if let Some(number) = number {
+                    let pages = run.end - run.start;
+                    self.filesystem.group_written(s, number, pages, wake);
                 }
             }
         }
     }
-}
 
-impl<H: Host> PageCache<H> {
     /// A group whose end the running task will wait for.
     pub(crate) fn open_group(&self) -> u64 {
         let group = Group {
@@ -53,9 +65,7 @@ impl<H: Host> PageCache<H> {
         nr_sectors: u32,
     ) {
         let cookie = self.with(|s| {
-            if let Some(group) = s.groups.get_mut(key) {
-                group.left += 1;
-            }
+            s.group(key).left += 1;
             s.bios.insert(BioWork::Group(key))
         });
         self.submit_sectors(op, flags, sector, nr_sectors, cookie)
@@ -65,19 +75,15 @@ impl<H: Host> PageCache<H> {
     /// Sleeps until all bios of a group have ended; nothing follows. Returns
     /// whether all went well.
     pub(crate) async fn close_group(&self, key: u64) -> bool {
-        let left = |s: &mut State| s.groups.get_mut(key).map_or(0, |g| g.left);
-        self.with(|s| {
-            if let Some(group) = s.groups.get_mut(key) {
-                group.left -= 1;
-            }
-        });
+        let left = |s: &mut State| s.group(key).left;
+        self.with(|s| s.group(key).left -= 1);
         while self.with(left) > 0 {
             self.host.unplug();
             if self.with(left) > 0 {
                 self.host.suspend().await;
             }
         }
-        self.with(|s| s.groups.remove(key))
-            .is_none_or(|g| !g.failed)
+        let group = self.with(|s| s.groups.remove(key));
+        !group.expect("it was open until now").failed
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the page cache needs from the machine around it.
 
+use crate::ops::Ops;
 use blklab_types::{Bio, Hz, Jiffies, Span, TaskId, Time};
 use std::future::Future;
 use std::pin::Pin;
@@ -17,6 +18,9 @@ pub type TaskBody = Pin<Box<dyn Future<Output = ()>>>;
     reason = "tasks run on one thread; futures need not be Send"
 )]
 pub trait Host: Clone + 'static {
+    /// The filesystems that it knows.
+    type Filesystem: Ops<Self>;
+
     /// The present.
     fn now(&self) -> Time;
 

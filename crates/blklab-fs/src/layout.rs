@@ -27,6 +27,13 @@ pub struct Layout {
     pub growth_pages: u64,
 }
 
+impl Layout {
+    /// The sectors of the volume.
+    pub fn sectors(&self) -> Range<u64> {
+        self.start_sector..self.end_sector
+    }
+}
+
 impl Default for Layout {
     /// One partition from sector 2048 on, files contiguous, growth by 8 MiB.
     fn default() -> Layout {
@@ -230,13 +237,9 @@ impl Extents {
     }
 }
 
-/// The filesystem `extents`.
-#[derive(Debug)]
-pub(crate) struct ExtentLayout;
-
 /// Hands out space.
 #[derive(Clone, Debug)]
-pub(crate) struct Allocator {
+pub struct Allocator {
     layout: Layout,
     next_sector: u64,
 }

@@ -13,9 +13,10 @@
 use crate::cache::{FsError, PageCache};
 use crate::config::OpCosts;
 use crate::file::{Fd, File, FileId};
-use crate::filesystem::on_volume;
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::state::State;
+use crate::volume::on_volume;
 use blklab_types::Span;
 
 /// A name, as far as it matters.
@@ -229,7 +230,7 @@ impl<H: Host> PageCache<H> {
         let mut entries = self.with(|s| s.entries(directory).cloned())?;
         let cost = self.config.op_costs.list_entry.ns();
         self.spend(Span(cost * entries.len() as u64)).await;
-        self.with(|s| entries.sort_by_key(|e| self.list_key(s, *e)));
+        self.with(|s| entries.sort_by_key(|e| self.filesystem.list_key(s, *e)));
         Ok(entries)
     }
 

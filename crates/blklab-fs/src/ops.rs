@@ -1,59 +1,109 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the page cache asks of a filesystem.
 //!
-//! A filesystem is a type without values that implements [`Ops`]; its data are
-//! in the shared state. Where it says nothing, nothing happens: no traffic, no
-//! wait. [`crate::filesystem`] calls the one that the machine has.
+//! A filesystem is a value that owns its volume and its inodes and implements
+//! [`Ops`]. Where it says nothing, nothing happens: no traffic, no wait. The page
+//! cache is given the type by [`Host::Filesystem`] and calls the value that it
+//! has mounted ([`crate::volume`]).
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::FileId;
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
+use crate::layout::Extent;
 use crate::state::State;
 use crate::writeback::WriteControl;
+use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use std::ops::Range;
+
+/// What is free on a volume (`statfs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Bytes of free blocks.
+    pub bytes: u64,
+    /// Files and directories that can be made.
+    pub inodes: u64,
+}
+
+impl FreeSpace {
+    /// That of so many free blocks and inodes.
+    pub(crate) fn new(blocks: u64, inodes: u64) -> FreeSpace {
+        FreeSpace {
+            bytes: blocks * PAGE_BYTES,
+            inodes,
+        }
+    }
+}
 
 /// A filesystem. Functions with `async` run in the task that made the system
 /// call, or writes back, and may sleep; the others must not.
-pub(crate) trait Ops<H: Host> {
+#[allow(
+    async_fn_in_trait,
+    reason = "tasks run on one thread; futures need not be Send"
+)]
+pub trait Ops<H: Host>: Sized + 'static {
     // The volume -------------------------------------------------------------
 
+    /// What is chosen at mount.
+    type Options;
+
+    /// Makes a volume on the sectors of the configured layout, and the files
+    /// that its own pages are in.
+    ///
+    /// # Errors
+    /// Says what does not fit.
+    fn mount(options: Self::Options, config: &Config, state: &mut State) -> Result<Self, String>;
+
+    /// The directory at the top has been made: gives it its place.
+    fn make_root(&self, _state: &mut State) {}
+
     /// The machine starts: threads of the filesystem's own.
-    fn start(_cache: &PageCache<H>) {}
+    fn start(&self, _cache: &PageCache<H>) {}
 
     /// Before the run: gives a file, its inode and `pages` pages a place, as
     /// an earlier run left them; what is read to find them is in memory.
     /// Returns whether there was room.
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool;
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool;
+
+    /// Whether files that will grow can have their space set aside.
+    fn sets_space_aside(&self) -> bool {
+        false
+    }
 
     /// `sync`: the filesystem's own step, after writing of the dirty pages was
     /// started (up to 2.6.31), or had ended.
-    async fn sync(_cache: &PageCache<H>) {}
+    async fn sync(&self, _cache: &PageCache<H>) {}
 
     /// The periodic job comes by the superblock (`write_super`, every 5 s, before
     /// old pages are written): for filesystems that close their transaction
     /// then, in the task of that job.
-    async fn write_super(_cache: &PageCache<H>) {}
+    async fn write_super(&self, _cache: &PageCache<H>) {}
 
     /// What is free on the volume, if the filesystem counts it.
-    fn free_space(_state: &State) -> Option<FreeSpace> {
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
         None
     }
 
     /// Caches are dropped: forgets what was only kept to save reads.
-    fn drop_caches(_state: &mut State) {}
+    fn drop_caches(&self, _state: &mut State) {}
 
     // Names ------------------------------------------------------------------
 
     /// A file or a directory (`File::directory` tells) comes into being and
     /// into its directory, whose mutex is held.
-    async fn create(_cache: &PageCache<H>, _directory: FileId, _id: FileId) -> Result<(), FsError> {
+    async fn create(
+        &self,
+        _cache: &PageCache<H>,
+        _directory: FileId,
+        _id: FileId,
+    ) -> Result<(), FsError> {
         Ok(())
     }
 
     /// Reads what is needed to find a file by its name, and its inode. Not
     /// called while both are in memory.
     async fn look_up(
+        &self,
         _cache: &PageCache<H>,
         _directory: FileId,
         _id: FileId,
@@ -63,29 +113,30 @@ pub(crate) trait Ops<H: Host> {
 
     /// A path to a file whose names and inodes are in memory is walked: for
     /// filesystems that do not trust what is there for ever.
-    async fn revalidate(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+    async fn revalidate(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
     /// A file that is there is opened, its path having been walked.
-    async fn opened(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+    async fn opened(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
     /// Reads a directory for listing.
-    async fn list(_cache: &PageCache<H>, _directory: FileId) -> Result<(), FsError> {
+    async fn list(&self, _cache: &PageCache<H>, _directory: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
     /// Where an entry stands in a listing: ascending, those that are equal in
     /// order of creation.
-    fn list_key(_state: &State, _id: FileId) -> u64 {
+    fn list_key(&self, _state: &mut State, _id: FileId) -> u64 {
         0
     }
 
     /// A file's or an empty directory's entry goes; the directory's mutex is
     /// held. The inode lives on if it is open.
     async fn remove_entry(
+        &self,
         _cache: &PageCache<H>,
         _directory: FileId,
         _id: FileId,
@@ -95,33 +146,39 @@ pub(crate) trait Ops<H: Host> {
 
     /// The inode of a removed file or directory is freed, and its blocks; its
     /// pages are gone.
-    async fn remove_inode(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+    async fn remove_inode(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
     /// The file is cut to nothing: frees its blocks. Its pages are gone, its
     /// mutex is held.
-    async fn truncate(_cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
+    async fn truncate(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
 
     /// Pages are about to be dropped whatever their state, because the file is
     /// cut or removed.
-    async fn invalidate(_cache: &PageCache<H>, _id: FileId, _run: Range<u64>) {}
+    async fn invalidate(&self, _cache: &PageCache<H>, _id: FileId, _run: Range<u64>) {}
 
     /// A file is closed. `wrote`: by somebody who wrote to it.
-    async fn close(_cache: &PageCache<H>, _id: FileId, _wrote: bool) {}
+    async fn close(&self, _cache: &PageCache<H>, _id: FileId, _wrote: bool) {}
 
     // Data -------------------------------------------------------------------
 
     /// A write up to `end` bytes begins; the file's mutex is held.
-    async fn begin_write(_cache: &PageCache<H>, _id: FileId, _end: u64) -> Result<(), FsError> {
+    async fn begin_write(
+        &self,
+        _cache: &PageCache<H>,
+        _id: FileId,
+        _end: u64,
+    ) -> Result<(), FsError> {
         Ok(())
     }
 
     /// Pages have been copied: makes them dirty, and the file at least `end`
     /// bytes long.
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
@@ -132,44 +189,77 @@ pub(crate) trait Ops<H: Host> {
     }
 
     /// A page is about to be written to through a mapping (`page_mkwrite`).
-    async fn mapped_write(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+    async fn mapped_write(&self, _cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Whether there is direct I/O.
+    fn has_direct_io(&self) -> bool {
+        true
+    }
+
+    /// Whether direct reads hold the inode's mutex while they submit, and direct
+    /// writes until they return (fs/direct-io.c); else nobody holds it.
+    fn locks_direct_io(&self) -> bool {
+        true
+    }
+
+    /// Whether a direct write to blocks that are there changes no metadata, so
+    /// that FUA alone makes it durable.
+    fn overwrites_with_fua(&self) -> bool {
+        false
+    }
 
     /// Whether direct writes go through the page cache, and are written out
     /// and waited for then (filesystems whose `direct_IO` takes no writes).
-    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+    async fn buffers_direct_writes(&self, _cache: &PageCache<H>, _id: FileId) -> bool {
         false
     }
 
     /// A direct write up to `end` bytes needs its blocks now.
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError>;
+    async fn place_direct(&self, cache: &PageCache<H>, id: FileId, end: u64)
+    -> Result<(), FsError>;
 
     /// A dirty page without a place is about to be written (delayed
     /// allocation): gives it one, and others as the filesystem likes.
-    async fn place_dirty(_cache: &PageCache<H>, _id: FileId, _page: u64) -> Result<(), FsError> {
+    async fn place_dirty(
+        &self,
+        _cache: &PageCache<H>,
+        _id: FileId,
+        _page: u64,
+    ) -> Result<(), FsError> {
         Err(FsError::NoSpace)
     }
 
     /// Pages up to this one are in bios, or passed over. Between `place_dirty`
     /// and this the filesystem may hold a transaction open.
-    fn taken(_cache: &PageCache<H>, _id: FileId, _upto: u64) {}
+    fn taken(&self, _cache: &PageCache<H>, _id: FileId, _upto: u64) {}
 
     /// A walk sleeps for a page, or for a place, only when its bio is on its
     /// way: a commit waits for pages in it.
-    const SUBMITS_BEFORE_SLEEP: bool = false;
+    fn submits_before_sleep(&self) -> bool {
+        false
+    }
 
     /// Bios of background writing carry the mark of it, in releases that have
     /// one.
-    const MARKS_BACKGROUND: bool = true;
+    fn marks_background(&self) -> bool {
+        true
+    }
 
-    /// Pages that a bio of this file may hold.
-    fn bio_pages(cache: &PageCache<H>) -> u64 {
-        cache.config.bio_pages
+    /// Whether read-ahead caches files in large folios.
+    fn has_large_folios(&self, _config: &Config) -> bool {
+        false
+    }
+
+    /// Pages that a bio of a file may hold.
+    fn bio_pages(&self, config: &Config) -> u64 {
+        config.bio_pages
     }
 
     /// Somebody wants the dirty pages of a file written. A filesystem that
     /// writes when it likes, or has its own way of asking the page cache to,
     /// says true, and takes care of them itself.
     async fn writes_itself(
+        &self,
         _cache: &PageCache<H>,
         _id: FileId,
         _control: &mut WriteControl,
@@ -177,25 +267,69 @@ pub(crate) trait Ops<H: Host> {
         false
     }
 
+    /// Writes one page whose buffers are written one by one (`writepage`). It is
+    /// dirty, and nobody holds it. Returns whether it had to be put back because
+    /// somebody else has its buffer.
+    async fn write_page(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        page: u64,
+        flags: BioFlags,
+        nonblocking: bool,
+    ) -> bool {
+        cache.lock_for_write(id, page);
+        cache.write_full_page(id, page, flags, nonblocking).await
+    }
+
     /// Pages of a file have reached the disk.
-    fn written(_state: &mut State, _id: FileId, _run: &Range<u64>) {}
+    fn written(&self, _state: &mut State, _id: FileId, _run: &Range<u64>) {}
+
+    /// A bio that the filesystem submitted for itself has ended; `io` is the
+    /// number that it gave it.
+    fn end_io(&self, _state: &mut State, _io: u64, _failed: bool, _wake: &mut Vec<TaskId>) {
+        unreachable!("the filesystem submits no bios of its own")
+    }
+
+    /// A group of bios with so many pages has ended, to which the filesystem gave
+    /// a number.
+    fn group_written(
+        &self,
+        _state: &mut State,
+        _number: u64,
+        _pages: u64,
+        _wake: &mut Vec<TaskId>,
+    ) {
+        unreachable!("the filesystem numbers no groups of bios")
+    }
 
     /// The pages of a dirty inode have been written back: now the inode.
-    async fn write_inode(_cache: &PageCache<H>, _id: FileId, _control: &WriteControl) {}
+    async fn write_inode(&self, _cache: &PageCache<H>, _id: FileId, _control: &WriteControl) {}
 
     /// Pages that are missing in the run are to be read. A filesystem that is
     /// not on a block device of the kernel's says true, and has begun to read
     /// them: they are locked, and end as after any read.
-    fn reads_itself(_cache: &PageCache<H>, _id: FileId, _run: Range<u64>) -> bool {
+    fn reads_itself(&self, _cache: &PageCache<H>, _id: FileId, _run: Range<u64>) -> bool {
         false
     }
 
     /// A page is about to be mapped for a read.
-    async fn load_mapping(_cache: &PageCache<H>, _id: FileId, _page: u64) {}
+    async fn load_mapping(&self, _cache: &PageCache<H>, _id: FileId, _page: u64) {}
+
+    /// Where a file lies, if the page cache does not know.
+    fn extents_of(&self, _id: FileId) -> Option<Vec<Extent>> {
+        None
+    }
 
     /// A read of a file has ended.
-    async fn accessed(_cache: &PageCache<H>, _id: FileId) {}
+    async fn accessed(&self, _cache: &PageCache<H>, _id: FileId) {}
 
     /// fsync: the filesystem's own step, after the file's pages were written.
-    async fn sync_metadata(_cache: &PageCache<H>, _id: FileId, _data_only: bool) {}
+    async fn sync_metadata(&self, _cache: &PageCache<H>, _id: FileId, _data_only: bool) {}
+
+    /// Whether fsync has no step of its own but flushes the disk's cache
+    /// (`generic_file_fsync`).
+    fn flushes_after_fsync(&self) -> bool {
+        false
+    }
 }

@@ -9,11 +9,12 @@
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::features::{FadviseRandom, LargeFolios, WindowCap};
 use crate::file::{Fd, File, FileId};
-use crate::filesystem::{Filesystem, on_volume};
 use crate::folio::Folios;
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::readahead::Window;
 use crate::state::State;
+use crate::volume::on_volume;
 use crate::write::file_range;
 use blklab_types::{Op, PAGE_BYTES, Span};
 
@@ -229,6 +230,16 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// Puts an empty page into the cache.
+    pub(crate) fn fill_hole(&self, id: FileId, page: u64) {
+        self.waking(|s, wake| {
+            if !s.file(id).cached.test(page) {
+                s.add_locked(id, page..page + 1);
+                s.end_read(id, &(page..page + 1), false, wake);
+            }
+        });
+    }
+
     /// Reads a window page by page in memory.
     pub(crate) async fn read_window(&self, id: FileId, window: Window) -> u64 {
         self.read_folios(id, window, 0).await
@@ -236,12 +247,12 @@ impl<H: Host> PageCache<H> {
 
     /// Whether read-ahead caches a file in large folios.
     fn has_large_folios(&self, id: FileId) -> bool {
-        let large = self.config.features.large_folios;
-        let file = self.with(|s| Some(id) != s.device);
-        file && match self.filesystem_of(id) {
-            Filesystem::Extents | Filesystem::Xfs(_) => large >= LargeFolios::Xfs,
-            Filesystem::Ext4(_) => large >= LargeFolios::Ext4,
-            _ => false,
+        match self.is_on_volume(id) {
+            true => self.filesystem.has_large_folios(&self.config),
+            false => {
+                let large = self.config.features.large_folios >= LargeFolios::Xfs;
+                large && self.with(|s| Some(id) != s.device)
+            }
         }
     }
 

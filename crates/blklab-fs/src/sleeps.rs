@@ -8,7 +8,6 @@
 
 use crate::cache::PageCache;
 use crate::host::Host;
-use crate::state::State;
 use blklab_types::{Jiffies, Span, TaskId};
 use std::fmt;
 use std::future::Future;
@@ -154,14 +153,14 @@ impl<H: Host> PageCache<H> {
 
     /// Sleeps until a test succeeds, again after every wake-up. The test puts
     /// the task where it is woken from.
-    pub(crate) async fn sleep_until(&self, what: Sleep, mut ready: impl FnMut(&mut State) -> bool) {
-        if self.with(&mut ready) {
+    pub(crate) async fn sleep_until(&self, what: Sleep, mut ready: impl FnMut() -> bool) {
+        if ready() {
             return;
         }
         self.sleeping(what, async {
             loop {
                 self.host.suspend().await;
-                if self.with(&mut ready) {
+                if ready() {
                     return;
                 }
             }

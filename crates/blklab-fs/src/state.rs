@@ -7,27 +7,20 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
-use crate::btrfs::Btrfs;
 use crate::config::Config;
 use crate::direct::Direct;
-use crate::ext3::Ext;
-use crate::ext4::Ext4;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
 use crate::inode_lists::{End, InodeLists, List};
-use crate::layout::Allocator;
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
-use crate::nilfs2::Nilfs;
 use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
-use crate::reiserfs;
 use crate::slab::Slab;
 use crate::sleeps::Account;
 use crate::stats::Stats;
 use crate::workers::Workers;
-use crate::xfs;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
@@ -52,14 +45,12 @@ pub(crate) enum BioWork {
     Direct(u64),
     /// A page's buffer, written by the journal.
     Buffer { file: FileId, page: u64 },
-    /// A block of the journal's log, by its number in the transaction.
-    Log(usize),
     /// Something that a task waits for.
     Waited(TaskId),
     /// One of several bios that count together, by key ([`Group`]).
     Group(u64),
-    /// XFS: a log record or a metadata buffer.
-    Xfs(xfs::Io),
+    /// Something that the filesystem keeps account of, by a number of its own.
+    Filesystem(u64),
 }
 
 /// Bios whose common end matters.
@@ -76,11 +67,12 @@ pub(crate) struct Group {
 pub(crate) enum GroupEnd {
     /// A task that sleeps for it goes on.
     Wake(TaskId),
-    /// Pages of a file are on the disk, part of an extent by its number.
+    /// Pages of a file are on the disk. The filesystem is told if it gave the
+    /// group a number.
     Written {
         file: FileId,
         run: Range<u64>,
-        ordered: Option<u64>,
+        number: Option<u64>,
     },
 }
 
@@ -101,7 +93,7 @@ pub(crate) struct Check {
 
 /// Everything that tasks share.
 #[derive(Debug)]
-pub(crate) struct State {
+pub struct State {
     pub(crate) files: Vec<File>,
     pub(crate) open: Vec<OpenFile>,
     /// Descriptors that were closed.
@@ -110,22 +102,7 @@ pub(crate) struct State {
     pub(crate) root: FileId,
     /// The pages of the device that hold a filesystem's metadata.
     pub(crate) device: Option<FileId>,
-    pub(crate) space: Allocator,
-    /// The volume, if it is ext2 or ext3.
-    pub(crate) ext: Option<Box<Ext>>,
-    /// The volume, if it is ext4.
-    pub(crate) ext4: Option<Box<Ext4>>,
-    /// The volume, if it is NILFS2.
-    pub(crate) nilfs: Option<Box<Nilfs>>,
-    /// The volume, if it is btrfs.
-    pub(crate) btrfs: Option<Box<Btrfs>>,
     pub(crate) groups: Slab<Group>,
-    /// The volume, if it is NTFS.
-    pub(crate) ntfs: Option<Box<crate::ntfs3g::Volume>>,
-    /// The volume, if it is ReiserFS.
-    pub(crate) reiser: Option<Box<reiserfs::Volume>>,
-    /// The volume, if it is XFS.
-    pub(crate) xfs: Option<Box<xfs::Volume>>,
     pub(crate) lru: Lru,
     pub(crate) nr_cached: u64,
     pub(crate) nr_dirty: u64,
@@ -189,15 +166,7 @@ impl State {
             free_fds: Vec::new(),
             root: FileId(0),
             device: None,
-            space: Allocator::new(config.layout),
-            ext: None,
-            ext4: None,
-            nilfs: None,
-            btrfs: None,
             groups: Slab::default(),
-            ntfs: None,
-            reiser: None,
-            xfs: None,
             lru: Lru::default(),
             nr_cached: 0,
             nr_dirty: 0,
@@ -234,6 +203,25 @@ impl State {
 
     pub(crate) fn file(&mut self, id: FileId) -> &mut File {
         &mut self.files[id.idx()]
+    }
+
+    /// The number of the file that is made next.
+    pub(crate) fn next_file(&self) -> FileId {
+        FileId(self.files.len() as u32)
+    }
+
+    /// Adds the file of the device's pages that hold the volume's metadata.
+    pub(crate) fn add_device(&mut self, mut file: File) -> FileId {
+        let id = self.next_file();
+        file.metadata = true;
+        self.files.push(file);
+        self.device = Some(id);
+        id
+    }
+
+    /// The file of the device's pages that hold the volume's metadata.
+    pub(crate) fn metadata_file(&self) -> FileId {
+        self.device.expect("the volume has made the file at mount")
     }
 
     /// Adds pages to the cache, locked, for reading into.

@@ -9,10 +9,10 @@
 use crate::cache::{FsError, PageCache};
 use crate::features::{DeviceFlush, Flusher};
 use crate::file::{Fd, FileId, OSync, OpenFile};
-use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::inode_lists::List;
 use crate::pdflush::Job;
+use crate::volume::on_volume;
 use crate::write::{file_range, pages_of};
 use crate::writeback::WriteControl;
 use std::ops::Range;

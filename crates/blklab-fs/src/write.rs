@@ -8,8 +8,8 @@
 
 use crate::cache::{FsError, PageCache, PageRun};
 use crate::file::{Fd, FileId};
-use crate::filesystem::on_volume;
 use crate::host::Host;
+use crate::volume::on_volume;
 use blklab_types::{BioFlags, Op, PAGE_BYTES};
 use std::ops::Range;
 

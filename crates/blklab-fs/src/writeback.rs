@@ -15,10 +15,10 @@
 use crate::cache::{PageCache, PageRun};
 use crate::features::{InodeLists as ListRule, Walk};
 use crate::file::{File, FileId};
-use crate::filesystem::on_volume;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
 use crate::state::Superblock;
+use crate::volume::on_volume;
 use blklab_types::{BioFlags, Op};
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(crate) const BATCH: u64 = 14;
 /// What a run of write-back is asked for, and what it met: the kernel's
 /// `writeback_control`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WriteControl {
+pub struct WriteControl {
     /// Every page dirty at the start must be written, and be waited for if it
     /// is on its way already (`WB_SYNC_ALL`).
     pub(crate) integrity: bool,
@@ -348,9 +348,8 @@ impl<H: Host> PageCache<H> {
                 }
                 Step::Buffer(page) => {
                     let flags = self.write_flags(id, control);
-                    let skipped = self
-                        .write_buffer_page(id, page, flags, control.nonblocking)
-                        .await;
+                    let nonblocking = control.nonblocking;
+                    let skipped = on_volume!(self, write_page(id, page, flags, nonblocking));
                     control.pages_skipped += u64::from(skipped);
                     walk.seen += 1;
                     walk.index = page + 1;

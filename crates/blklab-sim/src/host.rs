@@ -8,6 +8,8 @@ use blklab_fs::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
 impl Host for Machine {
+    type Filesystem = blklab_fs::Mounted;
+
     fn now(&self) -> Time {
         Machine::now(self)
     }

@@ -6,6 +6,9 @@
 //! kernel threads are coroutines that block where the kernel blocks; queue,
 //! scheduler and device are state machines that [`Machine`] routes between.
 
+// The coroutine of a job holds those of every filesystem, call by call.
+#![recursion_limit = "256"]
+
 mod aio;
 mod array;
 mod build;

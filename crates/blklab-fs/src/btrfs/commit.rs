@@ -8,12 +8,12 @@
 //! order and waits for them; and writes the superblock, after which what the
 //! transaction freed may be used again.
 
+use super::Btrfs;
 use super::items::{Change, Of, REFERENCE_BYTES, What};
-use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
-use crate::state::State;
 use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
 
 /// How often the commit thread looks.
@@ -66,13 +66,13 @@ pub(super) fn changes_of(mut references: Vec<(u64, bool)>) -> Vec<Change> {
     of_place.filter_map(change).collect()
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     /// Begins a change: joins the running transaction, or waits until there
     /// may be a new one.
     pub(super) async fn btrfs_begin(&self) {
         let me = self.host.current();
-        let enter = |s: &mut State| {
-            let c = &mut s.btrfs().commit;
+        let enter = |s: &mut View<'_, Btrfs>| {
+            let c = &mut s.volume.commit;
             if c.blocked {
                 c.waiters.push(me);
             } else {
@@ -80,7 +80,8 @@ impl<H: Host> PageCache<H> {
             }
             !c.blocked
         };
-        self.sleep_until(Sleep::Transaction, enter).await;
+        self.sleep_until(Sleep::Transaction, || self.with(enter))
+            .await;
     }
 
     /// Ends a change; much dirty metadata counts for the dirty limits
@@ -88,7 +89,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_end(&self) {
         self.btrfs_leave();
         let much = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let limit = b.options.metadata_dirty_bytes / PAGE_BYTES;
             let device = b.device;
             s.file(device).dirty.count() > limit
@@ -101,7 +102,7 @@ impl<H: Host> PageCache<H> {
     /// Ends a change of a worker.
     pub(super) fn btrfs_leave(&self) {
         self.waking(|s, wake| {
-            let c = &mut s.btrfs().commit;
+            let c = &mut s.volume.commit;
             c.changing -= 1;
             if c.changing == 0 && c.blocked {
                 wake.append(&mut c.waiters);
@@ -111,13 +112,13 @@ impl<H: Host> PageCache<H> {
     }
 
     /// btrfs-transaction: commits what is old.
-    pub(super) async fn btrfs_commit_thread(self) {
+    pub(super) async fn btrfs_commit_thread(&self) {
         let hz = u64::from(self.host.hz().0);
-        let age = self.with(|s| u64::from(s.btrfs().options.commit_s)) * hz;
+        let age = self.with(|s| u64::from(s.volume.options.commit_s)) * hz;
         loop {
             self.host.sleep(LOOK).await;
             let now = self.host.jiffies();
-            if self.with(|s| s.btrfs().commit.since.is_some_and(|t| now >= t.plus(age))) {
+            if self.with(|s| s.volume.commit.since.is_some_and(|t| now >= t.plus(age))) {
                 self.btrfs_commit().await;
             }
         }
@@ -127,18 +128,18 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_commit(&self) {
         let me = self.host.current();
         let wanted = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let running = b.pool.transaction;
             match b.commit.since {
                 Some(_) => running,
                 None => running - 1,
             }
         });
-        let done = |s: &mut State| s.btrfs().commit.committed >= wanted;
+        let done = |s: &mut View<'_, Btrfs>| s.volume.commit.committed >= wanted;
         self.sleeping(Sleep::Transaction, async {
             while !self.with(done) {
                 let mine = self.with(|s| {
-                    let c = &mut s.btrfs().commit;
+                    let c = &mut s.volume.commit;
                     let busy = std::mem::replace(&mut c.busy, true);
                     if busy {
                         c.waiters.push(me);
@@ -156,9 +157,9 @@ impl<H: Host> PageCache<H> {
 
     async fn btrfs_commit_now(&self) {
         let me = self.host.current();
-        self.with(|s| s.btrfs().commit.blocked = true);
+        self.with(|s| s.volume.commit.blocked = true);
         while self.with(|s| {
-            let c = &mut s.btrfs().commit;
+            let c = &mut s.volume.commit;
             if c.changing > 0 {
                 c.waiters.push(me);
             }
@@ -167,28 +168,28 @@ impl<H: Host> PageCache<H> {
             self.host.suspend().await;
         }
         self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             b.log.clear(&mut b.pool);
             let now = Jiffies(0);
             s.btrfs_note_blocks(now);
         });
         self.btrfs_update_roots().await;
         let (device, transaction, runs, freed) = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let (device, transaction) = (b.device, b.pool.transaction);
             b.pool.transaction += 1;
             (b.commit.since, b.commit.blocked) = (None, false);
             let freed = b.pool.space.take_freed();
             (device, transaction, s.file(device).dirty_runs(), freed)
         });
-        self.waking(|s, wake| wake.append(&mut s.btrfs().commit.waiters));
+        self.waking(|s, wake| wake.append(&mut s.volume.commit.waiters));
         self.btrfs_write_blocks(&runs).await;
         for run in &runs {
             self.wait_writeback_run(device, run.clone()).await;
         }
         self.btrfs_write_super(false).await;
         self.waking(|s, wake| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             freed.iter().for_each(|run| b.pool.space.release(run));
             b.pool.full = false;
             b.commit.committed = transaction;
@@ -208,7 +209,7 @@ impl<H: Host> PageCache<H> {
         let roots = [Of::Extents, Of::Files, Of::Checksums].map(touched);
         self.btrfs_change(&roots).await;
         loop {
-            let references = self.with(|s| std::mem::take(&mut s.btrfs().pool.references));
+            let references = self.with(|s| std::mem::take(&mut s.volume.pool.references));
             if references.is_empty() {
                 return;
             }
@@ -222,7 +223,7 @@ impl<H: Host> PageCache<H> {
     /// waits for them.
     pub(super) async fn btrfs_write_super(&self, log: bool) {
         let (sectors, options) = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let device = b.device;
             let (options, start) = (b.options, b.start_sector);
             let end = s.file(device).eof_pages();
@@ -253,7 +254,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_sync_file(&self, id: FileId) {
         self.btrfs_wait_ordered(Some(id)).await;
         let (stale, log) = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let changed = b.inode(id).changed;
             (changed > b.commit.committed, b.options.log_tree)
         });

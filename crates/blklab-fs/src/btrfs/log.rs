@@ -7,19 +7,19 @@
 //! next commit makes the tree void. Left out: the entries of directories that
 //! a new file needs in the log.
 
+use super::Btrfs;
 use super::items;
 use super::items::Of;
 use super::tree::ITEM_BYTES;
-use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
-impl State {
+impl View<'_, Btrfs> {
     /// Copies a file's items into the log. Returns the log's dirty pages.
     fn btrfs_copy_to_log(&mut self, id: FileId, now: blklab_types::Jiffies) -> Vec<Range<u64>> {
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         let object = b.object(id);
         let (mut at, end) = (items::inode(object), items::checksum(object, u64::MAX));
         let device = b.device;
@@ -32,7 +32,7 @@ impl State {
         }
         let mut blocks = b.log.all_blocks();
         self.btrfs_note_blocks(now);
-        let pages = self.btrfs().pool.node_pages;
+        let pages = self.volume.pool.node_pages;
         blocks.sort_unstable();
         let dirty = &self.files[device.idx()].dirty;
         blocks.retain(|block| dirty.test(*block));
@@ -47,19 +47,19 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     /// Writes a file's items to the log, and waits for them.
     pub(super) async fn btrfs_log_file(&self, id: FileId) {
         self.btrfs_begin().await;
         let now = self.host.jiffies();
         let runs = self.with(|s| s.btrfs_copy_to_log(id, now));
-        let device = self.with(|s| s.btrfs().device);
+        let device = self.with(|s| s.volume.device);
         self.btrfs_write_blocks(&runs).await;
         for run in runs {
             self.wait_writeback_run(device, run).await;
         }
         self.btrfs_write_super(true).await;
-        self.with(|s| s.btrfs().inode(id).changed = 0);
+        self.with(|s| s.volume.inode(id).changed = 0);
         self.btrfs_leave();
     }
 }

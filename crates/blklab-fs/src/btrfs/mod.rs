@@ -40,99 +40,141 @@ mod writeout;
 pub use options::BtrfsOptions;
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::FileId;
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
+use crate::mount::Shared;
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::writeback::WriteControl;
+use blklab_types::TaskId;
 use std::ops::Range;
 pub(crate) use volume::Btrfs;
 
 /// btrfs as a filesystem.
-#[derive(Debug)]
-pub(crate) struct BtrfsFs;
+pub(crate) type BtrfsFs = Shared<Btrfs>;
 
 impl<H: Host> Ops<H> for BtrfsFs {
-    fn start(cache: &PageCache<H>) {
-        cache.start_btrfs();
+    type Options = BtrfsOptions;
+
+    fn mount(options: BtrfsOptions, config: &Config, state: &mut State) -> Result<BtrfsFs, String> {
+        let device = state.next_file();
+        let volume = Btrfs::new(options, config.layout.sectors(), device)?;
+        state
+            .files
+            .push(Btrfs::device_file(config.layout.sectors()));
+        Ok(Shared::new(volume))
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.btrfs_lay_out(id, pages)
+    fn make_root(&self, state: &mut State) {
+        self.with(state, |s| s.btrfs_root());
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.btrfs.as_ref().map(|v| v.free())
+    fn group_written(&self, state: &mut State, number: u64, pages: u64, wake: &mut Vec<TaskId>) {
+        self.with(state, |s| s.btrfs_arrived(number, pages, wake));
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        cache.btrfs_sync_volume().await;
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).start_btrfs();
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.btrfs_create(directory, id).await
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.btrfs_lay_out(id, pages))
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.btrfs_look_up(directory, id).await
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.btrfs_list(directory).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        self.on(cache).btrfs_sync_volume().await;
     }
 
-    fn list_key(state: &State, id: FileId) -> u64 {
-        state.btrfs.as_ref().map_or(0, |b| b.index_of(id))
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.btrfs_remove_entry(directory, id).await
+        self.on(cache).btrfs_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.btrfs_remove_inode(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).btrfs_look_up(directory, id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.btrfs_truncate(id).await
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).btrfs_list(directory).await
     }
 
-    async fn begin_write(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.btrfs_begin_write(id, end).await
+    fn list_key(&self, _state: &mut State, id: FileId) -> u64 {
+        self.volume().index_of(id)
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.btrfs_begin_write(id, end).await
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).btrfs_remove_entry(directory, id).await
     }
 
-    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).btrfs_remove_inode(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).btrfs_truncate(id).await
+    }
+
+    async fn begin_write(&self, cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        self.on(cache).btrfs_begin_write(id, end).await
+    }
+
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).btrfs_begin_write(id, end).await
+    }
+
+    async fn buffers_direct_writes(&self, _cache: &PageCache<H>, _id: FileId) -> bool {
         true
     }
 
-    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
-        if cache.with(|s| s.btrfs().is_device(id)) {
-            cache.btrfs_write_metadata(control).await;
+    async fn writes_itself(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        control: &mut WriteControl,
+    ) -> bool {
+        if self.volume().is_device(id) {
+            self.on(cache).btrfs_write_metadata(control).await;
         } else {
-            cache.btrfs_write_data(id, control).await;
+            self.on(cache).btrfs_write_data(id, control).await;
         }
         true
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.btrfs_load_mapping(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).btrfs_load_mapping(id, page).await;
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.btrfs_accessed(id).await;
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).btrfs_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, _data_only: bool) {
-        cache.btrfs_sync_file(id).await;
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, _data_only: bool) {
+        self.on(cache).btrfs_sync_file(id).await;
     }
 }
 

@@ -4,11 +4,11 @@
 use super::items::{self, Change, What, of_file};
 use super::space::Use;
 use super::volume::Btrfs;
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::namespace::Name;
-use crate::state::State;
 use blklab_types::{PAGE_BYTES, Span};
 use std::ops::Range;
 
@@ -52,29 +52,27 @@ impl Btrfs {
     }
 }
 
-impl State {
+impl View<'_, Btrfs> {
     /// Takes a file's pages from their places.
     fn btrfs_take_places(&mut self, id: FileId) -> Vec<Range<u64>> {
         let mut gone = Vec::new();
-        let State { files, btrfs, .. } = self;
-        if let Some(b) = btrfs {
-            files[id.idx()].extents.punch(0..u64::MAX, |e| {
-                let first = b.page(e.sector);
-                gone.push(first..first + e.pages);
-            });
-        }
+        let b = &*self.volume;
+        self.state.files[id.idx()].extents.punch(0..u64::MAX, |e| {
+            let first = b.page(e.sector);
+            gone.push(first..first + e.pages);
+        });
         gone
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     /// Makes changes in one transaction: reads what is not in memory, spends
     /// the time.
     pub(super) async fn btrfs_change(&self, changes: &[Change]) {
         for change in changes {
             self.btrfs_load(change.of, change.key).await;
         }
-        let cost = self.with(|s| s.btrfs().options.change_cost);
+        let cost = self.with(|s| s.volume.options.change_cost);
         self.spend(Span(cost.ns().saturating_mul(changes.len() as u64)))
             .await;
         let now = self.host.jiffies();
@@ -84,7 +82,7 @@ impl<H: Host> PageCache<H> {
     /// A file is not as the last commit has it.
     pub(super) fn btrfs_mark_changed(&self, ids: &[FileId]) {
         self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let now = b.pool.transaction;
             for id in ids {
                 b.inode(*id).changed = now;
@@ -95,7 +93,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let second = self.inode_second();
         let numbered = self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let room = b.has_room(Use::Metadata, CALL_BLOCKS);
             room.then(|| b.number(directory, id)).flatten()
         });
@@ -103,7 +101,7 @@ impl<H: Host> PageCache<H> {
         self.btrfs_begin().await;
         let changes = self.with(|s| {
             let name = s.file(id).name;
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             for file in [directory, id] {
                 b.inode(file).mtime_s = second;
             }
@@ -124,7 +122,7 @@ impl<H: Host> PageCache<H> {
         self.btrfs_begin().await;
         let changes = self.with(|s| {
             let name = s.file(id).name;
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             b.inode(directory).mtime_s = second;
             b.gone_entry(directory, id, name)
         });
@@ -138,7 +136,7 @@ impl<H: Host> PageCache<H> {
         self.btrfs_wait_ordered(Some(id)).await;
         self.btrfs_begin().await;
         self.btrfs_drop_extents(id).await;
-        let object = self.with(|s| s.btrfs().object(id));
+        let object = self.with(|s| s.volume.object(id));
         self.btrfs_change(&[of_file(items::inode(object), What::Remove)])
             .await;
         self.btrfs_end().await;
@@ -149,7 +147,7 @@ impl<H: Host> PageCache<H> {
         self.btrfs_wait_ordered(Some(id)).await;
         self.btrfs_begin().await;
         self.btrfs_drop_extents(id).await;
-        let object = self.with(|s| s.btrfs().object(id));
+        let object = self.with(|s| s.volume.object(id));
         self.btrfs_change(&[of_file(items::inode(object), What::Touch)])
             .await;
         self.btrfs_mark_changed(&[id]);
@@ -161,8 +159,8 @@ impl<H: Host> PageCache<H> {
     /// frees the extents.
     async fn btrfs_drop_extents(&self, id: FileId) {
         let (keys, gone) = self.with(|s| {
-            let object = s.btrfs().object(id);
-            let tree = &s.btrfs().trees[items::Of::Files as usize];
+            let object = s.volume.object(id);
+            let tree = &s.volume.trees[items::Of::Files as usize];
             let (mut keys, mut at) = (Vec::new(), items::extent(object, 0));
             let end = items::checksum(object, u64::MAX);
             while let Some(key) = tree.next_key(at).filter(|k| *k <= end) {
@@ -172,7 +170,7 @@ impl<H: Host> PageCache<H> {
             (keys, s.btrfs_take_places(id))
         });
         let mut changes = keys;
-        if self.with(|s| s.btrfs().options.checksum_tree) {
+        if self.with(|s| s.volume.options.checksum_tree) {
             let checksums = |run: &Range<u64>| Change {
                 of: items::Of::Checksums,
                 key: run.start,
@@ -189,7 +187,7 @@ impl<H: Host> PageCache<H> {
         let room = self.with(|s| {
             let known = s.file(id).cached.count().min(pages);
             let more = s.nr_dirty + pages - known;
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             // A small file takes a leaf rather than a page.
             let small = end <= u64::from(b.options.max_inline_bytes);
             let blocks = CALL_BLOCKS + if small { more } else { 0 };
@@ -199,7 +197,7 @@ impl<H: Host> PageCache<H> {
             return Err(FsError::NoSpace);
         }
         let second = self.inode_second();
-        if self.with(|s| std::mem::replace(&mut s.btrfs().inode(id).mtime_s, second) != second) {
+        if self.with(|s| std::mem::replace(&mut s.volume.inode(id).mtime_s, second) != second) {
             self.btrfs_change_inode(id).await;
         }
         Ok(())
@@ -208,14 +206,14 @@ impl<H: Host> PageCache<H> {
     /// The end of a read: the access time.
     pub(super) async fn btrfs_accessed(&self, id: FileId) {
         let second = self.inode_second();
-        if self.with(|s| !s.file(id).removed && s.btrfs().ages(id, second)) {
+        if self.with(|s| !s.file(id).removed && s.volume.ages(id, second)) {
             self.btrfs_change_inode(id).await;
         }
     }
 
     async fn btrfs_change_inode(&self, id: FileId) {
         self.btrfs_begin().await;
-        let object = self.with(|s| s.btrfs().object(id));
+        let object = self.with(|s| s.volume.object(id));
         self.btrfs_change(&[of_file(items::inode(object), What::Touch)])
             .await;
         self.btrfs_mark_changed(&[id]);

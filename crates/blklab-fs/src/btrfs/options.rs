@@ -2,7 +2,7 @@
 //! What a btrfs does: of which time it is, and how it is mounted.
 
 use crate::atime::Atime;
-use crate::ext3::Barrier;
+use crate::jbd::Barrier;
 use blklab_types::{BioFlags, PAGE_BYTES, Span};
 
 /// 16 KiB.

@@ -3,10 +3,12 @@
 //! one after another, since each says where the next one lies. A listing reads
 //! leaves ahead that lie near by (fs/btrfs/ctree.c, `reada_for_search`).
 
+use super::Btrfs;
 use super::items::{self, Of};
-use crate::cache::{FsError, PageCache, PageRun};
+use crate::cache::{FsError, PageRun};
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::Mount;
 use blklab_types::{BioFlags, Op};
 
 /// Leaves that a listing reads ahead.
@@ -14,12 +16,12 @@ const AHEAD_LEAVES: usize = 16;
 /// How far from the leaf they may lie, pages (64 KiB).
 const AHEAD_PAGES: u64 = 16;
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     /// Reads the blocks on the way to a key that are not in memory.
     pub(super) async fn btrfs_load(&self, of: Of, key: u64) {
         loop {
             let cold = self.with(|s| {
-                let b = s.btrfs.as_deref()?;
+                let b = &*s.volume;
                 let bits = &s.files[b.device.idx()].uptodate;
                 b.trees[of as usize].cold(key, |block| bits.test(block))
             });
@@ -32,7 +34,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads one tree block. Returns whether it went well.
     async fn btrfs_read_block(&self, block: u64) -> bool {
-        let (device, pages) = self.with(|s| (s.btrfs().device, s.btrfs().pool.node_pages));
+        let (device, pages) = self.with(|s| (s.volume.device, s.volume.pool.node_pages));
         if pages > 1 {
             self.btrfs_start_read(device, block, pages).await;
         }
@@ -54,7 +56,7 @@ impl<H: Host> PageCache<H> {
                 return None;
             }
             s.add_locked(device, run.clone());
-            Some(s.btrfs().sector(block))
+            Some(s.volume.sector(block))
         });
         if let Some(sector) = sector {
             let run = PageRun {
@@ -71,7 +73,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_load_mapping(&self, id: FileId, page: u64) {
         let (device, object, place, by_place) = self.with(|s| {
             let place = s.file(id).extents.map(page);
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let place = place.map(|(sector, _)| b.page(sector));
             (
                 b.is_device(id),
@@ -103,7 +105,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn btrfs_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let (above, object, hash) = self.with(|s| {
             let hash = s.file(id).name.hash;
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             (b.object(directory), b.object(id), hash)
         });
         self.btrfs_load(Of::Files, items::dir_item(above, hash))
@@ -114,13 +116,13 @@ impl<H: Host> PageCache<H> {
 
     /// Reads the leaves of a directory's index.
     pub(super) async fn btrfs_list(&self, directory: FileId) -> Result<(), FsError> {
-        let object = self.with(|s| s.btrfs().object(directory));
+        let object = self.with(|s| s.volume.object(directory));
         let end = items::dir_index(object, u32::MAX);
         let mut at = items::dir_index(object, 0);
         let mut last = None;
         loop {
             let (next, leaves) = self.with(|s| {
-                let tree = &s.btrfs().trees[Of::Files as usize];
+                let tree = &s.volume.trees[Of::Files as usize];
                 let next = tree.next_key(at).filter(|k| *k <= end);
                 (
                     next,
@@ -141,7 +143,7 @@ impl<H: Host> PageCache<H> {
 
     /// Starts reading leaves near the first one, if that must be read.
     async fn btrfs_read_ahead(&self, leaves: &[u64]) {
-        let (device, pages) = self.with(|s| (s.btrfs().device, s.btrfs().pool.node_pages));
+        let (device, pages) = self.with(|s| (s.volume.device, s.volume.pool.node_pages));
         let Some(first) = leaves.first().copied() else {
             return;
         };

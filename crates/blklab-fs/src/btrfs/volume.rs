@@ -10,9 +10,9 @@ use super::tree::{Blocks, NO_BLOCK, Tree};
 use super::writeout::WriteOut;
 use crate::bits::PageBits;
 use crate::file::{File, FileId};
-use crate::filesystem::FreeSpace;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::View;
+use crate::ops::FreeSpace;
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
 use std::ops::Range;
 
@@ -94,7 +94,7 @@ impl Blocks for BlockPool {
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Btrfs {
+pub struct Btrfs {
     pub(super) options: BtrfsOptions,
     pub(super) start_sector: u64,
     /// The file of tree blocks.
@@ -110,7 +110,11 @@ pub(crate) struct Btrfs {
 }
 
 impl Btrfs {
-    fn new(options: BtrfsOptions, sectors: Range<u64>, device: FileId) -> Result<Btrfs, String> {
+    pub(super) fn new(
+        options: BtrfsOptions,
+        sectors: Range<u64>,
+        device: FileId,
+    ) -> Result<Btrfs, String> {
         let pages = sectors.end.saturating_sub(sectors.start) / PAGE_SECTORS;
         let clusters = [options.data_cluster_bytes, options.metadata_cluster_bytes];
         let supers = options.super_pages();
@@ -143,12 +147,22 @@ impl Btrfs {
     /// Pages that data may still take, and files that can be numbered.
     pub(crate) fn free(&self) -> FreeSpace {
         let (free, _) = self.pool.space.room(Use::Data);
-        FreeSpace::of(free, u64::from(items::LAST_OBJECT - self.next_object))
+        FreeSpace::new(free, u64::from(items::LAST_OBJECT - self.next_object))
     }
 
     /// Whether a file is that of the tree blocks.
     pub(crate) fn is_device(&self, id: FileId) -> bool {
         self.device == id
+    }
+
+    /// The file of tree blocks on these sectors.
+    pub(super) fn device_file(sectors: Range<u64>) -> File {
+        let pages = (sectors.end - sectors.start) / PAGE_SECTORS;
+        let mut file = File::new(pages * PAGE_BYTES);
+        file.extents = Extents::raw(sectors.start, pages);
+        file.on_volume = true;
+        file.metadata = true;
+        file
     }
 
     /// Where a file stands in its directory's listing.
@@ -220,35 +234,11 @@ impl Btrfs {
     }
 }
 
-impl State {
-    /// The volume; only called for files that lie on one.
-    pub(super) fn btrfs(&mut self) -> &mut Btrfs {
-        self.btrfs
-            .as_mut()
-            .expect("files of btrfs lie on a mounted volume")
-    }
-
-    /// Makes the volume and the file of its tree blocks.
-    pub(crate) fn mount_btrfs(
-        &mut self,
-        options: BtrfsOptions,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let volume = Btrfs::new(options, sectors.clone(), device)?;
-        let pages = (sectors.end - sectors.start) / PAGE_SECTORS;
-        let mut file = File::new(pages * PAGE_BYTES);
-        file.extents = Extents::raw(sectors.start, pages);
-        file.on_volume = true;
-        self.files.push(file);
-        self.btrfs = Some(Box::new(volume));
-        Ok(())
-    }
-
+impl View<'_, Btrfs> {
     /// The root directory.
     pub(crate) fn btrfs_root(&mut self) {
         let root = self.root;
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         b.number(root, root);
         for of in [Of::Roots, Of::Extents, Of::Files, Of::Checksums] {
             let bytes = 239 + super::tree::ITEM_BYTES;
@@ -265,14 +255,14 @@ impl State {
 
     /// Makes changes, and their blocks dirty pages.
     pub(super) fn btrfs_apply(&mut self, changes: &[Change], now: Jiffies) {
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         changes.iter().for_each(|c| b.apply(*c));
         self.btrfs_note_blocks(now);
     }
 
     /// What became of tree blocks happens to their pages.
     pub(super) fn btrfs_note_blocks(&mut self, now: Jiffies) {
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         b.commit.begin(now);
         let (device, pages) = (b.device, b.pool.node_pages);
         let mut events = std::mem::take(&mut b.pool.events);
@@ -282,17 +272,18 @@ impl State {
                 self.dirty(device, run, now);
                 continue;
             }
-            let file = &mut self.files[device.idx()];
-            self.nr_dirty -= file.dirty.clear(run.clone());
+            let state = &mut *self.state;
+            let file = &mut state.files[device.idx()];
+            state.nr_dirty -= file.dirty.clear(run.clone());
             file.towrite.clear(run.clone());
-            self.nr_cached -= self.lru.forget_pages(file, run);
+            state.nr_cached -= state.lru.forget_pages(file, run);
         }
-        self.btrfs().pool.events = events;
+        self.volume.pool.events = events;
     }
 
     /// The places of a file's pages are no longer used.
     pub(super) fn btrfs_free_data(&mut self, gone: &[Range<u64>]) {
-        let pool = &mut self.btrfs().pool;
+        let pool = &mut self.volume.pool;
         for run in gone {
             pool.space.free(run.clone());
             pool.references.push((run.start, false));
@@ -302,14 +293,14 @@ impl State {
     /// Brings all that changed to the disk, as an earlier run left it.
     fn btrfs_settle(&mut self) {
         loop {
-            let references = std::mem::take(&mut self.btrfs().pool.references);
+            let references = std::mem::take(&mut self.volume.pool.references);
             if references.is_empty() {
                 break;
             }
             let changes = super::commit::changes_of(references);
             self.btrfs_apply(&changes, Jiffies(0));
         }
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         b.pool.transaction += 1;
         b.commit = Commit::default();
         b.commit.committed = b.pool.transaction - 1;
@@ -317,8 +308,8 @@ impl State {
         for run in b.pool.space.take_freed() {
             b.pool.space.release(&run);
         }
-        let file = &mut self.files[device.idx()];
-        self.nr_dirty -= file.dirty.clear(0..u64::MAX);
+        let file = &mut self.state.files[device.idx()];
+        self.state.nr_dirty -= file.dirty.clear(0..u64::MAX);
         file.inode_dirty = false;
         self.lists_of(device).remove(device);
     }
@@ -326,15 +317,15 @@ impl State {
     /// Gives a file its first pages a place before the run.
     pub(super) fn btrfs_lay_out(&mut self, id: FileId, pages: u64) -> bool {
         let root = self.root;
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         if !b.has_room(Use::Data, pages) || b.number(root, id).is_none() {
             return false;
         }
         let name = self.files[id.idx()].name;
-        let mut changes = self.btrfs().new_entry(root, id, name);
+        let mut changes = self.volume.new_entry(root, id, name);
         let mut page = 0;
         while page < pages {
-            let b = self.btrfs();
+            let b = &mut *self.volume;
             let want = super::writeout::MOST_EXTENT_PAGES.min(pages - page);
             let Some(run) = b.pool.space.take(Use::Data, want) else {
                 return false;

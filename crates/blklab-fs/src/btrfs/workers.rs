@@ -4,10 +4,11 @@
 //! submitted by another, so that only that one sleeps for requests. Who queues
 //! too much sleeps until there is less.
 
-use crate::cache::PageCache;
+use super::Btrfs;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::{BioWork, Group, GroupEnd, State};
+use crate::mount::{Mount, View};
+use crate::state::{BioWork, Group, GroupEnd};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span};
 use std::ops::Range;
 
@@ -22,20 +23,24 @@ pub(super) struct Job {
     flags: BioFlags,
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     /// Starts the threads, as at mount.
     pub(super) fn start_btrfs(&self) {
-        let workers = self.with(|s| s.btrfs().options.workers.max(1));
+        let workers = self.with(|s| s.volume.options.workers.max(1));
         for _ in 0..workers {
-            let body = Box::pin(self.clone().btrfs_worker());
-            self.host.spawn("btrfs-worker", body);
+            self.spawn("btrfs-worker", |kept| async move {
+                kept.mount().btrfs_worker().await;
+            });
         }
-        let body = Box::pin(self.clone().btrfs_submitter());
-        self.host.spawn("btrfs-submit", body);
-        let body = Box::pin(self.clone().btrfs_finisher());
-        self.host.spawn("btrfs-endio-wri", body);
-        let body = Box::pin(self.clone().btrfs_commit_thread());
-        self.host.spawn("btrfs-transacti", body);
+        self.spawn("btrfs-submit", |kept| async move {
+            kept.mount().btrfs_submitter().await;
+        });
+        self.spawn("btrfs-endio-wri", |kept| async move {
+            kept.mount().btrfs_finisher().await;
+        });
+        self.spawn("btrfs-transacti", |kept| async move {
+            kept.mount().btrfs_commit_thread().await;
+        });
     }
 
     /// Queues the write of pages that are on their way.
@@ -53,7 +58,7 @@ impl<H: Host> PageCache<H> {
             page = piece.end;
             self.waking(|s, wake| {
                 s.btrfs_queue_bio(id, &piece, flags, ordered);
-                wake.extend(s.btrfs().out.idle_workers.pop());
+                wake.extend(s.volume.out.idle_workers.pop());
             });
         }
         self.btrfs_wait_queue().await;
@@ -63,7 +68,7 @@ impl<H: Host> PageCache<H> {
     async fn btrfs_wait_queue(&self) {
         let me = self.host.current();
         while self.with(|s| {
-            let b = s.btrfs();
+            let b = &mut *s.volume;
             let full = b.out.queued > b.options.queued_bios;
             if full {
                 b.out.waiters.push(me);
@@ -75,11 +80,11 @@ impl<H: Host> PageCache<H> {
     }
 
     /// btrfs-worker: checksums.
-    async fn btrfs_worker(self) {
+    async fn btrfs_worker(&self) {
         let me = self.host.current();
         loop {
             let (job, cost) = self.with(|s| {
-                let b = s.btrfs();
+                let b = &mut *s.volume;
                 let job = b.out.checks.pop_front();
                 if job.is_none() {
                     b.out.idle_workers.push(me);
@@ -92,7 +97,7 @@ impl<H: Host> PageCache<H> {
             };
             self.spend(Span(cost.ns().saturating_mul(job.pages))).await;
             self.waking(|s, wake| {
-                let out = &mut s.btrfs().out;
+                let out = &mut s.volume.out;
                 out.submits.push_back(job);
                 wake.extend(out.idle_submitter.take());
             });
@@ -100,11 +105,11 @@ impl<H: Host> PageCache<H> {
     }
 
     /// btrfs-submit: bios.
-    async fn btrfs_submitter(self) {
+    async fn btrfs_submitter(&self) {
         let me = self.host.current();
         loop {
             self.host.start_plug();
-            while let Some(job) = self.with(|s| s.btrfs().out.submits.pop_front()) {
+            while let Some(job) = self.with(|s| s.volume.out.submits.pop_front()) {
                 for sector in [Some(job.sector), job.copy].into_iter().flatten() {
                     let cookie = self.with(|s| {
                         s.stats.write_bios += 1;
@@ -115,7 +120,7 @@ impl<H: Host> PageCache<H> {
                         .await;
                 }
                 self.waking(|s, wake| {
-                    let b = s.btrfs();
+                    let b = &mut *s.volume;
                     b.out.queued -= 1;
                     if b.out.queued <= b.options.queued_bios {
                         wake.append(&mut b.out.waiters);
@@ -125,7 +130,7 @@ impl<H: Host> PageCache<H> {
             self.host.finish_plug();
             self.host.unplug();
             let idle = self.with(|s| {
-                let out = &mut s.btrfs().out;
+                let out = &mut s.volume.out;
                 let idle = out.submits.is_empty();
                 if idle {
                     out.idle_submitter = Some(me);
@@ -139,7 +144,7 @@ impl<H: Host> PageCache<H> {
     }
 }
 
-impl State {
+impl View<'_, Btrfs> {
     fn btrfs_queue_bio(
         &mut self,
         id: FileId,
@@ -149,7 +154,7 @@ impl State {
     ) {
         let place = self.files[id.idx()].extents.map(run.start);
         let sector = place.map_or(0, |(sector, _)| sector);
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         let copy = b.pool.space.copy_of(b.page(sector));
         let copy = copy.map(|page| b.sector(page));
         let pages = run.end - run.start;
@@ -160,10 +165,10 @@ impl State {
             then: GroupEnd::Written {
                 file: id,
                 run: run.clone(),
-                ordered,
+                number: ordered,
             },
         });
-        let out = &mut self.btrfs().out;
+        let out = &mut self.volume.out;
         out.queued += 1;
         out.checks.push_back(Job {
             group,

@@ -8,10 +8,9 @@ use super::part;
 use super::space::Use;
 use super::volume::Btrfs;
 use super::workers::Job;
-use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use crate::writeback::WriteControl;
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use std::collections::{BTreeMap, VecDeque};
@@ -101,7 +100,7 @@ impl Btrfs {
     }
 }
 
-impl State {
+impl View<'_, Btrfs> {
     /// Finds the next dirty pages of a file and gives them a place.
     fn btrfs_next(&mut self, id: FileId, range: &Range<u64>, integrity: bool) -> Next {
         let file = &self.files[id.idx()];
@@ -119,29 +118,26 @@ impl State {
             }
             from = file.writeback.next_clear(first, range.end);
         };
-        let small = file.size_bytes <= u64::from(self.btrfs().options.max_inline_bytes);
+        let small = file.size_bytes <= u64::from(self.volume.options.max_inline_bytes);
         if small && run.start == 0 && self.files[id.idx()].size_bytes > 0 {
             return Next::Inline;
         }
         let want = (run.end - run.start).min(MOST_EXTENT_PAGES);
-        let b = self.btrfs();
+        let b = &mut *self.volume;
         let Some(place) = b.pool.space.take(Use::Data, want) else {
             return Next::Lost(run);
         };
         let (pages, sector) = (place.end - place.start, b.sector(place.start));
         let placed = part(&run, run.start, pages);
         let mut gone = Vec::new();
-        let State { files, btrfs, .. } = self;
-        if let Some(b) = btrfs {
-            files[id.idx()]
-                .extents
-                .remap(run.start, sector, pages, |e| {
-                    let first = b.page(e.sector);
-                    gone.push(first..first + e.pages);
-                });
-        }
+        let b = &*self.volume;
+        let extents = &mut self.state.files[id.idx()].extents;
+        extents.remap(run.start, sector, pages, |e| {
+            let first = b.page(e.sector);
+            gone.push(first..first + e.pages);
+        });
         self.start_writeback(id, placed.clone());
-        let out = &mut self.btrfs().out;
+        let out = &mut self.volume.out;
         let number = out.next_ordered;
         out.next_ordered += 1;
         out.ordered.insert(
@@ -159,7 +155,7 @@ impl State {
 
     /// Pages of a file or tree blocks have arrived.
     pub(crate) fn btrfs_arrived(&mut self, ordered: u64, pages: u64, wake: &mut Vec<TaskId>) {
-        let out = &mut self.btrfs().out;
+        let out = &mut self.volume.out;
         let Some(extent) = out.ordered.get_mut(&ordered) else {
             return;
         };
@@ -171,7 +167,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Btrfs> {
     // Data -------------------------------------------------------------------
 
     /// Writes dirty pages of a file.
@@ -214,14 +210,12 @@ impl<H: Host> PageCache<H> {
             let size = file.size_bytes;
             let dirty = file.dirty.test(0);
             let mut gone = Vec::new();
-            let State { files, btrfs, .. } = s;
-            if let Some(b) = btrfs {
-                files[id.idx()].extents.punch(0..1, |e| {
-                    let first = b.page(e.sector);
-                    gone.push(first..first + e.pages);
-                });
-            }
-            let object = s.btrfs().object(id);
+            let b = &*s.volume;
+            s.state.files[id.idx()].extents.punch(0..1, |e| {
+                let first = b.page(e.sector);
+                gone.push(first..first + e.pages);
+            });
+            let object = s.volume.object(id);
             let changes = match dirty {
                 true => vec![
                     of_file(
@@ -243,11 +237,11 @@ impl<H: Host> PageCache<H> {
     }
 
     /// btrfs-endio-wri: enters data that have arrived into the trees.
-    pub(super) async fn btrfs_finisher(self) {
+    pub(super) async fn btrfs_finisher(&self) {
         let me = self.host.current();
         loop {
             let next = self.with(|s| {
-                let out = &mut s.btrfs().out;
+                let out = &mut s.volume.out;
                 let number = out.arrived.pop_front();
                 if number.is_none() {
                     out.idle_finisher = Some(me);
@@ -266,14 +260,14 @@ impl<H: Host> PageCache<H> {
         let mut changes = Vec::new();
         let id = extent.file;
         self.with(|s| {
-            s.btrfs()
+            s.volume
                 .extent_items(id, extent.page, &extent.place, &mut changes);
         });
         self.btrfs_change(&changes).await;
         self.with(|s| s.btrfs_free_data(&extent.gone));
         self.btrfs_mark_changed(&[id]);
         self.waking(|s, wake| {
-            let out = &mut s.btrfs().out;
+            let out = &mut s.volume.out;
             out.ordered.remove(&number);
             wake.append(&mut out.ordered_waiters);
         });
@@ -284,9 +278,9 @@ impl<H: Host> PageCache<H> {
     /// trees.
     pub(super) async fn btrfs_wait_ordered(&self, file: Option<FileId>) {
         let me = self.host.current();
-        let end = self.with(|s| s.btrfs().out.next_ordered);
-        let waits = |s: &mut State| {
-            let out = &mut s.btrfs().out;
+        let end = self.with(|s| s.volume.out.next_ordered);
+        let waits = |s: &mut View<'_, Btrfs>| {
+            let out = &mut s.volume.out;
             let mut waiting = out.ordered.range(..end).map(|(_, o)| o);
             let waits = waiting.any(|o| file.is_none_or(|f| f == o.file));
             if waits {
@@ -306,9 +300,9 @@ impl<H: Host> PageCache<H> {
     /// many, and never because they are old.
     pub(super) async fn btrfs_write_metadata(&self, control: &mut WriteControl) {
         let (device, limit, kept) = self.with(|s| {
-            let o = s.btrfs().options;
+            let o = s.volume.options;
             let limit = o.metadata_dirty_bytes / PAGE_BYTES;
-            (s.btrfs().device, limit, u64::from(o.kept_back_percent))
+            (s.volume.device, limit, u64::from(o.kept_back_percent))
         });
         let dirty = self.with(|s| s.file(device).dirty.count());
         let few = control.older_than.is_some() || dirty <= limit;
@@ -331,7 +325,7 @@ impl<H: Host> PageCache<H> {
 
     /// Writes what is dirty of runs of tree blocks, without waiting.
     pub(super) async fn btrfs_write_blocks(&self, runs: &[Range<u64>]) {
-        let device = self.with(|s| s.btrfs().device);
+        let device = self.with(|s| s.volume.device);
         for run in runs {
             let mut page = run.start;
             while page < run.end {
@@ -345,7 +339,7 @@ impl<H: Host> PageCache<H> {
                     }
                     let end = busy.unwrap_or(end);
                     s.start_writeback(device, first..end);
-                    s.btrfs().pool.written.set(first..end);
+                    s.volume.pool.written.set(first..end);
                     Some((first, end))
                 });
                 match taken {

@@ -26,14 +26,11 @@
 
 mod allocation;
 mod bitmap;
-mod checkpoint;
-pub(crate) mod commit;
 mod directory;
 mod inodes;
-pub(crate) mod journal;
 mod layout;
 mod names;
-pub(crate) mod operations;
+mod operations;
 mod options;
 mod truncate;
 mod volume;
@@ -41,31 +38,43 @@ mod writeout;
 
 pub use layout::default_journal_blocks;
 pub(crate) use layout::has_super;
-pub(crate) use options::commit_block_flags;
-pub use options::{Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
+pub use options::{ExtFeatures, ExtOptions};
 
 use crate::bits::PageBits;
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::FileId;
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
+use crate::jbd::{Journal, Journalled};
+use crate::mount::Shared;
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use allocation::{Space, Window};
-use blklab_types::PAGE_BYTES;
+use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use directory::Blocks;
 use inodes::Inodes;
-use journal::Journal;
 use layout::Geometry;
 use std::ops::Range;
 
 /// ext2 and ext3 as a filesystem.
-#[derive(Debug)]
-pub(crate) struct Ext3;
+pub(crate) type Ext3 = Shared<Ext>;
+
+impl Journalled for Ext {
+    const THREAD: &'static str = "kjournald";
+
+    fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    fn release(&mut self, run: Range<u64>) {
+        self.space.release(run);
+    }
+}
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Ext {
+pub struct Ext {
     pub(crate) options: ExtOptions,
     geometry: Geometry,
     space: Space,
@@ -74,10 +83,6 @@ pub(crate) struct Ext {
     device: FileId,
     journal: Journal,
 }
-
-/// A page whose one block the journal deals with: a block of the device, or
-/// with `data=journal` a file's page.
-pub(crate) type Place = (FileId, u64);
 
 /// What a file has on such a volume.
 #[derive(Clone, Debug, Default)]
@@ -109,8 +114,8 @@ pub(crate) struct Inode {
     /// Buffers that the journal is writing.
     pub(crate) buffer_locked: PageBits,
     /// Pages whose data the running, and the committing, transaction awaits.
-    ordered_running: PageBits,
-    ordered_committing: PageBits,
+    pub(crate) ordered_running: PageBits,
+    pub(crate) ordered_committing: PageBits,
 }
 
 /// The blocks of pointers of a file with more than 12 pages.
@@ -153,98 +158,163 @@ impl Inode {
 }
 
 impl<H: Host> Ops<H> for Ext3 {
-    fn start(cache: &PageCache<H>) {
-        cache.start_journal();
+    type Options = ExtOptions;
+
+    fn mount(options: ExtOptions, config: &Config, state: &mut State) -> Result<Ext3, String> {
+        let device = state.next_file();
+        let ext = Ext::new(options, config.layout.sectors(), device)?;
+        state.add_device(ext.device_file());
+        Ok(Shared::new(ext))
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.ext_lay_out(id, pages).is_some()
+    fn make_root(&self, state: &mut State) {
+        self.with(state, |s| {
+            let root = s.root;
+            s.volume.make_root(root, &mut s.state.files[root.idx()]);
+        });
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        if cache.has_journal() {
-            cache.force_commit().await;
+    fn start(&self, cache: &PageCache<H>) {
+        let mount = self.on(cache);
+        if mount.has_journal() {
+            mount.start_journal();
         }
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.ext.as_ref().map(|e| e.free())
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.ext_lay_out(id, pages)).is_some()
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ext_create(directory, id).await
+    fn flushes_after_fsync(&self) -> bool {
+        !self.volume().options.journal
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ext_look_up(directory, id).await
+    async fn write_page(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        page: u64,
+        flags: BioFlags,
+        nonblocking: bool,
+    ) -> bool {
+        self.on(cache)
+            .ext_write_page(id, page, flags, nonblocking)
+            .await
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.ext_list(directory).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        if self.on(cache).has_journal() {
+            self.on(cache).force_commit().await;
+        }
     }
 
-    fn list_key(state: &State, id: FileId) -> u64 {
-        state.ext_list_key(id)
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn remove_entry(
+    /// A block of the log.
+    fn end_io(&self, state: &mut State, io: u64, failed: bool, wake: &mut Vec<TaskId>) {
+        self.with(state, |s| s.end_log(io, failed, wake));
+    }
+
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.ext_remove_entry(directory, id).await
+        self.on(cache).ext_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ext_remove_inode(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext_look_up(directory, id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ext_truncate(id).await
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).ext_list(directory).await
     }
 
-    async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
-        cache.ext_invalidate(id, run).await;
+    fn list_key(&self, state: &mut State, id: FileId) -> u64 {
+        self.with(state, |s| s.ext_list_key(id))
     }
 
-    async fn close(cache: &PageCache<H>, id: FileId, wrote: bool) {
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext_remove_entry(directory, id).await
+    }
+
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ext_remove_inode(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ext_truncate(id).await
+    }
+
+    async fn invalidate(&self, cache: &PageCache<H>, id: FileId, run: Range<u64>) {
+        self.on(cache).ext_invalidate(id, run).await;
+    }
+
+    async fn close(&self, cache: &PageCache<H>, id: FileId, wrote: bool) {
         if wrote {
-            cache.with(|s| s.ext_close_written(id));
+            self.on(cache).with(|s| s.ext_close_written(id));
         }
     }
 
-    async fn begin_write(cache: &PageCache<H>, id: FileId, _end: u64) -> Result<(), FsError> {
-        cache.ext_modified(id).await
+    async fn begin_write(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        _end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext_modified(id).await
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.ext_dirty_pages(id, run).await?;
-        cache.with(|s| {
+        self.on(cache).ext_dirty_pages(id, run).await?;
+        self.on(cache).with(|s| {
             let file = s.file(id);
             file.size_bytes = file.size_bytes.max(end);
         });
         Ok(())
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.ext_modified(id).await?;
-        cache.ext_reserve(id, end.div_ceil(PAGE_BYTES)).await
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext_modified(id).await?;
+        self.on(cache)
+            .ext_reserve(id, end.div_ceil(PAGE_BYTES))
+            .await
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.ext_load_leaf(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).ext_load_leaf(id, page).await;
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.ext_accessed(id).await;
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).ext_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
-        cache.ext_sync(id, data_only).await;
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, data_only: bool) {
+        self.on(cache).ext_sync(id, data_only).await;
     }
 }

@@ -10,11 +10,13 @@
 //!
 //! Left out: entries of files from before the run (only their inodes are read).
 
+use super::Ext;
 use super::directory::{Blocks, Entry, hash};
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::features::Readahead;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::readahead::RaState;
 use crate::state::State;
 
@@ -25,13 +27,13 @@ pub(super) const REMOVE_CREDITS: u64 = 2 * 12 + 64;
 /// Blocks of a directory read at a time (`NAMEI_RA_SIZE`).
 const SEARCH_BATCH: usize = 8;
 
-impl State {
+impl View<'_, Ext> {
     /// Where an entry stands in its directory's listing.
     pub(super) fn ext_list_key(&self, id: FileId) -> u64 {
         let file = &self.files[id.idx()];
-        match &self.ext {
-            Some(ext) if ext.options.dir_index => u64::from(hash(file.name)),
-            _ => u64::from(file.ext.entry_block.unwrap_or(0)),
+        match self.volume.options.dir_index {
+            true => u64::from(hash(file.name)),
+            false => u64::from(file.ext.entry_block.unwrap_or(0)),
         }
     }
 
@@ -47,7 +49,7 @@ impl State {
 
     /// Where pages of a directory lie.
     fn blocks_of(&self, directory: FileId, pages: &[u32]) -> Vec<u64> {
-        let (ext, file) = (self.ext_volume(), &self.files[directory.idx()]);
+        let (ext, file) = (&*self.volume, &self.files[directory.idx()]);
         let places = pages.iter().map(|p| ext.block_of(file, u64::from(*p)));
         places.flatten().collect()
     }
@@ -57,7 +59,7 @@ impl State {
         let is_directory = self.files[id.idx()].directory.is_some();
         let in_root = directory == self.root;
         let parent = u64::from(self.files[directory.idx()].ext.number);
-        let ext = self.ext.as_mut()?;
+        let ext = &mut *self.volume;
         let free = ext.space.free();
         match (is_directory, in_root) {
             (true, true) => ext.inodes.group_in_root(free),
@@ -71,11 +73,8 @@ impl State {
 
     /// Gives a file an inode of a group.
     fn take_inode(&mut self, id: FileId, group: u64) -> bool {
-        let State { files, ext, .. } = self;
-        let Some(ext) = ext else {
-            return false;
-        };
-        let file = &mut files[id.idx()];
+        let ext = &mut *self.volume;
+        let file = &mut self.state.files[id.idx()];
         let directory = file.directory.is_some();
         let Some(number) = ext.inodes.take(group, directory) else {
             return false;
@@ -88,7 +87,7 @@ impl State {
     /// Puts a file's name into its directory. Returns the directory's pages
     /// that this changes.
     fn add_entry(&mut self, directory: FileId, id: FileId) -> Vec<u32> {
-        let index = self.ext_volume().options.dir_index;
+        let index = self.volume.options.dir_index;
         let name = self.files[id.idx()].name;
         let grows = {
             let blocks = self.files[directory.idx()].ext.blocks.as_ref();
@@ -124,7 +123,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext> {
     /// Makes an inode and its name (`ext3_create`, `ext3_mkdir`).
     pub(super) async fn ext_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         // That the name is not there is found out first.
@@ -154,7 +153,7 @@ impl<H: Host> PageCache<H> {
         let group = loop {
             let group = self.with(|s| s.choose_group(directory, id));
             let group = group.ok_or(FsError::NoSpace)?;
-            let bitmap = self.with(|s| s.ext_volume().geometry.inode_bitmap(group));
+            let bitmap = self.with(|s| s.volume.geometry.inode_bitmap(group));
             self.ext_read(bitmap).await?;
             self.change_block(bitmap).await;
             if self.with(|s| s.take_inode(id, group)) {
@@ -162,7 +161,7 @@ impl<H: Host> PageCache<H> {
             }
         };
         let (descriptor, block, alone) = self.with(|s| {
-            let ext = s.ext_volume();
+            let ext = &*s.volume;
             let number = u64::from(s.files[id.idx()].ext.number);
             let beside = ext.geometry.inodes_beside(number);
             (
@@ -197,7 +196,7 @@ impl<H: Host> PageCache<H> {
     async fn make_entry(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         // Blocks of an attempt that found the volume full are used first.
         while self.with(|s| {
-            let (index, name) = (s.ext_volume().options.dir_index, s.file(id).name);
+            let (index, name) = (s.volume.options.dir_index, s.file(id).name);
             let file = &s.files[directory.idx()];
             let needed = file.ext.blocks.as_ref();
             let needed = needed.map_or(0, |b| b.len() + b.needs(name, index));
@@ -242,7 +241,7 @@ impl<H: Host> PageCache<H> {
 
     /// Submits reads of blocks, then waits for them in order.
     async fn ext_read_together(&self, blocks: &[u64]) -> Result<(), FsError> {
-        let device = self.with(|s| s.ext_volume().device);
+        let device = self.with(|s| s.volume.device);
         for block in blocks {
             if !self.with(|s| s.file(device).cached.test(*block)) {
                 self.submit_page(device, *block).await;
@@ -257,7 +256,7 @@ impl<H: Host> PageCache<H> {
     /// Finds a file by its name and reads its inode (`ext3_lookup`).
     pub(super) async fn ext_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.ext_search(directory, id).await?;
-        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.volume.inode_block(&s.files[id.idx()].ext));
         self.ext_read(block).await
     }
 
@@ -266,7 +265,7 @@ impl<H: Host> PageCache<H> {
         let (device, blocks, hashed) = self.with(|s| {
             let own = s.file(directory).ext.blocks.as_ref();
             let listed = own.map_or(Vec::new(), |b| b.listed());
-            let ext = s.ext_volume();
+            let ext = &*s.volume;
             let hashed = ext.options.dir_index;
             let hashed = hashed && (listed.len() == 1 || own_is_indexed(s, directory));
             (ext.device, s.blocks_of(directory, &listed), hashed)

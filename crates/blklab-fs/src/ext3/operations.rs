@@ -10,12 +10,12 @@
 //!
 //! Left out: the orphan list around direct writes that extend a file.
 
-use super::journal::Handle;
-use super::{Ext, Place};
-use crate::cache::{FsError, PageCache};
+use super::Ext;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::jbd::Handle;
+use crate::mount::{Mount, View};
 use blklab_types::Jiffies;
 use std::ops::Range;
 
@@ -35,28 +35,9 @@ struct Growth {
     pid: u32,
 }
 
-impl State {
-    /// Whether a file is that of the volume's metadata.
-    pub(crate) fn is_metadata(&self, id: FileId) -> bool {
-        self.device == Some(id)
-            || self.nilfs.as_ref().is_some_and(|n| n.is_metadata(id))
-            || self.btrfs.as_ref().is_some_and(|b| b.is_device(id))
-    }
-
-    /// The volume; there is one whenever a file lies on it.
-    pub(super) fn ext_volume(&self) -> &Ext {
-        self.ext.as_ref().expect("a volume of ext2 or ext3")
-    }
-
-    /// A buffer is dirty, and its page.
-    pub(crate) fn ext_dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
-        let run = page..page + 1;
-        self.files[id.idx()].ext.buffer_dirty.set(run.clone());
-        self.dirty(id, run, now);
-    }
-
+impl View<'_, Ext> {
     fn growth(&self, id: FileId, pid: u32) -> Growth {
-        let (ext, file) = (self.ext_volume(), &self.files[id.idx()]);
+        let (ext, file) = (&*self.volume, &self.files[id.idx()]);
         let group = ext.space.group_of(ext.goal(&file.ext, pid));
         Growth {
             bitmap: ext.geometry.block_bitmap(group),
@@ -70,7 +51,7 @@ impl State {
     /// Takes the next block of a file. Returns the metadata blocks that this
     /// changed beside those of the goal's group.
     fn grow(&mut self, id: FileId, pid: u32) -> Option<[Option<u64>; 4]> {
-        let (ext, file) = (self.ext.as_mut()?, &mut self.files[id.idx()]);
+        let (ext, file) = (&mut *self.volume, &mut self.state.files[id.idx()]);
         let (block, pointers) = ext.grow(id, file, pid)?;
         let group = ext.space.group_of(block);
         let new = file.ext.leaves().last().copied().filter(|_| pointers > 0);
@@ -101,15 +82,15 @@ impl State {
 
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn accessed(&mut self, id: FileId, second: u32) -> bool {
-        let rule = self.ext.as_ref().map(|e| e.options.atime);
+        let rule = self.volume.options.atime;
         let inode = &mut self.files[id.idx()].ext;
-        rule.is_some_and(|r| r.touch(&mut inode.atime_s, inode.mtime_s, second))
+        rule.touch(&mut inode.atime_s, inode.mtime_s, second)
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext> {
     pub(crate) fn has_journal(&self) -> bool {
-        self.with(|s| s.ext4.is_some() || s.ext.as_ref().is_some_and(|e| e.options.journal))
+        self.with(|s| s.volume.options.journal)
     }
 
     /// Opens a handle, if there is a journal.
@@ -129,7 +110,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads a metadata block if it is not in the cache.
     pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
-        let device = self.with(|s| s.ext_volume().device);
+        let device = self.with(|s| s.volume.device);
         match self.read_page(device, block).await {
             true => Ok(()),
             false => Err(FsError::Io),
@@ -138,18 +119,18 @@ impl<H: Host> PageCache<H> {
 
     /// Changes a metadata block: in the running transaction, or in place.
     pub(super) async fn change_block(&self, block: u64) {
-        let device = self.with(|s| s.ext_volume().device);
+        let device = self.with(|s| s.volume.device);
         if self.has_journal() {
             self.journal_access((device, block)).await;
         } else {
             let now = self.host.jiffies();
-            self.with(|s| s.ext_dirty_buffer((device, block), now));
+            self.with(|s| s.dirty_buffer((device, block), now));
         }
     }
 
     /// Changes the block of an inode.
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
-        let block = self.with(|s| s.ext_volume().inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.volume.inode_block(&s.files[id.idx()].ext));
         self.ext_read(block).await?;
         self.change_block(block).await;
         Ok(())
@@ -228,7 +209,7 @@ impl<H: Host> PageCache<H> {
     /// can be had, which this then commits (`ext3_should_retry_alloc`).
     pub(super) async fn ext_retry(&self, retries: &mut u32) -> bool {
         *retries += 1;
-        let some = self.with(|s| s.ext_volume().free().bytes > 0);
+        let some = self.with(|s| s.volume.free().bytes > 0);
         let again = some && *retries <= 3 && self.has_journal();
         if again {
             self.force_commit().await;
@@ -292,7 +273,7 @@ impl<H: Host> PageCache<H> {
     /// The block of pointers to a page, if it has to be read.
     pub(crate) fn ext_cold_leaf(&self, id: FileId, page: u64) -> Option<(FileId, u64)> {
         self.with(|s| {
-            let ext = s.ext.as_ref()?;
+            let ext = &*s.volume;
             let leaf = ext.leaf(&s.files[id.idx()], page)?;
             let device = ext.device;
             let cold = !s.files[device.idx()].uptodate.test(leaf);
@@ -322,7 +303,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         let (device, blocks) = self.with(|s| {
-            let ext = s.ext_volume();
+            let ext = &*s.volume;
             let (device, inode) = (ext.device, &s.files[id.idx()].ext);
             let own = std::iter::once(ext.inode_block(inode));
             let mut blocks: Vec<u64> = inode.all_pointers().chain(own).collect();

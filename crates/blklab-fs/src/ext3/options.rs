@@ -2,45 +2,9 @@
 //! What can be chosen about an ext2 or ext3 volume, and what the kernel
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
-use super::commit::BATCH;
-use super::journal::JournalRules;
 use crate::atime::Atime;
+use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
 use blklab_types::BioFlags;
-
-/// What the journal guarantees for file data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataMode {
-    /// Data reach the disk before the metadata that name them are committed.
-    Ordered,
-    /// Only metadata are journalled; data go their own way.
-    Writeback,
-    /// Data go through the journal as metadata do.
-    Journal,
-}
-
-/// When commit writes its data and metadata as synchronous requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitSync {
-    /// Never (up to 2.6.29).
-    Never,
-    /// If a handle of the transaction was synchronous (2.6.30 to 3.2).
-    SyncHandle,
-    /// If a task waits for the transaction (3.3 and later).
-    Waited,
-    /// Always.
-    Always,
-}
-
-/// How commit blocks reach the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Barrier {
-    /// As any other write.
-    Off,
-    /// As a barrier: the queue is drained around it (up to 2.6.36).
-    Drain,
-    /// Behind a cache flush, past the cache (2.6.37 and later).
-    FlushFua,
-}
 
 /// What differs between kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +99,7 @@ impl ExtOptions {
             journal,
             features,
             data: features.data,
-            barrier: barrier(features.barrier, features),
+            barrier: Barrier::new(features.barrier, features.flush_fua),
             atime: features.atime,
             inode_size: 256,
             inode_ratio: 16384,
@@ -163,34 +127,12 @@ impl ExtOptions {
         let f = &self.features;
         JournalRules {
             commit_sync: f.commit_sync,
-            commit_block: commit_block_flags(f.sync_commit_block, self.barrier),
+            commit_block: self.barrier.commit_block_flags(f.sync_commit_block),
             mark: BioFlags::NONE,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,
-            batch: BATCH,
+            batch: JournalRules::BATCH,
+            writes_inodes: false,
         }
-    }
-}
-
-/// Flags of a commit block.
-pub(crate) fn commit_block_flags(sync: bool, barrier: Barrier) -> BioFlags {
-    let sync = if sync {
-        BioFlags::SYNC | BioFlags::UNPLUG
-    } else {
-        BioFlags::NONE
-    };
-    match barrier {
-        Barrier::Off => sync,
-        Barrier::Drain => sync | BioFlags::BARRIER,
-        Barrier::FlushFua => sync | BioFlags::FLUSH | BioFlags::FUA,
-    }
-}
-
-/// The barrier that a kernel makes of the mount option.
-pub fn barrier(on: bool, features: ExtFeatures) -> Barrier {
-    match (on, features.flush_fua) {
-        (false, _) => Barrier::Off,
-        (true, false) => Barrier::Drain,
-        (true, true) => Barrier::FlushFua,
     }
 }

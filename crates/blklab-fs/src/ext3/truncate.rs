@@ -8,13 +8,15 @@
 //! commit keeps a recovery from writing it. A handle that has used up its
 //! credits is ended and another one begun between two pieces.
 
-use super::Place;
+use super::Ext;
 use super::layout::{DIRECT, GROUP_BLOCKS, POINTERS};
-use crate::cache::{FsError, PageCache};
+use crate::buffers::Place;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::jbd::Handle;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Most blocks of a handle that cuts a file, beside those for one allocation.
@@ -33,14 +35,11 @@ struct Piece {
     blocks: Vec<Range<u64>>,
 }
 
-impl State {
+impl View<'_, Ext> {
     /// Takes all blocks from a file.
     fn take_blocks(&mut self, id: FileId) -> Vec<Piece> {
-        let State { files, ext, .. } = self;
-        let Some(ext) = ext else {
-            return Vec::new();
-        };
-        let file = &mut files[id.idx()];
+        let ext = &mut *self.volume;
+        let file = &mut self.state.files[id.idx()];
         let own = file.ext.pointers.take().unwrap_or_default();
         let mut pieces: Vec<Piece> = Vec::with_capacity(1 + own.leaves.len() + own.uppers.len());
         pieces.push(Piece::default());
@@ -70,9 +69,7 @@ impl State {
 
     /// A run of blocks of one group is free.
     fn free_run(&mut self, run: Range<u64>) {
-        let Some(ext) = &mut self.ext else {
-            return;
-        };
+        let ext = &mut *self.volume;
         ext.space.give_back(&run);
         match &mut ext.journal.running {
             Some(t) if ext.options.journal => push(&mut t.freed, run),
@@ -82,7 +79,7 @@ impl State {
 
     /// A block of metadata is freed: nothing of it is written any more.
     fn drop_metadata(&mut self, block: u64) {
-        let (device, options) = (self.ext_volume().device, self.ext_volume().options);
+        let (device, options) = (self.volume.device, self.volume.options);
         let place: Place = (device, block);
         if !options.journal {
             return self.clean_page(device, block..block + 1);
@@ -118,7 +115,7 @@ fn push(runs: &mut Vec<Range<u64>>, run: Range<u64>) {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext> {
     /// Pages are about to be dropped: the journal has nothing to do with them
     /// any more, once it has written what it is writing
     /// (`journal_invalidatepage`).
@@ -155,10 +152,8 @@ impl<H: Host> PageCache<H> {
     /// (`ext3_delete_inode`).
     pub(super) async fn ext_remove_inode(&self, id: FileId) -> Result<(), FsError> {
         let pieces = self.with(|s| {
-            let State { files, ext, .. } = s;
-            if let Some(ext) = ext {
-                ext.space.discard(&mut files[id.idx()].ext.window);
-            }
+            let file = &mut s.state.files[id.idx()];
+            s.volume.space.discard(&mut file.ext.window);
             s.take_blocks(id)
         });
         let handle = self.begin(credits(&pieces)).await;
@@ -172,7 +167,7 @@ impl<H: Host> PageCache<H> {
     async fn free_inode(&self, id: FileId) -> Result<(), FsError> {
         self.change_orphan(id).await?;
         let (number, directory, bitmap, descriptor) = self.with(|s| {
-            let (ext, file) = (s.ext_volume(), &s.files[id.idx()]);
+            let (ext, file) = (&*s.volume, &s.files[id.idx()]);
             let group = ext.group_of(&file.ext);
             (
                 u64::from(file.ext.number),
@@ -185,9 +180,7 @@ impl<H: Host> PageCache<H> {
         self.change_block(bitmap).await;
         self.change_block(descriptor).await;
         self.with(|s| {
-            if let Some(ext) = &mut s.ext {
-                ext.inodes.give_back(number, directory);
-            }
+            s.volume.inodes.give_back(number, directory);
         });
         Ok(())
     }
@@ -197,8 +190,8 @@ impl<H: Host> PageCache<H> {
         &self,
         id: FileId,
         pieces: Vec<Piece>,
-        mut handle: Option<super::journal::Handle>,
-    ) -> Option<super::journal::Handle> {
+        mut handle: Option<Handle>,
+    ) -> Option<Handle> {
         let directory = self.with(|s| s.file(id).directory.is_some());
         let mut left = credits(&pieces);
         for piece in pieces {
@@ -233,7 +226,7 @@ impl<H: Host> PageCache<H> {
     /// Frees a run of blocks of one group (`ext3_free_blocks`).
     async fn free_blocks(&self, run: Range<u64>, metadata: bool) {
         let (bitmap, descriptor) = self.with(|s| {
-            let (ext, group) = (s.ext_volume(), run.start / GROUP_BLOCKS);
+            let (ext, group) = (&*s.volume, run.start / GROUP_BLOCKS);
             (
                 ext.geometry.block_bitmap(group),
                 ext.geometry.descriptor(group),

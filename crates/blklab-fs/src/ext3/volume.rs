@@ -4,13 +4,13 @@
 use super::allocation::{Space, coloured_goal};
 use super::directory::Blocks;
 use super::inodes::Inodes;
-use super::journal::Journal;
 use super::layout::{Geometry, ROOT_BLOCKS, ROOT_INODE, leaf_index, new_indirects};
-use super::{Ext, ExtOptions, Inode, Place};
+use super::{Ext, ExtOptions, Inode};
 use crate::file::{File, FileId};
-use crate::filesystem::FreeSpace;
+use crate::jbd::Journal;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::View;
+use crate::ops::FreeSpace;
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
@@ -44,6 +44,7 @@ impl Ext {
         let mut file = File::new(self.geometry.blocks * PAGE_BYTES);
         file.extents = Extents::raw(self.geometry.start_sector, self.geometry.blocks);
         file.ext.buffers = true;
+        file.metadata = true;
         file
     }
 
@@ -151,42 +152,17 @@ impl Ext {
 
     /// Free blocks and inodes.
     pub(super) fn free(&self) -> FreeSpace {
-        FreeSpace::of(self.space.free().sum, self.inodes.free())
+        FreeSpace::new(self.space.free().sum, self.inodes.free())
     }
 }
 
-impl State {
-    /// Makes the volume.
-    pub(crate) fn mount_ext(
-        &mut self,
-        options: ExtOptions,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext = Ext::new(options, sectors, device)?;
-        self.files.push(ext.device_file());
-        self.device = Some(device);
-        self.ext = Some(Box::new(ext));
-        Ok(())
-    }
-
-    /// The top directory.
-    pub(crate) fn ext_root(&mut self) {
-        let State {
-            files, ext, root, ..
-        } = self;
-        if let Some(ext) = ext {
-            ext.make_root(*root, &mut files[root.idx()]);
-        }
-    }
-
+impl View<'_, Ext> {
     /// Gives a file its inode and its first pages a place, as an earlier run
     /// of `fio` left them: metadata in the cache, nothing dirty. None if the
     /// volume is full.
     pub(super) fn ext_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
-        let State { files, ext, .. } = self;
-        let ext = ext.as_mut()?;
-        let file = &mut files[id.idx()];
+        let ext = &mut *self.volume;
+        let file = &mut self.state.files[id.idx()];
         file.ext = ext.inode_before_run()?;
         let mut warm = vec![ext.inode_block(&file.ext)];
         let pid = ext.options.creator_pid;
@@ -202,30 +178,16 @@ impl State {
         ext.space.discard(&mut file.ext.window);
         let device = ext.device;
         for block in warm {
-            self.ext_cached((device, block));
+            self.cache_block((device, block));
         }
         Some(())
     }
 
     /// The last writer of a file closes it: its window goes.
     pub(super) fn ext_close_written(&mut self, id: FileId) {
-        let State { files, ext, .. } = self;
-        let file = &mut files[id.idx()];
-        if let Some(ext) = ext
-            && file.nr_open == 0
-        {
-            ext.space.discard(&mut file.ext.window);
-        }
-    }
-
-    /// Puts a page that the journal deals with into the cache.
-    pub(crate) fn ext_cached(&mut self, (id, page): Place) {
-        let run = page..page + 1;
-        let file = &mut self.files[id.idx()];
-        if !file.cached.test(page) {
-            self.nr_cached += file.cached.set(run.clone());
-            file.uptodate.set(run.clone());
-            self.lru.add(id, run);
+        let file = &mut self.state.files[id.idx()];
+        if file.nr_open == 0 {
+            self.volume.space.discard(&mut file.ext.window);
         }
     }
 }

@@ -2,14 +2,15 @@
 //! Metadata blocks: reading and changing them (fs/ext4/{inode,super}.c,
 //! `__ext4_get_inode_loc`; 2.6.32).
 
+use super::Ext4;
 use super::layout::GROUP_BLOCKS;
-use crate::cache::{FsError, PageCache, PageRun};
+use crate::cache::{FsError, PageRun};
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
-use blklab_types::{BioFlags, Op};
+use crate::mount::{Mount, View};
+use blklab_types::Op;
 
-impl State {
+impl View<'_, Ext4> {
     /// Submits nothing if the block is there, or somebody reads it.
     fn ext4_take_cold(&mut self, device: FileId, block: u64) -> Option<PageRun> {
         let file = &self.files[device.idx()];
@@ -27,17 +28,15 @@ impl State {
 
     /// A bitmap that was never written is made in memory (`uninit_bg`).
     pub(super) fn ext4_new_bitmap(&mut self, block: u64, group: u64, inodes: bool) {
-        let Some(ext4) = &mut self.ext4 else {
-            return;
-        };
+        let ext4 = &mut *self.volume;
         let known = if inodes {
             &mut ext4.known_inode_bitmaps
         } else {
             &mut ext4.known_block_bitmaps
         };
         if !std::mem::replace(&mut known[group as usize], true) {
-            let device = self.device.unwrap_or_default();
-            self.ext_cached((device, block));
+            let device = self.metadata_file();
+            self.cache_block((device, block));
         }
     }
 
@@ -45,14 +44,14 @@ impl State {
     /// bitmap made in memory if it is new.
     pub(super) fn ext4_group_blocks(&mut self, block: u64) -> Option<[u64; 2]> {
         let group = block / GROUP_BLOCKS;
-        let g = &self.ext4.as_ref()?.geometry;
+        let g = &self.volume.geometry;
         let blocks = [g.block_bitmap(group), g.descriptor(group)];
         self.ext4_new_bitmap(blocks[0], group, false);
         Some(blocks)
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext4> {
     /// Starts reading a block if it is not in memory.
     async fn ext4_submit_read(&self, device: FileId, block: u64) {
         if self.with(|s| s.file(device).uptodate.test(block)) {
@@ -60,18 +59,14 @@ impl<H: Host> PageCache<H> {
         }
         self.make_room(1).await;
         if let Some(run) = self.with(|s| s.ext4_take_cold(device, block)) {
-            let flags = self.with(|s| {
-                s.ext4
-                    .as_ref()
-                    .map_or(BioFlags::NONE, |e| e.options.features.read_flags)
-            });
+            let flags = self.with(|s| s.volume.options.features.read_flags);
             self.submit(Op::Read, flags, device, run).await;
         }
     }
 
     /// Reads a block if it is not in memory.
     pub(super) async fn ext4_read(&self, block: u64) -> Result<(), FsError> {
-        let device = self.with(|s| s.device.unwrap_or_default());
+        let device = self.with(|s| s.metadata_file());
         if self.with(|s| s.file(device).uptodate.test(block)) {
             return Ok(());
         }
@@ -86,9 +81,9 @@ impl<H: Host> PageCache<H> {
     /// Reads the block of an inode, and those around it in the inode table that
     /// have inodes in use.
     pub(super) async fn ext4_read_inode(&self, id: FileId) -> Result<(), FsError> {
-        let device = self.with(|s| s.device.unwrap_or_default());
+        let device = self.with(|s| s.metadata_file());
         let around = self.with(|s| {
-            let (ext4, inode) = (s.ext4.as_ref()?, s.files[id.idx()].ext4.as_ref()?);
+            let (ext4, inode) = (&*s.volume, s.files[id.idx()].ext4.as_ref()?);
             let cold = !s.files[device.idx()].uptodate.test(inode.block);
             cold.then(|| (inode.block, ext4.table_readahead(inode)))
         });
@@ -105,7 +100,7 @@ impl<H: Host> PageCache<H> {
 
     /// Changes blocks under an open handle.
     pub(super) async fn ext4_change(&self, blocks: impl IntoIterator<Item = u64>) {
-        let device = self.with(|s| s.device.unwrap_or_default());
+        let device = self.with(|s| s.metadata_file());
         for block in blocks {
             self.journal_access((device, block)).await;
         }

@@ -8,10 +8,10 @@
 
 use super::{Ext4, Inode};
 use crate::atime::{Atime, DAY_S};
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use crate::writeback::WriteControl;
 use blklab_types::Jiffies;
 use std::ops::Range;
@@ -19,11 +19,7 @@ use std::ops::Range;
 /// Credits of a handle that changes an inode.
 const INODE_CREDITS: u64 = 2;
 
-impl State {
-    pub(super) fn ext4(&mut self) -> Option<&mut Ext4> {
-        self.ext4.as_deref_mut()
-    }
-
+impl View<'_, Ext4> {
     pub(super) fn ext4_inode(&mut self, id: FileId) -> Option<&mut Inode> {
         self.files[id.idx()].ext4.as_deref_mut()
     }
@@ -33,10 +29,7 @@ impl State {
     /// many as asked for.
     pub(crate) fn ext4_bump(&self, id: FileId, control: &WriteControl) -> i64 {
         let file = &self.files[id.idx()];
-        let most = self
-            .ext4
-            .as_ref()
-            .map_or(0, |e| e.options.features.bump_pages);
+        let most = self.volume.options.features.bump_pages;
         if most == 0 {
             return 0;
         }
@@ -65,16 +58,16 @@ impl State {
 
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn ext4_touched(&mut self, id: FileId, now: Jiffies, hz: u64) -> bool {
-        let rule = self.ext4.as_ref().map(|e| e.options.atime);
+        let rule = self.volume.options.atime;
         let Some(inode) = self.ext4_inode(id) else {
             return false;
         };
         let stale = match rule {
-            Some(Atime::Strict) => inode.atime != now,
-            Some(Atime::Relative) => {
+            Atime::Strict => inode.atime != now,
+            Atime::Relative => {
                 inode.atime <= inode.mtime || now.0 >= inode.atime.0 + u64::from(DAY_S) * hz
             }
-            Some(Atime::Never) | None => false,
+            Atime::Never => false,
         };
         if stale {
             inode.atime = now;
@@ -83,7 +76,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext4> {
     /// Changes an inode's block under a handle of its own.
     async fn ext4_change_inode(&self, id: FileId, data: bool) {
         let Some(block) = self.with(|s| s.ext4_inode(id).map(|i| i.block)) else {
@@ -98,7 +91,7 @@ impl<H: Host> PageCache<H> {
     /// The resolution of time stamps: a tick, or with small inodes a second.
     pub(super) fn ext4_time(&self) -> Jiffies {
         let (now, hz) = (self.host.jiffies().0, u64::from(self.host.hz().0));
-        let small = self.with(|s| s.ext4.as_ref().is_some_and(|e| e.options.inode_size < 256));
+        let small = self.with(|s| s.volume.options.inode_size < 256);
         // 0 is the time of files from before the run.
         Jiffies(if small { now / hz * hz + 1 } else { now + 1 })
     }
@@ -138,7 +131,7 @@ impl<H: Host> PageCache<H> {
             return self.ext4_journal_pages(id, run, end).await;
         }
         let delays = self.with(|s| {
-            let asked = s.ext4.as_ref().is_some_and(|e| e.options.delalloc);
+            let asked = s.volume.options.delalloc;
             asked && !s.ext4_is_short()
         });
         if delays {
@@ -223,8 +216,8 @@ impl<H: Host> PageCache<H> {
         self.with(|s| {
             let file = &s.files[id.idx()];
             let unused = file.nr_open == 0 && file.dirty.count() == 0;
-            if let Some(ext4) = s.ext4().filter(|_| unused) {
-                ext4.discard_own(id);
+            if unused {
+                s.volume.discard_own(id);
             }
         });
     }
@@ -235,7 +228,7 @@ impl<H: Host> PageCache<H> {
             return self.force_commit().await;
         }
         let Some((by_tid, tid)) = self.with(|s| {
-            let by_tid = s.ext4.as_ref()?.options.features.fsync_by_transaction;
+            let by_tid = s.volume.options.features.fsync_by_transaction;
             let inode = s.ext4_inode(id)?;
             let tid = if data_only {
                 inode.datasync_tid

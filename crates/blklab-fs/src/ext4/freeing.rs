@@ -5,10 +5,10 @@
 use super::Ext4;
 use super::layout::GROUP_BLOCKS;
 use super::namespace::SUPERBLOCK;
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Credits of a handle that frees a file's blocks, beside those of its groups.
@@ -21,24 +21,22 @@ impl Ext4 {
         self.free_blocks += blocks.end - blocks.start;
         match self.journal.running.as_mut() {
             Some(t) => t.freed.push(blocks),
-            None => self.release(blocks),
+            None => self.release_blocks(blocks),
         }
     }
 
     /// Blocks can be taken again.
-    pub(crate) fn release(&mut self, blocks: Range<u64>) {
+    pub(super) fn release_blocks(&mut self, blocks: Range<u64>) {
         let nr = blocks.end - blocks.start;
         self.space.give(&self.geometry, blocks.start, nr);
     }
 }
 
-impl State {
+impl View<'_, Ext4> {
     /// Metadata blocks are no longer: the journal forgets them, and a recovery
     /// must not write them.
     fn ext4_forget(&mut self, blocks: &[u64]) {
-        let Some(device) = self.device else {
-            return;
-        };
+        let device = self.metadata_file();
         for block in blocks {
             self.forget((device, *block));
         }
@@ -50,11 +48,8 @@ impl State {
     /// Takes a file's blocks away. Returns the metadata blocks that this
     /// changes.
     pub(super) fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
-        let State { files, ext4, .. } = &mut *self;
-        let file = &mut files[id.idx()];
-        let (Some(ext4), Some(inode)) = (ext4.as_mut(), file.ext4.as_mut()) else {
-            return Vec::new();
-        };
+        let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
+        let inode = file.ext4.as_mut().expect("a file of the volume");
         ext4.discard_own(id);
         let mut first_blocks = Vec::new();
         for run in std::mem::take(&mut file.extents).runs() {
@@ -88,7 +83,7 @@ impl State {
     /// Frees an inode. Returns the blocks that this changes.
     pub(super) fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> Option<[u64; 3]> {
         let inode = self.files[id.idx()].ext4.take()?;
-        let ext4 = self.ext4.as_mut()?;
+        let ext4 = &mut *self.volume;
         ext4.free_inode(&inode, directory);
         let g = &ext4.geometry;
         Some([
@@ -99,7 +94,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext4> {
     /// The blocks of a file go, and then its inode.
     pub(super) async fn ext4_remove_inode(&self, id: FileId) -> Result<(), FsError> {
         self.ext4_load_tree(id).await?;
@@ -129,8 +124,8 @@ impl<H: Host> PageCache<H> {
         self.ext4_change_old(changed).await;
         let now = self.ext4_time();
         self.with(|s| {
-            let o = s.ext4.as_ref().map(|e| e.options);
-            let flushes = o.is_some_and(|o| o.auto_da_alloc && o.features.allocates_on_close);
+            let o = &s.volume.options;
+            let flushes = o.auto_da_alloc && o.features.allocates_on_close;
             s.ext4_stamp(id, true);
             if let Some(inode) = s.ext4_inode(id) {
                 inode.mtime = now;

@@ -28,21 +28,23 @@ mod layout;
 mod names;
 mod namespace;
 mod options;
-mod ordered;
 mod placing;
 mod space;
 mod tree;
 
 pub(crate) use inode::Inode;
 pub use layout::default_ext4_journal_blocks;
-pub use options::{Ext4Features, Ext4Options, ext4_barrier};
+pub use options::{Ext4Features, Ext4Options};
 
 use crate::cache::{FsError, PageCache};
-use crate::ext3::journal::{Handle, Journal};
+use crate::config::Config;
+use crate::features::LargeFolios;
 use crate::file::{File, FileId};
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
+use crate::jbd::{Handle, Journal, Journalled};
 use crate::layout::Extents;
+use crate::mount::Shared;
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -55,12 +57,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// ext4 as a filesystem.
-#[derive(Debug)]
-pub(crate) struct Ext4Fs;
+pub(crate) type Ext4Fs = Shared<Ext4>;
+
+impl Journalled for Ext4 {
+    const THREAD: &'static str = "jbd2";
+
+    fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    fn release(&mut self, run: Range<u64>) {
+        self.release_blocks(run);
+    }
+}
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Ext4 {
+pub struct Ext4 {
     pub(crate) options: Ext4Options,
     geometry: Geometry,
     space: Space,
@@ -116,7 +129,7 @@ impl Ext4 {
     fn free(&self) -> FreeSpace {
         let groups = 0..self.geometry.groups();
         let free = self.free_blocks.saturating_sub(self.promised_blocks);
-        FreeSpace::of(free, groups.map(|g| self.free_inodes(g)).sum())
+        FreeSpace::new(free, groups.map(|g| self.free_inodes(g)).sum())
     }
 
     /// The file of metadata pages.
@@ -128,138 +141,176 @@ impl Ext4 {
     }
 }
 
-impl State {
-    /// Makes the volume.
-    pub(crate) fn mount_ext4(
-        &mut self,
-        options: Ext4Options,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let ext4 = Ext4::new(options, sectors)?;
-        self.files.push(ext4.device_file());
-        self.device = Some(device);
-        self.ext4 = Some(Box::new(ext4));
-        Ok(())
-    }
-}
-
 impl<H: Host> Ops<H> for Ext4Fs {
-    const SUBMITS_BEFORE_SLEEP: bool = true;
+    type Options = Ext4Options;
+
+    fn mount(options: Ext4Options, config: &Config, state: &mut State) -> Result<Ext4Fs, String> {
+        let ext4 = Ext4::new(options, config.layout.sectors())?;
+        state.add_device(ext4.device_file());
+        Ok(Shared::new(ext4))
+    }
+
+    fn make_root(&self, state: &mut State) {
+        self.with(state, |s| s.ext4_new_root());
+    }
+
+    fn submits_before_sleep(&self) -> bool {
+        true
+    }
 
     /// Its data never does (fs/ext4/page-io.c, `ext4_io_submit`, 6.2).
-    const MARKS_BACKGROUND: bool = false;
-
-    fn start(cache: &PageCache<H>) {
-        cache.start_journal();
+    fn marks_background(&self) -> bool {
+        false
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.ext4_lay_out(id, pages).is_some()
+    fn has_large_folios(&self, config: &Config) -> bool {
+        config.features.large_folios >= LargeFolios::Ext4
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.ext4.as_ref().map(|e| e.free())
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).start_journal();
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        cache.force_commit().await;
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.ext4_lay_out(id, pages)).is_some()
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ext4_create(directory, id).await
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ext4_look_up(directory, id).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        self.on(cache).force_commit().await;
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.ext4_list(directory).await
+    /// A block of the log.
+    fn end_io(&self, state: &mut State, io: u64, failed: bool, wake: &mut Vec<TaskId>) {
+        self.with(state, |s| s.end_log(io, failed, wake));
     }
 
-    fn list_key(state: &State, id: FileId) -> u64 {
-        u64::from(state.files[id.idx()].name.hash)
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.ext4_remove_entry(directory, id).await
+        self.on(cache).ext4_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ext4_remove_inode(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext4_look_up(directory, id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ext4_truncate(id).await
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).ext4_list(directory).await
     }
 
-    async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
-        cache.ext4_invalidate(id, run).await;
+    fn list_key(&self, state: &mut State, id: FileId) -> u64 {
+        u64::from(state.files[id.idx()].name.hash)
     }
 
-    async fn close(cache: &PageCache<H>, id: FileId, wrote: bool) {
-        cache.ext4_close(id, wrote).await;
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext4_remove_entry(directory, id).await
     }
 
-    async fn begin_write(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.ext4_modified(id, end).await;
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ext4_remove_inode(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ext4_truncate(id).await
+    }
+
+    async fn invalidate(&self, cache: &PageCache<H>, id: FileId, run: Range<u64>) {
+        self.on(cache).ext4_invalidate(id, run).await;
+    }
+
+    async fn close(&self, cache: &PageCache<H>, id: FileId, wrote: bool) {
+        self.on(cache).ext4_close(id, wrote).await;
+    }
+
+    async fn begin_write(&self, cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        self.on(cache).ext4_modified(id, end).await;
         Ok(())
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.ext4_dirty_pages(id, run, end).await
+        self.on(cache).ext4_dirty_pages(id, run, end).await
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.ext4_modified(id, end).await;
-        cache.ext4_place_all(id, 0..end.div_ceil(PAGE_BYTES)).await
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext4_modified(id, end).await;
+        self.on(cache)
+            .ext4_place_all(id, 0..end.div_ceil(PAGE_BYTES))
+            .await
     }
 
-    async fn place_dirty(cache: &PageCache<H>, id: FileId, page: u64) -> Result<(), FsError> {
-        cache.ext4_place_dirty(id, page).await
+    async fn place_dirty(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        page: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).ext4_place_dirty(id, page).await
     }
 
-    fn taken(cache: &PageCache<H>, _id: FileId, upto: u64) {
-        cache.ext4_taken(upto);
+    fn taken(&self, cache: &PageCache<H>, _id: FileId, upto: u64) {
+        self.on(cache).ext4_taken(upto);
     }
 
-    fn bio_pages(cache: &PageCache<H>) -> u64 {
-        match cache.config.filesystem {
-            crate::Filesystem::Ext4(o) if !o.features.large_bios => 1,
-            _ => cache.config.bio_pages,
+    fn bio_pages(&self, config: &Config) -> u64 {
+        match self.volume().options.features.large_bios {
+            true => config.bio_pages,
+            false => 1,
         }
     }
 
-    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
+    async fn writes_itself(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        control: &mut WriteControl,
+    ) -> bool {
         if control.nr_to_write > 0 {
-            let bump = cache.with(|s| s.ext4_bump(id, control));
+            let bump = self.on(cache).with(|s| s.ext4_bump(id, control));
             control.nr_to_write += bump;
-            cache.write_cache_pages(id, control).await;
+            self.on(cache).write_cache_pages(id, control).await;
             control.nr_to_write -= bump;
         }
         true
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.ext4_load_leaf(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).ext4_load_leaf(id, page).await;
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.ext4_accessed(id).await;
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).ext4_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
-        cache.ext4_sync(id, data_only).await;
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, data_only: bool) {
+        self.on(cache).ext4_sync(id, data_only).await;
     }
 }
 

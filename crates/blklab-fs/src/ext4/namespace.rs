@@ -8,12 +8,12 @@
 use super::layout::GROUP_BLOCKS;
 use super::names::HashedDirectory;
 use super::{Ext4, Inode};
-use crate::cache::{FsError, PageCache};
-use crate::ext3::DataMode;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::jbd::DataMode;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Credits of a handle that changes names.
@@ -60,13 +60,12 @@ impl Ext4 {
     }
 }
 
-impl State {
+impl View<'_, Ext4> {
     /// The root directory.
     pub(crate) fn ext4_new_root(&mut self) {
         let root = self.root;
-        let (Some(ext4), Some(device)) = (self.ext4.as_mut(), self.device) else {
-            return;
-        };
+        let device = self.metadata_file();
+        let ext4 = &mut *self.volume;
         let mut inode = Inode {
             index: 1,
             block: ext4.geometry.inode_block(0, 1),
@@ -77,13 +76,13 @@ impl State {
             extents.insert(0, ext4.geometry.sector(block), 1);
             inode.names = Some(Box::new(HashedDirectory::new(block)));
             self.files[root.idx()].extents = extents;
-            self.ext_cached((device, block));
+            self.cache_block((device, block));
             if let Some(blocks) = self.ext4_group_blocks(block) {
-                self.ext_cached((device, blocks[1]));
+                self.cache_block((device, blocks[1]));
             }
         }
-        self.ext_cached((device, SUPERBLOCK));
-        self.ext_cached((device, inode.block));
+        self.cache_block((device, SUPERBLOCK));
+        self.cache_block((device, inode.block));
         self.files[root.idx()].ext4 = Some(Box::new(inode));
     }
 
@@ -98,13 +97,10 @@ impl State {
         let top = parent == self.root;
         let directory = self.files[id.idx()].directory.is_some();
         let mut above = self.files[parent.idx()].ext4.take()?;
-        let new = self
-            .ext4
-            .as_mut()
-            .and_then(|e| e.new_inode(&mut above, top, directory, hash));
+        let new = self.volume.new_inode(&mut above, top, directory, hash);
         self.files[parent.idx()].ext4 = Some(above);
         let inode = new?;
-        let ext4 = self.ext4.as_ref()?;
+        let ext4 = &*self.volume;
         let g = &ext4.geometry;
         let (group, block) = (inode.group, inode.block);
         let (bitmap, descriptor) = (g.inode_bitmap(group), g.descriptor(group));
@@ -116,8 +112,8 @@ impl State {
         file.ext.data_journal = journalled;
         self.ext4_new_bitmap(bitmap, group, true);
         if !old {
-            let device = self.device?;
-            self.ext_cached((device, block));
+            let device = self.metadata_file();
+            self.cache_block((device, block));
         }
         Some(([bitmap, descriptor, block], old))
     }
@@ -125,8 +121,7 @@ impl State {
     /// Puts a name into its directory. Returns the blocks that this changes.
     fn ext4_add_name(&mut self, directory: FileId, id: FileId) -> Option<Vec<u64>> {
         let name = self.files[id.idx()].name;
-        let State { files, ext4, .. } = &mut *self;
-        let (file, ext4) = (&mut files[directory.idx()], ext4.as_mut()?);
+        let (file, ext4) = (&mut self.state.files[directory.idx()], &mut *self.volume);
         let mut inode = file.ext4.take()?;
         let mut new = Vec::new();
         let growth = inode
@@ -163,8 +158,7 @@ impl State {
     /// The first block of a new directory. Returns the blocks that this
     /// changes.
     fn ext4_new_directory(&mut self, id: FileId) -> Option<Vec<u64>> {
-        let State { files, ext4, .. } = &mut *self;
-        let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
+        let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
         let mut inode = file.ext4.take()?;
         let block = ext4.take_meta(&inode, &file.extents);
         if let Some(block) = block {
@@ -181,16 +175,14 @@ impl State {
     /// Whether a block is one that is read before it is changed, and not in
     /// memory: everything but blocks that are new.
     pub(super) fn ext4_is_cold_bitmap(&self, block: u64) -> bool {
-        let Some((ext4, device)) = self.ext4.as_ref().zip(self.device) else {
-            return false;
-        };
+        let (ext4, device) = (&*self.volume, self.metadata_file());
         let group = block / GROUP_BLOCKS;
         let cold = !self.files[device.idx()].uptodate.test(block);
         cold && ext4.geometry.is_bitmap(block) && group < ext4.geometry.groups()
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Ext4> {
     /// `create` and `mkdir`.
     pub(super) async fn ext4_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let hash = self.with(|s| s.file(id).name.hash);

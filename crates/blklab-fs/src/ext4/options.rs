@@ -4,9 +4,7 @@
 //! 2.6.28 to 6.18).
 
 use crate::atime::Atime;
-use crate::ext3::commit::BATCH;
-use crate::ext3::journal::JournalRules;
-use crate::ext3::{Barrier, CommitSync, DataMode, commit_block_flags};
+use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
 use blklab_types::BioFlags;
 
 /// What differs between kernels.
@@ -136,7 +134,7 @@ impl Ext4Options {
         Ext4Options {
             features,
             data: DataMode::Ordered,
-            barrier: ext4_barrier(true, features),
+            barrier: Barrier::new(true, features.flush_fua),
             atime: features.atime,
             delalloc: true,
             inode_size: 256,
@@ -153,21 +151,18 @@ impl Ext4Options {
         let f = &self.features;
         JournalRules {
             commit_sync: f.commit_sync,
-            commit_block: commit_block_flags(f.commit_sync != CommitSync::Never, self.barrier),
+            commit_block: self
+                .barrier
+                .commit_block_flags(f.commit_sync != CommitSync::Never),
             mark: f.journal_mark,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,
             // Tags of 16 bytes, where they carry checksums, instead of 8.
-            batch: if f.large_journals { BATCH / 2 } else { BATCH },
+            batch: match f.large_journals {
+                true => JournalRules::BATCH / 2,
+                false => JournalRules::BATCH,
+            },
+            writes_inodes: !f.commit_only_waits,
         }
-    }
-}
-
-/// The barrier that a kernel makes of the mount option.
-pub fn ext4_barrier(on: bool, features: Ext4Features) -> Barrier {
-    match (on, features.flush_fua) {
-        (false, _) => Barrier::Off,
-        (true, false) => Barrier::Drain,
-        (true, true) => Barrier::FlushFua,
     }
 }

@@ -5,12 +5,12 @@
 use super::allocation::Request;
 use super::{Ext4, Inode};
 use crate::cache::{FsError, PageCache};
-use crate::ext3::DataMode;
-use crate::ext3::journal::Handle;
 use crate::file::{File, FileId};
 use crate::host::Host;
+use crate::jbd::DataMode;
+use crate::jbd::Handle;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Credits of a handle that allocates: bitmaps, descriptors, leaves, inode.
@@ -86,7 +86,7 @@ fn unplaced_first<H: Host>(
     cache.with(|s| unplaced(s.file(id), run.clone()).next())
 }
 
-impl State {
+impl View<'_, Ext4> {
     /// Promises blocks to the clean pages of a run that have no place. False
     /// if there are not enough.
     pub(super) fn ext4_promise(&mut self, id: FileId, run: Range<u64>) -> bool {
@@ -94,9 +94,7 @@ impl State {
         let new: u64 = unplaced(file, run)
             .map(|r| r.end - r.start - file.dirty.count_in(r))
             .sum();
-        let Some(ext4) = self.ext4() else {
-            return false;
-        };
+        let ext4 = &mut *self.volume;
         let there = new <= ext4.unpromised_blocks();
         if there {
             ext4.promised_blocks += new;
@@ -107,28 +105,21 @@ impl State {
     /// Dirty pages go before they got their blocks.
     pub(super) fn ext4_forget_promises(&mut self, id: FileId, run: &Range<u64>) {
         let pages = delayed(&self.files[id.idx()], run.clone());
-        if let Some(ext4) = self.ext4() {
-            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(pages);
-        }
+        self.volume.take_promises(pages);
     }
 
     /// Whether blocks are so short that allocation must not be delayed
     /// (`ext4_nonda_switch`).
     pub(super) fn ext4_is_short(&self) -> bool {
-        self.ext4.as_ref().is_some_and(|e| {
-            2 * e.free_blocks < 3 * e.promised_blocks
-                || e.free_blocks < e.promised_blocks + WATERMARK_BLOCKS
-        })
+        let (free, promised) = (self.volume.free_blocks, self.volume.promised_blocks);
+        2 * free < 3 * promised || free < promised + WATERMARK_BLOCKS
     }
 
     /// The pages from one on that are dirty, free to be written, and have no
     /// place.
     fn ext4_delayed_range(&self, id: FileId, page: u64) -> Range<u64> {
         let file = &self.files[id.idx()];
-        let most = self
-            .ext4
-            .as_ref()
-            .map_or(1, |e| e.options.features.range_pages);
+        let most = self.volume.options.features.range_pages;
         let end = file.dirty.next_clear(page, page + most);
         let end = file.locked.next_set(page + 1, end).unwrap_or(end);
         let end = file.writeback.next_set(page, end).unwrap_or(end);
@@ -145,8 +136,7 @@ impl State {
         run: Range<u64>,
         pid: u32,
     ) -> Option<(u64, Vec<u64>)> {
-        let State { files, ext4, .. } = self;
-        let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
+        let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
         let mut inode = file.ext4.take()?;
         let request = Request {
             page: run.start,
@@ -161,7 +151,7 @@ impl State {
         if let Some((block, pages)) = got {
             let placed = run.start..run.start + pages;
             let promised = delayed(file, placed.clone());
-            ext4.promised_blocks = ext4.promised_blocks.saturating_sub(promised);
+            ext4.take_promises(promised);
             let sector = ext4.geometry.sector(block);
             file.extents.insert(placed.start, sector, pages);
             let grown = ext4.grow_tree(&mut inode, &file.extents);
@@ -173,7 +163,8 @@ impl State {
         let (blocks, end, new) = new?;
         let first = blocks.start;
         // Metadata that were there are not written over the data any more.
-        self.clean_page(self.device?, blocks);
+        let device = self.metadata_file();
+        self.clean_page(device, blocks);
         let mut changed = Vec::with_capacity(4 + 3 * new.len());
         for block in std::iter::once(first).chain(new.iter().copied()) {
             changed.extend(self.ext4_group_blocks(block)?);
@@ -193,8 +184,7 @@ impl State {
         let hash = self.files[id.idx()].name.hash;
         self.ext4_new_inode(parent, id, hash)?;
         while self.files[id.idx()].extents.pages() < pages {
-            let State { files, ext4, .. } = &mut *self;
-            let (file, ext4) = (&mut files[id.idx()], ext4.as_mut()?);
+            let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
             let mut inode = file.ext4.take()?;
             let at = file.extents.pages();
             let got = ext4.lay_out_run(&inode, &file.extents, pages - at);
@@ -207,16 +197,42 @@ impl State {
             file.ext4 = Some(inode);
             grown?;
             let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
-            let device = self.device?;
+            let device = self.metadata_file();
             for block in leaves.into_iter().chain([bitmap, descriptor]) {
-                self.ext_cached((device, block));
+                self.cache_block((device, block));
             }
         }
         Some(())
     }
+
+    /// Puts a file on the running transaction's list.
+    pub(super) fn ext4_attach(&mut self, id: FileId) {
+        let j = self.journal();
+        let tid = j.running_tid();
+        let Some(inode) = self.files[id.idx()].ext4.as_mut() else {
+            return;
+        };
+        if std::mem::replace(&mut inode.ordered_tid, tid) != tid
+            && let Some(t) = self.journal().running.as_mut()
+        {
+            t.inodes.push(id);
+        }
+    }
 }
 
-impl<H: Host> PageCache<H> {
+impl Ext4 {
+    /// Pages that were promised blocks have got them, or are gone.
+    fn take_promises(&mut self, pages: u64) {
+        assert!(
+            pages <= self.promised_blocks,
+            "{pages} dirty pages had a promise, but only {} blocks are promised",
+            self.promised_blocks
+        );
+        self.promised_blocks -= pages;
+    }
+}
+
+impl<H: Host> Mount<'_, H, Ext4> {
     /// Gives all pages of a run that have none a place.
     pub(super) async fn ext4_place_all(&self, id: FileId, run: Range<u64>) -> Result<(), FsError> {
         let next = |from: u64| unplaced_first(self, id, &(from..run.end));
@@ -224,7 +240,7 @@ impl<H: Host> PageCache<H> {
         while let Some(mut hole) = next(at) {
             let room = self.with(|s| {
                 let promised = s.file(id).dirty.test(hole.start);
-                let there = s.ext4().map_or(0, |e| e.unpromised_blocks());
+                let there = s.volume.unpromised_blocks();
                 if promised { 1 } else { there }
             });
             if room == 0 {
@@ -274,10 +290,7 @@ impl<H: Host> PageCache<H> {
         self.ext4_change(changed).await;
         self.with(|s| {
             s.ext4_stamp(id, true);
-            if s.ext4
-                .as_ref()
-                .is_some_and(|e| e.options.data == DataMode::Ordered)
-            {
+            if s.volume.options.data == DataMode::Ordered {
                 s.ext4_attach(id);
             }
         });
@@ -301,11 +314,7 @@ impl<H: Host> PageCache<H> {
         match placed {
             Ok(end) => {
                 let me = self.host.current();
-                self.with(|s| {
-                    if let Some(ext4) = s.ext4() {
-                        ext4.writing_out.push((me, handle, end));
-                    }
-                });
+                self.with(|s| s.volume.writing_out.push((me, handle, end)));
                 Ok(())
             }
             Err(error) => {
@@ -321,7 +330,7 @@ impl<H: Host> PageCache<H> {
     pub(super) fn ext4_taken(&self, upto: u64) {
         let me = self.host.current();
         let handle = self.with(|s| {
-            let open = &mut s.ext4()?.writing_out;
+            let open = &mut s.volume.writing_out;
             let at = open
                 .iter()
                 .position(|(t, _, end)| *t == me && upto >= *end)?;

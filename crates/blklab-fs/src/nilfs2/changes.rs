@@ -4,35 +4,36 @@
 //! memory was read before ([`super::reads`]).
 
 use super::Inode;
+use super::Nilfs;
 use super::segments::NO_NUMBER;
 use super::tree::{DIRECT_BLOCKS, NODE_CHILDREN};
 use crate::file::FileId;
-use crate::state::State;
+use crate::mount::View;
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
 use std::ops::Range;
 
-impl State {
+impl View<'_, Nilfs> {
     /// A page of a metadata file is dirty. Such files stand on no list.
     pub(super) fn nilfs_dirty_meta(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
-        let file = &mut self.files[id.idx()];
+        let file = &mut self.state.files[id.idx()];
         if file.dirty.test(page) {
             return;
         }
         if !file.cached.test(page) {
-            self.nr_cached += file.cached.set(run.clone());
-            self.lru.add(id, run.clone());
+            self.state.nr_cached += file.cached.set(run.clone());
+            self.state.lru.add(id, run.clone());
         }
         file.uptodate.set(run.clone());
-        self.lru.touch(file, run.clone());
-        self.nr_dirty += file.dirty.set(run);
-        self.stats.pages_dirtied += 1;
+        self.state.lru.touch(file, run.clone());
+        self.state.nr_dirty += file.dirty.set(run);
+        self.state.stats.pages_dirtied += 1;
         file.size_bytes = file.size_bytes.max((page + 1) * PAGE_BYTES);
     }
 
     /// The block of a file's inode is dirty.
     pub(super) fn nilfs_dirty_inode(&mut self, id: FileId) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let (meta, number) = (n.meta.inodes, u64::from(n.inode(id).number));
         let block = n.inode_table.block(number);
         self.nilfs_dirty_meta(meta, block);
@@ -40,7 +41,7 @@ impl State {
 
     /// The file is the constructor's concern.
     pub(super) fn nilfs_queue(&mut self, id: FileId) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         if !std::mem::replace(&mut n.inode(id).queued, true) {
             n.queue.push(id);
         }
@@ -49,7 +50,7 @@ impl State {
     /// Gives a new file or directory its inode.
     pub(super) fn nilfs_new_inode(&mut self, id: FileId, now: Jiffies) {
         let directory = self.files[id.idx()].directory.is_some();
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let (number, _) = n.inode_table.take(1);
         *n.inode(id) = Inode {
             number: number as u32,
@@ -75,7 +76,7 @@ impl State {
     /// Adds an empty page to a directory.
     fn nilfs_grow_directory(&mut self, id: FileId, now: Jiffies) {
         let page = self.files[id.idx()].eof_pages();
-        if let Some(free) = &mut self.nilfs().inode(id).free_bytes {
+        if let Some(free) = &mut self.volume.inode(id).free_bytes {
             free.push(PAGE_BYTES as u16);
         }
         self.files[id.idx()].size_bytes = (page + 1) * PAGE_BYTES;
@@ -90,13 +91,13 @@ impl State {
             self.nilfs_grow_directory(directory, now);
         }
         self.nilfs_change_entry(directory, page, |free| free.saturating_sub(bytes), now);
-        self.nilfs().inode(id).entry_page = page as u32;
+        self.volume.inode(id).entry_page = page as u32;
     }
 
     /// Takes an entry out of its directory.
     pub(super) fn nilfs_take_entry(&mut self, directory: FileId, id: FileId, now: Jiffies) {
         let bytes = self.nilfs_entry_bytes(id);
-        let page = u64::from(self.nilfs().inode(id).entry_page);
+        let page = u64::from(self.volume.inode(id).entry_page);
         self.nilfs_change_entry(directory, page, |free| free.saturating_add(bytes), now);
     }
 
@@ -107,7 +108,7 @@ impl State {
         change: impl FnOnce(u16) -> u16,
         now: Jiffies,
     ) {
-        if let Some(free) = &mut self.nilfs().inode(directory).free_bytes
+        if let Some(free) = &mut self.volume.inode(directory).free_bytes
             && let Some(free) = free.get_mut(page as usize)
         {
             *free = change(*free);
@@ -123,7 +124,7 @@ impl State {
 
     /// The page that a new entry goes to.
     fn nilfs_entry_page(&mut self, directory: FileId, bytes: u16) -> u64 {
-        let free = self.nilfs().inode(directory).free_bytes.as_ref();
+        let free = self.volume.inode(directory).free_bytes.as_ref();
         let pages = free.map_or(0, Vec::len);
         let room = free.and_then(|f| f.iter().position(|b| *b >= bytes));
         room.unwrap_or(pages) as u64
@@ -140,7 +141,7 @@ impl State {
 
     /// So many pages of a file became dirty.
     pub(super) fn nilfs_changed(&mut self, id: FileId, pages: u64) {
-        self.nilfs().dirty_blocks += pages;
+        self.volume.dirty_blocks += pages;
         self.nilfs_queue(id);
     }
 
@@ -148,19 +149,19 @@ impl State {
     pub(super) fn nilfs_number(&mut self, id: FileId, run: Range<u64>) {
         let mut page = run.start;
         while page < run.end {
-            let known = self.nilfs().inode(id).numbers.map(page);
+            let known = self.volume.inode(id).numbers.map(page);
             if let Some((_, pages)) = known {
                 page += pages;
                 continue;
             }
             let (first, pages) = self.nilfs_take_numbers(1);
-            let inode = self.nilfs().inode(id);
+            let inode = self.volume.inode(id);
             inode
                 .numbers
                 .remap(page, first * PAGE_SECTORS, pages, |_| {});
             page += pages;
         }
-        let pages = self.nilfs().inode(id).numbers.pages();
+        let pages = self.volume.inode(id).numbers.pages();
         self.nilfs_grow_tree(id, pages);
         self.nilfs_dirty_paths(id, run);
     }
@@ -170,7 +171,7 @@ impl State {
         if pages <= DIRECT_BLOCKS {
             return;
         }
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let mut tree = n.inode(id).tree.take().unwrap_or_default();
         let mut new = Vec::new();
         tree.grow(pages, || {
@@ -191,9 +192,9 @@ impl State {
     fn nilfs_new_node(&mut self, node: u32, numbered: bool) {
         if numbered {
             let (number, _) = self.nilfs_take_numbers(1);
-            self.nilfs().node_numbers[node as usize] = number as u32;
+            self.volume.node_numbers[node as usize] = number as u32;
         }
-        let meta = self.nilfs().meta.nodes;
+        let meta = self.volume.meta.nodes;
         self.nilfs_dirty_meta(meta, u64::from(node));
     }
 
@@ -208,7 +209,7 @@ impl State {
 
     /// The lowest B-tree node above a page is dirty.
     fn nilfs_dirty_path(&mut self, id: FileId, page: u64) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let node = n.inode(id).tree.as_ref().and_then(|t| t.path(page).next());
         let meta = n.meta.nodes;
         if let Some(node) = node {
@@ -218,7 +219,7 @@ impl State {
 
     /// Takes virtual block numbers.
     pub(super) fn nilfs_take_numbers(&mut self, most: u64) -> (u64, u64) {
-        let (first, count) = self.nilfs().translation.take(most);
+        let (first, count) = self.volume.translation.take(most);
         for number in first..first + count {
             self.nilfs_dirty_number(number, true);
         }
@@ -227,7 +228,7 @@ impl State {
 
     /// A translation entry changes; `bitmap`: it is taken or given back.
     pub(super) fn nilfs_dirty_number(&mut self, number: u64, bitmap: bool) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let (meta, t) = (n.meta.translation, &n.translation);
         let blocks = [
             t.block(number),
@@ -241,7 +242,7 @@ impl State {
 
     /// Gives a virtual block number back.
     pub(super) fn nilfs_free_number(&mut self, number: u64) {
-        self.nilfs().translation.give(number);
+        self.volume.translation.give(number);
         self.nilfs_dirty_number(number, true);
     }
 
@@ -257,7 +258,7 @@ impl State {
 
     /// Frees all blocks of a file.
     pub(super) fn nilfs_free_blocks(&mut self, id: FileId) {
-        let inode = self.nilfs().inode(id);
+        let inode = self.volume.inode(id);
         let (numbers, tree) = (std::mem::take(&mut inode.numbers), inode.tree.take());
         let places = std::mem::take(&mut self.files[id.idx()].extents);
         for run in numbers.runs() {
@@ -272,18 +273,18 @@ impl State {
     }
 
     fn nilfs_free_node(&mut self, node: u32) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let meta = n.meta.nodes;
         let number = std::mem::replace(&mut n.node_numbers[node as usize], NO_NUMBER);
         n.free_nodes.push(node);
         let run = u64::from(node)..u64::from(node) + 1;
-        let file = &mut self.files[meta.idx()];
+        let file = &mut self.state.files[meta.idx()];
         let placed = file.extents.map(run.start).is_some();
         file.extents.punch(run.clone(), |_| {});
-        self.nr_dirty -= file.dirty.clear(run.clone());
+        self.state.nr_dirty -= file.dirty.clear(run.clone());
         // A node on its way to the disk stays in memory until it is there.
         if !file.writeback.test(run.start) {
-            self.nr_cached -= self.lru.forget_pages(file, run);
+            self.state.nr_cached -= self.state.lru.forget_pages(file, run);
         }
         if number != NO_NUMBER {
             self.nilfs_end_number(u64::from(number), placed);
@@ -293,7 +294,7 @@ impl State {
     /// Frees a file's inode and blocks.
     pub(super) fn nilfs_free_inode(&mut self, id: FileId) {
         self.nilfs_free_blocks(id);
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let number = u64::from(n.inode(id).number);
         n.inode_table.give(number);
         let meta = n.meta.inodes;
@@ -316,7 +317,7 @@ impl State {
 
     /// Gives a file its first pages a place before the run.
     pub(super) fn nilfs_lay_out(&mut self, id: FileId, pages: u64) -> bool {
-        let room = self.nilfs().segments.room();
+        let room = self.volume.segments.room();
         if pages + pages / 64 + 64 > room {
             return false;
         }
@@ -332,7 +333,7 @@ impl State {
         };
         let log = self.nilfs_collect(&plan, blklab_types::Time::ZERO);
         self.nilfs_finish(&log, false, &mut Vec::new());
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         (n.dirty_blocks, n.constructor.unclosed) = (0, None);
         self.nilfs_put_off_lists(root);
         true

@@ -9,22 +9,22 @@
 //!
 //! Left out: its processor time, its reads of the segment usage.
 
+use super::Nilfs;
 use super::log::{Mode, Plan};
 use super::segments::{NO_NUMBER, Piece};
-use crate::cache::PageCache;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span, Time};
 use std::ops::Range;
 
 /// Live pages of a file, and the sector of the first.
 type Live = (FileId, Range<u64>, u64);
 
-impl State {
+impl View<'_, Nilfs> {
     /// What lives in a segment, and the virtual numbers of what does not.
     fn nilfs_live(&mut self, segment: u64) -> (Vec<Live>, Vec<u64>) {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let start = n.segments.first_sector(segment);
         let pieces: Vec<Piece> = n.segments.pieces(segment).to_vec();
         let (mut live, mut dead) = (Vec::new(), Vec::new());
@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-impl State {
+impl View<'_, Nilfs> {
     /// The pages of runs that are not dirty.
     fn nilfs_clean_parts(&self, runs: &[(FileId, Range<u64>)]) -> Vec<(FileId, Range<u64>)> {
         let mut parts = Vec::new();
@@ -76,9 +76,9 @@ fn push(live: &mut Vec<Live>, id: FileId, page: u64, sector: u64) {
     live.push((id, page..page + 1, sector));
 }
 
-impl<H: Host> PageCache<H> {
-    pub(super) async fn cleanerd(self) {
-        let options = self.with(|s| s.nilfs().options);
+impl<H: Host> Mount<'_, H, Nilfs> {
+    pub(super) async fn cleanerd(&self) {
+        let options = self.with(|s| s.volume.options);
         let period = Span::from_s(u64::from(options.cleaning_interval_s.max(1)));
         let protected = Span::from_s(u64::from(options.protection_s));
         loop {
@@ -87,7 +87,7 @@ impl<H: Host> PageCache<H> {
                 continue;
             };
             let most = options.segments_per_clean as usize;
-            let old = self.with(|s| s.nilfs().segments.oldest(Time(limit), most));
+            let old = self.with(|s| s.volume.segments.oldest(Time(limit), most));
             if !old.is_empty() {
                 self.clean(old).await;
             }
@@ -114,7 +114,7 @@ impl<H: Host> PageCache<H> {
             // What is dirty goes into the log as it is.
             moved = s.nilfs_clean_parts(&moved);
             // The use of the segments that become clean changes.
-            let usage = s.nilfs().meta.usage;
+            let usage = s.volume.meta.usage;
             for segment in &segments {
                 s.nilfs_dirty_meta(usage, 1 + segment / super::USAGES_PER_BLOCK);
             }
@@ -131,7 +131,7 @@ impl<H: Host> PageCache<H> {
     /// Reads a segment's summary, then what lives in it.
     async fn read_live(&self, segment: u64, live: &[Live]) {
         let (start, most) = self.with(|s| {
-            let first = s.nilfs().segments.first_sector(segment);
+            let first = s.volume.segments.first_sector(segment);
             (first, self.config.bio_pages)
         });
         let group = self.open_group();

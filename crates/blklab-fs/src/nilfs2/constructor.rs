@@ -8,11 +8,12 @@
 //! The timer of 5 s runs from the first change after a checkpoint and asks for
 //! the next one; too many dirty blocks, or sync, do so before.
 
+use super::Nilfs;
 use super::log::{Log, Mode, Plan};
-use crate::cache::PageCache;
-use crate::ext3::Barrier;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::jbd::Barrier;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
 use crate::state::State;
 use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS, Span, TaskId};
@@ -44,16 +45,20 @@ pub(super) struct Constructor {
     waiters: Vec<TaskId>,
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Nilfs> {
     /// Starts the constructor, its timer, and the cleaner, as at mount.
     pub(super) fn start_constructor(&self) {
-        self.host
-            .spawn("segctord", Box::pin(self.clone().segctord()));
-        self.host
-            .spawn("segctor_timer", Box::pin(self.clone().segctor_timer()));
-        if self.with(|s| s.nilfs().options.cleaner) {
-            self.host
-                .spawn("nilfs_cleanerd", Box::pin(self.clone().cleanerd()));
+        self.spawn(
+            "segctord",
+            |kept| async move { kept.mount().segctord().await },
+        );
+        self.spawn("segctor_timer", |kept| async move {
+            kept.mount().segctor_timer().await;
+        });
+        if self.with(|s| s.volume.options.cleaner) {
+            self.spawn("nilfs_cleanerd", |kept| async move {
+                kept.mount().cleanerd().await;
+            });
         }
     }
 
@@ -63,8 +68,8 @@ impl<H: Host> PageCache<H> {
     /// (`nilfs_transaction_begin`).
     pub(super) async fn begin_change(&self) {
         let me = self.host.current();
-        let enter = |s: &mut State| {
-            let c = &mut s.nilfs().constructor;
+        let enter = |s: &mut View<'_, Nilfs>| {
+            let c = &mut s.volume.constructor;
             if c.locked {
                 c.waiters.push(me);
             } else {
@@ -72,7 +77,8 @@ impl<H: Host> PageCache<H> {
             }
             !c.locked
         };
-        self.sleep_until(Sleep::Transaction, enter).await;
+        self.sleep_until(Sleep::Transaction, || self.with(enter))
+            .await;
     }
 
     /// Ends a change: starts the timer, and the constructor if much is dirty
@@ -81,7 +87,7 @@ impl<H: Host> PageCache<H> {
         let now = self.host.jiffies();
         let hz = u64::from(self.host.hz().0);
         self.waking(|s, wake| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let c = &mut n.constructor;
             c.changing -= 1;
             if c.changing == 0 && c.locked {
@@ -103,7 +109,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn lock_changes(&self) {
         let me = self.host.current();
         while self.with(|s| {
-            let c = &mut s.nilfs().constructor;
+            let c = &mut s.volume.constructor;
             let held = c.locked;
             match held {
                 true => c.waiters.push(me),
@@ -114,7 +120,7 @@ impl<H: Host> PageCache<H> {
             self.host.suspend().await;
         }
         while self.with(|s| {
-            let c = &mut s.nilfs().constructor;
+            let c = &mut s.volume.constructor;
             if c.changing > 0 {
                 c.waiters.push(me);
             }
@@ -126,7 +132,7 @@ impl<H: Host> PageCache<H> {
 
     pub(super) fn unlock_changes(&self) {
         self.waking(|s, wake| {
-            let c = &mut s.nilfs().constructor;
+            let c = &mut s.volume.constructor;
             c.locked = false;
             wake.append(&mut c.waiters);
         });
@@ -134,11 +140,11 @@ impl<H: Host> PageCache<H> {
 
     // The thread -------------------------------------------------------------
 
-    async fn segctor_timer(self) {
+    async fn segctor_timer(&self) {
         let me = self.host.current();
-        self.with(|s| s.nilfs().constructor.timer = Some(me));
+        self.with(|s| s.volume.constructor.timer = Some(me));
         loop {
-            let Some(due) = self.with(|s| s.nilfs().constructor.due) else {
+            let Some(due) = self.with(|s| s.volume.constructor.due) else {
                 self.host.suspend().await;
                 continue;
             };
@@ -146,18 +152,18 @@ impl<H: Host> PageCache<H> {
                 self.sleep_until_tick(due).await;
                 continue;
             }
-            self.waking(|s, wake| wake.extend(s.nilfs().constructor.task));
+            self.waking(|s, wake| wake.extend(s.volume.constructor.task));
             self.host.suspend().await;
         }
     }
 
-    async fn segctord(self) {
+    async fn segctord(&self) {
         let me = self.host.current();
-        self.with(|s| s.nilfs().constructor.task = Some(me));
+        self.with(|s| s.volume.constructor.task = Some(me));
         loop {
             let now = self.host.jiffies();
             let hz = u64::from(self.host.hz().0);
-            match self.with(|s| s.nilfs().next_mode(now, hz)) {
+            match self.with(|s| s.volume.next_mode(now, hz)) {
                 Some(mode) => {
                     self.lock_changes().await;
                     self.construct(Plan::of(mode)).await;
@@ -170,11 +176,11 @@ impl<H: Host> PageCache<H> {
 
     /// One construction, by whoever has the lock of changes.
     pub(super) async fn construct(&self, plan: Plan) {
-        let accepted = self.with(|s| s.nilfs().constructor.requested);
+        let accepted = self.with(|s| s.volume.constructor.requested);
         self.read_for_log(&plan).await;
         let blocks = self.with(|s| s.blocks_of_log(&plan));
         if blocks > 0 {
-            let cost = self.with(|s| s.nilfs().options.block_cost);
+            let cost = self.with(|s| s.volume.options.block_cost);
             self.spend(Span(cost.ns().saturating_mul(blocks))).await;
             let now = self.host.now();
             let log = self.with(|s| s.nilfs_collect(&plan, now));
@@ -184,7 +190,7 @@ impl<H: Host> PageCache<H> {
         let now = self.host.jiffies();
         let hz = u64::from(self.host.hz().0);
         let write_super = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let period = u64::from(n.options.super_block_s) * hz;
             let due = now >= n.constructor.super_block.plus(period);
             let writes = plan.mode == Mode::Checkpoint && blocks > 0 && due;
@@ -196,7 +202,7 @@ impl<H: Host> PageCache<H> {
         if write_super {
             self.write_super_block().await;
         }
-        self.waking(|s, wake| s.nilfs().note_constructed(plan.mode, accepted, now, wake));
+        self.waking(|s, wake| s.volume.note_constructed(plan.mode, accepted, now, wake));
     }
 
     /// Writes logs one behind the other, and waits for all. Returns whether
@@ -228,7 +234,7 @@ impl<H: Host> PageCache<H> {
 
     async fn write_super_block(&self) {
         let (sector, flags) = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             (n.start_sector, n.options.super_block_flags())
         });
         let group = self.open_group();
@@ -246,13 +252,13 @@ impl<H: Host> PageCache<H> {
         let me = self.host.current();
         let mut wanted = 0;
         self.waking(|s, wake| {
-            let c = &mut s.nilfs().constructor;
+            let c = &mut s.volume.constructor;
             c.requested += 1;
             wanted = c.requested;
             wake.extend(c.task);
         });
-        let waits = |s: &mut State| {
-            let c = &mut s.nilfs().constructor;
+        let waits = |s: &mut View<'_, Nilfs>| {
+            let c = &mut s.volume.constructor;
             if c.done < wanted {
                 c.sleepers.push(me);
             }
@@ -268,13 +274,13 @@ impl<H: Host> PageCache<H> {
     /// 2.6.37 on with barriers a flush of the disk's cache
     /// (`nilfs_sync_file`).
     pub(super) async fn nilfs_sync_file(&self, id: FileId, data_only: bool) {
-        let queued = self.with(|s| s.nilfs().inode(id).queued);
+        let queued = self.with(|s| s.volume.inode(id).queued);
         match data_only {
             true => self.construct_data(id).await,
             false if queued => self.construct_and_wait().await,
             false => {}
         }
-        if self.with(|s| s.nilfs().options.barrier == Barrier::FlushFua) {
+        if self.with(|s| s.volume.options.barrier == Barrier::FlushFua) {
             let group = self.open_group();
             self.submit_of_group(group, Op::Write, BioFlags::FLUSH, 0, 0)
                 .await;
@@ -289,7 +295,7 @@ impl<H: Host> PageCache<H> {
         self.lock_changes().await;
         let (clean, whole) = self.with(|s| {
             let dirty = s.file(id).dirty.count() > 0;
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let open = n.constructor.unclosed.is_some();
             let inode = n.inode(id);
             (!dirty && !inode.fresh, inode.fresh || open)
@@ -347,17 +353,17 @@ impl super::Nilfs {
     }
 }
 
-impl State {
+impl View<'_, Nilfs> {
     /// Blocks that a log will hold, without its summary; none if there is
     /// nothing to write.
     fn blocks_of_log(&mut self, plan: &Plan) -> u64 {
         let moved: u64 = plan.moved.iter().map(|(_, run)| run.end - run.start).sum();
         let dirty = |s: &State, id: FileId| s.files[id.idx()].dirty.count();
-        let queue = std::mem::take(&mut self.nilfs().queue);
+        let queue = std::mem::take(&mut self.volume.queue);
         let files: u64 = queue.iter().map(|id| dirty(self, *id)).sum();
         let waiting = !queue.is_empty();
-        self.nilfs().queue = queue;
-        let meta = self.nilfs().meta;
+        self.volume.queue = queue;
+        let meta = self.volume.meta;
         let blocks = match plan.mode {
             Mode::Data(id) => dirty(self, id),
             Mode::Files => files,

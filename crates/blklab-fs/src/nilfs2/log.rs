@@ -8,10 +8,11 @@
 //! that it is dead; blocks of the translation itself have none.
 
 use super::CHECKPOINTS_PER_BLOCK;
+use super::Nilfs;
 use super::USAGES_PER_BLOCK;
 use super::segments::{NO_NUMBER, Piece};
 use crate::file::FileId;
-use crate::state::State;
+use crate::mount::View;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, TaskId, Time};
 use std::ops::Range;
 
@@ -113,7 +114,7 @@ impl Log {
     }
 }
 
-impl State {
+impl View<'_, Nilfs> {
     /// Collects what a plan names, and gives it a place; dirty pages are on
     /// their way to the disk from then on.
     pub(super) fn nilfs_collect(&mut self, plan: &Plan, now: Time) -> Log {
@@ -127,7 +128,7 @@ impl State {
                 self.nilfs_add_block(&mut log, *id, page, BLOCK_BYTES, false, now);
             }
         }
-        let queue = std::mem::take(&mut self.nilfs().queue);
+        let queue = std::mem::take(&mut self.volume.queue);
         match plan.mode {
             Mode::Data(id) => {
                 self.nilfs_renumber(id);
@@ -142,7 +143,7 @@ impl State {
         if plan.mode == Mode::Checkpoint {
             self.nilfs_add_metadata(&mut log, &queue, now);
         } else {
-            self.nilfs().queue = queue;
+            self.volume.queue = queue;
         }
         self.nilfs_place(&mut log, now);
         log
@@ -151,14 +152,14 @@ impl State {
     /// What makes a log a checkpoint.
     fn nilfs_add_metadata(&mut self, log: &mut Log, queue: &[FileId], now: Time) {
         for id in queue {
-            let inode = self.nilfs().inode(*id);
+            let inode = self.volume.inode(*id);
             (inode.queued, inode.fresh) = (false, false);
             let gone = self.files[id.idx()].removed;
             if !gone {
                 self.nilfs_dirty_inode(*id);
             }
         }
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let meta = n.meta;
         let checkpoint = 1 + n.checkpoint / CHECKPOINTS_PER_BLOCK;
         let usage = 1 + n.segments.current() / USAGES_PER_BLOCK;
@@ -180,7 +181,7 @@ impl State {
 
     /// A metadata file whose B-tree was not kept up to date.
     fn nilfs_add_meta(&mut self, log: &mut Log, id: FileId, now: Time) {
-        let physical = id == self.nilfs().meta.translation;
+        let physical = id == self.volume.meta.translation;
         for run in self.files[id.idx()].dirty_runs() {
             if !physical {
                 self.nilfs_number(id, run.clone());
@@ -195,10 +196,10 @@ impl State {
     /// A file's dirty pages, then its dirty B-tree nodes.
     fn nilfs_add_file(&mut self, log: &mut Log, id: FileId, now: Time) {
         self.nilfs_renumber(id);
-        let Some(tree) = self.nilfs().inode(id).tree.take() else {
+        let Some(tree) = self.volume.inode(id).tree.take() else {
             return self.nilfs_add_data(log, id, now);
         };
-        let meta = self.nilfs().meta.nodes;
+        let meta = self.volume.meta.nodes;
         // What changes its place changes the node above.
         for (node, above) in tree.edges() {
             if self.files[meta.idx()].dirty.test(u64::from(node)) {
@@ -211,15 +212,15 @@ impl State {
             if !file.dirty.test(node) {
                 continue;
             }
-            let number = self.nilfs().number(meta, node);
+            let number = self.volume.number(meta, node);
             if let Some(old) = number.filter(|_| self.nilfs_placed(meta, node)) {
                 let (new, _) = self.nilfs_take_numbers(1);
-                self.nilfs().node_numbers[node as usize] = new as u32;
+                self.volume.node_numbers[node as usize] = new as u32;
                 self.nilfs_dirty_number(old, false);
             }
             self.nilfs_add_block(log, meta, node, NODE_BYTES, true, now);
         }
-        self.nilfs().inode(id).tree = Some(tree);
+        self.volume.inode(id).tree = Some(tree);
     }
 
     fn nilfs_placed(&self, id: FileId, page: u64) -> bool {
@@ -228,7 +229,7 @@ impl State {
 
     /// Dirty pages that lie in a segment already get new numbers.
     fn nilfs_renumber(&mut self, id: FileId) {
-        if id == self.nilfs().meta.translation {
+        if id == self.volume.meta.translation {
             return;
         }
         for run in self.files[id.idx()].dirty_runs() {
@@ -239,8 +240,8 @@ impl State {
                 }
                 any = true;
                 let (new, _) = self.nilfs_take_numbers(1);
-                let old = self.nilfs().number(id, page);
-                let numbers = &mut self.nilfs().inode(id).numbers;
+                let old = self.volume.number(id, page);
+                let numbers = &mut self.volume.inode(id).numbers;
                 numbers.remap(page, new * PAGE_SECTORS, 1, |_| {});
                 if let Some(old) = old {
                     self.nilfs_dirty_number(old, false);
@@ -253,7 +254,7 @@ impl State {
     }
 
     fn nilfs_add_data(&mut self, log: &mut Log, id: FileId, now: Time) {
-        let bytes = match id == self.nilfs().meta.translation {
+        let bytes = match id == self.volume.meta.translation {
             true => TRANSLATION_BLOCK_BYTES,
             false => BLOCK_BYTES,
         };
@@ -281,13 +282,13 @@ impl State {
         };
         self.nilfs_make_room(log, bytes + FILE_BYTES, now);
         if log.full {
-            let regular = !self.nilfs().is_metadata(id);
+            let regular = !self.files[id.idx()].metadata;
             if dirty && regular {
                 self.lose_page(id, page);
             }
             return;
         }
-        let number = self.nilfs().number(id, page);
+        let number = self.volume.number(id, page);
         if let Some(number) = number {
             self.nilfs_dirty_number(number, false);
         }
@@ -304,11 +305,11 @@ impl State {
     /// Makes sure that a block more fits; a log that is full gets its place.
     fn nilfs_make_room(&mut self, log: &mut Log, bytes: u64, now: Time) {
         if log.pending.is_empty() && log.blocks == 0 {
-            log.full = !self.nilfs().segments.advance();
+            log.full = !self.volume.segments.advance();
         }
-        if !log.full && !log.fits(bytes, self.nilfs().segments.room_here()) {
+        if !log.full && !log.fits(bytes, self.volume.segments.room_here()) {
             self.nilfs_place(log, now);
-            log.full = !self.nilfs().segments.next_segment();
+            log.full = !self.volume.segments.next_segment();
         }
     }
 
@@ -318,7 +319,7 @@ impl State {
             return;
         }
         let summary = log.summary_bytes.max(HEADER_BYTES).div_ceil(PAGE_BYTES);
-        let start = self.nilfs().segments.sector();
+        let start = self.volume.segments.sector();
         let mut ahead = summary;
         for item in &log.pending {
             let sector = start + ahead * PAGE_SECTORS;
@@ -332,7 +333,7 @@ impl State {
                 pages: item.pages as u16,
                 offset: 0,
             };
-            self.nilfs().segments.note(piece, ahead);
+            self.volume.segments.note(piece, ahead);
             if item.dirty {
                 self.start_writeback(item.file, run);
                 self.stats.pages_written += item.pages;
@@ -341,7 +342,7 @@ impl State {
         }
         log.items.append(&mut log.pending);
         let blocks = summary + log.blocks;
-        self.nilfs().segments.fill(blocks, now);
+        self.volume.segments.fill(blocks, now);
         log.parts.push((start, blocks));
         (log.blocks, log.summary_bytes, log.last_file) = (0, 0, None);
     }
@@ -351,11 +352,11 @@ impl State {
         for item in log.items.iter().filter(|i| i.dirty) {
             let run = item.page..item.page + item.pages;
             self.end_writeback(item.file, &run, failed, wake);
-            if !self.nilfs().is_metadata(item.file) {
+            if !self.files[item.file.idx()].metadata {
                 self.nilfs_put_off_lists(item.file);
             }
         }
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         for segment in &log.released {
             n.segments.release(*segment);
         }

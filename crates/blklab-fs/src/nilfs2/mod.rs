@@ -35,10 +35,12 @@ mod tree;
 pub use options::NilfsOptions;
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::{File, FileId};
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
+use crate::mount::{Shared, View};
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -50,8 +52,7 @@ use tables::Table;
 use tree::Tree;
 
 /// NILFS2 as a filesystem.
-#[derive(Debug)]
-pub(crate) struct Nilfs2;
+pub(crate) type Nilfs2 = Shared<Nilfs>;
 
 /// Bytes of an inode on the disk.
 const INODE_BYTES: u64 = 128;
@@ -108,7 +109,7 @@ struct Inode {
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Nilfs {
+pub struct Nilfs {
     options: NilfsOptions,
     start_sector: u64,
     segments: Segments,
@@ -154,15 +155,10 @@ impl Nilfs {
         })
     }
 
-    /// Whether a file holds metadata.
-    pub(crate) fn is_metadata(&self, id: FileId) -> bool {
-        self.meta.all().contains(&id)
-    }
-
     /// Blocks that writers may still fill, and inodes that can be numbered.
     pub(crate) fn free(&self) -> FreeSpace {
         let inodes = u64::from(u32::MAX) - self.inode_table.next();
-        FreeSpace::of(self.segments.room(), inodes)
+        FreeSpace::new(self.segments.room(), inodes)
     }
 
     fn inode(&mut self, id: FileId) -> &mut Inode {
@@ -184,35 +180,7 @@ impl Nilfs {
     }
 }
 
-impl State {
-    /// The volume; only called for files that lie on one.
-    fn nilfs(&mut self) -> &mut Nilfs {
-        self.nilfs
-            .as_mut()
-            .expect("files of nilfs2 lie on a mounted volume")
-    }
-
-    /// Makes the volume and its files of metadata.
-    pub(crate) fn mount_nilfs(
-        &mut self,
-        options: NilfsOptions,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let mut file = || {
-            self.files.push(File::new(0));
-            FileId(self.files.len() as u32 - 1)
-        };
-        let meta = MetaFiles {
-            inodes: file(),
-            checkpoints: file(),
-            usage: file(),
-            translation: file(),
-            nodes: file(),
-        };
-        self.nilfs = Some(Box::new(Nilfs::new(options, sectors, meta)?));
-        Ok(())
-    }
-
+impl View<'_, Nilfs> {
     /// The root has an inode and no entry.
     pub(crate) fn nilfs_root(&mut self) {
         let root = self.root;
@@ -225,105 +193,158 @@ impl State {
         let log = self.nilfs_collect(&log::Plan::checkpoint(), Time::ZERO);
         let mut wake: Vec<TaskId> = Vec::new();
         self.nilfs_finish(&log, false, &mut wake);
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         n.queue.clear();
         n.dirty_blocks = 0;
     }
 }
 
 impl<H: Host> Ops<H> for Nilfs2 {
-    fn start(cache: &PageCache<H>) {
-        cache.start_constructor();
+    type Options = NilfsOptions;
+
+    fn mount(options: NilfsOptions, config: &Config, state: &mut State) -> Result<Nilfs2, String> {
+        let mut file = || {
+            let id = state.next_file();
+            let mut file = File::new(0);
+            file.metadata = true;
+            state.files.push(file);
+            id
+        };
+        let meta = MetaFiles {
+            inodes: file(),
+            checkpoints: file(),
+            usage: file(),
+            translation: file(),
+            nodes: file(),
+        };
+        Ok(Shared::new(Nilfs::new(
+            options,
+            config.layout.sectors(),
+            meta,
+        )?))
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.nilfs_lay_out(id, pages)
+    fn make_root(&self, state: &mut State) {
+        self.with(state, |s| s.nilfs_root());
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.nilfs.as_ref().map(|v| v.free())
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).start_constructor();
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        cache.construct_and_wait().await;
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.nilfs_lay_out(id, pages))
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.nilfs_create(directory, id).await
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.nilfs_look_up(directory, id).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        self.on(cache).construct_and_wait().await;
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.nilfs_read_directory(directory, u64::MAX).await
-    }
-
-    fn list_key(state: &State, id: FileId) -> u64 {
-        let inode = state.nilfs.as_ref().and_then(|n| n.inodes.get(id.idx()));
-        inode.map_or(0, |i| u64::from(i.entry_page))
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.nilfs_remove_entry(directory, id).await
+        self.on(cache).nilfs_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.nilfs_remove_inode(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).nilfs_look_up(directory, id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.nilfs_truncate(id).await
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache)
+            .nilfs_read_directory(directory, u64::MAX)
+            .await
     }
 
-    async fn begin_write(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.nilfs_begin_write(id, end).await
+    fn list_key(&self, _state: &mut State, id: FileId) -> u64 {
+        let volume = self.volume();
+        let inode = volume.inodes.get(id.idx());
+        inode.map_or(0, |i| u64::from(i.entry_page))
+    }
+
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).nilfs_remove_entry(directory, id).await
+    }
+
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).nilfs_remove_inode(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).nilfs_truncate(id).await
+    }
+
+    async fn begin_write(&self, cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
+        self.on(cache).nilfs_begin_write(id, end).await
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.nilfs_dirty(id, run, end).await
+        self.on(cache).nilfs_dirty(id, run, end).await
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.nilfs_begin_write(id, end).await
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).nilfs_begin_write(id, end).await
     }
 
-    async fn mapped_write(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.nilfs_mapped_write(id, page).await;
+    async fn mapped_write(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).nilfs_mapped_write(id, page).await;
     }
 
-    async fn buffers_direct_writes(_cache: &PageCache<H>, _id: FileId) -> bool {
+    async fn buffers_direct_writes(&self, _cache: &PageCache<H>, _id: FileId) -> bool {
         true
     }
 
-    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
+    async fn writes_itself(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        control: &mut WriteControl,
+    ) -> bool {
         if control.integrity {
-            cache.construct_data(id).await;
+            self.on(cache).construct_data(id).await;
         } else {
-            cache.nilfs_requeue(id).await;
+            self.on(cache).nilfs_requeue(id).await;
         }
         true
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.nilfs_load_mapping(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).nilfs_load_mapping(id, page).await;
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.nilfs_accessed(id).await;
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).nilfs_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
-        cache.nilfs_sync_file(id, data_only).await;
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, data_only: bool) {
+        self.on(cache).nilfs_sync_file(id, data_only).await;
     }
 }

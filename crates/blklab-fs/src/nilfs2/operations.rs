@@ -2,33 +2,34 @@
 //! What system calls cost: each is a change under the lock of the volume
 //! (fs/nilfs2/{namei,dir,inode,file}.c, 2.6.32).
 
-use crate::cache::{FsError, PageCache};
+use super::Nilfs;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// Pages of metadata that a page of data may bring with it: one in so many.
 const METADATA_SHARE: u64 = 32;
 
-impl State {
+impl View<'_, Nilfs> {
     /// Whether there is room for so many pages more, beside what is dirty.
     fn nilfs_has_room(&mut self, pages: u64) -> bool {
         let wanted = self.nr_dirty + pages;
-        wanted + wanted / METADATA_SHARE < self.nilfs().segments.room()
+        wanted + wanted / METADATA_SHARE < self.volume.segments.room()
     }
 
     /// Whether an access changes the inode; notes it.
     fn nilfs_ages(&mut self, id: FileId, second: u32) -> bool {
-        let n = self.nilfs();
+        let n = &mut *self.volume;
         let rule = n.options.atime;
         let inode = n.inode(id);
         rule.touch(&mut inode.atime_s, inode.mtime_s, second)
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Nilfs> {
     pub(super) async fn nilfs_create(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.nilfs_read_directory(directory, u64::MAX).await?;
         if !self.with(|s| s.nilfs_has_room(4)) {
@@ -44,7 +45,7 @@ impl<H: Host> PageCache<H> {
             s.nilfs_new_inode(id, now);
             s.nilfs_add_entry(directory, id, now);
             for file in [id, directory] {
-                s.nilfs().inode(file).mtime_s = second;
+                s.volume.inode(file).mtime_s = second;
             }
         });
         self.end_change();
@@ -52,7 +53,7 @@ impl<H: Host> PageCache<H> {
     }
 
     pub(super) async fn nilfs_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
-        let page = self.with(|s| s.nilfs().inode(id).entry_page);
+        let page = self.with(|s| s.volume.inode(id).entry_page);
         self.nilfs_read_directory(directory, u64::from(page) + 1)
             .await?;
         self.nilfs_load_inode(id).await;
@@ -64,7 +65,7 @@ impl<H: Host> PageCache<H> {
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        let page = self.with(|s| s.nilfs().inode(id).entry_page);
+        let page = self.with(|s| s.volume.inode(id).entry_page);
         self.nilfs_read_directory(directory, u64::from(page) + 1)
             .await?;
         self.begin_change().await;
@@ -75,7 +76,7 @@ impl<H: Host> PageCache<H> {
         self.with(|s| {
             s.nilfs_take_entry(directory, id, now);
             s.nilfs_dirty_inode(id);
-            s.nilfs().inode(directory).mtime_s = second;
+            s.volume.inode(directory).mtime_s = second;
         });
         self.end_change();
         Ok(())
@@ -105,10 +106,10 @@ impl<H: Host> PageCache<H> {
 
     /// Reads what freeing a file's blocks changes.
     async fn nilfs_load_blocks(&self, id: FileId) {
-        let pages = self.with(|s| s.nilfs().inode(id).numbers.pages());
+        let pages = self.with(|s| s.volume.inode(id).numbers.pages());
         self.nilfs_load_numbers(id, 0..pages).await;
         let (nodes, meta) = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let tree = n.inode(id).tree.as_ref();
             let nodes: Vec<u32> = tree.map_or(Vec::new(), |t| t.nodes().collect());
             (nodes, n.meta.nodes)
@@ -127,7 +128,7 @@ impl<H: Host> PageCache<H> {
             return Err(FsError::NoSpace);
         }
         let second = self.inode_second();
-        if self.with(|s| std::mem::replace(&mut s.nilfs().inode(id).mtime_s, second) != second) {
+        if self.with(|s| std::mem::replace(&mut s.volume.inode(id).mtime_s, second) != second) {
             self.nilfs_change_inode(id).await;
         }
         Ok(())
@@ -173,7 +174,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn nilfs_requeue(&self, id: FileId) {
         let missed = self.with(|s| {
             let dirty = s.file(id).dirty.count() > 0;
-            dirty && !s.nilfs().inode(id).queued
+            dirty && !s.volume.inode(id).queued
         });
         if missed {
             self.begin_change().await;

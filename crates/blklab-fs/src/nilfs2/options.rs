@@ -2,7 +2,7 @@
 //! Mount options and tunables of a NILFS2 volume, with their defaults.
 
 use crate::atime::Atime;
-use crate::ext3::Barrier;
+use crate::jbd::Barrier;
 use blklab_types::{BioFlags, Span};
 
 /// A volume. Defaults are those of fs/nilfs2 of 2.6.32 and of the

@@ -6,19 +6,20 @@
 //! translation file, which may have to be read itself. For a file of more than
 //! six blocks a B-tree node, with a number of its own, comes before.
 
+use super::Nilfs;
 use super::log::{Mode, Plan};
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::readahead::Window;
-use crate::state::State;
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 
 /// Pages of a directory that are read at once (128 KiB).
 const DIRECTORY_WINDOW: u64 = 32;
 
-impl State {
+impl View<'_, Nilfs> {
     /// The metadata block is on the disk and not in memory.
     fn nilfs_is_cold(&self, id: FileId, page: u64) -> bool {
         let file = &self.files[id.idx()];
@@ -26,7 +27,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Nilfs> {
     /// Reads a metadata block if need be.
     pub(super) async fn nilfs_load(&self, id: FileId, page: u64) {
         if self.with(|s| s.nilfs_is_cold(id, page)) {
@@ -39,7 +40,7 @@ impl<H: Host> PageCache<H> {
     /// translation have none.
     async fn nilfs_load_translation(&self, id: FileId, page: u64) {
         let block = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let number = n.number(id, page)?;
             let meta = n.meta.translation;
             (id != meta).then(|| (meta, n.translation.block(number)))
@@ -56,7 +57,7 @@ impl<H: Host> PageCache<H> {
         let (hole, node, nodes) = self.with(|s| {
             let file = s.file(id);
             let hole = file.extents.map(page).is_none() && !file.cached.test(page);
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let node = n.inode(id).tree.as_ref().and_then(|t| t.path(page).next());
             (hole, node, n.meta.nodes)
         });
@@ -70,20 +71,10 @@ impl<H: Host> PageCache<H> {
         self.fill_hole(id, page);
     }
 
-    /// Puts an empty page into the cache.
-    pub(crate) fn fill_hole(&self, id: FileId, page: u64) {
-        self.waking(|s, wake| {
-            if !s.file(id).cached.test(page) {
-                s.add_locked(id, page..page + 1);
-                s.end_read(id, &(page..page + 1), false, wake);
-            }
-        });
-    }
-
     /// Reads the block of a file's inode.
     pub(super) async fn nilfs_load_inode(&self, id: FileId) {
         let (meta, block) = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let number = u64::from(n.inode(id).number);
             (n.meta.inodes, n.inode_table.block(number))
         });
@@ -93,7 +84,7 @@ impl<H: Host> PageCache<H> {
     /// Reads what the next new inode changes.
     pub(super) async fn nilfs_load_new_inode(&self) {
         let (meta, blocks) = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let next = n.inode_table.next();
             let t = &n.inode_table;
             let blocks = [
@@ -111,7 +102,7 @@ impl<H: Host> PageCache<H> {
     /// Reads what the next new virtual block number changes.
     pub(super) async fn nilfs_load_new_number(&self) {
         let (meta, blocks) = self.with(|s| {
-            let n = s.nilfs();
+            let n = &mut *s.volume;
             let next = n.translation.next();
             let t = &n.translation;
             let blocks = [
@@ -137,7 +128,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn nilfs_load_entries(&self, numbers: &[u64]) {
         for number in numbers {
             let (meta, block) = self.with(|s| {
-                let n = s.nilfs();
+                let n = &mut *s.volume;
                 (n.meta.translation, n.translation.block(*number))
             });
             self.nilfs_load(meta, block).await;
@@ -173,7 +164,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn read_for_log(&self, plan: &Plan) {
         let files = match plan.mode {
             Mode::Data(id) => vec![id],
-            _ => self.with(|s| s.nilfs().queue.clone()),
+            _ => self.with(|s| s.volume.queue.clone()),
         };
         for id in files {
             if plan.mode == Mode::Checkpoint && self.with(|s| !s.file(id).removed) {
@@ -187,7 +178,7 @@ impl<H: Host> PageCache<H> {
             self.nilfs_load_numbers(*id, run.clone()).await;
         }
         if plan.mode == Mode::Checkpoint {
-            for id in self.with(|s| s.nilfs().meta.all()) {
+            for id in self.with(|s| s.volume.meta.all()) {
                 for run in self.with(|s| s.file(id).dirty_runs()) {
                     self.nilfs_load_numbers(id, run).await;
                 }

@@ -5,14 +5,14 @@ use super::clusters::RECORD_BYTES;
 use super::fuse::Op;
 use super::index::Index;
 use super::{RESIDENT_BYTES, Volume};
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::{PAGE_BYTES, Span};
 use std::ops::Range;
 
-impl State {
+impl View<'_, Volume> {
     /// The clusters that are read to get from the top directory to a file:
     /// every directory's record and index on the way, and the file's record.
     fn ntfs_path(&mut self, id: FileId, out: &mut Vec<u64>) {
@@ -20,7 +20,7 @@ impl State {
         loop {
             let (parent, entry) = (self.files[at.idx()].parent, self.ntfs_entry(at));
             let top = at == self.root;
-            let v = self.ntfs_volume();
+            let v = &mut *self.volume;
             out.push(v.record_of(at));
             if top {
                 break;
@@ -38,7 +38,7 @@ impl State {
     fn ntfs_make(&mut self, directory: FileId, id: FileId) -> Result<Vec<u64>, FsError> {
         let entry = self.ntfs_entry(id);
         let is_directory = self.files[id.idx()].directory.is_some();
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         let blocks = match &v.node(directory).index {
             Some(index) => index.clusters_for(entry),
             None => return Err(FsError::NotDirectory),
@@ -77,7 +77,7 @@ impl State {
     /// Takes an entry out. Returns the clusters that change.
     fn ntfs_remove_entry(&mut self, directory: FileId, id: FileId) -> Vec<u64> {
         let entry = self.ntfs_entry(id);
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         let mut changed = vec![v.record_of(directory), v.record_of(id)];
         let freed = match &mut v.node(directory).index {
             Some(index) => index.remove(entry, &mut changed),
@@ -92,7 +92,7 @@ impl State {
 
     /// Frees a file's clusters, or a directory's.
     fn ntfs_free_clusters(&mut self, id: FileId, changed: &mut Vec<u64>) {
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         let extents = std::mem::take(&mut v.node(id).extents);
         for e in extents.runs() {
             let first = v.cluster(e.sector);
@@ -111,7 +111,7 @@ impl State {
     fn ntfs_free(&mut self, id: FileId) -> Vec<u64> {
         let mut changed = Vec::new();
         self.ntfs_free_clusters(id, &mut changed);
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         if !std::mem::replace(&mut v.node(id).gone, true) {
             let record = u64::from(v.node(id).record);
             changed.extend([v.clusters.record(record), v.clusters.mft_bitmap_of(record)]);
@@ -124,38 +124,40 @@ impl State {
     /// Returns the clusters that change, and whether there was room.
     fn ntfs_extend(&mut self, id: FileId, end: u64) -> (Vec<u64>, bool) {
         let mut changed = Vec::new();
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         let stays = end <= RESIDENT_BYTES && v.node(id).extents.pages() == 0;
         let room = stays || v.grow(id, end.div_ceil(PAGE_BYTES), &mut changed);
         (changed, room)
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Starts the daemon.
     pub(super) fn ntfs_start(&self) {
-        self.host
-            .spawn("ntfs-3g", Box::pin(self.clone().ntfs_daemon()));
+        self.spawn(
+            "ntfs-3g",
+            |kept| async move { kept.mount().ntfs_daemon().await },
+        );
     }
 
-    async fn ntfs_daemon(self) {
+    async fn ntfs_daemon(&self) {
         let me = self.host.current();
-        self.with(|s| s.ntfs_volume().fuse.daemon = Some(me));
+        self.with(|s| s.volume.fuse.daemon = Some(me));
         loop {
-            let Some((key, op)) = self.with(|s| s.ntfs_volume().fuse.receive()) else {
+            let Some((key, op)) = self.with(|s| s.volume.fuse.receive()) else {
                 self.host.suspend().await;
                 continue;
             };
             let cost = self.ntfs_cost(&op);
             self.spend(cost).await;
             let reply = self.ntfs_serve(op).await;
-            self.waking(|s, wake| s.ntfs_volume().fuse.reply(key, reply, wake));
+            self.waking(|s, wake| s.volume.fuse.reply(key, reply, wake));
         }
     }
 
     /// Processor time of a message.
     fn ntfs_cost(&self, op: &Op) -> Span {
-        let costs = self.with(|s| s.ntfs_volume().options.costs);
+        let costs = self.with(|s| s.volume.options.costs);
         costs.message
             + match op {
                 Op::Create { .. } => costs.create,
@@ -197,14 +199,14 @@ impl<H: Host> PageCache<H> {
             Op::Truncate { id } => {
                 self.ntfs_walk(id).await?;
                 let changed = self.with(|s| {
-                    let mut changed = vec![s.ntfs_volume().record_of(id)];
+                    let mut changed = vec![s.volume.record_of(id)];
                     s.ntfs_free_clusters(id, &mut changed);
                     changed
                 });
                 self.ntfs_change(changed).await
             }
             Op::Fsync => {
-                let fd = self.with(|s| s.ntfs_volume().fd);
+                let fd = self.with(|s| s.volume.fd);
                 self.fsync(fd).await
             }
         }
@@ -224,7 +226,7 @@ impl<H: Host> PageCache<H> {
 
     async fn ntfs_read_cluster(&self, cluster: u64) -> Result<(), FsError> {
         let (device, fd) = self.with(|s| {
-            let v = s.ntfs_volume();
+            let v = &mut *s.volume;
             (v.device, v.fd)
         });
         if self.with(|s| s.files[device.idx()].uptodate.test(cluster)) {
@@ -248,7 +250,7 @@ impl<H: Host> PageCache<H> {
 
     async fn ntfs_change_cluster(&self, cluster: u64) -> Result<(), FsError> {
         let (device, fd) = self.with(|s| {
-            let v = s.ntfs_volume();
+            let v = &mut *s.volume;
             (v.device, v.fd)
         });
         let dirty = self.with(|s| {
@@ -279,7 +281,7 @@ impl<H: Host> PageCache<H> {
         let (mut changed, room) = self.with(|s| s.ntfs_extend(id, end));
         self.with(|s| {
             let (parent, entry) = (s.files[id.idx()].parent, s.ntfs_entry(id));
-            let v = s.ntfs_volume();
+            let v = &mut *s.volume;
             changed.push(v.record_of(id));
             if let Some(index) = &v.node(parent).index {
                 changed.extend(index.path(entry));
@@ -290,7 +292,7 @@ impl<H: Host> PageCache<H> {
             return Err(FsError::NoSpace);
         }
         for bytes in self.with(|s| s.ntfs_pieces(id, pages.clone(), end)) {
-            let fd = self.with(|s| s.ntfs_volume().fd);
+            let fd = self.with(|s| s.volume.fd);
             self.write(fd, bytes.start, bytes.end - bytes.start).await?;
         }
         Ok(())
@@ -306,11 +308,11 @@ impl<H: Host> PageCache<H> {
     async fn ntfs_read_pieces(&self, id: FileId, pages: Range<u64>) -> Result<(), FsError> {
         self.ntfs_walk(id).await?;
         for bytes in self.with(|s| s.ntfs_pieces(id, pages, u64::MAX)) {
-            let fd = self.with(|s| s.ntfs_volume().fd);
+            let fd = self.with(|s| s.volume.fd);
             self.read(fd, bytes.start, bytes.end - bytes.start).await?;
         }
-        if self.with(|s| s.ntfs_volume().options.atime) {
-            let record = self.with(|s| s.ntfs_volume().record_of(id));
+        if self.with(|s| s.volume.options.atime) {
+            let record = self.with(|s| s.volume.record_of(id));
             self.ntfs_change_cluster(record).await?;
         }
         Ok(())
@@ -318,26 +320,26 @@ impl<H: Host> PageCache<H> {
 
     async fn ntfs_list_directory(&self, id: FileId) -> Result<(), FsError> {
         let clusters: Vec<u64> = self.with(|s| {
-            let index = &s.ntfs_volume().node(id).index;
+            let index = &s.volume.node(id).index;
             index.iter().flat_map(|i| i.clusters()).collect()
         });
         for cluster in clusters {
             self.ntfs_read_cluster(cluster).await?;
         }
-        if self.with(|s| s.ntfs_volume().options.atime) {
-            let record = self.with(|s| s.ntfs_volume().record_of(id));
+        if self.with(|s| s.volume.options.atime) {
+            let record = self.with(|s| s.volume.record_of(id));
             self.ntfs_change_cluster(record).await?;
         }
         Ok(())
     }
 }
 
-impl State {
+impl View<'_, Volume> {
     /// Where the bytes of some pages up to `end` lie on the device, in pieces.
     /// None of a file in its record.
     fn ntfs_pieces(&mut self, id: FileId, pages: Range<u64>, end: u64) -> Vec<Range<u64>> {
         let mut pieces = Vec::new();
-        let v = self.ntfs_volume();
+        let v = &mut *self.volume;
         let mut page = pages.start;
         while page < pages.end
             && let Some((sector, count)) = v.node(id).extents.map(page)

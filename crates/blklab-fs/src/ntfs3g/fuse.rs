@@ -2,12 +2,13 @@
 //! FUSE's side: which calls become messages (fs/fuse/{dir,file,dev}.c, 2.6.26).
 
 use super::NtfsOptions;
-use crate::cache::{FsError, PageCache};
+use super::Volume;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::slab::Slab;
 use crate::sleeps::Sleep;
-use crate::state::State;
 use crate::writeback::WriteControl;
 use blklab_types::{PAGE_BYTES, TaskId};
 use std::collections::VecDeque;
@@ -124,9 +125,9 @@ impl Fuse {
     }
 }
 
-impl State {
+impl View<'_, Volume> {
     fn ntfs_options(&mut self) -> NtfsOptions {
-        self.ntfs_volume().options
+        self.volume.options
     }
 
     /// Pages of a file are FUSE's clean copies now.
@@ -137,11 +138,11 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Sends a message that nobody waits for.
     fn ntfs_tell(&self, op: Op) {
         self.waking(|s, wake| {
-            s.ntfs_volume().fuse.send(op, None, wake);
+            s.volume.fuse.send(op, None, wake);
         });
     }
 
@@ -149,10 +150,10 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn ntfs_ask(&self, op: Op) -> Result<(), FsError> {
         let me = self.host.current();
         let mut key = 0;
-        self.waking(|s, wake| key = s.ntfs_volume().fuse.send(op, Some(me), wake));
+        self.waking(|s, wake| key = s.volume.fuse.send(op, Some(me), wake));
         self.sleeping(Sleep::Daemon, async {
             loop {
-                if let Some(reply) = self.with(|s| s.ntfs_volume().fuse.take_reply(key)) {
+                if let Some(reply) = self.with(|s| s.volume.fuse.take_reply(key)) {
                     return reply;
                 }
                 self.host.suspend().await;
@@ -167,7 +168,7 @@ impl<H: Host> PageCache<H> {
         let now = self.host.now();
         self.with(|s| {
             let timeout = s.ntfs_options().timeout;
-            s.ntfs_volume().node(id).valid_until = now + timeout;
+            s.volume.node(id).valid_until = now + timeout;
         });
     }
 
@@ -186,7 +187,7 @@ impl<H: Host> PageCache<H> {
             let stale = self.with(|s| {
                 let (root, mut at, mut stale) = (s.root, id, None);
                 while at != root && s.files[at.idx()].on_volume {
-                    if s.ntfs_volume().node(at).valid_until < now {
+                    if s.volume.node(at).valid_until < now {
                         stale = Some(at);
                     }
                     at = s.files[at.idx()].parent;
@@ -206,13 +207,13 @@ impl<H: Host> PageCache<H> {
         self.ntfs_ask(Op::Create { directory, id }).await?;
         self.ntfs_trust(id);
         let is_file = self.with(|s| s.files[id.idx()].directory.is_none());
-        self.with(|s| s.ntfs_volume().node(id).opened = is_file);
+        self.with(|s| s.volume.node(id).opened = is_file);
         Ok(())
     }
 
     /// A file is opened, unless the call that made it did so.
     pub(super) async fn ntfs_open(&self, id: FileId) -> Result<(), FsError> {
-        if self.with(|s| std::mem::take(&mut s.ntfs_volume().node(id).opened)) {
+        if self.with(|s| std::mem::take(&mut s.volume.node(id).opened)) {
             return Ok(());
         }
         self.ntfs_ask(Op::Open { id }).await
@@ -242,7 +243,7 @@ impl<H: Host> PageCache<H> {
     /// name if it was not open then.
     pub(super) async fn ntfs_forget(&self, id: FileId) -> Result<(), FsError> {
         let freed = self.with(|s| {
-            let node = s.ntfs_volume().node(id);
+            let node = s.volume.node(id);
             node.gone && node.extents.pages() == 0
         });
         let freed = if freed {
@@ -250,7 +251,7 @@ impl<H: Host> PageCache<H> {
         } else {
             self.ntfs_ask(Op::Free { id }).await
         };
-        self.with(|s| *s.ntfs_volume().node(id) = super::Node::default());
+        self.with(|s| *s.volume.node(id) = super::Node::default());
         freed
     }
 
@@ -293,9 +294,9 @@ impl<H: Host> PageCache<H> {
         let mut page = range.start;
         while control.nr_to_write > 0 || control.integrity {
             let next = self.with(|s| {
-                let file = &mut s.files[id.idx()];
+                let file = &mut s.state.files[id.idx()];
                 let page = file.dirty.next_set(page, range.end)?;
-                s.nr_dirty -= file.dirty.clear(page..page + 1);
+                s.state.nr_dirty -= file.dirty.clear(page..page + 1);
                 file.towrite.clear(page..page + 1);
                 Some((page, file.size_bytes.min((page + 1) * PAGE_BYTES)))
             });

@@ -36,10 +36,12 @@ mod options;
 pub use options::{NtfsCosts, NtfsOptions};
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::{Fd, File, FileId, OSync, OpenFile};
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
-use crate::layout::Extents;
+use crate::layout::{Extent, Extents};
+use crate::mount::{Shared, View};
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::readahead::RaState;
 use crate::state::State;
@@ -51,8 +53,7 @@ use index::{Entry, Index};
 use std::ops::Range;
 
 /// NTFS-3G as a filesystem.
-#[derive(Debug)]
-pub(crate) struct NtfsFs;
+pub(crate) type NtfsFs = Shared<Volume>;
 
 /// The record of the top directory.
 const ROOT_RECORD: u64 = 5;
@@ -61,7 +62,7 @@ const RESIDENT_BYTES: u64 = 700;
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Volume {
+pub struct Volume {
     options: NtfsOptions,
     clusters: Clusters,
     records: Records,
@@ -174,7 +175,7 @@ impl Volume {
     pub(crate) fn free(&self) -> FreeSpace {
         let mft = (self.clusters.records() - OWN_RECORDS) / clusters::RECORDS;
         let clusters = self.clusters.free() + mft - self.records.used_clusters();
-        FreeSpace::of(clusters, clusters * clusters::RECORDS)
+        FreeSpace::new(clusters, clusters * clusters::RECORDS)
     }
 
     /// Takes clusters for a file's pages up to one. `out` gets the clusters of
@@ -197,13 +198,7 @@ impl Volume {
     }
 }
 
-impl State {
-    /// The volume. Only this filesystem's own hooks ask for it, and they are
-    /// called for its files alone.
-    fn ntfs_volume(&mut self) -> &mut Volume {
-        self.ntfs.as_mut().expect("an NTFS volume is mounted")
-    }
-
+impl View<'_, Volume> {
     /// The entry of a file in its directory.
     fn ntfs_entry(&self, id: FileId) -> Entry {
         let name = self.files[id.idx()].name;
@@ -215,9 +210,7 @@ impl State {
     fn ntfs_lay_out(&mut self, id: FileId, pages: u64) -> bool {
         let (root, entry) = (self.root, self.ntfs_entry(id));
         let resident = self.files[id.idx()].size_bytes <= RESIDENT_BYTES;
-        let Some(v) = &mut self.ntfs else {
-            return false;
-        };
+        let v = &mut *self.volume;
         // A block of the index, and the cluster of four records.
         if v.clusters.free() < pages + 4 {
             return false;
@@ -228,7 +221,7 @@ impl State {
         v.node(id).record = record as u32;
         let Volume {
             nodes, clusters, ..
-        } = &mut **v;
+        } = v;
         if let Some(index) = &mut nodes[root.idx()].index {
             let new = || clusters.take(None, 1).map(|r| r.start);
             index.insert(entry, new, &mut Vec::new());
@@ -237,119 +230,142 @@ impl State {
     }
 }
 
-impl State {
-    /// Makes the volume.
-    pub(crate) fn mount_ntfs(
-        &mut self,
-        options: NtfsOptions,
-        sectors: Range<u64>,
-        read_ahead_pages: u64,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let fd = Fd(self.open.len() as u32);
-        let volume = Volume::new(options, sectors, device, fd)?;
-        self.files.push(volume.device_file());
-        self.files[device.idx()].nr_open = 1;
-        self.open.push(volume.device_open(read_ahead_pages));
-        self.device = Some(device);
-        self.ntfs = Some(Box::new(volume));
-        Ok(())
-    }
-
-    /// The top directory.
-    pub(crate) fn ntfs_root(&mut self) {
-        if let Some(volume) = &mut self.ntfs {
-            volume.set_root(self.root);
-        }
-    }
-}
-
 impl<H: Host> Ops<H> for NtfsFs {
-    fn start(cache: &PageCache<H>) {
-        cache.ntfs_start();
+    type Options = NtfsOptions;
+
+    fn mount(options: NtfsOptions, config: &Config, state: &mut State) -> Result<NtfsFs, String> {
+        let device = state.next_file();
+        let fd = Fd(state.open.len() as u32);
+        let volume = Volume::new(options, config.layout.sectors(), device, fd)?;
+        let mut file = volume.device_file();
+        file.nr_open = 1;
+        state.add_device(file);
+        state
+            .open
+            .push(volume.device_open(config.read_ahead_pages()));
+        Ok(Shared::new(volume))
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.ntfs_lay_out(id, pages)
+    fn make_root(&self, state: &mut State) {
+        let root = state.root;
+        self.with(state, |s| s.volume.set_root(root));
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.ntfs.as_ref().map(|v| v.free())
+    fn has_direct_io(&self) -> bool {
+        false
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_create(directory, id).await
+    fn extents_of(&self, id: FileId) -> Option<Vec<Extent>> {
+        self.volume().extents(id).map(|e| e.runs().to_vec())
     }
 
-    async fn look_up(cache: &PageCache<H>, _directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_look_up(id).await
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).ntfs_start();
     }
 
-    async fn revalidate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_revalidate(id).await
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.ntfs_lay_out(id, pages))
     }
 
-    async fn opened(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_open(id).await
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.ntfs_list(directory).await
-    }
-
-    fn list_key(state: &State, id: FileId) -> u64 {
-        u64::from(state.files[id.idx()].name.hash)
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.ntfs_ask(Op::Unlink { directory, id }).await
+        self.on(cache).ntfs_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_forget(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        _directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ntfs_look_up(id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.ntfs_ask(Op::Truncate { id }).await
+    async fn revalidate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ntfs_revalidate(id).await
     }
 
-    async fn close(cache: &PageCache<H>, id: FileId, _wrote: bool) {
-        cache.ntfs_close(id).await;
+    async fn opened(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ntfs_open(id).await
+    }
+
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).ntfs_list(directory).await
+    }
+
+    fn list_key(&self, state: &mut State, id: FileId) -> u64 {
+        u64::from(state.files[id.idx()].name.hash)
+    }
+
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).ntfs_ask(Op::Unlink { directory, id }).await
+    }
+
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ntfs_forget(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).ntfs_ask(Op::Truncate { id }).await
+    }
+
+    async fn close(&self, cache: &PageCache<H>, id: FileId, _wrote: bool) {
+        self.on(cache).ntfs_close(id).await;
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.ntfs_write(id, run, end).await
+        self.on(cache).ntfs_write(id, run, end).await
     }
 
-    async fn place_direct(_cache: &PageCache<H>, _id: FileId, _end: u64) -> Result<(), FsError> {
+    async fn place_direct(
+        &self,
+        _cache: &PageCache<H>,
+        _id: FileId,
+        _end: u64,
+    ) -> Result<(), FsError> {
         Err(FsError::NoDirect)
     }
 
-    async fn writes_itself(cache: &PageCache<H>, id: FileId, control: &mut WriteControl) -> bool {
-        cache.ntfs_write_mapped(id, control);
+    async fn writes_itself(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        control: &mut WriteControl,
+    ) -> bool {
+        self.on(cache).ntfs_write_mapped(id, control);
         true
     }
 
-    fn reads_itself(cache: &PageCache<H>, id: FileId, run: Range<u64>) -> bool {
-        cache.ntfs_read_pages(id, run);
+    fn reads_itself(&self, cache: &PageCache<H>, id: FileId, run: Range<u64>) -> bool {
+        self.on(cache).ntfs_read_pages(id, run);
         true
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.ntfs_load_page(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).ntfs_load_page(id, page).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, _id: FileId, _data_only: bool) {
+    async fn sync_metadata(&self, cache: &PageCache<H>, _id: FileId, _data_only: bool) {
         // An error of the device is reported for the device.
-        let _ = cache.ntfs_ask(Op::Fsync).await;
+        let _ = self.on(cache).ntfs_ask(Op::Fsync).await;
     }
 }

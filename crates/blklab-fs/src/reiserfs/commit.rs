@@ -8,16 +8,16 @@
 //! device's pages, if no newer transaction has them. The log's blocks are
 //! pages of the device here, too, but take no memory.
 
+use super::Volume;
 use super::journal::{Ended, Journal, MOST_BLOCKS};
 use super::space::{JOURNAL, JOURNAL_HEADER};
-use crate::cache::PageCache;
-use crate::ext3::Barrier;
+use crate::buffers::{Taken, Waits};
 use crate::features::Flusher;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::jbd::Barrier;
+use crate::mount::{Mount, View};
 use blklab_types::{BioFlags, Jiffies, Span};
-use std::ops::Range;
 
 /// Buffers collected before they are submitted (`CHUNK_SIZE`).
 const CHUNK: usize = 32;
@@ -28,16 +28,6 @@ const FLUSH_BLOCKS: usize = 256;
 const FLUSH_TRANSACTIONS: usize = 256;
 /// The work queue commits so long after a transaction has ended.
 const WORK_DELAY_MS: u64 = 100;
-
-/// What commit does with a page of its list.
-enum Page {
-    Drop,
-    /// Somebody writes it: it is waited for.
-    Remember,
-    /// It is dirty, and somebody writes an older state of it.
-    Busy,
-    Write,
-}
 
 /// What the flush does with a block.
 enum Place {
@@ -94,28 +84,21 @@ impl Journal {
     }
 }
 
-impl State {
-    /// Looks at a page of new data; takes it if it is to be written.
-    fn reiser_take_page(&mut self, id: FileId, page: u64) -> Page {
-        let inode = &mut self.files[id.idx()];
-        let run = page..page + 1;
-        let locked = inode.ext.buffer_locked.test(page) || inode.writeback.test(page);
-        match (inode.ext.buffer_dirty.test(page), locked) {
-            (false, false) => Page::Drop,
-            (false, true) => Page::Remember,
-            (true, true) => Page::Busy,
-            (true, false) => {
-                inode.ext.buffer_dirty.clear(run.clone());
-                inode.ext.buffer_locked.set(run);
-                Page::Write
-            }
+impl View<'_, Volume> {
+    /// Takes a page of new data for writing. One whose bytes have moved into a leaf
+    /// since has no block any more, and is not written here even if a mapping has
+    /// made it dirty again (fs/reiserfs/inode.c, `unmap_buffers`).
+    fn reiser_take_data(&mut self, (id, page): (FileId, u64)) -> Taken {
+        match self.files[id.idx()].extents.map(page) {
+            Some(_) => self.take_buffer((id, page)),
+            None => Taken::Clean,
         }
     }
 
     /// A transaction is committed: its blocks are dirty in the device's pages,
     /// what it freed can be used.
     fn reiser_committed(&mut self, tid: u64, now: Jiffies) {
-        let v = self.reiser_volume();
+        let v = &mut *self.volume;
         let device = v.device;
         let Some(e) = v.journal.ended(tid) else {
             return;
@@ -139,7 +122,7 @@ impl State {
     /// What is to be done to bring a block of a committed transaction to its
     /// place; takes it if it is to be written.
     fn reiser_take_block(&mut self, tid: u64, block: u64) -> Place {
-        let v = self.reiser_volume();
+        let v = &mut *self.volume;
         let device = v.device;
         match v.journal.newest.get(&block).copied() {
             Some(newest) if newest == tid => {}
@@ -182,7 +165,7 @@ impl State {
 
     /// Marks blocks of the device as being written.
     fn reiser_lock_blocks(&mut self, blocks: &[u64]) -> FileId {
-        let device = self.reiser_volume().device;
+        let device = self.volume.device;
         let locked = &mut self.files[device.idx()].ext.buffer_locked;
         for block in blocks {
             locked.set(*block..*block + 1);
@@ -191,22 +174,23 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Starts the work queue's task, and where pdflush does not come by the
     /// superblock, the thread that does (`bdi_sync_supers`, 2.6.32).
     pub(super) fn reiser_start(&self) {
-        self.host
-            .spawn("reiserfs", Box::pin(self.clone().reiser_worker()));
+        self.spawn("reiserfs", |kept| async move {
+            kept.mount().reiser_worker().await;
+        });
         let centisecs = self.config.dirty_writeback_centisecs;
         if self.config.features.flusher == Flusher::PerDevice && centisecs > 0 {
-            let body = self
-                .clone()
-                .reiser_sync_supers(Span::from_ms(centisecs * 10));
-            self.host.spawn("sync_supers", Box::pin(body));
+            let period = Span::from_ms(centisecs * 10);
+            self.spawn("sync_supers", |kept| async move {
+                kept.mount().reiser_sync_supers(period).await;
+            });
         }
     }
 
-    async fn reiser_sync_supers(self, period: Span) {
+    async fn reiser_sync_supers(&self, period: Span) {
         loop {
             self.host.sleep(period).await;
             self.reiser_sync_journal(false).await;
@@ -214,7 +198,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Commits what has ended, a while after it has.
-    async fn reiser_worker(self) {
+    async fn reiser_worker(&self) {
         let me = self.host.current();
         self.with(|s| s.reiser_journal().worker = Some(me));
         loop {
@@ -288,10 +272,12 @@ impl<H: Host> PageCache<H> {
             let e = s.reiser_journal().ended(tid);
             e.map(|e| std::mem::take(&mut e.data)).unwrap_or_default()
         });
-        self.reiser_write_data(data).await;
+        let take = |place| self.with(|s| s.reiser_take_data(place));
+        self.write_ordered(data, CHUNK, Waits::Pages, BioFlags::NONE, take)
+            .await;
         let mut log = Vec::new();
         let (own, commit_block, options) = self.with(|s| {
-            let v = s.reiser_volume();
+            let v = &mut *s.volume;
             v.journal.take_log_blocks(tid, &mut log);
             let length = v.journal.length;
             let Some(e) = v.journal.ended(tid) else {
@@ -331,44 +317,9 @@ impl<H: Host> PageCache<H> {
 
     /// Waits until blocks of the device are written.
     async fn reiser_wait_blocks(&self, blocks: &[u64]) {
-        let device = self.with(|s| s.reiser_volume().device);
+        let device = self.with(|s| s.volume.device);
         for block in blocks {
             self.wait_buffer(device, *block).await;
-        }
-    }
-
-    /// Writes the data of new blocks, in order of allocation, and waits
-    /// (`write_ordered_buffers`).
-    async fn reiser_write_data(&self, data: Vec<(FileId, Range<u64>)>) {
-        let mut batch: Vec<(FileId, u64)> = Vec::with_capacity(CHUNK);
-        let mut waits: Vec<(FileId, u64)> = Vec::new();
-        self.host.start_plug();
-        for (id, run) in data {
-            let mut page = run.start;
-            while page < run.end {
-                match self.with(|s| s.reiser_take_page(id, page)) {
-                    Page::Drop => {}
-                    Page::Remember => waits.push((id, page)),
-                    Page::Busy => {
-                        self.submit_buffers(&mut batch, BioFlags::NONE).await;
-                        self.wait_buffer(id, page).await;
-                        continue;
-                    }
-                    Page::Write => {
-                        batch.push((id, page));
-                        waits.push((id, page));
-                        if batch.len() == CHUNK {
-                            self.submit_buffers(&mut batch, BioFlags::NONE).await;
-                        }
-                    }
-                }
-                page += 1;
-            }
-        }
-        self.submit_buffers(&mut batch, BioFlags::NONE).await;
-        self.host.finish_plug();
-        for (id, page) in waits.into_iter().rev() {
-            self.wait_buffer(id, page).await;
         }
     }
 
@@ -385,7 +336,7 @@ impl<H: Host> PageCache<H> {
                 .flat_map(|e| e.blocks.iter().map(|b| (e.tid, *b)))
                 .collect()
         });
-        let device = self.with(|s| s.reiser_volume().device);
+        let device = self.with(|s| s.volume.device);
         let mut batch: Vec<(FileId, u64)> = Vec::with_capacity(CHUNK);
         let mut waits = Vec::new();
         for (tid, block) in blocks {
@@ -407,7 +358,7 @@ impl<H: Host> PageCache<H> {
         }
         self.submit_buffers(&mut batch, BioFlags::NONE).await;
         self.reiser_wait_blocks(&waits).await;
-        let flags = self.with(|s| s.reiser_volume().options.commit_block_flags());
+        let flags = self.with(|s| s.volume.options.commit_block_flags());
         self.reiser_write_blocks(&[JOURNAL_HEADER], flags).await;
         self.reiser_wait_blocks(&[JOURNAL_HEADER]).await;
         self.with(|s| s.reiser_forget_flushed(last));

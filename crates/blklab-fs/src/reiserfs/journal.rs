@@ -10,11 +10,11 @@
 //! A block belongs to the newest transaction that changed it: only from there
 //! it goes to its place.
 
-use crate::cache::PageCache;
+use super::Volume;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
-use crate::state::State;
 use blklab_types::{Jiffies, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -210,9 +210,9 @@ enum Start {
     End,
 }
 
-impl State {
+impl View<'_, Volume> {
     pub(super) fn reiser_journal(&mut self) -> &mut Journal {
-        &mut self.reiser_volume().journal
+        &mut self.volume.journal
     }
 
     fn try_begin(&mut self, blocks: u64, now: Jiffies, max_age: u64) -> Start {
@@ -249,7 +249,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Sleeps until something of the journal changes; the caller tests again.
     pub(super) async fn reiser_wait(&self) {
         let me = self.host.current();
@@ -259,7 +259,7 @@ impl<H: Host> PageCache<H> {
     }
 
     fn reiser_max_age(&self) -> u64 {
-        let seconds = self.with(|s| s.reiser_volume().options.max_age_s);
+        let seconds = self.with(|s| s.volume.options.max_age_s);
         u64::from(seconds) * u64::from(self.host.hz().0)
     }
 
@@ -286,7 +286,7 @@ impl<H: Host> PageCache<H> {
                 .await;
         }
         if how == Close::Wait {
-            let running = |s: &mut State| s.reiser_journal().running.tid == handle.tid;
+            let running = |s: &mut View<'_, Volume>| s.reiser_journal().running.tid == handle.tid;
             while self.with(running) {
                 self.sleeping(Sleep::Transaction, self.reiser_wait()).await;
             }
@@ -300,7 +300,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn reiser_sync_journal(&self, always: bool) {
         if always || self.with(|s| s.reiser_journal().super_dirty) {
             let handle = self.reiser_begin(1).await;
-            self.with(State::reiser_log_superblock);
+            self.with(|s| s.reiser_log_superblock());
             self.reiser_close(handle, Close::Wait).await;
         }
     }
@@ -308,7 +308,7 @@ impl<H: Host> PageCache<H> {
     /// Brings a transaction to the disk for an fsync: waits a tick at a time
     /// while others add to it (`reiserfs_commit_for_inode`).
     pub(super) async fn reiser_commit_transaction(&self, tid: u64) {
-        let handles = |s: &mut State| {
+        let handles = |s: &mut View<'_, Volume>| {
             let t = &mut s.reiser_journal().running;
             t.commit_pending |= t.tid == tid;
             (t.tid == tid).then_some(t.handles)

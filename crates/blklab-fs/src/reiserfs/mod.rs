@@ -39,10 +39,12 @@ mod tree;
 pub use options::{ReiserOptions, Tails};
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
 use crate::file::{File, FileId};
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
 use crate::layout::Extents;
+use crate::mount::{Shared, View};
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::writeback::WriteControl;
@@ -56,8 +58,7 @@ use std::ops::Range;
 use tree::{Blocks, Changes, Tree};
 
 /// ReiserFS as a filesystem.
-#[derive(Debug)]
-pub(crate) struct ReiserFs;
+pub(crate) type ReiserFs = Shared<Volume>;
 
 /// The top directory.
 const ROOT: Object = Object {
@@ -74,7 +75,7 @@ const PREALLOCATED_BLOCKS: u64 = 16;
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Volume {
+pub struct Volume {
     options: ReiserOptions,
     space: Space,
     tree: Tree,
@@ -171,7 +172,7 @@ impl Volume {
     pub(crate) fn free(&self) -> FreeSpace {
         let never_used = u64::from(u32::MAX - self.next_number);
         let blocks = self.space.free();
-        FreeSpace::of(blocks, never_used + self.free_numbers.len() as u64)
+        FreeSpace::new(blocks, never_used + self.free_numbers.len() as u64)
     }
 
     /// Says which file the top directory is.
@@ -302,20 +303,14 @@ fn directory_items(object: Object) -> [Item; 2] {
     ]
 }
 
-impl State {
-    /// The volume. Only ReiserFS's own hooks ask for it, and they are called
-    /// for its files alone.
-    fn reiser_volume(&mut self) -> &mut Volume {
-        self.reiser.as_mut().expect("a ReiserFS volume is mounted")
-    }
-
+impl View<'_, Volume> {
     /// Puts a metadata block into the cache.
     pub(crate) fn reiser_cached(&mut self, device: FileId, block: u64) {
         let run = block..block + 1;
-        let file = &mut self.files[device.idx()];
+        let file = &mut self.state.files[device.idx()];
         if !file.cached.test(block) {
-            self.nr_cached += file.cached.set(run.clone());
-            self.lru.add(device, run.clone());
+            self.state.nr_cached += file.cached.set(run.clone());
+            self.state.lru.add(device, run.clone());
         }
         file.uptodate.set(run);
     }
@@ -323,17 +318,17 @@ impl State {
     /// A block becomes part of the running transaction
     /// (`journal_mark_dirty`); it is in memory.
     fn reiser_log(&mut self, block: u64) {
-        let v = self.reiser_volume();
+        let v = &mut *self.volume;
         let device = v.device;
         if !v.journal.add(block) {
             return;
         }
         self.reiser_cached(device, block);
         let run = block..block + 1;
-        let file = &mut self.files[device.idx()];
+        let file = &mut self.state.files[device.idx()];
         file.ext.buffer_dirty.clear(run.clone());
         file.pinned.set(run.clone());
-        self.lru.touch(file, run);
+        self.state.lru.touch(file, run);
     }
 
     fn reiser_log_superblock(&mut self) {
@@ -342,14 +337,14 @@ impl State {
 
     /// A node's block is free: nothing of it is to be written.
     fn reiser_forget(&mut self, block: u64) {
-        let v = self.reiser_volume();
+        let v = &mut *self.volume;
         let device = v.device;
         v.journal.forget(block);
         v.journal.running.frozen.push(block..block + 1);
-        let file = &mut self.files[device.idx()];
+        let file = &mut self.state.files[device.idx()];
         let run = block..block + 1;
         file.ext.buffer_dirty.clear(run.clone());
-        self.nr_dirty -= file.dirty.clear(run.clone());
+        self.state.nr_dirty -= file.dirty.clear(run.clone());
         file.towrite.clear(run.clone());
         file.pinned.clear(run);
     }
@@ -358,17 +353,12 @@ impl State {
     /// left them: what leads to them is in the cache, nothing is dirty. None
     /// if the volume is full.
     fn reiser_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
-        let State {
-            files,
-            reiser,
-            root,
-            ..
-        } = self;
-        let (v, file) = (reiser.as_mut()?, &mut files[id.idx()]);
+        let root = self.root;
+        let (v, file) = (&mut *self.volume, &mut self.state.files[id.idx()]);
         if v.space.free() < pages + pages / 256 + 2 * NODE_RESERVE {
             return None;
         }
-        let directory = v.object(*root);
+        let directory = v.object(root);
         let (number, locality) = (v.new_number(), v.locality_in(directory));
         let object = Object { locality, number };
         v.inode(id).object = object;
@@ -409,121 +399,140 @@ impl State {
     }
 }
 
-impl State {
-    /// Makes the volume.
-    pub(crate) fn mount_reiser(
-        &mut self,
-        options: ReiserOptions,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
-        let volume = Volume::new(options, sectors, device)?;
-        self.files.push(volume.device_file());
-        self.device = Some(device);
-        for block in volume.mounted_blocks() {
-            self.reiser_cached(device, block);
-        }
-        self.reiser = Some(Box::new(volume));
-        Ok(())
-    }
-
-    /// The top directory.
-    pub(crate) fn reiser_root(&mut self) {
-        if let Some(volume) = &mut self.reiser {
-            volume.set_root(self.root);
-        }
-    }
-}
-
 impl<H: Host> Ops<H> for ReiserFs {
-    fn start(cache: &PageCache<H>) {
-        cache.reiser_start();
+    type Options = ReiserOptions;
+
+    fn mount(
+        options: ReiserOptions,
+        config: &Config,
+        state: &mut State,
+    ) -> Result<ReiserFs, String> {
+        let device = state.next_file();
+        let volume = Volume::new(options, config.layout.sectors(), device)?;
+        state.add_device(volume.device_file());
+        for block in volume.mounted_blocks() {
+            state.cache_block((device, block));
+        }
+        Ok(Shared::new(volume))
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.reiser_lay_out(id, pages).is_some()
+    fn make_root(&self, state: &mut State) {
+        let root = state.root;
+        self.with(state, |s| s.volume.set_root(root));
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.reiser.as_ref().map(|v| v.free())
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).reiser_start();
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        cache.reiser_sync_journal(true).await;
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.reiser_lay_out(id, pages)).is_some()
     }
 
-    async fn write_super(cache: &PageCache<H>) {
-        cache.reiser_sync_journal(false).await;
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.reiser_create(directory, id).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        self.on(cache).reiser_sync_journal(true).await;
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.reiser_look_up(directory, id).await
+    async fn write_super(&self, cache: &PageCache<H>) {
+        self.on(cache).reiser_sync_journal(false).await;
     }
 
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.reiser_list(directory).await
-    }
-
-    fn list_key(state: &State, id: FileId) -> u64 {
-        u64::from(state.files[id.idx()].name.hash)
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.reiser_remove_entry(directory, id).await
+        self.on(cache).reiser_create(directory, id).await
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.reiser_remove_inode(id).await
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).reiser_look_up(directory, id).await
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.reiser_truncate(id).await
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).reiser_list(directory).await
     }
 
-    async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
-        cache.reiser_invalidate(id, run).await;
+    fn list_key(&self, state: &mut State, id: FileId) -> u64 {
+        u64::from(state.files[id.idx()].name.hash)
     }
 
-    async fn close(cache: &PageCache<H>, id: FileId, _wrote: bool) {
-        cache.reiser_release(id).await;
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).reiser_remove_entry(directory, id).await
+    }
+
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).reiser_remove_inode(id).await
+    }
+
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).reiser_truncate(id).await
+    }
+
+    async fn invalidate(&self, cache: &PageCache<H>, id: FileId, run: Range<u64>) {
+        self.on(cache).reiser_invalidate(id, run).await;
+    }
+
+    async fn close(&self, cache: &PageCache<H>, id: FileId, _wrote: bool) {
+        self.on(cache).reiser_release(id).await;
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.reiser_write(id, run, end).await
+        self.on(cache).reiser_write(id, run, end).await
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.reiser_place(id, end.div_ceil(PAGE_BYTES)).await
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache)
+            .reiser_place(id, end.div_ceil(PAGE_BYTES))
+            .await
     }
 
-    async fn writes_itself(cache: &PageCache<H>, id: FileId, _control: &mut WriteControl) -> bool {
-        cache.reiser_write_tail(id).await;
+    async fn writes_itself(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        _control: &mut WriteControl,
+    ) -> bool {
+        self.on(cache).reiser_write_tail(id).await;
         false
     }
 
-    async fn load_mapping(cache: &PageCache<H>, id: FileId, page: u64) {
-        cache.reiser_load_mapping(id, page).await;
+    async fn load_mapping(&self, cache: &PageCache<H>, id: FileId, page: u64) {
+        self.on(cache).reiser_load_mapping(id, page).await;
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.reiser_accessed(id).await;
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).reiser_accessed(id).await;
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, _data_only: bool) {
-        let tid = cache.with(|s| s.reiser_volume().inode(id).tid);
-        cache.reiser_commit_transaction(tid).await;
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, _data_only: bool) {
+        let tid = self.on(cache).with(|s| s.volume.inode(id).tid);
+        self.on(cache).reiser_commit_transaction(tid).await;
     }
 }

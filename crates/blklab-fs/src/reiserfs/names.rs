@@ -9,9 +9,10 @@ use super::journal::Close;
 use super::key::{Item, Key, Object, STAT_BYTES, entry_bytes};
 use super::operations::BALANCE_BLOCKS;
 use super::{Change, Volume, directory_items};
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::Mount;
 
 /// Leaves that listing reads at a time (`SEARCH_BY_KEY_READA`).
 const READ_AHEAD_LEAVES: usize = 16;
@@ -23,11 +24,11 @@ impl Volume {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     fn reiser_entry(&self, directory: FileId, id: FileId) -> (Key, u32) {
         self.with(|s| {
             let name = s.files[id.idx()].name;
-            let key = s.reiser_volume().entry_key(directory, id, name.hash);
+            let key = s.volume.entry_key(directory, id, name.hash);
             (key, entry_bytes(name.bytes))
         })
     }
@@ -46,7 +47,7 @@ impl<H: Host> PageCache<H> {
             let file = &mut s.files[id.idx()];
             let is_directory = file.directory.is_some();
             file.ext.buffers = !is_directory;
-            let v = s.reiser_volume();
+            let v = &mut *s.volume;
             let parent = v.object(directory);
             let (number, locality) = (v.new_number(), v.locality_in(parent));
             let object = Object { locality, number };

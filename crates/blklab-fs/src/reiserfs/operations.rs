@@ -12,12 +12,12 @@ use super::key::{Item, Key, MOST_POINTERS, Object, POINTER_BYTES, SAVE_LINK_BYTE
 use super::space::Space;
 use super::tree::{MOST_NEW_NODES, Tree};
 use super::{Change, NODE_RESERVE, Volume};
-use crate::cache::{FsError, PageCache};
-use crate::ext3::DataMode;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::jbd::DataMode;
 use crate::layout::Extents;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Blocks that balancing the tree once may change (`JOURNAL_PER_BALANCE_CNT`).
@@ -34,7 +34,7 @@ pub(super) fn pointer_items(object: Object, pages: Range<u64>) -> impl Iterator<
     })
 }
 
-impl State {
+impl View<'_, Volume> {
     /// The first node of a list that is not in memory.
     fn reiser_cold(&self, device: FileId, nodes: &[u64]) -> Option<u64> {
         let uptodate = &self.files[device.idx()].uptodate;
@@ -42,9 +42,9 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     pub(super) fn reiser_with<R>(&self, f: impl FnOnce(&mut Volume) -> R) -> R {
-        self.with(|s| f(s.reiser_volume()))
+        self.with(|s| f(s.volume))
     }
 
     /// Reads a metadata block if it is cold.
@@ -64,13 +64,13 @@ impl<H: Host> PageCache<H> {
     ) -> Result<(), FsError> {
         loop {
             let cold = self.with(|s| {
-                let v = s.reiser_volume();
+                let v = &mut *s.volume;
                 let mut nodes = std::mem::take(&mut v.scratch);
                 nodes.clear();
                 list(&v.tree, &mut nodes);
                 let device = v.device;
                 let cold = s.reiser_cold(device, &nodes);
-                s.reiser_volume().scratch = nodes;
+                s.volume.scratch = nodes;
                 cold
             });
             match cold {
@@ -126,11 +126,11 @@ impl<H: Host> PageCache<H> {
             }
         }
         let changes = self.with(|s| {
-            let changes = s.reiser_volume().change(change);
+            let changes = s.volume.change(change);
             for block in &changes.freed {
                 s.reiser_forget(*block);
             }
-            let device = s.reiser_volume().device;
+            let device = s.volume.device;
             for block in &changes.new {
                 s.reiser_cached(device, *block);
             }
@@ -204,7 +204,7 @@ impl<H: Host> PageCache<H> {
             let file = &s.files[id.idx()];
             let new = file.extents.pages() < run.end;
             let grows = end > file.size_bytes;
-            let inode = s.reiser_volume().inode(id);
+            let inode = s.volume.inode(id);
             inode.pack |= new;
             let stamped = std::mem::replace(&mut inode.mtime_s, second) == second;
             (new, grows || !stamped)
@@ -238,7 +238,7 @@ impl<H: Host> PageCache<H> {
         if let Some(run) = new {
             self.reiser_add_pages(id, run.end).await?;
             self.with(|s| {
-                let v = s.reiser_volume();
+                let v = &mut *s.volume;
                 if v.options.data == DataMode::Ordered {
                     let data = &mut v.journal.running.data;
                     match data.last_mut() {
@@ -276,9 +276,8 @@ impl<H: Host> PageCache<H> {
                 return Ok(());
             }
             let run = self.with(|s| {
-                let State { files, reiser, .. } = s;
-                let v = reiser.as_mut()?;
-                v.take_pages(id, &mut files[id.idx()], pages - from)
+                let file = &mut s.state.files[id.idx()];
+                s.volume.take_pages(id, file, pages - from)
             });
             let run = run.ok_or(FsError::NoSpace)?;
             self.reiser_log_bitmap(Space::bitmap(run.start)).await?;
@@ -372,10 +371,7 @@ impl<H: Host> PageCache<H> {
         let key = Key::pointers(object, pages.start);
         self.reiser_change(Change::Remove(key)).await?;
         let runs = self.with(|s| {
-            let State { files, reiser, .. } = s;
-            let (Some(v), extents) = (reiser.as_ref(), &mut files[id.idx()].extents) else {
-                return Vec::new();
-            };
+            let (v, extents) = (&*s.volume, &mut s.state.files[id.idx()].extents);
             let runs = blocks_of(v, extents, pages.clone());
             extents.cut(pages.start);
             runs

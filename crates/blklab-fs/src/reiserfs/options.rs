@@ -3,7 +3,8 @@
 //! decides (fs/reiserfs/super.c, include/linux/reiserfs_fs.h; 2.6.26).
 
 use crate::atime::Atime;
-use crate::ext3::{Barrier, DataMode, ExtFeatures};
+use crate::ext3::ExtFeatures;
+use crate::jbd::{Barrier, DataMode};
 use blklab_types::{BioFlags, PAGE_BYTES};
 
 /// Longest tail in a leaf, bytes (`MAX_DIRECT_ITEM_LEN`).

@@ -3,23 +3,24 @@
 //! the file grows (fs/reiserfs/{file,tail_conversion,stree,inode}.c, 2.6.26).
 
 use super::Change;
+use super::Volume;
 use super::journal::Close;
 use super::key::{Item, Key, MOST_POINTERS, POINTER_BYTES, tail_item_bytes};
 use super::operations::BALANCE_BLOCKS;
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::PAGE_BYTES;
 
-impl State {
+impl View<'_, Volume> {
     /// The bytes of a file's last block that are to go into a leaf.
     fn reiser_tail_to_pack(&mut self, id: FileId) -> Option<u64> {
         let (size, pages) = {
             let file = &self.files[id.idx()];
             (file.size_bytes, file.extents.pages())
         };
-        let v = self.reiser_volume();
+        let v = &mut *self.volume;
         let tail = v.options.tails.tail_bytes(size)?;
         let inode = v.inode(id);
         let block = inode.tail_bytes == 0 && pages == size / PAGE_BYTES + 1;
@@ -31,26 +32,26 @@ impl State {
         let file = &self.files[id.idx()];
         let page = file.extents.pages();
         let dirty = file.on_volume && file.dirty.test(page);
-        (dirty && self.reiser_volume().inode(id).tail_bytes > 0).then_some(page)
+        (dirty && self.volume.inode(id).tail_bytes > 0).then_some(page)
     }
 
     /// The page's bytes are in a leaf now: its buffer is nobody's business.
     fn reiser_drop_buffer(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
-        let file = &mut self.files[id.idx()];
+        let file = &mut self.state.files[id.idx()];
         file.ext.buffer_dirty.clear(run.clone());
-        self.nr_dirty -= file.dirty.clear(run.clone());
+        self.state.nr_dirty -= file.dirty.clear(run.clone());
         file.towrite.clear(run);
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// A file is closed: gives back what is set aside for it, and moves the
     /// tail into the tree (`reiserfs_file_release`).
     pub(super) async fn reiser_release(&self, id: FileId) {
         let (set_aside, tail) = self.with(|s| {
             let tail = s.reiser_tail_to_pack(id);
-            let inode = s.reiser_volume().inode(id);
+            let inode = s.volume.inode(id);
             (inode.preallocated.1 > 0, tail)
         });
         if !set_aside && tail.is_none() {
@@ -96,7 +97,7 @@ impl<H: Host> PageCache<H> {
                 .map(|(sector, _)| sector);
             s.files[id.idx()].extents.cut(page);
             s.reiser_drop_buffer(id, page);
-            let v = s.reiser_volume();
+            let v = &mut *s.volume;
             v.inode(id).tail_bytes = tail as u16;
             v.inode(id).pack = false;
             sector.map(|sector| v.space.block(sector))

@@ -5,8 +5,9 @@
 
 use super::flush::How;
 use super::items::ItemId;
-use crate::cache::PageCache;
+use super::volume::Volume;
 use crate::host::Host;
+use crate::mount::Mount;
 use blklab_types::Span;
 
 /// How often queued buffers are looked at (`xfs_buf_timer_centisecs`).
@@ -19,19 +20,27 @@ const PUSH: Span = Span::from_ms(10);
 const PUSH_DONE: Span = Span::from_ms(20);
 const PUSH_STUCK: Span = Span::from_ms(20);
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Starts the threads, as at mount.
     pub(super) fn start_xfs(&self) {
-        let host = &self.host;
-        host.spawn("xfsbufd", Box::pin(self.clone().xfsbufd()));
-        if self.with(|s| s.volume().options.features.tail_thread) {
-            let pusher = host.spawn("xfsaild", Box::pin(self.clone().xfsaild()));
-            self.with(|s| s.volume().pusher = Some(pusher));
+        self.spawn(
+            "xfsbufd",
+            |kept| async move { kept.mount().xfsbufd().await },
+        );
+        if self.with(|s| s.volume.options.features.tail_thread) {
+            let pusher = self.spawn(
+                "xfsaild",
+                |kept| async move { kept.mount().xfsaild().await },
+            );
+            self.with(|s| s.volume.pusher = Some(pusher));
         }
-        host.spawn("xfssyncd", Box::pin(self.clone().xfssyncd()));
+        self.spawn(
+            "xfssyncd",
+            |kept| async move { kept.mount().xfssyncd().await },
+        );
     }
 
-    async fn xfsbufd(self) {
+    async fn xfsbufd(&self) {
         let mut room = Vec::new();
         loop {
             self.host.sleep(BUFFER_TIMER).await;
@@ -39,10 +48,10 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    async fn xfsaild(self) {
+    async fn xfsaild(&self) {
         loop {
             let target = self.with(|s| {
-                let v = s.volume();
+                let v = &mut *s.volume;
                 let oldest = v.items.oldest_lsn();
                 oldest
                     .filter(|lsn| *lsn <= v.push_target)
@@ -62,11 +71,11 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    async fn xfssyncd(self) {
+    async fn xfssyncd(&self) {
         loop {
             self.host.sleep(SYNC_TIMER).await;
             self.log_force(false).await;
-            if self.with(|s| s.volume().options.features.syncd_flushes_inodes) {
+            if self.with(|s| s.volume.options.features.syncd_flushes_inodes) {
                 self.flush_inodes(How::Later).await;
             }
         }
@@ -74,10 +83,10 @@ impl<H: Host> PageCache<H> {
 
     /// Flushes all inodes that can be.
     async fn flush_inodes(&self, how: How) {
-        let count = self.with(|s| s.volume().inodes.count());
+        let count = self.with(|s| s.volume.inodes.count());
         for index in 0..count {
             let ready = self.with(|s| {
-                let v = s.volume();
+                let v = &mut *s.volume;
                 let inode = *v.inodes.get(index);
                 inode.is_dirty() && !inode.flushing && !v.items.get(ItemId::inode(index)).pinned()
             });

@@ -12,10 +12,10 @@
 use super::costs;
 use super::transaction::Transaction;
 use super::volume::Volume;
-use crate::cache::{FsError, PageCache};
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use std::ops::Range;
 
 /// Blocks behind the end of a growing file (64 KiB).
@@ -48,11 +48,11 @@ enum Placed {
     Missing,
 }
 
-impl State {
+impl View<'_, Volume> {
     /// Where the page behind `page` blocks of a file should lie.
     pub(super) fn goal(&mut self, id: FileId, index: u32, page: u64) -> u64 {
         let before = self.files[id.idx()].extents.before(page);
-        let v = self.volume();
+        let v = &mut *self.volume;
         match before {
             Some((sector, pages)) => v.geometry.block(sector) + pages,
             None => v.inodes.block_of(index),
@@ -89,7 +89,7 @@ impl State {
             page += pages;
         }
         let index = self.inode_of(id);
-        let v = self.volume();
+        let v = &mut *self.volume;
         if new > 0 && !v.space.promise(new) {
             return false;
         }
@@ -119,7 +119,7 @@ impl State {
         }
         let run = self.delayed_extent(id, page);
         let next = self.files[id.idx()].extents.pages();
-        let v = self.volume();
+        let v = &mut *self.volume;
         let inode = v.inodes.get(index);
         if inode.spare_blocks == 0 || run.start != next {
             return Placed::Missing;
@@ -145,7 +145,7 @@ impl State {
             file.nr_open > 0 && run.end >= file.eof_pages() && run.end > file.extents.pages();
         let want = run.end - run.start;
         let goal = self.goal(id, index, run.start);
-        let v = self.volume();
+        let v = &mut *self.volume;
         v.settle(index, want);
         let spare = if grows && v.space.has(want + SPARE_BLOCKS) {
             SPARE_BLOCKS
@@ -189,7 +189,7 @@ impl Volume {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Promises places and makes pages dirty.
     pub(super) async fn dirty_xfs(
         &self,
@@ -241,7 +241,7 @@ impl<H: Host> PageCache<H> {
                 let (_, room) = file.extents.piece(hole, pages);
                 let dirty = file.dirty.count_in(hole..hole + room);
                 let goal = s.goal(id, index, hole);
-                let v = s.volume();
+                let v = &mut *s.volume;
                 if !v.space.has(room.saturating_sub(dirty).max(1)) {
                     return None;
                 }
@@ -277,7 +277,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn close_xfs(&self, id: FileId, wrote: bool) {
         let index = self.with(|s| {
             let index = s.inode_of(id)?;
-            let inode = s.volume().inodes.get(index);
+            let inode = s.volume.inodes.get(index);
             let beyond = inode.spare_blocks > 0 || inode.delayed > 0;
             let last = s.files[id.idx()].nr_open == 0 && !s.files[id.idx()].removed;
             (wrote && last && beyond).then_some(index)
@@ -288,7 +288,7 @@ impl<H: Host> PageCache<H> {
         let t = self.xfs_begin(costs::RESERVE_WRITE).await;
         let touched = self.with(|s| {
             let mut touched = Vec::new();
-            s.volume().drop_spare(index, &mut touched);
+            s.volume.drop_spare(index, &mut touched);
             touched
         });
         self.xfs_finish(t, index, &touched, (costs::TRIM, !touched.is_empty()))

@@ -8,9 +8,9 @@
 
 use super::inodes::CLUSTER_INODES;
 use super::items::{ItemId, What};
-use crate::cache::PageCache;
+use super::volume::Volume;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::{BioFlags, Span, Time};
 
 /// How a flushed cluster is written.
@@ -42,11 +42,11 @@ pub(super) struct Pushed {
     pub(super) complete: bool,
 }
 
-impl State {
+impl View<'_, Volume> {
     /// Copies the dirty inodes of a cluster that are neither pinned nor on
     /// their way. Returns whether there were any.
     fn copy_inodes(&mut self, cluster: u32) -> bool {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let Some(first) = v.buffers.get(cluster).inodes else {
             return false;
         };
@@ -65,18 +65,18 @@ impl State {
 
     /// Queued buffers old enough to be written now.
     fn old_buffers(&mut self, limit: Time, out: &mut Vec<u32>) {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let items = &mut v.items;
         let ready = |b| !items.get(ItemId::buffer(b)).pinned();
         v.buffers.take_old(limit, ready, out);
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Brings an inode, and its neighbours, to the cluster's buffer, and that to
     /// its place. Nothing if the inode is clean, pinned or on its way.
     pub(super) async fn flush_inode(&self, index: u32, how: How) {
-        let cluster = self.with(|s| s.volume().inodes.cluster_of(index));
+        let cluster = self.with(|s| s.volume.inodes.cluster_of(index));
         self.read_buffer(cluster).await;
         self.wait_buffer_idle(cluster).await;
         if !self.with(|s| s.copy_inodes(cluster)) {
@@ -84,7 +84,7 @@ impl<H: Host> PageCache<H> {
         }
         let now = self.host.now();
         let (pinned, flags) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             v.buffers.queue(cluster, now);
             let flags = v.options.metadata_flags();
             (v.items.get(ItemId::buffer(cluster)).pinned(), flags)
@@ -105,7 +105,7 @@ impl<H: Host> PageCache<H> {
     async fn write_when_unpinned(&self, buffer: u32, flags: BioFlags) {
         self.wait_unpinned(ItemId::buffer(buffer)).await;
         let still = self.with(|s| {
-            let b = s.volume().buffers.get(buffer);
+            let b = s.volume.buffers.get(buffer);
             b.queued.is_some() && !b.busy && !b.stale
         });
         if still {
@@ -117,7 +117,7 @@ impl<H: Host> PageCache<H> {
     /// room: by the thread for it, or right here on old kernels.
     pub(super) async fn push_tail(&self, bytes: u64) {
         let (target, thread) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let tail = v.tail();
             let target = v.log.push_target(tail, bytes);
             if let Some(target) = target {
@@ -137,25 +137,25 @@ impl<H: Host> PageCache<H> {
     /// One pass over the list from the oldest on.
     pub(super) async fn push_pass(&self, target: u64) -> Pushed {
         let mut pushed = Pushed::default();
-        let mut at = self.with(|s| s.volume().items.oldest());
+        let mut at = self.with(|s| s.volume.items.oldest());
         let mut lsn = 0;
         while pushed.stuck <= STUCK {
             let here = at.filter(|id| {
                 self.with(|s| {
-                    let item = *s.volume().items.get(*id);
+                    let item = *s.volume.items.get(*id);
                     item.lsn >= lsn.max(1) && item.lsn <= target
                 })
             });
             let Some(id) = here else {
                 // The next one may have left the list during a sleep.
-                let gone = |id| self.with(|s| s.volume().items.get(id).lsn == 0);
+                let gone = |id| self.with(|s| s.volume.items.get(id).lsn == 0);
                 pushed.complete = !at.is_some_and(gone);
                 break;
             };
             // What follows may be gone after a sleep: the pass ends there.
             let next = self.with(|s| {
-                lsn = s.volume().items.get(id).lsn;
-                s.volume().items.after(id)
+                lsn = s.volume.items.get(id).lsn;
+                s.volume.items.after(id)
             });
             pushed.seen += 1;
             match id.what() {
@@ -172,7 +172,7 @@ impl<H: Host> PageCache<H> {
 
     async fn push_buffer(&self, buffer: u32, pushed: &mut Pushed) {
         let (pinned, free, flags) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let b = *v.buffers.get(buffer);
             let pinned = v.items.get(ItemId::buffer(buffer)).pinned();
             let free = !b.busy && b.queued.is_some();
@@ -188,7 +188,7 @@ impl<H: Host> PageCache<H> {
 
     async fn push_inode(&self, index: u32, pushed: &mut Pushed) {
         let (pinned, flushing, delayed, cluster) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let pinned = v.items.get(ItemId::inode(index)).pinned();
             let flushing = v.inodes.get(index).flushing;
             let delayed = v.options.features.delayed_inodes;
@@ -201,7 +201,7 @@ impl<H: Host> PageCache<H> {
             self.push_buffer(cluster, pushed).await;
         } else {
             let how = if delayed { How::Later } else { How::Now };
-            let busy = self.with(|s| s.volume().buffers.get(cluster).busy);
+            let busy = self.with(|s| s.volume.buffers.get(cluster).busy);
             if busy {
                 pushed.stuck += 1;
             } else {

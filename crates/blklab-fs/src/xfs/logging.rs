@@ -5,21 +5,22 @@
 use super::items::ItemId;
 use super::log::{Copied, Record};
 use super::transaction::Io;
-use crate::cache::PageCache;
+use super::volume::Volume;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
-use crate::state::{BioWork, State};
+use crate::state::BioWork;
 use blklab_types::{Bio, Op};
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Copies bytes into the log's buffers, writing those that become full, and
     /// sleeping while none is free. `items` belong to the last of them.
     pub(super) async fn copy_to_log(&self, bytes: u64, items: &[ItemId]) {
         let mut left = bytes.max(1);
         while left > 0 {
-            let copied = self.with(|s| s.volume().log.copy(left));
+            let copied = self.with(|s| s.volume.log.copy(left));
             let Copied::Took(took, record) = copied else {
-                self.wait_log_until(|s| s.volume().log.is_ready()).await;
+                self.wait_log_until(|s| s.volume.log.is_ready()).await;
                 continue;
             };
             left -= took;
@@ -33,13 +34,13 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until records have reached the disk and something holds.
-    async fn wait_log_until(&self, holds: impl Fn(&mut State) -> bool) {
+    async fn wait_log_until(&self, holds: impl Fn(&mut View<'_, Volume>) -> bool) {
         let me = self.host.current();
         let wait = async {
             while !self.with(&holds) {
                 self.flush_task_plug();
                 if !self.with(&holds) {
-                    self.with(|s| s.volume().log.waiters.push(me));
+                    self.with(|s| s.volume.log.waiters.push(me));
                     self.host.suspend().await;
                 }
             }
@@ -50,7 +51,7 @@ impl<H: Host> PageCache<H> {
     /// Logs what delayed logging has collected.
     pub(super) async fn checkpoint(&self) {
         let (items, bytes) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let items = std::mem::take(&mut v.collected);
             for id in &items {
                 v.items.get(*id).collected = false;
@@ -68,8 +69,10 @@ impl<H: Host> PageCache<H> {
         for nr_sectors in record.nr_sectors.into_iter().filter(|n| *n > 0) {
             let (bio, me) = self.with(|s| {
                 s.stats.write_bios += 1;
-                let cookie = s.bios.insert(BioWork::Xfs(Io::Record(record.nth as u32)));
-                let v = s.volume();
+                let cookie = s
+                    .bios
+                    .insert(BioWork::Filesystem(Io::Record(record.nth as u32).number()));
+                let v = &mut *s.volume;
                 let log = v.geometry.sector(v.geometry.log_start);
                 let bio = Bio {
                     op: Op::Write,
@@ -91,21 +94,21 @@ impl<H: Host> PageCache<H> {
 
     /// Forces the log to the disk; waits for that if asked to.
     pub(super) async fn log_force(&self, wait: bool) {
-        if self.with(|s| s.volume().options.delayed_logging) {
+        if self.with(|s| s.volume.options.delayed_logging) {
             self.checkpoint().await;
         }
-        let (record, upto) = self.with(|s| s.volume().log.force());
+        let (record, upto) = self.with(|s| s.volume.log.force());
         if let Some(record) = record {
             self.write_record(record).await;
         }
         if wait {
-            self.wait_log_until(|s| s.volume().log.done >= upto).await;
+            self.wait_log_until(|s| s.volume.log.done >= upto).await;
         }
     }
 
     /// Sleeps until no record with the item is on its way.
     pub(super) async fn wait_unpinned(&self, item: ItemId) {
-        self.wait_log_until(|s| !s.volume().items.get(item).pinned())
+        self.wait_log_until(|s| !s.volume.items.get(item).pinned())
             .await;
     }
 }

@@ -42,138 +42,174 @@ mod volume;
 
 pub use layout::default_log_blocks;
 pub use options::{XfsFeatures, XfsOptions};
-pub(crate) use transaction::Io;
+use transaction::Io;
 pub(crate) use volume::Volume;
 
 use crate::cache::{FsError, PageCache};
+use crate::config::Config;
+use crate::features::LargeFolios;
 use crate::file::FileId;
-use crate::filesystem::FreeSpace;
 use crate::host::Host;
+use crate::mount::Shared;
+use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::writeback::WriteControl;
+use blklab_types::TaskId;
 use std::ops::Range;
 
 /// XFS as a filesystem.
-#[derive(Debug)]
-pub(crate) struct Xfs;
+pub(crate) type Xfs = Shared<Volume>;
 
-impl State {
-    /// Makes the volume.
-    pub(crate) fn mount_xfs(
-        &mut self,
-        options: XfsOptions,
-        sectors: Range<u64>,
-    ) -> Result<(), String> {
-        let device = FileId(self.files.len() as u32);
+impl<H: Host> Ops<H> for Xfs {
+    type Options = XfsOptions;
+
+    fn mount(options: XfsOptions, config: &Config, state: &mut State) -> Result<Xfs, String> {
+        let device = state.next_file();
         let root = FileId(device.0 + 1);
-        let volume = Volume::new(options, sectors, device, root)?;
-        self.files.push(volume.device_file());
-        self.device = Some(device);
-        self.xfs = Some(Box::new(volume));
-        Ok(())
+        let volume = Volume::new(options, config.layout.sectors(), device, root)?;
+        state.add_device(volume.device_file());
+        Ok(Shared::new(volume))
     }
 
     /// The top directory has the first inode.
-    pub(crate) fn xfs_root(&mut self) {
-        self.files[self.root.idx()].xfs_inode = Some(0);
-    }
-}
-
-impl<H: Host> Ops<H> for Xfs {
-    fn start(cache: &PageCache<H>) {
-        cache.start_xfs();
+    fn make_root(&self, state: &mut State) {
+        state.files[state.root.idx()].xfs_inode = Some(0);
     }
 
-    fn lay_out(state: &mut State, id: FileId, pages: u64) -> bool {
-        state.lay_out_xfs(id, pages).is_some()
+    fn start(&self, cache: &PageCache<H>) {
+        self.on(cache).start_xfs();
     }
 
-    fn free_space(state: &State) -> Option<FreeSpace> {
-        state.xfs.as_ref().map(|v| v.free())
+    fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
+        self.with(state, |s| s.lay_out_xfs(id, pages)).is_some()
     }
 
-    async fn sync(cache: &PageCache<H>) {
-        cache.sync_xfs().await;
+    fn free_space(&self, _state: &mut State) -> Option<FreeSpace> {
+        Some(self.volume().free())
     }
 
-    async fn create(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.create_xfs(directory, id).await
+    async fn sync(&self, cache: &PageCache<H>) {
+        self.on(cache).sync_xfs().await;
     }
 
-    async fn look_up(cache: &PageCache<H>, directory: FileId, id: FileId) -> Result<(), FsError> {
-        cache.look_up_xfs(directory, id).await;
-        Ok(())
-    }
-
-    async fn list(cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
-        cache.list_xfs(directory).await;
-        Ok(())
-    }
-
-    async fn remove_entry(
+    async fn create(
+        &self,
         cache: &PageCache<H>,
         directory: FileId,
         id: FileId,
     ) -> Result<(), FsError> {
-        cache.remove_entry_xfs(directory, id).await;
+        self.on(cache).create_xfs(directory, id).await
+    }
+
+    async fn look_up(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).look_up_xfs(directory, id).await;
         Ok(())
     }
 
-    async fn remove_inode(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.remove_inode_xfs(id).await;
+    async fn list(&self, cache: &PageCache<H>, directory: FileId) -> Result<(), FsError> {
+        self.on(cache).list_xfs(directory).await;
         Ok(())
     }
 
-    async fn truncate(cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        cache.truncate_xfs(id).await;
+    async fn remove_entry(
+        &self,
+        cache: &PageCache<H>,
+        directory: FileId,
+        id: FileId,
+    ) -> Result<(), FsError> {
+        self.on(cache).remove_entry_xfs(directory, id).await;
         Ok(())
     }
 
-    async fn invalidate(cache: &PageCache<H>, id: FileId, run: Range<u64>) {
-        cache.invalidate_xfs(id, run);
+    async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).remove_inode_xfs(id).await;
+        Ok(())
     }
 
-    async fn close(cache: &PageCache<H>, id: FileId, wrote: bool) {
-        cache.close_xfs(id, wrote).await;
+    async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
+        self.on(cache).truncate_xfs(id).await;
+        Ok(())
     }
 
-    async fn begin_write(cache: &PageCache<H>, id: FileId, _end: u64) -> Result<(), FsError> {
-        cache.touched_now(&[id]);
+    async fn invalidate(&self, cache: &PageCache<H>, id: FileId, run: Range<u64>) {
+        self.on(cache).invalidate_xfs(id, run);
+    }
+
+    async fn close(&self, cache: &PageCache<H>, id: FileId, wrote: bool) {
+        self.on(cache).close_xfs(id, wrote).await;
+    }
+
+    async fn begin_write(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        _end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).touched_now(&[id]);
         Ok(())
     }
 
     async fn dirty_written(
+        &self,
         cache: &PageCache<H>,
         id: FileId,
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        cache.dirty_xfs(id, run, end).await
+        self.on(cache).dirty_xfs(id, run, end).await
     }
 
-    async fn place_direct(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
-        cache.touched_now(&[id]);
-        cache.place_direct_xfs(id, end).await
+    async fn place_direct(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        end: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).touched_now(&[id]);
+        self.on(cache).place_direct_xfs(id, end).await
     }
 
-    async fn place_dirty(cache: &PageCache<H>, id: FileId, page: u64) -> Result<(), FsError> {
-        cache.place_xfs(id, page).await
+    async fn place_dirty(
+        &self,
+        cache: &PageCache<H>,
+        id: FileId,
+        page: u64,
+    ) -> Result<(), FsError> {
+        self.on(cache).place_xfs(id, page).await
     }
 
-    fn written(state: &mut State, id: FileId, _run: &Range<u64>) {
-        state.written_xfs(id);
+    fn written(&self, state: &mut State, id: FileId, _run: &Range<u64>) {
+        self.with(state, |s| s.written_xfs(id));
     }
 
-    async fn write_inode(cache: &PageCache<H>, id: FileId, control: &WriteControl) {
-        cache.write_inode_xfs(id, control).await;
+    fn end_io(&self, state: &mut State, io: u64, _failed: bool, wake: &mut Vec<TaskId>) {
+        self.with(state, |s| s.end_xfs(Io::numbered(io), wake));
     }
 
-    async fn accessed(cache: &PageCache<H>, id: FileId) {
-        cache.read_done_xfs(id);
+    /// Its own lock is shared by direct I/O.
+    fn locks_direct_io(&self) -> bool {
+        false
     }
 
-    async fn sync_metadata(cache: &PageCache<H>, id: FileId, data_only: bool) {
-        cache.sync_file_xfs(id, data_only).await;
+    fn has_large_folios(&self, config: &Config) -> bool {
+        config.features.large_folios >= LargeFolios::Xfs
+    }
+
+    async fn write_inode(&self, cache: &PageCache<H>, id: FileId, control: &WriteControl) {
+        self.on(cache).write_inode_xfs(id, control).await;
+    }
+
+    async fn accessed(&self, cache: &PageCache<H>, id: FileId) {
+        self.on(cache).read_done_xfs(id);
+    }
+
+    async fn sync_metadata(&self, cache: &PageCache<H>, id: FileId, data_only: bool) {
+        self.on(cache).sync_file_xfs(id, data_only).await;
     }
 }

@@ -5,16 +5,18 @@
 use super::costs;
 use super::directory::Growth;
 use super::transaction::Transaction;
-use crate::cache::{FsError, PageCache};
+use super::volume::Volume;
+use crate::cache::FsError;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::state::State;
 use std::ops::Range;
 
 /// Blocks of a directory that are read ahead together.
 const READ_AHEAD: usize = 8;
 
-impl State {
+impl View<'_, Volume> {
     /// The number of a file's inode.
     pub(super) fn inode_of(&self, id: FileId) -> Option<u32> {
         self.files[id.idx()].xfs_inode
@@ -26,7 +28,7 @@ impl State {
         let name = self.files[id.idx()].name;
         let is_directory = self.files[id.idx()].directory.is_some();
         let home = self.inode_of(parent)?;
-        let v = self.volume();
+        let v = &mut *self.volume;
         if !v.space.has(8) {
             return None;
         }
@@ -68,14 +70,14 @@ impl State {
 
     /// Puts a buffer that is made anew into the cache.
     fn cache_buffer(&mut self, buffer: u32) {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let (device, pages) = (v.device, v.pages_of(buffer));
         let State {
             files,
             lru,
             nr_cached,
             ..
-        } = self;
+        } = &mut *self.state;
         super::volume::Pages {
             files,
             lru,
@@ -93,7 +95,7 @@ impl State {
         while self.files[id.idx()].extents.pages() < pages {
             let done = self.files[id.idx()].extents.pages();
             let goal = self.goal(id, index, done);
-            let v = self.volume();
+            let v = &mut *self.volume;
             if !v.space.has(1) {
                 return None;
             }
@@ -106,10 +108,10 @@ impl State {
 
     /// Gives all blocks of a file back. Returns the buffers touched.
     fn free_xfs_blocks(&mut self, id: FileId) -> Vec<u32> {
-        let file = &mut self.files[id.idx()];
+        let file = &mut self.state.files[id.idx()];
         let (extents, index) = (std::mem::take(&mut file.extents), file.xfs_inode);
         let mut touched = Vec::new();
-        let v = self.volume();
+        let v = &mut *self.volume;
         if let Some(index) = index {
             v.drop_spare(index, &mut touched);
             let delayed = std::mem::take(&mut v.inodes.get(index).delayed);
@@ -122,7 +124,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// A file or directory comes into being, in its directory.
     pub(super) async fn create_xfs(&self, parent: FileId, id: FileId) -> Result<(), FsError> {
         let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
@@ -152,7 +154,7 @@ impl<H: Host> PageCache<H> {
         let path = self.with(|s| {
             let name = s.files[id.idx()].name;
             let index = s.inode_of(id);
-            let v = s.volume();
+            let v = &mut *s.volume;
             let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
             let dir = v.dirs.get(&parent);
             let mut path: Vec<u32> = dir
@@ -169,7 +171,7 @@ impl<H: Host> PageCache<H> {
     /// Reads a directory's blocks, some ahead.
     pub(super) async fn list_xfs(&self, directory: FileId) {
         let blocks: Vec<u32> = self.with(|s| {
-            let dir = s.volume().dirs.get(&directory);
+            let dir = s.volume.dirs.get(&directory);
             dir.map(|d| d.blocks.iter().filter_map(|b| b.buffer).collect())
                 .unwrap_or_default()
         });
@@ -185,7 +187,7 @@ impl<H: Host> PageCache<H> {
 
     async fn start_read(&self, buffer: u32) {
         let (device, pages, sector, cold) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let (device, pages) = (v.device, v.pages_of(buffer));
             let sector = v.geometry.sector(pages.start);
             let file = s.file(device);
@@ -203,7 +205,7 @@ impl<H: Host> PageCache<H> {
         let touched = self.with(|s| {
             let name = s.files[id.idx()].name;
             let index = s.inode_of(id);
-            let v = s.volume();
+            let v = &mut *s.volume;
             let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
             let mut touched = Vec::new();
             if let Some(dir) = v.dirs.get_mut(&parent) {
@@ -247,7 +249,7 @@ impl<H: Host> PageCache<H> {
         };
         let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
         let (touched, stays) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             v.dirs.remove(&id);
             let mut freed = v.free_inode(index);
             let inode = v.inodes.get(index);
@@ -269,7 +271,7 @@ impl<H: Host> PageCache<H> {
         self.with(|s| {
             let lost = s.delayed_pages(id, run);
             if let Some(index) = s.inode_of(id) {
-                let v = s.volume();
+                let v = &mut *s.volume;
                 let inode = v.inodes.get(index);
                 let lost = (lost as u32).min(inode.delayed);
                 inode.delayed -= lost;

@@ -5,18 +5,18 @@
 use super::costs;
 use super::flush::How;
 use super::items::ItemId;
-use crate::cache::PageCache;
+use super::volume::Volume;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
-use crate::state::State;
+use crate::mount::{Mount, View};
 use crate::writeback::WriteControl;
 use blklab_types::{BioFlags, Jiffies};
 
-impl State {
+impl View<'_, Volume> {
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn accessed_xfs(&mut self, index: u32, second: u32) -> bool {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let rule = v.options.atime;
         let inode = v.inodes.get(index);
         let stale = rule.touch(&mut inode.atime_s, inode.mtime_s, second);
@@ -39,7 +39,7 @@ impl State {
             return;
         }
         if let Some(index) = self.inode_of(id) {
-            let inode = self.volume().inodes.get(index);
+            let inode = self.volume.inodes.get(index);
             if !std::mem::replace(&mut inode.touched, true) {
                 // Behind all others: its age is counted from now on.
                 let now = self.last_dirtied();
@@ -54,14 +54,14 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Times of change, in memory.
     pub(super) fn touched_now(&self, files: &[FileId]) {
         let second = self.inode_second();
         self.with(|s| {
             for id in files {
                 if let Some(index) = s.inode_of(*id) {
-                    let inode = s.volume().inodes.get(index);
+                    let inode = s.volume.inodes.get(index);
                     (inode.mtime_s, inode.touched) = (second, true);
                 }
             }
@@ -98,7 +98,7 @@ impl<H: Host> PageCache<H> {
             return;
         };
         let (dirty, pinned, flushing, delayed) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let pinned = v.items.get(ItemId::inode(index)).pinned();
             let inode = *v.inodes.get(index);
             let delayed = v.options.features.delayed_inodes;
@@ -127,7 +127,7 @@ impl<H: Host> PageCache<H> {
             return;
         };
         let touched = self.with(|s| {
-            let inode = s.volume().inodes.get(index);
+            let inode = s.volume.inodes.get(index);
             !data_only && std::mem::take(&mut inode.touched)
         });
         if touched {
@@ -137,7 +137,7 @@ impl<H: Host> PageCache<H> {
             self.xfs_commit(t).await;
         }
         let (pinned, barrier) = self.with(|s| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             let pinned = v.items.get(ItemId::inode(index)).pinned();
             (pinned, v.options.barrier)
         });
@@ -150,7 +150,7 @@ impl<H: Host> PageCache<H> {
 
     /// An empty flush, waited for.
     async fn flush_device(&self) {
-        let flags = match self.with(|s| s.volume().options.features.flush_fua) {
+        let flags = match self.with(|s| s.volume.options.features.flush_fua) {
             true => BioFlags::SYNC | BioFlags::FLUSH,
             false => BioFlags::BARRIER,
         };

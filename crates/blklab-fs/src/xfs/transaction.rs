@@ -9,11 +9,12 @@ use super::costs;
 use super::items::{ItemId, What};
 use super::log::Record;
 use super::volume::Volume;
-use crate::cache::{PageCache, PageRun};
+use crate::cache::PageRun;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
-use crate::state::{BioWork, State};
+use crate::state::BioWork;
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, TaskId, Time};
 
 /// A bio of XFS that is not one of pages.
@@ -23,6 +24,25 @@ pub(crate) enum Io {
     Record(u32),
     /// A metadata buffer.
     Buffer(u32),
+}
+
+impl Io {
+    /// The number by which the page cache knows it.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Io::Record(nth) => u64::from(nth) << 1,
+            Io::Buffer(buffer) => u64::from(buffer) << 1 | 1,
+        }
+    }
+
+    /// The bio of a number.
+    pub(super) fn numbered(number: u64) -> Io {
+        let of = (number >> 1) as u32;
+        match number & 1 {
+            0 => Io::Record(of),
+            _ => Io::Buffer(of),
+        }
+    }
 }
 
 /// A transaction that is not committed.
@@ -48,15 +68,10 @@ impl Transaction {
     }
 }
 
-impl State {
-    /// The volume; only called for one that is XFS.
-    pub(super) fn volume(&mut self) -> &mut Volume {
-        self.xfs.as_mut().expect("a volume of XFS")
-    }
-
+impl View<'_, Volume> {
     /// A bio of XFS has ended.
     pub(crate) fn end_xfs(&mut self, io: Io, wake: &mut Vec<TaskId>) {
-        let v = self.volume();
+        let v = &mut *self.volume;
         match io {
             Io::Record(nth) => v.finish_record(nth as usize, wake),
             Io::Buffer(buffer) => {
@@ -70,7 +85,7 @@ impl State {
 
     /// A buffer's pages must stay in memory, or need not any more.
     fn set_pages_dirty(&mut self, buffer: u32, dirty: bool) {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let b = v.buffers.get(buffer);
         if std::mem::replace(&mut b.dirty, dirty) == dirty {
             return;
@@ -86,7 +101,7 @@ impl State {
     /// A transaction's items may not be written until it is in the log.
     fn pin(&mut self, items: &[ItemId], now: Time) {
         for id in items {
-            let v = self.volume();
+            let v = &mut *self.volume;
             v.items.get(*id).pins += 1;
             match id.what() {
                 What::Inode(i) => v.inodes.get(i).logged = true,
@@ -100,7 +115,7 @@ impl State {
 
     /// A transaction ends in the record that its last byte was copied into.
     pub(super) fn attach(&mut self, items: &[ItemId], record: Option<Record>) {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let (lsn, list) = v.log.attach_to(record);
         for id in items {
             let item = v.items.get(*id);
@@ -115,7 +130,7 @@ impl State {
     /// Adds items to what delayed logging has collected. Returns whether it is
     /// time for a checkpoint.
     fn collect(&mut self, items: &[ItemId], bytes: u64) -> bool {
-        let v = self.volume();
+        let v = &mut *self.volume;
         let each = bytes / items.len().max(1) as u64;
         for id in items {
             let item = v.items.get(*id);
@@ -130,15 +145,15 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host> Mount<'_, H, Volume> {
     /// Begins a transaction that may write so many bytes: sleeps while the log
     /// has no room for them.
     pub(super) async fn xfs_begin(&self, reserve_bytes: u64) -> Transaction {
-        let most = self.with(|s| s.volume().log.size_bytes() / 8);
+        let most = self.with(|s| s.volume.log.size_bytes() / 8);
         let reserve_bytes = reserve_bytes.min(most);
         self.push_tail(reserve_bytes).await;
-        let fits = |s: &mut State| {
-            let v = s.volume();
+        let fits = |s: &mut View<'_, Volume>| {
+            let v = &mut *s.volume;
             let tail = v.tail();
             let fits = v.log.free_bytes(tail) >= reserve_bytes;
             if fits {
@@ -146,12 +161,13 @@ impl<H: Host> PageCache<H> {
             }
             fits
         };
-        if !self.with(|s| s.volume().log.space_queue.is_empty() && fits(s)) {
+        if !self.with(|s| s.volume.log.space_queue.is_empty() && fits(s)) {
             let wait = async {
                 let me = self.host.current();
-                self.with(|s| s.volume().log.space_queue.push_back(me));
+                self.with(|s| s.volume.log.space_queue.push_back(me));
                 loop {
-                    let first = |s: &mut State| s.volume().log.space_queue.front() == Some(&me);
+                    let first =
+                        |s: &mut View<'_, Volume>| s.volume.log.space_queue.front() == Some(&me);
                     if self.with(|s| first(s) && fits(s)) {
                         break;
                     }
@@ -163,8 +179,8 @@ impl<H: Host> PageCache<H> {
                     self.host.suspend().await;
                 }
                 self.waking(|s, wake| {
-                    s.volume().log.space_queue.pop_front();
-                    s.volume().tail_moved(wake);
+                    s.volume.log.space_queue.pop_front();
+                    s.volume.tail_moved(wake);
                 });
             };
             self.sleeping(Sleep::LogSpace, wait).await;
@@ -191,7 +207,7 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn read_buffer(&self, buffer: u32) {
         loop {
             let (device, pages, sector) = self.with(|s| {
-                let v = s.volume();
+                let v = &mut *s.volume;
                 let pages = v.pages_of(buffer);
                 (v.device, pages.clone(), v.geometry.sector(pages.start))
             });
@@ -247,14 +263,14 @@ impl<H: Host> PageCache<H> {
 
     /// Sleeps until nobody writes a buffer.
     pub(super) async fn wait_buffer_idle(&self, buffer: u32) {
-        if !self.with(|s| s.volume().buffers.get(buffer).busy) {
+        if !self.with(|s| s.volume.buffers.get(buffer).busy) {
             return;
         }
         let me = self.host.current();
         let wait = async {
             loop {
                 self.host.unplug();
-                if !self.with(|s| s.volume().buffers.wait(buffer, me)) {
+                if !self.with(|s| s.volume.buffers.wait(buffer, me)) {
                     return;
                 }
                 self.host.suspend().await;
@@ -266,11 +282,11 @@ impl<H: Host> PageCache<H> {
     /// Ends a transaction: what it changed is in the log's memory, or among
     /// what is collected.
     pub(super) async fn xfs_commit(&self, mut t: Transaction) {
-        let options = self.with(|s| s.volume().options);
+        let options = self.with(|s| s.volume.options);
         let counters = t.counters && !options.lazy_count;
         if counters {
             self.lock_counters().await;
-            let superblock = self.with(|s| s.volume().superblock);
+            let superblock = self.with(|s| s.volume.superblock);
             self.xfs_change(&mut t, &[superblock]).await;
             t.bytes += costs::SUPERBLOCK_BYTES;
         }
@@ -284,7 +300,7 @@ impl<H: Host> PageCache<H> {
             self.copy_to_log(t.bytes, &t.items).await;
         }
         self.waking(|s, wake| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             if counters {
                 wake.extend(v.counters.unlock());
             }
@@ -296,7 +312,7 @@ impl<H: Host> PageCache<H> {
     /// Gives a transaction up that changed nothing.
     pub(super) fn xfs_cancel(&self, t: Transaction) {
         self.waking(|s, wake| {
-            let v = s.volume();
+            let v = &mut *s.volume;
             v.log.unreserve(t.reserved_bytes);
             v.tail_moved(wake);
         });
@@ -306,19 +322,19 @@ impl<H: Host> PageCache<H> {
     /// own: what it has plugged goes out, where tasks have plugs. The queue's
     /// plug of older kernels stays.
     pub(super) fn flush_task_plug(&self) {
-        if self.with(|s| s.volume().options.features.task_plugs) {
+        if self.with(|s| s.volume.options.features.task_plugs) {
             self.host.unplug();
         }
     }
 
     async fn lock_counters(&self) {
         let me = self.host.current();
-        if self.with(|s| s.volume().counters.lock_or_queue(me)) {
+        if self.with(|s| s.volume.counters.lock_or_queue(me)) {
             return;
         }
         let wait = async {
             self.flush_task_plug();
-            while !self.with(|s| s.volume().counters.granted(me)) {
+            while !self.with(|s| s.volume.counters.granted(me)) {
                 self.host.suspend().await;
             }
         };
@@ -330,13 +346,15 @@ impl<H: Host> PageCache<H> {
     pub(super) async fn write_metadata_buffer(&self, buffer: u32, flags: BioFlags) {
         let (sector, nr_sectors, cookie) = self.with(|s| {
             s.stats.write_bios += 1;
-            let v = s.volume();
+            let v = &mut *s.volume;
             let lsn = v.items.get(ItemId::buffer(buffer)).lsn;
             let b = v.buffers.get(buffer);
             (b.busy, b.queued, b.write_lsn) = (true, None, lsn);
             let (sector, nr_sectors) = (b.sector, b.nr_sectors);
             s.set_pages_dirty(buffer, true);
-            let cookie = s.bios.insert(BioWork::Xfs(Io::Buffer(buffer)));
+            let cookie = s
+                .bios
+                .insert(BioWork::Filesystem(Io::Buffer(buffer).number()));
             s.stats.pages_written += u64::from(nr_sectors).div_ceil(PAGE_SECTORS);
             (sector, nr_sectors, cookie)
         });

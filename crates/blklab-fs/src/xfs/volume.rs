@@ -10,9 +10,9 @@ use super::log::Log;
 use super::options::XfsOptions;
 use super::space::Space;
 use crate::file::{File, FileId, Mutex};
-use crate::filesystem::FreeSpace;
 use crate::layout::Extents;
 use crate::lru::Lru;
+use crate::ops::FreeSpace;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, TaskId};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(super) struct Group {
 
 /// A volume.
 #[derive(Debug)]
-pub(crate) struct Volume {
+pub struct Volume {
     pub(crate) options: XfsOptions,
     pub(super) geometry: Geometry,
     pub(super) space: Space,
@@ -147,7 +147,7 @@ impl Volume {
     /// could be made of them, 16 of each.
     pub(crate) fn free(&self) -> FreeSpace {
         let blocks = self.space.free();
-        FreeSpace::of(blocks, blocks * 16)
+        FreeSpace::new(blocks, blocks * 16)
     }
 
     /// The file of metadata pages.

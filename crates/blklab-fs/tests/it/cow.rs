@@ -3,7 +3,7 @@
 //! and that nothing is lost, by random operations.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     BtrfsOptions, Config, Features, FileId, Filesystem, FsError, Host, Name, NilfsOptions,
     PageCache,
@@ -28,8 +28,7 @@ fn mount(
     config.kernel_bytes = 8 << 20;
     config.layout.start_sector = 0;
     config.layout.end_sector = disk_mib * MIB / 512;
-    config.filesystem = filesystem;
-    boot_with(config, DISK)
+    boot_on(filesystem, config, DISK)
 }
 
 fn nilfs(change: impl FnOnce(&mut NilfsOptions)) -> Filesystem {

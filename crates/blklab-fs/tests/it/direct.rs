@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `O_DIRECT` and asynchronous contexts.
 
-use crate::{DISK, MIB, boot, boot_with};
-use blklab_fs::{Config, DirectLocking, DirectRequest, Features, FsError, Host};
+use crate::{DISK, MIB, boot, boot_on};
+use blklab_fs::{
+    Config, DirectRequest, Features, Filesystem, FsError, Host, XfsFeatures, XfsOptions,
+};
 use blklab_types::{Op, Time};
 
 #[test]
@@ -124,12 +126,11 @@ fn a_plugged_request_waits_for_the_plug_timer() {
 
 #[test]
 fn direct_readers_queue_behind_a_writer_where_the_filesystem_locks() {
-    for (direct_locking, waits) in [(DirectLocking::Inode, true), (DirectLocking::None, false)] {
-        let config = Config {
-            direct_locking,
-            ..Config::new(Features::K2628, 512 * MIB)
-        };
-        let (machine, cache) = boot_with(config, DISK);
+    let xfs = Filesystem::Xfs(XfsOptions::new(XfsFeatures::of_release([2, 6, 28])));
+    for (filesystem, waits) in [(Filesystem::Extents(()), true), (xfs, false)] {
+        let mut config = Config::new(Features::K2628, 512 * MIB);
+        config.layout.end_sector = 16 << 20;
+        let (machine, cache) = boot_on(filesystem, config, DISK);
         let file = cache.create_laid_out(64 * MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");
         let c = cache.clone();
@@ -143,7 +144,7 @@ fn direct_readers_queue_behind_a_writer_where_the_filesystem_locks() {
             assert_eq!(
                 m.now() > Time(20_000_000),
                 waits,
-                "{direct_locking:?}: {}",
+                "{filesystem:?}: {}",
                 m.now()
             );
         });

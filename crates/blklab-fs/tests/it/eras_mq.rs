@@ -5,10 +5,10 @@
 use crate::machine::{Disk, Machine, SECTOR0, Served};
 use crate::read::read_pieces;
 use crate::write::dd;
-use crate::{DISK, MIB, boot, boot_with};
+use crate::{DISK, MIB, boot, boot_on, boot_with};
 use blklab_fs::{
-    Advice, Config, DirectLocking, DirectRequest, Ext4Features, Ext4Options, Features, Filesystem,
-    Host, Name, PageCache, XfsFeatures, XfsOptions,
+    Advice, Config, DirectRequest, Ext4Features, Ext4Options, Features, Filesystem, Host, Name,
+    PageCache, XfsFeatures, XfsOptions,
 };
 use blklab_types::{BioFlags, Op, Span, TaskId, Time};
 use std::cell::Cell;
@@ -40,11 +40,7 @@ fn mount(
     let mut config = Config::new(features(release), 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = filesystem(release);
-    if let Filesystem::Xfs(_) = config.filesystem {
-        config.direct_locking = DirectLocking::None;
-    }
-    boot_with(config, DISK)
+    boot_on(filesystem(release), config, DISK)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::machine::{Machine, Served};
 use crate::write::dd;
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{Atime, Config, ExtFeatures, ExtOptions, Features, Filesystem, PageCache};
 use blklab_types::{Op, Time};
 
@@ -17,8 +17,7 @@ fn mount(journal: bool, change: impl FnOnce(&mut ExtOptions)) -> (Machine, PageC
     let mut config = Config::new(Features::K2628, 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = Filesystem::Ext(options);
-    boot_with(config, DISK)
+    boot_on(Filesystem::Ext(options), config, DISK)
 }
 
 /// The middle of the disk, where the journal is.
@@ -71,8 +70,7 @@ fn writers_of_3_6_are_held_back() {
     let mut config = Config::new(Features::K306, 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = Filesystem::Ext(options);
-    let (machine, cache) = boot_with(config, DISK);
+    let (machine, cache) = boot_on(Filesystem::Ext(options), config, DISK);
     let (task, _) = dd(&machine, &cache, 2048 * MIB);
     for second in 2..12 {
         machine.run_until(&cache, Time(second * SECONDS));

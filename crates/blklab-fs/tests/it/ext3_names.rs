@@ -2,7 +2,7 @@
 //! ext3 and ext2: names, what they cost when cold, what removing frees.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     Config, DataMode, ExtFeatures, ExtOptions, Features, FileId, Filesystem, FsError, Name,
     PageCache,
@@ -36,8 +36,7 @@ pub(crate) fn mount_with(
     change(&mut options);
     config.layout.start_sector = 0;
     config.layout.end_sector = sectors;
-    config.filesystem = Filesystem::Ext(options);
-    boot_with(config, DISK)
+    boot_on(Filesystem::Ext(options), config, DISK)
 }
 
 fn mount(journal: bool, change: impl FnOnce(&mut ExtOptions)) -> (Machine, PageCache<Machine>) {

@@ -4,7 +4,7 @@
 
 use crate::machine::{Disk, Machine, Served};
 use crate::write::dd;
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     Atime, Config, DataMode, Ext4Features, Ext4Options, Features, FileId, Filesystem, FsError,
     Host, Name, PageCache,
@@ -30,8 +30,7 @@ fn mount(
     let mut config = Config::new(features, 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = Filesystem::Ext4(options);
-    boot_with(config, DISK)
+    boot_on(Filesystem::Ext4(options), config, DISK)
 }
 
 fn in_journal(s: &Served) -> bool {
@@ -113,14 +112,17 @@ fn a_disk_that_refuses_barriers_gets_none_any_more() {
     );
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = Filesystem::Ext4(Ext4Options::new(Ext4Features::of_release([a, b, c])));
     // The superblock, a descriptor, an inode; then the commit block.
     let commit = JOURNAL + 3 * 8;
     let disk = Disk {
         bad_sector: Some(commit),
         ..DISK
     };
-    let (machine, cache) = boot_with(config, disk);
+    let (machine, cache) = boot_on(
+        Filesystem::Ext4(Ext4Options::new(Ext4Features::of_release([a, b, c]))),
+        config,
+        disk,
+    );
     let file = cache.create_laid_out(MIB).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());

@@ -4,7 +4,7 @@
 //! is removed the volume is as free as it was.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     Config, DataMode, Ext4Features, Ext4Options, Fd, Features, FileId, Filesystem, Host, Name,
     PageCache,
@@ -169,8 +169,7 @@ fn mount(release: [u16; 3], delalloc: bool, data: DataMode) -> (Machine, PageCac
     config.kernel_bytes = 8 * MIB;
     config.layout.start_sector = 0;
     config.layout.end_sector = 6 << 20;
-    config.filesystem = Filesystem::Ext4(options);
-    boot_with(config, DISK)
+    boot_on(Filesystem::Ext4(options), config, DISK)
 }
 
 /// The last time at which each sector of a page was written from.

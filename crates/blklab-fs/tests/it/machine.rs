@@ -351,6 +351,8 @@ impl Machine {
 }
 
 impl Host for Machine {
+    type Filesystem = blklab_fs::Mounted;
+
     fn now(&self) -> Time {
         self.with(|m| m.now)
     }

@@ -22,7 +22,7 @@ mod volumes;
 mod write;
 mod xfs;
 
-use blklab_fs::{Config, Features, PageCache};
+use blklab_fs::{Config, Features, Filesystem, PageCache};
 use blklab_types::Span;
 use machine::{Disk, Machine};
 
@@ -41,8 +41,17 @@ pub(crate) fn boot(features: Features, memory_bytes: u64) -> (Machine, PageCache
 }
 
 pub(crate) fn boot_with(config: Config, disk: Disk) -> (Machine, PageCache<Machine>) {
+    boot_on(Filesystem::Extents(()), config, disk)
+}
+
+/// A machine with that filesystem.
+pub(crate) fn boot_on(
+    filesystem: Filesystem,
+    config: Config,
+    disk: Disk,
+) -> (Machine, PageCache<Machine>) {
     let machine = Machine::new(disk);
-    let cache = PageCache::new(machine.clone(), config).expect("the settings work");
+    let cache = PageCache::new(machine.clone(), config, filesystem).expect("the settings work");
     cache.start();
     (machine, cache)
 }

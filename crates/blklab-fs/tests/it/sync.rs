@@ -3,10 +3,10 @@
 //! release.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on, boot_with};
 use blklab_fs::{
-    Config, DirectRequest, ExtFeatures, ExtOptions, Fd, Features, FileId, Filesystem, Host, OSync,
-    PageCache, SyncCall, SyncRange, SyncRequest,
+    Barrier, Config, DirectRequest, ExtFeatures, ExtOptions, Fd, Features, FileId, Filesystem,
+    Host, OSync, PageCache, SyncCall, SyncRange, SyncRequest,
 };
 use blklab_types::{BioFlags, Span, Time};
 
@@ -305,12 +305,9 @@ fn ext2_flushes_from_3_16_and_ext3_behind_data_that_no_commit_flushes() {
         let features = Features::of_release([a, b, c, 0]).expect("a release");
         let ext = ExtFeatures::of_release(release);
         let mut options = ExtOptions::new(journal, ext);
-        options.barrier = blklab_fs::barrier(barrier, ext);
-        let config = Config {
-            filesystem: Filesystem::Ext(options),
-            ..Config::new(features, 512 * MIB)
-        };
-        let (machine, cache) = boot_with(config, DISK);
+        options.barrier = Barrier::new(barrier, ext.flush_fua);
+        let config = Config::new(features, 512 * MIB);
+        let (machine, cache) = boot_on(Filesystem::Ext(options), config, DISK);
         let file = cache.create_laid_out(MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");
         let c = cache.clone();

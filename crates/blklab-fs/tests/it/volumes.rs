@@ -6,7 +6,7 @@
 
 use crate::draw::Draw;
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     Config, ExtFeatures, Features, FileId, Filesystem, FsError, Host, Name, NtfsOptions, PageCache,
     ReiserOptions, Tails,
@@ -31,8 +31,7 @@ pub(crate) fn mount(
     config.kernel_bytes = 8 * MIB;
     config.layout.start_sector = 0;
     config.layout.end_sector = sectors;
-    config.filesystem = filesystem;
-    boot_with(config, DISK)
+    boot_on(filesystem, config, DISK)
 }
 
 pub(crate) fn reiserfs(change: impl FnOnce(&mut ReiserOptions)) -> Filesystem {

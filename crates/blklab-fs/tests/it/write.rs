@@ -352,7 +352,12 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
     });
     machine.run(&cache);
     assert!(cache.end_bio(77, false).is_err());
-    let tiny = PageCache::new(machine, Config::new(Features::K2628, 64 * MIB)).map(|_| ());
+    let tiny = PageCache::new(
+        machine,
+        Config::new(Features::K2628, 64 * MIB),
+        blklab_fs::Filesystem::Extents(()),
+    )
+    .map(|_| ());
     let text = tiny.expect_err("64 MiB are the kernel's own").to_string();
     assert!(text.contains("at least 1024"), "{text}");
     assert!(Features::of_release([6, 19, 0, 0]).is_err());

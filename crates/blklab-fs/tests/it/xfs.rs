@@ -3,7 +3,7 @@
 
 use crate::draw::Draw;
 use crate::machine::{Disk, Machine, Served};
-use crate::{DISK, MIB, boot_with};
+use crate::{DISK, MIB, boot_on};
 use blklab_fs::{
     Config, Features, FileId, Filesystem, Host, Name, PageCache, XfsFeatures, XfsOptions,
 };
@@ -24,8 +24,7 @@ fn mount_on(disk: Disk, change: impl FnOnce(&mut XfsOptions)) -> (Machine, PageC
     let mut config = Config::new(Features::K2628, 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
-    config.filesystem = Filesystem::Xfs(options);
-    boot_with(config, disk)
+    boot_on(Filesystem::Xfs(options), config, disk)
 }
 
 fn mount(change: impl FnOnce(&mut XfsOptions)) -> (Machine, PageCache<Machine>) {

@@ -3,7 +3,7 @@
 
 use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{BtrfsOptions, ExtFeatures, barrier};
+use blklab_fs::{Barrier, BtrfsOptions, ExtFeatures};
 use blklab_types::PAGE_BYTES;
 
 /// The options of a volume.
@@ -28,7 +28,7 @@ pub(super) fn options(e: &Experiment) -> BtrfsOptions {
         commit_s: number("commit_s", d.commit_s),
         metadata_dirty_bytes: dirty_mib.map_or(d.metadata_dirty_bytes, |n| n << 20),
         kept_back_percent: number("kept_back_percent", d.kept_back_percent),
-        barrier: barrier(flag("barrier", true), of_kernel),
+        barrier: Barrier::new(flag("barrier", true), of_kernel.flush_fua),
         atime: atime(spec, of_kernel.atime),
         checksum_cost: e.cpu_time(d.checksum_cost),
         change_cost: e.cpu_time(d.change_cost),

@@ -4,7 +4,7 @@
 use super::{atime, flag, number};
 use crate::fio::FIO_PID;
 use blklab_experiment::Experiment;
-use blklab_fs::{CommitSync, DataMode, ExtFeatures, ExtOptions, barrier};
+use blklab_fs::{Barrier, CommitSync, DataMode, ExtFeatures, ExtOptions};
 
 /// Block groups of 128 MiB.
 const GROUP_SECTORS: u64 = 32_768 * 8;
@@ -33,7 +33,7 @@ pub(super) fn options(e: &Experiment, sectors: u64, journal: bool) -> ExtOptions
         Some("journal") => DataMode::Journal,
         _ => o.data,
     };
-    o.barrier = barrier(flag(spec, "barrier", features.barrier), features);
+    o.barrier = Barrier::new(flag(spec, "barrier", features.barrier), features.flush_fua);
     o.atime = atime(spec, o.atime);
     o.inode_size = number("inode_size", o.inode_size);
     // e2fsprogs changed both in July 2008.

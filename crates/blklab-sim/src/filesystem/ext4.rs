@@ -3,7 +3,7 @@
 
 use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{DataMode, Ext4Features, Ext4Options, ext4_barrier};
+use blklab_fs::{Barrier, DataMode, Ext4Features, Ext4Options};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> Ext4Options {
@@ -17,7 +17,7 @@ pub(super) fn options(e: &Experiment) -> Ext4Options {
         Some("journal") => DataMode::Journal,
         _ => o.data,
     };
-    o.barrier = ext4_barrier(switch("barrier"), features);
+    o.barrier = Barrier::new(switch("barrier"), features.flush_fua);
     o.atime = atime(spec, o.atime);
     o.delalloc = switch("delalloc");
     o.auto_da_alloc = switch("auto_da_alloc");

@@ -46,7 +46,7 @@ pub fn filesystem_of(e: &Experiment, sectors: u64) -> Filesystem {
         "ntfs-3g" => Filesystem::Ntfs(ntfs3g::options(e)),
         "reiserfs" => Filesystem::Reiser(reiserfs::options(e)),
         "xfs" => Filesystem::Xfs(xfs::options(e)),
-        _ => Filesystem::Extents,
+        _ => Filesystem::Extents(()),
     }
 }
 

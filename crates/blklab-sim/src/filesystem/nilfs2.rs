@@ -3,7 +3,7 @@
 
 use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{ExtFeatures, NilfsOptions, barrier};
+use blklab_fs::{Barrier, ExtFeatures, NilfsOptions};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> NilfsOptions {
@@ -21,7 +21,7 @@ pub(super) fn options(e: &Experiment) -> NilfsOptions {
         cleaning_interval_s: number("cleaning_interval_s", d.cleaning_interval_s),
         segments_per_clean: number("segments_per_clean", d.segments_per_clean),
         protection_s: number("protection_s", d.protection_s),
-        barrier: barrier(flag("barrier", true), of_kernel),
+        barrier: Barrier::new(flag("barrier", true), of_kernel.flush_fua),
         atime: atime(spec, of_kernel.atime),
         block_cost: e.cpu_time(d.block_cost),
         ..d

@@ -3,7 +3,7 @@
 
 use super::{atime, flag, number};
 use blklab_experiment::Experiment;
-use blklab_fs::{DataMode, ExtFeatures, ReiserOptions, Tails, barrier};
+use blklab_fs::{Barrier, DataMode, ExtFeatures, ReiserOptions, Tails};
 
 /// The options of a volume.
 pub(super) fn options(e: &Experiment) -> ReiserOptions {
@@ -18,7 +18,7 @@ pub(super) fn options(e: &Experiment) -> ReiserOptions {
         Some("off") => Tails::Off,
         _ => o.tails,
     };
-    o.barrier = barrier(flag(spec, "barrier", false), features);
+    o.barrier = Barrier::new(flag(spec, "barrier", false), features.flush_fua);
     o.atime = atime(spec, o.atime);
     o.max_age_s = number(spec, "max_age_s", o.max_age_s);
     o

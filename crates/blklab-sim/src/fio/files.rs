@@ -12,7 +12,7 @@ use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
-use blklab_fs::{FileId, Filesystem, PageCache};
+use blklab_fs::{FileId, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ pub(crate) fn set_up(
         });
     }
     create(cache, &mut named, &order, disk_bytes)?;
-    if cache.config().filesystem != Filesystem::Extents {
+    if !cache.sets_space_aside() {
         if laid_out > 0 {
             notes.push(format!(
                 "{} MiB of files were laid out before the start, in no time; their data are not \
@@ -187,9 +187,9 @@ fn create(
 ) -> Result<(), ExperimentError> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
-    let passes: &[Option<bool>] = match cache.config().filesystem {
-        Filesystem::Extents => &[Some(true), Some(false)],
-        _ => &[None],
+    let passes: &[Option<bool>] = match cache.sets_space_aside() {
+        true => &[Some(true), Some(false)],
+        false => &[None],
     };
     for there_from_the_start in passes {
         for name in order {

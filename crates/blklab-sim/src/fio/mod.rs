@@ -33,7 +33,7 @@ use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::run::priorities;
-use blklab_fs::{Config, DirectLocking, Features, Filesystem, PageCache};
+use blklab_fs::{Config, Features, Filesystem, PageCache};
 use blklab_kernel::KernelVersion;
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
@@ -73,7 +73,10 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
 ///
 /// # Errors
 /// If they cannot work, or the filesystem does not fit the disk.
-pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, ExperimentError> {
+pub fn cache_config(
+    e: &Experiment,
+    features: Features,
+) -> Result<(Config, Filesystem), ExperimentError> {
     let limits = e.queue_limits()?;
     let capacity = e.build_device()?.capacity_sectors();
     let (vm, v) = (&e.vm, e.kernel);
@@ -106,17 +109,14 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
     let start_sector = limits.partition_start.unwrap_or(0);
     let sectors = c.layout.end_sector.saturating_sub(start_sector);
     crate::check_filesystem(e)?;
-    c.filesystem = crate::filesystem_of(e, sectors);
-    if c.filesystem != Filesystem::Extents {
+    let filesystem = crate::filesystem_of(e, sectors);
+    if filesystem != Filesystem::Extents(()) {
         c.layout.start_sector = start_sector;
     }
     c.fua = limits.has_flush && limits.has_fua;
-    if let Filesystem::Xfs(_) = c.filesystem {
-        c.direct_locking = DirectLocking::None;
-    }
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;
-    Ok(c)
+    Ok((c, filesystem))
 }
 
 /// Bytes of the disk as jobs see it: to the end of its partition, or of the
@@ -125,7 +125,7 @@ pub fn cache_config(e: &Experiment, features: Features) -> Result<Config, Experi
 /// # Errors
 /// If the experiment is impossible.
 pub fn disk_bytes(e: &Experiment) -> Result<u64, ExperimentError> {
-    let config = cache_config(e, cache_features(e)?)?;
+    let (config, _) = cache_config(e, cache_features(e)?)?;
     Ok(files::disk_bytes(config.layout.end_sector))
 }
 
@@ -165,10 +165,10 @@ pub fn run_fio(
     stop: Arc<AtomicBool>,
 ) -> Result<FioOutcome, ExperimentError> {
     let e = &e.with_cgroups_of(&jobs.jobs)?;
-    let config = cache_config(e, cache_features(e)?)?;
+    let (config, filesystem) = cache_config(e, cache_features(e)?)?;
     let m: Machine = build_machine(e, sinks, Arc::clone(&stop))?;
-    let cache =
-        PageCache::new(m.clone(), config).map_err(|err| ExperimentError::new(err.to_string()))?;
+    let cache = PageCache::new(m.clone(), config, filesystem)
+        .map_err(|err| ExperimentError::new(err.to_string()))?;
     let completions = cache.clone();
     m.on_bio_done(move |cookie, error| {
         completions

@@ -7,10 +7,11 @@
 //! on its way before its handle is closed. It waits for these data after it has
 //! submitted its metadata, and before the commit block.
 
-use crate::cache::{PageCache, PageRun};
+use super::Journalled;
+use crate::cache::PageRun;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::State;
+use crate::mount::{Mount, View};
 use blklab_types::Op;
 
 /// What commit does with the next dirty page of a file.
@@ -24,7 +25,7 @@ enum Next {
     Write(PageRun),
 }
 
-impl State {
+impl<V: Journalled> View<'_, V> {
     fn next_ordered(&mut self, id: FileId, from: u64) -> Next {
         let file = &self.files[id.idx()];
         let mut at = from;
@@ -54,23 +55,9 @@ impl State {
             });
         }
     }
-
-    /// Puts a file on the running transaction's list.
-    pub(super) fn ext4_attach(&mut self, id: FileId) {
-        let j = self.journal();
-        let tid = j.running_tid();
-        let Some(inode) = self.files[id.idx()].ext4.as_mut() else {
-            return;
-        };
-        if std::mem::replace(&mut inode.ordered_tid, tid) != tid
-            && let Some(t) = self.journal().running.as_mut()
-        {
-            t.inodes.push(id);
-        }
-    }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// Waits for the data of a transaction's files that are on their way, when
     /// its metadata are on theirs.
     pub(crate) async fn wait_ordered_inodes(&self, inodes: &[FileId]) {
@@ -84,11 +71,7 @@ impl<H: Host> PageCache<H> {
         if inodes.is_empty() {
             return;
         }
-        let writes = self.with(|s| {
-            s.ext4
-                .as_ref()
-                .is_some_and(|e| !e.options.features.commit_only_waits)
-        });
+        let writes = self.with(|s| s.journal().rules.writes_inodes);
         for id in inodes.iter().filter(|_| writes) {
             self.write_ordered_inode(*id).await;
         }

@@ -5,12 +5,13 @@
 //! to their places, in batches, and then the journal's superblock. Others that
 //! need room wait for it.
 
-use super::Place;
+use super::Journalled;
 use super::journal::Journal;
-use crate::cache::PageCache;
+use crate::buffers::Place;
 use crate::file::File;
 use crate::host::Host;
-use crate::state::{BioWork, State};
+use crate::mount::{Mount, View};
+use crate::state::BioWork;
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
 /// Blocks written at a time.
@@ -30,7 +31,7 @@ enum Step {
     Advance,
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// Makes room for a transaction, or waits for who does.
     pub(super) async fn make_log_space(&self) {
         if self.with(|s| std::mem::replace(&mut s.journal().checkpointing, true)) {
@@ -38,7 +39,7 @@ impl<H: Host> PageCache<H> {
             return;
         }
         loop {
-            match self.with(State::checkpoint_step) {
+            match self.with(|s| s.checkpoint_step()) {
                 Step::Enough => break,
                 Step::Commit(tid) => {
                     self.waking(|s, wake| {
@@ -97,23 +98,16 @@ impl<H: Host> PageCache<H> {
     }
 }
 
-impl State {
+impl<V: Journalled> View<'_, V> {
     /// Files and the journal, to be looked at together.
-    fn files_and_journal(&mut self) -> Option<(&mut Vec<File>, &mut Journal)> {
-        let State {
-            files, ext, ext4, ..
-        } = self;
-        let ext = ext.as_mut().map(|e| &mut e.journal);
-        let ext4 = ext4.as_mut().map(|e| &mut e.journal);
-        Some((files, ext.or(ext4)?))
+    fn files_and_journal(&mut self) -> (&mut Vec<File>, &mut Journal) {
+        (&mut self.state.files, self.volume.journal())
     }
 
     /// The tail of the log moves behind the oldest transaction and those that
     /// are in their places.
     fn drop_checkpoints(&mut self) {
-        let Some((files, j)) = self.files_and_journal() else {
-            return;
-        };
+        let (files, j) = self.files_and_journal();
         loop {
             j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
             let buffers = &j.buffers;
@@ -133,9 +127,7 @@ impl State {
     }
 
     fn checkpoint_step(&mut self) -> Step {
-        let Some((files, j)) = self.files_and_journal() else {
-            return Step::Enough;
-        };
+        let (files, j) = self.files_and_journal();
         let committing = j.committing.as_ref().map(|t| t.tid);
         let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {

@@ -8,13 +8,12 @@
 //! many credits, or the log too little room; and to change a block while its
 //! only copy is on its way to the log.
 
-use super::Place;
-use super::options::CommitSync;
-use crate::cache::PageCache;
+use super::{JournalRules, Journalled};
+use crate::buffers::Place;
 use crate::file::FileId;
 use crate::host::Host;
+use crate::mount::{Mount, View};
 use crate::sleeps::Sleep;
-use crate::state::State;
 use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -65,38 +64,6 @@ pub(super) struct Buffer {
     pub(super) dropped: bool,
     /// It is being written to the log from its only copy.
     pub(super) shadow: bool,
-}
-
-/// What the release and the mount options decide about a journal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct JournalRules {
-    /// When commit writes its data and metadata as synchronous requests.
-    pub(crate) commit_sync: CommitSync,
-    /// Flags of the commit block.
-    pub(crate) commit_block: BioFlags,
-    /// Flags that all writes of the journal carry besides: blocks of the log,
-    /// its superblock, checkpoints.
-    pub(crate) mark: BioFlags,
-    /// Checkpoints write synchronously.
-    pub(crate) sync_checkpoint: bool,
-    /// Seconds between commits.
-    pub(crate) commit_s: u32,
-    /// Blocks handed to the block layer at a time: a descriptor and what it
-    /// describes.
-    pub(crate) batch: usize,
-}
-
-impl JournalRules {
-    /// Flags of a commit's data and metadata.
-    pub(super) fn commit_flags(&self, sync_handle: bool, waited: bool) -> BioFlags {
-        let sync = match self.commit_sync {
-            CommitSync::Never => false,
-            CommitSync::SyncHandle => sync_handle,
-            CommitSync::Waited => waited,
-            CommitSync::Always => true,
-        };
-        if sync { BioFlags::SYNC } else { BioFlags::NONE }
-    }
 }
 
 /// The journal.
@@ -240,14 +207,7 @@ enum Start {
     Checkpoint,
 }
 
-impl State {
-    /// The volume's journal.
-    pub(crate) fn journal(&mut self) -> &mut Journal {
-        let ext = self.ext.as_mut().map(|e| &mut e.journal);
-        let ext4 = self.ext4.as_mut().map(|e| &mut e.journal);
-        ext.or(ext4).expect("a volume with a journal")
-    }
-
+impl<V: Journalled> View<'_, V> {
     /// Tries to open a handle; says what to wait for.
     fn try_start(
         &mut self,
@@ -321,12 +281,12 @@ impl State {
         {
             t.metadata.push(place);
         }
-        self.ext_cached(place);
+        self.cache_block(place);
         let (id, run) = (place.0, place.1..place.1 + 1);
-        let file = &mut self.files[id.idx()];
+        let file = &mut self.state.files[id.idx()];
         file.ext.buffer_dirty.clear(run.clone());
         file.pinned.set(run.clone());
-        self.lru.touch(file, run);
+        self.state.lru.touch(file, run);
         true
     }
 
@@ -335,7 +295,7 @@ impl State {
     /// (`journal_forget`).
     pub(crate) fn forget(&mut self, place: Place) {
         let (id, run) = (place.0, place.1..place.1 + 1);
-        let metadata = self.is_metadata(id);
+        let metadata = self.files[id.idx()].metadata;
         let j = self.journal();
         if let Some(buffer) = j.buffers.get_mut(&place) {
             buffer.running = false;
@@ -347,16 +307,8 @@ impl State {
         self.clean_page(id, run);
     }
 
-    /// Makes pages and their buffers clean without writing them.
-    pub(crate) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
-        let file = &mut self.files[id.idx()];
-        file.ext.buffer_dirty.clear(run.clone());
-        file.towrite.clear(run.clone());
-        self.nr_dirty -= file.dirty.clear(run);
-    }
-
     /// Adds a page's data to those that the running transaction awaits.
-    pub(super) fn attach_data(&mut self, id: FileId, page: u64) {
+    pub(crate) fn attach_data(&mut self, id: FileId, page: u64) {
         let inode = &mut self.files[id.idx()].ext;
         let run = page..page + 1;
         inode.ordered_committing.clear(run.clone());
@@ -373,7 +325,7 @@ impl State {
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// Sleeps until something of the journal changes; the caller tests again.
     pub(super) async fn journal_wait(&self) {
         let me = self.host.current();
@@ -457,6 +409,14 @@ impl<H: Host> PageCache<H> {
         self.wait_commit(tid).await;
     }
 
+    /// Flushes the disk's cache behind what is committed, if there are barriers.
+    pub(crate) async fn flush_behind_journal(&self) {
+        let commit_block = self.with(|s| s.journal().commit_block_flags());
+        if commit_block.any(BioFlags::FLUSH | BioFlags::BARRIER) {
+            self.issue_flush(self.config.features.flush_flags).await;
+        }
+    }
+
     /// Sleeps until a transaction is committed (`log_wait_commit`).
     pub(crate) async fn wait_commit(&self, tid: u64) {
         while self.with(|s| {
@@ -474,6 +434,7 @@ impl<H: Host> PageCache<H> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CommitSync;
     use super::*;
 
     #[test]
@@ -497,7 +458,8 @@ mod tests {
             mark: BioFlags::NONE,
             sync_checkpoint: false,
             commit_s: 5,
-            batch: 512,
+            batch: JournalRules::BATCH,
+            writes_inodes: false,
         }
     }
 }

@@ -7,54 +7,31 @@
 //! commit block, wait. Not written: the journal's superblock at the first
 //! commit.
 
-use super::Place;
 use super::journal::{Checkpoint, Transaction};
-use crate::cache::PageCache;
+use super::{JournalRules, Journalled};
+use crate::buffers::{Place, Taken, Waits};
 use crate::file::FileId;
 use crate::host::Host;
-use crate::state::{BioWork, State};
+use crate::mount::{Mount, View};
+use crate::state::BioWork;
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
-use std::ops::Range;
-
-/// Buffers handed to the block layer at a time (block size over 8): a
-/// descriptor and what it describes.
-pub(crate) const BATCH: usize = 512;
 
 /// Revoke records in a block: its bytes behind a header of 16, at 4 each.
 const REVOKES: u64 = (4096 - 16) / 4;
 
-/// What commit does with a page of its list.
-enum Page {
-    /// It is clean, or another transaction's.
-    Drop,
-    /// Somebody writes it already.
-    Remember,
-    /// Its buffer is dirty, and locked by somebody who writes it.
-    Busy,
-    /// Taken for writing.
-    Write,
-}
-
-impl State {
+impl<V: Journalled> View<'_, V> {
     /// Looks at one ordered page; takes it if it is to be written.
-    fn take_ordered(&mut self, id: FileId, page: u64) -> Page {
-        let file = &mut self.files[id.idx()];
-        let run = page..page + 1;
-        if !file.ext.ordered_committing.test(page) {
-            return Page::Drop;
+    fn take_ordered(&mut self, place: Place) -> Taken {
+        let (id, page) = place;
+        if !self.files[id.idx()].ext.ordered_committing.test(page) {
+            return Taken::Clean;
         }
-        let locked = file.ext.buffer_locked.test(page) || file.writeback.test(page);
-        let dirty = file.ext.buffer_dirty.test(page);
-        if locked && dirty {
-            return Page::Busy;
+        let taken = self.take_buffer(place);
+        if taken != Taken::Busy {
+            let inode = &mut self.files[id.idx()].ext;
+            inode.ordered_committing.clear(page..page + 1);
         }
-        file.ext.ordered_committing.clear(run.clone());
-        if dirty {
-            file.ext.buffer_dirty.clear(run.clone());
-            file.ext.buffer_locked.set(run);
-            return Page::Write;
-        }
-        if locked { Page::Remember } else { Page::Drop }
+        taken
     }
 
     /// The running transaction becomes the committing one.
@@ -105,30 +82,24 @@ impl State {
         }
         if !dropped {
             self.files[place.0.idx()].pinned.clear(place.1..place.1 + 1);
-            self.ext_dirty_buffer(place, now);
+            self.dirty_buffer(place, now);
         }
     }
 }
 
-impl<H: Host> PageCache<H> {
+impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// Starts the journal's thread and its timer, as at mount.
     pub(crate) fn start_journal(&self) {
-        if self.has_journal() {
-            let name = self.with(|s| {
-                if s.ext4.is_some() {
-                    "jbd2"
-                } else {
-                    "kjournald"
-                }
-            });
-            self.host.spawn(name, Box::pin(self.clone().kjournald()));
-            self.host
-                .spawn("jbd_timer", Box::pin(self.clone().commit_timer()));
-        }
+        self.spawn(V::THREAD, |kept| async move {
+            kept.mount().kjournald().await;
+        });
+        self.spawn("jbd_timer", |kept| async move {
+            kept.mount().commit_timer().await;
+        });
     }
 
     /// Asks for a commit when the running transaction has expired.
-    async fn commit_timer(self) {
+    async fn commit_timer(&self) {
         let me = self.host.current();
         self.with(|s| s.journal().timer = Some(me));
         loop {
@@ -149,7 +120,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    async fn kjournald(self) {
+    async fn kjournald(&self) {
         let me = self.host.current();
         self.with(|s| s.journal().thread = Some(me));
         loop {
@@ -192,7 +163,9 @@ impl<H: Host> PageCache<H> {
             let t = s.journal().committing.as_ref();
             t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
         });
-        self.write_ordered(data, flags).await;
+        let take = |place| self.with(|s| s.take_ordered(place));
+        self.write_ordered(data, JournalRules::BATCH, Waits::Runs, flags, take)
+            .await;
         self.write_ordered_inodes(&inodes).await;
         let mut log_blocks = 0;
         if !metadata.is_empty() || nr_revoked > 0 {
@@ -255,68 +228,9 @@ impl<H: Host> PageCache<H> {
             j.committed = j.committed.max(done.tid);
             j.wake_all(wake);
             for run in done.freed {
-                if let Some(ext) = &mut s.ext {
-                    ext.space.release(run);
-                } else if let Some(ext4) = &mut s.ext4 {
-                    ext4.release(run);
-                }
+                s.volume.release(run);
             }
         });
-    }
-
-    /// Writes the data of a transaction, in order of attachment, and waits for
-    /// all of it.
-    async fn write_ordered(&self, data: Vec<(FileId, Range<u64>)>, flags: BioFlags) {
-        let mut batch: Vec<(FileId, u64)> = Vec::with_capacity(BATCH);
-        let mut waits: Vec<(FileId, Range<u64>)> = Vec::new();
-        self.host.start_plug();
-        for (id, run) in data {
-            let mut page = run.start;
-            while page < run.end {
-                match self.with(|s| s.take_ordered(id, page)) {
-                    Page::Drop => page += 1,
-                    Page::Busy => {
-                        self.submit_buffers(&mut batch, flags).await;
-                        self.wait_buffer(id, page).await;
-                    }
-                    Page::Remember => {
-                        remember(&mut waits, id, page);
-                        page += 1;
-                    }
-                    Page::Write => {
-                        batch.push((id, page));
-                        remember(&mut waits, id, page);
-                        page += 1;
-                        if batch.len() == BATCH {
-                            self.submit_buffers(&mut batch, flags).await;
-                        }
-                    }
-                }
-            }
-        }
-        self.submit_buffers(&mut batch, flags).await;
-        self.host.finish_plug();
-        for (id, run) in waits.into_iter().rev() {
-            self.wait_buffers(id, run).await;
-        }
-    }
-
-    /// Submits buffers that are locked for it, one bio each.
-    pub(crate) async fn submit_buffers(&self, batch: &mut Vec<(FileId, u64)>, flags: BioFlags) {
-        for (file, page) in batch.drain(..) {
-            let (sector, cookie) = self.with(|s| {
-                s.stats.pages_written += 1;
-                s.stats.write_bios += 1;
-                let sector = s
-                    .file(file)
-                    .extents
-                    .map(page)
-                    .map_or(0, |(sector, _)| sector);
-                (sector, s.bios.insert(BioWork::Buffer { file, page }))
-            });
-            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
-                .await;
-        }
     }
 
     /// Writes revoke records and metadata, behind descriptors, to the log; waits
@@ -395,7 +309,7 @@ impl<H: Host> PageCache<H> {
             j.free = j.free.saturating_sub(1);
             j.log_done.push(false);
             let nth = j.log_done.len() - 1;
-            (sector, mark, s.bios.insert(BioWork::Log(nth)))
+            (sector, mark, s.bios.insert(BioWork::Filesystem(nth as u64)))
         });
         let flags = flags | mark;
         self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
@@ -419,26 +333,12 @@ fn nr_descriptors(blocks: usize, per_descriptor: usize) -> usize {
     blocks.div_ceil(per_descriptor)
 }
 
-fn remember(waits: &mut Vec<(FileId, Range<u64>)>, id: FileId, page: u64) {
-    match waits.last_mut() {
-        Some((file, run)) if *file == id && run.end == page => run.end = page + 1,
-        _ => waits.push((id, page..page + 1)),
-    }
-}
-
-impl State {
+impl<V: Journalled> View<'_, V> {
     /// A block of the log has arrived.
-    pub(crate) fn end_log(
-        &mut self,
-        nth: usize,
-        failed: bool,
-        wake: &mut Vec<blklab_types::TaskId>,
-    ) {
+    pub(crate) fn end_log(&mut self, nth: u64, failed: bool, wake: &mut Vec<blklab_types::TaskId>) {
         let j = self.journal();
         j.log_failed |= failed;
-        if let Some(done) = j.log_done.get_mut(nth) {
-            *done = true;
-        }
+        j.log_done[nth as usize] = true;
         wake.extend(j.thread);
     }
 }
@@ -449,6 +349,9 @@ mod tests {
 
     #[test]
     fn a_thousand_blocks_take_1003_of_the_log() {
-        assert_eq!(1000 + nr_descriptors(1000, BATCH - 1) + 1, 1003);
+        assert_eq!(
+            1000 + nr_descriptors(1000, JournalRules::BATCH - 1) + 1,
+            1003
+        );
     }
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Buffers of pages, and writing pages through them (fs/buffer.c, 2.6.28).
+//!
+//! Pages of some files have one buffer each. A page and its buffer are dirty
+//! separately: a journal writes buffers behind the page's back. Write-out that
+//! must not wait puts a page back whose buffer somebody else is writing.
+
+use crate::cache::PageCache;
+use crate::file::{FileId, WaitFor};
+use crate::host::Host;
+use crate::state::{BioWork, State};
+use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS};
+use std::ops::Range;
+
+/// A page whose one buffer is meant.
+pub(crate) type Place = (FileId, u64);
+
+/// What becomes of a buffer that somebody wants to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nothing: it is clean.
+    Clean,
+    /// Somebody writes it already.
+    InFlight,
+    /// It is dirty, and somebody writes an older state of it.
+    Busy,
+    /// It is locked, to be written.
+    Write,
+}
+
+/// How the end of many writes is waited for, from the last on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Run by run of pages, in each from the first on.
+    Runs,
+    /// Page by page.
+    Pages,
+}
+
+impl Waits {
+    fn note(self, waits: &mut Vec<(FileId, Range<u64>)>, (id, page): Place) {
+        match waits.last_mut() {
+            Some((file, run)) if self == Waits::Runs && *file == id && run.end == page => {
+                run.end = page + 1;
+            }
+            _ => waits.push((id, page..page + 1)),
+        }
+    }
+}
+
+impl State {
+    /// Takes a buffer for writing if it is dirty and nobody writes it.
+    pub(crate) fn take_buffer(&mut self, (id, page): Place) -> Taken {
+        let file = &mut self.files[id.idx()];
+        let locked = file.ext.buffer_locked.test(page) || file.writeback.test(page);
+        match (file.ext.buffer_dirty.test(page), locked) {
+            (false, false) => Taken::Clean,
+            (false, true) => Taken::InFlight,
+            (true, true) => Taken::Busy,
+            (true, false) => {
+                file.ext.buffer_dirty.clear(page..page + 1);
+                file.ext.buffer_locked.set(page..page + 1);
+                Taken::Write
+            }
+        }
+    }
+
+    /// A buffer is dirty, and its page.
+    pub(crate) fn dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
+        let run = page..page + 1;
+        self.files[id.idx()].ext.buffer_dirty.set(run.clone());
+        self.dirty(id, run, now);
+    }
+
+    /// Makes pages and their buffers clean without writing them.
+    pub(crate) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
+        file.ext.buffer_dirty.clear(run.clone());
+        file.towrite.clear(run.clone());
+        self.nr_dirty -= file.dirty.clear(run);
+    }
+
+    /// Puts a page that was filled in memory into the cache.
+    pub(crate) fn cache_block(&mut self, (id, page): Place) {
+        let run = page..page + 1;
+        let file = &mut self.files[id.idx()];
+        if !file.cached.test(page) {
+            self.nr_cached += file.cached.set(run.clone());
+            file.uptodate.set(run.clone());
+            self.lru.add(id, run);
+        }
+    }
+
+    /// The sector of a page that has its place.
+    pub(crate) fn sector_of(&self, (id, page): Place) -> u64 {
+        let place = self.files[id.idx()].extents.map(page);
+        let (sector, _) = place.unwrap_or_else(|| panic!("page {page} of {id:?} has no place"));
+        sector
+    }
+}
+
+impl<H: Host> PageCache<H> {
+    /// Sleeps until nobody writes a page's buffer.
+    pub(crate) async fn wait_buffer(&self, id: FileId, page: u64) {
+        self.wait_page(id, page, WaitFor::Buffer).await;
+    }
+
+    /// Waits for all buffers of a run that are being written.
+    pub(crate) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
+        while let Some(page) = self.with(|s| {
+            let file = s.file(id);
+            [&file.ext.buffer_locked, &file.writeback]
+                .into_iter()
+                .filter_map(|bits| bits.next_set(run.start, run.end))
+                .min()
+        }) {
+            self.wait_buffer(id, page).await;
+        }
+    }
+
+    /// Writes pages through their buffers, in order, and waits for all that are on
+    /// their way then. `take` says what to do with each; so many are submitted at
+    /// a time.
+    pub(crate) async fn write_ordered(
+        &self,
+        data: Vec<(FileId, Range<u64>)>,
+        chunk: usize,
+        how: Waits,
+        flags: BioFlags,
+        take: impl Fn(Place) -> Taken,
+    ) {
+        let mut batch: Vec<Place> = Vec::with_capacity(chunk);
+        let mut waits: Vec<(FileId, Range<u64>)> = Vec::new();
+        self.host.start_plug();
+        for (id, run) in data {
+            let mut page = run.start;
+            while page < run.end {
+                match take((id, page)) {
+                    Taken::Clean => {}
+                    Taken::InFlight => how.note(&mut waits, (id, page)),
+                    Taken::Busy => {
+                        self.submit_buffers(&mut batch, flags).await;
+                        self.wait_buffer(id, page).await;
+                        continue;
+                    }
+                    Taken::Write => {
+                        batch.push((id, page));
+                        how.note(&mut waits, (id, page));
+                        if batch.len() == chunk {
+                            self.submit_buffers(&mut batch, flags).await;
+                        }
+                    }
+                }
+                page += 1;
+            }
+        }
+        self.submit_buffers(&mut batch, flags).await;
+        self.host.finish_plug();
+        for (id, run) in waits.into_iter().rev() {
+            self.wait_buffers(id, run).await;
+        }
+    }
+
+    /// Submits buffers that are locked for it, one bio each.
+    pub(crate) async fn submit_buffers(&self, batch: &mut Vec<Place>, flags: BioFlags) {
+        for (file, page) in batch.drain(..) {
+            let (sector, cookie) = self.with(|s| {
+                s.stats.pages_written += 1;
+                s.stats.write_bios += 1;
+                let sector = s.sector_of((file, page));
+                (sector, s.bios.insert(BioWork::Buffer { file, page }))
+            });
+            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+                .await;
+        }
+    }
+
+    /// Locks a dirty page that is about to be written through its buffer, and
+    /// makes it clean.
+    pub(crate) fn lock_for_write(&self, id: FileId, page: u64) {
+        let run = page..page + 1;
+        self.with(|s| {
+            let file = &mut s.files[id.idx()];
+            file.locked.set(run.clone());
+            s.nr_dirty -= file.dirty.clear(run.clone());
+            file.marker.clear(run);
+        });
+    }
+
+    /// Writes a locked page, a bio for its buffer, and unlocks it
+    /// (`block_write_full_page`). Returns whether it had to be put back: somebody
+    /// else has its buffer.
+    pub(crate) async fn write_full_page(
+        &self,
+        id: FileId,
+        page: u64,
+        flags: BioFlags,
+        nonblocking: bool,
+    ) -> bool {
+        let run = page..page + 1;
+        let mut put_back = false;
+        while self.with(|s| s.file(id).ext.buffer_locked.test(page)) {
+            if nonblocking {
+                put_back = true;
+                break;
+            }
+            self.wait_buffer(id, page).await;
+        }
+        let place = self.with(|s| {
+            let file = &mut s.files[id.idx()];
+            if put_back {
+                s.nr_dirty += file.dirty.set(run.clone());
+                file.inode_dirty = true;
+                return None;
+            }
+            if file.ext.buffer_dirty.clear(run.clone()) == 0 {
+                // The journal has written it already.
+                s.count_completions(1);
+                return None;
+            }
+            s.nr_writeback += file.writeback.set(run.clone());
+            s.stats.pages_written += 1;
+            s.stats.write_bios += 1;
+            let sector = s.sector_of((id, page));
+            let work = BioWork::Pages {
+                op: Op::Write,
+                file: id,
+                run: run.clone(),
+            };
+            Some((sector, s.bios.insert(work)))
+        });
+        self.unlock_page(id, page);
+        if let Some((sector, cookie)) = place {
+            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+                .await;
+        }
+        put_back
+    }
+}
