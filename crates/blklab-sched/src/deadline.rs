@@ -184,6 +184,7 @@ impl Deadline {
         }
     }
 
+    /// `deadline_add_rq_rb`.
     fn insert_sorted(&mut self, q: &mut Core, rq: RqId) {
         let (dir, sector) = (q.rqs[rq].data_dir(), q.rqs[rq].sector);
         self.sort[dir].insert(&mut self.nodes, rq, sector);
@@ -200,7 +201,8 @@ impl Deadline {
         }
     }
 
-    /// Takes a request out of tree and FIFO; the sweep goes on behind it.
+    /// Takes a request out of tree and FIFO; the sweep goes on behind it
+    /// (`deadline_remove_request`).
     fn forget(&mut self, q: &mut Core, rq: RqId) {
         let dir = q.rqs[rq].data_dir();
         if self.next[dir] == Some(rq) {
@@ -210,7 +212,8 @@ impl Deadline {
         self.fifo[dir].remove(&mut q.rqs, rq);
     }
 
-    /// To the tail of the dispatch list; the sweep goes on at `next`.
+    /// To the tail of the dispatch list; the sweep goes on at `next`
+    /// (`deadline_move_request`).
     fn move_out(&mut self, q: &mut Core, rq: RqId, next: Option<RqId>) {
         let dir = q.rqs[rq].data_dir();
         self.next = [None; 2];
@@ -226,6 +229,7 @@ impl Deadline {
         self.move_out(q, rq, behind);
     }
 
+    /// `deadline_check_fifo`.
     fn expired(&self, head: RqId, now: Jiffies) -> bool {
         let expiry = self.expiry[head];
         if self.feat.expires_at_equality {

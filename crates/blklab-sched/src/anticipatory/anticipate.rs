@@ -40,12 +40,12 @@ const CLOSE_SECTORS: u64 = 8192;
 const CLOSE_MS: u64 = 20;
 
 impl Anticipatory {
-    /// Whether to wait rather than send `next`.
+    /// Whether to wait rather than send `next` (`as_can_anticipate`).
     pub(super) fn should_wait(&mut self, q: &Core, next: Option<RqId>, now: u64) -> bool {
         self.served.is_some() && self.status != Status::Over && !self.ends_wait(q, next, now)
     }
 
-    /// Starts to wait, unless it does already.
+    /// Starts to wait, unless it does already (`as_antic_waitreq`).
     pub(super) fn start_waiting(&mut self, cx: &mut Cx<'_>, now: u64) {
         if self.status == Status::Off {
             if self.served_done {
@@ -57,7 +57,8 @@ impl Anticipatory {
         self.show_wait(cx);
     }
 
-    /// Waits for the next request: the clock runs from the completion.
+    /// Waits for the next request: the clock runs from the completion
+    /// (`as_antic_waitnext`).
     pub(super) fn wait_for_next(&mut self, cx: &mut Cx<'_>, now: u64) {
         let due = self.wait_start.saturating_add(self.set.antic_expire);
         cx.timers.arm(self.timer, Jiffies(due.saturating_sub(BASE)));
@@ -66,7 +67,7 @@ impl Anticipatory {
         self.status = Status::ForNext;
     }
 
-    /// Ends the wait; kblockd looks for what to do.
+    /// Ends the wait; kblockd looks for what to do (`as_antic_stop`).
     pub(super) fn stop_waiting(&mut self, cx: &mut Cx<'_>) {
         if !self.status.is_waiting() {
             return;
@@ -78,7 +79,7 @@ impl Anticipatory {
         cx.effects.push(Effect::RunWork);
     }
 
-    /// The timer fired: nothing came in time.
+    /// The timer fired: nothing came in time (`as_antic_timeout`).
     pub(super) fn timed_out(&mut self, cx: &mut Cx<'_>) {
         cx.truth_note(Kind::TimerFire, 0, cx.timers.name(self.timer));
         let (true, Some(task)) = (self.status.is_waiting(), self.served) else {
@@ -96,7 +97,7 @@ impl Anticipatory {
     }
 
     /// Whether a wait for the served process makes no sense (any more), given
-    /// a candidate to send instead.
+    /// a candidate to send instead (`as_can_break_anticipation`).
     pub(super) fn ends_wait(&mut self, q: &Core, candidate: Option<RqId>, now: u64) -> bool {
         let Some(task) = self.served else {
             return true;
@@ -149,7 +150,8 @@ impl Anticipatory {
     }
 
     /// Whether a request is as near as what the served process may be
-    /// expected to ask for. The longer the wait, the less near it has to be.
+    /// expected to ask for. The longer the wait, the less near it has to be
+    /// (`as_close_req`).
     fn is_close(&mut self, q: &Core, rq: RqId, now: u64) -> bool {
         let last = self.waiting[self.batch.kind].last_sector;
         let sector = q.rqs[rq].sector;

@@ -41,7 +41,7 @@ impl Batch {
         }
     }
 
-    /// Whether it has to give way to the other kind.
+    /// Whether it has to give way to the other kind (`as_batch_expired`).
     pub(super) fn has_expired(&self, now: u64) -> bool {
         if self.waits_for_drain || self.is_new {
             return false;
@@ -115,7 +115,7 @@ impl Batch {
     }
 
     /// Async batches get fewer requests if the last one took longer than its
-    /// time, and more if it was done early.
+    /// time, and more if it was done early (`update_write_batch`).
     fn fit_write_count(&mut self, limit: u64, now: u64) {
         let over = now.wrapping_sub(self.expires).wrapping_add(limit) as i64;
         let took = over.max(0) as u64;

@@ -38,7 +38,7 @@ impl Anticipatory {
         moved
     }
 
-    /// The next request, if it is to go now.
+    /// The next request, if it is to go now (`as_dispatch_request`).
     pub(super) fn choose(&mut self, q: &Core, cx: &mut Cx<'_>, now: u64) -> Option<RqId> {
         let sync_waits = !self.waiting[SYNC].fifo.is_empty();
         let async_waits = !self.waiting[ASYNC].fifo.is_empty();
@@ -129,7 +129,8 @@ impl Anticipatory {
         }
     }
 
-    /// Whether the oldest request has expired, looked at once in a while.
+    /// Whether the oldest request has expired, looked at once in a while
+    /// (`as_fifo_expired`).
     fn oldest_expired(&mut self, kind: usize, now: u64) -> bool {
         let w = &mut self.waiting[kind];
         w.check_is_due(now, self.set.fifo_expire[kind])
@@ -137,7 +138,7 @@ impl Anticipatory {
     }
 
     /// Moves a request to the dispatch list; its process is the one that may
-    /// be waited for now.
+    /// be waited for now (`as_move_to_dispatch`).
     pub(super) fn move_out(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         self.stop_waiting(cx);
         self.status = Status::Off;

@@ -132,7 +132,7 @@ impl Anticipatory {
     }
 
     /// Puts a request into its tree. One that starts at the same sector goes
-    /// out first, as if the new one were not there yet.
+    /// out first, as if the new one were not there yet (`as_add_rq_rb`).
     fn insert_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (kind, sector) = (self.info[rq].kind, q.rqs[rq].sector);
         if let Some(old) = self.waiting[kind].sort.find(&self.nodes, sector) {

@@ -46,7 +46,7 @@ impl Process {
         }
     }
 
-    /// A sync request from `start` to `end` arrives.
+    /// A sync request from `start` to `end` arrives (`as_update_iohist`).
     pub(super) fn arrived(
         &mut self,
         all: &mut Estimates,
@@ -90,12 +90,14 @@ pub(super) struct Estimates {
 const HALF: u64 = 128;
 
 impl Estimates {
+    /// `as_update_thinktime`.
     fn first_think_time(&mut self, think: u64) {
         self.think_total = decay(self.think_total, think);
         self.think_mean = self.think_total / 256;
         self.exit = decay(self.exit, 0);
     }
 
+    /// `as_update_seekdist`.
     fn first_seek(&mut self, sectors: u64) {
         self.seek_total = decay(self.seek_total, sectors);
         self.seek_mean = self.seek_total / 256;
@@ -106,7 +108,8 @@ impl Estimates {
         self.exit = decay(self.exit, 1);
     }
 
-    /// A process that ended was waited for, and a close request came.
+    /// A process that ended was waited for, and a close request came
+    /// (`as_can_break_anticipation`).
     pub(super) fn cooperated(&mut self) {
         self.exit_no_coop = decay(self.exit_no_coop, 0);
     }
@@ -126,7 +129,8 @@ impl Estimates {
         self.exit * self.exit_no_coop > HALF * 256
     }
 
-    /// The text of `est_time` in sysfs. What it calls ms are jiffies.
+    /// The text of `est_time` in sysfs. What it calls ms are jiffies
+    /// (`est_time_show`).
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

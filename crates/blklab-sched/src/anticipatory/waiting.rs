@@ -27,7 +27,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The better of two to go next.
+    /// The better of two to go next (`as_choose_req`).
     pub(super) fn better(&self, rqs: &Requests, a: RqId, b: RqId) -> RqId {
         let reach = Reach {
             last: self.last_sector,
@@ -38,7 +38,7 @@ impl Waiting {
     }
 
     /// What goes next once `rq` is gone: its neighbour ahead, round the end
-    /// to the lowest, or the one behind.
+    /// to the lowest, or the one behind (`as_find_next_rq`).
     pub(super) fn successor(&self, nodes: &TreeNodes, rqs: &Requests, rq: RqId) -> Option<RqId> {
         let lowest = || self.sort.first().filter(|&first| first != rq);
         match (nodes.next(rq).or_else(lowest), nodes.prev(rq)) {
@@ -47,7 +47,7 @@ impl Waiting {
         }
     }
 
-    /// A request has come.
+    /// A request has come (`as_update_rq`).
     pub(super) fn offer(&mut self, rqs: &Requests, rq: RqId) {
         self.next = Some(match self.next {
             Some(next) => self.better(rqs, rq, next),
@@ -55,7 +55,7 @@ impl Waiting {
         });
     }
 
-    /// A request goes.
+    /// A request goes (`as_remove_queued_request`).
     pub(super) fn remove(&mut self, nodes: &mut TreeNodes, rqs: &mut Requests, rq: RqId) {
         if self.next == Some(rq) {
             self.next = self.successor(nodes, rqs, rq);

@@ -16,7 +16,7 @@ use blklab_block::{Cx, RqId};
 const SMALL_SECTORS: u32 = 32;
 
 impl Bfq {
-    /// Puts a request into its queue.
+    /// Puts a request into its queue (`bfq_insert_request`).
     pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (task, sector) = (q.rqs[rq].task, q.rqs[rq].sector);
         let mut id = self.of_rq.queue(rq);
@@ -43,6 +43,7 @@ impl Bfq {
         self.react(q, cx, id, rq);
     }
 
+    /// `bfq_add_request`.
     fn add_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         let kind = usize::from(q.rqs[rq].is_sync());
         self.say(q, cx, id, format_args!("add_request {kind}"));
@@ -104,7 +105,8 @@ impl Bfq {
         }
     }
 
-    /// The queue was not busy. Whether it counts as interactive.
+    /// The queue was not busy. Whether it counts as interactive
+    /// (`bfq_bfqq_handle_idle_busy_switch`).
     fn become_busy(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) -> bool {
         let (set, jiffy) = (self.set, jiffies(cx));
         let x = &self.queues[id];
@@ -155,7 +157,7 @@ impl Bfq {
     }
 
     /// What came back in time goes on with the rest of its budget, and may
-    /// preempt.
+    /// preempt (`bfq_bfqq_update_budg_for_activation`).
     fn budget_for_activation(&mut self, q: &Core, id: QueueId, in_time: bool) -> bool {
         let ent = Ent::of_queue(id);
         let left = self.ents[ent].budget_left();
@@ -190,7 +192,7 @@ impl Bfq {
     }
 
     /// A request of the queue that the device idles for ends the idling, unless
-    /// it is small and more are likely to come at once.
+    /// it is small and more are likely to come at once (`bfq_rq_enqueued`).
     fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         let kind = usize::from(q.rqs[rq].is_sync());
         self.queues[id].last_end_sector = q.rqs[rq].end();

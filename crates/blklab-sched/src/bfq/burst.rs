@@ -27,7 +27,8 @@ pub(super) struct Burst {
 }
 
 impl Bfq {
-    /// A queue without requests so far gets one: which burst it belongs to.
+    /// A queue without requests so far gets one: which burst it belongs to
+    /// (`bfq_handle_burst`).
     pub(super) fn note_burst(&mut self, cx: &Cx<'_>, id: QueueId) {
         let x = &self.queues[id];
         let split_lately = !is_over(cx, x.split_time + self.set.ms(10));
@@ -72,6 +73,7 @@ impl Bfq {
         self.burst.links.holds(id)
     }
 
+    /// `bfq_add_to_burst`.
     pub(super) fn join_burst_list(&mut self, id: QueueId) {
         let b = &mut self.burst;
         if !b.links.holds(id) {

@@ -16,7 +16,7 @@ const DEPTH_SAMPLES: u32 = 32;
 
 impl Bfq {
     /// A request that has a queue is done with, or goes back to be inserted
-    /// again.
+    /// again (`bfq_finish_requeue_request`).
     pub(super) fn release(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let Some((id, of)) = self.of_rq.unbind(rq) else {
             return;
@@ -33,6 +33,7 @@ impl Bfq {
         self.put_queue(q, cx, id);
     }
 
+    /// `bfq_completed_request`.
     fn left_driver(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         self.sample_depth();
         self.in_driver -= 1;
@@ -58,7 +59,8 @@ impl Bfq {
         }
     }
 
-    /// Whether the device is kept waiting for the queue's next request.
+    /// Whether the device is kept waiting for the queue's next request
+    /// (`bfq_completed_request`).
     fn completed_in_slot(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         if self.must_idle(id) {
             if self.queues[id].dispatched == 0 {
@@ -77,7 +79,7 @@ impl Bfq {
     }
 
     /// Finds out whether the device takes several commands at once; once it is
-    /// known to, that stays.
+    /// known to, that stays (`bfq_update_hw_tag`).
     fn sample_depth(&mut self) {
         self.max_in_driver = self.max_in_driver.max(self.in_driver);
         if self.hw_tag == Some(true) || self.in_driver + self.queued <= DEPTH_THRESHOLD {

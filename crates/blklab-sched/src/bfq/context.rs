@@ -51,7 +51,8 @@ impl Bfq {
 
     /// Makes sure that the task has a context, and notices a new priority, or
     /// another control group than that of its last request: not its own, where
-    /// it writes on behalf of others.
+    /// it writes on behalf of others
+    /// (`bfq_check_ioprio_change`, `bfq_bic_update_cgroup`).
     fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId, group: u16) {
         let ioprio = cx.tasks.get(task).ioprio;
         let c = self.contexts.entry(task);
@@ -91,6 +92,7 @@ impl Bfq {
         }
     }
 
+    /// `bfq_set_next_ioprio_data`.
     fn take_prio(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
         let (class, level) = prio::of_task(cx.tasks.get(task));
         self.queues[id].new_level = level;
@@ -108,7 +110,7 @@ impl Bfq {
     }
 
     /// The process changed its control group: a queue of its own goes with it,
-    /// shared ones stay behind.
+    /// shared ones stay behind (`bfq_bic_update_cgroup`).
     fn change_group(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let number = self.contexts[task].group;
         let group = self.enter_group(cx, number);
@@ -138,6 +140,7 @@ impl Bfq {
         }
     }
 
+    /// `bfq_bfqq_move`.
     fn move_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, group: GroupId) {
         let ent = Ent::of_queue(id);
         self.queues[id].refs += 1;
@@ -182,7 +185,7 @@ impl Bfq {
         self.put_queue(q, cx, id);
     }
 
-    /// Binds a request to the queue of its task.
+    /// Binds a request to the queue of its task (`bfq_init_rq`).
     pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         if self.of_rq.queue_if_any(rq).is_some() {
             return;
@@ -214,7 +217,7 @@ impl Bfq {
     }
 
     /// Gives a process its first queue of a kind, or one instead of a queue
-    /// that it shared.
+    /// that it shared (`bfq_get_queue`).
     pub(super) fn new_process_queue(
         &mut self,
         q: &mut Core,
@@ -243,6 +246,7 @@ impl Bfq {
         id
     }
 
+    /// `bfq_init_bfqq`.
     fn make_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let ioc = cx.tasks.get(task);
         let (pid, (class, level)) = (i64::from(ioc.pid), prio::of_task(ioc));
@@ -272,7 +276,7 @@ impl Bfq {
     }
 
     /// The async queue of the task's group and priority, made at first use and
-    /// kept.
+    /// kept (`bfq_async_queue_prio`).
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
         let group = self.enter_group(cx, self.contexts[task].group);
         let slot = prio::shared_slot(cx.tasks.get(task));
@@ -286,7 +290,8 @@ impl Bfq {
     }
 
     /// A process has another queue, or none. The one it had is no longer its
-    /// own, and a merge that was scheduled with the new one is off.
+    /// own, and a merge that was scheduled with the new one is off
+    /// (`bic_set_bfqq`).
     pub(super) fn attach(
         &mut self,
         q: &mut Core,
@@ -331,7 +336,7 @@ impl Bfq {
         }
     }
 
-    /// A process does not use a queue any more.
+    /// A process does not use a queue any more (`bfq_release_process_ref`).
     pub(super) fn release_process_ref(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         let x = &self.queues[id];
         if x.busy && x.is_empty() && self.in_service != Some(id) {
@@ -344,7 +349,8 @@ impl Bfq {
         self.put_queue(q, cx, id);
     }
 
-    /// One holder less; the last one frees the queue. Whether it is gone.
+    /// One holder less; the last one frees the queue. Whether it is gone
+    /// (`bfq_put_queue`).
     pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let refs = self.queues[id].refs;
         self.say(q, cx, id, format_args!("put_queue: {} {refs}", super::PTR));
@@ -362,7 +368,7 @@ impl Bfq {
         true
     }
 
-    /// A process ended.
+    /// A process ended (`bfq_exit_icq`).
     pub(super) fn exit(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         if !self.contexts.get(task).is_some_and(|c| c.live) {
             return;

@@ -16,18 +16,21 @@ const CLOSE_SECTORS: u64 = 8192;
 /// may be done.
 const STABLE_AGE_MS: u64 = 600;
 
+/// `bfq_rq_close_to_sector`.
 fn is_close(a: u64, b: u64) -> bool {
     a.abs_diff(b) <= CLOSE_SECTORS
 }
 
 impl Bfq {
-    /// A queue that was served for some time without being merged stays alone.
+    /// A queue that was served for some time without being merged stays alone
+    /// (`bfq_too_late_for_merging`).
     fn is_too_late(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let x = &self.queues[id];
         x.service_busy > 0 && is_over(cx, x.first_io + self.set.merge_jiffies)
     }
 
-    /// Files a queue by its next request, in the tree of its group.
+    /// Files a queue by its next request, in the tree of its group
+    /// (`bfq_pos_tree_add_move`).
     pub(super) fn file_position(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         if self.nonrot_queueing {
             return;
@@ -63,7 +66,8 @@ impl Bfq {
         q.message(cx, text);
     }
 
-    /// A queue of the group whose next request is close to a sector.
+    /// A queue of the group whose next request is close to a sector
+    /// (`bfqq_find_close`).
     fn find_close(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, sector: u64) -> Option<QueueId> {
         let group = self.ents[Ent::of_queue(id)].parent;
         if self.positions.is_empty(group) {
@@ -78,6 +82,7 @@ impl Bfq {
         found.filter(|&at| at != id)
     }
 
+    /// `bfq_may_be_close_cooperator`.
     fn may_cooperate(&self, cx: &Cx<'_>, id: QueueId, other: QueueId) -> bool {
         let (x, y) = (&self.queues[id], &self.queues[other]);
         let class = |id| self.ents[Ent::of_queue(id)].class;
@@ -91,7 +96,7 @@ impl Bfq {
     }
 
     /// The queue that `id`, which gets I/O of the task at `sector`, is merged
-    /// into, if there is one: the merge is prepared.
+    /// into, if there is one: the merge is prepared (`bfq_setup_cooperator`).
     pub(super) fn find_cooperator(
         &mut self,
         q: &mut Core,
@@ -141,7 +146,7 @@ impl Bfq {
     }
 
     /// Whether a bio may join a request: only its process's queue may hold it,
-    /// which is looked for, and merged, as for a request.
+    /// which is looked for, and merged, as for a request (`bfq_allow_bio_merge`).
     pub(super) fn may_join(
         &mut self,
         q: &mut Core,
@@ -162,7 +167,8 @@ impl Bfq {
         self.of_rq.queue_if_any(rq) == Some(id)
     }
 
-    /// The waiting request that a bio could be put in front of.
+    /// The waiting request that a bio could be put in front of
+    /// (`bfq_request_merge`).
     pub(super) fn front_candidate(
         &mut self,
         q: &mut Core,

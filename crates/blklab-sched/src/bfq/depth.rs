@@ -11,7 +11,7 @@ use blklab_block::mq::Core;
 use blklab_types::{Bio, Op};
 
 /// Depths while no raised queue is busy and while one is, each async and sync
-/// write.
+/// write (`bfq_update_depths`).
 pub(super) fn depths(whole: u32) -> [[u32; 2]; 2] {
     [
         [(whole / 2).max(1), (whole * 3 / 4).max(1)],
@@ -25,7 +25,7 @@ fn share(limit: u64, weight: u64, sum: u64) -> u64 {
 }
 
 impl Bfq {
-    /// The depth for a bio; none: no limit.
+    /// The depth for a bio; none: no limit (`bfq_limit_depth`).
     pub(super) fn depth_for(&self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let whole = if q.shallow_depth_is_total() {
             q.nr_requests
@@ -56,7 +56,7 @@ impl Bfq {
     }
 
     /// Whether a queue, or a group that it is in, has all the requests that it
-    /// may have by weight.
+    /// may have by weight (`bfqq_request_over_limit`).
     fn is_over_limit(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, limit: u64) -> bool {
         self.limit_at(q, cx, id, Ent::of_queue(id), 0, limit)
             .is_none()

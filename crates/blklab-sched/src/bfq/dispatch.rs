@@ -10,7 +10,8 @@ use blklab_block::{Cx, RqId};
 use blklab_trace::truth::Why;
 
 impl Bfq {
-    /// The next request for the device, if BFQ does not rather wait.
+    /// The next request for the device, if BFQ does not rather wait
+    /// (`__bfq_dispatch_request`).
     pub(super) fn next_request(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> Option<RqId> {
         if let Some(rq) = self.dispatch.pop_front(&mut q.rqs) {
             if let Some(id) = self.of_rq.queue_if_any(rq) {
@@ -40,6 +41,7 @@ impl Bfq {
         Some(rq)
     }
 
+    /// `bfq_dispatch_rq_from_bfqq`.
     fn dispatch_from(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> Option<RqId> {
         let rq = self.queues[id].next?;
         let charge = self.charge(q, id, rq);
@@ -64,7 +66,8 @@ impl Bfq {
     }
 
     /// The queue in service, as long as it has budget and time; an injected
-    /// one, or none, while its next request is awaited; else the next queue.
+    /// one, or none, while its next request is awaited; else the next queue
+    /// (`bfq_select_queue`).
     fn select(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         if let Some(id) = self.in_service {
             self.say(
@@ -126,7 +129,8 @@ impl Bfq {
         injected
     }
 
-    /// Puts queues into service until one has a request that fits its budget.
+    /// Puts queues into service until one has a request that fits its budget
+    /// (`bfq_set_in_service_queue`).
     fn select_new(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         loop {
             let Some(id) = self.begin_slot(q, cx) else {

@@ -47,7 +47,7 @@ pub(super) struct VTime(pub(super) u64);
 const SHIFT: u32 = 22;
 
 impl VTime {
-    /// Whether `self` is later.
+    /// Whether `self` is later (`bfq_gt`).
     pub(super) fn is_after(self, other: VTime) -> bool {
         (self.0.wrapping_sub(other.0) as i64) > 0
     }
@@ -67,7 +67,7 @@ impl Low for VTime {
     }
 }
 
-/// Virtual time that `service` sectors take at a weight.
+/// Virtual time that `service` sectors take at a weight (`bfq_delta`).
 pub(super) fn span(service: i64, weight: u64) -> u64 {
     ((service as u64) << SHIFT) / weight
 }
@@ -136,6 +136,7 @@ impl Entity {
         }
     }
 
+    /// `bfq_bfqq_budget_left`.
     pub(super) fn budget_left(&self) -> i64 {
         self.budget - self.service
     }

@@ -35,7 +35,8 @@ pub(super) fn time_charge(max_budget: i64, ms: i64, whole_ms: i64) -> i64 {
     max_budget * ms.min(whole_ms) / whole_ms
 }
 
-/// The next budget of a sync queue that is not raised; none: as it is.
+/// The next budget of a sync queue that is not raised; none: as it is
+/// (`__bfq_bfqq_recalc_budget`).
 pub(super) fn next_budget(
     budget: i64,
     reason: Reason,
@@ -55,7 +56,7 @@ pub(super) fn next_budget(
 }
 
 impl Bfq {
-    /// Largest budget by what is known so far.
+    /// Largest budget by what is known so far (`bfq_max_budget`).
     pub(super) fn max_budget_known(&self) -> i64 {
         if self.budgets_assigned < SLOTS_FOR_STATS {
             DEFAULT_MAX_BUDGET
@@ -64,6 +65,7 @@ impl Bfq {
         }
     }
 
+    /// `bfq_min_budget`.
     pub(super) fn min_budget(&self) -> i64 {
         self.max_budget_known() / 32
     }
@@ -74,7 +76,7 @@ impl Bfq {
     }
 
     /// Whether the slot may end for that: not while the device idles for the
-    /// rest of a nearly used budget.
+    /// rest of a nearly used budget (`bfq_may_expire_for_budg_timeout`).
     pub(super) fn may_time_out(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let wait = self.queues[id].wait_request;
         let e = &self.ents[Ent::of_queue(id)];
@@ -95,7 +97,7 @@ impl Bfq {
     }
 
     /// Length of the slot in ms as far as it counts, and whether the process is
-    /// slow.
+    /// slow (`bfq_bfqq_is_slow`).
     fn speed(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, compensates: bool) -> (i64, bool) {
         let x = &self.queues[id];
         if !x.sync {
@@ -125,7 +127,8 @@ impl Bfq {
         ((us / 1000) as i64, slow)
     }
 
-    /// Slow processes, and such that used their time up, pay for the time.
+    /// Slow processes, and such that used their time up, pay for the time
+    /// (`bfq_bfqq_charge_time`).
     fn charge_time(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, ms: i64) {
         let by_time = time_charge(self.max_budget, ms, self.set.charge_span_ms);
         let e = &mut self.ents[Ent::of_queue(id)];
@@ -136,7 +139,7 @@ impl Bfq {
     }
 
     /// Ends the slot of the queue in service. `compensates`: the time spent
-    /// idling is not the queue's.
+    /// idling is not the queue's (`bfq_bfqq_expire`).
     pub(super) fn expire(
         &mut self,
         q: &mut Core,
@@ -197,7 +200,7 @@ impl Bfq {
     }
 
     /// From when on the next requests of the queue are soft real-time, if
-    /// nothing of it is at the device.
+    /// nothing of it is at the device (`bfq_bfqq_softrt_next_start`).
     fn note_soft_rt(&mut self, cx: &Cx<'_>, id: QueueId) {
         let interactive = self.wr(id) == super::settings::RAISED;
         if self.queues[id].dispatched > 0 {
@@ -209,6 +212,7 @@ impl Bfq {
         }
     }
 
+    /// `__bfq_bfqq_recalc_budget`.
     fn recalc_budget(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, reason: Reason) {
         let ent = Ent::of_queue(id);
         let least = self.min_budget();
@@ -269,7 +273,7 @@ impl Bfq {
     }
 
     /// Takes the queue out of service to where it belongs now. Whether it is
-    /// gone.
+    /// gone (`__bfq_bfqq_expire`).
     pub(super) fn close_slot(
         &mut self,
         q: &mut Core,

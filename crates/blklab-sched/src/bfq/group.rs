@@ -85,7 +85,7 @@ impl IndexMut<GroupId> for Groups {
 }
 
 impl Bfq {
-    /// Makes sure that a group and those above it are known here.
+    /// Makes sure that a group and those above it are known here (`bfq_bio_bfqg`).
     pub(super) fn enter_group(&mut self, cx: &Cx<'_>, number: u16) -> GroupId {
         let Some(found) = cx.tasks.group(number) else {
             return GroupId::ROOT;

@@ -19,14 +19,15 @@ const INTENSITY_SPAN_NS: u64 = 200_000_000;
 const IN_TIME_ARRIVALS: u32 = 120;
 
 impl Bfq {
-    /// Whether a request is far from where the one before ended.
+    /// Whether a request is far from where the one before ended (`BFQ_RQ_SEEKY`).
     pub(super) fn is_far(&self, last_end: u64, rq: &Request) -> bool {
         last_end != 0
             && rq.sector.abs_diff(last_end) > SEEK_SECTORS
             && (self.rotational || rq.nr_sectors < LARGE_SECTORS)
     }
 
-    /// A request came: think time, then seeks.
+    /// A request came: think time, then seeks
+    /// (`bfq_update_io_seektime`, `bfq_update_has_short_ttime`).
     pub(super) fn learn(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         if self.queues[id].sync {
             self.sample_think_time(cx, id);
@@ -38,6 +39,7 @@ impl Bfq {
         self.check_seeky_soft_rt(cx, id);
     }
 
+    /// `bfq_update_io_thinktime`.
     fn sample_think_time(&mut self, cx: &Cx<'_>, id: QueueId) {
         let x = &mut self.queues[id];
         if self.feat.think_needs_idleness && (x.dispatched > 0 || x.busy) {
@@ -47,6 +49,7 @@ impl Bfq {
         x.think.add(elapsed.min(2 * self.set.slice_idle_ns));
     }
 
+    /// `bfq_update_has_short_ttime`.
     fn update_short_think(&mut self, cx: &mut Cx<'_>, id: QueueId, process_lives: bool) {
         let idle_class = self.ents[Ent::of_queue(id)].class == IDLE;
         let x = &self.queues[id];
@@ -70,7 +73,8 @@ impl Bfq {
         }
     }
 
-    /// Whether the process has requests four fifths of the time.
+    /// Whether the process has requests four fifths of the time
+    /// (`bfq_update_io_intensity`).
     pub(super) fn update_intensity(&mut self, cx: &Cx<'_>, id: QueueId) {
         let now = now_ns(cx);
         let x = &mut self.queues[id];

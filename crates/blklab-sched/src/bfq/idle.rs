@@ -18,7 +18,8 @@ use blklab_types::Span;
 const MANY_OF_OTHERS: u32 = 4;
 
 impl Bfq {
-    /// Processes that use a queue, or will by a merge under way.
+    /// Processes that use a queue, or will by a merge under way
+    /// (`bfqq_process_refs`).
     pub(super) fn process_refs(&self, id: QueueId) -> u32 {
         let (x, e) = (&self.queues[id], &self.ents[Ent::of_queue(id)]);
         let held = u32::from(e.on_st) + u32::from(e.counted.is_some());
@@ -51,7 +52,8 @@ impl Bfq {
             || (self.feat.idles_for_only_queue && busy == 1)
     }
 
-    /// Whether idling for a queue is better than serving others.
+    /// Whether idling for a queue is better than serving others
+    /// (`bfq_better_to_idle`).
     pub(super) fn is_better_to_idle(&self, id: QueueId) -> bool {
         if self.process_refs(id) == 0 {
             return false;
@@ -66,11 +68,12 @@ impl Bfq {
         self.idling_boosts(id) || self.is_idling_needed(id)
     }
 
+    /// `bfq_bfqq_must_idle`.
     pub(super) fn must_idle(&self, id: QueueId) -> bool {
         self.queues[id].is_empty() && self.is_better_to_idle(id)
     }
 
-    /// Starts to idle for the queue in service.
+    /// Starts to idle for the queue in service (`bfq_arm_slice_timer`).
     pub(super) fn arm_idle_timer(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         self.queues[id].wait_request = true;
         let mut length = self.set.slice_idle_ns;
@@ -93,7 +96,7 @@ impl Bfq {
         }
     }
 
-    /// The time to idle is over.
+    /// The time to idle is over (`bfq_idle_slice_timer`).
     pub(super) fn idle_timer_fired(&mut self, q: &mut Core, cx: &mut Cx<'_>) {
         if let Some(id) = self.in_service {
             self.queues[id].wait_request = false;
@@ -106,7 +109,7 @@ impl Bfq {
         self.schedule_dispatch(q, cx);
     }
 
-    /// kblockd is to ask for requests, if there are any.
+    /// kblockd is to ask for requests, if there are any (`bfq_schedule_dispatch`).
     pub(super) fn schedule_dispatch(&self, q: &mut Core, cx: &mut Cx<'_>) {
         if self.queued > 0 {
             q.message(cx, format_args!("bfq schedule dispatch"));

@@ -56,6 +56,7 @@ pub(super) fn measure(
 }
 
 impl Bfq {
+    /// `bfq_reset_inject_limit`.
     pub(super) fn reset_inject_limit(&mut self, cx: &Cx<'_>, id: QueueId) {
         self.waited_rq = None;
         let x = &mut self.queues[id];
@@ -64,7 +65,7 @@ impl Bfq {
         x.lowered = jiffies(cx);
     }
 
-    /// The request that the queue waited for is done.
+    /// The request that the queue waited for is done (`bfq_update_inject_limit`).
     pub(super) fn update_inject_limit(&mut self, cx: &Cx<'_>, id: QueueId) {
         let took = now_ns(cx) - self.last_empty_ns;
         let x = &mut self.queues[id];
@@ -94,7 +95,7 @@ impl Bfq {
     }
 
     /// A queue whose request goes out while the one in service, which is empty,
-    /// is waited for.
+    /// is waited for (`bfq_choose_bfqq_for_injection`).
     pub(super) fn choose_injected(
         &mut self,
         q: &Core,

@@ -29,7 +29,7 @@ impl Bfq {
     }
 
     /// Decides that `id` is merged into the end of the chain of `target`, which
-    /// expects its processes from then on.
+    /// expects its processes from then on (`bfq_setup_merge`).
     pub(super) fn set_up_merge(
         &mut self,
         q: &Core,
@@ -60,7 +60,8 @@ impl Bfq {
         Some(end)
     }
 
-    /// Redirects a process along the chain from `id` to its `end`.
+    /// Redirects a process along the chain from `id` to its `end`
+    /// (`bfq_setup_merge`).
     pub(super) fn redirect(
         &mut self,
         q: &mut Core,
@@ -120,6 +121,7 @@ impl Bfq {
         self.release_process_ref(q, cx, id);
     }
 
+    /// `bfq_merge_bfqqs`.
     fn hand_raising_over(&mut self, id: QueueId, into: QueueId) {
         let (from, to) = (Ent::of_queue(id), Ent::of_queue(into));
         let wr = self.ents[from].wr;
@@ -147,7 +149,8 @@ impl Bfq {
         }
     }
 
-    /// Keeps what a queue knows of the only process that used it.
+    /// Keeps what a queue knows of the only process that used it
+    /// (`bfq_bfqq_save_state`).
     fn save_state(&mut self, cx: &Cx<'_>, id: QueueId) {
         let x = &self.queues[id];
         let Some(owner) = x.owner else { return };
@@ -182,7 +185,8 @@ impl Bfq {
     }
 
     /// A new sync queue of a task: the queue created last takes it, now or
-    /// later, if both come from one series. The queue that the task gets.
+    /// later, if both come from one series. The queue that the task gets
+    /// (`bfq_do_early_stable_merge`, `bfq_do_or_sched_stable_merge`).
     pub(super) fn merge_new(
         &mut self,
         q: &mut Core,
@@ -229,7 +233,8 @@ impl Bfq {
     }
 
     /// The time of a scheduled merge has come: it is done, unless idling for
-    /// the queue is better or one side has no process any more.
+    /// the queue is better or one side has no process any more
+    /// (`bfq_setup_stable_merge`).
     pub(super) fn merge_scheduled(
         &mut self,
         q: &mut Core,
@@ -252,7 +257,8 @@ impl Bfq {
         Some(target)
     }
 
-    /// Every queue on the chain behind `id` expects one process less.
+    /// Every queue on the chain behind `id` expects one process less
+    /// (`bfq_put_cooperator`).
     pub(super) fn put_cooperators(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         let mut at = self.queues[id].target;
         while let Some(next) = at {

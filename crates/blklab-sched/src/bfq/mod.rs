@@ -338,8 +338,4 @@ impl Elevator for Bfq {
     fn replaces_wbt(&self) -> bool {
         true
     }
-
-    fn wants_statistics(&self) -> bool {
-        true
-    }
 }

@@ -58,7 +58,7 @@ impl Peak {
     }
 
     /// Starts an observation with a request of so many sectors, or waits for
-    /// one.
+    /// one (`bfq_reset_rate_computation`).
     fn restart(&mut self, now: u64, first: Option<u64>) {
         if let Some(sectors) = first {
             *self = Peak {
@@ -77,7 +77,7 @@ impl Peak {
     }
 
     /// Moves the rate towards what was observed, if that tells enough; whether
-    /// it moved.
+    /// it moved (`bfq_update_rate_reset`).
     fn evaluate(&mut self, last_completion_ns: u64) -> bool {
         if self.samples < MIN_SAMPLES || self.span_ns < MIN_SPAN_NS {
             return false;
@@ -99,7 +99,8 @@ impl Peak {
 }
 
 impl Bfq {
-    /// The budget that takes the time of a slot at the peak rate, in sectors.
+    /// The budget that takes the time of a slot at the peak rate, in sectors
+    /// (`bfq_calc_max_budget`).
     pub(super) fn budget_at_peak_rate(&self) -> i64 {
         let ms = self.set.in_ms(self.set.timeout_jiffies).unsigned_abs();
         ((self.peak.rate * 1000).saturating_mul(ms) >> SHIFT) as i64
@@ -128,7 +129,7 @@ impl Bfq {
         );
     }
 
-    /// A request is dispatched.
+    /// A request is dispatched (`bfq_update_peak_rate`).
     pub(super) fn observe_dispatch(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         let now = now_ns(cx);
         let sectors = u64::from(q.rqs[rq].nr_sectors);

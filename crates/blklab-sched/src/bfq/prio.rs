@@ -18,12 +18,13 @@ pub(super) const fn weight_of_level(level: u32) -> u32 {
     (LEVELS - level) * PER_LEVEL
 }
 
+/// `bfq_weight_to_ioprio`.
 pub(super) fn level_of_weight(weight: u32) -> u32 {
     LEVELS.saturating_sub(weight / PER_LEVEL)
 }
 
 /// Class and level of a process: its own, or else derived from its nice value
-/// and policy.
+/// and policy (`bfq_set_next_ioprio_data`).
 pub(super) fn of_task(ioc: &IoContext) -> (usize, u32) {
     let level = u32::from(ioc.ioprio.level).min(LEVELS - 1);
     match ioc.ioprio.class {
@@ -41,7 +42,8 @@ pub(super) fn of_task(ioc: &IoContext) -> (usize, u32) {
     }
 }
 
-/// Place of the async queue of a process in its group's table.
+/// Place of the async queue of a process in its group's table
+/// (`bfq_async_queue_prio`).
 pub(super) fn shared_slot(ioc: &IoContext) -> usize {
     let level = usize::from(ioc.ioprio.level.min(7));
     match ioc.ioprio.class {

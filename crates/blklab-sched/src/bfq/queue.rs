@@ -203,11 +203,13 @@ impl Queue {
         self.sort.is_empty()
     }
 
-    /// More than 19 of the last 32 requests were far from their predecessors.
+    /// More than 19 of the last 32 requests were far from their predecessors
+    /// (`BFQQ_SEEKY`).
     pub(super) fn is_seeky(&self) -> bool {
         self.seek_history.count_ones() > 19
     }
 
+    /// `BFQQ_TOTALLY_SEEKY`.
     pub(super) fn is_totally_seeky(&self) -> bool {
         self.seek_history == u32::MAX
     }

@@ -40,6 +40,7 @@ pub(super) fn soft_rt_start(
 }
 
 impl Bfq {
+    /// `bfq_wr_duration`.
     pub(super) fn interactive_jiffies(&self) -> Jiffy {
         let (rate, ms) = if self.rotational {
             (super::peak::ROTATIONAL_RATE, 7000)
@@ -51,6 +52,7 @@ impl Bfq {
         raising_jiffies(product, self.peak.rate, bounds)
     }
 
+    /// `bfq_bfqq_softrt_next_start`.
     pub(super) fn soft_rt_next_start(&self, cx: &Cx<'_>, id: QueueId) -> Jiffy {
         let x = &self.queues[id];
         let soonest = jiffies(cx) + self.set.ns_in_jiffies(self.set.slice_idle_ns) + 4;

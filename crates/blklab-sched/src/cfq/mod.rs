@@ -6,6 +6,7 @@
 //! queues: lists by priority (2.6.16 to 2.6.21), one service tree (2.6.22 to
 //! 2.6.32), and groups with a tree per workload (2.6.33 to 4.20).
 
+mod clock;
 mod groups;
 mod lists;
 mod prio;
@@ -20,6 +21,14 @@ use blklab_kernel::KernelVersion;
 const TREE: KernelVersion = KernelVersion::v2_6(22);
 /// First release with groups.
 const GROUPS: KernelVersion = KernelVersion::v2_6(33);
+
+/// Index of async and sync in what there are two of.
+const ASYNC: usize = 0;
+const SYNC: usize = 1;
+
+/// Async queues of a device or group (`async_cfqq`, `async_idle_cfqq`): eight
+/// levels of two classes, and the idle class.
+const NR_ASYNC_QUEUES: usize = 17;
 
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {

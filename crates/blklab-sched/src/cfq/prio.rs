@@ -13,7 +13,7 @@ pub(crate) fn nice_level(nice: i8) -> u8 {
     ((i16::from(nice) + 20) / 5).clamp(0, 7) as u8
 }
 
-/// Class and level of the sync queue of a task. `policy_counts`: an unset
+/// Class and level of the sync queue of a task (`cfq_init_prio_data`). `policy_counts`: an unset
 /// class follows the CPU policy (from 2.6.25); before, it is best effort.
 pub(crate) fn of_task(ioc: &IoContext, policy_counts: bool) -> IoPrio {
     match ioc.ioprio.class {
@@ -30,6 +30,16 @@ pub(crate) fn of_task(ioc: &IoContext, policy_counts: bool) -> IoPrio {
             level: 7,
         },
         _ => ioc.ioprio,
+    }
+}
+
+/// Place of the async queue of a class and level (`cfq_async_queue_prio`).
+pub(crate) fn async_slot(prio: IoPrio) -> usize {
+    let level = usize::from(prio.level.min(7));
+    match prio.class {
+        PrioClass::RealTime => level,
+        PrioClass::BestEffort | PrioClass::None => 8 + level,
+        PrioClass::Idle => 16,
     }
 }
 

@@ -8,6 +8,7 @@ use blklab_block::{Cx, RqId};
 use blklab_trace::truth::Why;
 
 impl Kyber {
+    /// `kyber_dispatch_request`.
     pub(super) fn next_request(
         &mut self,
         q: &mut Core,
@@ -36,7 +37,8 @@ impl Kyber {
         None
     }
 
-    /// The oldest request of a domain, if there is one and a token.
+    /// The oldest request of a domain, if there is one and a token
+    /// (`kyber_dispatch_cur_domain`).
     fn take(&mut self, q: &mut Core, cx: &mut Cx<'_>, hctx: u16, d: usize) -> Option<RqId> {
         if !self.queues.has(hctx, d) {
             return None;

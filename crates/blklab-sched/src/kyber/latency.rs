@@ -41,7 +41,7 @@ pub(super) struct Latencies {
     last_p99: [Option<usize>; MEASURED],
 }
 
-/// The bucket of a latency.
+/// The bucket of a latency (`add_latency_sample`).
 fn bucket(latency: Span, target_ns: u64) -> usize {
     match latency.0.checked_sub(1) {
         None => 0,
@@ -49,7 +49,8 @@ fn bucket(latency: Span, target_ns: u64) -> usize {
     }
 }
 
-/// The bucket that holds the sample of a rank, given in percent.
+/// The bucket that holds the sample of a rank, given in percent
+/// (`calculate_percentile`).
 fn percentile(histogram: &Histogram, percent: u32) -> usize {
     let samples: u64 = histogram.iter().map(|&n| u64::from(n)).sum();
     let mut rank = (samples * u64::from(percent)).div_ceil(100);
@@ -77,13 +78,14 @@ impl Latencies {
         }
     }
 
+    /// `add_latency_sample`.
     pub(super) fn sample(&mut self, d: usize, kind: Kind, latency: Span) {
         let bucket = bucket(latency, self.targets_ns[d]);
         self.histograms[d][kind as usize][bucket] += 1;
     }
 
     /// A percentile, once there are enough samples or it has taken long
-    /// enough; the samples are used up.
+    /// enough; the samples are used up (`calculate_percentile`).
     fn take_percentile(
         &mut self,
         d: usize,
@@ -107,7 +109,7 @@ impl Latencies {
         Some(bucket)
     }
 
-    /// The token counts that follow `depth`.
+    /// The token counts that follow `depth` (`kyber_timer_fn`).
     pub(super) fn scale(
         &mut self,
         mut depth: [u32; DOMAINS],

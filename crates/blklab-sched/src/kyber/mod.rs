@@ -91,6 +91,7 @@ impl Kyber {
         }
     }
 
+    /// `kyber_depth_updated`.
     fn async_depth(q: &Core) -> u32 {
         let all = if q.shallow_depth_is_total() {
             q.nr_requests
@@ -100,7 +101,7 @@ impl Kyber {
         all * ASYNC_PERCENT / 100
     }
 
-    /// Gives a request's token back.
+    /// Gives a request's token back (`rq_clear_domain_token`).
     fn release(&mut self, q: &mut Core, rq: RqId) {
         if let Some(token) = self.held[rq].take() {
             let (d, cpu) = (domain::of(q.rqs[rq].op), q.rqs[rq].cpu);
@@ -193,14 +194,10 @@ impl Elevator for Kyber {
     fn is_single_queue(&self) -> bool {
         false
     }
-
-    fn wants_statistics(&self) -> bool {
-        true
-    }
 }
 
 impl Kyber {
-    /// Ten times a second: token counts follow the latencies.
+    /// Ten times a second: token counts follow the latencies (`kyber_timer_fn`).
     fn scale(&mut self, now: Jiffies, hz: u64) {
         let mut depths = MAX_DEPTH;
         for (depth, tokens) in depths.iter_mut().zip(&self.tokens) {

@@ -48,7 +48,7 @@ impl Tokens {
     }
 
     /// A token for a hardware queue that runs on `cpu`. If none is free, the
-    /// hardware queue waits.
+    /// hardware queue waits (`kyber_get_domain_token`).
     pub(super) fn take(&mut self, hctx: u16, cpu: u16) -> Option<u16> {
         let token = self.bitmap.get(cpu, None);
         let wait = &mut self.waits[usize::from(hctx)];

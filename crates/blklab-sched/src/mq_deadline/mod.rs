@@ -95,6 +95,7 @@ struct MqDeadline {
 }
 
 impl MqDeadline {
+    /// `ioprio_class_to_prio`.
     fn class_of(&self, prio: IoPrio) -> usize {
         match prio.class {
             _ if !self.feat.classes => BE,
@@ -113,7 +114,8 @@ impl MqDeadline {
         &mut self.heads[if self.feat.one_head_list { 0 } else { class }]
     }
 
-    /// Takes a request out of tree and FIFO; the sweep goes on behind it.
+    /// Takes a request out of tree and FIFO; the sweep goes on behind it
+    /// (`deadline_remove_request`).
     fn forget(&mut self, q: &mut Core, rq: RqId) {
         let dir = q.rqs[rq].data_dir();
         let class = self.class_at_insertion(rq);

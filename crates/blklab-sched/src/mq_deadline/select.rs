@@ -69,14 +69,15 @@ impl MqDeadline {
     }
 
     /// Whether a request was inserted after `latest`, as far as its expiry
-    /// tells.
+    /// tells (`started_after`).
     fn started_after(&self, q: &Core, rq: RqId, latest: i64) -> bool {
         let expire = self.set.expire_jiffies[q.rqs[rq].data_dir()];
         let expiry = self.infos[rq].expiry.0;
         signed(expiry) - signed(expire) > latest
     }
 
-    /// Where the sweep of a class and direction goes on.
+    /// Where the sweep of a class and direction goes on
+    /// (`deadline_next_request`, from 6.5 `deadline_from_pos`).
     fn next_in_order(&self, p: usize, dir: usize) -> Option<RqId> {
         let class = &self.classes[p];
         if self.feat.position_is_sector {
@@ -86,7 +87,8 @@ impl MqDeadline {
         }
     }
 
-    /// The request that continues the current batch, if it may go on.
+    /// The request that continues the current batch, if it may go on
+    /// (`deadline_next_request`).
     fn continue_batch(&self, p: usize) -> Option<RqId> {
         if self.batching >= self.set.fifo_batch {
             return None;

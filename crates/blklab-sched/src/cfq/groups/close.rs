@@ -4,7 +4,7 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use super::settings::SYNC;
+use crate::cfq::SYNC;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_types::TaskId;
@@ -19,20 +19,20 @@ const SMALL_SECTORS: u32 = 64;
 
 impl Cfq {
     fn next_sector(&self, q: &Core, id: QueueId) -> u64 {
-        self.queues[id].next.map_or(0, |rq| q.rqs[rq].sector)
+        self.queues[id].next_rq.map_or(0, |rq| q.rqs[rq].sector)
     }
 
     /// Files a queue by the position of its next request. Where another
-    /// already has that position, it is left out.
-    pub(super) fn file_by_position(&mut self, q: &Core, id: QueueId) {
+    /// already has that position, it is left out (`cfq_prio_tree_add`).
+    pub(super) fn file_position(&mut self, q: &Core, id: QueueId) {
         self.unfile_position(id);
         let queue = &self.queues[id];
-        if queue.next.is_none() || queue.is_idle_class() {
+        if queue.next_rq.is_none() || queue.is_idle_class() {
             return;
         }
-        let (level, sector) = (queue.own_prio.level, self.next_sector(q, id));
+        let (level, sector) = (queue.org_prio.level, self.next_sector(q, id));
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector);
         if self.positions.insert(id, level, sector, sector_of).is_ok() {
             self.queues[id].close_level = Some(level);
         }
@@ -44,7 +44,8 @@ impl Cfq {
         }
     }
 
-    /// A queue that is about to read where the head is, beside the active one.
+    /// A queue that is about to read where the head is, beside the active one
+    /// (`cfq_close_cooperator`).
     pub(super) fn cooperator(&self, q: &Core, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         if (self.feat.idle_class_alone && queue.is_idle_class())
@@ -63,9 +64,10 @@ impl Cfq {
         fits.then_some(found)
     }
 
-    /// The queue whose next request is nearest to the head, if it is close.
+    /// The queue whose next request is nearest to the head, if it is close
+    /// (`cfqq_close`).
     fn closest(&self, q: &Core, id: QueueId) -> Option<QueueId> {
-        let level = self.queues[id].own_prio.level;
+        let level = self.queues[id].org_prio.level;
         self.positions.closest(
             level,
             self.last_position,
@@ -75,7 +77,7 @@ impl Cfq {
     }
 
     /// Whether a request of another queue is as close to the head as one of
-    /// the queue itself would be.
+    /// the queue itself would be (`cfq_rq_close`).
     pub(super) fn is_close_to_head(&self, id: QueueId, sector: u64) -> bool {
         self.is_within(id, sector, u64::MAX)
     }
@@ -92,6 +94,7 @@ impl Cfq {
         sector.abs_diff(self.last_position) <= reach
     }
 
+    /// `CFQQ_SEEKY`.
     pub(super) fn is_seeky(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if self.feat.seek_history {
@@ -101,7 +104,7 @@ impl Cfq {
         }
     }
 
-    /// Notes where a new request lies.
+    /// Notes where a new request lies (`cfq_update_io_seektime`).
     pub(super) fn note_seek(&mut self, q: &Core, id: QueueId, rq: RqId) {
         let rq = &q.rqs[rq];
         let queue = &mut self.queues[id];
@@ -122,13 +125,13 @@ impl Cfq {
     }
 
     /// Lets the processes of one of two queues use the other, from their next
-    /// requests on: those of the queue that fewer use.
+    /// requests on: those of the queue that fewer use (`cfq_setup_merge`).
     pub(super) fn plan_merge(&mut self, from: QueueId, to: QueueId) {
         if self.feat.merge_needs_processes && self.queues[to].process_refs() == 0 {
             return;
         }
         let mut target = to;
-        while let Some(next) = self.queues[target].redirect {
+        while let Some(next) = self.queues[target].new_queue {
             if next == from {
                 return;
             }
@@ -144,12 +147,12 @@ impl Cfq {
         } else {
             (target, from, target_users)
         };
-        self.queues[from].redirect = Some(target);
+        self.queues[from].new_queue = Some(target);
         self.queues[target].refs += users;
     }
 
     /// A process of `from` goes over to `target`, whose reference was taken
-    /// when the merge was planned.
+    /// when the merge was planned (`cfq_merge_cfqqs`).
     pub(super) fn follow(
         &mut self,
         q: &Core,
@@ -166,7 +169,7 @@ impl Cfq {
     }
 
     /// A process leaves a queue that is to be broken up; the last one keeps
-    /// it.
+    /// it (`split_cfqq`).
     pub(super) fn split(
         &mut self,
         q: &Core,
@@ -190,14 +193,14 @@ impl Cfq {
     }
 
     /// A process that will not follow the queue's redirections gives back the
-    /// references that were taken for it.
+    /// references that were taken for it (`cfq_put_cooperator`).
     pub(super) fn drop_redirects(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
-        let mut at = self.queues[id].redirect;
+        let mut at = self.queues[id].new_queue;
         while let Some(queue) = at {
             if queue == id {
                 break;
             }
-            at = self.queues[queue].redirect;
+            at = self.queues[queue].new_queue;
             self.put_queue(q, cx, queue);
         }
     }

@@ -4,52 +4,53 @@
 use super::Cfq;
 use super::group::Kind;
 use super::queue::QueueId;
-use super::settings::SYNC;
+use crate::cfq::SYNC;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 
 impl Cfq {
     /// Looks at the depth of a device that has much to do: whether it takes
-    /// more than one request at a time. Undecided counts as yes.
-    pub(super) fn sample_depth(&mut self) {
+    /// more than one request at a time. Undecided counts as yes
+    /// (`cfq_update_hw_tag`).
+    pub(super) fn update_hw_tag(&mut self) {
         /// Requests, waiting or at the device, that are much.
         const BUSY: u32 = 5;
         const SAMPLES: u32 = 50;
-        self.depth_seen = self.depth_seen.max(self.in_driver);
-        if self.hw_tag == 1 || (self.nr_queued <= BUSY && self.in_driver <= BUSY) {
+        self.hw_tag_est_depth = self.hw_tag_est_depth.max(self.rq_in_driver);
+        if self.hw_tag == 1 || (self.rq_queued <= BUSY && self.rq_in_driver <= BUSY) {
             return;
         }
         if let Some(id) = self.active {
             let queue = &self.queues[id];
             if queue.idle_window
                 && queue.dispatched + queue.sort.len() < BUSY
-                && self.in_driver < BUSY
+                && self.rq_in_driver < BUSY
             {
                 return;
             }
         }
-        if self.depth_samples < SAMPLES {
-            self.depth_samples += 1;
+        if self.hw_tag_samples < SAMPLES {
+            self.hw_tag_samples += 1;
             return;
         }
-        self.hw_tag = i8::from(self.depth_seen >= BUSY);
+        self.hw_tag = i8::from(self.hw_tag_est_depth >= BUSY);
     }
 
-    /// A request finished.
-    pub(super) fn complete(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+    /// A request finished (`cfq_completed_request`).
+    pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let Some(id) = self.info(rq).queue else {
             return;
         };
         let (sync, noidle) = (q.rqs[rq].is_sync(), self.is_noidle(q, rq));
         let shown = u8::from(noidle);
         self.say(q, cx, id, format_args!("complete rqnoidle {shown}"));
-        self.sample_depth();
-        self.in_driver -= 1;
+        self.update_hw_tag();
+        self.rq_in_driver -= 1;
         self.async_in_driver -= u32::from(!sync);
         let group = self.info(rq).group;
         self.groups[group].dispatched -= 1;
         self.queues[id].dispatched -= 1;
-        self.in_flight[usize::from(self.queues[id].sync)] -= 1;
+        self.rq_in_flight[usize::from(self.queues[id].sync)] -= 1;
         let now = self.clock.now(cx);
         if sync {
             self.note_sync_end(q, id, rq, now);
@@ -59,14 +60,14 @@ impl Cfq {
         if self.active == Some(id) {
             self.complete_active(q, cx, id, rq, now);
         }
-        if self.in_driver == 0 {
+        if self.rq_in_driver == 0 {
             self.schedule_dispatch(q, cx);
         }
     }
 
     fn note_sync_end(&mut self, q: &Core, id: QueueId, rq: RqId, now: u64) {
         self.contexts[q.rqs[rq].task].think.last_end = now;
-        let place = self.queues[id].place.unwrap_or_else(|| self.place_of(id));
+        let place = self.queues[id].filed.unwrap_or_else(|| self.place_of(id));
         self.tree_mut(place).think.last_end = now;
         let allocated = if self.clock.is_ns() {
             self.clock.start().wrapping_add(q.rqs[rq].allocated.0)
@@ -87,14 +88,14 @@ impl Cfq {
         if self.should_wait_busy(cx, id) {
             self.wait_busy(q, cx, id);
         }
-        if self.slice_is_used(id, now) || self.queues[id].is_idle_class() {
+        if self.slice_used(id, now) || self.queues[id].is_idle_class() {
             self.expire(q, cx, id, true);
         } else if q.rqs[rq].is_sync()
             && empty
             && self.cooperator(q, id).is_none()
             && (self.feat.noidle_in_window || self.wants_idling(q, id, rq))
         {
-            self.arm_timer(q, cx, id);
+            self.arm_slice_timer(q, cx, id);
         }
     }
 

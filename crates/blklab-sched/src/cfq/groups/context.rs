@@ -5,8 +5,8 @@
 use super::Cfq;
 use super::group::{GroupId, Think};
 use super::queue::{Queue, QueueId};
-use super::settings::{ASYNC, SYNC};
 use crate::cfq::prio::{self, NORM};
+use crate::cfq::{ASYNC, SYNC};
 use blklab_block::sq::{Core, MayQueue};
 use blklab_block::{Cx, Effect, RqId};
 use blklab_types::{Bio, BioFlags, IoPrio, Pid, PrioClass, TaskId};
@@ -37,25 +37,26 @@ impl Cfq {
         self.context(task).is_some_and(|c| c.alive)
     }
 
-    pub(super) fn queue_of_task(&self, task: TaskId, sync: bool) -> Option<QueueId> {
+    pub(super) fn queue_of(&self, task: TaskId, sync: bool) -> Option<QueueId> {
         self.context(task)?.queues[usize::from(sync)]
     }
 
-    /// A request was allocated: binds it to a queue.
+    /// A request was allocated: binds it to a queue (`cfq_set_request`).
     pub(super) fn bind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
         let task = q.rqs[rq].task;
         let sync = q.rqs[rq].is_sync();
-        self.open_context(q, cx, task);
+        self.enter_context(q, cx, task);
         let queue = self.queue_for(q, cx, task, sync);
         self.queues[queue].allocated += 1;
         self.queues[queue].refs += 1;
         let group = self.queues[queue].group;
-        let info = self.requests.entry(rq);
+        let info = self.of_rq.entry(rq);
         info.queue = Some(queue);
         info.group = group;
     }
 
-    fn open_context(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
+    /// `cfq_get_io_context`, later `check_ioprio_changed`, `check_blkcg_changed`.
+    fn enter_context(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
         let ioc = cx.tasks.get(task);
         let (ioprio, group) = (ioc.ioprio, ioc.group);
         let now = self.clock.now(cx);
@@ -76,7 +77,7 @@ impl Cfq {
         context.ioprio = ioprio;
         context.group = group;
         if new_prio {
-            self.change_prio(q, cx, task);
+            self.changed_ioprio(q, cx, task);
         }
         if new_group {
             self.change_group(q, cx, task);
@@ -84,8 +85,8 @@ impl Cfq {
     }
 
     /// The task's priority was set: another async queue, and the sync queue
-    /// takes the new one when it is next looked at.
-    fn change_prio(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
+    /// takes the new one when it is next looked at (`changed_ioprio`).
+    fn changed_ioprio(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
         if let Some(old) = self.contexts[task].queues[ASYNC] {
             let new = self.async_queue(q, cx, task);
             self.contexts[task].queues[ASYNC] = Some(new);
@@ -96,7 +97,7 @@ impl Cfq {
         }
     }
 
-    /// The task moved to another group: its queues stay behind.
+    /// The task moved to another group: its queues stay behind (`changed_cgroup`).
     fn change_group(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
         for side in [ASYNC, SYNC] {
             if side == ASYNC && !self.feat.async_per_group {
@@ -118,7 +119,7 @@ impl Cfq {
                 Some(queue)
             };
             if let Some(queue) = kept {
-                return match self.queues[queue].redirect {
+                return match self.queues[queue].new_queue {
                     Some(target) => self.follow(q, cx, task, queue, target),
                     None => queue,
                 };
@@ -141,7 +142,8 @@ impl Cfq {
         self.groups.learn(cx.tasks, group)
     }
 
-    /// The shared async queue for a task, with a reference for its context.
+    /// The shared async queue for a task, with a reference for its context
+    /// (`cfq_get_queue`).
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
         let group = if self.feat.async_per_group {
             self.group_of(cx, task)
@@ -156,11 +158,7 @@ impl Cfq {
             },
             _ => prio::of_task(ioc, true),
         };
-        let slot = match prio.class {
-            PrioClass::RealTime => usize::from(prio.level.min(7)),
-            PrioClass::Idle => 16,
-            _ => 8 + usize::from(prio.level.min(7)),
-        };
+        let slot = prio::async_slot(prio);
         let queue = match self.groups[group].async_queues[slot] {
             Some(queue) => queue,
             None => {
@@ -174,6 +172,7 @@ impl Cfq {
         queue
     }
 
+    /// `cfq_find_alloc_queue`.
     fn new_queue(
         &mut self,
         q: &Core,
@@ -189,7 +188,8 @@ impl Cfq {
         queue
     }
 
-    /// Takes the priority of `task` if the queue's is out of date.
+    /// Takes the priority of `task` if the queue's is out of date
+    /// (`cfq_init_prio_data`).
     pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
         let queue = &mut self.queues[id];
         if !std::mem::take(&mut queue.prio_changed) {
@@ -197,16 +197,17 @@ impl Cfq {
         }
         queue.prio = prio::of_task(cx.tasks.get(task), true);
         queue.prio.level = queue.prio.level.min(7);
-        queue.own_prio = queue.prio;
+        queue.org_prio = queue.prio;
         if queue.is_idle_class() {
             queue.idle_window = false;
         }
     }
 
-    /// Whether the task may allocate a request; adjusts its queue's priority.
+    /// Whether the task may allocate a request; adjusts its queue's priority
+    /// (`cfq_may_queue`).
     pub(super) fn may_allocate(&mut self, cx: &Cx<'_>, bio: &Bio) -> MayQueue {
         let task = bio.task;
-        let Some(id) = self.queue_of_task(task, bio.is_sync()) else {
+        let Some(id) = self.queue_of(task, bio.is_sync()) else {
             return MayQueue::May;
         };
         self.refresh_prio(cx, id, task);
@@ -219,7 +220,7 @@ impl Cfq {
             }
             queue.prio.level = queue.prio.level.min(NORM);
         } else {
-            queue.prio = queue.own_prio;
+            queue.prio = queue.org_prio;
         }
         if queue.wait_request && !queue.must_alloc_slice {
             queue.must_alloc_slice = true;
@@ -228,8 +229,8 @@ impl Cfq {
         MayQueue::May
     }
 
-    /// A task ended.
-    pub(super) fn close_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+    /// A task ended (`cfq_exit_io_context`, later `cfq_exit_icq`).
+    pub(super) fn exit_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let Some(context) = self.contexts.get_mut(task).filter(|c| c.exists) else {
             return;
         };
@@ -241,7 +242,7 @@ impl Cfq {
         }
     }
 
-    /// A process of a queue is gone.
+    /// A process of a queue is gone (`cfq_exit_cfqq`).
     fn leave(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
         if self.active == Some(queue) {
             self.expire(q, cx, queue, false);
@@ -251,7 +252,7 @@ impl Cfq {
         self.put_queue(q, cx, queue);
     }
 
-    /// Drops a reference.
+    /// Drops a reference (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         self.queues[id].refs -= 1;
         if self.queues[id].refs > 0 {
@@ -265,17 +266,17 @@ impl Cfq {
         self.queues.remove(id);
     }
 
-    /// A request is freed.
+    /// A request is freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some(queue) = self.requests.entry(rq).queue.take() {
+        if let Some(queue) = self.of_rq.entry(rq).queue.take() {
             self.queues[queue].allocated -= 1;
             self.put_queue(q, cx, queue);
         }
     }
 
-    /// kblockd is to run the queue, if anybody waits.
+    /// kblockd is to run the queue, if anybody waits (`cfq_schedule_dispatch`).
     pub(super) fn schedule_dispatch(&self, q: &Core, cx: &mut Cx<'_>) {
-        if self.nr_busy > 0 {
+        if self.busy_queues > 0 {
             q.message(cx, format_args!("cfq schedule dispatch"));
             cx.effects.push(Effect::RunWork);
         }

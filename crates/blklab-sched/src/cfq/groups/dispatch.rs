@@ -5,7 +5,7 @@ use super::Cfq;
 use super::features::QuantumRule;
 use super::group::{GroupId, NR_TREES, Place};
 use super::queue::QueueId;
-use super::settings::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, SYNC};
 use crate::choose::{Reach, better, is_meta};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, Request, RqId};
@@ -16,24 +16,25 @@ use blklab_types::BioFlags;
 const UNLIMITED: u32 = u32::MAX;
 
 impl Cfq {
-    /// Moves a request to the dispatch list, if there is one to move.
+    /// Moves a request to the dispatch list, if there is one to move
+    /// (`cfq_dispatch_requests`).
     pub(super) fn dispatch_one(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
-        if self.nr_busy == 0 {
+        if self.busy_queues == 0 {
             return 0;
         }
-        let Some(id) = self.select(q, cx) else {
+        let Some(id) = self.select_queue(q, cx) else {
             return 0;
         };
         if !self.dispatch_from(q, cx, id) {
             return 0;
         }
         let now = self.clock.now(cx);
-        let maxrq = self.async_limit(id);
+        let maxrq = self.prio_to_maxrq(id);
         let queue = &mut self.queues[id];
-        queue.slice_dispatched += 1;
+        queue.slice_dispatch += 1;
         queue.must_dispatch = false;
-        let enough = !queue.sync && u64::from(queue.slice_dispatched) >= maxrq;
-        if self.nr_busy > 1 && (enough || queue.is_idle_class()) {
+        let enough = !queue.sync && u64::from(queue.slice_dispatch) >= maxrq;
+        if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
             queue.slice_end = now.wrapping_add(1);
             self.expire_active(q, cx, false);
         }
@@ -41,12 +42,13 @@ impl Cfq {
         1
     }
 
-    /// Requests of an async queue per slice beside others.
-    pub(super) fn async_limit(&self, id: QueueId) -> u64 {
+    /// Requests of an async queue per slice beside others (`cfq_prio_to_maxrq`).
+    pub(super) fn prio_to_maxrq(&self, id: QueueId) -> u64 {
         let level = u64::from(self.queues[id].prio.level.min(7));
         2 * u64::from(self.set.slice_async_rq) * (8 - level)
     }
 
+    /// `cfq_dispatch_request`.
     fn dispatch_from(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let expired = if self.feat.must_dispatch_passes {
             let expired = self.check_fifo(q, cx, id);
@@ -64,7 +66,7 @@ impl Cfq {
             }
             self.check_fifo(q, cx, id)
         };
-        let Some(rq) = expired.or(self.queues[id].next) else {
+        let Some(rq) = expired.or(self.queues[id].next_rq) else {
             return false;
         };
         let task = q.rqs[rq].task;
@@ -73,15 +75,16 @@ impl Cfq {
         true
     }
 
-    /// The oldest request of a queue if it has expired; once per slice.
+    /// The oldest request of a queue if it has expired; once per slice
+    /// (`cfq_check_fifo`).
     fn check_fifo(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> Option<RqId> {
         let queue = &mut self.queues[id];
-        if std::mem::replace(&mut queue.fifo_checked, true) {
+        if std::mem::replace(&mut queue.fifo_expire, true) {
             return None;
         }
         let oldest = queue.fifo.front()?;
         let now = self.clock.now(cx);
-        let expired = !self.clock.before(now, self.info(oldest).expiry);
+        let expired = !self.clock.before(now, self.info(oldest).fifo_time);
         if !self.feat.must_dispatch_passes {
             let shown = if expired { "ptr" } else { "none" };
             self.say(q, cx, id, format_args!("fifo={shown}"));
@@ -89,14 +92,15 @@ impl Cfq {
         expired.then_some(oldest)
     }
 
-    /// Whether the queue may have one more request at the device.
+    /// Whether the queue may have one more request at the device
+    /// (`cfq_may_dispatch`).
     fn may_dispatch(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let pid = self.queues[id].pid;
         if self.feat.must_dispatch_passes && self.queues[id].must_dispatch {
             return true;
         }
         let draining = if self.feat.drains_by_queue {
-            self.in_flight[ASYNC]
+            self.rq_in_flight[ASYNC]
         } else {
             self.async_in_driver
         };
@@ -105,7 +109,7 @@ impl Cfq {
             return false;
         }
         let queue = &self.queues[id];
-        if self.in_flight[SYNC] > 0 && !queue.sync {
+        if self.rq_in_flight[SYNC] > 0 && !queue.sync {
             cx.waits(Why::SyncInFlight, pid);
             return false;
         }
@@ -150,15 +154,17 @@ impl Cfq {
         if self.feat.quantum_needs_low_latency && !self.set.low_latency {
             return Some(UNLIMITED);
         }
-        let promoted = self.feat.promotes_lone_sync && soft && queue.sync && self.nr_busy_sync == 1;
-        if self.nr_busy > 1 && !promoted && self.is_used_soon(cx, id) {
+        let promoted =
+            self.feat.promotes_lone_sync && soft && queue.sync && self.busy_sync_queues == 1;
+        if self.busy_queues > 1 && !promoted && self.is_used_soon(cx, id) {
             return None;
         }
-        let hard = soft && self.nr_busy > 1 && !promoted;
+        let hard = soft && self.busy_queues > 1 && !promoted;
         Some(if hard { self.set.quantum } else { UNLIMITED })
     }
 
-    /// Whether the requests at the device are expected to use the slice up.
+    /// Whether the requests at the device are expected to use the slice up
+    /// (`cfq_slice_used_soon`).
     fn is_used_soon(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let n = queue.dispatched;
@@ -175,25 +181,25 @@ impl Cfq {
         queue.slice_new || self.clock.after(reached, queue.slice_end)
     }
 
-    /// Moves a request to its place in the dispatch list.
+    /// Moves a request to its place in the dispatch list (`cfq_dispatch_insert`).
     pub(super) fn dispatch_insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let Some(id) = self.info(rq).queue else {
             return;
         };
         self.say(q, cx, id, format_args!("dispatch_insert"));
-        self.queues[id].next = self.following(q, id, rq);
+        self.queues[id].next_rq = self.find_next_rq(q, id, rq);
         self.remove_request(q, id, rq);
         let group = self.info(rq).group;
         self.groups[group].dispatched += 1;
         let queue = &mut self.queues[id];
         queue.dispatched += 1;
         queue.slice_sectors += u64::from(q.rqs[rq].nr_sectors);
-        self.in_flight[usize::from(queue.sync)] += 1;
+        self.rq_in_flight[usize::from(queue.sync)] += 1;
         q.dispatch_sort(rq);
     }
 
-    /// The request to follow one that leaves its queue.
-    pub(super) fn following(&self, q: &Core, id: QueueId, rq: RqId) -> Option<RqId> {
+    /// The request to follow one that leaves its queue (`cfq_find_next_rq`).
+    pub(super) fn find_next_rq(&self, q: &Core, id: QueueId, rq: RqId) -> Option<RqId> {
         let before = self.nodes.prev(rq);
         let behind = self.nodes.next(rq);
         let first = self.queues[id].sort.first().filter(|&first| first != rq);
@@ -201,7 +207,7 @@ impl Cfq {
         self.choose(q, behind.or(first), before, last)
     }
 
-    /// The better of two requests for a head at `last`.
+    /// The better of two requests for a head at `last` (`cfq_choose_req`).
     pub(super) fn choose(
         &self,
         q: &Core,
@@ -222,17 +228,18 @@ impl Cfq {
         better(&q.rqs, a, b, boosted, &reach)
     }
 
-    /// Everything goes: before a barrier, or when the scheduler is changed.
-    pub(super) fn dispatch_all(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
+    /// Everything goes: before a barrier, or when the scheduler is changed
+    /// (`cfq_forced_dispatch`).
+    pub(super) fn forced_dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
         if self.feat.forced_is_active {
             self.expire_active(q, cx, false);
         }
         while let Some(id) = self.next_forced() {
             if self.feat.forced_is_active {
-                self.set_active(q, cx, Some(id));
+                self.set_active_queue(q, cx, Some(id));
             }
-            while let Some(rq) = self.queues[id].next {
+            while let Some(rq) = self.queues[id].next_rq {
                 self.dispatch_insert(q, cx, rq);
                 moved += 1;
             }
@@ -245,7 +252,8 @@ impl Cfq {
         moved
     }
 
-    /// Any busy queue, in the order of groups and trees.
+    /// Any busy queue, in the order of groups and trees
+    /// (`cfq_get_next_queue_forced`).
     fn next_forced(&mut self) -> Option<QueueId> {
         let group: GroupId = self.groups.first()?;
         (0..NR_TREES).find_map(|tree| self.leftmost(Place { group, tree }))

@@ -8,7 +8,8 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use super::settings::Clock;
+use crate::cfq::NR_ASYNC_QUEUES;
+use crate::cfq::clock::Clock;
 use crate::history::ThinkTime;
 use crate::rbtree::{RbNodes, RbTree};
 use blklab_block::TaskTable;
@@ -99,7 +100,7 @@ pub(super) struct Group {
     pub(super) dispatched: u32,
     pub(super) think: Think,
     /// Async queues by class and level, and that of the idle class.
-    pub(super) async_queues: [Option<QueueId>; 17],
+    pub(super) async_queues: [Option<QueueId>; NR_ASYNC_QUEUES],
     on_tree: bool,
     vdisktime: u64,
     weight: u64,
@@ -177,7 +178,7 @@ impl Groups {
             saved: None,
             dispatched: 0,
             think,
-            async_queues: [None; 17],
+            async_queues: [None; NR_ASYNC_QUEUES],
             on_tree: false,
             vdisktime: 0,
             weight,
@@ -206,7 +207,7 @@ impl Groups {
         id
     }
 
-    /// The group that is furthest behind.
+    /// The group that is furthest behind (`cfq_get_next_cfqg`).
     pub(super) fn first(&mut self) -> Option<GroupId> {
         let first = self.tree.first()?;
         let vdisktime = self.list[first as usize].vdisktime;
@@ -229,7 +230,7 @@ impl Groups {
     }
 
     /// A queue of the group became busy; `delay` is the lead of the others if
-    /// it was idle before.
+    /// it was idle before (`cfq_group_notify_queue_add`).
     pub(super) fn queue_added(&mut self, id: GroupId, delay: u64) {
         self[id].nr_queues += 1;
         if self[id].on_tree {
@@ -242,7 +243,7 @@ impl Groups {
         self.activate(id);
     }
 
-    /// A queue of the group is not busy any more.
+    /// A queue of the group is not busy any more (`cfq_group_notify_queue_del`).
     pub(super) fn queue_removed(&mut self, id: GroupId) {
         self[id].nr_queues -= 1;
         if self[id].nr_queues == 0 {
@@ -294,7 +295,8 @@ impl Groups {
     }
 
     /// Counts the group as active along its path to the root and computes its
-    /// share: at each level its weight over those of its active siblings.
+    /// share: at each level its weight over those of its active siblings
+    /// (`cfq_group_service_tree_add`).
     fn share(&mut self, id: GroupId) {
         let group = &mut self[id];
         group.nr_active += 1;
@@ -342,7 +344,8 @@ impl Groups {
 }
 
 impl Cfq {
-    /// How far behind the last group one that becomes busy starts.
+    /// How far behind the last group one that becomes busy starts
+    /// (`CFQ_IDLE_DELAY`).
     pub(super) fn group_delay(&self) -> u64 {
         if self.clock.is_ns() && self.iops_mode() {
             self.hz / 5
@@ -351,12 +354,12 @@ impl Cfq {
         }
     }
 
-    /// Whether groups are charged by requests.
+    /// Whether groups are charged by requests (`iops_mode`).
     pub(super) fn iops_mode(&self) -> bool {
         self.feat.iops_mode && self.set.slice_idle == 0 && self.hw_tag != 0
     }
 
-    /// The part of the target latency that a group has.
+    /// The part of the target latency that a group has (`cfq_group_slice`).
     pub(super) fn group_slice(&self, id: GroupId) -> u64 {
         self.groups.slice(id, self.set.target_latency)
     }

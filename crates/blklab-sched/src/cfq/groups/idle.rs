@@ -33,7 +33,7 @@ impl Cfq {
     }
 
     /// Whether the device is better left idle for a while than given to
-    /// another queue.
+    /// another queue (`cfq_should_idle`).
     pub(super) fn should_idle(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         if self.feat.group_idle && self.set.slice_idle == 0 {
@@ -45,7 +45,7 @@ impl Cfq {
         if queue.idle_window && !self.is_deep_nonrot(q) {
             return true;
         }
-        let place = queue.place.unwrap_or_else(|| self.place_of(id));
+        let place = queue.filed.unwrap_or_else(|| self.place_of(id));
         let tree = self.tree(place);
         let count = tree.queues.len();
         if count == 1
@@ -62,8 +62,8 @@ impl Cfq {
     }
 
     /// The active queue ran empty: waits for its next request if that is
-    /// worth while.
-    pub(super) fn arm_timer(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+    /// worth while (`cfq_arm_slice_timer`).
+    pub(super) fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         let group_idle = self.group_idle(cx);
         let spared = self.feat.group_idle_on_nonrot && group_idle != 0;
         if self.is_deep_nonrot(q) && !spared {
@@ -113,14 +113,14 @@ impl Cfq {
     /// The group would run empty, and is soon to have more.
     fn may_idle_on_group(&self, id: QueueId, group_idle: u64) -> bool {
         let queue = &self.queues[id];
-        let place = queue.place.unwrap_or_else(|| self.place_of(id));
+        let place = queue.filed.unwrap_or_else(|| self.place_of(id));
         let slow =
             self.feat.group_idle_asks_think && Self::is_slow(&self.tree(place).think, group_idle);
         self.groups[queue.group].nr_queues <= 1 && !slow
     }
 
     fn start_timer(&self, cx: &mut Cx<'_>, length: u64) {
-        let timer = self.timer;
+        let timer = self.idle_slice_timer;
         if self.clock.is_ns() {
             let due = blklab_types::Time(cx.now.0.saturating_add(length));
             cx.timers.arm_at(timer, due);
@@ -130,23 +130,23 @@ impl Cfq {
         cx.truth_note(Note::TimerArm, length, cx.timers.name(timer));
     }
 
-    pub(super) fn cancel_timer(&self, cx: &mut Cx<'_>) {
-        if cx.timers.cancel(self.timer) {
-            cx.truth_note(Note::TimerCancel, 0, cx.timers.name(self.timer));
+    pub(super) fn cancel_idle_timer(&self, cx: &mut Cx<'_>) {
+        if cx.timers.cancel(self.idle_slice_timer) {
+            cx.truth_note(Note::TimerCancel, 0, cx.timers.name(self.idle_slice_timer));
         }
     }
 
-    /// Nothing came while CFQ idled.
-    pub(super) fn timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
-        cx.truth_note(Note::TimerFire, 0, cx.timers.name(self.timer));
+    /// Nothing came while CFQ idled (`cfq_idle_slice_timer`).
+    pub(super) fn idle_slice_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
+        cx.truth_note(Note::TimerFire, 0, cx.timers.name(self.idle_slice_timer));
         q.message(cx, format_args!("cfq idle timer fired"));
         let now = self.clock.now(cx);
         if let Some(id) = self.active {
             let queue = &self.queues[id];
             if !queue.must_dispatch {
-                if self.slice_is_used(id, now) {
+                if self.slice_used(id, now) {
                     self.expire(q, cx, id, false);
-                } else if self.nr_busy == 0 {
+                } else if self.busy_queues == 0 {
                     return;
                 } else if queue.is_empty() {
                     self.queues[id].deep = false;
@@ -159,10 +159,16 @@ impl Cfq {
 
     /// A request came for the active queue, which CFQ idles for. A large one,
     /// or one beside others, is dispatched at once; a small one may be merged
-    /// with the next.
-    pub(super) fn end_wait(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
-        if q.rqs[rq].nr_sectors > PAGE_SECTORS || self.nr_busy > 1 {
-            self.cancel_timer(cx);
+    /// with the next (`cfq_rq_enqueued`).
+    pub(super) fn request_enqueued(
+        &mut self,
+        q: &mut Core,
+        cx: &mut Cx<'_>,
+        id: QueueId,
+        rq: RqId,
+    ) {
+        if q.rqs[rq].nr_sectors > PAGE_SECTORS || self.busy_queues > 1 {
+            self.cancel_idle_timer(cx);
             self.queues[id].wait_request = false;
             q.run_requested = true;
         } else {
@@ -171,7 +177,8 @@ impl Cfq {
     }
 
     /// Whether the slice is prolonged after a completion, so that a group
-    /// with one queue does not leave its tree between two requests.
+    /// with one queue does not leave its tree between two requests
+    /// (`cfq_should_wait_busy`).
     pub(super) fn should_wait_busy(&self, cx: &Cx<'_>, id: QueueId) -> bool {
         let queue = &self.queues[id];
         let group = &self.groups[queue.group];
@@ -182,7 +189,7 @@ impl Cfq {
             return false;
         }
         let now = self.clock.now(cx);
-        if self.slice_is_used(id, now) {
+        if self.slice_used(id, now) {
             return true;
         }
         let left = self.slice_left(id, now);
@@ -213,7 +220,7 @@ impl Cfq {
         }
     }
 
-    /// Whether a request says that nothing comes behind it.
+    /// Whether a request says that nothing comes behind it (`rq_noidle`).
     pub(super) fn is_noidle(&self, q: &Core, rq: RqId) -> bool {
         let rq = &q.rqs[rq];
         let plain_sync = BioFlags::SYNC | BioFlags::NOIDLE;

@@ -12,7 +12,7 @@ use blklab_types::{Bio, TaskId};
 const DEEP: u32 = 4;
 
 impl Cfq {
-    /// A request enters its queue.
+    /// A request enters its queue (`cfq_insert_request`).
     pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let Some(id) = self.info(rq).queue else {
             return;
@@ -20,10 +20,10 @@ impl Cfq {
         self.say(q, cx, id, format_args!("insert_request"));
         self.refresh_prio(cx, id, q.rqs[rq].task);
         let expire = self.set.fifo_expire[usize::from(q.rqs[rq].is_sync())];
-        self.requests.entry(rq).expiry = self.clock.now(cx).wrapping_add(expire);
+        self.of_rq.entry(rq).fifo_time = self.clock.now(cx).wrapping_add(expire);
         self.queues[id].fifo.push_back(&mut q.rqs, rq);
-        self.add_request(q, cx, id, rq);
-        self.nr_queued += 1;
+        self.add_sorted(q, cx, id, rq);
+        self.rq_queued += 1;
         if q.rqs[rq].flags.has(self.boost_flag()) {
             self.queues[id].prio_pending += 1;
         }
@@ -33,16 +33,16 @@ impl Cfq {
         self.queues[id].last_pos = q.rqs[rq].end();
         if self.active == Some(id) {
             if self.queues[id].wait_request {
-                self.end_wait(q, cx, id, rq);
+                self.request_enqueued(q, cx, id, rq);
             }
         } else if self.should_preempt(q, cx, id, rq) {
-            self.preempt(q, cx, id);
+            self.preempt_queue(q, cx, id);
             q.run_requested = true;
         }
     }
 
-    /// Puts a request into its queue's order.
-    pub(super) fn add_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+    /// Puts a request into its queue's order (`cfq_add_rq_rb`).
+    pub(super) fn add_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         let sector = q.rqs[rq].sector;
         if !self.feat.keeps_equal_sectors {
             while let Some(older) = self.queues[id].sort.find(&self.nodes, sector) {
@@ -50,64 +50,65 @@ impl Cfq {
             }
         }
         self.queues[id].sort.insert(&mut self.nodes, rq, sector);
-        if !self.queues[id].busy {
-            self.add_busy(q, cx, id);
+        if !self.queues[id].on_rr {
+            self.add_queue_rr(q, cx, id);
         }
-        let old = self.queues[id].next;
+        let old = self.queues[id].next_rq;
         let next = self.choose(q, old, Some(rq), self.last_position);
-        self.queues[id].next = next;
+        self.queues[id].next_rq = next;
         if next != old {
-            self.file_by_position(q, id);
+            self.file_position(q, id);
         }
     }
 
-    /// Takes a request out of its queue.
+    /// Takes a request out of its queue (`cfq_remove_request`).
     pub(super) fn remove_request(&mut self, q: &mut Core, id: QueueId, rq: RqId) {
-        if self.queues[id].next == Some(rq) {
-            self.queues[id].next = self.following(q, id, rq);
+        if self.queues[id].next_rq == Some(rq) {
+            self.queues[id].next_rq = self.find_next_rq(q, id, rq);
         }
         self.queues[id].fifo.remove(&mut q.rqs, rq);
         self.queues[id].sort.remove(&mut self.nodes, rq);
-        if self.queues[id].busy && self.queues[id].is_empty() {
+        if self.queues[id].on_rr && self.queues[id].is_empty() {
             self.unfile_position(id);
         }
-        self.nr_queued -= 1;
+        self.rq_queued -= 1;
         if q.rqs[rq].flags.has(self.boost_flag()) {
             self.queues[id].prio_pending -= 1;
         }
     }
 
-    /// A request grew at its front.
-    pub(super) fn moved_forward(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+    /// A request grew at its front (`cfq_reposition_rq_rb`).
+    pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         if let Some(id) = self.info(rq).queue {
             self.queues[id].sort.remove(&mut self.nodes, rq);
-            self.add_request(q, cx, id, rq);
+            self.add_sorted(q, cx, id, rq);
         }
     }
 
-    /// `rq` absorbed `next`.
-    pub(super) fn absorbed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
+    /// `rq` absorbed `next` (`cfq_merged_requests`).
+    pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
         let (Some(id), Some(other)) = (self.info(rq).queue, self.info(next).queue) else {
             return;
         };
-        let (expiry, earlier) = (self.info(rq).expiry, self.info(next).expiry);
+        let (expiry, earlier) = (self.info(rq).fifo_time, self.info(next).fifo_time);
         if id == other
             && self.clock.before(earlier, expiry)
             && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
         {
             self.queues[id].fifo.move_behind(&mut q.rqs, next, rq);
-            self.requests.entry(rq).expiry = earlier;
+            self.of_rq.entry(rq).fifo_time = earlier;
         }
-        if self.queues[other].next == Some(next) && id == other {
-            self.queues[other].next = Some(rq);
+        if self.queues[other].next_rq == Some(next) && id == other {
+            self.queues[other].next_rq = Some(rq);
         }
         self.remove_request(q, other, next);
         let queue = &self.queues[other];
-        if queue.busy && queue.is_empty() && self.active != Some(other) {
-            self.remove_busy(q, cx, other);
+        if queue.on_rr && queue.is_empty() && self.active != Some(other) {
+            self.del_queue_rr(q, cx, other);
         }
     }
 
+    /// `cfq_update_io_thinktime`.
     fn note_think(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
         let now = self.clock.now(cx);
         let idle = self.set.slice_idle;
@@ -117,7 +118,7 @@ impl Cfq {
         }
         if self.queues[id].sync {
             add_think(&mut self.contexts[task].think, now, idle);
-            if let Some(place) = self.queues[id].place {
+            if let Some(place) = self.queues[id].filed {
                 add_think(&mut self.tree_mut(place).think, now, idle);
             }
         }
@@ -128,7 +129,8 @@ impl Cfq {
         }
     }
 
-    /// Decides whether CFQ idles for the queue's next request.
+    /// Decides whether CFQ idles for the queue's next request
+    /// (`cfq_update_idle_window`).
     fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
         let queue = &self.queues[id];
         if !queue.sync || queue.is_idle_class() {
@@ -136,7 +138,7 @@ impl Cfq {
         }
         let deep = queue.deep || queue.sort.len() >= DEEP;
         let next_is_last =
-            self.feat.noidle_in_window && queue.next.is_some_and(|next| self.is_noidle(q, next));
+            self.feat.noidle_in_window && queue.next_rq.is_some_and(|next| self.is_noidle(q, next));
         let seeks = self.is_seeky(id) && (self.feat.seek_history || queue.seeks.is_valid());
         let think = &self.contexts[task].think.time;
         let window =
@@ -155,9 +157,9 @@ impl Cfq {
         }
     }
 
-    /// A request that waits in front of which a bio fits.
-    pub(super) fn front_of(&self, q: &Core, bio: &Bio) -> Option<RqId> {
-        let id = self.queue_of_task(bio.task, bio.is_sync())?;
+    /// A request that waits in front of which a bio fits (`cfq_find_rq_fmerge`).
+    pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
+        let id = self.queue_of(bio.task, bio.is_sync())?;
         let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
         q.merge_ok(rq, bio).then_some(rq)
     }

@@ -35,9 +35,10 @@ pub(super) use self::features::CHANGES;
 use self::features::Features;
 use self::group::{GroupId, Groups};
 use self::queue::{QueueId, Queues};
-use self::settings::{Clock, Settings};
+use self::settings::Settings;
 use self::workload::Serving;
 use crate::Build;
+use crate::cfq::clock::Clock;
 use crate::positions::Positions;
 use crate::rbtree::RbNodes;
 use blklab_block::sq::{Core, Elevator, MayQueue};
@@ -47,22 +48,22 @@ use blklab_types::{Bio, IdVec, TaskId};
 
 /// What CFQ keeps of a request.
 #[derive(Clone, Copy, Debug, Default)]
-struct RequestInfo {
+struct OfRequest {
     queue: Option<QueueId>,
     group: GroupId,
     /// When it is to be dispatched out of order.
-    expiry: u64,
+    fifo_time: u64,
 }
 
-/// The scheduler.
+/// The scheduler's state (`struct cfq_data`).
 pub(super) struct Cfq {
     feat: Features,
     set: Settings,
     clock: Clock,
     hz: u64,
-    timer: TimerId,
+    idle_slice_timer: TimerId,
 
-    requests: IdVec<RqId, RequestInfo>,
+    of_rq: IdVec<RqId, OfRequest>,
     nodes: TreeNodes,
     queues: Queues,
     service_nodes: RbNodes,
@@ -77,14 +78,14 @@ pub(super) struct Cfq {
     serving: Serving,
 
     /// Queues on a tree; those of them that are sync.
-    nr_busy: u32,
-    nr_busy_sync: u32,
+    busy_queues: u32,
+    busy_sync_queues: u32,
     /// Waiting requests.
-    nr_queued: u32,
+    rq_queued: u32,
     /// Requests of async and sync queues from dispatch to completion.
-    in_flight: [u32; 2],
+    rq_in_flight: [u32; 2],
     /// Requests that the driver has seen, and the async ones among them.
-    in_driver: u32,
+    rq_in_driver: u32,
     async_in_driver: u32,
     /// End of the request that the driver saw last.
     last_position: u64,
@@ -94,8 +95,8 @@ pub(super) struct Cfq {
     /// Whether the device takes several requests: -1 is not known, and counts
     /// as yes.
     hw_tag: i8,
-    depth_seen: u32,
-    depth_samples: u32,
+    hw_tag_est_depth: u32,
+    hw_tag_samples: u32,
 }
 
 impl Cfq {
@@ -109,9 +110,9 @@ impl Cfq {
         };
         Cfq {
             set: Settings::new(b, &feat, clock),
-            timer: b.timers.register(name),
+            idle_slice_timer: b.timers.register(name),
             hz: u64::from(b.hz.0),
-            requests: IdVec::default(),
+            of_rq: IdVec::default(),
             nodes: TreeNodes::default(),
             queues: Queues::default(),
             service_nodes: RbNodes::default(),
@@ -121,24 +122,24 @@ impl Cfq {
             active: None,
             active_task: None,
             serving: Serving::nothing(clock.start()),
-            nr_busy: 0,
-            nr_busy_sync: 0,
-            nr_queued: 0,
-            in_flight: [0; 2],
-            in_driver: 0,
+            busy_queues: 0,
+            busy_sync_queues: 0,
+            rq_queued: 0,
+            rq_in_flight: [0; 2],
+            rq_in_driver: 0,
             async_in_driver: 0,
             last_position: 0,
             last_delayed_sync: clock.start() - clock.second(),
             hw_tag: -1,
-            depth_seen: 0,
-            depth_samples: 0,
+            hw_tag_est_depth: 0,
+            hw_tag_samples: 0,
             feat,
             clock,
         }
     }
 
-    fn info(&self, rq: RqId) -> RequestInfo {
-        self.requests.get(rq).copied().unwrap_or_default()
+    fn info(&self, rq: RqId) -> OfRequest {
+        self.of_rq.get(rq).copied().unwrap_or_default()
     }
 }
 
@@ -152,22 +153,22 @@ impl Elevator for Cfq {
     }
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
-        if self.nr_busy == 0 {
+        if self.busy_queues == 0 {
             0
         } else if force {
-            self.dispatch_all(q, cx)
+            self.forced_dispatch(q, cx)
         } else {
             self.dispatch_one(q, cx)
         }
     }
 
     fn find_front_merge(&mut self, q: &Core, _: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
-        self.front_of(q, bio)
+        self.front_candidate(q, bio)
     }
 
     fn allow_merge(&mut self, q: &Core, _: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         let sync = bio.is_sync();
-        let queue = self.queue_of_task(bio.task, sync);
+        let queue = self.queue_of(bio.task, sync);
         (!sync || q.rqs[rq].is_sync()) && queue.is_some() && queue == self.info(rq).queue
     }
 
@@ -177,12 +178,12 @@ impl Elevator for Cfq {
 
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         if side == Merge::Front {
-            self.moved_forward(q, cx, rq);
+            self.reposition(q, cx, rq);
         }
     }
 
     fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
-        self.absorbed(q, cx, rq, next);
+        self.absorb(q, cx, rq, next);
     }
 
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
@@ -194,26 +195,26 @@ impl Elevator for Cfq {
     }
 
     fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        self.in_driver += 1;
+        self.rq_in_driver += 1;
         self.async_in_driver += u32::from(!q.rqs[rq].is_sync());
         if let Some(id) = self.info(rq).queue {
-            let seen = self.in_driver;
+            let seen = self.rq_in_driver;
             self.say(q, cx, id, format_args!("activate rq  drv={seen}"));
         }
         self.last_position = q.rqs[rq].end();
     }
 
     fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        self.in_driver -= 1;
+        self.rq_in_driver -= 1;
         self.async_in_driver -= u32::from(!q.rqs[rq].is_sync());
         if let Some(id) = self.info(rq).queue {
-            let seen = self.in_driver;
+            let seen = self.rq_in_driver;
             self.say(q, cx, id, format_args!("deactivate rq  drv={seen}"));
         }
     }
 
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        self.complete(q, cx, rq);
+        self.completed_request(q, cx, rq);
     }
 
     fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
@@ -229,13 +230,13 @@ impl Elevator for Cfq {
     }
 
     fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        self.close_context(q, cx, task);
+        self.exit_context(q, cx, task);
     }
 
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
-        let mine = timer == self.timer;
+        let mine = timer == self.idle_slice_timer;
         if mine {
-            self.timer_fired(q, cx);
+            self.idle_slice_timer_fired(q, cx);
         }
         mine
     }

@@ -10,7 +10,7 @@ use blklab_types::BioFlags;
 
 impl Cfq {
     /// Whether a new request `rq` of the queue `new` is to be served before
-    /// more of the active queue.
+    /// more of the active queue (`cfq_should_preempt`).
     pub(super) fn should_preempt(&self, q: &Core, cx: &mut Cx<'_>, new: QueueId, rq: RqId) -> bool {
         let Some(id) = self.active else {
             return false;
@@ -37,7 +37,7 @@ impl Cfq {
         if !related {
             return false;
         }
-        if self.slice_is_used(id, self.clock.now(cx)) {
+        if self.slice_used(id, self.clock.now(cx)) {
             return true;
         }
         let rt = other.is_rt() && !active.is_rt();
@@ -59,7 +59,7 @@ impl Cfq {
     /// the new one is another of them.
     fn seeks_beside(&self, id: QueueId, new: QueueId) -> bool {
         let other = &self.queues[new];
-        let count = other.place.map_or(0, |place| self.tree(place).queues.len());
+        let count = other.filed.map_or(0, |place| self.tree(place).queues.len());
         self.serving.kind == Kind::SyncNoIdle
             && other.kind() == Kind::SyncNoIdle
             && self.queues[id].is_empty()
@@ -80,8 +80,9 @@ impl Cfq {
         }
     }
 
-    /// Ends the active queue's turn and puts `new` first in its tree.
-    pub(super) fn preempt(&mut self, q: &Core, cx: &mut Cx<'_>, new: QueueId) {
+    /// Ends the active queue's turn and puts `new` first in its tree
+    /// (`cfq_preempt_queue`).
+    pub(super) fn preempt_queue(&mut self, q: &Core, cx: &mut Cx<'_>, new: QueueId) {
         self.say(q, cx, new, format_args!("preempt"));
         let old_kind = self.active.map(|id| self.queues[id].kind());
         self.expire_active(q, cx, true);

@@ -28,7 +28,7 @@ pub(super) struct Queue {
     pub(super) sync: bool,
     /// Class and level now; those before a boost.
     pub(super) prio: IoPrio,
-    pub(super) own_prio: IoPrio,
+    pub(super) org_prio: IoPrio,
     pub(super) group: GroupId,
     /// The group it was moved to the root from.
     pub(super) isolated_from: Option<GroupId>,
@@ -36,29 +36,29 @@ pub(super) struct Queue {
     /// Waiting requests by sector, and by age.
     pub(super) sort: SectorTree,
     pub(super) fifo: List,
-    pub(super) next: Option<RqId>,
+    pub(super) next_rq: Option<RqId>,
     /// Waiting requests with the flag that boosts.
     pub(super) prio_pending: u32,
     /// Requests dispatched and not completed.
     pub(super) dispatched: u32,
 
     /// Where it stands while it is busy, and its key there.
-    pub(super) place: Option<Place>,
-    pub(super) key: u64,
+    pub(super) filed: Option<Place>,
+    pub(super) rb_key: u64,
     /// Level of the tree of positions it is in.
     pub(super) close_level: Option<u8>,
     /// Counted among the busy queues.
-    pub(super) busy: bool,
+    pub(super) on_rr: bool,
 
     /// When it became active; when its slice began, 0 if it has not.
-    pub(super) activated: u64,
+    pub(super) dispatch_start: u64,
     pub(super) slice_start: u64,
     pub(super) slice_end: u64,
-    pub(super) slice_length: u64,
+    pub(super) allocated_slice: u64,
     /// What was left of the last slice, or overdrawn.
-    pub(super) residual: i64,
+    pub(super) slice_resid: i64,
     /// Requests and sectors dispatched in this slice.
-    pub(super) slice_dispatched: u32,
+    pub(super) slice_dispatch: u32,
     pub(super) slice_sectors: u64,
 
     /// End of the newest request.
@@ -67,15 +67,15 @@ pub(super) struct Queue {
     /// A bit per request: it was far.
     pub(super) seek_history: u32,
 
-    /// The queue its processes are to use from their next request on.
-    pub(super) redirect: Option<QueueId>,
+    /// The queue its processes are to use from their next request on (`new_cfqq`).
+    pub(super) new_queue: Option<QueueId>,
 
     /// CFQ idles for its next request.
     pub(super) idle_window: bool,
     /// No request of the slice has completed.
     pub(super) slice_new: bool,
     /// The oldest request was looked at in this slice.
-    pub(super) fifo_checked: bool,
+    pub(super) fifo_expire: bool,
     /// The idle timer was armed for it.
     pub(super) wait_request: bool,
     /// Its slice was prolonged so that its group stays busy.
@@ -99,32 +99,32 @@ impl Queue {
             allocated: 0,
             sync,
             prio: IoPrio::default(),
-            own_prio: IoPrio::default(),
+            org_prio: IoPrio::default(),
             group,
             isolated_from: None,
             sort: SectorTree::default(),
             fifo: List::EMPTY,
-            next: None,
+            next_rq: None,
             prio_pending: 0,
             dispatched: 0,
-            place: None,
-            key: 0,
+            filed: None,
+            rb_key: 0,
             close_level: None,
-            busy: false,
-            activated: 0,
+            on_rr: false,
+            dispatch_start: 0,
             slice_start: 0,
             slice_end: 0,
-            slice_length: 0,
-            residual: 0,
-            slice_dispatched: 0,
+            allocated_slice: 0,
+            slice_resid: 0,
+            slice_dispatch: 0,
             slice_sectors: 0,
             last_pos: 0,
             seeks: SeekDistance::default(),
             seek_history: 0,
-            redirect: None,
+            new_queue: None,
             idle_window: sync,
             slice_new: false,
-            fifo_checked: false,
+            fifo_expire: false,
             wait_request: false,
             wait_busy: false,
             must_dispatch: false,

@@ -17,11 +17,11 @@ enum Verdict {
 }
 
 impl Cfq {
-    /// The queue to dispatch from.
-    pub(super) fn select(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+    /// The queue to dispatch from (`cfq_select_queue`).
+    pub(super) fn select_queue(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         let mut chosen = None;
         if let Some(id) = self.active {
-            if self.nr_queued == 0 {
+            if self.rq_queued == 0 {
                 return None;
             }
             match self.judge(q, cx, id) {
@@ -37,7 +37,7 @@ impl Cfq {
         if chosen.is_none() {
             self.choose_workload(q, cx);
         }
-        self.set_active(q, cx, chosen)
+        self.set_active_queue(q, cx, chosen)
     }
 
     fn judge(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> Verdict {
@@ -46,19 +46,19 @@ impl Cfq {
         if queue.wait_busy && !queue.is_empty() {
             return Verdict::Switch(None);
         }
-        if self.slice_is_used(id, now) && !queue.must_dispatch {
+        if self.slice_used(id, now) && !queue.must_dispatch {
             return self.judge_used(q, cx, id);
         }
         if !queue.is_empty() {
             return Verdict::Keep;
         }
         if let Some(other) = self.cooperator(q, id) {
-            if self.queues[id].redirect.is_none() {
+            if self.queues[id].new_queue.is_none() {
                 self.plan_merge(id, other);
             }
             return Verdict::Switch(Some(other));
         }
-        if cx.timers.is_pending(self.timer) {
+        if cx.timers.is_pending(self.idle_slice_timer) {
             return Verdict::Wait(Why::Idling);
         }
         if self.feat.drops_slow_deep {

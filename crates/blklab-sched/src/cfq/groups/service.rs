@@ -8,7 +8,7 @@
 use super::Cfq;
 use super::group::{Class, GroupId, Kind, Place, ServiceTree, tree_of};
 use super::queue::{Queue, QueueId};
-use super::settings::SYNC;
+use crate::cfq::SYNC;
 use blklab_block::Cx;
 use blklab_block::sq::Core;
 use blklab_types::PrioClass;
@@ -57,14 +57,16 @@ impl Cfq {
         self.clock.before(a, b)
     }
 
-    /// Length of a slice by level: a fifth of the base more or less per level.
+    /// Length of a slice by level: a fifth of the base more or less per level
+    /// (`cfq_prio_slice`).
     pub(super) fn prio_slice(&self, sync: bool, level: u8) -> u64 {
         let base = self.set.slice[usize::from(sync)];
         let steps = 4_i64 - i64::from(level);
         base.wrapping_add((base / 5).wrapping_mul(steps as u64))
     }
 
-    /// How much later a queue's turn comes than that of the best level.
+    /// How much later a queue's turn comes than that of the best level
+    /// (`cfq_slice_offset`).
     fn slice_offset(&self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let best = self.prio_slice(true, 0);
@@ -79,27 +81,28 @@ impl Cfq {
         if self.queues[id].is_idle_class() {
             let last = self.tree(place).queues.last(&self.service_nodes);
             let last = last.filter(|&n| n != id.0 && self.feat.idle_class_queues_up);
-            let from = last.map_or(now, |n| self.queues[QueueId(n)].key);
+            let from = last.map_or(now, |n| self.queues[QueueId(n)].rb_key);
             return from.wrapping_add(self.clock.second() / 5);
         }
         if front {
             let first = self.leftmost(place);
-            let from = first.map_or(now, |first| self.queues[first].key);
+            let from = first.map_or(now, |first| self.queues[first].rb_key);
             return from.wrapping_sub(self.clock.second());
         }
         let offset = self.slice_offset(id);
-        let residual = std::mem::take(&mut self.queues[id].residual);
+        let residual = std::mem::take(&mut self.queues[id].slice_resid);
         offset.wrapping_add(now).wrapping_sub(residual as u64)
     }
 
-    /// Puts a busy queue where it belongs, or first with `front`.
+    /// Puts a busy queue where it belongs, or first with `front`
+    /// (`cfq_service_tree_add`).
     pub(super) fn sort_queue(&mut self, cx: &Cx<'_>, id: QueueId, front: bool) {
         let moved = self.isolate(id);
         let place = self.place_of(id);
         let key = self.new_key(cx, id, place, front);
-        let old = self.queues[id].place;
+        let old = self.queues[id].filed;
         if old.is_some() {
-            if old == Some(place) && key == self.queues[id].key {
+            if old == Some(place) && key == self.queues[id].rb_key {
                 return;
             }
             self.remove_from_tree(id);
@@ -107,13 +110,13 @@ impl Cfq {
         let mut tree = self.tree(place).queues;
         let mut nodes = std::mem::take(&mut self.service_nodes);
         tree.insert(&mut nodes, id.0, (), |at| {
-            self.key_before(key, self.queues[QueueId(at)].key)
+            self.key_before(key, self.queues[QueueId(at)].rb_key)
         });
         self.service_nodes = nodes;
         self.tree_mut(place).queues = tree;
         let queue = &mut self.queues[id];
-        queue.key = key;
-        queue.place = Some(place);
+        queue.rb_key = key;
+        queue.filed = Some(place);
         if (old.is_none() && !front) || moved {
             let delay = self.group_delay();
             self.groups.queue_added(place.group, delay);
@@ -121,7 +124,7 @@ impl Cfq {
     }
 
     fn remove_from_tree(&mut self, id: QueueId) {
-        if let Some(place) = self.queues[id].place.take() {
+        if let Some(place) = self.queues[id].filed.take() {
             let tree = &mut self.groups[place.group].trees[place.tree];
             tree.queues.remove(&mut self.service_nodes, id.0);
         }
@@ -129,7 +132,7 @@ impl Cfq {
 
     /// Without group isolation, sync queues without idling are served in the
     /// root group and go back when CFQ idles for them again. True if the
-    /// queue changed its group.
+    /// queue changed its group (`cfq_service_tree_add`).
     fn isolate(&mut self, id: QueueId) -> bool {
         if self.set.group_isolation {
             return false;
@@ -140,7 +143,7 @@ impl Cfq {
             (Kind::Sync, Some(own)) => own,
             _ => return false,
         };
-        let was_sorted = queue.place.is_some();
+        let was_sorted = queue.filed.is_some();
         let old = queue.group;
         if was_sorted {
             self.remove_from_tree(id);
@@ -152,36 +155,37 @@ impl Cfq {
         was_sorted
     }
 
-    /// A queue has something to dispatch.
-    pub(super) fn add_busy(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+    /// A queue has something to dispatch (`cfq_add_cfqq_rr`).
+    pub(super) fn add_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         self.say(q, cx, id, format_args!("add_to_rr"));
-        self.queues[id].busy = true;
-        self.nr_busy += 1;
-        self.nr_busy_sync += u32::from(self.queues[id].sync);
+        self.queues[id].on_rr = true;
+        self.busy_queues += 1;
+        self.busy_sync_queues += u32::from(self.queues[id].sync);
         self.resort(q, cx, id);
     }
 
-    /// A queue has nothing more to dispatch and its slice is over.
-    pub(super) fn remove_busy(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+    /// A queue has nothing more to dispatch and its slice is over
+    /// (`cfq_del_cfqq_rr`).
+    pub(super) fn del_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         self.say(q, cx, id, format_args!("del_from_rr"));
-        self.queues[id].busy = false;
+        self.queues[id].on_rr = false;
         let group = self.queues[id].group;
         self.remove_from_tree(id);
         self.unfile_position(id);
         self.groups.queue_removed(group);
-        self.nr_busy -= 1;
-        self.nr_busy_sync -= u32::from(self.queues[id].sync);
+        self.busy_queues -= 1;
+        self.busy_sync_queues -= u32::from(self.queues[id].sync);
     }
 
-    /// Sorts a queue anew if it is busy.
+    /// Sorts a queue anew if it is busy (`cfq_resort_rr_list`).
     pub(super) fn resort(&mut self, q: &Core, cx: &Cx<'_>, id: QueueId) {
-        if self.queues[id].busy {
+        if self.queues[id].on_rr {
             self.sort_queue(cx, id, false);
-            self.file_by_position(q, id);
+            self.file_position(q, id);
         }
     }
 
-    /// Busy queues of a class in a group.
+    /// Busy queues of a class in a group (`cfq_group_busy_queues_wl`).
     pub(super) fn nr_of_class(&self, group: GroupId, class: Class) -> u32 {
         let trees = &self.groups[group].trees;
         match class {
@@ -193,7 +197,8 @@ impl Cfq {
         }
     }
 
-    /// Busy async queues of a group, the idle class left out.
+    /// Busy async queues of a group, the idle class left out
+    /// (`cfqg_busy_async_queues`).
     pub(super) fn nr_async(&self, group: GroupId) -> u32 {
         let trees = &self.groups[group].trees;
         trees[tree_of(Class::RealTime, Kind::Async)].queues.len()

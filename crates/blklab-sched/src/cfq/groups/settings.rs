@@ -1,76 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tunables in the clock's unit, and the clock itself.
+//! The tunables in the clock's unit.
 //!
 //! Source: `cfq_init`, `cfq_init_queue` and the store routines of
-//! block/cfq-iosched.c of 2.6.33 to 4.19. Up to 4.7 the clock counts ticks,
-//! from 4.8 nanoseconds.
+//! block/cfq-iosched.c of 2.6.33 to 4.19.
 
 use super::features::Features;
 use crate::Build;
-use blklab_block::Cx;
-
-/// The counter at the start of a run. The kernel's is large too: some rules
-/// look at times before the start.
-const START_JIFFIES: u64 = 1 << 32;
-const START_NS: u64 = 4_294 * 1_000_000_000;
-
-/// What CFQ reads the time from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    ns: bool,
-    hz: u64,
-}
-
-impl Clock {
-    pub(super) fn new(ns: bool, hz: u32) -> Clock {
-        let hz = u64::from(hz).max(1);
-        Clock { ns, hz }
-    }
-
-    /// Whether the unit is the nanosecond.
-    pub(super) fn is_ns(self) -> bool {
-        self.ns
-    }
-
-    pub(super) fn start(self) -> u64 {
-        if self.ns { START_NS } else { START_JIFFIES }
-    }
-
-    pub(super) fn now(self, cx: &Cx<'_>) -> u64 {
-        if self.ns {
-            START_NS.saturating_add(cx.now.0)
-        } else {
-            START_JIFFIES.saturating_add(cx.jiffies.0)
-        }
-    }
-
-    pub(super) fn second(self) -> u64 {
-        if self.ns { 1_000_000_000 } else { self.hz }
-    }
-
-    /// One tick.
-    pub(super) fn jiffy(self) -> u64 {
-        if self.ns { 1_000_000_000 / self.hz } else { 1 }
-    }
-
-    /// Whether `a` lies before `b`. Ticks are compared so that the counter
-    /// may wrap.
-    pub(super) fn before(self, a: u64, b: u64) -> bool {
-        if self.ns {
-            a < b
-        } else {
-            (a.wrapping_sub(b) as i64) < 0
-        }
-    }
-
-    pub(super) fn after(self, a: u64, b: u64) -> bool {
-        self.before(b, a)
-    }
-}
-
-/// Index of async and sync in what there are two of.
-pub(super) const ASYNC: usize = 0;
-pub(super) const SYNC: usize = 1;
+use crate::cfq::clock::Clock;
 
 /// The tunables.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use blklab_trace::truth::Why;
 
 impl Cfq {
     /// Length of a queue's slice, scaled so that everybody gets one within
-    /// the target latency.
-    pub(super) fn slice_length(&mut self, id: QueueId) -> u64 {
+    /// the target latency (`cfq_scaled_cfqq_slice`).
+    pub(super) fn scaled_slice(&mut self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let (group, class) = (queue.group, queue.class());
         let slice = self.prio_slice(queue.sync, queue.prio.level);
@@ -29,7 +29,8 @@ impl Cfq {
         (slice.wrapping_mul(share) / all.max(1)).max(slice.min(low))
     }
 
-    /// The decaying maximum of busy queues: what a queue has to expect.
+    /// The decaying maximum of busy queues: what a queue has to expect
+    /// (`cfq_group_get_avg_queues`).
     fn average_queues(&mut self, group: GroupId, class: Class) -> u32 {
         let side = usize::from(class == Class::RealTime);
         let counted = if side == 1 {
@@ -43,19 +44,20 @@ impl Cfq {
         *average
     }
 
-    /// The slice begins, with the first completion.
+    /// The slice begins, with the first completion (`cfq_set_prio_slice`).
     pub(super) fn begin_slice(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         let now = self.clock.now(cx);
-        let length = self.slice_length(id);
+        let length = self.scaled_slice(id);
         let queue = &mut self.queues[id];
         queue.slice_start = now;
         queue.slice_end = now.wrapping_add(length);
-        queue.slice_length = length;
+        queue.allocated_slice = length;
         queue.slice_new = false;
         self.say(q, cx, id, format_args!("set_slice={length}"));
     }
 
-    pub(super) fn slice_is_used(&self, id: QueueId, now: u64) -> bool {
+    /// `cfq_slice_used`.
+    pub(super) fn slice_used(&self, id: QueueId, now: u64) -> bool {
         let queue = &self.queues[id];
         !queue.slice_new && !self.clock.before(now, queue.slice_end)
     }
@@ -65,8 +67,9 @@ impl Cfq {
         self.queues[id].slice_end.wrapping_sub(now)
     }
 
-    /// Makes a queue the active one, or the next of the workload.
-    pub(super) fn set_active(
+    /// Makes a queue the active one, or the next of the workload
+    /// (`cfq_set_active_queue`).
+    pub(super) fn set_active_queue(
         &mut self,
         q: &Core,
         cx: &mut Cx<'_>,
@@ -84,27 +87,28 @@ impl Cfq {
         let now = self.clock.now(cx);
         let queue = &mut self.queues[id];
         queue.slice_start = 0;
-        queue.activated = now;
-        queue.slice_length = 0;
+        queue.dispatch_start = now;
+        queue.allocated_slice = 0;
         queue.slice_end = 0;
-        queue.slice_dispatched = 0;
+        queue.slice_dispatch = 0;
         queue.slice_sectors = 0;
         queue.wait_request = false;
         queue.must_dispatch = false;
         queue.must_alloc_slice = false;
-        queue.fifo_checked = false;
+        queue.fifo_expire = false;
         queue.slice_new = true;
         cx.waits(Why::Slice, queue.pid);
-        self.cancel_timer(cx);
+        self.cancel_idle_timer(cx);
         Some(id)
     }
 
-    /// Ends a queue's turn. `timed_out`: it is given back what it did not use.
+    /// Ends a queue's turn. `timed_out`: it is given back what it did not use
+    /// (`__cfq_slice_expired`).
     pub(super) fn expire(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, timed_out: bool) {
         let t = u8::from(timed_out);
         self.say(q, cx, id, format_args!("slice expired t={t}"));
         if self.queues[id].wait_request {
-            self.cancel_timer(cx);
+            self.cancel_idle_timer(cx);
         }
         self.queues[id].wait_request = false;
         self.queues[id].wait_busy = false;
@@ -115,8 +119,8 @@ impl Cfq {
             self.keep_residual(q, cx, id);
         }
         self.charge(q, cx, id);
-        if self.queues[id].busy && self.queues[id].is_empty() {
-            self.remove_busy(q, cx, id);
+        if self.queues[id].on_rr && self.queues[id].is_empty() {
+            self.del_queue_rr(q, cx, id);
         }
         self.resort(q, cx, id);
         if self.active == Some(id) {
@@ -129,16 +133,16 @@ impl Cfq {
         let residual = if !self.queues[id].slice_new {
             self.slice_left(id, self.clock.now(cx))
         } else if self.feat.unused_slice_is_kept {
-            self.slice_length(id)
+            self.scaled_slice(id)
         } else {
             return;
         };
-        self.queues[id].residual = residual as i64;
-        let residual = self.queues[id].residual;
+        self.queues[id].slice_resid = residual as i64;
+        let residual = self.queues[id].slice_resid;
         self.say(q, cx, id, format_args!("resid={residual}"));
     }
 
-    /// Ends the active queue's turn, if there is one.
+    /// Ends the active queue's turn, if there is one (`cfq_slice_expired`).
     pub(super) fn expire_active(&mut self, q: &Core, cx: &mut Cx<'_>, timed_out: bool) {
         if let Some(id) = self.active {
             self.expire(q, cx, id, timed_out);
@@ -150,15 +154,14 @@ impl Cfq {
         let now = self.clock.now(cx);
         let used = self.slice_usage(id, now);
         let queue = &self.queues[id];
-        let (group, sectors, dispatched) =
-            (queue.group, queue.slice_sectors, queue.slice_dispatched);
+        let (group, sectors, dispatched) = (queue.group, queue.slice_sectors, queue.slice_dispatch);
         let nr_sync = self.groups[group]
             .nr_queues
             .wrapping_sub(self.nr_async(group));
         let charge = if self.iops_mode() {
             u64::from(dispatched)
         } else if !queue.sync && nr_sync == 0 {
-            queue.slice_length
+            queue.allocated_slice
         } else {
             used
         };
@@ -175,13 +178,15 @@ impl Cfq {
         self.save_workload(group, now);
     }
 
-    /// Time that a queue had the device: at least a tick.
+    /// Time that a queue had the device: at least a tick (`cfq_cfqq_slice_usage`).
     fn slice_usage(&self, id: QueueId, now: u64) -> u64 {
         let queue = &self.queues[id];
         if queue.slice_start == 0 || queue.slice_start == now {
-            now.wrapping_sub(queue.activated).max(self.clock.jiffy())
+            now.wrapping_sub(queue.dispatch_start)
+                .max(self.clock.jiffy())
         } else {
-            now.wrapping_sub(queue.slice_start).min(queue.slice_length)
+            now.wrapping_sub(queue.slice_start)
+                .min(queue.allocated_slice)
         }
     }
 }

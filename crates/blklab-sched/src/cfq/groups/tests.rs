@@ -3,10 +3,10 @@
 
 use super::group::GroupId;
 use super::queue::Queue;
-use super::settings::{ASYNC, SYNC};
 use super::{Cfq, Features};
 use crate::Build;
 use crate::cfq::SCHEDULER;
+use crate::cfq::{ASYNC, SYNC};
 use blklab_engine::Timers;
 use blklab_kernel::{Patches, Tunables};
 use blklab_types::Hz;
@@ -82,7 +82,7 @@ fn requests_per_async_slice_by_level() {
         let id = c.queues.insert(Queue::new(1, false, GroupId::ROOT));
         let mut of = |level: u8| {
             c.queues[id].prio.level = level;
-            c.async_limit(id)
+            c.prio_to_maxrq(id)
         };
         [0, 1, 2, 3, 4, 5, 6, 7].map(&mut of)
     };

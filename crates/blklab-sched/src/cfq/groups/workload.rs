@@ -8,7 +8,7 @@
 use super::Cfq;
 use super::group::{Class, GroupId, Kind, Place, Saved, tree_of};
 use super::queue::QueueId;
-use super::settings::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, SYNC};
 use blklab_block::Cx;
 use blklab_block::sq::Core;
 
@@ -43,7 +43,7 @@ impl Serving {
 }
 
 impl Cfq {
-    /// Chooses group and workload for the next queue.
+    /// Chooses group and workload for the next queue (`cfq_choose_cfqg`).
     pub(super) fn choose_workload(&mut self, q: &Core, cx: &mut Cx<'_>) {
         let now = self.clock.now(cx);
         self.serving.group = self.groups.first();
@@ -63,6 +63,7 @@ impl Cfq {
         self.choose_kind(q, cx, group, now);
     }
 
+    /// `choose_wl_class_and_type`, before 3.9 `choose_service_tree`.
     fn choose_kind(&mut self, q: &Core, cx: &mut Cx<'_>, group: GroupId, now: u64) {
         let old_class = self.serving.class;
         let class = if self.nr_of_class(group, Class::RealTime) > 0 {
@@ -90,7 +91,8 @@ impl Cfq {
         self.serving.wants_idling = false;
     }
 
-    /// The type whose leftmost queue has the smallest key.
+    /// The type whose leftmost queue has the smallest key
+    /// (`cfq_choose_wl_type`, before 3.9 `cfq_choose_wl`).
     fn longest_waiting(&self, group: GroupId, class: Class) -> Kind {
         let mut best = (Kind::Async, None);
         for kind in Kind::ALL {
@@ -98,7 +100,7 @@ impl Cfq {
             let Some(first) = self.leftmost(Place { group, tree }) else {
                 continue;
             };
-            let key = self.queues[first].key;
+            let key = self.queues[first].rb_key;
             if best.1.is_none_or(|b| self.clock.before(key, b)) {
                 best = (kind, Some(key));
             }
@@ -116,7 +118,7 @@ impl Cfq {
         let slice = if kind == Kind::Async {
             let all = self.set.target_latency;
             let part = all.wrapping_mul(u64::from(self.nr_async(group)));
-            let slice = share.min(part / u64::from(self.nr_busy.max(1)));
+            let slice = share.min(part / u64::from(self.busy_queues.max(1)));
             slice.wrapping_mul(self.set.slice[ASYNC]) / self.set.slice[SYNC].max(1)
         } else {
             share.max(self.set.slice_idle.wrapping_mul(2))
@@ -124,7 +126,8 @@ impl Cfq {
         slice.max(self.clock.jiffy() * 2)
     }
 
-    /// Keeps what is left of the workload's time for the group's next turn.
+    /// Keeps what is left of the workload's time for the group's next turn
+    /// (`cfq_group_served`).
     pub(super) fn save_workload(&mut self, group: GroupId, now: u64) {
         let Serving {
             class,
@@ -139,9 +142,9 @@ impl Cfq {
         });
     }
 
-    /// The queue that is next in the workload served.
+    /// The queue that is next in the workload served (`cfq_get_next_queue`).
     pub(super) fn next_queue(&self) -> Option<QueueId> {
-        if self.nr_queued == 0 {
+        if self.rq_queued == 0 {
             return None;
         }
         self.leftmost(self.serving.place()?)

@@ -2,9 +2,9 @@
 //! What is known about a process: its queues, its priority when last looked
 //! at, and its habits. Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
+use super::Cfq;
 use super::features::{DepthRule, SyncFlag};
 use super::queue::QueueId;
-use super::{Cfq, Ticks, now};
 use crate::cfq::prio;
 use crate::history::{SeekDistance, ThinkTime};
 use blklab_block::sq::MayQueue;
@@ -14,7 +14,7 @@ use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId};
 /// Mean distance in sectors from which a process is seeky.
 const SEEKY_SECTORS: u64 = 128 * 1024;
 
-/// One process on this device.
+/// One process on this device (`struct cfq_io_context`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     /// The process lives and has been seen here.
@@ -22,8 +22,8 @@ pub(super) struct Context {
     /// Its queues: async, sync. Where there is one for both, it is the first.
     pub(super) queues: [Option<QueueId>; 2],
     /// Its priority when last looked at.
-    seen_prio: IoPrio,
-    pub(super) last_end_request: Ticks,
+    ioprio: IoPrio,
+    pub(super) last_end_request: u64,
     /// End of its last sync request in sectors.
     last_request_pos: u64,
     think: ThinkTime,
@@ -51,14 +51,14 @@ impl Cfq {
         op == Op::Read || (self.feat.sync_flag != SyncFlag::Ignored && flags.has(BioFlags::SYNC))
     }
 
-    /// The context of a task, made if it is not there.
-    pub(super) fn context_of(&mut self, cx: &Cx<'_>, task: TaskId) -> &mut Context {
+    /// The context of a task, made if it is not there (`cfq_get_io_context`).
+    pub(super) fn enter_context(&mut self, cx: &Cx<'_>, task: TaskId) -> &mut Context {
         let context = self.contexts.entry(task);
         if !context.alive {
             *context = Context {
                 alive: true,
-                seen_prio: cx.tasks.get(task).ioprio,
-                last_end_request: now(cx),
+                ioprio: cx.tasks.get(task).ioprio,
+                last_end_request: self.clock.now(cx),
                 ..Context::default()
             };
         }
@@ -71,16 +71,16 @@ impl Cfq {
     }
 
     /// Looks whether `ioprio_set(2)` was called: the async queue is looked up
-    /// anew, the sync queue follows now or later.
-    pub(super) fn notice_prio(&mut self, cx: &mut Cx<'_>, task: TaskId) {
+    /// anew, the sync queue follows now or later (`changed_ioprio`).
+    pub(super) fn changed_ioprio(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let Some(context) = self.contexts.get_mut(task).filter(|c| c.alive) else {
             return;
         };
         let wanted = cx.tasks.get(task).ioprio;
-        if context.seen_prio == wanted {
+        if context.ioprio == wanted {
             return;
         }
-        context.seen_prio = wanted;
+        context.ioprio = wanted;
         let [first, second] = context.queues;
         let sync_queue = if self.feat.one_queue_per_context {
             first
@@ -93,25 +93,26 @@ impl Cfq {
             second
         };
         if let Some(id) = sync_queue {
-            self.q_mut(id).prio_changed = true;
+            self.queues[id].prio_changed = true;
             if self.feat.applies_prio_at_once {
                 self.refresh_prio(cx, id, task);
             }
         }
     }
 
-    /// Gives a queue the priority of the task, if it is due to be changed.
+    /// Gives a queue the priority of the task, if it is due to be changed
+    /// (`cfq_init_prio_data`).
     pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
-        if std::mem::take(&mut self.q_mut(id).prio_changed) {
+        if std::mem::take(&mut self.queues[id].prio_changed) {
             self.change_prio(id, prio::of_task(cx.tasks.get(task), false));
-            self.refile(id, false);
+            self.resort(id, false);
         }
     }
 
     /// A task that holds up others in a file system gets at least best effort
-    /// 4; otherwise its queue gets its own priority back.
+    /// 4; otherwise its queue gets its own priority back (`cfq_prio_boost`).
     fn boost(&mut self, id: QueueId, ioc: &IoContext) {
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         let before = queue.prio;
         if ioc.fs_exclusive {
             if queue.prio.class == PrioClass::Idle {
@@ -119,18 +120,18 @@ impl Cfq {
             }
             queue.prio.level = queue.prio.level.min(prio::NORM);
         } else {
-            queue.prio = queue.original;
+            queue.prio = queue.org_prio;
         }
         if queue.prio != before {
-            self.refile(id, false);
+            self.resort(id, false);
         }
     }
 
     /// Whether a task may allocate a request: once per slice even from a full
-    /// pool, if its queue is waited for.
-    pub(super) fn ask_may_queue(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
+    /// pool, if its queue is waited for (`cfq_may_queue`).
+    pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         if self.feat.notices_prio_early {
-            self.notice_prio(cx, bio.task);
+            self.changed_ioprio(cx, bio.task);
         }
         let own = self.goes_to_own(bio.op, bio.flags);
         let Some(id) = self.find_queue(cx, bio.task, own) else {
@@ -138,7 +139,7 @@ impl Cfq {
         };
         self.refresh_prio(cx, id, bio.task);
         self.boost(id, cx.tasks.get(bio.task));
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         if queue.wait_request && !queue.must_alloc_slice {
             queue.must_alloc_slice = true;
             MayQueue::Must
@@ -147,12 +148,13 @@ impl Cfq {
         }
     }
 
-    /// Think time, seek distance and idle window at a sync request.
+    /// Think time, seek distance and idle window at a sync request
+    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`, `cfq_update_idle_window`).
     pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId, sector: u64, end: u64) {
         let Some(context) = self.contexts.get_mut(task) else {
             return;
         };
-        let elapsed = now(cx).wrapping_sub(context.last_end_request);
+        let elapsed = self.clock.now(cx).wrapping_sub(context.last_end_request);
         context
             .think
             .add(elapsed.min(2 * self.set.slice_idle_jiffies));
@@ -175,7 +177,7 @@ impl Cfq {
                 .then_some(context.think.mean <= idle)
         };
         if let Some(window) = window {
-            self.q_mut(id).idle_window = window;
+            self.queues[id].idle_window = window;
         }
     }
 }

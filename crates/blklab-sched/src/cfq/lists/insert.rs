@@ -2,20 +2,20 @@
 //! A new request: its place in its queue, and whether it starts the driver.
 //! Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
+use super::Cfq;
 use super::features::Preemption;
 use super::queue::QueueId;
-use super::{Cfq, now};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_types::BioFlags;
 
 impl Cfq {
-    /// A request enters its queue.
+    /// A request enters its queue (`cfq_insert_request`).
     pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let info = self.info(rq);
         let id = info.queue;
         self.refresh_prio(cx, id, info.task);
-        self.sort_in(q, rq);
+        self.add_sorted(q, rq);
         let queue = &mut self.queues[id];
         queue.fifo.push_back(&mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
@@ -25,10 +25,10 @@ impl Cfq {
         if info.sync {
             let (sector, end) = (q.rqs[rq].sector, q.rqs[rq].end());
             self.learn(cx, id, info.task, sector, end);
-            self.start_if_called_for(q, cx, rq);
+            self.request_enqueued(q, cx, rq);
         } else if self.feat.async_ends_wait
-            && self.active_context == Some(info.task)
-            && self.stop_timer(cx, self.idle_slice_timer)
+            && self.active_task == Some(info.task)
+            && self.cancel_timer(cx, self.idle_slice_timer)
         {
             self.expire_active(cx, false);
             q.run_requested = true;
@@ -36,58 +36,59 @@ impl Cfq {
     }
 
     /// Puts a request into the tree. Those that start at the same sector go
-    /// to the driver first.
-    pub(super) fn sort_in(&mut self, q: &mut Core, rq: RqId) {
+    /// to the driver first (`cfq_add_crq_rb`).
+    pub(super) fn add_sorted(&mut self, q: &mut Core, rq: RqId) {
         let id = self.info(rq).queue;
         let sector = q.rqs[rq].sector;
-        while let Some(alias) = self.q(id).sort.find(&self.nodes, sector) {
-            self.move_out(q, alias);
+        while let Some(alias) = self.queues[id].sort.find(&self.nodes, sector) {
+            self.dispatch_insert(q, alias);
         }
         let tree = &mut self.queues[id].sort;
         tree.insert(&mut self.nodes, rq, sector);
-        if self.q(id).home.is_none() {
-            self.join_lists(id);
+        if self.queues[id].filed.is_none() {
+            self.add_queue_rr(id);
         }
     }
 
-    /// The new request may be better than the one that was next.
+    /// The new request may be better than the one that was next (`cfq_add_crq_rb`).
     pub(super) fn rechoose(&mut self, q: &Core, rq: RqId) {
         let id = self.info(rq).queue;
-        let next = self.choose(q, self.q(id).next_rq, Some(rq));
-        self.q_mut(id).next_rq = next;
+        let next = self.choose(q, self.queues[id].next_rq, Some(rq));
+        self.queues[id].next_rq = next;
     }
 
-    /// A sync request was added: its queue is waited for, or preempts.
-    fn start_if_called_for(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+    /// A sync request was added: its queue is waited for, or preempts
+    /// (`cfq_crq_enqueued`).
+    fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let id = self.info(rq).queue;
         if self.active == Some(id) {
-            if self.q(id).wait_request {
-                self.q_mut(id).must_dispatch = true;
-                self.stop_timer(cx, self.idle_slice_timer);
+            if self.queues[id].wait_request {
+                self.queues[id].must_dispatch = true;
+                self.cancel_timer(cx, self.idle_slice_timer);
                 q.run_requested = true;
             }
-        } else if self.preempts(q, rq) {
-            self.preempt(cx, id);
-            self.q_mut(id).must_dispatch = true;
+        } else if self.should_preempt(q, rq) {
+            self.preempt_queue(cx, id);
+            self.queues[id].must_dispatch = true;
             q.run_requested = true;
         }
     }
 
     /// Whether a sync request of a queue that is not active takes the disk
     /// away from the active one. As only the active queue is ever waited for,
-    /// in effect only the idle class loses it.
-    fn preempts(&self, q: &Core, rq: RqId) -> bool {
-        let new = self.q(self.info(rq).queue);
+    /// in effect only the idle class loses it (`cfq_should_preempt`).
+    fn should_preempt(&self, q: &Core, rq: RqId) -> bool {
+        let new = &self.queues[self.info(rq).queue];
         if new.is_idle_class() {
             return false;
         }
-        let Some(active) = self.active.map(|a| self.q(a)) else {
+        let Some(active) = self.active.map(|a| &self.queues[a]) else {
             return self.feat.preemption == Preemption::ExpiresItself;
         };
         if active.is_idle_class() {
             return true;
         }
-        if !new.wait_request || new.slice_left < self.set.slice_idle_jiffies {
+        if !new.wait_request || new.slice_resid < self.set.slice_idle_jiffies {
             return false;
         }
         let meta =
@@ -95,7 +96,8 @@ impl Cfq {
         !active.is_sync() || meta
     }
 
-    fn preempt(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+    /// `cfq_preempt_queue`.
+    fn preempt_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
         match self.feat.preemption {
             Preemption::ExpiresItself | Preemption::TakesOver => {
                 self.refile_current();
@@ -105,7 +107,7 @@ impl Cfq {
                 } else {
                     self.expire_active(cx, true);
                 }
-                self.activate_queue(cx, Some(id));
+                self.set_active_queue(cx, Some(id));
             }
             Preemption::NextInLine => {
                 self.expire_active(cx, true);
@@ -118,11 +120,11 @@ impl Cfq {
     /// A queue that preempts without a slice left gets half a slice, which
     /// its activation takes away again.
     fn grant_half_slice(&mut self, cx: &Cx<'_>, id: QueueId) {
-        let half = (self.slice_length(id) as i64 / 2) as u64;
-        let queue = self.q_mut(id);
-        if queue.slice_left == 0 {
-            queue.slice_left = half;
+        let half = (self.prio_to_slice(id) as i64 / 2) as u64;
+        let queue = &mut self.queues[id];
+        if queue.slice_resid == 0 {
+            queue.slice_resid = half;
         }
-        queue.slice_end = now(cx).wrapping_add(queue.slice_left);
+        queue.slice_end = self.clock.now(cx).wrapping_add(queue.slice_resid);
     }
 }

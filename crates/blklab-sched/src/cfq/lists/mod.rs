@@ -24,71 +24,52 @@ use self::queue::{AsyncQueues, Queue, QueueId};
 use self::roundrobin::RoundRobin;
 use self::settings::Settings;
 use crate::Build;
+use crate::cfq::clock::Clock;
 use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, IdVec, Jiffies, Slab, TaskId};
-
-/// A value of the tick counter as the kernel has it.
-type Ticks = u64;
-
-/// Where the kernel's counter starts: far enough from 0 that 0 means "never".
-const BASE_TICKS: Ticks = 1 << 32;
-
-/// The tick counter.
-fn now(cx: &Cx<'_>) -> Ticks {
-    cx.jiffies.0 + BASE_TICKS
-}
-
-/// Whether `a` is later than `b`, also across the end of the counter.
-fn after(a: Ticks, b: Ticks) -> bool {
-    (b.wrapping_sub(a) as i64) < 0
-}
-
-/// A tick as timers count.
-fn timer_jiffies(t: Ticks) -> Jiffies {
-    Jiffies(t.saturating_sub(BASE_TICKS))
-}
+use blklab_types::{Bio, IdVec, Slab, TaskId};
 
 /// Requests in the pool for each that a queue may hold before its freed ones
 /// wake nobody.
 const POOL_SHARES: u32 = 4;
 
-/// What belongs to a request.
+/// What belongs to a request (`struct cfq_rq`).
 #[derive(Clone, Copy, Debug, Default)]
-struct RqInfo {
+struct OfRequest {
     queue: QueueId,
     task: TaskId,
     sync: bool,
 }
 
-/// The scheduler's state.
+/// The scheduler's state (`struct cfq_data`).
 #[derive(Debug)]
 pub(super) struct Cfq {
     feat: Features,
     set: Settings,
+    clock: Clock,
     queues: Slab<QueueId, Queue>,
     nr_made: u64,
     async_queues: AsyncQueues,
     /// By task.
     contexts: IdVec<TaskId, Context>,
     /// By request.
-    infos: IdVec<RqId, RqInfo>,
+    of_rq: IdVec<RqId, OfRequest>,
     nodes: TreeNodes,
     rr: RoundRobin,
     active: Option<QueueId>,
     /// Process of the first request of the slice.
-    active_context: Option<TaskId>,
+    active_task: Option<TaskId>,
     /// Requests moved in the slice.
-    slice_dispatched: u32,
+    dispatch_slice: u32,
     rq_in_driver: u32,
     /// More than four requests were at the device once.
     hw_tag: bool,
     /// Where the head is taken to be, in sectors.
-    last_sector: u64,
+    last_position: u64,
     /// When a request of another class than idle completed last.
-    last_end_request: Ticks,
+    last_end_request: u64,
     idle_slice_timer: TimerId,
     idle_class_timer: TimerId,
 }
@@ -100,33 +81,34 @@ impl Cfq {
         Cfq {
             set: Settings::of(b, &feat),
             feat,
+            clock: Clock::new(false, b.hz.0),
             queues: Slab::default(),
             nr_made: 0,
             async_queues: AsyncQueues::default(),
             contexts: IdVec::default(),
-            infos: IdVec::default(),
+            of_rq: IdVec::default(),
             nodes: TreeNodes::default(),
             rr: RoundRobin::new(),
             active: None,
-            active_context: None,
-            slice_dispatched: 0,
+            active_task: None,
+            dispatch_slice: 0,
             rq_in_driver: 0,
             hw_tag: false,
-            last_sector: 0,
+            last_position: 0,
             last_end_request: 0,
             idle_slice_timer: b.timers.register("idle_slice_timer"),
             idle_class_timer: b.timers.register("idle_class_timer"),
         }
     }
 
-    fn info(&self, rq: RqId) -> RqInfo {
-        self.infos[rq]
+    fn info(&self, rq: RqId) -> OfRequest {
+        self.of_rq[rq]
     }
 
     /// The queue of a request that a task allocates.
-    fn bind(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+    fn queue_for(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
         let slot = usize::from(own && !self.feat.one_queue_per_context);
-        if let Some(id) = self.context_of(cx, task).queues[slot] {
+        if let Some(id) = self.enter_context(cx, task).queues[slot] {
             return id;
         }
         let id = self.get_queue(cx, task, own);
@@ -149,12 +131,12 @@ impl Elevator for Cfq {
     }
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
-        if self.rr.nr_busy == 0 {
+        if self.rr.busy_queues == 0 {
             0
         } else if force {
-            self.dispatch_all(q, cx)
+            self.forced_dispatch(q, cx)
         } else {
-            self.dispatch_some(q, cx)
+            self.dispatch_rounds(q, cx)
         }
     }
 
@@ -165,7 +147,7 @@ impl Elevator for Cfq {
             let own = self.goes_to_own(bio.op, bio.flags);
             self.find_queue(cx, bio.task, own)?
         };
-        let rq = self.q(id).sort.find(&self.nodes, bio.end())?;
+        let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
         q.merge_ok(rq, bio).then_some(rq)
     }
 
@@ -182,20 +164,20 @@ impl Elevator for Cfq {
             return;
         }
         let id = self.info(rq).queue;
-        if self.feat.chooses_after_dispatch && self.q(id).next_rq == Some(rq) {
-            let next = self.beside(q, id, rq);
-            self.q_mut(id).next_rq = next;
+        if self.feat.chooses_after_dispatch && self.queues[id].next_rq == Some(rq) {
+            let next = self.find_next_rq(q, id, rq);
+            self.queues[id].next_rq = next;
         }
         let tree = &mut self.queues[id].sort;
         tree.remove(&mut self.nodes, rq);
-        self.sort_in(q, rq);
+        self.add_sorted(q, rq);
         if self.feat.chooses_after_dispatch {
             self.rechoose(q, rq);
         }
     }
 
     fn merge_requests(&mut self, q: &mut Core, _: &mut Cx<'_>, _rq: RqId, next: RqId) {
-        self.take_out(q, next);
+        self.remove_request(q, next);
     }
 
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
@@ -216,22 +198,22 @@ impl Elevator for Cfq {
     }
 
     fn completed(&mut self, _: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        self.finish(cx, rq);
+        self.completed_request(cx, rq);
     }
 
     fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
-        self.ask_may_queue(cx, bio)
+        self.may_allocate(cx, bio)
     }
 
     fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
-        self.context_of(cx, bio.task);
-        self.notice_prio(cx, bio.task);
+        self.enter_context(cx, bio.task);
+        self.changed_ioprio(cx, bio.task);
         let own = self.goes_to_own(bio.op, bio.flags);
-        let queue = self.bind(cx, bio.task, own);
+        let queue = self.queue_for(cx, bio.task, own);
         self.hold_queue(queue);
-        self.q_mut(queue).allocated[q.rqs[rq].data_dir()] += 1;
+        self.queues[queue].allocated[q.rqs[rq].data_dir()] += 1;
         let sync = self.counts_as_sync(bio.op, bio.flags);
-        *self.infos.entry(rq) = RqInfo {
+        *self.of_rq.entry(rq) = OfRequest {
             queue,
             task: bio.task,
             sync,
@@ -240,17 +222,17 @@ impl Elevator for Cfq {
 
     fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let id = self.info(rq).queue;
-        let allocated = &mut self.q_mut(id).allocated[q.rqs[rq].data_dir()];
+        let allocated = &mut self.queues[id].allocated[q.rqs[rq].data_dir()];
         *allocated = allocated.saturating_sub(1);
         if self.feat.tunes_pool {
             let most = q.limits.nr_requests / POOL_SHARES;
-            q.wake_requested = self.q(id).allocated.map(|n| n <= most);
+            q.wake_requested = self.queues[id].allocated.map(|n| n <= most);
         }
         self.put_queue(cx, id);
     }
 
     fn exit_task(&mut self, _: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        self.forget_task(cx, task);
+        self.exit_context(cx, task);
     }
 
     fn timer(&mut self, _: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
@@ -262,9 +244,9 @@ impl Elevator for Cfq {
             cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
         }
         if idle_slice {
-            self.idle_slice_over(cx);
+            self.idle_slice_timer_fired(cx);
         } else if idle_class {
-            self.idle_class_due(cx);
+            self.idle_class_timer_fired(cx);
         }
         idle_slice || idle_class
     }

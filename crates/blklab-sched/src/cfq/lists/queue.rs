@@ -5,15 +5,15 @@
 //! was made with. Processes and requests hold references; the last one takes
 //! the queue along. Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
+use super::Cfq;
 use super::roundrobin::Home;
-use super::{Cfq, Ticks};
 use crate::cfq::prio;
 use blklab_block::{Cx, List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass, TaskId};
 
 pub(super) use crate::queue_id::QueueId;
 
-/// Requests of one process, or async requests of several.
+/// Requests of one process, or async requests of several (`struct cfq_queue`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queue {
     /// The process; none if the queue is async.
@@ -28,19 +28,19 @@ pub(super) struct Queue {
     pub(super) allocated: [u32; 2],
     /// Requests on the dispatch list or at the device: async, sync.
     pub(super) on_dispatch: [u32; 2],
-    pub(super) slice_end: Ticks,
-    pub(super) slice_left: u64,
+    pub(super) slice_end: u64,
+    pub(super) slice_resid: u64,
     /// When it was served last; 0: never.
-    pub(super) service_last: Ticks,
+    pub(super) service_last: u64,
     pub(super) prio: IoPrio,
     /// The priority without a boost.
-    pub(super) original: IoPrio,
+    pub(super) org_prio: IoPrio,
     /// The list it is on, while it has requests that wait.
-    pub(super) home: Option<Home>,
+    pub(super) filed: Option<Home>,
     pub(super) wait_request: bool,
     pub(super) must_dispatch: bool,
     pub(super) must_alloc_slice: bool,
-    pub(super) fifo_expired: bool,
+    pub(super) fifo_expire: bool,
     pub(super) idle_window: bool,
     pub(super) prio_changed: bool,
     /// No slice of it has ended yet.
@@ -85,20 +85,13 @@ fn slot_of(p: IoPrio) -> (usize, usize) {
 }
 
 impl Cfq {
-    pub(super) fn q(&self, id: QueueId) -> &Queue {
-        &self.queues[id]
-    }
-
-    pub(super) fn q_mut(&mut self, id: QueueId) -> &mut Queue {
-        &mut self.queues[id]
-    }
-
     /// Pid of a queue's process; 0 of an async one.
     pub(super) fn pid_of(&self, cx: &Cx<'_>, id: QueueId) -> Pid {
-        self.q(id).owner.map_or(0, |t| cx.tasks.get(t).pid)
+        self.queues[id].owner.map_or(0, |t| cx.tasks.get(t).pid)
     }
 
-    /// The queue that the lookup finds for requests of a task.
+    /// The queue that the lookup finds for requests of a task
+    /// (`cfq_find_cfq_hash`).
     pub(super) fn find_queue(&self, cx: &Cx<'_>, task: TaskId, own: bool) -> Option<QueueId> {
         let wanted = cx.tasks.get(task).ioprio;
         let unset = wanted.class == PrioClass::None;
@@ -107,31 +100,31 @@ impl Cfq {
         }
         if own {
             let id = self.own_queue(task)?;
-            return (unset || self.q(id).original == wanted).then_some(id);
+            return (unset || self.queues[id].org_prio == wanted).then_some(id);
         }
         if unset {
             let newest = self.async_queues.iter().flatten().flatten();
-            return newest.copied().max_by_key(|&id| self.q(id).made);
+            return newest.copied().max_by_key(|&id| self.queues[id].made);
         }
         let (class, level) = slot_of(wanted);
         // Not every level of the idle class exists.
-        self.async_queues[class][level].filter(|&id| self.q(id).original == wanted)
+        self.async_queues[class][level].filter(|&id| self.queues[id].org_prio == wanted)
     }
 
     /// The queue that was made for a task, whatever its priority.
     pub(super) fn own_queue(&self, task: TaskId) -> Option<QueueId> {
         let context = self.contexts.get(task)?;
-        let made_for = |id: &QueueId| self.q(*id).owner == Some(task);
+        let made_for = |id: &QueueId| self.queues[*id].owner == Some(task);
         context.queues.into_iter().flatten().find(made_for)
     }
 
-    /// The queue of the lookup, or a new one, held once more.
+    /// The queue of the lookup, or a new one, held once more (`cfq_get_queue`).
     pub(super) fn get_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
         let id = match self.find_queue(cx, task, own) {
             Some(id) => id,
             None => self.make_queue(cx, task, own),
         };
-        self.q_mut(id).refs += 1;
+        self.queues[id].refs += 1;
         id
     }
 
@@ -141,7 +134,7 @@ impl Cfq {
         let queue = Queue {
             owner: own.then_some(task),
             // Enough to preempt with.
-            slice_left: 2 * self.set.slice_idle_jiffies,
+            slice_resid: 2 * self.set.slice_idle_jiffies,
             idle_window: !deep,
             is_new: true,
             made: self.nr_made,
@@ -157,19 +150,19 @@ impl Cfq {
 
     /// One more holder.
     pub(super) fn hold_queue(&mut self, id: QueueId) {
-        self.q_mut(id).refs += 1;
+        self.queues[id].refs += 1;
     }
 
-    /// One holder less; the last one frees the queue.
+    /// One holder less; the last one frees the queue (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        self.q_mut(id).refs -= 1;
-        if self.q(id).refs > 0 {
+        self.queues[id].refs -= 1;
+        if self.queues[id].refs > 0 {
             return;
         }
         if self.active == Some(id) {
             self.expire(cx, id, false);
         }
-        if !self.q(id).is_class_sync() {
+        if !self.queues[id].is_class_sync() {
             self.unlink_async(id);
         }
         self.queues.remove(id);
@@ -181,9 +174,9 @@ impl Cfq {
             level: p.level.min(7),
             ..p
         };
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         queue.prio = p;
-        queue.original = p;
+        queue.org_prio = p;
         if p.class == PrioClass::Idle {
             queue.idle_window = false;
         }
@@ -191,7 +184,7 @@ impl Cfq {
 
     /// The same for a queue in use, which may be async.
     pub(super) fn change_prio(&mut self, id: QueueId, p: IoPrio) {
-        let shared = !self.q(id).is_class_sync();
+        let shared = !self.queues[id].is_class_sync();
         if shared {
             self.unlink_async(id);
         }
@@ -203,34 +196,34 @@ impl Cfq {
 
     /// Puts an async queue among those of its priority, by age.
     fn link_async(&mut self, id: QueueId) {
-        let (class, level) = slot_of(self.q(id).original);
-        let made = self.q(id).made;
+        let (class, level) = slot_of(self.queues[id].org_prio);
+        let made = self.queues[id].made;
         let (mut newer, mut older) = (None, self.async_queues[class][level]);
         while let Some(o) = older
-            && self.q(o).made > made
+            && self.queues[o].made > made
         {
-            (newer, older) = (Some(o), self.q(o).older);
+            (newer, older) = (Some(o), self.queues[o].older);
         }
         match newer {
-            Some(n) => self.q_mut(n).older = Some(id),
+            Some(n) => self.queues[n].older = Some(id),
             None => self.async_queues[class][level] = Some(id),
         }
         if let Some(o) = older {
-            self.q_mut(o).newer = Some(id);
+            self.queues[o].newer = Some(id);
         }
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         (queue.newer, queue.older) = (newer, older);
     }
 
     fn unlink_async(&mut self, id: QueueId) {
-        let (class, level) = slot_of(self.q(id).original);
-        let (newer, older) = (self.q(id).newer, self.q(id).older);
+        let (class, level) = slot_of(self.queues[id].org_prio);
+        let (newer, older) = (self.queues[id].newer, self.queues[id].older);
         match newer {
-            Some(n) => self.q_mut(n).older = older,
+            Some(n) => self.queues[n].older = older,
             None => self.async_queues[class][level] = older,
         }
         if let Some(o) = older {
-            self.q_mut(o).newer = newer;
+            self.queues[o].newer = newer;
         }
     }
 }

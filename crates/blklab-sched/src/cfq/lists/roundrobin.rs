@@ -40,7 +40,7 @@ pub(super) struct RoundRobin {
     /// Slot of the list that has each role.
     slot: [Home; ROLES],
     /// Queues on all lists.
-    pub(super) nr_busy: u32,
+    pub(super) busy_queues: u32,
     /// Levels that are looked at next: from, and up to and including.
     cursor: u8,
     cursor_end: u8,
@@ -52,7 +52,7 @@ impl RoundRobin {
             nodes: Nodes::default(),
             lists: [Sequence::default(); ROLES],
             slot: std::array::from_fn(|i| i as Home),
-            nr_busy: 0,
+            busy_queues: 0,
             cursor: 0,
             cursor_end: 0,
         }
@@ -72,7 +72,7 @@ impl RoundRobin {
 
     /// The next level that has queues: 0; 0, 1; 0, 1, 2; and so on, so better
     /// levels come more often. Its list becomes the current one, which is
-    /// empty. False if there is none.
+    /// empty. False if there is none (`cfq_get_next_prio_level`).
     fn next_level(&mut self) -> bool {
         let mut wrapped = false;
         let level = loop {
@@ -128,23 +128,23 @@ impl RoundRobin {
 }
 
 impl Cfq {
-    /// A queue got its first request.
-    pub(super) fn join_lists(&mut self, id: QueueId) {
-        self.rr.nr_busy += 1;
+    /// A queue got its first request (`cfq_add_cfqq_rr`).
+    pub(super) fn add_queue_rr(&mut self, id: QueueId) {
+        self.rr.busy_queues += 1;
         self.file(id, false);
     }
 
-    /// A queue lost its last request.
-    pub(super) fn leave_lists(&mut self, id: QueueId) {
-        if let Some(home) = self.q_mut(id).home.take() {
+    /// A queue lost its last request (`cfq_del_cfqq_rr`).
+    pub(super) fn del_queue_rr(&mut self, id: QueueId) {
+        if let Some(home) = self.queues[id].filed.take() {
             self.rr.remove(id, home);
-            self.rr.nr_busy -= 1;
+            self.rr.busy_queues -= 1;
         }
     }
 
-    /// Files a queue anew, if it is on a list.
-    pub(super) fn refile(&mut self, id: QueueId, preempted: bool) {
-        if let Some(home) = self.q_mut(id).home.take() {
+    /// Files a queue anew, if it is on a list (`cfq_resort_rr_list`).
+    pub(super) fn resort(&mut self, id: QueueId, preempted: bool) {
+        if let Some(home) = self.queues[id].filed.take() {
             self.rr.remove(id, home);
             self.file(id, preempted);
         }
@@ -152,7 +152,7 @@ impl Cfq {
 
     /// Files a queue that is on no list.
     fn file(&mut self, id: QueueId, preempted: bool) {
-        let queue = self.q(id);
+        let queue = &self.queues[id];
         let role = match queue.prio.class {
             PrioClass::RealTime => CURRENT,
             PrioClass::Idle => IDLE,
@@ -189,25 +189,25 @@ impl Cfq {
                 list.insert_after(nodes, after, id, value);
             }
         }
-        self.q_mut(id).home = Some(home);
+        self.queues[id].filed = Some(home);
     }
 
     /// Files everything in the current list as preempted.
     pub(super) fn refile_current(&mut self) {
         self.rr.slot.swap(CURRENT, SPARE);
         while let Some(id) = self.rr.front(SPARE) {
-            self.refile(id, true);
+            self.resort(id, true);
         }
     }
 
     /// Moves a queue to the head of the current list.
     pub(super) fn move_to_front(&mut self, id: QueueId) {
-        if let Some(home) = self.q(id).home {
+        if let Some(home) = self.queues[id].filed {
             self.rr.remove(id, home);
             let slot = self.rr.slot[CURRENT];
-            let value = u64::from(self.q(id).is_new);
+            let value = u64::from(self.queues[id].is_new);
             self.rr.lists[usize::from(slot)].push_front(&mut self.rr.nodes, id, value);
-            self.q_mut(id).home = Some(slot);
+            self.queues[id].filed = Some(slot);
         }
     }
 }

@@ -80,8 +80,9 @@ impl Settings {
         i64::from(length) as u64
     }
 
-    /// Requests of a slice after which an async queue expires.
-    pub(super) fn maxrq(&self, level: u8) -> u32 {
+    /// Requests of a slice after which an async queue expires
+    /// (`cfq_prio_to_maxrq`).
+    pub(super) fn prio_to_maxrq(&self, level: u8) -> u32 {
         let above = u32::from(LEVELS.saturating_sub(1).saturating_sub(level));
         let r = self.slice_async_rq;
         r.wrapping_add(r.wrapping_mul(above)).wrapping_mul(2)
@@ -156,12 +157,12 @@ mod tests {
         assert_eq!(slices(&s, true), [-2; 8]);
         assert_eq!(s.slice_idle_jiffies, most as u64 - 1);
         assert_eq!((s.quantum, s.back_max_sectors), (-1, 0));
-        assert_eq!(s.maxrq(7), u32::MAX - 1);
+        assert_eq!(s.prio_to_maxrq(7), u32::MAX - 1);
     }
 
     #[test]
     fn maxrq_of_the_levels() {
-        let maxrq = |s: &Settings| (0..8).map(|l| s.maxrq(l)).collect::<Vec<_>>();
+        let maxrq = |s: &Settings| (0..8).map(|l| s.prio_to_maxrq(l)).collect::<Vec<_>>();
         let s = settings("2.6.18", 1000, &[]);
         assert_eq!(maxrq(&s), [32, 28, 24, 20, 16, 12, 8, 4]);
         let s = settings("2.6.18", 1000, &[("slice_async_rq", 1)]);

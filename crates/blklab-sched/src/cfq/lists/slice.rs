@@ -2,29 +2,30 @@
 //! The life of a slice: a queue becomes active, is idled for, expires.
 //! Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
+use super::Cfq;
 use super::queue::QueueId;
-use super::{Cfq, after, now, timer_jiffies};
 use blklab_block::{Cx, Effect};
 use blklab_engine::TimerId;
 use blklab_trace::truth::{Kind, Why};
 
 impl Cfq {
-    /// kblockd is to call the driver, if anything waits here.
-    pub(super) fn schedule_run(&self, cx: &mut Cx<'_>) {
-        if self.rr.nr_busy > 0 {
+    /// kblockd is to call the driver, if anything waits here
+    /// (`cfq_schedule_dispatch`).
+    pub(super) fn schedule_dispatch(&self, cx: &mut Cx<'_>) {
+        if self.rr.busy_queues > 0 {
             cx.effects.push(Effect::RunWork);
         }
     }
 
     /// Sets a timer to a tick.
     pub(super) fn arm_timer(&self, cx: &mut Cx<'_>, timer: TimerId, expires: u64) {
-        cx.timers.arm(timer, timer_jiffies(expires));
-        let delay = expires.saturating_sub(now(cx));
+        cx.timers.arm(timer, self.clock.jiffies(expires));
+        let delay = expires.saturating_sub(self.clock.now(cx));
         cx.truth_note(Kind::TimerArm, delay, cx.timers.name(timer));
     }
 
     /// Stops a timer; false if it was not set.
-    pub(super) fn stop_timer(&self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+    pub(super) fn cancel_timer(&self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
         let was_set = cx.timers.cancel(timer);
         if was_set {
             cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(timer));
@@ -32,95 +33,98 @@ impl Cfq {
         was_set
     }
 
-    /// A queue becomes active. It stays on its list.
-    pub(super) fn activate_queue(&mut self, cx: &mut Cx<'_>, id: Option<QueueId>) {
+    /// A queue becomes active. It stays on its list (`__cfq_set_active_queue`).
+    pub(super) fn set_active_queue(&mut self, cx: &mut Cx<'_>, id: Option<QueueId>) {
         if let Some(id) = id {
-            self.stop_timer(cx, self.idle_class_timer);
-            let queue = self.q_mut(id);
+            self.cancel_timer(cx, self.idle_class_timer);
+            let queue = &mut self.queues[id];
             queue.slice_end = 0;
-            queue.slice_left = 0;
+            queue.slice_resid = 0;
             queue.must_alloc_slice = false;
-            queue.fifo_expired = false;
+            queue.fifo_expire = false;
         }
         self.active = id;
     }
 
     /// The next queue becomes active. The idle class has to wait until the
-    /// disk has been quiet for a while.
-    pub(super) fn activate_next(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
+    /// disk has been quiet for a while (`cfq_get_next_queue`).
+    pub(super) fn get_next_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
         let mut next = self.rr.next(self.feat.busy_queues_serve);
         if next.is_none()
             && let Some(id) = self.rr.next_idle_class()
         {
             let quiet = self.last_end_request + self.set.idle_grace_jiffies;
-            if after(quiet, now(cx)) {
+            if self.clock.after(quiet, self.clock.now(cx)) {
                 self.arm_timer(cx, self.idle_class_timer, quiet);
                 cx.waits(Why::IdleClass, self.pid_of(cx, id));
             } else {
                 next = Some(id);
             }
         }
-        self.activate_queue(cx, next);
+        self.set_active_queue(cx, next);
         next
     }
 
-    /// Whether the slice of a queue is over. A slice that has no end yet is.
-    pub(super) fn is_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
-        after(now(cx), self.q(id).slice_end)
+    /// Whether the slice of a queue is over. A slice that has no end yet is
+    /// (`cfq_slice_used`).
+    pub(super) fn slice_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
+        self.clock
+            .after(self.clock.now(cx), self.queues[id].slice_end)
     }
 
-    /// Expires the active queue, if there is one.
+    /// Expires the active queue, if there is one (`cfq_slice_expired`).
     pub(super) fn expire_active(&mut self, cx: &mut Cx<'_>, preempted: bool) {
         if let Some(id) = self.active {
             self.expire(cx, id, preempted);
         }
     }
 
-    /// Ends the slice of a queue, which need not be the active one.
+    /// Ends the slice of a queue, which need not be the active one
+    /// (`__cfq_slice_expired`).
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, id: QueueId, preempted: bool) {
-        let now = now(cx);
-        if self.q(id).wait_request {
-            self.stop_timer(cx, self.idle_slice_timer);
+        let now = self.clock.now(cx);
+        if self.queues[id].wait_request {
+            self.cancel_timer(cx, self.idle_slice_timer);
         }
-        if !preempted && self.q(id).nr_on_dispatch() == 0 {
-            self.q_mut(id).service_last = now;
+        if !preempted && self.queues[id].nr_on_dispatch() == 0 {
+            self.queues[id].service_last = now;
             // A queue that `max_depth` kept from being served is expired and
             // chosen again at every call: the kernel's kblockd spins until a
             // request completes. Here the completion alone calls the driver.
-            if !(self.feat.max_depth && self.q(id).slice_end == 0) {
-                self.schedule_run(cx);
+            if !(self.feat.max_depth && self.queues[id].slice_end == 0) {
+                self.schedule_dispatch(cx);
             }
         }
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         queue.must_dispatch = false;
         queue.wait_request = false;
         queue.is_new = false;
-        queue.slice_left = if after(queue.slice_end, now) {
+        queue.slice_resid = if self.clock.after(queue.slice_end, now) {
             queue.slice_end.wrapping_sub(now)
         } else {
             0
         };
-        self.refile(id, preempted);
+        self.resort(id, preempted);
         if self.active == Some(id) {
             self.active = None;
         }
-        self.active_context = None;
-        self.slice_dispatched = 0;
+        self.active_task = None;
+        self.dispatch_slice = 0;
     }
 
     /// Waits for the next request of the active queue's process; false if
-    /// that is not worth while.
-    pub(super) fn arm_idle(&mut self, cx: &mut Cx<'_>, id: QueueId) -> bool {
-        if self.set.slice_idle_jiffies == 0 || !self.q(id).idle_window {
+    /// that is not worth while (`cfq_arm_slice_timer`).
+    pub(super) fn arm_slice_timer(&mut self, cx: &mut Cx<'_>, id: QueueId) -> bool {
+        if self.set.slice_idle_jiffies == 0 || !self.queues[id].idle_window {
             return false;
         }
-        let seeky = match self.active_context {
+        let seeky = match self.active_task {
             Some(task) if !self.is_alive(task) => return false,
             None if !self.feat.arms_without_context => return false,
             Some(task) => self.contexts[task].is_known_seeky(),
             None => false,
         };
-        let queue = self.q_mut(id);
+        let queue = &mut self.queues[id];
         queue.must_dispatch = true;
         queue.wait_request = true;
         // The kernel compares a time with a length here.
@@ -133,41 +137,45 @@ impl Cfq {
         } else if seeky {
             length = length.min(self.set.seeky_idle_jiffies);
         }
-        self.arm_timer(cx, self.idle_slice_timer, now(cx).wrapping_add(length));
+        self.arm_timer(
+            cx,
+            self.idle_slice_timer,
+            self.clock.now(cx).wrapping_add(length),
+        );
         cx.waits(Why::Idling, self.pid_of(cx, id));
         true
     }
 
-    /// The idle timer fired.
-    pub(super) fn idle_slice_over(&mut self, cx: &mut Cx<'_>) {
+    /// The idle timer fired (`cfq_idle_slice_timer`).
+    pub(super) fn idle_slice_timer_fired(&mut self, cx: &mut Cx<'_>) {
         if let Some(id) = self.active
-            && !self.is_used(cx, id)
+            && !self.slice_used(cx, id)
         {
-            if self.rr.nr_busy == 0 {
+            if self.rr.busy_queues == 0 {
                 if self.feat.idle_timer_repeats {
-                    let next = now(cx).wrapping_add(self.set.slice_idle_jiffies);
-                    let expires = next.min(self.q(id).slice_end);
+                    let next = self.clock.now(cx).wrapping_add(self.set.slice_idle_jiffies);
+                    let expires = next.min(self.queues[id].slice_end);
                     self.arm_timer(cx, self.idle_slice_timer, expires);
                 }
                 return;
             }
-            if !self.q(id).sort.is_empty() {
-                self.q_mut(id).must_dispatch = true;
-                self.schedule_run(cx);
+            if !self.queues[id].sort.is_empty() {
+                self.queues[id].must_dispatch = true;
+                self.schedule_dispatch(cx);
                 return;
             }
         }
         self.expire_active(cx, false);
-        self.schedule_run(cx);
+        self.schedule_dispatch(cx);
     }
 
-    /// The timer of the idle class fired.
-    pub(super) fn idle_class_due(&mut self, cx: &mut Cx<'_>) {
+    /// The timer of the idle class fired (`cfq_idle_class_timer`).
+    pub(super) fn idle_class_timer_fired(&mut self, cx: &mut Cx<'_>) {
         let quiet = self.last_end_request + self.set.idle_grace_jiffies;
-        if after(quiet, now(cx)) {
+        if self.clock.after(quiet, self.clock.now(cx)) {
             self.arm_timer(cx, self.idle_class_timer, quiet);
         } else {
-            self.schedule_run(cx);
+            self.schedule_dispatch(cx);
         }
     }
 }

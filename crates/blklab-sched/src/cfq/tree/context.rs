@@ -14,34 +14,34 @@ use blklab_types::{Bio, BioFlags, IoPrio, PrioClass, TaskId};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     /// The process has made a request here and has not ended.
-    pub(super) live: bool,
+    pub(super) alive: bool,
     /// Priority when it last made a request.
     ioprio: IoPrio,
     /// Its async and its sync queue.
     pub(super) queues: [Option<QueueId>; 2],
     /// Jiffy of its last sync completion, at first of its first request.
-    pub(super) last_end_jiffy: u64,
+    pub(super) last_end_request: u64,
     /// End of its last request.
-    pub(super) last_sector: u64,
+    pub(super) last_request_pos: u64,
     pub(super) think: ThinkTime,
     pub(super) seek: SeekDistance,
 }
 
-/// Place of the shared queue for a process's async requests.
-fn shared_slot(ioc: &IoContext) -> usize {
-    let level = usize::from(ioc.ioprio.level.min(7));
-    match ioc.ioprio.class {
-        PrioClass::RealTime => level,
-        PrioClass::BestEffort => 8 + level,
-        PrioClass::None => 8 + usize::from(prio::NORM),
-        PrioClass::Idle => 16,
-    }
+/// Place of the async queue for a process; an unset class counts as level 4.
+fn async_slot(ioc: &IoContext) -> usize {
+    prio::async_slot(match ioc.ioprio.class {
+        PrioClass::None => IoPrio {
+            class: PrioClass::BestEffort,
+            level: prio::NORM,
+        },
+        _ => ioc.ioprio,
+    })
 }
 
 impl Cfq {
     /// What is known of a task, if it has made requests.
     pub(super) fn context(&self, task: TaskId) -> Option<&Context> {
-        self.contexts.get(task).filter(|c| c.live)
+        self.contexts.get(task).filter(|c| c.alive)
     }
 
     /// The queue in which a bio of the task would go, if there is one.
@@ -49,33 +49,34 @@ impl Cfq {
         self.context(task)?.queues[usize::from(sync)]
     }
 
-    /// Makes sure that the task has a context, and notices a new priority.
+    /// Makes sure that the task has a context, and notices a new priority
+    /// (`cfq_get_io_context`).
     fn enter_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let ioprio = cx.tasks.get(task).ioprio;
         let c = self.contexts.entry(task);
-        if !c.live {
+        if !c.alive {
             *c = Context {
-                live: true,
+                alive: true,
                 ioprio,
-                last_end_jiffy: super::now(cx),
+                last_end_request: self.clock.now(cx),
                 ..Context::default()
             };
         } else if c.ioprio != ioprio {
             c.ioprio = ioprio;
-            self.change_prio(q, cx, task);
+            self.changed_ioprio(q, cx, task);
         }
     }
 
     /// A new priority: the shared queue of that priority, and the sync queue
     /// will look its priority up. Where nobody has made that shared queue yet
     /// the kernel finds the process's old one and keeps it in its place
-    /// (`cfq_find_alloc_queue`).
-    fn change_prio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+    /// (`cfq_find_alloc_queue`) (`changed_ioprio`).
+    fn changed_ioprio(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let [old_async, sync] = self.contexts[task].queues;
         if let Some(old) = old_async {
-            let slot = shared_slot(cx.tasks.get(task));
-            let new = self.shared[slot].unwrap_or(old);
-            self.keep_shared(slot, new);
+            let slot = async_slot(cx.tasks.get(task));
+            let new = self.async_queues[slot].unwrap_or(old);
+            self.keep_async(slot, new);
             self.queues[new].refs += 1;
             self.contexts[task].queues[0] = Some(new);
             self.put_queue(q, cx, old);
@@ -85,7 +86,7 @@ impl Cfq {
         }
     }
 
-    /// Binds a new request to the queue of its task.
+    /// Binds a new request to the queue of its task (`cfq_set_request`).
     pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
         self.enter_context(q, cx, task);
@@ -95,7 +96,7 @@ impl Cfq {
                 let queue = if sync {
                     self.new_queue(q, cx, task, true)
                 } else {
-                    self.shared_queue(q, cx, task)
+                    self.async_queue(q, cx, task)
                 };
                 self.queues[queue].refs += 1;
                 self.contexts[task].queues[usize::from(sync)] = Some(queue);
@@ -106,6 +107,7 @@ impl Cfq {
         self.of_rq.bind(rq, queue);
     }
 
+    /// `cfq_find_alloc_queue`.
     fn new_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let ioc = cx.tasks.get(task);
         let (pid, prio) = (ioc.pid, prio::of_task(ioc, self.feat.policy_counts));
@@ -114,24 +116,25 @@ impl Cfq {
         queue
     }
 
-    /// The async queue of the task's priority, made at first use and kept.
-    fn shared_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
-        let slot = shared_slot(cx.tasks.get(task));
-        let queue = match self.shared[slot] {
+    /// The async queue of the task's priority, made at first use and kept
+    /// (`cfq_get_queue`).
+    fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
+        let slot = async_slot(cx.tasks.get(task));
+        let queue = match self.async_queues[slot] {
             Some(queue) => queue,
             None => self.new_queue(q, cx, task, false),
         };
-        self.keep_shared(slot, queue);
+        self.keep_async(slot, queue);
         queue
     }
 
-    fn keep_shared(&mut self, slot: usize, queue: QueueId) {
-        if self.shared[slot].replace(queue).is_none() {
+    fn keep_async(&mut self, slot: usize, queue: QueueId) {
+        if self.async_queues[slot].replace(queue).is_none() {
             self.queues[queue].refs += 1;
         }
     }
 
-    /// One holder less; the last one frees the queue.
+    /// One holder less; the last one frees the queue (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
         let x = &mut self.queues[queue];
         x.refs -= 1;
@@ -140,28 +143,29 @@ impl Cfq {
         }
         q.message(cx, format_args!("cfq{} put_queue", x.pid));
         if self.active == Some(queue) {
-            self.expire(q, cx, false);
+            self.expire_active(q, cx, false);
             self.schedule_dispatch(q, cx);
         }
         self.queues.remove(queue);
     }
 
-    /// A request is about to be freed.
+    /// A request is about to be freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         if let Some((queue, _)) = self.of_rq.unbind(rq) {
             self.put_queue(q, cx, queue);
         }
     }
 
-    /// A process ended: it lets go of its queues, the async one first.
-    pub(super) fn exit(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        let Some(c) = self.contexts.get_mut(task).filter(|c| c.live) else {
+    /// A process ended: it lets go of its queues, the async one first
+    /// (`cfq_exit_io_context`).
+    pub(super) fn exit_context(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
+        let Some(c) = self.contexts.get_mut(task).filter(|c| c.alive) else {
             return;
         };
-        c.live = false;
+        c.alive = false;
         for queue in std::mem::take(&mut c.queues).into_iter().flatten() {
             if self.active == Some(queue) {
-                self.expire(q, cx, false);
+                self.expire_active(q, cx, false);
                 self.schedule_dispatch(q, cx);
             }
             self.put_queue(q, cx, queue);
@@ -175,14 +179,15 @@ impl Cfq {
             return;
         }
         x.prio = prio::of_task(cx.tasks.get(task), self.feat.policy_counts);
-        x.own_prio = x.prio;
+        x.org_prio = x.prio;
         if x.is_idle_class() {
             x.idle_window = false;
         }
     }
 
     /// Holders of a file system's exclusive resource are best effort at
-    /// least, level 4 at least; afterwards the own priority is back.
+    /// least, level 4 at least; afterwards the own priority is back
+    /// (`cfq_prio_boost`).
     fn boost(&mut self, cx: &Cx<'_>, queue: QueueId, task: TaskId) {
         let x = &mut self.queues[queue];
         if cx.tasks.get(task).fs_exclusive {
@@ -191,12 +196,12 @@ impl Cfq {
             }
             x.prio.level = x.prio.level.min(prio::NORM);
         } else {
-            x.prio = x.own_prio;
+            x.prio = x.org_prio;
         }
     }
 
     /// Whether a task may allocate: beyond the limit once per slice, while
-    /// CFQ idles for its queue.
+    /// CFQ idles for its queue (`cfq_may_queue`).
     pub(super) fn may_allocate(&mut self, cx: &Cx<'_>, bio: &Bio) -> MayQueue {
         let sync = if self.feat.reads_allocate_as_sync {
             bio.is_sync()

@@ -9,12 +9,13 @@ use blklab_block::sq::Core;
 use blklab_types::TaskId;
 
 impl Cfq {
-    /// Distance of a sector from the head.
+    /// Distance of a sector from the head (`cfq_dist_from_last`).
     pub(super) fn distance(&self, sector: u64) -> u64 {
         sector.abs_diff(self.last_position)
     }
 
-    /// Whether a sector is as close to the head as the process usually seeks.
+    /// Whether a sector is as close to the head as the process usually seeks
+    /// (`cfq_rq_close`).
     pub(super) fn is_close(&self, task: TaskId, sector: u64) -> bool {
         let seek = self.contexts[task].seek;
         let reach = if seek.is_valid() {
@@ -25,17 +26,17 @@ impl Cfq {
         self.distance(sector) <= reach
     }
 
-    /// Files a busy queue by the sector of its next request.
+    /// Files a busy queue by the sector of its next request (`cfq_prio_tree_add`).
     pub(super) fn file_position(&mut self, q: &Core, queue: QueueId) {
         self.unfile_position(queue);
         let x = &self.queues[queue];
-        if !self.feat.cooperators || x.is_idle_class() || !x.busy {
+        if !self.feat.cooperators || x.is_idle_class() || !x.on_rr {
             return;
         }
-        let Some(next) = x.next else { return };
-        let (level, sector) = (x.own_prio.level, q.rqs[next].sector);
+        let Some(next) = x.next_rq else { return };
+        let (level, sector) = (x.org_prio.level, q.rqs[next].sector);
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].next.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector);
         if self
             .positions
             .insert(queue, level, sector, sector_of)
@@ -52,16 +53,16 @@ impl Cfq {
     }
 
     /// A queue that can go on close to where the active one, which has run
-    /// empty, left the head.
+    /// empty, left the head (`cfq_close_cooperator`).
     pub(super) fn cooperator(&self, q: &Core, active: QueueId) -> Option<QueueId> {
         if !self.feat.cooperators {
             return None;
         }
         let task = self.active_task?;
         let close = self.positions.closest(
-            self.queues[active].own_prio.level,
+            self.queues[active].org_prio.level,
             self.last_position,
-            |at| self.queues[at].next.map_or(0, |rq| q.rqs[rq].sector),
+            |at| self.queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector),
             |sector| self.is_close(task, sector),
         )?;
         (!self.queues[close].coop).then_some(close)

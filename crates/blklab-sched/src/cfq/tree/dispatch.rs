@@ -20,10 +20,11 @@ impl Cfq {
         }
     }
 
-    /// Rounds of one queue after the other, until one has to wait.
+    /// Rounds of one queue after the other, until one has to wait
+    /// (`cfq_dispatch_requests`).
     fn dispatch_rounds(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
-        while let Some(queue) = self.select(q, cx) {
+        while let Some(queue) = self.select_queue(q, cx) {
             let Some(room) = self.room(cx, queue) else {
                 break;
             };
@@ -34,7 +35,7 @@ impl Cfq {
         moved
     }
 
-    /// Up to `room` requests of a queue.
+    /// Up to `room` requests of a queue (`__cfq_dispatch_requests`).
     fn round(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, room: u32) -> u32 {
         let mut moved = 0;
         loop {
@@ -50,9 +51,9 @@ impl Cfq {
         moved
     }
 
-    /// One request, if the queue may send one at all.
+    /// One request, if the queue may send one at all (`cfq_dispatch_requests`).
     fn dispatch_one(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
-        let Some(queue) = self.select(q, cx) else {
+        let Some(queue) = self.select_queue(q, cx) else {
             return 0;
         };
         if self.room(cx, queue).is_none() {
@@ -79,11 +80,11 @@ impl Cfq {
     }
 
     fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let Some(rq) = self.aged(q, cx, queue).or(self.queues[queue].next) else {
+        let Some(rq) = self.check_fifo(q, cx, queue).or(self.queues[queue].next_rq) else {
             debug_assert!(false, "a queue that is served has requests");
             return;
         };
-        self.move_out(q, cx, rq);
+        self.dispatch_insert(q, cx, rq);
         if self.active_task.is_none() {
             self.active_task = Some(q.rqs[rq].task);
         }
@@ -92,23 +93,23 @@ impl Cfq {
 
     /// Async queues and the idle class give way to others early.
     fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, moved: u32) {
-        let enough = !self.queues[queue].sync && self.has_had_enough(queue, moved);
+        let enough = !self.queues[queue].sync && self.exceeds_maxrq(queue, moved);
         if self.busy_queues > 1 && (enough || self.queues[queue].is_idle_class()) {
-            self.queues[queue].slice_end = super::now(cx).wrapping_add(1);
-            self.expire(q, cx, false);
+            self.queues[queue].slice_end = self.clock.now(cx).wrapping_add(1);
+            self.expire_active(q, cx, false);
         }
     }
 
-    /// Everything, queue by queue: for barriers.
-    pub(super) fn dispatch_all(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
+    /// Everything, queue by queue: for barriers (`cfq_forced_dispatch`).
+    pub(super) fn forced_dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
         while let Some(queue) = self.service.first() {
-            while let Some(rq) = self.queues[queue].next {
-                self.move_out(q, cx, rq);
+            while let Some(rq) = self.queues[queue].next_rq {
+                self.dispatch_insert(q, cx, rq);
                 moved += 1;
             }
         }
-        self.expire(q, cx, false);
+        self.expire_active(q, cx, false);
         q.message(cx, format_args!("cfq forced_dispatch={moved}"));
         moved
     }

@@ -18,13 +18,15 @@ const HW_QUEUE_MIN: u32 = 5;
 /// Completions under load that settle whether it does.
 const HW_QUEUE_SAMPLES: u32 = 50;
 
+/// `CIC_SEEKY`.
 pub(super) fn is_seeky(c: &Context) -> bool {
     c.seek.mean > SEEKY_SECTORS
 }
 
 impl Cfq {
     /// Think time, seek distance, idle window and position after a request
-    /// of `task` at `sector` to `end`.
+    /// of `task` at `sector` to `end`
+    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`).
     pub(super) fn learn(
         &mut self,
         q: &Core,
@@ -35,19 +37,20 @@ impl Cfq {
     ) {
         let first_is_free = self.feat.first_seek_is_free;
         let c = &mut self.contexts[task];
-        let think = super::now(cx).wrapping_sub(c.last_end_jiffy);
+        let think = self.clock.now(cx).wrapping_sub(c.last_end_request);
         let longest = 2 * u64::from(self.set.slice_idle_jiffies);
         c.think.add(think.min(longest));
-        let distance = if first_is_free && c.last_sector == 0 {
+        let distance = if first_is_free && c.last_request_pos == 0 {
             0
         } else {
-            sector.abs_diff(c.last_sector)
+            sector.abs_diff(c.last_request_pos)
         };
         c.seek.add(distance);
         self.update_idle_window(q, cx, queue, task);
-        self.contexts[task].last_sector = end;
+        self.contexts[task].last_request_pos = end;
     }
 
+    /// `cfq_update_idle_window`.
     fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, task: TaskId) {
         let x = &self.queues[queue];
         if !x.sync || (x.is_idle_class() && !self.feat.idle_class_waits) {
@@ -66,7 +69,7 @@ impl Cfq {
     fn deserves_idling(&self, c: &Context) -> Option<bool> {
         let seeks_end_it = !(self.feat.idles_for_seekers && self.set.low_latency);
         let seeks = seeks_end_it && self.hw_tag && is_seeky(c);
-        if !c.live || self.set.slice_idle_jiffies == 0 || seeks {
+        if !c.alive || self.set.slice_idle_jiffies == 0 || seeks {
             return Some(false);
         }
         let seeker = self.feat.idles_for_seekers && c.seek.is_valid() && is_seeky(c);
@@ -78,27 +81,27 @@ impl Cfq {
         c.think.is_valid().then_some(c.think.mean <= limit)
     }
 
-    /// A completion as a sample of the device's depth.
-    pub(super) fn sample_depth(&mut self) {
+    /// A completion as a sample of the device's depth (`cfq_update_hw_tag`).
+    pub(super) fn update_hw_tag(&mut self) {
         if !self.feat.hw_tag_sampled {
             return;
         }
-        let at_device = self.nr_at_device();
-        self.depth_peak = self.depth_peak.max(at_device);
-        if self.nr_waiting <= i64::from(HW_QUEUE_MIN) && at_device <= HW_QUEUE_MIN {
+        let at_device = self.nr_in_driver();
+        self.rq_in_driver_peak = self.rq_in_driver_peak.max(at_device);
+        if self.rq_queued <= i64::from(HW_QUEUE_MIN) && at_device <= HW_QUEUE_MIN {
             return;
         }
-        self.depth_samples += 1;
-        if self.depth_samples > HW_QUEUE_SAMPLES {
-            self.hw_tag = self.depth_peak >= HW_QUEUE_MIN;
-            self.depth_samples = 0;
-            self.depth_peak = 0;
+        self.hw_tag_samples += 1;
+        if self.hw_tag_samples > HW_QUEUE_SAMPLES {
+            self.hw_tag = self.rq_in_driver_peak >= HW_QUEUE_MIN;
+            self.hw_tag_samples = 0;
+            self.rq_in_driver_peak = 0;
         }
     }
 
     /// More than four requests at once settle it for good (to 2.6.27).
     pub(super) fn note_depth(&mut self) {
-        if !self.feat.hw_tag_sampled && self.nr_at_device() >= HW_QUEUE_MIN {
+        if !self.feat.hw_tag_sampled && self.nr_in_driver() >= HW_QUEUE_MIN {
             self.hw_tag = true;
         }
     }

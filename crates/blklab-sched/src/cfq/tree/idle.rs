@@ -11,7 +11,7 @@ use blklab_trace::truth::{Kind, Why};
 use blklab_types::BioFlags;
 
 impl Cfq {
-    /// kblockd is to call the driver, if anything waits.
+    /// kblockd is to call the driver, if anything waits (`cfq_schedule_dispatch`).
     pub(super) fn schedule_dispatch(&self, q: &Core, cx: &mut Cx<'_>) {
         if self.busy_queues > 0 {
             q.message(cx, format_args!("cfq schedule dispatch"));
@@ -19,8 +19,9 @@ impl Cfq {
         }
     }
 
-    /// Starts idling for the active queue, if that is worth it.
-    fn arm(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+    /// Starts idling for the active queue, if that is worth it
+    /// (`cfq_arm_slice_timer`).
+    fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
         if self.feat.arm_skips_nonrot && !q.limits.queue.rotational && self.hw_tag {
             return;
         }
@@ -28,13 +29,15 @@ impl Cfq {
         if slice_idle == 0 || !self.queues[queue].idle_window {
             return;
         }
-        if self.feat.arm_needs_empty_driver && self.nr_at_device() > 0 {
+        if self.feat.arm_needs_empty_driver && self.nr_in_driver() > 0 {
             return;
         }
         let Some(c) = self.active_task.and_then(|t| self.context(t)) else {
             return;
         };
-        let left = self.queues[queue].slice_end.wrapping_sub(super::now(cx));
+        let left = self.queues[queue]
+            .slice_end
+            .wrapping_sub(self.clock.now(cx));
         if self.feat.arm_weighs_think_time && c.think.is_valid() && left < c.think.mean {
             return;
         }
@@ -44,13 +47,13 @@ impl Cfq {
             slice_idle
         };
         self.queues[queue].wait_request = true;
-        set_timer(cx, self.idle_timer, length);
+        set_timer(cx, self.idle_slice_timer, length);
         q.message(cx, format_args!("cfq arm_idle: {length}"));
         cx.waits(Why::Idling, self.queues[queue].pid);
     }
 
-    /// A request came for the active queue.
-    pub(super) fn came_for_active(
+    /// A request came for the active queue (`cfq_rq_enqueued`).
+    pub(super) fn request_enqueued(
         &mut self,
         q: &mut Core,
         cx: &mut Cx<'_>,
@@ -68,8 +71,8 @@ impl Cfq {
         }
     }
 
-    /// The time to idle is over.
-    pub(super) fn idle_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
+    /// The time to idle is over (`cfq_idle_slice_timer`).
+    pub(super) fn idle_slice_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
         q.message(cx, format_args!("cfq idle timer fired"));
         if let Some(active) = self.active {
             let x = &self.queues[active];
@@ -78,7 +81,7 @@ impl Cfq {
                 self.schedule_dispatch(q, cx);
                 return;
             }
-            if !self.slice_used(super::now(cx), active) {
+            if !self.slice_used(self.clock.now(cx), active) {
                 if self.busy_queues == 0 {
                     return;
                 }
@@ -88,7 +91,7 @@ impl Cfq {
                     return;
                 }
             }
-            self.expire(q, cx, false);
+            self.expire_active(q, cx, false);
         }
         self.schedule_dispatch(q, cx);
     }
@@ -109,32 +112,34 @@ impl Cfq {
         }
     }
 
+    /// `cfq_idle_class_timer`.
     pub(super) fn idle_class_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
-        match self.grace_left(super::now(cx)) {
+        match self.grace_left(self.clock.now(cx)) {
             Some(left) => self.arm_idle_class_timer(cx, left),
             None => self.schedule_dispatch(q, cx),
         }
     }
 
-    /// A request finished: the clocks of its process and of the slice.
-    pub(super) fn complete(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+    /// A request finished: the clocks of its process and of the slice
+    /// (`cfq_completed_request`).
+    pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let queue = self.of_rq.queue(rq);
         let pid = self.queues[queue].pid;
         q.message(cx, format_args!("cfq{pid} complete"));
-        self.sample_depth();
+        self.update_hw_tag();
         self.leave_device(&q.rqs[rq], queue);
-        self.note_completion(super::now(cx), &q.rqs[rq], queue);
+        self.note_completion(self.clock.now(cx), &q.rqs[rq], queue);
         if self.active == Some(queue) {
             self.completed_in_slice(q, cx, queue, rq);
         }
-        if self.nr_at_device() == 0 {
+        if self.nr_in_driver() == 0 {
             self.schedule_dispatch(q, cx);
         }
     }
 
     fn leave_device(&mut self, rq: &Request, queue: QueueId) {
         let kind = usize::from(rq.is_sync());
-        self.at_device[kind] = self.at_device[kind].saturating_sub(1);
+        self.rq_in_driver[kind] = self.rq_in_driver[kind].saturating_sub(1);
         let x = &mut self.queues[queue];
         x.dispatched = x.dispatched.saturating_sub(1);
         if x.sync {
@@ -144,33 +149,36 @@ impl Cfq {
 
     fn note_completion(&mut self, now: u64, rq: &Request, queue: QueueId) {
         if !self.queues[queue].is_idle_class() {
-            self.last_end_jiffy = now;
+            self.last_end_request = now;
         }
         if !rq.is_sync() {
             return;
         }
-        self.contexts[rq.task].last_end_jiffy = now;
-        self.last_sync_jiffy = now;
-        let late = u64::from(self.set.fifo_expire_jiffies[super::settings::SYNC]);
-        if super::reached(now, super::since_boot(rq.start_time).wrapping_add(late)) {
-            self.last_delayed_jiffy = now;
+        self.contexts[rq.task].last_end_request = now;
+        self.last_end_sync_rq = now;
+        let late = u64::from(self.set.fifo_expire_jiffies[crate::cfq::SYNC]);
+        if self
+            .clock
+            .reached(now, self.clock.at(rq.start_time).wrapping_add(late))
+        {
+            self.last_delayed_sync = now;
         }
     }
 
     fn completed_in_slice(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         if self.queues[queue].slice_new {
-            self.start_clock(q, cx, queue);
+            self.begin_slice(q, cx, queue);
         }
         let x = &self.queues[queue];
         let gives_way = x.is_idle_class() && !self.feat.idle_class_waits;
-        if self.slice_used(super::now(cx), queue) || gives_way {
-            self.expire(q, cx, true);
+        if self.slice_used(self.clock.now(cx), queue) || gives_way {
+            self.expire_active(q, cx, true);
             return;
         }
         let rq = &q.rqs[rq];
         let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
         if rq.is_sync() && x.sort.is_empty() && !declined && self.cooperator(q, queue).is_none() {
-            self.arm(q, cx, queue);
+            self.arm_slice_timer(q, cx, queue);
         }
     }
 }

@@ -7,14 +7,16 @@ use blklab_block::{Cx, RqId};
 use blklab_types::Bio;
 
 impl Cfq {
-    /// A waiting request of the submitter's queue behind the bio.
+    /// A waiting request of the submitter's queue behind the bio
+    /// (`cfq_find_rq_fmerge`).
     pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
         let queue = self.queue_of(bio.task, bio.is_sync())?;
         let rq = self.queues[queue].sort.find(&self.nodes, bio.end())?;
         q.merge_ok(rq, bio).then_some(rq)
     }
 
-    /// A sync bio never joins an async request, and no bio another queue.
+    /// A sync bio never joins an async request, and no bio another queue
+    /// (`cfq_allow_merge`).
     pub(super) fn may_join(&self, q: &Core, rq: RqId, bio: &Bio) -> bool {
         let sync = bio.is_sync();
         if sync && !q.rqs[rq].is_sync() {
@@ -25,17 +27,17 @@ impl Cfq {
     }
 
     /// `rq` absorbed `next`. Up to 2.6.31 it keeps its place by arrival: the
-    /// start times are equal by then.
+    /// start times are equal by then (`cfq_merged_requests`).
     pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
         let (queue, of_next) = (self.of_rq.queue(rq), self.of_rq.queue(next));
-        let earlier = self.of_rq[next].expiry_jiffy;
+        let earlier = self.of_rq[next].fifo_time;
         if self.feat.age_from_insertion
             && queue == of_next
-            && super::is_before(earlier, self.of_rq[rq].expiry_jiffy)
+            && self.clock.before(earlier, self.of_rq[rq].fifo_time)
         {
-            self.of_rq[rq].expiry_jiffy = earlier;
+            self.of_rq[rq].fifo_time = earlier;
             self.queues[queue].fifo.move_behind(&mut q.rqs, next, rq);
         }
-        self.remove(q, cx, of_next, next);
+        self.remove_request(q, cx, of_next, next);
     }
 }

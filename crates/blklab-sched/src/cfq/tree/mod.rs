@@ -31,51 +31,28 @@ use self::service::ServiceTree;
 use self::settings::Settings;
 use crate::Build;
 use crate::bound::Bound;
+use crate::cfq::NR_ASYNC_QUEUES;
+use crate::cfq::clock::Clock;
 use crate::positions::Positions;
 use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, IdVec, Jiffies, TaskId};
-
-/// The tick counter of a kernel is large when a run starts; keys of the
-/// service tree may lie before that.
-const BOOT_JIFFY: u64 = 1 << 32;
+use blklab_types::{Bio, IdVec, TaskId};
 
 /// What CFQ notes of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfRequest {
     /// From then on the request is old.
-    expiry_jiffy: u64,
+    fifo_time: u64,
 }
 
-/// A value of the run's counter as the kernel's.
-fn since_boot(j: Jiffies) -> u64 {
-    j.0.wrapping_add(BOOT_JIFFY)
-}
-
-fn now(cx: &Cx<'_>) -> u64 {
-    since_boot(cx.jiffies)
-}
-
-/// `time_before`.
-fn is_before(a: u64, b: u64) -> bool {
-    (a.wrapping_sub(b) as i64) < 0
-}
-
-/// `time_after_eq`.
-fn reached(now: u64, due: u64) -> bool {
-    !is_before(now, due)
-}
-
-/// Async queues: eight levels of two classes, and the idle class.
-const SHARED_QUEUES: usize = 17;
-
-/// The scheduler's state.
+/// The scheduler's state (`struct cfq_data`).
 #[derive(Debug)]
 pub(super) struct Cfq {
     feat: Features,
     set: Settings,
+    clock: Clock,
     queues: Queues,
     /// By task.
     contexts: IdVec<TaskId, Context>,
@@ -84,7 +61,7 @@ pub(super) struct Cfq {
     nodes: TreeNodes,
     service: ServiceTree,
     positions: Positions,
-    shared: [Option<QueueId>; SHARED_QUEUES],
+    async_queues: [Option<QueueId>; NR_ASYNC_QUEUES],
 
     /// The queue that has the slice.
     active: Option<QueueId>,
@@ -94,27 +71,27 @@ pub(super) struct Cfq {
     /// Wraps as the kernel's when classes change meanwhile.
     busy_rt_queues: u32,
     /// Requests activated and not completed, async and sync.
-    at_device: [u32; 2],
+    rq_in_driver: [u32; 2],
     /// Requests of sync queues on the dispatch list or at the device.
     sync_flight: u32,
     /// Requests in queues. Signed: `preempt_pullback_minimal` takes requests
     /// back without counting them.
-    nr_waiting: i64,
+    rq_queued: i64,
 
     /// The device queues commands, as far as is known.
     hw_tag: bool,
-    depth_samples: u32,
-    depth_peak: u32,
+    hw_tag_samples: u32,
+    rq_in_driver_peak: u32,
     /// End of the request that was activated last.
     last_position: u64,
     /// Last completion of anything but the idle class.
-    last_end_jiffy: u64,
+    last_end_request: u64,
     /// Last completion of a sync request.
-    last_sync_jiffy: u64,
+    last_end_sync_rq: u64,
     /// Last completion of a sync request that was late.
-    last_delayed_jiffy: u64,
+    last_delayed_sync: u64,
 
-    idle_timer: TimerId,
+    idle_slice_timer: TimerId,
     idle_class_timer: Option<TimerId>,
     /// Scratch for taking back.
     pulled: Vec<RqId>,
@@ -124,51 +101,53 @@ impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
         let feat = Features::of(b.version, b.patches);
         let set = Settings::of(b);
-        let start = since_boot(b.timers.jiffies());
-        let idle_timer = b.timers.register("idle_slice_timer");
+        let clock = Clock::new(false, b.hz.0);
+        let start = clock.at(b.timers.jiffies());
+        let idle_slice_timer = b.timers.register("idle_slice_timer");
         let idle_class_timer = feat
             .idle_class_waits
             .then(|| b.timers.register("idle_class_timer"));
         Cfq {
             feat,
             set,
+            clock,
             queues: Queues::default(),
             contexts: IdVec::default(),
             of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             service: ServiceTree::new(feat.front_is_relative),
             positions: Positions::default(),
-            shared: [None; SHARED_QUEUES],
+            async_queues: [None; NR_ASYNC_QUEUES],
             active: None,
             active_task: None,
             busy_queues: 0,
             busy_rt_queues: 0,
-            at_device: [0; 2],
+            rq_in_driver: [0; 2],
             sync_flight: 0,
-            nr_waiting: 0,
+            rq_queued: 0,
             hw_tag: feat.hw_tag_sampled,
-            depth_samples: 0,
-            depth_peak: 0,
+            hw_tag_samples: 0,
+            rq_in_driver_peak: 0,
             last_position: 0,
-            last_end_jiffy: start,
-            last_sync_jiffy: start,
-            last_delayed_jiffy: start.wrapping_sub(set.second_jiffies),
-            idle_timer,
+            last_end_request: start,
+            last_end_sync_rq: start,
+            last_delayed_sync: start.wrapping_sub(set.second_jiffies),
+            idle_slice_timer,
             idle_class_timer,
             pulled: Vec::new(),
         }
     }
 
-    fn nr_at_device(&self) -> u32 {
-        self.at_device[0].saturating_add(self.at_device[1])
+    fn nr_in_driver(&self) -> u32 {
+        self.rq_in_driver[0].saturating_add(self.rq_in_driver[1])
     }
 
     /// What a new request does to the slice that runs.
     fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         if self.active == Some(queue) {
-            self.came_for_active(q, cx, queue, rq);
-        } else if self.should_preempt(q, now(cx), queue, rq) {
-            self.preempt(q, cx, queue);
+            self.request_enqueued(q, cx, queue, rq);
+        } else if self.should_preempt(q, self.clock.now(cx), queue, rq) {
+            self.preempt_queue(q, cx, queue);
         }
     }
 }
@@ -186,7 +165,7 @@ impl Elevator for Cfq {
         self.refresh_prio(cx, queue, task);
         self.add_sorted(q, cx, queue, rq);
         let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
-        self.of_rq[rq].expiry_jiffy = now(cx).wrapping_add(age);
+        self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(age);
         self.queues[queue].fifo.push_back(&mut q.rqs, rq);
         self.count_waiting(q.rqs[rq].flags, queue);
         let place = (q.rqs[rq].sector, q.rqs[rq].end());
@@ -196,7 +175,7 @@ impl Elevator for Cfq {
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
         if force && self.busy_queues > 0 {
-            self.dispatch_all(q, cx)
+            self.forced_dispatch(q, cx)
         } else {
             self.dispatch_some(q, cx)
         }
@@ -230,24 +209,24 @@ impl Elevator for Cfq {
 
     fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let kind = usize::from(q.rqs[rq].is_sync());
-        self.at_device[kind] += 1;
+        self.rq_in_driver[kind] += 1;
         self.note_depth();
         let pid = self.queues[self.of_rq.queue(rq)].pid;
-        let drv = self.nr_at_device();
+        let drv = self.nr_in_driver();
         q.message(cx, format_args!("cfq{pid} activate rq, drv={drv}"));
         self.last_position = q.rqs[rq].end();
     }
 
     fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let kind = usize::from(q.rqs[rq].is_sync());
-        self.at_device[kind] = self.at_device[kind].saturating_sub(1);
+        self.rq_in_driver[kind] = self.rq_in_driver[kind].saturating_sub(1);
         let pid = self.queues[self.of_rq.queue(rq)].pid;
-        let drv = self.nr_at_device();
+        let drv = self.nr_in_driver();
         q.message(cx, format_args!("cfq{pid} deactivate rq, drv={drv}"));
     }
 
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        self.complete(q, cx, rq);
+        self.completed_request(q, cx, rq);
     }
 
     fn may_queue(&mut self, _: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
@@ -263,13 +242,13 @@ impl Elevator for Cfq {
     }
 
     fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
-        self.exit(q, cx, task);
+        self.exit_context(q, cx, task);
     }
 
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
-        if timer == self.idle_timer {
+        if timer == self.idle_slice_timer {
             cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
-            self.idle_timer_fired(q, cx);
+            self.idle_slice_timer_fired(q, cx);
         } else if self.idle_class_timer == Some(timer) {
             cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));
             self.idle_class_timer_fired(q, cx);

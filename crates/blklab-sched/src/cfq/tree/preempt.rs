@@ -15,7 +15,7 @@ use blklab_types::BioFlags;
 
 impl Cfq {
     /// Whether a new request of `new`, which is not active, ends the slice of
-    /// the active queue.
+    /// the active queue (`cfq_should_preempt`).
     pub(super) fn should_preempt(&mut self, q: &Core, now: u64, new: QueueId, rq: RqId) -> bool {
         let Some(active) = self.active else {
             return false;
@@ -55,16 +55,16 @@ impl Cfq {
         true
     }
 
-    /// Ends the active slice and puts `new` in front.
-    pub(super) fn preempt(&mut self, q: &mut Core, cx: &mut Cx<'_>, new: QueueId) {
+    /// Ends the active slice and puts `new` in front (`cfq_preempt_queue`).
+    pub(super) fn preempt_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, new: QueueId) {
         let pid = self.queues[new].pid;
         q.message(cx, format_args!("cfq{pid} preempt"));
         let old = self.active;
-        self.expire(q, cx, true);
+        self.expire_active(q, cx, true);
         if let Some(old) = old {
             self.pull_back(q, cx, old);
         }
-        self.file_in_front(super::now(cx), new);
+        self.file_in_front(self.clock.now(cx), new);
         let n = &mut self.queues[new];
         n.slice_end = 0;
         n.slice_new = true;
@@ -118,7 +118,7 @@ impl Cfq {
 
     /// One more request waits.
     pub(super) fn count_waiting(&mut self, flags: BioFlags, queue: QueueId) {
-        self.nr_waiting = self.nr_waiting.wrapping_add(1);
+        self.rq_queued = self.rq_queued.wrapping_add(1);
         if flags.has(BioFlags::META) {
             let x = &mut self.queues[queue];
             x.meta_pending = x.meta_pending.wrapping_add(1);

@@ -4,14 +4,14 @@
 
 pub(super) use crate::queue_id::QueueId;
 
-use super::settings::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, SYNC};
 use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
 /// All queues of a device.
 pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
 
-/// One queue.
+/// One queue (`struct cfq_queue`).
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     /// Process it was made for; messages name it.
@@ -21,7 +21,7 @@ pub(super) struct Queue {
     /// Class and level in force.
     pub(super) prio: IoPrio,
     /// Class and level without a boost.
-    pub(super) own_prio: IoPrio,
+    pub(super) org_prio: IoPrio,
     /// Who holds it: contexts, requests, the table of async queues.
     pub(super) refs: u32,
 
@@ -30,7 +30,7 @@ pub(super) struct Queue {
     /// Waiting requests by arrival.
     pub(super) fifo: List,
     /// The preferred next request.
-    pub(super) next: Option<RqId>,
+    pub(super) next_rq: Option<RqId>,
     /// Waiting requests with metadata. Signed: `preempt_pullback_minimal`
     /// takes requests back without counting them.
     pub(super) meta_pending: i32,
@@ -42,22 +42,22 @@ pub(super) struct Queue {
     /// Jiffy at which the slice ends, unless it is new.
     pub(super) slice_end: u64,
     /// What was left of the last slice, or, negative, overrun.
-    pub(super) slice_rest: i64,
+    pub(super) slice_resid: i64,
     /// Key in the service tree.
-    pub(super) key: u64,
+    pub(super) rb_key: u64,
     /// Part of the service tree it is filed in.
     pub(super) filed: Option<u8>,
     /// Level whose tree of positions it is filed in.
     pub(super) close_level: Option<u8>,
 
     /// Has requests, so takes part in the round (`on_rr`).
-    pub(super) busy: bool,
+    pub(super) on_rr: bool,
     /// CFQ may idle for its next request.
     pub(super) idle_window: bool,
     /// No completion in this slice yet: its end is open.
     pub(super) slice_new: bool,
     /// The oldest request was looked at in this slice (`fifo_expire`).
-    pub(super) age_seen: bool,
+    pub(super) fifo_expire: bool,
     /// CFQ idles for it.
     pub(super) wait_request: bool,
     /// Outlives its slice for one request.
@@ -79,23 +79,23 @@ impl Queue {
             pid,
             sync,
             prio,
-            own_prio: prio,
+            org_prio: prio,
             refs: 0,
             sort: SectorTree::default(),
             fifo: List::EMPTY,
-            next: None,
+            next_rq: None,
             meta_pending: 0,
             dispatched: 0,
             slice_dispatch: 0,
             slice_end: 0,
-            slice_rest: 0,
-            key: 0,
+            slice_resid: 0,
+            rb_key: 0,
             filed: None,
             close_level: None,
-            busy: false,
+            on_rr: false,
             idle_window: sync && prio.class != PrioClass::Idle,
             slice_new: false,
-            age_seen: false,
+            fifo_expire: false,
             wait_request: false,
             must_dispatch: false,
             must_alloc_slice: false,

@@ -4,7 +4,7 @@
 use super::Cfq;
 use super::features::AsyncRamp;
 use super::queue::QueueId;
-use super::settings::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, SYNC};
 use blklab_block::Cx;
 use blklab_block::sq::Core;
 use blklab_trace::truth::{Kind, Why};
@@ -15,34 +15,34 @@ const LONE_QUANTA: u32 = 4;
 impl Cfq {
     /// The queue to be served now: the active one as long as its slice lasts
     /// and something of it may still come, else the first of the tree. None
-    /// while CFQ waits for the active one.
-    pub(super) fn select(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+    /// while CFQ waits for the active one (`cfq_select_queue`).
+    pub(super) fn select_queue(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         let Some(active) = self.active else {
-            return self.activate_first(q, cx);
+            return self.get_next_queue(q, cx);
         };
         let x = &self.queues[active];
         let kept = self.feat.keeps_idling && x.must_dispatch;
-        if self.slice_used(super::now(cx), active) && !kept {
-            self.expire(q, cx, false);
-            return self.activate_first(q, cx);
+        if self.slice_used(self.clock.now(cx), active) && !kept {
+            self.expire_active(q, cx, false);
+            return self.get_next_queue(q, cx);
         }
         if self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0 {
             q.message(cx, format_args!("cfq{} preempt", x.pid));
-            self.expire(q, cx, true);
-            return self.activate_first(q, cx);
+            self.expire_active(q, cx, true);
+            return self.get_next_queue(q, cx);
         }
         if !x.sort.is_empty() {
             return Some(active);
         }
         if let Some(close) = self.cooperator(q, active) {
             self.queues[close].coop = true;
-            self.expire(q, cx, false);
+            self.expire_active(q, cx, false);
             self.queues[close].coop_preempt = false;
-            self.set_active(q, cx, close);
+            self.set_active_queue(q, cx, close);
             return Some(close);
         }
         let x = &self.queues[active];
-        if cx.timers.is_pending(self.idle_timer) {
+        if cx.timers.is_pending(self.idle_slice_timer) {
             cx.waits(Why::Idling, x.pid);
             return None;
         }
@@ -50,11 +50,12 @@ impl Cfq {
             cx.waits(Why::InFlight, x.pid);
             return None;
         }
-        self.expire(q, cx, false);
-        self.activate_first(q, cx)
+        self.expire_active(q, cx, false);
+        self.get_next_queue(q, cx)
     }
 
-    fn activate_first(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+    /// `cfq_get_next_queue`.
+    fn get_next_queue(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         let first = self.service.first()?;
         if self.must_wait_for_quiet(cx, first) {
             return None;
@@ -63,7 +64,7 @@ impl Cfq {
         if !std::mem::take(&mut x.coop_preempt) {
             x.coop = false;
         }
-        self.set_active(q, cx, first);
+        self.set_active_queue(q, cx, first);
         Some(first)
     }
 
@@ -73,7 +74,7 @@ impl Cfq {
         if !self.feat.idle_class_waits || !self.queues[first].is_idle_class() {
             return false;
         }
-        let Some(left) = self.grace_left(super::now(cx)) else {
+        let Some(left) = self.grace_left(self.clock.now(cx)) else {
             return false;
         };
         cx.waits(Why::IdleClass, 0);
@@ -84,13 +85,14 @@ impl Cfq {
     /// Jiffies until the disk counts as quiet; none if it does.
     pub(super) fn grace_left(&self, now: u64) -> Option<u64> {
         let grace = self.set.idle_grace_jiffies;
-        let left = self.last_end_jiffy.wrapping_add(grace).wrapping_sub(now);
+        let left = self.last_end_request.wrapping_add(grace).wrapping_sub(now);
         (1..=grace).contains(&left).then_some(left)
     }
 
-    /// How many requests of a queue may go now; none if it has to wait.
+    /// How many requests of a queue may go now; none if it has to wait
+    /// (`cfq_may_dispatch`).
     pub(super) fn room(&self, cx: &mut Cx<'_>, queue: QueueId) -> Option<u32> {
-        match self.room_or_why(super::now(cx), queue) {
+        match self.room_or_why(self.clock.now(cx), queue) {
             Ok(room) => Some(room),
             Err(why) => {
                 let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
@@ -102,7 +104,7 @@ impl Cfq {
 
     fn room_or_why(&self, now: u64, queue: QueueId) -> Result<u32, Why> {
         let x = &self.queues[queue];
-        if self.feat.drain_async && x.idle_window && self.at_device[ASYNC] > 0 {
+        if self.feat.drain_async && x.idle_window && self.rq_in_driver[ASYNC] > 0 {
             return Err(Why::AsyncInFlight);
         }
         if self.sync_flight > 0 && !x.sync {
@@ -134,8 +136,8 @@ impl Cfq {
     /// that counts; none if nothing holds them down.
     fn async_depth(&self, now: u64, dispatched: u32) -> Option<u32> {
         let since = match self.feat.async_ramp {
-            AsyncRamp::SinceSync if self.set.low_latency => self.last_sync_jiffy,
-            AsyncRamp::SinceDelayedSync if self.set.low_latency => self.last_delayed_jiffy,
+            AsyncRamp::SinceSync if self.set.low_latency => self.last_end_sync_rq,
+            AsyncRamp::SinceDelayedSync if self.set.low_latency => self.last_delayed_sync,
             _ => return None,
         };
         let slice = u64::from(self.set.slice_jiffies[SYNC].max(1));
@@ -148,8 +150,9 @@ impl Cfq {
     }
 
     /// Whether so many requests end the slice of an async queue: up to 2.6.29
-    /// in one round, compared as int; then in the slice, as unsigned int.
-    pub(super) fn has_had_enough(&self, queue: QueueId, moved: u32) -> bool {
+    /// in one round, compared as int; then in the slice, as unsigned int
+    /// (`cfq_prio_to_maxrq`).
+    pub(super) fn exceeds_maxrq(&self, queue: QueueId, moved: u32) -> bool {
         let level = i32::from(self.queues[queue].prio.level.min(7));
         let base = self.set.slice_async_rq as i32;
         let most = base.wrapping_mul(8 - level).wrapping_mul(2);
@@ -162,8 +165,8 @@ impl Cfq {
 
     /// Stops idling for a request.
     pub(super) fn cancel_idle_timer(&mut self, cx: &mut Cx<'_>) {
-        if cx.timers.cancel(self.idle_timer) {
-            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.idle_timer));
+        if cx.timers.cancel(self.idle_slice_timer) {
+            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.idle_slice_timer));
         }
     }
 }

@@ -48,7 +48,7 @@ impl ServiceTree {
         let x = &mut queues[q];
         let rank = rank(x.prio.class);
         x.filed = Some(rank);
-        let key = x.key.wrapping_add(self.bias);
+        let key = x.rb_key.wrapping_add(self.bias);
         self.ranks[usize::from(rank)].insert(&mut self.nodes, node(q), key);
     }
 

@@ -5,10 +5,6 @@ use crate::Build;
 use crate::cfq::tunables::TUNABLES;
 use blklab_types::Hz;
 
-/// Indices of the pairs below.
-pub(super) const ASYNC: usize = 0;
-pub(super) const SYNC: usize = 1;
-
 /// Shortest time that idling for a seeking process is worth, in ms
 /// (`CFQ_MIN_TT`).
 const MIN_THINK_MS: u64 = 2;

@@ -4,7 +4,7 @@
 
 use super::Cfq;
 use super::queue::QueueId;
-use super::settings::SYNC;
+use crate::cfq::SYNC;
 use blklab_block::Cx;
 use blklab_block::sq::Core;
 use blklab_trace::truth::Why;
@@ -13,31 +13,33 @@ use blklab_trace::truth::Why;
 const SLICE_SCALE: i32 = 5;
 
 impl Cfq {
-    /// Slice of a level in jiffies, in the kernel's int arithmetic.
-    fn slice_jiffies(&self, kind: usize, level: u8) -> i32 {
+    /// Slice of a level in jiffies, in the kernel's int arithmetic
+    /// (`cfq_prio_slice`).
+    fn prio_slice(&self, kind: usize, level: u8) -> i32 {
         let base = self.set.slice_jiffies[kind] as i32;
         let step = base / SLICE_SCALE;
         base.wrapping_add(step.wrapping_mul(4 - i32::from(level)))
     }
 
-    fn slice_of(&self, queue: QueueId) -> i32 {
+    /// `cfq_prio_to_slice`.
+    fn prio_to_slice(&self, queue: QueueId) -> i32 {
         let x = &self.queues[queue];
-        self.slice_jiffies(x.kind(), x.prio.level)
+        self.prio_slice(x.kind(), x.prio.level)
     }
 
     /// How far shorter slices put a queue back: what the others may use more,
-    /// in unsigned int arithmetic.
+    /// in unsigned int arithmetic (`cfq_slice_offset`).
     fn offset_jiffies(&self, queue: QueueId) -> u64 {
         let less = self
-            .slice_jiffies(SYNC, 0)
-            .wrapping_sub(self.slice_of(queue));
+            .prio_slice(SYNC, 0)
+            .wrapping_sub(self.prio_to_slice(queue));
         let others = self.busy_queues.wrapping_sub(1);
         u64::from(others.wrapping_mul(less as u32))
     }
 
     fn key_of_idle_class(&self, now: u64, queue: QueueId) -> u64 {
         let last = self.service.last().filter(|&l| l != queue);
-        let base = last.map_or(now, |l| self.queues[l].key);
+        let base = last.map_or(now, |l| self.queues[l].rb_key);
         base.wrapping_add(self.set.idle_delay_jiffies)
     }
 
@@ -45,7 +47,7 @@ impl Cfq {
         if self.queues[queue].is_idle_class() && !self.feat.idle_class_waits {
             return self.key_of_idle_class(now, queue);
         }
-        let rest = std::mem::take(&mut self.queues[queue].slice_rest) as u64;
+        let rest = std::mem::take(&mut self.queues[queue].slice_resid) as u64;
         let key = self.offset_jiffies(queue).wrapping_add(now);
         if self.feat.rest_moves_forward {
             key.wrapping_sub(rest)
@@ -54,20 +56,21 @@ impl Cfq {
         }
     }
 
+    /// `cfq_service_tree_add`.
     fn file(&mut self, queue: QueueId, key: u64) {
         if self.queues[queue].filed.is_some() {
-            if self.queues[queue].key == key {
+            if self.queues[queue].rb_key == key {
                 return;
             }
             self.service.remove(&mut self.queues, queue);
         }
-        self.queues[queue].key = key;
+        self.queues[queue].rb_key = key;
         self.service.insert(&mut self.queues, queue);
     }
 
-    /// Sorts a busy queue anew.
+    /// Sorts a busy queue anew (`cfq_resort_rr_list`).
     fn resort(&mut self, q: &Core, now: u64, queue: QueueId) {
-        if self.queues[queue].busy {
+        if self.queues[queue].on_rr {
             let key = self.key_of(now, queue);
             self.file(queue, key);
             self.file_position(q, queue);
@@ -80,7 +83,7 @@ impl Cfq {
             self.key_of_idle_class(now, queue)
         } else if self.feat.front_is_relative {
             let first = self.service.first();
-            let base = first.map_or(now, |f| self.queues[f].key);
+            let base = first.map_or(now, |f| self.queues[f].rb_key);
             base.wrapping_sub(self.set.second_jiffies)
         } else {
             0
@@ -88,23 +91,23 @@ impl Cfq {
         self.file(queue, key);
     }
 
-    /// A queue got its first request.
-    pub(super) fn become_busy(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+    /// A queue got its first request (`cfq_add_cfqq_rr`).
+    pub(super) fn add_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
         let x = &mut self.queues[queue];
         q.message(cx, format_args!("cfq{} add_to_rr", x.pid));
-        x.busy = true;
+        x.on_rr = true;
         self.busy_queues += 1;
         if x.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_add(1);
         }
-        self.resort(q, super::now(cx), queue);
+        self.resort(q, self.clock.now(cx), queue);
     }
 
-    /// The last request of a queue left it.
-    pub(super) fn leave_round(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+    /// The last request of a queue left it (`cfq_del_cfqq_rr`).
+    pub(super) fn del_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
         let x = &mut self.queues[queue];
         q.message(cx, format_args!("cfq{} del_from_rr", x.pid));
-        x.busy = false;
+        x.on_rr = false;
         self.busy_queues -= 1;
         if x.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
@@ -113,14 +116,15 @@ impl Cfq {
         self.unfile_position(queue);
     }
 
-    /// Starts a slice; its end stays open until the first completion.
-    pub(super) fn set_active(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+    /// Starts a slice; its end stays open until the first completion
+    /// (`__cfq_set_active_queue`).
+    pub(super) fn set_active_queue(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
         let x = &mut self.queues[queue];
         q.message(cx, format_args!("cfq{} set_active", x.pid));
         x.slice_end = 0;
         x.slice_dispatch = 0;
         x.must_alloc_slice = false;
-        x.age_seen = false;
+        x.fifo_expire = false;
         x.slice_new = true;
         cx.waits(Why::Slice, x.pid);
         self.active = Some(queue);
@@ -133,26 +137,28 @@ impl Cfq {
         self.cancel_idle_class_timer(cx);
     }
 
-    /// The first completion of a slice: it ends a slice's length from now.
-    pub(super) fn start_clock(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let length = i64::from(self.slice_of(queue));
+    /// The first completion of a slice: it ends a slice's length from now
+    /// (`cfq_set_prio_slice`).
+    pub(super) fn begin_slice(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+        let length = i64::from(self.prio_to_slice(queue));
         let x = &mut self.queues[queue];
-        x.slice_end = super::now(cx).wrapping_add_signed(length);
+        x.slice_end = self.clock.now(cx).wrapping_add_signed(length);
         x.slice_new = false;
         q.message(cx, format_args!("cfq{} set_slice={}", x.pid, length as u64));
     }
 
-    /// Whether a slice is over. One without a completion is not.
+    /// Whether a slice is over. One without a completion is not (`cfq_slice_used`).
     pub(super) fn slice_used(&self, now: u64, queue: QueueId) -> bool {
         let x = &self.queues[queue];
-        !x.slice_new && super::reached(now, x.slice_end)
+        !x.slice_new && self.clock.reached(now, x.slice_end)
     }
 
     /// Ends the slice of the active queue, if there is one. With `timed_out`
-    /// what is left of it counts at the queue's next place in the round.
-    pub(super) fn expire(&mut self, q: &Core, cx: &mut Cx<'_>, timed_out: bool) {
+    /// what is left of it counts at the queue's next place in the round
+    /// (`cfq_slice_expired`).
+    pub(super) fn expire_active(&mut self, q: &Core, cx: &mut Cx<'_>, timed_out: bool) {
         let Some(queue) = self.active else { return };
-        let now = super::now(cx);
+        let now = self.clock.now(cx);
         let pid = self.queues[queue].pid;
         let shown = u8::from(timed_out);
         q.message(cx, format_args!("cfq{pid} slice expired t={shown}"));
@@ -162,8 +168,8 @@ impl Cfq {
         let x = &mut self.queues[queue];
         x.wait_request = false;
         if timed_out && !x.slice_new {
-            x.slice_rest = x.slice_end.wrapping_sub(now) as i64;
-            q.message(cx, format_args!("cfq{pid} resid={}", x.slice_rest));
+            x.slice_resid = x.slice_end.wrapping_sub(now) as i64;
+            q.message(cx, format_args!("cfq{pid} resid={}", x.slice_resid));
         }
         self.resort(q, now, queue);
         self.active = None;

@@ -10,7 +10,7 @@ use blklab_block::{Cx, RqId};
 
 impl Cfq {
     /// Which of two requests is better next: sync before async, metadata
-    /// before data, then the nearer to the head.
+    /// before data, then the nearer to the head (`cfq_choose_req`).
     fn choose(&self, q: &Core, a: Option<RqId>, b: Option<RqId>) -> Option<RqId> {
         let reach = Reach {
             last: self.last_position,
@@ -21,65 +21,73 @@ impl Cfq {
     }
 
     /// The better of the neighbours of a waiting request; the sweep wraps
-    /// around at the upper end.
-    fn choose_beside(&self, q: &Core, queue: QueueId, rq: RqId) -> Option<RqId> {
+    /// around at the upper end (`cfq_find_next_rq`).
+    fn find_next_rq(&self, q: &Core, queue: QueueId, rq: RqId) -> Option<RqId> {
         let wrapped = || self.queues[queue].sort.first().filter(|&f| f != rq);
         let behind = self.nodes.next(rq).or_else(wrapped);
         self.choose(q, behind, self.nodes.prev(rq))
     }
 
-    /// Adds a request by its sector. One that already waits there goes out.
+    /// Adds a request by its sector. One that already waits there goes out
+    /// (`cfq_add_rq_rb`).
     pub(super) fn add_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         let sector = q.rqs[rq].sector;
         while let Some(old) = self.queues[queue].sort.find(&self.nodes, sector) {
-            self.move_out(q, cx, old);
+            self.dispatch_insert(q, cx, old);
         }
         let sort = &mut self.queues[queue].sort;
         sort.insert(&mut self.nodes, rq, sector);
-        if !self.queues[queue].busy {
-            self.become_busy(q, cx, queue);
+        if !self.queues[queue].on_rr {
+            self.add_queue_rr(q, cx, queue);
         }
-        let before = self.queues[queue].next;
+        let before = self.queues[queue].next_rq;
         let next = self.choose(q, before, Some(rq));
-        self.queues[queue].next = next;
+        self.queues[queue].next_rq = next;
         if next != before {
             self.file_position(q, queue);
         }
     }
 
-    /// A front merge moved the start of a waiting request.
+    /// A front merge moved the start of a waiting request (`cfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         self.queues[queue].sort.remove(&mut self.nodes, rq);
         self.add_sorted(q, cx, queue, rq);
     }
 
-    /// Takes a request out of its queue.
-    pub(super) fn remove(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
-        if self.queues[queue].next == Some(rq) {
-            self.queues[queue].next = self.choose_beside(q, queue, rq);
+    /// Takes a request out of its queue (`cfq_remove_request`).
+    pub(super) fn remove_request(
+        &mut self,
+        q: &mut Core,
+        cx: &mut Cx<'_>,
+        queue: QueueId,
+        rq: RqId,
+    ) {
+        if self.queues[queue].next_rq == Some(rq) {
+            self.queues[queue].next_rq = self.find_next_rq(q, queue, rq);
         }
         let x = &mut self.queues[queue];
         x.fifo.remove(&mut q.rqs, rq);
         x.sort.remove(&mut self.nodes, rq);
-        if x.busy && x.sort.is_empty() {
-            self.leave_round(q, cx, queue);
+        if x.on_rr && x.sort.is_empty() {
+            self.del_queue_rr(q, cx, queue);
         }
-        self.nr_waiting = self.nr_waiting.wrapping_sub(1);
+        self.rq_queued = self.rq_queued.wrapping_sub(1);
         if is_meta(&q.rqs[rq]) {
             let x = &mut self.queues[queue];
             x.meta_pending = x.meta_pending.wrapping_sub(1);
         }
     }
 
-    /// Moves a waiting request to its place in the dispatch list.
-    pub(super) fn move_out(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+    /// Moves a waiting request to its place in the dispatch list
+    /// (`cfq_dispatch_insert`).
+    pub(super) fn dispatch_insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let queue = self.of_rq.queue(rq);
         let pid = self.queues[queue].pid;
         q.message(cx, format_args!("cfq{pid} dispatch_insert"));
         if self.feat.next_follows_every_move {
-            self.queues[queue].next = self.choose_beside(q, queue, rq);
+            self.queues[queue].next_rq = self.find_next_rq(q, queue, rq);
         }
-        self.remove(q, cx, queue, rq);
+        self.remove_request(q, cx, queue, rq);
         let x = &mut self.queues[queue];
         x.dispatched += 1;
         if x.sync {
@@ -89,20 +97,23 @@ impl Cfq {
     }
 
     /// The oldest request, if it is old enough to go first; looked at once
-    /// per slice.
-    pub(super) fn aged(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) -> Option<RqId> {
+    /// per slice (`cfq_check_fifo`).
+    pub(super) fn check_fifo(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) -> Option<RqId> {
         let x = &mut self.queues[queue];
-        if std::mem::replace(&mut x.age_seen, true) {
+        if std::mem::replace(&mut x.fifo_expire, true) {
             return None;
         }
         let oldest = x.fifo.front()?;
         let expiry = if self.feat.age_from_insertion {
-            self.of_rq[oldest].expiry_jiffy
+            self.of_rq[oldest].fifo_time
         } else {
             let age = u64::from(self.set.fifo_expire_jiffies[x.kind()]);
-            super::since_boot(q.rqs[oldest].start_time).wrapping_add(age)
+            self.clock.at(q.rqs[oldest].start_time).wrapping_add(age)
         };
-        let aged = super::reached(super::now(cx), expiry).then_some(oldest);
+        let aged = self
+            .clock
+            .reached(self.clock.now(cx), expiry)
+            .then_some(oldest);
         let shown = if aged.is_some() { "ptr" } else { "none" };
         q.message(cx, format_args!("cfq{} fifo={shown}", x.pid));
         aged
