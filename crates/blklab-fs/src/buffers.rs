@@ -5,6 +5,7 @@
 //! separately: a journal writes buffers behind the page's back. Write-out that
 //! must not wait puts a page back whose buffer somebody else is writing.
 
+use crate::bits::PageBits;
 use crate::cache::PageCache;
 use crate::file::{FileId, WaitFor};
 use crate::host::Host;
@@ -14,6 +15,25 @@ use std::ops::Range;
 
 /// A page whose one buffer is meant.
 pub(crate) type Place = (FileId, u64);
+
+/// The buffers of a file's pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffers {
+    /// There are buffers: pages are written one by one through them.
+    pub(crate) present: bool,
+    /// Dirty buffers; the page may be dirty without.
+    pub(crate) dirty: PageBits,
+    /// Buffers that somebody writes behind the page's back.
+    pub(crate) locked: PageBits,
+}
+
+impl Buffers {
+    /// Gives back the memory of empty sets of pages.
+    pub(crate) fn shrink(&mut self) {
+        self.dirty.shrink();
+        self.locked.shrink();
+    }
+}
 
 /// What becomes of a buffer that somebody wants to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +72,14 @@ impl State {
     /// Takes a buffer for writing if it is dirty and nobody writes it.
     pub(crate) fn take_buffer(&mut self, (id, page): Place) -> Taken {
         let file = &mut self.files[id.idx()];
-        let locked = file.ext.buffer_locked.test(page) || file.writeback.test(page);
-        match (file.ext.buffer_dirty.test(page), locked) {
+        let locked = file.buffers.locked.test(page) || file.writeback.test(page);
+        match (file.buffers.dirty.test(page), locked) {
             (false, false) => Taken::Clean,
             (false, true) => Taken::InFlight,
             (true, true) => Taken::Busy,
             (true, false) => {
-                file.ext.buffer_dirty.clear(page..page + 1);
-                file.ext.buffer_locked.set(page..page + 1);
+                file.buffers.dirty.clear(page..page + 1);
+                file.buffers.locked.set(page..page + 1);
                 Taken::Write
             }
         }
@@ -68,14 +88,14 @@ impl State {
     /// A buffer is dirty, and its page.
     pub(crate) fn dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
         let run = page..page + 1;
-        self.files[id.idx()].ext.buffer_dirty.set(run.clone());
+        self.files[id.idx()].buffers.dirty.set(run.clone());
         self.dirty(id, run, now);
     }
 
     /// Makes pages and their buffers clean without writing them.
     pub(crate) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
-        file.ext.buffer_dirty.clear(run.clone());
+        file.buffers.dirty.clear(run.clone());
         file.towrite.clear(run.clone());
         self.nr_dirty -= file.dirty.clear(run);
     }
@@ -109,7 +129,7 @@ impl<H: Host> PageCache<H> {
     pub(crate) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
         while let Some(page) = self.with(|s| {
             let file = s.file(id);
-            [&file.ext.buffer_locked, &file.writeback]
+            [&file.buffers.locked, &file.writeback]
                 .into_iter()
                 .filter_map(|bits| bits.next_set(run.start, run.end))
                 .min()
@@ -199,7 +219,7 @@ impl<H: Host> PageCache<H> {
     ) -> bool {
         let run = page..page + 1;
         let mut put_back = false;
-        while self.with(|s| s.file(id).ext.buffer_locked.test(page)) {
+        while self.with(|s| s.file(id).buffers.locked.test(page)) {
             if nonblocking {
                 put_back = true;
                 break;
@@ -213,7 +233,7 @@ impl<H: Host> PageCache<H> {
                 file.inode_dirty = true;
                 return None;
             }
-            if file.ext.buffer_dirty.clear(run.clone()) == 0 {
+            if file.buffers.dirty.clear(run.clone()) == 0 {
                 // The journal has written it already.
                 s.count_completions(1);
                 return None;

@@ -185,7 +185,7 @@ impl<H: Host> PageCache<H> {
             let mut file = File::new(size_bytes);
             file.is_device = true;
             file.extents = Extents::raw(start_sector, file.eof_pages());
-            file.ext.buffers = self.config.features.device_buffers;
+            file.buffers.present = self.config.features.device_buffers;
             s.files.push(file);
             FileId(s.files.len() as u32 - 1)
         })

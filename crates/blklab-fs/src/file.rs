@@ -2,7 +2,7 @@
 //! One file: its pages, who waits for them, and its inode's state.
 
 use crate::bits::PageBits;
-use crate::ext3::Inode;
+use crate::buffers::Buffers;
 use crate::layout::Extents;
 use crate::namespace::{Directory, Name};
 use crate::readahead::{Cached, RaState};
@@ -149,13 +149,8 @@ pub(crate) struct File {
     /// Control group of the first task that wrote to it, where write-back is
     /// charged to that.
     pub(crate) written_by: Option<u16>,
-    /// Its place on an ext2 or ext3 volume.
-    pub(crate) ext: Inode,
-    /// Its place on an ext4 volume.
-    pub(crate) ext4: Option<Box<crate::ext4::Inode>>,
-
-    /// The number of its inode on an XFS volume.
-    pub(crate) xfs_inode: Option<u32>,
+    /// Buffers of its pages.
+    pub(crate) buffers: Buffers,
 
     /// It belongs to the volume; else it is a disk, or a filesystem's pages.
     pub(crate) on_volume: bool,
@@ -246,7 +241,7 @@ impl File {
         ] {
             bits.shrink();
         }
-        self.ext.shrink();
+        self.buffers.shrink();
     }
 
     /// The runs of dirty pages, in ascending order.
@@ -273,7 +268,7 @@ impl File {
         match what {
             WaitFor::Unlock => self.locked.test(page),
             WaitFor::Writeback => self.writeback.test(page),
-            WaitFor::Buffer => self.ext.buffer_locked.test(page) || self.writeback.test(page),
+            WaitFor::Buffer => self.buffers.locked.test(page) || self.writeback.test(page),
         }
     }
 

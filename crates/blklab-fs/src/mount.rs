@@ -8,13 +8,47 @@
 //! cache, borrowed for one step.
 
 use crate::cache::PageCache;
+use crate::file::FileId;
 use crate::host::Host;
 use crate::state::State;
 use blklab_types::TaskId;
-use std::cell::{Ref, RefCell};
+use std::cell::{Ref, RefCell, RefMut};
 use std::future::Future;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::rc::Rc;
+
+/// What a filesystem knows of each file, by its number: the defaults for one that
+/// it has not met.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PerFile<T> {
+    known: Vec<T>,
+    unknown: T,
+}
+
+impl<T: Default> PerFile<T> {
+    /// The file is gone.
+    pub(crate) fn forget(&mut self, id: FileId) {
+        if let Some(known) = self.known.get_mut(id.idx()) {
+            *known = T::default();
+        }
+    }
+}
+
+impl<T> Index<FileId> for PerFile<T> {
+    type Output = T;
+    fn index(&self, id: FileId) -> &T {
+        self.known.get(id.idx()).unwrap_or(&self.unknown)
+    }
+}
+
+impl<T: Default> IndexMut<FileId> for PerFile<T> {
+    fn index_mut(&mut self, id: FileId) -> &mut T {
+        if self.known.len() <= id.idx() {
+            self.known.resize_with(id.idx() + 1, T::default);
+        }
+        &mut self.known[id.idx()]
+    }
+}
 
 /// A volume that tasks share.
 #[derive(Debug)]
@@ -29,6 +63,11 @@ impl<V> Shared<V> {
     /// The volume, looked at without the page cache.
     pub(crate) fn volume(&self) -> Ref<'_, V> {
         self.0.borrow()
+    }
+
+    /// The volume, to be changed without the page cache.
+    pub(crate) fn volume_mut(&self) -> RefMut<'_, V> {
+        self.0.borrow_mut()
     }
 
     /// The volume under this page cache.

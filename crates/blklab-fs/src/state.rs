@@ -347,7 +347,7 @@ impl State {
     ) {
         let run = page..page + 1;
         let file = &mut self.files[id.idx()];
-        file.ext.buffer_locked.clear(run.clone());
+        file.buffers.locked.clear(run.clone());
         file.write_error |= failed;
         file.take_waiters(&run, WaitFor::Buffer, wake);
     }

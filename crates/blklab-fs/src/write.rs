@@ -119,8 +119,8 @@ impl<H: Host> PageCache<H> {
                 if page < stop {
                     // Dirty pages have dirty buffers
                     // (`__set_page_dirty_buffers`).
-                    if s.file(id).ext.buffers {
-                        s.file(id).ext.buffer_dirty.set(page..stop);
+                    if s.file(id).buffers.present {
+                        s.file(id).buffers.dirty.set(page..stop);
                     }
                     let new = s.dirty(id, page..stop, now);
                     s.count_dirtying(&self.config, task, new, mapped);

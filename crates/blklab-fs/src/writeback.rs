@@ -409,7 +409,7 @@ impl<H: Host> PageCache<H> {
                 false => Step::Skip(page..file.writeback.next_clear(page, end)),
             };
         }
-        if file.ext.buffers {
+        if file.buffers.present {
             return Step::Buffer(page);
         }
         let end = file.locked.next_set(page, end).unwrap_or(end);

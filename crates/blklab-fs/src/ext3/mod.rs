@@ -13,7 +13,7 @@
 //!
 //! Metadata blocks are pages of one more file, the device's; a block that
 //! belongs to a transaction is pinned there until it is committed. Every page
-//! has one buffer: `dirty` of a page and `buffer_dirty` of its buffer are two
+//! has one buffer: a page and its buffer are dirty separately, which are two
 //! things, because the journal writes buffers behind the page's back.
 //!
 //! Directories and their blocks are metadata as well; blocks and inodes come
@@ -40,13 +40,12 @@ pub use layout::default_journal_blocks;
 pub(crate) use layout::has_super;
 pub use options::{ExtFeatures, ExtOptions};
 
-use crate::bits::PageBits;
 use crate::cache::{FsError, PageCache};
 use crate::config::Config;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::jbd::{Journal, Journalled};
-use crate::mount::Shared;
+use crate::mount::{PerFile, Shared};
 use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
@@ -82,14 +81,13 @@ pub struct Ext {
     /// The file of the device's metadata blocks.
     device: FileId,
     journal: Journal,
+    /// The inodes of files.
+    nodes: PerFile<Inode>,
 }
 
 /// What a file has on such a volume.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inode {
-    /// It lies on the volume, or is its metadata: pages are written buffer by
-    /// buffer.
-    pub(crate) buffers: bool,
     /// Its data are ordered: write-out of its pages goes through the journal.
     pub(crate) ordered: bool,
     /// Its data are journalled.
@@ -109,13 +107,6 @@ pub(crate) struct Inode {
     pointers: Option<Box<Pointers>>,
     /// The blocks of a directory.
     blocks: Option<Box<Blocks>>,
-    /// Dirty buffers; the page may be dirty without.
-    pub(crate) buffer_dirty: PageBits,
-    /// Buffers that the journal is writing.
-    pub(crate) buffer_locked: PageBits,
-    /// Pages whose data the running, and the committing, transaction awaits.
-    pub(crate) ordered_running: PageBits,
-    pub(crate) ordered_committing: PageBits,
 }
 
 /// The blocks of pointers of a file with more than 12 pages.
@@ -128,18 +119,6 @@ struct Pointers {
 }
 
 impl Inode {
-    /// Gives back the memory of empty sets of pages.
-    pub(crate) fn shrink(&mut self) {
-        for bits in [
-            &mut self.buffer_dirty,
-            &mut self.buffer_locked,
-            &mut self.ordered_running,
-            &mut self.ordered_committing,
-        ] {
-            bits.shrink();
-        }
-    }
-
     /// Blocks of pointers to data.
     fn leaves(&self) -> &[u64] {
         self.pointers.as_ref().map_or(&[], |p| &p.leaves)
@@ -253,7 +232,11 @@ impl<H: Host> Ops<H> for Ext3 {
     }
 
     async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
-        self.on(cache).ext_remove_inode(id).await
+        let freed = self.on(cache).ext_remove_inode(id).await;
+        let mut volume = self.volume_mut();
+        volume.nodes.forget(id);
+        volume.journal.forget_file(id);
+        freed
     }
 
     async fn truncate(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {

@@ -18,7 +18,6 @@ use crate::file::FileId;
 use crate::host::Host;
 use crate::mount::{Mount, View};
 use crate::readahead::RaState;
-use crate::state::State;
 
 /// Credits of a handle that makes a name.
 const CREATE_CREDITS: u64 = 12 + 8 + 3;
@@ -33,7 +32,7 @@ impl View<'_, Ext> {
         let file = &self.files[id.idx()];
         match self.volume.options.dir_index {
             true => u64::from(hash(file.name)),
-            false => u64::from(file.ext.entry_block.unwrap_or(0)),
+            false => u64::from(self.volume.nodes[id].entry_block.unwrap_or(0)),
         }
     }
 
@@ -41,8 +40,8 @@ impl View<'_, Ext> {
     /// none for a directory without a place.
     fn searched(&mut self, directory: FileId, id: FileId) -> Vec<u64> {
         let name = self.files[id.idx()].name;
-        let block = self.files[id.idx()].ext.entry_block;
-        let own = self.files[directory.idx()].ext.blocks.as_ref();
+        let block = self.volume.nodes[id].entry_block;
+        let own = self.volume.nodes[directory].blocks.as_ref();
         let searched = own.map_or(Vec::new(), |b| b.searched(name, block));
         self.blocks_of(directory, &searched)
     }
@@ -58,7 +57,7 @@ impl View<'_, Ext> {
     fn choose_group(&mut self, directory: FileId, id: FileId) -> Option<u64> {
         let is_directory = self.files[id.idx()].directory.is_some();
         let in_root = directory == self.root;
-        let parent = u64::from(self.files[directory.idx()].ext.number);
+        let parent = u64::from(self.volume.nodes[directory].number);
         let ext = &mut *self.volume;
         let free = ext.space.free();
         match (is_directory, in_root) {
@@ -79,8 +78,9 @@ impl View<'_, Ext> {
         let Some(number) = ext.inodes.take(group, directory) else {
             return false;
         };
-        file.ext = ext.inode(number, directory);
-        file.ext.changed = true;
+        file.buffers.present = ext.writes_by_buffer(directory);
+        ext.nodes[id] = ext.inode(number, directory);
+        ext.nodes[id].changed = true;
         true
     }
 
@@ -90,21 +90,21 @@ impl View<'_, Ext> {
         let index = self.volume.options.dir_index;
         let name = self.files[id.idx()].name;
         let grows = {
-            let blocks = self.files[directory.idx()].ext.blocks.as_ref();
+            let blocks = self.volume.nodes[directory].blocks.as_ref();
             blocks.is_some_and(|b| b.needs(name, index) > 0)
         };
         let others = match grows {
             true => self.entries_of(directory),
             false => Vec::new(),
         };
-        let Some(blocks) = &mut self.files[directory.idx()].ext.blocks else {
+        let Some(blocks) = &mut self.volume.nodes[directory].blocks else {
             return Vec::new();
         };
         let change = blocks.add(name, index, others);
         for (file, block) in change.moved {
-            self.files[file.idx()].ext.entry_block = Some(block);
+            self.volume.nodes[file].entry_block = Some(block);
         }
-        self.files[id.idx()].ext.entry_block = Some(change.block);
+        self.volume.nodes[id].entry_block = Some(change.block);
         change.touched
     }
 
@@ -116,7 +116,7 @@ impl View<'_, Ext> {
             Some(Entry {
                 file: *file,
                 name: f.name,
-                block: f.ext.entry_block?,
+                block: self.volume.nodes[*file].entry_block?,
             })
         });
         placed.collect()
@@ -137,9 +137,12 @@ impl<H: Host> Mount<'_, H, Ext> {
                 Err(e) => Err(e),
             };
             self.end(handle);
-            if made.is_err() && self.with(|s| s.file(id).ext.changed) {
+            if made.is_err() && self.with(|s| s.volume.nodes[id].changed) {
                 self.ext_remove_inode(id).await?;
-                self.with(|s| s.file(id).ext = super::Inode::default());
+                self.with(|s| {
+                    s.volume.nodes.forget(id);
+                    s.file(id).buffers.present = false;
+                });
             }
             match made {
                 Err(FsError::NoSpace) if self.ext_retry(&mut retries).await => {}
@@ -162,7 +165,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         };
         let (descriptor, block, alone) = self.with(|s| {
             let ext = &*s.volume;
-            let number = u64::from(s.files[id.idx()].ext.number);
+            let number = u64::from(s.volume.nodes[id].number);
             let beside = ext.geometry.inodes_beside(number);
             (
                 ext.geometry.descriptor(group),
@@ -177,7 +180,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.change_block(block).await;
         if self.with(|s| s.file(id).directory.is_some()) {
             self.ext_grow_directory(id).await?;
-            self.with(|s| s.file(id).ext.blocks = Some(Box::new(Blocks::new())));
+            self.with(|s| s.volume.nodes[id].blocks = Some(Box::new(Blocks::new())));
         }
         Ok(())
     }
@@ -198,7 +201,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         while self.with(|s| {
             let (index, name) = (s.volume.options.dir_index, s.file(id).name);
             let file = &s.files[directory.idx()];
-            let needed = file.ext.blocks.as_ref();
+            let needed = s.volume.nodes[directory].blocks.as_ref();
             let needed = needed.map_or(0, |b| b.len() + b.needs(name, index));
             file.extents.pages() < u64::from(needed)
         }) {
@@ -222,8 +225,8 @@ impl<H: Host> Mount<'_, H, Ext> {
             self.ext_read_together(batch).await?;
         }
         self.with(|s| {
-            let found = s.file(id).ext.entry_block;
-            if let (Some(found), Some(own)) = (found, &mut s.file(directory).ext.blocks) {
+            let found = s.volume.nodes[id].entry_block;
+            if let (Some(found), Some(own)) = (found, &mut s.volume.nodes[directory].blocks) {
                 own.found(found);
             }
         });
@@ -233,7 +236,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// Blocks of a directory that a search submits together.
     fn search_batch(&self, directory: FileId) -> usize {
         let indexed = self.with(|s| {
-            let blocks = s.file(directory).ext.blocks.as_ref();
+            let blocks = s.volume.nodes[directory].blocks.as_ref();
             blocks.is_some_and(|b| b.is_indexed())
         });
         if indexed { 1 } else { SEARCH_BATCH }
@@ -256,14 +259,14 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// Finds a file by its name and reads its inode (`ext3_lookup`).
     pub(super) async fn ext_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.ext_search(directory, id).await?;
-        let block = self.with(|s| s.volume.inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.volume.inode_block(&s.volume.nodes[id]));
         self.ext_read(block).await
     }
 
     /// Reads a directory for listing (`ext3_readdir`).
     pub(super) async fn ext_list(&self, directory: FileId) -> Result<(), FsError> {
         let (device, blocks, hashed) = self.with(|s| {
-            let own = s.file(directory).ext.blocks.as_ref();
+            let own = s.volume.nodes[directory].blocks.as_ref();
             let listed = own.map_or(Vec::new(), |b| b.listed());
             let ext = &*s.volume;
             let hashed = ext.options.dir_index;
@@ -315,7 +318,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     ) -> Result<(), FsError> {
         // Whether a directory is empty is seen in its blocks.
         let own = self.with(|s| {
-            let blocks = s.file(id).ext.blocks.as_ref();
+            let blocks = s.volume.nodes[id].blocks.as_ref();
             let listed = blocks.map_or(Vec::new(), |b| b.listed());
             s.blocks_of(id, &listed)
         });
@@ -323,7 +326,7 @@ impl<H: Host> Mount<'_, H, Ext> {
             self.ext_read(block).await?;
         }
         let block = self.with(|s| {
-            let page = s.file(id).ext.entry_block;
+            let page = s.volume.nodes[id].entry_block;
             let blocks = page.map_or(Vec::new(), |p| s.blocks_of(directory, &[p]));
             blocks.first().copied()
         });
@@ -339,8 +342,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.end(handle);
         times.and(orphan)?;
         self.with(|s| {
-            let (name, page) = (s.file(id).name, s.file(id).ext.entry_block);
-            if let (Some(page), Some(blocks)) = (page, &mut s.file(directory).ext.blocks) {
+            let (name, page) = (s.file(id).name, s.volume.nodes[id].entry_block);
+            if let (Some(page), Some(blocks)) = (page, &mut s.volume.nodes[directory].blocks) {
                 blocks.remove(name, page);
             }
         });
@@ -357,7 +360,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     }
 }
 
-fn own_is_indexed(s: &State, directory: FileId) -> bool {
-    let blocks = s.files[directory.idx()].ext.blocks.as_ref();
+fn own_is_indexed(s: &View<'_, Ext>, directory: FileId) -> bool {
+    let blocks = s.volume.nodes[directory].blocks.as_ref();
     blocks.is_some_and(|b| b.is_indexed())
 }

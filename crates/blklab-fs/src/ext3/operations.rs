@@ -38,12 +38,12 @@ struct Growth {
 impl View<'_, Ext> {
     fn growth(&self, id: FileId, pid: u32) -> Growth {
         let (ext, file) = (&*self.volume, &self.files[id.idx()]);
-        let group = ext.space.group_of(ext.goal(&file.ext, pid));
+        let group = ext.space.group_of(ext.goal(&ext.nodes[id], pid));
         Growth {
             bitmap: ext.geometry.block_bitmap(group),
             descriptor: ext.geometry.descriptor(group),
-            leaf: ext.leaf(file, file.extents.pages()),
-            inode: ext.inode_block(&file.ext),
+            leaf: ext.leaf(id, file.extents.pages()),
+            inode: ext.inode_block(&ext.nodes[id]),
             pid,
         }
     }
@@ -54,13 +54,15 @@ impl View<'_, Ext> {
         let (ext, file) = (&mut *self.volume, &mut self.state.files[id.idx()]);
         let (block, pointers) = ext.grow(id, file, pid)?;
         let group = ext.space.group_of(block);
-        let new = file.ext.leaves().last().copied().filter(|_| pointers > 0);
-        file.ext.changed = true;
+        let inode = &mut ext.nodes[id];
+        let new = inode.leaves().last().copied().filter(|_| pointers > 0);
+        inode.changed = true;
+        let upper = inode.upper().filter(|_| pointers > 0);
         let changed = [
             Some(ext.geometry.block_bitmap(group)),
             Some(ext.geometry.descriptor(group)),
             new,
-            file.ext.upper().filter(|_| pointers > 0),
+            upper,
         ];
         // What the block held before is not written over it any more.
         let device = ext.device;
@@ -70,10 +72,10 @@ impl View<'_, Ext> {
 
     /// Makes a page dirty, its buffer with it, and known to the journal.
     fn ext_dirty_page(&mut self, id: FileId, page: u64, now: Jiffies) -> u64 {
-        let inode = &mut self.files[id.idx()].ext;
-        if inode.buffers {
-            inode.buffer_dirty.set(page..page + 1);
-            if inode.ordered {
+        let buffers = &mut self.state.files[id.idx()].buffers;
+        if buffers.present {
+            buffers.dirty.set(page..page + 1);
+            if self.volume.nodes[id].ordered {
                 self.attach_data(id, page);
             }
         }
@@ -83,7 +85,7 @@ impl View<'_, Ext> {
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn accessed(&mut self, id: FileId, second: u32) -> bool {
         let rule = self.volume.options.atime;
-        let inode = &mut self.files[id.idx()].ext;
+        let inode = &mut self.volume.nodes[id];
         rule.touch(&mut inode.atime_s, inode.mtime_s, second)
     }
 }
@@ -130,7 +132,7 @@ impl<H: Host> Mount<'_, H, Ext> {
 
     /// Changes the block of an inode.
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
-        let block = self.with(|s| s.volume.inode_block(&s.files[id.idx()].ext));
+        let block = self.with(|s| s.volume.inode_block(&s.volume.nodes[id]));
         self.ext_read(block).await?;
         self.change_block(block).await;
         Ok(())
@@ -156,7 +158,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// The beginning of a write: the times of change.
     pub(crate) async fn ext_modified(&self, id: FileId) -> Result<(), FsError> {
         let second = self.inode_second();
-        match self.with(|s| std::mem::replace(&mut s.file(id).ext.mtime_s, second) != second) {
+        match self.with(|s| std::mem::replace(&mut s.volume.nodes[id].mtime_s, second) != second) {
             true => self.touch_inode(id).await,
             false => Ok(()),
         }
@@ -192,7 +194,7 @@ impl<H: Host> Mount<'_, H, Ext> {
 
     /// Makes a page that has its block dirty. Returns 1 if it was clean.
     async fn ext_dirty_placed(&self, id: FileId, page: u64) -> u64 {
-        if self.with(|s| s.file(id).ext.data_journal) {
+        if self.with(|s| s.volume.nodes[id].data_journal) {
             self.journal_access((id, page)).await;
             return 0;
         }
@@ -274,7 +276,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     pub(crate) fn ext_cold_leaf(&self, id: FileId, page: u64) -> Option<(FileId, u64)> {
         self.with(|s| {
             let ext = &*s.volume;
-            let leaf = ext.leaf(&s.files[id.idx()], page)?;
+            let leaf = ext.leaf(id, page)?;
             let device = ext.device;
             let cold = !s.files[device.idx()].uptodate.test(leaf);
             cold.then_some((device, leaf))
@@ -285,7 +287,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// not committed. For data alone a change of times does not count.
     pub(crate) async fn ext_sync(&self, id: FileId, data_only: bool) {
         let wanted = self.with(|s| {
-            let inode = &mut s.file(id).ext;
+            let inode = &mut s.volume.nodes[id];
             let times = inode.atime_s.max(inode.mtime_s) > 0;
             // fsync commits journalled data in any case.
             std::mem::take(&mut inode.changed) || times && !data_only || inode.data_journal
@@ -304,10 +306,10 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
         let (device, blocks) = self.with(|s| {
             let ext = &*s.volume;
-            let (device, inode) = (ext.device, &s.files[id.idx()].ext);
+            let (device, inode) = (ext.device, &s.volume.nodes[id]);
             let own = std::iter::once(ext.inode_block(inode));
             let mut blocks: Vec<u64> = inode.all_pointers().chain(own).collect();
-            let dirty = &s.files[device.idx()].ext.buffer_dirty;
+            let dirty = &s.files[device.idx()].buffers.dirty;
             blocks.retain(|b| dirty.test(*b));
             (device, blocks)
         });

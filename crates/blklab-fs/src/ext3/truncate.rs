@@ -40,7 +40,7 @@ impl View<'_, Ext> {
     fn take_blocks(&mut self, id: FileId) -> Vec<Piece> {
         let ext = &mut *self.volume;
         let file = &mut self.state.files[id.idx()];
-        let own = file.ext.pointers.take().unwrap_or_default();
+        let own = ext.nodes[id].pointers.take().unwrap_or_default();
         let mut pieces: Vec<Piece> = Vec::with_capacity(1 + own.leaves.len() + own.uppers.len());
         pieces.push(Piece::default());
         let pointers = own.leaves.iter().chain(&own.uppers);
@@ -62,7 +62,8 @@ impl View<'_, Ext> {
             }
         }
         file.extents = Extents::default();
-        (file.ext.last_block, file.ext.changed) = (0, true);
+        let inode = &mut ext.nodes[id];
+        (inode.last_block, inode.changed) = (0, true);
         pieces.retain(|p| p.pointers.is_some() || !p.blocks.is_empty());
         pieces
     }
@@ -121,17 +122,15 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// (`journal_invalidatepage`).
     pub(super) async fn ext_invalidate(&self, id: FileId, run: Range<u64>) {
         self.with(|s| {
-            let inode = &mut s.file(id).ext;
-            inode.ordered_running.clear(run.clone());
-            inode.ordered_committing.clear(run.clone());
-            if inode.data_journal {
+            s.journal().forget_data(id, &run);
+            if s.volume.nodes[id].data_journal {
                 let mut page = run.start;
                 while let Some(next) = s.file(id).cached.next_set(page, run.end) {
                     s.forget((id, next));
                     page = next + 1;
                 }
-            } else if inode.buffers {
-                inode.buffer_dirty.clear(run.clone());
+            } else if s.file(id).buffers.present {
+                s.file(id).buffers.dirty.clear(run.clone());
             }
         });
         self.wait_buffers(id, run).await;
@@ -152,8 +151,8 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// (`ext3_delete_inode`).
     pub(super) async fn ext_remove_inode(&self, id: FileId) -> Result<(), FsError> {
         let pieces = self.with(|s| {
-            let file = &mut s.state.files[id.idx()];
-            s.volume.space.discard(&mut file.ext.window);
+            let ext = &mut *s.volume;
+            ext.space.discard(&mut ext.nodes[id].window);
             s.take_blocks(id)
         });
         let handle = self.begin(credits(&pieces)).await;
@@ -168,9 +167,9 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.change_orphan(id).await?;
         let (number, directory, bitmap, descriptor) = self.with(|s| {
             let (ext, file) = (&*s.volume, &s.files[id.idx()]);
-            let group = ext.group_of(&file.ext);
+            let group = ext.group_of(&ext.nodes[id]);
             (
-                u64::from(file.ext.number),
+                u64::from(ext.nodes[id].number),
                 file.directory.is_some(),
                 ext.geometry.inode_bitmap(group),
                 ext.geometry.descriptor(group),

@@ -9,7 +9,7 @@ use super::{Ext, ExtOptions, Inode};
 use crate::file::{File, FileId};
 use crate::jbd::Journal;
 use crate::layout::Extents;
-use crate::mount::View;
+use crate::mount::{PerFile, View};
 use crate::ops::FreeSpace;
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
@@ -36,6 +36,7 @@ impl Ext {
             }),
             geometry,
             device,
+            nodes: PerFile::default(),
         })
     }
 
@@ -43,22 +44,28 @@ impl Ext {
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.geometry.blocks * PAGE_BYTES);
         file.extents = Extents::raw(self.geometry.start_sector, self.geometry.blocks);
-        file.ext.buffers = true;
+        file.buffers.present = true;
         file.metadata = true;
         file
     }
 
     /// The root directory: its inode, its block and those of lost+found.
     pub(crate) fn make_root(&mut self, id: FileId, root: &mut File) {
-        root.ext = self.inode(ROOT_INODE, true);
-        root.ext.blocks = Some(Box::new(Blocks::new()));
+        let mut inode = self.inode(ROOT_INODE, true);
+        inode.blocks = Some(Box::new(Blocks::new()));
         let first = self.geometry.first_data(0);
         for block in first..first + ROOT_BLOCKS {
             let got = self.space.allocate(&self.geometry, id, None, block);
             debug_assert_eq!(got, Some(block), "the volume is empty");
         }
         root.extents.append(self.geometry.sector(first), 1);
-        root.ext.last_block = first as u32;
+        inode.last_block = first as u32;
+        self.nodes[id] = inode;
+    }
+
+    /// Whether pages of files, or of directories, are written through buffers.
+    pub(super) fn writes_by_buffer(&self, directory: bool) -> bool {
+        !directory && (self.options.ordered() || self.options.journals_data())
     }
 
     /// An inode of that number. The data of directories are metadata.
@@ -66,7 +73,6 @@ impl Ext {
         let ordered = self.options.ordered() && !directory;
         let data_journal = self.options.journals_data() && !directory;
         Inode {
-            buffers: ordered || data_journal,
             ordered,
             data_journal,
             number: number as u32,
@@ -103,14 +109,15 @@ impl Ext {
     }
 
     /// Takes a block of pointers or data.
-    fn take(&mut self, id: FileId, file: &mut File, pid: u32) -> Option<u64> {
-        let goal = self.goal(&file.ext, pid);
-        let window = match file.directory {
-            Some(_) => None,
-            None => Some(&mut file.ext.window),
+    fn take(&mut self, id: FileId, directory: bool, pid: u32) -> Option<u64> {
+        let goal = self.goal(&self.nodes[id], pid);
+        let inode = &mut self.nodes[id];
+        let window = match directory {
+            true => None,
+            false => Some(&mut inode.window),
         };
         let block = self.space.allocate(&self.geometry, id, window, goal)?;
-        file.ext.last_block = u32::try_from(block).unwrap_or_default();
+        inode.last_block = u32::try_from(block).expect("a volume has 2^32 blocks at most");
         Some(block)
     }
 
@@ -119,29 +126,33 @@ impl Ext {
     /// pointers that is there already when the volume turns out to be full is
     /// used by the next attempt.
     pub(super) fn grow(&mut self, id: FileId, file: &mut File, pid: u32) -> Option<(u64, u64)> {
+        let directory = file.directory.is_some();
         let page = file.extents.pages();
         let pointers = new_indirects(page);
         let there = match leaf_index(page) {
-            Some(leaf) if file.ext.leaves().len() as u64 > leaf => pointers,
+            Some(leaf) if self.nodes[id].leaves().len() as u64 > leaf => pointers,
             _ => 0,
         };
         for nth in there..pointers {
-            let block = self.take(id, file, pid)?;
-            let own = file.ext.pointers.get_or_insert_default();
+            let block = self.take(id, directory, pid)?;
+            let own = self.nodes[id].pointers.get_or_insert_default();
             if nth + 1 == pointers {
                 own.leaves.push(block);
             } else {
                 own.uppers.push(block);
             }
         }
-        let block = self.take(id, file, pid)?;
+        let block = self.take(id, directory, pid)?;
         file.extents.append(self.geometry.sector(block), 1);
         Some((block, pointers))
     }
 
     /// The block of pointers to a page.
-    pub(super) fn leaf(&self, file: &File, page: u64) -> Option<u64> {
-        file.ext.leaves().get(leaf_index(page)? as usize).copied()
+    pub(super) fn leaf(&self, id: FileId, page: u64) -> Option<u64> {
+        self.nodes[id]
+            .leaves()
+            .get(leaf_index(page)? as usize)
+            .copied()
     }
 
     /// The block of a file's page.
@@ -163,8 +174,9 @@ impl View<'_, Ext> {
     pub(super) fn ext_lay_out(&mut self, id: FileId, pages: u64) -> Option<()> {
         let ext = &mut *self.volume;
         let file = &mut self.state.files[id.idx()];
-        file.ext = ext.inode_before_run()?;
-        let mut warm = vec![ext.inode_block(&file.ext)];
+        ext.nodes[id] = ext.inode_before_run()?;
+        file.buffers.present = ext.writes_by_buffer(false);
+        let mut warm = vec![ext.inode_block(&ext.nodes[id])];
         let pid = ext.options.creator_pid;
         while file.extents.pages() < pages {
             let (block, _) = ext.grow(id, file, pid)?;
@@ -173,9 +185,10 @@ impl View<'_, Ext> {
                 warm.push(bitmap);
             }
         }
-        warm.extend(file.ext.leaves());
-        warm.extend(file.ext.upper());
-        ext.space.discard(&mut file.ext.window);
+        let inode = &mut ext.nodes[id];
+        warm.extend(inode.leaves());
+        warm.extend(inode.upper());
+        ext.space.discard(&mut inode.window);
         let device = ext.device;
         for block in warm {
             self.cache_block((device, block));
@@ -185,9 +198,9 @@ impl View<'_, Ext> {
 
     /// The last writer of a file closes it: its window goes.
     pub(super) fn ext_close_written(&mut self, id: FileId) {
-        let file = &mut self.state.files[id.idx()];
-        if file.nr_open == 0 {
-            self.volume.space.discard(&mut file.ext.window);
+        if self.files[id.idx()].nr_open == 0 {
+            let ext = &mut *self.volume;
+            ext.space.discard(&mut ext.nodes[id].window);
         }
     }
 }

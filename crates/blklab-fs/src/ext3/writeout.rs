@@ -14,21 +14,18 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// whoever changes it writes it first.
     pub(super) async fn write_committing_page(&self, id: FileId, page: u64) {
         loop {
-            let dirty = self.with(|s| {
-                let inode = &s.file(id).ext;
-                inode.ordered_committing.test(page) && inode.buffer_dirty.test(page)
-            });
+            let dirty = self
+                .with(|s| s.journal().awaits((id, page)) && s.file(id).buffers.dirty.test(page));
             if !dirty {
                 return;
             }
             self.wait_buffer(id, page).await;
             let taken = self.with(|s| {
-                let inode = &mut s.file(id).ext;
+                let buffers = &mut s.file(id).buffers;
                 let run = page..page + 1;
-                let taken =
-                    !inode.buffer_locked.test(page) && inode.buffer_dirty.clear(run.clone()) > 0;
+                let taken = !buffers.locked.test(page) && buffers.dirty.clear(run.clone()) > 0;
                 if taken {
-                    inode.buffer_locked.set(run);
+                    buffers.locked.set(run);
                 }
                 taken
             });
@@ -57,7 +54,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.lock_for_write(id, page);
         let (handled, ordered) = self.with(|s| {
             let per_page = s.volume.options.features.handle_per_page;
-            let inode = &s.files[id.idx()].ext;
+            let inode = &s.volume.nodes[id];
             let ordered = inode.ordered && per_page;
             (ordered || inode.data_journal, ordered)
         });

@@ -83,7 +83,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_read_inode(&self, id: FileId) -> Result<(), FsError> {
         let device = self.with(|s| s.metadata_file());
         let around = self.with(|s| {
-            let (ext4, inode) = (&*s.volume, s.files[id.idx()].ext4.as_ref()?);
+            let (ext4, inode) = (&*s.volume, s.volume.nodes[id].as_ref()?);
             let cold = !s.files[device.idx()].uptodate.test(inode.block);
             cold.then(|| (inode.block, ext4.table_readahead(inode)))
         });

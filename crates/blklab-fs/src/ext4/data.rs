@@ -20,8 +20,15 @@ use std::ops::Range;
 const INODE_CREDITS: u64 = 2;
 
 impl View<'_, Ext4> {
+    /// Whether a file's data go through the journal.
+    pub(super) fn ext4_journals_data(&self, id: FileId) -> bool {
+        self.volume.nodes[id]
+            .as_ref()
+            .is_some_and(|i| i.data_journal)
+    }
+
     pub(super) fn ext4_inode(&mut self, id: FileId) -> Option<&mut Inode> {
-        self.files[id.idx()].ext4.as_deref_mut()
+        self.volume.nodes[id].as_deref_mut()
     }
 
     /// Pages beyond the flusher's that a visit to a file may write: up to the
@@ -127,7 +134,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        if self.with(|s| s.file(id).ext.data_journal) {
+        if self.with(|s| s.ext4_journals_data(id)) {
             return self.ext4_journal_pages(id, run, end).await;
         }
         let delays = self.with(|s| {
@@ -178,7 +185,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_invalidate(&self, id: FileId, run: Range<u64>) {
         let journalled = self.with(|s| {
             s.ext4_forget_promises(id, &run);
-            let journalled = s.file(id).ext.data_journal;
+            let journalled = s.ext4_journals_data(id);
             let mut page = run.start;
             while journalled && let Some(next) = s.file(id).cached.next_set(page, run.end) {
                 s.forget((id, next));
@@ -195,7 +202,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_load_leaf(&self, id: FileId, page: u64) {
         let leaf = self.with(|s| {
             let file = &s.files[id.idx()];
-            file.ext4.as_ref()?.leaf(&file.extents, page)
+            s.volume.nodes[id].as_ref()?.leaf(&file.extents, page)
         });
         if let Some(leaf) = leaf {
             // An error shows when the page is read.
@@ -224,7 +231,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
 
     /// The filesystem's step of fsync.
     pub(super) async fn ext4_sync(&self, id: FileId, data_only: bool) {
-        if self.with(|s| s.file(id).ext.data_journal) {
+        if self.with(|s| s.ext4_journals_data(id)) {
             return self.force_commit().await;
         }
         let Some((by_tid, tid)) = self.with(|s| {

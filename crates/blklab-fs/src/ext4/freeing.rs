@@ -49,7 +49,7 @@ impl View<'_, Ext4> {
     /// changes.
     pub(super) fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let inode = file.ext4.as_mut().expect("a file of the volume");
+        let mut inode = ext4.nodes[id].take().expect("a file of the volume");
         ext4.discard_own(id);
         let mut first_blocks = Vec::new();
         for run in std::mem::take(&mut file.extents).runs() {
@@ -70,6 +70,7 @@ impl View<'_, Ext4> {
         }
         metadata.extend(inode.names.take().into_iter().flat_map(|n| n.blocks()));
         let own = inode.block;
+        ext4.nodes[id] = Some(inode);
         self.ext4_forget(&metadata);
         let mut changed = vec![own];
         for block in first_blocks {
@@ -82,7 +83,7 @@ impl View<'_, Ext4> {
 
     /// Frees an inode. Returns the blocks that this changes.
     pub(super) fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> Option<[u64; 3]> {
-        let inode = self.files[id.idx()].ext4.take()?;
+        let inode = self.volume.nodes[id].take()?;
         let ext4 = &mut *self.volume;
         ext4.free_inode(&inode, directory);
         let g = &ext4.geometry;

@@ -14,6 +14,8 @@ use blklab_types::Jiffies;
 /// What a file has on the volume.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inode {
+    /// Its data go through the journal.
+    pub(super) data_journal: bool,
     pub(super) group: u64,
     /// Its number in the group.
     pub(super) index: u64,

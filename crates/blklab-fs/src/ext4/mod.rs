@@ -43,7 +43,7 @@ use crate::file::{File, FileId};
 use crate::host::Host;
 use crate::jbd::{Handle, Journal, Journalled};
 use crate::layout::Extents;
-use crate::mount::Shared;
+use crate::mount::{PerFile, Shared};
 use crate::ops::FreeSpace;
 use crate::ops::Ops;
 use crate::state::State;
@@ -95,6 +95,8 @@ pub struct Ext4 {
     /// Handles of tasks that write out what they have given a place: up to
     /// which page.
     writing_out: Vec<(TaskId, Handle, u64)>,
+    /// The inodes of files.
+    nodes: PerFile<Option<Box<Inode>>>,
 }
 
 impl Ext4 {
@@ -120,6 +122,7 @@ impl Ext4 {
             known_block_bitmaps: vec![false; groups as usize],
             known_inode_bitmaps: vec![false; groups as usize],
             writing_out: Vec::new(),
+            nodes: PerFile::default(),
             geometry,
             space,
         })
@@ -136,7 +139,7 @@ impl Ext4 {
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.geometry.blocks * PAGE_BYTES);
         file.extents = Extents::raw(self.geometry.sector(0), self.geometry.blocks);
-        file.ext.buffers = true;
+        file.buffers.present = true;
         file
     }
 }

@@ -83,7 +83,7 @@ impl View<'_, Ext4> {
         }
         self.cache_block((device, SUPERBLOCK));
         self.cache_block((device, inode.block));
-        self.files[root.idx()].ext4 = Some(Box::new(inode));
+        self.volume.nodes[root] = Some(Box::new(inode));
     }
 
     /// Gives a file its inode, in memory. Returns the metadata blocks that this
@@ -96,20 +96,19 @@ impl View<'_, Ext4> {
     ) -> Option<([u64; 3], bool)> {
         let top = parent == self.root;
         let directory = self.files[id.idx()].directory.is_some();
-        let mut above = self.files[parent.idx()].ext4.take()?;
+        let mut above = self.volume.nodes[parent].take()?;
         let new = self.volume.new_inode(&mut above, top, directory, hash);
-        self.files[parent.idx()].ext4 = Some(above);
-        let inode = new?;
+        self.volume.nodes[parent] = Some(above);
+        let mut inode = new?;
         let ext4 = &*self.volume;
         let g = &ext4.geometry;
         let (group, block) = (inode.group, inode.block);
         let (bitmap, descriptor) = (g.inode_bitmap(group), g.descriptor(group));
         let old = ext4.has_neighbours(&inode);
         let journalled = ext4.options.data == DataMode::Journal && !directory;
-        let file = &mut self.files[id.idx()];
-        file.ext4 = Some(Box::new(inode));
-        file.ext.buffers = journalled;
-        file.ext.data_journal = journalled;
+        inode.data_journal = journalled;
+        self.volume.nodes[id] = Some(Box::new(inode));
+        self.files[id.idx()].buffers.present = journalled;
         self.ext4_new_bitmap(bitmap, group, true);
         if !old {
             let device = self.metadata_file();
@@ -122,7 +121,7 @@ impl View<'_, Ext4> {
     fn ext4_add_name(&mut self, directory: FileId, id: FileId) -> Option<Vec<u64>> {
         let name = self.files[id.idx()].name;
         let (file, ext4) = (&mut self.state.files[directory.idx()], &mut *self.volume);
-        let mut inode = file.ext4.take()?;
+        let mut inode = ext4.nodes[directory].take()?;
         let mut new = Vec::new();
         let growth = inode
             .names
@@ -143,7 +142,7 @@ impl View<'_, Ext4> {
             _ => Vec::new(),
         };
         changed.push(inode.block);
-        file.ext4 = Some(inode);
+        ext4.nodes[directory] = Some(inode);
         if full {
             return None;
         }
@@ -159,13 +158,13 @@ impl View<'_, Ext4> {
     /// changes.
     fn ext4_new_directory(&mut self, id: FileId) -> Option<Vec<u64>> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let mut inode = file.ext4.take()?;
+        let mut inode = ext4.nodes[id].take()?;
         let block = ext4.take_meta(&inode, &file.extents);
         if let Some(block) = block {
             file.extents.insert(0, ext4.geometry.sector(block), 1);
             inode.names = Some(Box::new(HashedDirectory::new(block)));
         }
-        file.ext4 = Some(inode);
+        ext4.nodes[id] = Some(inode);
         let block = block?;
         let mut changed = vec![block];
         changed.extend(self.ext4_group_blocks(block)?);

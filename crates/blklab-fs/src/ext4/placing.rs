@@ -137,7 +137,7 @@ impl View<'_, Ext4> {
         pid: u32,
     ) -> Option<(u64, Vec<u64>)> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let mut inode = file.ext4.take()?;
+        let mut inode = ext4.nodes[id].take()?;
         let request = Request {
             page: run.start,
             pages: run.end - run.start,
@@ -159,7 +159,7 @@ impl View<'_, Ext4> {
         }
         let leaf = inode.leaf(&file.extents, run.start);
         let own = inode.block;
-        file.ext4 = Some(inode);
+        ext4.nodes[id] = Some(inode);
         let (blocks, end, new) = new?;
         let first = blocks.start;
         // Metadata that were there are not written over the data any more.
@@ -185,7 +185,7 @@ impl View<'_, Ext4> {
         self.ext4_new_inode(parent, id, hash)?;
         while self.files[id.idx()].extents.pages() < pages {
             let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-            let mut inode = file.ext4.take()?;
+            let mut inode = ext4.nodes[id].take()?;
             let at = file.extents.pages();
             let got = ext4.lay_out_run(&inode, &file.extents, pages - at);
             let grown = got.and_then(|(block, n)| {
@@ -194,7 +194,7 @@ impl View<'_, Ext4> {
                 ext4.grow_tree(&mut inode, &file.extents)
             });
             let leaves = inode.leaves.clone();
-            file.ext4 = Some(inode);
+            ext4.nodes[id] = Some(inode);
             grown?;
             let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
             let device = self.metadata_file();
@@ -209,7 +209,7 @@ impl View<'_, Ext4> {
     pub(super) fn ext4_attach(&mut self, id: FileId) {
         let j = self.journal();
         let tid = j.running_tid();
-        let Some(inode) = self.files[id.idx()].ext4.as_mut() else {
+        let Some(inode) = self.volume.nodes[id].as_mut() else {
             return;
         };
         if std::mem::replace(&mut inode.ordered_tid, tid) != tid

@@ -115,8 +115,8 @@ impl<V: Journalled> View<'_, V> {
                 let file = &files[place.0.idx()];
                 let held = buffers.get(place);
                 held.is_some_and(|b| b.running || b.committing)
-                    || file.ext.buffer_dirty.test(place.1)
-                    || file.ext.buffer_locked.test(place.1)
+                    || file.buffers.dirty.test(place.1)
+                    || file.buffers.locked.test(place.1)
                     || file.writeback.test(place.1)
             };
             let next = j.checkpoints.front();
@@ -147,7 +147,7 @@ impl<V: Journalled> View<'_, V> {
                 held = held.or(Some(b.committing));
                 return true;
             }
-            if file.ext.buffer_locked.test(page) || file.writeback.test(page) {
+            if file.buffers.locked.test(page) || file.writeback.test(page) {
                 busy = busy.or(Some(*place));
                 return true;
             }
@@ -155,8 +155,8 @@ impl<V: Journalled> View<'_, V> {
                 return true;
             }
             let run = page..page + 1;
-            if file.ext.buffer_dirty.clear(run.clone()) > 0 {
-                file.ext.buffer_locked.set(run);
+            if file.buffers.dirty.clear(run.clone()) > 0 {
+                file.buffers.locked.set(run);
                 batch.push(*place);
             }
             false

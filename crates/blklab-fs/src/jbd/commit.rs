@@ -23,13 +23,12 @@ impl<V: Journalled> View<'_, V> {
     /// Looks at one ordered page; takes it if it is to be written.
     fn take_ordered(&mut self, place: Place) -> Taken {
         let (id, page) = place;
-        if !self.files[id.idx()].ext.ordered_committing.test(page) {
+        if !self.journal().awaits(place) {
             return Taken::Clean;
         }
         let taken = self.take_buffer(place);
         if taken != Taken::Busy {
-            let inode = &mut self.files[id.idx()].ext;
-            inode.ordered_committing.clear(page..page + 1);
+            self.journal().ordered[id].committing.clear(page..page + 1);
         }
         taken
     }
@@ -58,9 +57,9 @@ impl<V: Journalled> View<'_, V> {
         let files: Vec<FileId> = t.data.iter().map(|(file, _)| *file).collect();
         j.committing = Some(t);
         for id in files {
-            let inode = &mut self.files[id.idx()].ext;
-            if inode.ordered_running.count() > 0 {
-                inode.ordered_committing = std::mem::take(&mut inode.ordered_running);
+            let ordered = &mut self.journal().ordered[id];
+            if ordered.running.count() > 0 {
+                ordered.committing = std::mem::take(&mut ordered.running);
             }
         }
     }

@@ -9,10 +9,11 @@
 //! only copy is on its way to the log.
 
 use super::{JournalRules, Journalled};
+use crate::bits::PageBits;
 use crate::buffers::Place;
 use crate::file::FileId;
 use crate::host::Host;
-use crate::mount::{Mount, View};
+use crate::mount::{Mount, PerFile, View};
 use crate::sleeps::Sleep;
 use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
@@ -66,6 +67,13 @@ pub(super) struct Buffer {
     pub(super) shadow: bool,
 }
 
+/// Pages of a file whose data the running, and the committing, transaction awaits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ordered {
+    pub(super) running: PageBits,
+    pub(super) committing: PageBits,
+}
+
 /// The journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -80,6 +88,7 @@ pub(crate) struct Journal {
     pub(super) requested: u64,
     pub(super) committed: u64,
     pub(super) buffers: BTreeMap<Place, Buffer>,
+    pub(super) ordered: PerFile<Ordered>,
     pub(super) blocks: u64,
     /// Next block of the log, and how many are free.
     pub(super) head: u64,
@@ -128,6 +137,7 @@ impl Journal {
             requested: 0,
             committed: 0,
             buffers: BTreeMap::new(),
+            ordered: PerFile::default(),
             checkpoints: VecDeque::new(),
             checkpointing: false,
             log_done: Vec::new(),
@@ -148,6 +158,23 @@ impl Journal {
     /// Flags of commit blocks; without a barrier once the disk has refused one.
     pub(crate) fn commit_block_flags(&self) -> BioFlags {
         self.rules.commit_block
+    }
+
+    /// Pages of a file are dropped: no transaction awaits their data.
+    pub(crate) fn forget_data(&mut self, id: FileId, run: &Range<u64>) {
+        let ordered = &mut self.ordered[id];
+        ordered.running.clear(run.clone());
+        ordered.committing.clear(run.clone());
+    }
+
+    /// Whether the committing transaction awaits a page's data.
+    pub(crate) fn awaits(&self, (id, page): Place) -> bool {
+        self.ordered[id].committing.test(page)
+    }
+
+    /// A file is gone.
+    pub(crate) fn forget_file(&mut self, id: FileId) {
+        self.ordered.forget(id);
     }
 
     /// The youngest transaction that is committed.
@@ -284,7 +311,7 @@ impl<V: Journalled> View<'_, V> {
         self.cache_block(place);
         let (id, run) = (place.0, place.1..place.1 + 1);
         let file = &mut self.state.files[id.idx()];
-        file.ext.buffer_dirty.clear(run.clone());
+        file.buffers.dirty.clear(run.clone());
         file.pinned.set(run.clone());
         self.state.lru.touch(file, run);
         true
@@ -309,10 +336,10 @@ impl<V: Journalled> View<'_, V> {
 
     /// Adds a page's data to those that the running transaction awaits.
     pub(crate) fn attach_data(&mut self, id: FileId, page: u64) {
-        let inode = &mut self.files[id.idx()].ext;
         let run = page..page + 1;
-        inode.ordered_committing.clear(run.clone());
-        if inode.ordered_running.set(run.clone()) == 0 {
+        let ordered = &mut self.journal().ordered[id];
+        ordered.committing.clear(run.clone());
+        if ordered.running.set(run.clone()) == 0 {
             return;
         }
         let Some(t) = self.journal().running.as_mut() else {

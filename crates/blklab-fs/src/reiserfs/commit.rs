@@ -113,7 +113,7 @@ impl View<'_, Volume> {
                 let run = block..block + 1;
                 let file = &mut self.files[device.idx()];
                 file.pinned.clear(run.clone());
-                file.ext.buffer_dirty.set(run.clone());
+                file.buffers.dirty.set(run.clone());
                 self.dirty(device, run, now);
             }
         }
@@ -138,13 +138,13 @@ impl View<'_, Volume> {
         }
         let file = &mut self.files[device.idx()];
         let run = block..block + 1;
-        if file.ext.buffer_locked.test(block) || file.writeback.test(block) {
+        if file.buffers.locked.test(block) || file.writeback.test(block) {
             return Place::Busy;
         }
-        if file.ext.buffer_dirty.clear(run.clone()) == 0 {
+        if file.buffers.dirty.clear(run.clone()) == 0 {
             return Place::Done;
         }
-        file.ext.buffer_locked.set(run);
+        file.buffers.locked.set(run);
         Place::Write
     }
 
@@ -166,7 +166,7 @@ impl View<'_, Volume> {
     /// Marks blocks of the device as being written.
     fn reiser_lock_blocks(&mut self, blocks: &[u64]) -> FileId {
         let device = self.volume.device;
-        let locked = &mut self.files[device.idx()].ext.buffer_locked;
+        let locked = &mut self.files[device.idx()].buffers.locked;
         for block in blocks {
             locked.set(*block..*block + 1);
         }

@@ -159,7 +159,7 @@ impl Volume {
     pub(crate) fn device_file(&self) -> File {
         let mut file = File::new(self.space.blocks() * PAGE_BYTES);
         file.extents = Extents::raw(self.space.sector(0), self.space.blocks());
-        file.ext.buffers = true;
+        file.buffers.present = true;
         file
     }
 
@@ -326,7 +326,7 @@ impl View<'_, Volume> {
         self.reiser_cached(device, block);
         let run = block..block + 1;
         let file = &mut self.state.files[device.idx()];
-        file.ext.buffer_dirty.clear(run.clone());
+        file.buffers.dirty.clear(run.clone());
         file.pinned.set(run.clone());
         self.state.lru.touch(file, run);
     }
@@ -343,7 +343,7 @@ impl View<'_, Volume> {
         v.journal.running.frozen.push(block..block + 1);
         let file = &mut self.state.files[device.idx()];
         let run = block..block + 1;
-        file.ext.buffer_dirty.clear(run.clone());
+        file.buffers.dirty.clear(run.clone());
         self.state.nr_dirty -= file.dirty.clear(run.clone());
         file.towrite.clear(run.clone());
         file.pinned.clear(run);
@@ -388,7 +388,7 @@ impl View<'_, Volume> {
             let first = v.space.block(e.sector);
             warm.extend((first..first + e.pages).step_by(4096).map(Space::bitmap));
         }
-        file.ext.buffers = true;
+        file.buffers.present = true;
         let device = v.device;
         warm.sort_unstable();
         warm.dedup();

@@ -46,7 +46,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         let (object, is_directory) = self.with(|s| {
             let file = &mut s.files[id.idx()];
             let is_directory = file.directory.is_some();
-            file.ext.buffers = !is_directory;
+            file.buffers.present = !is_directory;
             let v = &mut *s.volume;
             let parent = v.object(directory);
             let (number, locality) = (v.new_number(), v.locality_in(parent));

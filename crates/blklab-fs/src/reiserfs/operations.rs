@@ -225,7 +225,7 @@ impl<H: Host> Mount<'_, H, Volume> {
             }
             done?;
         }
-        self.with(|s| s.files[id.idx()].ext.buffer_dirty.set(run.clone()));
+        self.with(|s| s.files[id.idx()].buffers.dirty.set(run.clone()));
         self.set_dirty(id, run, end, false).await;
         Ok(())
     }
@@ -261,7 +261,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         let now = self.host.jiffies();
         self.with(|s| {
             if let Some(page) = unpacked {
-                s.files[id.idx()].ext.buffer_dirty.set(page..page + 1);
+                s.files[id.idx()].buffers.dirty.set(page..page + 1);
                 s.dirty(id, page..page + 1, now);
             }
         });
@@ -320,7 +320,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Pages are dropped: their buffers are not written any more, those on
     /// their way are waited for.
     pub(super) async fn reiser_invalidate(&self, id: FileId, run: Range<u64>) {
-        self.with(|s| s.files[id.idx()].ext.buffer_dirty.clear(run.clone()));
+        self.with(|s| s.files[id.idx()].buffers.dirty.clear(run.clone()));
         self.wait_buffers(id, run).await;
     }
 

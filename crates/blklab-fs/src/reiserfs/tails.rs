@@ -39,7 +39,7 @@ impl View<'_, Volume> {
     fn reiser_drop_buffer(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
         let file = &mut self.state.files[id.idx()];
-        file.ext.buffer_dirty.clear(run.clone());
+        file.buffers.dirty.clear(run.clone());
         self.state.nr_dirty -= file.dirty.clear(run.clone());
         file.towrite.clear(run);
     }

@@ -74,7 +74,7 @@ impl<H: Host> Ops<H> for Xfs {
 
     /// The top directory has the first inode.
     fn make_root(&self, state: &mut State) {
-        state.files[state.root.idx()].xfs_inode = Some(0);
+        self.volume_mut().numbers[state.root] = Some(0);
     }
 
     fn start(&self, cache: &PageCache<H>) {
@@ -129,6 +129,7 @@ impl<H: Host> Ops<H> for Xfs {
 
     async fn remove_inode(&self, cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
         self.on(cache).remove_inode_xfs(id).await;
+        self.volume_mut().numbers.forget(id);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ const READ_AHEAD: usize = 8;
 impl View<'_, Volume> {
     /// The number of a file's inode.
     pub(super) fn inode_of(&self, id: FileId) -> Option<u32> {
-        self.files[id.idx()].xfs_inode
+        self.volume.numbers[id]
     }
 
     /// Makes a file or directory known to the volume and to its directory.
@@ -63,7 +63,7 @@ impl View<'_, Volume> {
         let block = dir.add(name);
         touched.extend(dir.path(name, block));
         v.inodes.get(index).entry_block = block;
-        self.files[id.idx()].xfs_inode = Some(index);
+        self.volume.numbers[id] = Some(index);
         fresh.into_iter().for_each(|b| self.cache_buffer(b));
         Some((touched, bytes))
     }
@@ -109,7 +109,7 @@ impl View<'_, Volume> {
     /// Gives all blocks of a file back. Returns the buffers touched.
     fn free_xfs_blocks(&mut self, id: FileId) -> Vec<u32> {
         let file = &mut self.state.files[id.idx()];
-        let (extents, index) = (std::mem::take(&mut file.extents), file.xfs_inode);
+        let (extents, index) = (std::mem::take(&mut file.extents), self.volume.numbers[id]);
         let mut touched = Vec::new();
         let v = &mut *self.volume;
         if let Some(index) = index {

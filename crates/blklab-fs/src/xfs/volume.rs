@@ -12,6 +12,7 @@ use super::space::Space;
 use crate::file::{File, FileId, Mutex};
 use crate::layout::Extents;
 use crate::lru::Lru;
+use crate::mount::PerFile;
 use crate::ops::FreeSpace;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, TaskId};
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub(super) struct Group {
 /// A volume.
 #[derive(Debug)]
 pub struct Volume {
+    /// The numbers of files' inodes.
+    pub(super) numbers: PerFile<Option<u32>>,
     pub(crate) options: XfsOptions,
     pub(super) geometry: Geometry,
     pub(super) space: Space,
@@ -101,6 +104,7 @@ impl Volume {
     ) -> Result<Volume, String> {
         let geometry = Geometry::new(sectors, &options)?;
         let mut v = Volume {
+            numbers: PerFile::default(),
             options,
             space: Space::new(&geometry),
             inodes: Inodes::new(geometry.ag_count),
