@@ -1,11 +1,27 @@
 #!/bin/sh
-# What `make test` and CI run.
+# What `make test` and CI run. Measured data are demanded where their folder is
+# (../shared, or BLKLAB_SHARED); what tests left out is listed at the end.
 set -eu
 cd "$(dirname "$0")/.."
+if [ -d "${BLKLAB_SHARED:-../shared}" ]; then
+    export BLKLAB_REQUIRE_SHARED="${BLKLAB_REQUIRE_SHARED:-1}"
+fi
+BLKLAB_SKIPS=$(mktemp)
+export BLKLAB_SKIPS
+trap 'rm -f "$BLKLAB_SKIPS"' EXIT
+
 scripts/test-setup.sh
 scripts/lint.sh
 # Fuzz targets are a workspace of their own. Linking them takes a C++ compiler;
 # that they compile does not.
 cargo check --manifest-path fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/fuzz" \
     --no-default-features --bins
-cargo test --workspace
+status=0
+cargo test --workspace || status=$?
+if [ -s "$BLKLAB_SKIPS" ]; then
+    echo "test: $(wc -l <"$BLKLAB_SKIPS") times a test left something out:" >&2
+    sort -u "$BLKLAB_SKIPS" >&2
+else
+    echo "test: nothing was left out" >&2
+fi
+exit "$status"

@@ -63,7 +63,7 @@ fn btt(binary: &[u8]) -> Option<Report> {
         .output();
     match run {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: btt is not installed");
+            blklab_testkit::skipped("btt is not installed");
             None
         }
         run => {
@@ -143,16 +143,7 @@ fn traces_in(directory: &Path) -> Vec<Recorded> {
 
 /// Traces of one directory of measured cases, if it is there.
 fn recorded(directory: &str) -> Vec<Recorded> {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let directory = root.join(directory);
-    if !directory.exists() {
-        println!("skipped: no {}", directory.display());
-        return Vec::new();
-    }
-    traces_in(&directory)
+    blklab_testkit::shared(directory).map_or_else(Vec::new, |d| traces_in(&d))
 }
 
 fn binary(events: &[Event], names: &[(Pid, String)]) -> Vec<u8> {

@@ -5,8 +5,7 @@
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Time};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use flate2::read::GzDecoder;
 
 #[derive(Default)]
 struct Found {
@@ -104,25 +103,18 @@ fn check(case: &str, log: &str) -> u64 {
 
 #[test]
 fn logs_of_2_6_24_to_4_19() {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let Ok(entries) = std::fs::read_dir(root.join("truth-legacy/results")) else {
-        println!("skipped: no truth-legacy/results in BLKLAB_SHARED");
+    let Some(results) = blklab_testkit::shared("truth-legacy/results") else {
         return;
     };
+    let entries = std::fs::read_dir(results).expect("a folder");
     let mut silent_merges = 0;
     for entry in entries {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|e| e != "gz") {
             continue;
         }
-        let Ok(output) = Command::new("gzip").arg("-dc").arg(&path).output() else {
-            println!("skipped: gzip is not installed");
-            return;
-        };
-        let log = String::from_utf8(output.stdout).unwrap();
+        let file = std::fs::File::open(&path).expect("a log");
+        let log = std::io::read_to_string(GzDecoder::new(file)).expect("a text");
         silent_merges += check(&path.display().to_string(), &log);
     }
     assert!(silent_merges > 0, "some request vanished");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the command carries in itself: examples, completions, manual pages.
 
-use crate::support::{Folder, installed, root};
+use crate::support::{Folder, root};
 
 /// Names of the commands that help shows.
 fn commands(f: &Folder) -> Vec<String> {
@@ -99,7 +99,7 @@ fn completions_know_every_command_and_option() {
     }
     let script = f.ok(&["completions", "bash"]);
     f.write("blklab.bash", script);
-    if installed("bash") {
+    if blklab_testkit::has_program("bash") {
         // What a shell would offer after `blklab completions f`.
         let offered = f.shell(
             "bash -c '. ./blklab.bash; COMP_WORDS=(blklab completions f); COMP_CWORD=2; \
@@ -132,7 +132,7 @@ fn manual_pages_come_from_the_command_line() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    if installed("groff") {
+    if blklab_testkit::has_program("groff") {
         for name in names {
             let done = f.shell(&format!("groff -k -man -ww -Tutf8 -z man/{name}"));
             assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{name}");

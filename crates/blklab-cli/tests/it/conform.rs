@@ -3,7 +3,6 @@
 
 use crate::support::{Folder, root};
 use serde_json::Value;
-use std::path::PathBuf;
 
 #[test]
 fn the_cases_carried_along_are_identical() {
@@ -51,13 +50,9 @@ fn a_difference_is_exit_code_1() {
 
 #[test]
 fn every_measured_case_is_identical() {
-    let shared =
-        std::env::var_os("BLKLAB_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
-    let cases = shared.join("truth-legacy/cases");
-    if !cases.is_dir() {
-        eprintln!("skipped: {} is not there", cases.display());
+    let Some(cases) = blklab_testkit::shared("truth-legacy/cases") else {
         return;
-    }
+    };
     let done = Folder::new().run(&[
         "conform",
         &cases.to_string_lossy(),

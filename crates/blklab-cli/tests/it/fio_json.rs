@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Results have the keys and types of real fio's.
 
-use crate::support::{Folder, installed, root};
+use crate::support::{Folder, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -114,11 +114,11 @@ fn programs_for_fio_results_read_them() {
         "--output",
         "r.json",
     ]);
-    if installed("jq") {
+    if blklab_testkit::has_program("jq") {
         let done = f.shell("jq -r '.jobs[0].read.total_ios' r.json");
         assert_eq!(done.stdout, "256\n", "{}", done.stderr);
     }
-    if installed("fio_jsonplus_clat2csv") {
+    if blklab_testkit::has_program("fio_jsonplus_clat2csv") {
         let done = f.shell("fio_jsonplus_clat2csv r.json out.csv");
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         assert!(f.read("out_job0.csv").lines().count() > 2);

@@ -31,7 +31,7 @@ fn a_case_takes_what_the_kernel_took() {
 #[test]
 fn every_chosen_case_takes_what_the_kernel_took() {
     let Ok(chosen) = std::env::var("BLKLAB_CASES") else {
-        eprintln!("skipped: BLKLAB_CASES=all runs every case");
+        blklab_testkit::skipped("BLKLAB_CASES=all runs every case");
         return;
     };
     let machine = machine();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Progress on a terminal, which `script` (util-linux) provides.
 
-use crate::support::{Folder, installed};
+use crate::support::Folder;
 
 const LONG: &str = "[a]\nrw=randread\nsize=10g\ndirect=1\ntime_based\nruntime=100000000\n";
 
 /// What a command writes to a terminal in some seconds, then Ctrl-C.
 fn on_a_terminal(f: &Folder, command: &str) -> Option<String> {
-    if !installed("script") || !installed("timeout") {
+    if !blklab_testkit::has_program("script") || !blklab_testkit::has_program("timeout") {
         return None;
     }
     let limited = format!("timeout --foreground -s INT 4 {command}");

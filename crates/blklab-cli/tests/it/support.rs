@@ -106,18 +106,6 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Whether a program is installed; says so if not.
-pub(crate) fn installed(program: &str) -> bool {
-    let there = Command::new("sh")
-        .args(["-c", &format!("command -v {program} >/dev/null")])
-        .status()
-        .is_ok_and(|s| s.success());
-    if !there {
-        eprintln!("skipped: {program} is not installed");
-    }
-    there
-}
-
 /// The word after `digest` in the output of a run.
 pub(crate) fn digest(text: &str) -> &str {
     let (_, rest) = text.split_once("digest ").expect("the run says its digest");

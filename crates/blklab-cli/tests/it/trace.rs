@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces of runs, read by the tools of the blktrace package and by our own.
 
-use crate::support::{Folder, installed};
+use crate::support::Folder;
 
 const JOBS: &[(&str, &str)] = &[
     (
@@ -20,7 +20,7 @@ const JOBS: &[(&str, &str)] = &[
 
 #[test]
 fn blkparse_and_btt_read_them() {
-    if !installed("blkparse") || !installed("btt") {
+    if !blklab_testkit::has_program("blkparse") || !blklab_testkit::has_program("btt") {
         return;
     }
     let f = Folder::new();

@@ -114,15 +114,9 @@ const SAMPLE: (usize, usize) = (3, 1777);
 
 #[test]
 fn all_recorded_cases_replay_exactly() {
-    let shared = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let root = shared.join("truth-legacy");
-    if !root.exists() {
-        eprintln!("skipped: no recordings in {}", root.display());
+    let Some(root) = blklab_testkit::shared("truth-legacy") else {
         return;
-    }
+    };
     let (cases, completions) = replay_all(&root);
     println!("{cases} cases, {completions} completions");
 }

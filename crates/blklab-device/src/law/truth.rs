@@ -5,21 +5,7 @@
 use crate::{Driver, Params, build, limits, queue_depth};
 use serde_json::Value as Json;
 use std::fs;
-use std::path::{Path, PathBuf};
 use toml::{Table, Value};
-
-fn shared() -> Option<PathBuf> {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let cases = root.join("truth/cases");
-    if cases.exists() {
-        return Some(root.join("truth"));
-    }
-    eprintln!("skipped: no cases in {}", cases.display());
-    None
-}
 
 /// Name and parameters of a `[device]` table.
 fn device_of(case: &Table) -> (String, Params) {
@@ -35,7 +21,9 @@ fn device_of(case: &Table) -> (String, Params) {
 
 #[test]
 fn every_measured_device_is_made_with_its_limits() {
-    let Some(truth) = shared() else { return };
+    let Some(truth) = blklab_testkit::shared("truth") else {
+        return;
+    };
     let mut made = 0;
     for entry in fs::read_dir(truth.join("cases")).expect("the cases") {
         let path = entry.expect("an entry").path();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of measurements: CSV without quotes, a line of names first.
+//! Tables of measurements: CSV, a line of names first.
 
 use blklab_experiment::ExperimentError;
 use std::collections::BTreeMap;
@@ -24,30 +24,31 @@ pub(super) fn rows(
     needed: &[&str],
     otherwise: &str,
 ) -> Result<Vec<Row>, ExperimentError> {
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    if let Some(missing) = needed.iter().find(|c| !head.contains(c)) {
-        let what = format!("no column '{missing}'{otherwise}");
-        return Err(ExperimentError::new(what).in_file(file));
+    let fail = |line: Option<usize>, what: String| ExperimentError {
+        line,
+        ..ExperimentError::new(what).in_file(file)
+    };
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let head = reader.headers().map_err(|e| fail(None, e.to_string()))?;
+    let head = head.clone();
+    if let Some(missing) = needed.iter().find(|c| !head.iter().any(|h| h == **c)) {
+        return Err(fail(None, format!("no column '{missing}'{otherwise}")));
     }
-    let rows = lines.enumerate().filter(|(_, l)| !l.trim().is_empty());
-    rows.map(|(i, line)| {
-        let fields: Vec<&str> = line.split(',').collect();
-        if fields.len() != head.len() {
-            let what = format!("{} fields instead of {}", fields.len(), head.len());
-            return Err(ExperimentError {
-                line: Some(i + 2),
-                ..ExperimentError::new(what).in_file(file)
-            });
+    let rows = reader.records().map(|record| {
+        let record = record.map_err(|e| fail(None, e.to_string()))?;
+        let line = record.position().map_or(0, |p| p.line() as usize);
+        if record.len() != head.len() {
+            let what = format!("{} fields instead of {}", record.len(), head.len());
+            return Err(fail(Some(line), what));
         }
-        let pairs = head.iter().zip(&fields);
+        let pairs = head.iter().zip(&record);
         Ok(Row {
             file: file.to_owned(),
-            line: i + 2,
-            fields: pairs
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
+            line,
+            fields: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
         })
-    })
-    .collect()
+    });
+    rows.collect()
 }

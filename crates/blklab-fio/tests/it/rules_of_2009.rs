@@ -7,18 +7,10 @@ use blklab_fio::release::Release;
 use blklab_fio::workload::{Limits, Line, list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 fn shared(path: &str) -> Option<String> {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let text = std::fs::read_to_string(root.join(path)).ok();
-    if text.is_none() {
-        println!("skipped: no {path} in BLKLAB_SHARED");
-    }
-    text
+    let path = blklab_testkit::shared(path)?;
+    Some(std::fs::read_to_string(path).expect("a text"))
 }
 
 fn jobs(text: &str, release: Release, seed: u64) -> JobFile {

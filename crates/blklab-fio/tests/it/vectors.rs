@@ -17,11 +17,6 @@ pub(crate) fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-pub(crate) fn shared() -> PathBuf {
-    std::env::var_os("BLKLAB_SHARED")
-        .map_or_else(|| project_root().join("../shared"), PathBuf::from)
-}
-
 fn ours(path: &Path, limits: &BTreeMap<u32, usize>) -> Sequences {
     let text = std::fs::read_to_string(path).expect("the job file is readable");
     let around = Fixed {
@@ -131,10 +126,8 @@ fn carried_samples() {
 
 #[test]
 fn all_recorded_sequences() {
-    let directory = shared().join("data/fio-offsets");
-    if !directory.is_dir() {
-        println!("skipped: {} is not there", directory.display());
+    let Some(directory) = blklab_testkit::shared("data/fio-offsets") else {
         return;
-    }
+    };
     assert!(check_directory(&directory) >= 62);
 }

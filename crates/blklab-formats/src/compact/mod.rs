@@ -7,7 +7,6 @@
 //! checksum, and at the end a mark with the number of all records.
 //! `docs/trace-format.md` describes every byte.
 
-mod crc;
 mod read;
 mod record;
 mod varint;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading `events.blk`, as far as it goes: damaged chunks are passed over.
 
-use super::crc::crc32;
 use super::record::{Last, Read as Record};
 use super::varint::Bytes;
 use super::{
@@ -127,7 +126,7 @@ impl<R: Read> CompactReader<R> {
         else {
             return Err(damaged("the file ends inside it"));
         };
-        if crc32(0, covered) != u32::from_le_bytes(*crc) {
+        if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
             return Err(damaged("the checksum does not match"));
         }
         let header = header_fields(&covered[PREFIX_BYTES..])
@@ -186,7 +185,7 @@ impl<R: Read> CompactReader<R> {
         let head = *head;
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| head[at + i]));
         let (crc, payload_bytes, nr) = (word(4), word(8) as usize, word(12));
-        if head[..4] == END_MARK && crc32(0, &head[8..END_BYTES]) == crc {
+        if head[..4] == END_MARK && crc32fast::hash(&head[8..END_BYTES]) == crc {
             return Ok(Found::End {
                 nr_records: u64::from(word(8)) | u64::from(nr) << 32,
             });
@@ -199,7 +198,7 @@ impl<R: Read> CompactReader<R> {
         let total = CHUNK_HEAD_BYTES + payload_bytes;
         let chunk = self.input.fill(total)?;
         let is_whole = chunk.len() == total;
-        if is_whole && crc32(0, &chunk[8..]) == crc {
+        if is_whole && crc32fast::hash(&chunk[8..]) == crc {
             return Ok(Found::Chunk { payload_bytes, nr });
         }
         let missing = u64::from(nr);

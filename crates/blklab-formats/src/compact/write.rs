@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writing `events.blk`.
 
-use super::crc::crc32;
 use super::record::Last;
 use super::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_MARK, END_MARK, HEADER_BYTES_MAX, MAGIC, VERSION,
@@ -54,7 +53,7 @@ fn header_bytes(header: &TraceHeader) -> Vec<u8> {
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&(fields.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&fields);
-    bytes.extend_from_slice(&crc32(0, &bytes).to_le_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
     bytes
 }
 
@@ -125,7 +124,7 @@ impl<W: Write> CompactWriter<W> {
         self.chunk[0..4].copy_from_slice(&CHUNK_MARK);
         self.chunk[8..12].copy_from_slice(&payload_bytes.to_le_bytes());
         self.chunk[12..16].copy_from_slice(&self.nr_in_chunk.to_le_bytes());
-        let crc = crc32(0, &self.chunk[8..]);
+        let crc = crc32fast::hash(&self.chunk[8..]);
         self.chunk[4..8].copy_from_slice(&crc.to_le_bytes());
         if self.error.is_none() {
             match self.inner.write_all(&self.chunk) {
@@ -144,7 +143,7 @@ impl<W: Write> CompactWriter<W> {
         self.end_chunk();
         let mut end = END_MARK.to_vec();
         let count = self.nr_records.to_le_bytes();
-        end.extend_from_slice(&crc32(0, &count).to_le_bytes());
+        end.extend_from_slice(&crc32fast::hash(&count).to_le_bytes());
         end.extend_from_slice(&count);
         let written = match self.error {
             Some(e) => Err(e),

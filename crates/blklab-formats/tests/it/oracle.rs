@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real blkparse and btt read what we write, and print what we print.
 
-use crate::readers::shared;
 use crate::synthetic::{Recorder, Said, header, send, trace};
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
@@ -15,7 +14,7 @@ pub(crate) fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
     match Command::new(name).args(args).current_dir(dir).output() {
         Ok(output) => Some(output),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            println!("skipped: {name} is not installed");
+            blklab_testkit::skipped(&format!("{name} is not installed"));
             None
         }
         Err(e) => panic!("{name}: {e}"),
@@ -128,7 +127,7 @@ fn btt_reads_it() {
 #[test]
 fn recorded_traces_print_like_blkparse() {
     for directory in ["truth/traces", "truth-2628/traces"] {
-        let Some(directory) = shared(directory) else {
+        let Some(directory) = blklab_testkit::shared(directory) else {
             continue;
         };
         for entry in fs::read_dir(directory).unwrap() {

@@ -7,7 +7,7 @@ use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
 use blklab_formats::{ReadCounts, TraceFile};
 use blklab_trace::{Action, Event, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn read_binary(bytes: &[u8]) -> (Vec<Said>, ReadCounts) {
     let mut reader = BlktraceReader::from_stream(bytes, "test");
@@ -341,19 +341,6 @@ fn versions_and_other_files_are_named() {
             .to_string()
             .starts_with("cannot open /nonexistent/t: ")
     );
-}
-
-/// The directory with measured cases, if it is there.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let found = Some(root.join(path)).filter(|p| p.exists());
-    if found.is_none() {
-        println!("skipped: no {path} in BLKLAB_SHARED");
-    }
-    found
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn xz(bytes: &[u8], options: &str) -> Option<Vec<u8>> {
         .stdout(Stdio::piped())
         .spawn();
     let Ok(mut child) = spawned else {
-        println!("skipped: xz is not installed");
+        blklab_testkit::skipped("xz is not installed");
         return None;
     };
     let mut stdin = child.stdin.take().unwrap();

@@ -45,14 +45,10 @@ fn the_sets_have_the_published_numbers_of_files_and_bytes() {
 /// The shape is that of the recorded tables.
 #[test]
 fn the_shape_is_that_of_the_recorded_tables() {
-    let root = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        std::path::PathBuf::from,
-    );
-    let Ok(table) = std::fs::read_to_string(root.join("data/compilebench/files.csv")) else {
-        println!("skipped: no data/compilebench/files.csv in BLKLAB_SHARED");
+    let Some(table) = blklab_testkit::shared("data/compilebench/files.csv") else {
         return;
     };
+    let table = std::fs::read_to_string(table).expect("a text");
     let shape = Shape::recorded();
     assert_eq!(table.lines().count() - 1, shape.files.len());
     let sets = [

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::{build, parse_spec, parse_trace, replay};
 use blklab_types::Op;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn made(spec: &str) -> Box<dyn Device> {
     let (info, params) = parse_spec(spec).expect("a valid device");
@@ -19,10 +19,7 @@ fn made(spec: &str) -> Box<dyn Device> {
 
 /// The preset and the disk made from the files, against the trace.
 fn check(dir: &Path, preset: &str, name: &str, limits_ms: [f64; 2]) {
-    let Ok(trace) = fs::read_to_string(dir.join(format!("{name}.trace"))) else {
-        eprintln!("skipped: no {name}.trace in {}", dir.display());
-        return;
-    };
+    let trace = fs::read_to_string(dir.join(format!("{name}.trace"))).expect("a text");
     let trace = parse_trace(name, &trace).expect("a trace");
     let file = dir.join(format!("{name}.diskspecs"));
     let specs = [
@@ -51,11 +48,9 @@ fn disks_agree_with_the_beginning_of_their_traces() {
 
 #[test]
 fn disks_agree_with_their_validation_traces() {
-    let shared = std::env::var_os("BLKLAB_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    let dir = shared.join("data/disks");
+    let Some(dir) = blklab_testkit::shared("data/disks") else {
+        return;
+    };
     check(&dir, "atlas-10k", "atlas10k", [0.15, 0.1]);
     check(&dir, "cheetah-4lp", "cheetah4LP", [0.29, 0.29]);
     check(&dir, "ibm-18es", "ibm18es", [0.22, 0.13]);

@@ -223,17 +223,10 @@ mod tests {
     use super::*;
 
     fn variation(jobs: &str, cases: &str) -> Result<Variation, ExperimentError> {
-        let dir = std::env::temp_dir().join(format!(
-            "blklab-variation-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("variation.csv"), jobs).unwrap();
-        std::fs::write(dir.join("stability.csv"), cases).unwrap();
-        let read = Variation::read(&dir);
-        std::fs::remove_dir_all(&dir).unwrap();
-        read
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("variation.csv"), jobs).unwrap();
+        std::fs::write(dir.path().join("stability.csv"), cases).unwrap();
+        Variation::read(dir.path())
     }
 
     const HEAD: &str = "case,n,rw,iops,iops_min,iops_max,lat_p50_us,lat_p50_us_min,\
