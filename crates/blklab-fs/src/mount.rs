@@ -7,10 +7,7 @@
 //! What must not sleep works on a [`View`]: the volume and the state of the page
 //! cache, borrowed for one step.
 
-use crate::cache::PageCache;
-use crate::file::FileId;
-use crate::host::Host;
-use crate::state::State;
+use blklab_pagecache::{FileId, Host, PageCache, State};
 use blklab_types::TaskId;
 use std::cell::{Ref, RefCell, RefMut};
 use std::future::Future;

@@ -2,21 +2,16 @@
 //! The filesystems: what can be mounted, and what is mounted.
 
 use crate::btrfs::BtrfsFs;
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
 use crate::ext3::Ext3;
 use crate::ext4::Ext4Fs;
-use crate::file::FileId;
-use crate::host::Host;
-use crate::layout::Extent;
+use crate::extents::ExtentLayout;
 use crate::nilfs2::Nilfs2;
 use crate::ntfs3g::NtfsFs;
-use crate::ops::{FreeSpace, Ops};
 use crate::reiserfs::ReiserFs;
-use crate::simple::ExtentLayout;
-use crate::state::State;
-use crate::writeback::WriteControl;
 use crate::xfs::Xfs;
+use blklab_pagecache::{
+    Config, Extent, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+};
 use blklab_types::{BioFlags, TaskId};
 use std::ops::Range;
 
@@ -300,7 +295,7 @@ macro_rules! filesystems {
 }
 
 filesystems! {
-    /// Space in ascending order, no metadata ([`crate::Layout`]).
+    /// Space in ascending order, no metadata ([`blklab_pagecache::Layout`]).
     Extents: ExtentLayout, ();
     /// ext2 or ext3.
     Ext: Ext3, crate::ext3::ExtOptions;

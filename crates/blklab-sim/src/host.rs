@@ -4,7 +4,7 @@
 use crate::Machine;
 use crate::machine::QueueNo;
 use blklab_block::Queue;
-use blklab_fs::{Host, TaskBody};
+use blklab_pagecache::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
 impl Host for Machine {

@@ -10,10 +10,8 @@
 
 use super::Btrfs;
 use super::items::{Change, Of, REFERENCE_BYTES, What};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::sleeps::Sleep;
+use blklab_pagecache::{FileId, Host, Sleep};
 use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
 
 /// How often the commit thread looks.

@@ -11,9 +11,8 @@ use super::Btrfs;
 use super::items;
 use super::items::Of;
 use super::tree::ITEM_BYTES;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, Host};
 use std::ops::Range;
 
 impl View<'_, Btrfs> {

@@ -39,15 +39,10 @@ mod writeout;
 
 pub use options::BtrfsOptions;
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::Shared;
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
-use crate::writeback::WriteControl;
+use blklab_pagecache::{
+    Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+};
 use blklab_types::TaskId;
 use std::ops::Range;
 pub(crate) use volume::Btrfs;

@@ -4,11 +4,8 @@
 use super::items::{self, Change, What, of_file};
 use super::space::Use;
 use super::volume::Btrfs;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::namespace::Name;
+use blklab_pagecache::{FileId, FsError, Host, Name};
 use blklab_types::{PAGE_BYTES, Span};
 use std::ops::Range;
 

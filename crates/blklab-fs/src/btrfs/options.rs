@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a btrfs does: of which time it is, and how it is mounted.
 
-use crate::atime::Atime;
 use crate::jbd::Barrier;
+use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES, Span};
 
 /// 16 KiB.

@@ -5,10 +5,8 @@
 
 use super::Btrfs;
 use super::items::{self, Of};
-use crate::cache::{FsError, PageRun};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::Mount;
+use blklab_pagecache::{FileId, FsError, Host, PageRun};
 use blklab_types::{BioFlags, Op};
 
 /// Leaves that a listing reads ahead.

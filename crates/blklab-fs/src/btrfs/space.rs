@@ -7,7 +7,7 @@
 //! freed stays taken until the commit that frees it is on the disk.
 //! Places are pages of the device, from the start of the volume.
 
-use crate::bits::PageBits;
+use blklab_pagecache::PageBits;
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 

@@ -8,11 +8,8 @@ use super::options::BtrfsOptions;
 use super::space::{Space, Use};
 use super::tree::{Blocks, NO_BLOCK, Tree};
 use super::writeout::WriteOut;
-use crate::bits::PageBits;
-use crate::file::{File, FileId};
-use crate::layout::Extents;
 use crate::mount::View;
-use crate::ops::FreeSpace;
+use blklab_pagecache::{Extents, File, FileId, FreeSpace, PageBits};
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
 use std::ops::Range;
 

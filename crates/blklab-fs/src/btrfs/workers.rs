@@ -5,10 +5,8 @@
 //! too much sleeps until there is less.
 
 use super::Btrfs;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::state::{BioWork, Group, GroupEnd};
+use blklab_pagecache::{BioWork, FileId, Group, GroupEnd, Host};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span};
 use std::ops::Range;
 

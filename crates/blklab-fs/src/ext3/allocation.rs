@@ -20,7 +20,7 @@
 use super::bitmap::{GroupBits, next_clear, next_usable, taken};
 use super::inodes::FreeBlocks;
 use super::layout::{GROUP_BLOCKS, Geometry};
-use crate::file::FileId;
+use blklab_pagecache::FileId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -10,8 +10,7 @@
 //! other leave one hole together; a second level of the index, which begins
 //! with 509 leaves (some 50 000 names).
 
-use crate::file::FileId;
-use crate::namespace::Name;
+use blklab_pagecache::{FileId, Name};
 
 /// Bytes of a block.
 const BLOCK_BYTES: u32 = 4096;

@@ -40,16 +40,10 @@ pub use layout::default_journal_blocks;
 pub(crate) use layout::has_super;
 pub use options::{ExtFeatures, ExtOptions};
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::{Journal, Journalled};
 use crate::mount::{PerFile, Shared};
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
 use allocation::{Space, Window};
+use blklab_pagecache::{Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State};
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use directory::Blocks;
 use inodes::Inodes;

@@ -12,12 +12,8 @@
 
 use super::Ext;
 use super::directory::{Blocks, Entry, hash};
-use crate::cache::FsError;
-use crate::features::Readahead;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::readahead::RaState;
+use blklab_pagecache::{FileId, FsError, Host, RaState, Readahead};
 
 /// Credits of a handle that makes a name.
 const CREATE_CREDITS: u64 = 12 + 8 + 3;

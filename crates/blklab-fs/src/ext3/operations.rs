@@ -11,11 +11,9 @@
 //! Left out: the orphan list around direct writes that extend a file.
 
 use super::Ext;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::Handle;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use blklab_types::Jiffies;
 use std::ops::Range;
 

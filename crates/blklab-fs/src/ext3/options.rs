@@ -2,8 +2,8 @@
 //! What can be chosen about an ext2 or ext3 volume, and what the kernel
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
-use crate::atime::Atime;
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
 /// What differs between kernels.

@@ -10,13 +10,9 @@
 
 use super::Ext;
 use super::layout::{DIRECT, GROUP_BLOCKS, POINTERS};
-use crate::buffers::Place;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::Handle;
-use crate::layout::Extents;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{Extents, FileId, FsError, Host, Place};
 use std::ops::Range;
 
 /// Most blocks of a handle that cuts a file, beside those for one allocation.

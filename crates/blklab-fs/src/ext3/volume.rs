@@ -6,11 +6,9 @@ use super::directory::Blocks;
 use super::inodes::Inodes;
 use super::layout::{Geometry, ROOT_BLOCKS, ROOT_INODE, leaf_index, new_indirects};
 use super::{Ext, ExtOptions, Inode};
-use crate::file::{File, FileId};
 use crate::jbd::Journal;
-use crate::layout::Extents;
 use crate::mount::{PerFile, View};
-use crate::ops::FreeSpace;
+use blklab_pagecache::{Extents, File, FileId, FreeSpace};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 

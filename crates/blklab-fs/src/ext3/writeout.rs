@@ -4,9 +4,8 @@
 
 use super::Ext;
 use super::operations::WRITE_CREDITS;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::Mount;
+use blklab_pagecache::{FileId, Host};
 use blklab_types::BioFlags;
 
 impl<H: Host> Mount<'_, H, Ext> {

@@ -10,8 +10,7 @@ use super::Ext4;
 use super::inode::Inode;
 use super::layout::{FLEX_GROUPS, GROUP_BLOCKS, Geometry};
 use super::space::Wanted;
-use crate::file::FileId;
-use crate::layout::Extents;
+use blklab_pagecache::{Extents, FileId};
 
 /// Files of more blocks do not share (`mb_stream_req`, 64 KiB).
 const STREAM_BLOCKS: u64 = 16;

@@ -4,10 +4,8 @@
 
 use super::Ext4;
 use super::layout::GROUP_BLOCKS;
-use crate::cache::{FsError, PageRun};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host, PageRun};
 use blklab_types::Op;
 
 impl View<'_, Ext4> {

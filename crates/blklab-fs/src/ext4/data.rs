@@ -7,12 +7,8 @@
 //! place under a handle that stays open until the range is in bios.
 
 use super::{Ext4, Inode};
-use crate::atime::{Atime, DAY_S};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::writeback::WriteControl;
+use blklab_pagecache::{Atime, DAY_S, FileId, FsError, Host, WriteControl};
 use blklab_types::Jiffies;
 use std::ops::Range;
 

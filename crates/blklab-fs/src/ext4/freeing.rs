@@ -5,10 +5,8 @@
 use super::Ext4;
 use super::layout::GROUP_BLOCKS;
 use super::namespace::SUPERBLOCK;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use std::ops::Range;
 
 /// Credits of a handle that frees a file's blocks, beside those of its groups.

@@ -36,19 +36,13 @@ pub(crate) use inode::Inode;
 pub use layout::default_ext4_journal_blocks;
 pub use options::{Ext4Features, Ext4Options};
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::features::LargeFolios;
-use crate::file::{File, FileId};
-use crate::host::Host;
 use crate::jbd::{Handle, Journal, Journalled};
-use crate::layout::Extents;
 use crate::mount::{PerFile, Shared};
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
-use crate::writeback::WriteControl;
 use allocation::Aside;
+use blklab_pagecache::{
+    Config, Extents, File, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, State,
+    WriteControl,
+};
 use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
 use layout::Geometry;

@@ -8,12 +8,9 @@
 use super::layout::GROUP_BLOCKS;
 use super::names::HashedDirectory;
 use super::{Ext4, Inode};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::DataMode;
-use crate::layout::Extents;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{Extents, FileId, FsError, Host};
 use std::ops::Range;
 
 /// Credits of a handle that changes names.

@@ -3,8 +3,8 @@
 //! decides (fs/ext4/{super,inode,mballoc,fsync,page-io}.c, fs/jbd2/commit.c;
 //! 2.6.28 to 6.18).
 
-use crate::atime::Atime;
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
 /// What differs between kernels.

@@ -4,13 +4,10 @@
 
 use super::allocation::Request;
 use super::{Ext4, Inode};
-use crate::cache::{FsError, PageCache};
-use crate::file::{File, FileId};
-use crate::host::Host;
 use crate::jbd::DataMode;
 use crate::jbd::Handle;
-use crate::layout::Extents;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{Extents, File, FileId, FsError, Host, PageCache};
 use std::ops::Range;
 
 /// Credits of a handle that allocates: bitmaps, descriptors, leaves, inode.

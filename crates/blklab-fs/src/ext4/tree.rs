@@ -6,7 +6,7 @@
 
 use super::Ext4;
 use super::inode::Inode;
-use crate::layout::Extents;
+use blklab_pagecache::Extents;
 
 /// Extents, or pointers to blocks of them, in an inode.
 const IN_INODE: u64 = 4;

@@ -7,11 +7,8 @@
 
 use super::Journalled;
 use super::journal::Journal;
-use crate::buffers::Place;
-use crate::file::File;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::state::BioWork;
+use blklab_pagecache::{BioWork, File, Host, Place};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
 /// Blocks written at a time.

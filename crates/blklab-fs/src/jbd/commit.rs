@@ -9,11 +9,8 @@
 
 use super::journal::{Checkpoint, Transaction};
 use super::{JournalRules, Journalled};
-use crate::buffers::{Place, Taken, Waits};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::state::BioWork;
+use blklab_pagecache::{BioWork, FileId, Host, Place, Taken, WaitOrder};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
 /// Revoke records in a block: its bytes behind a header of 16, at 4 each.
@@ -163,7 +160,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
         });
         let take = |place| self.with(|s| s.take_ordered(place));
-        self.write_ordered(data, JournalRules::BATCH, Waits::Runs, flags, take)
+        self.write_ordered(data, JournalRules::BATCH, WaitOrder::Runs, flags, take)
             .await;
         self.write_ordered_inodes(&inodes).await;
         let mut log_blocks = 0;

@@ -8,10 +8,8 @@
 //! submitted its metadata, and before the commit block.
 
 use super::Journalled;
-use crate::cache::PageRun;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, Host, PageRun};
 use blklab_types::Op;
 
 /// What commit does with the next dirty page of a file.

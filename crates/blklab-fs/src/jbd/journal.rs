@@ -9,12 +9,8 @@
 //! only copy is on its way to the log.
 
 use super::{JournalRules, Journalled};
-use crate::bits::PageBits;
-use crate::buffers::Place;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, PerFile, View};
-use crate::sleeps::Sleep;
+use blklab_pagecache::{FileId, Host, PageBits, Place, Sleep};
 use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

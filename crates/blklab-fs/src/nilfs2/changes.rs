@@ -7,8 +7,8 @@ use super::Inode;
 use super::Nilfs;
 use super::segments::NO_NUMBER;
 use super::tree::{DIRECT_BLOCKS, NODE_CHILDREN};
-use crate::file::FileId;
 use crate::mount::View;
+use blklab_pagecache::FileId;
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
 use std::ops::Range;
 

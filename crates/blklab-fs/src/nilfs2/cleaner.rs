@@ -12,9 +12,8 @@
 use super::Nilfs;
 use super::log::{Mode, Plan};
 use super::segments::{NO_NUMBER, Piece};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, Host};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span, Time};
 use std::ops::Range;
 

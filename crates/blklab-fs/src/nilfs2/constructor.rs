@@ -10,12 +10,9 @@
 
 use super::Nilfs;
 use super::log::{Log, Mode, Plan};
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::Barrier;
 use crate::mount::{Mount, View};
-use crate::sleeps::Sleep;
-use crate::state::State;
+use blklab_pagecache::{FileId, Host, Sleep, State};
 use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS, Span, TaskId};
 
 /// The constructor's state, and the lock of changes.

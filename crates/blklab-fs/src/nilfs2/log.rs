@@ -11,8 +11,8 @@ use super::CHECKPOINTS_PER_BLOCK;
 use super::Nilfs;
 use super::USAGES_PER_BLOCK;
 use super::segments::{NO_NUMBER, Piece};
-use crate::file::FileId;
 use crate::mount::View;
+use blklab_pagecache::FileId;
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, TaskId, Time};
 use std::ops::Range;
 

@@ -34,16 +34,10 @@ mod tree;
 
 pub use options::NilfsOptions;
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::file::{File, FileId};
-use crate::host::Host;
-use crate::layout::Extents;
 use crate::mount::{Shared, View};
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
-use crate::writeback::WriteControl;
+use blklab_pagecache::{
+    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+};
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS, TaskId, Time};
 use constructor::Constructor;
 use segments::Segments;

@@ -3,10 +3,8 @@
 //! (fs/nilfs2/{namei,dir,inode,file}.c, 2.6.32).
 
 use super::Nilfs;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mount options and tunables of a NILFS2 volume, with their defaults.
 
-use crate::atime::Atime;
 use crate::jbd::Barrier;
+use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, Span};
 
 /// A volume. Defaults are those of fs/nilfs2 of 2.6.32 and of the

@@ -8,11 +8,8 @@
 
 use super::Nilfs;
 use super::log::{Mode, Plan};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::readahead::Window;
+use blklab_pagecache::{FileId, FsError, Host, Window};
 use blklab_types::PAGE_BYTES;
 use std::ops::Range;
 

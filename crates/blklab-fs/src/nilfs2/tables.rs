@@ -6,7 +6,7 @@
 //! group descriptors precedes as many groups as it describes. The lowest free
 //! entry is taken.
 
-use crate::bits::PageBits;
+use blklab_pagecache::PageBits;
 use blklab_types::PAGE_BYTES;
 
 /// Entries of a group: bits of a block.

@@ -5,10 +5,8 @@ use super::clusters::RECORD_BYTES;
 use super::fuse::Op;
 use super::index::Index;
 use super::{RESIDENT_BYTES, Volume};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use blklab_types::{PAGE_BYTES, Span};
 use std::ops::Range;
 

@@ -3,13 +3,8 @@
 
 use super::NtfsOptions;
 use super::Volume;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::slab::Slab;
-use crate::sleeps::Sleep;
-use crate::writeback::WriteControl;
+use blklab_pagecache::{FileId, FsError, Host, Slab, Sleep, WriteControl};
 use blklab_types::{PAGE_BYTES, TaskId};
 use std::collections::VecDeque;
 use std::ops::Range;

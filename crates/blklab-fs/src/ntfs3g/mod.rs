@@ -35,17 +35,11 @@ mod options;
 
 pub use options::{NtfsCosts, NtfsOptions};
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::file::{Fd, File, FileId, OSync, OpenFile};
-use crate::host::Host;
-use crate::layout::{Extent, Extents};
 use crate::mount::{Shared, View};
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::readahead::RaState;
-use crate::state::State;
-use crate::writeback::WriteControl;
+use blklab_pagecache::{
+    Config, Extent, Extents, Fd, File, FileId, FreeSpace, FsError, Host, OSync, OpenFile, Ops,
+    PageCache, RaState, State, WriteControl,
+};
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Time};
 use clusters::{Clusters, OWN_RECORDS, Records};
 use fuse::{Fuse, Op};
@@ -131,7 +125,7 @@ impl Volume {
             random: false,
             prev_end: 0,
             wrote: false,
-            mapped_as: crate::Advice::Normal,
+            mapped_as: blklab_pagecache::Advice::Normal,
         }
     }
 

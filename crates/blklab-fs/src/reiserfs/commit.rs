@@ -11,12 +11,9 @@
 use super::Volume;
 use super::journal::{Ended, Journal, MOST_BLOCKS};
 use super::space::{JOURNAL, JOURNAL_HEADER};
-use crate::buffers::{Taken, Waits};
-use crate::features::Flusher;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::Barrier;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, Flusher, Host, Taken, WaitOrder};
 use blklab_types::{BioFlags, Jiffies, Span};
 
 /// Buffers collected before they are submitted (`CHUNK_SIZE`).
@@ -273,7 +270,7 @@ impl<H: Host> Mount<'_, H, Volume> {
             e.map(|e| std::mem::take(&mut e.data)).unwrap_or_default()
         });
         let take = |place| self.with(|s| s.reiser_take_data(place));
-        self.write_ordered(data, CHUNK, Waits::Pages, BioFlags::NONE, take)
+        self.write_ordered(data, CHUNK, WaitOrder::Pages, BioFlags::NONE, take)
             .await;
         let mut log = Vec::new();
         let (own, commit_block, options) = self.with(|s| {
@@ -315,7 +312,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.host.finish_plug();
     }
 
-    /// Waits until blocks of the device are written.
+    /// WaitOrder until blocks of the device are written.
     async fn reiser_wait_blocks(&self, blocks: &[u64]) {
         let device = self.with(|s| s.volume.device);
         for block in blocks {

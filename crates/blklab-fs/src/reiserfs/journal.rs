@@ -11,10 +11,8 @@
 //! it goes to its place.
 
 use super::Volume;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::sleeps::Sleep;
+use blklab_pagecache::{FileId, Host, Sleep};
 use blklab_types::{Jiffies, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -38,16 +38,10 @@ mod tree;
 
 pub use options::{ReiserOptions, Tails};
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::file::{File, FileId};
-use crate::host::Host;
-use crate::layout::Extents;
 use crate::mount::{Shared, View};
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
-use crate::writeback::WriteControl;
+use blklab_pagecache::{
+    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+};
 use blklab_types::PAGE_BYTES;
 use journal::Journal;
 use key::{DOTS_BYTES, Item, Key, Object, STAT_BYTES, entry_bytes, tail_item_bytes};

@@ -9,10 +9,8 @@ use super::journal::Close;
 use super::key::{Item, Key, Object, STAT_BYTES, entry_bytes};
 use super::operations::BALANCE_BLOCKS;
 use super::{Change, Volume, directory_items};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::Mount;
+use blklab_pagecache::{FileId, FsError, Host};
 
 /// Leaves that listing reads at a time (`SEARCH_BY_KEY_READA`).
 const READ_AHEAD_LEAVES: usize = 16;

@@ -12,12 +12,9 @@ use super::key::{Item, Key, MOST_POINTERS, Object, POINTER_BYTES, SAVE_LINK_BYTE
 use super::space::Space;
 use super::tree::{MOST_NEW_NODES, Tree};
 use super::{Change, NODE_RESERVE, Volume};
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::jbd::DataMode;
-use crate::layout::Extents;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{Extents, FileId, FsError, Host};
 use std::ops::Range;
 
 /// Blocks that balancing the tree once may change (`JOURNAL_PER_BALANCE_CNT`).

@@ -2,9 +2,9 @@
 //! What can be chosen about a ReiserFS volume, and what the kernel release
 //! decides (fs/reiserfs/super.c, include/linux/reiserfs_fs.h; 2.6.26).
 
-use crate::atime::Atime;
 use crate::ext3::ExtFeatures;
 use crate::jbd::{Barrier, DataMode};
+use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
 /// Longest tail in a leaf, bytes (`MAX_DIRECT_ITEM_LEN`).

@@ -7,10 +7,8 @@ use super::Volume;
 use super::journal::Close;
 use super::key::{Item, Key, MOST_POINTERS, POINTER_BYTES, tail_item_bytes};
 use super::operations::BALANCE_BLOCKS;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use blklab_types::PAGE_BYTES;
 
 impl View<'_, Volume> {

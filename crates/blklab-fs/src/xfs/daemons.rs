@@ -6,8 +6,8 @@
 use super::flush::How;
 use super::items::ItemId;
 use super::volume::Volume;
-use crate::host::Host;
 use crate::mount::Mount;
+use blklab_pagecache::Host;
 use blklab_types::Span;
 
 /// How often queued buffers are looked at (`xfs_buf_timer_centisecs`).

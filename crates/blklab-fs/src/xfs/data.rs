@@ -12,10 +12,8 @@
 use super::costs;
 use super::transaction::Transaction;
 use super::volume::Volume;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, FsError, Host};
 use std::ops::Range;
 
 /// Blocks behind the end of a growing file (64 KiB).

@@ -7,7 +7,7 @@
 //! large directories, and the way back to a smaller form before the directory
 //! is empty.
 
-use crate::namespace::Name;
+use blklab_pagecache::Name;
 
 /// Bytes of an inode for entries, and of their header.
 const INLINE_BYTES: u32 = 156;

@@ -9,8 +9,8 @@
 use super::inodes::CLUSTER_INODES;
 use super::items::{ItemId, What};
 use super::volume::Volume;
-use crate::host::Host;
 use crate::mount::{Mount, View};
+use blklab_pagecache::Host;
 use blklab_types::{BioFlags, Span, Time};
 
 /// How a flushed cluster is written.

@@ -6,10 +6,8 @@ use super::items::ItemId;
 use super::log::{Copied, Record};
 use super::transaction::Io;
 use super::volume::Volume;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::sleeps::Sleep;
-use crate::state::BioWork;
+use blklab_pagecache::{BioWork, Host, Sleep};
 use blklab_types::{Bio, Op};
 
 impl<H: Host> Mount<'_, H, Volume> {

@@ -40,21 +40,15 @@ mod times;
 mod transaction;
 mod volume;
 
+use blklab_pagecache::{
+    Config, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, State, WriteControl,
+};
 pub use layout::default_log_blocks;
 pub use options::{XfsFeatures, XfsOptions};
 use transaction::Io;
 pub(crate) use volume::Volume;
 
-use crate::cache::{FsError, PageCache};
-use crate::config::Config;
-use crate::features::LargeFolios;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::Shared;
-use crate::ops::FreeSpace;
-use crate::ops::Ops;
-use crate::state::State;
-use crate::writeback::WriteControl;
 use blklab_types::TaskId;
 use std::ops::Range;
 

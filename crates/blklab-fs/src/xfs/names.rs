@@ -6,11 +6,8 @@ use super::costs;
 use super::directory::Growth;
 use super::transaction::Transaction;
 use super::volume::Volume;
-use crate::cache::FsError;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::state::State;
+use blklab_pagecache::{FileId, FsError, Host, State};
 use std::ops::Range;
 
 /// Blocks of a directory that are read ahead together.

@@ -2,7 +2,7 @@
 //! What can be chosen about an XFS volume, and what the kernel release decides
 //! (fs/xfs/xfs_log.c, fs/xfs/linux-2.6/xfs_buf.c; mkfs.xfs of 2008).
 
-use crate::atime::Atime;
+use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
 /// What differs between kernels.

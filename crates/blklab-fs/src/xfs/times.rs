@@ -6,11 +6,8 @@ use super::costs;
 use super::flush::How;
 use super::items::ItemId;
 use super::volume::Volume;
-use crate::file::FileId;
-use crate::host::Host;
-use crate::inode_lists::{End, List};
 use crate::mount::{Mount, View};
-use crate::writeback::WriteControl;
+use blklab_pagecache::{End, FileId, Host, List, WriteControl};
 use blklab_types::{BioFlags, Jiffies};
 
 impl View<'_, Volume> {

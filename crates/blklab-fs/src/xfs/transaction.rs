@@ -9,12 +9,8 @@ use super::costs;
 use super::items::{ItemId, What};
 use super::log::Record;
 use super::volume::Volume;
-use crate::cache::PageRun;
-use crate::file::FileId;
-use crate::host::Host;
 use crate::mount::{Mount, View};
-use crate::sleeps::Sleep;
-use crate::state::BioWork;
+use blklab_pagecache::{BioWork, FileId, Host, PageRun, Sleep};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, TaskId, Time};
 
 /// A bio of XFS that is not one of pages.

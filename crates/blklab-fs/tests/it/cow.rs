@@ -4,10 +4,8 @@
 
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{
-    BtrfsOptions, Config, Features, FileId, Filesystem, FsError, Host, Name, NilfsOptions,
-    PageCache,
-};
+use blklab_fs::{BtrfsOptions, Filesystem, NilfsOptions};
+use blklab_pagecache::{Config, Features, FileId, FsError, Host, Name, PageCache};
 use blklab_types::{Op, Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -67,7 +65,11 @@ async fn new_file(c: &PageCache<Machine>, n: u64, bytes: u64) -> Result<FileId, 
     written.map(|()| id)
 }
 
-async fn write_all(c: &PageCache<Machine>, fd: blklab_fs::Fd, bytes: u64) -> Result<(), FsError> {
+async fn write_all(
+    c: &PageCache<Machine>,
+    fd: blklab_pagecache::Fd,
+    bytes: u64,
+) -> Result<(), FsError> {
     let mut at = 0;
     while at < bytes {
         let piece = (bytes - at).min(256 << 10);

@@ -2,9 +2,8 @@
 //! `O_DIRECT` and asynchronous contexts.
 
 use crate::{DISK, MIB, boot, boot_on};
-use blklab_fs::{
-    Config, DirectRequest, Features, Filesystem, FsError, Host, XfsFeatures, XfsOptions,
-};
+use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
+use blklab_pagecache::{Config, DirectRequest, Features, FsError, Host};
 use blklab_types::{Op, Time};
 
 #[test]

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::read::read_pieces;
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_with};
-use blklab_fs::{Advice, Config, Fault, Features, Host, PageCache};
+use blklab_pagecache::{Advice, Config, Fault, Features, Host, PageCache};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -248,7 +248,7 @@ fn background_writing_ends_below_its_limit() {
         // From 3.2 on the inode waits for its next slice, which the periodic
         // job gives it however young its pages are.
         machine.run_until(&cache, Time(8_000_000_000));
-        let sliced = features.inode_lists == blklab_fs::InodeLists::Slices;
+        let sliced = features.inode_lists == blklab_pagecache::InodeLists::Slices;
         assert_eq!(cache.usage().dirty == 0, sliced, "{}", features.name);
     }
 }
@@ -262,9 +262,9 @@ fn rewrite(features: Features) -> Span {
     let (c, m, t) = (cache.clone(), machine.clone(), took.clone());
     machine.task("write", async move {
         assert_eq!(c.write(fd, 0, 8 * MIB).await, Ok(8 * MIB));
-        let start = blklab_fs::SyncRange {
+        let start = blklab_pagecache::SyncRange {
             write: true,
-            ..blklab_fs::SyncRange::default()
+            ..blklab_pagecache::SyncRange::default()
         };
         assert_eq!(c.sync_file_range(fd, 0, 0, start).await, Ok(()));
         let from = m.now();

@@ -6,10 +6,8 @@ use crate::machine::{Disk, Machine, SECTOR0, Served};
 use crate::read::read_pieces;
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_on, boot_with};
-use blklab_fs::{
-    Advice, Config, DirectRequest, Ext4Features, Ext4Options, Features, Filesystem, Host, Name,
-    PageCache, XfsFeatures, XfsOptions,
-};
+use blklab_fs::{Ext4Features, Ext4Options, Filesystem, XfsFeatures, XfsOptions};
+use blklab_pagecache::{Advice, Config, DirectRequest, Features, Host, Name, PageCache};
 use blklab_types::{BioFlags, Op, Span, TaskId, Time};
 use std::cell::Cell;
 use std::rc::Rc;

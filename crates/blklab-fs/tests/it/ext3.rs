@@ -4,7 +4,8 @@
 use crate::machine::{Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{Atime, Config, ExtFeatures, ExtOptions, Features, Filesystem, PageCache};
+use blklab_fs::{ExtFeatures, ExtOptions, Filesystem};
+use blklab_pagecache::{Atime, Config, Features, PageCache};
 use blklab_types::{Op, Time};
 
 const SECONDS: u64 = 1_000_000_000;

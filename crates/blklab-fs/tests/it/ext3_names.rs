@@ -3,10 +3,8 @@
 
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{
-    Config, DataMode, ExtFeatures, ExtOptions, Features, FileId, Filesystem, FsError, Name,
-    PageCache,
-};
+use blklab_fs::{DataMode, ExtFeatures, ExtOptions, Filesystem};
+use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache};
 use blklab_types::{Op, Time};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -5,10 +5,8 @@
 use crate::machine::{Disk, Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{
-    Atime, Config, DataMode, Ext4Features, Ext4Options, Features, FileId, Filesystem, FsError,
-    Host, Name, PageCache,
-};
+use blklab_fs::{DataMode, Ext4Features, Ext4Options, Filesystem};
+use blklab_pagecache::{Atime, Config, Features, FileId, FsError, Host, Name, PageCache};
 use blklab_types::{BioFlags, Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -235,8 +233,8 @@ fn a_commit_writes_the_rest_of_its_files_up_to_4_6() {
     }
 }
 
-fn all_steps() -> blklab_fs::SyncRange {
-    blklab_fs::SyncRange {
+fn all_steps() -> blklab_pagecache::SyncRange {
+    blklab_pagecache::SyncRange {
         wait_before: true,
         write: true,
         wait_after: true,

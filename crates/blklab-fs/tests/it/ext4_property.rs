@@ -5,10 +5,8 @@
 
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{
-    Config, DataMode, Ext4Features, Ext4Options, Fd, Features, FileId, Filesystem, Host, Name,
-    PageCache,
-};
+use blklab_fs::{DataMode, Ext4Features, Ext4Options, Filesystem};
+use blklab_pagecache::{Config, Fd, Features, FileId, Host, Name, PageCache};
 use blklab_types::{Op, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

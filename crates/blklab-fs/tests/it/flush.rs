@@ -3,7 +3,7 @@
 
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_with};
-use blklab_fs::{Config, Features};
+use blklab_pagecache::{Config, Features};
 use blklab_types::{Op, Time};
 
 #[test]

@@ -7,7 +7,7 @@
 //! with the kernel's congestion levels, and plugs while it is idle: a first
 //! bio waits for `unplug`, a fourth bio, or 3 ms. Nothing is merged.
 
-use blklab_fs::{Host, PageCache, TaskBody};
+use blklab_pagecache::{Host, PageCache, TaskBody};
 use blklab_types::{Bio, BioFlags, Hz, Op, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -22,7 +22,8 @@ mod volumes;
 mod write;
 mod xfs;
 
-use blklab_fs::{Config, Features, Filesystem, PageCache};
+use blklab_fs::Filesystem;
+use blklab_pagecache::{Config, Features, PageCache};
 use blklab_types::Span;
 use machine::{Disk, Machine};
 

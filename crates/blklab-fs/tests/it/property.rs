@@ -9,7 +9,7 @@
 use crate::draw::Draw;
 use crate::machine::Served;
 use crate::{DISK, boot_with};
-use blklab_fs::{Advice, Config, Features, FileId, Host, Layout};
+use blklab_pagecache::{Advice, Config, Features, FileId, Host, Layout};
 use blklab_types::{Op, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,7 +51,7 @@ fn written(log: &[Served], place: &[Vec<u64>]) -> Vec<Vec<Vec<(Time, Time)>>> {
     pages
 }
 
-fn run(features: Features, seed: u64, memory_mib: u64) -> (Vec<Served>, blklab_fs::Stats) {
+fn run(features: Features, seed: u64, memory_mib: u64) -> (Vec<Served>, blklab_pagecache::Stats) {
     let layout = Layout {
         chunk_pages: 90,
         gap_sectors: 16,

@@ -3,7 +3,7 @@
 
 use crate::machine::{Disk, Machine, SECTOR0};
 use crate::{DISK, MIB, boot, boot_with};
-use blklab_fs::{Advice, Config, FadviseRandom, Fault, Features, FsError, Readahead};
+use blklab_pagecache::{Advice, Config, FadviseRandom, Fault, Features, FsError, Readahead};
 use blklab_types::{Op, Time};
 
 /// Reads pieces of a laid-out file after an advice; the machine afterwards.

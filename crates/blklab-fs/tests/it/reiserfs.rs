@@ -4,7 +4,8 @@
 use crate::MIB;
 use crate::machine::{Machine, Served};
 use crate::volumes::{mount, reiserfs};
-use blklab_fs::{Features, FileId, Name, PageCache, ReiserOptions, Tails};
+use blklab_fs::{ReiserOptions, Tails};
+use blklab_pagecache::{Features, FileId, Name, PageCache};
 use blklab_types::{Op, Time};
 
 const SECONDS: u64 = 1_000_000_000;

@@ -4,9 +4,10 @@
 
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on, boot_with};
-use blklab_fs::{
-    Barrier, Config, DirectRequest, ExtFeatures, ExtOptions, Fd, Features, FileId, Filesystem,
-    Host, OSync, PageCache, SyncCall, SyncRange, SyncRequest,
+use blklab_fs::{Barrier, ExtFeatures, ExtOptions, Filesystem};
+use blklab_pagecache::{
+    Config, DirectRequest, Fd, Features, FileId, Host, OSync, PageCache, SyncCall, SyncRange,
+    SyncRequest,
 };
 use blklab_types::{BioFlags, Span, Time};
 

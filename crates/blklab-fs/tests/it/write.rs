@@ -3,7 +3,7 @@
 
 use crate::machine::{Disk, Machine};
 use crate::{DISK, MIB, boot, boot_with};
-use blklab_fs::{Config, Features, FsError, Layout, PageCache, SyncRange};
+use blklab_pagecache::{Config, Features, FsError, Layout, PageCache, SyncRange};
 use blklab_types::{Op, Span, TaskId, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ pub(crate) fn dd(
     let longest = Rc::new(Cell::new(Span::ZERO));
     let (c, m, l) = (cache.clone(), machine.clone(), longest.clone());
     let task = machine.task("dd", async move {
-        use blklab_fs::Host;
+        use blklab_pagecache::Host;
         for at in (0..bytes).step_by(MIB as usize) {
             let from = m.now();
             assert_eq!(
@@ -56,7 +56,7 @@ fn dd_stays_within_the_dirty_limits_and_everything_is_written() {
     // 1 GiB at 75 MB/s takes 14.3 s, the dirty rest is written later.
     let rest = (usage.dirty + usage.writeback) * 4096;
     let least = Time((1024 * MIB - rest) * 1_000_000_000 / 75_000_000);
-    use blklab_fs::Host;
+    use blklab_pagecache::Host;
     assert!(
         machine.now() >= least && machine.now() < Time(16_000_000_000),
         "{}",
@@ -79,8 +79,8 @@ fn a_throttled_writer_hovers_below_its_limit() {
         ..Config::new(Features::K2628, (1024 + 64) * MIB)
     };
     for (task_share, most) in [
-        (blklab_fs::TaskShare::Mapped, 26_214),
-        (blklab_fs::TaskShare::All, 22_938),
+        (blklab_pagecache::TaskShare::Mapped, 26_214),
+        (blklab_pagecache::TaskShare::All, 22_938),
     ] {
         let config = Config {
             features: Features {
@@ -345,7 +345,7 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
         assert_eq!(c.write(fd, 400 * 1024, 1).await, Err(FsError::NoSpace));
         assert_eq!(c.write(fd, u64::MAX, 2).await, Err(FsError::TooBig));
         assert_eq!(
-            c.write(blklab_fs::Fd(9), 0, 1).await,
+            c.write(blklab_pagecache::Fd(9), 0, 1).await,
             Err(FsError::BadHandle)
         );
         assert_eq!(c.write(fd, 0, 0).await, Ok(0));

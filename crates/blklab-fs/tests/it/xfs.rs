@@ -4,9 +4,8 @@
 use crate::draw::Draw;
 use crate::machine::{Disk, Machine, Served};
 use crate::{DISK, MIB, boot_on};
-use blklab_fs::{
-    Config, Features, FileId, Filesystem, Host, Name, PageCache, XfsFeatures, XfsOptions,
-};
+use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
+use blklab_pagecache::{Config, Features, FileId, Host, Name, PageCache};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -10,7 +10,7 @@
 use super::{Execute, Params};
 use crate::Machine;
 use blklab_fio::run::Completion;
-use blklab_fs::Fd;
+use blklab_pagecache::Fd;
 use blklab_types::TaskId;
 use std::cell::RefCell;
 use std::collections::VecDeque;

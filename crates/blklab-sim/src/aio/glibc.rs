@@ -17,7 +17,7 @@
 use super::{Execute, Params};
 use crate::Machine;
 use blklab_fio::run::Completion;
-use blklab_fs::Fd;
+use blklab_pagecache::Fd;
 use blklab_types::{Span, TaskId};
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@ mod glibc;
 pub(crate) use alt::AltAio;
 pub(crate) use glibc::{GlibcAio, Reap};
 
-use blklab_fs::Fd;
+use blklab_pagecache::Fd;
 use blklab_types::Span;
 use blklab_workload::scenario::Notification;
 

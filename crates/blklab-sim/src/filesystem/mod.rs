@@ -10,7 +10,8 @@ mod reiserfs;
 mod xfs;
 
 use blklab_experiment::{Experiment, ExperimentError, FilesystemSpec};
-use blklab_fs::{Atime, Filesystem};
+use blklab_fs::Filesystem;
+use blklab_pagecache::Atime;
 
 /// Filesystems that the oldest kernels do not have, and the release that they
 /// came with.

@@ -10,7 +10,7 @@ use super::steady::{Steady, SteadyWatch};
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
-use blklab_fs::PageCache;
+use blklab_pagecache::PageCache;
 use blklab_types::{IoPrio, PrioClass, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;

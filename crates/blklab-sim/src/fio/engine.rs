@@ -7,7 +7,7 @@ use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fio::settings::Settings as JobSettings;
-use blklab_fs::{
+use blklab_pagecache::{
     AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncCall, SyncRange, SyncRequest,
 };
 use blklab_types::{PAGE_BYTES, Span};

@@ -12,7 +12,7 @@ use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
-use blklab_fs::{FileId, PageCache};
+use blklab_pagecache::{FileId, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
 

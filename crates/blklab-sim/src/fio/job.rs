@@ -15,7 +15,7 @@ use blklab_fio::job::Job;
 use blklab_fio::run::{Answer, Failure, Io, IoOp, JobRun, Outcome, Step};
 use blklab_fio::settings::{FadviseHint, SyncWrites};
 use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, SteadyState, ThreadStat};
-use blklab_fs::{Advice, Fd, OSync, PageCache};
+use blklab_pagecache::{Advice, Fd, OSync, PageCache};
 use blklab_types::{Span, Time};
 use std::rc::Rc;
 

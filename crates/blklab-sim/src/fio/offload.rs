@@ -17,7 +17,7 @@ use super::engine::Engine;
 use super::job::{Record, account};
 use crate::Machine;
 use blklab_fio::run::{Answer, Completion, Io};
-use blklab_fs::Fd;
+use blklab_pagecache::Fd;
 use blklab_types::{Span, TaskId};
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -3,8 +3,8 @@
 
 use crate::rig::{experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment, settings};
-use blklab_fs::{Config, Features};
 use blklab_kernel::{KernelVersion, Tunable, releases};
+use blklab_pagecache::{Config, Features};
 use blklab_sim::fio::cache_config;
 
 /// The default disk and scheduler of a kernel.

@@ -12,7 +12,7 @@ use super::super::recorder::Recorder;
 use crate::Machine;
 use blklab_engine::Stream;
 use blklab_fiostat::Ddir;
-use blklab_fs::{Advice, FileId, FsError, PageCache};
+use blklab_pagecache::{Advice, FileId, FsError, PageCache};
 use blklab_types::PAGE_BYTES;
 use blklab_workload::scenario::{Cat, etc_sizes};
 

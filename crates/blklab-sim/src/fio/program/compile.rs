@@ -11,7 +11,7 @@ use crate::Machine;
 use blklab_engine::Stream;
 use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
-use blklab_fs::{Fd, FileId, FsError, Name, PageCache};
+use blklab_pagecache::{Fd, FileId, FsError, Name, PageCache};
 use blklab_types::{Span, Time};
 use blklab_workload::compilebench::bench::{Bench, ORDERING_TREE, Operation, Step};
 use blklab_workload::compilebench::calls::{

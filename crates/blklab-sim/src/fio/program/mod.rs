@@ -10,7 +10,7 @@ use super::recorder::Recorder;
 use crate::Machine;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::job::Job;
-use blklab_fs::PageCache;
+use blklab_pagecache::PageCache;
 use blklab_types::Span;
 use blklab_workload::scenario::Program;
 

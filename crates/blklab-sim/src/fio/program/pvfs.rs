@@ -13,7 +13,7 @@ use crate::Machine;
 use crate::aio::{AltAio, Execute, GlibcAio, Params, Reap};
 use blklab_fio::run::Completion;
 use blklab_fiostat::Ddir;
-use blklab_fs::{Fd, FileId, FsError, PageCache, Sleeps};
+use blklab_pagecache::{Fd, FileId, FsError, PageCache, Sleeps};
 use blklab_types::{Span, Time};
 use blklab_workload::scenario::{PvfsBench, PvfsMode};
 use std::cell::Cell;

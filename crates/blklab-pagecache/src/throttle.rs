@@ -32,7 +32,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Counts pages just dirtied and checks the limits when it is time to.
-    pub(crate) async fn balance_ratelimited(&self, pages: u64) {
+    pub async fn balance_ratelimited(&self, pages: u64) {
         let (task, cpu) = (self.host.current(), self.cpu());
         if self.by_pauses() {
             if self.with(|s| s.poll_due(task, cpu)) {

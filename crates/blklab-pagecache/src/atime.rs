@@ -6,7 +6,7 @@ use crate::host::Host;
 
 /// Seconds of a day: how long `relatime` trusts an access time (2.6.30 and
 /// later; fs/inode.c, `relatime_need_update`).
-pub(crate) const DAY_S: u32 = 86_400;
+pub const DAY_S: u32 = 86_400;
 
 /// When a read changes the inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Atime {
 impl Atime {
     /// A read in this second: whether it changes an inode with these times. If
     /// so the access time is this second.
-    pub(crate) fn touch(self, atime_s: &mut u32, mtime_s: u32, now_s: u32) -> bool {
+    pub fn touch(self, atime_s: &mut u32, mtime_s: u32, now_s: u32) -> bool {
         let stale = match self {
             Atime::Never => false,
             Atime::Relative => *atime_s <= mtime_s || now_s >= atime_s.saturating_add(DAY_S),
@@ -38,7 +38,7 @@ impl Atime {
 impl<H: Host> PageCache<H> {
     /// The second that inodes are stamped with; those from before the run have
     /// 0.
-    pub(crate) fn inode_second(&self) -> u32 {
+    pub fn inode_second(&self) -> u32 {
         u32::try_from(self.host.now().0 / 1_000_000_000 + 1).unwrap_or(u32::MAX)
     }
 }

@@ -4,7 +4,7 @@
 /// A table whose free places are used again. A key holds the place and how
 /// often it was used before, so that a stale key is recognised.
 #[derive(Clone, Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     places: Vec<(u32, Option<T>)>,
     free: Vec<u32>,
 }
@@ -19,7 +19,8 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    pub(crate) fn insert(&mut self, value: T) -> u64 {
+    /// Adds a thing; returns its key.
+    pub fn insert(&mut self, value: T) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
             self.places.len() as u32 - 1
@@ -29,7 +30,8 @@ impl<T> Slab<T> {
         u64::from(*uses) << 32 | u64::from(place)
     }
 
-    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+    /// The thing of a key; none if it went.
+    pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let (uses, slot) = self.places.get_mut(key as u32 as usize)?;
         if u64::from(*uses) == key >> 32 {
             slot.as_mut()
@@ -38,7 +40,8 @@ impl<T> Slab<T> {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
+    /// Takes a thing out; none if it went.
+    pub fn remove(&mut self, key: u64) -> Option<T> {
         self.get_mut(key)?;
         let (uses, slot) = &mut self.places[key as u32 as usize];
         *uses = uses.wrapping_add(1);

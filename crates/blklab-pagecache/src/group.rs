@@ -46,7 +46,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// A group whose end the running task will wait for.
-    pub(crate) fn open_group(&self) -> u64 {
+    pub fn open_group(&self) -> u64 {
         let group = Group {
             left: 1,
             failed: false,
@@ -56,7 +56,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits a bio as one of a group.
-    pub(crate) async fn submit_of_group(
+    pub async fn submit_of_group(
         &self,
         key: u64,
         op: Op,
@@ -74,7 +74,7 @@ impl<H: Host> PageCache<H> {
 
     /// Sleeps until all bios of a group have ended; nothing follows. Returns
     /// whether all went well.
-    pub(crate) async fn close_group(&self, key: u64) -> bool {
+    pub async fn close_group(&self, key: u64) -> bool {
         let left = |s: &mut State| s.group(key).left;
         self.with(|s| s.group(key).left -= 1);
         while self.with(left) > 0 {

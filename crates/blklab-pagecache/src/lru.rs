@@ -23,7 +23,7 @@ struct Run {
 
 /// The two lists, oldest run first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lru {
+pub struct Lru {
     inactive: VecDeque<Run>,
     active: VecDeque<Run>,
     nr_active: u64,
@@ -36,13 +36,13 @@ impl Lru {
     }
 
     /// Pages just added to the cache.
-    pub(crate) fn add(&mut self, file: FileId, pages: Range<u64>) {
+    pub fn add(&mut self, file: FileId, pages: Range<u64>) {
         push(&mut self.inactive, file, pages);
     }
 
     /// A use of cached pages: the first marks them, the second moves them to
     /// the active list.
-    pub(crate) fn touch(&mut self, file: &mut File, pages: Range<u64>) {
+    pub fn touch(&mut self, file: &mut File, pages: Range<u64>) {
         self.nr_active += file.active.set_where(&file.referenced, pages.clone());
         file.referenced.set(pages);
     }
@@ -110,7 +110,7 @@ impl Lru {
 
     /// Takes pages out of the cache whatever their state; returns how many.
     /// Their places in the lists become void when they are reached.
-    pub(crate) fn forget_pages(&mut self, file: &mut File, pages: Range<u64>) -> u64 {
+    pub fn forget_pages(&mut self, file: &mut File, pages: Range<u64>) -> u64 {
         self.nr_active -= file.active.count_in(pages.clone());
         forget(file, pages)
     }

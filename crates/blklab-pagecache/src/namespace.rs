@@ -30,8 +30,9 @@ pub struct Name {
 
 /// What is in a directory, in order of creation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Directory {
-    pub(crate) entries: Vec<FileId>,
+pub struct Directory {
+    /// Files, in order of creation.
+    pub entries: Vec<FileId>,
 }
 
 impl State {
@@ -60,7 +61,7 @@ impl State {
     }
 
     /// The entries of a directory.
-    pub(crate) fn entries(&mut self, directory: FileId) -> Result<&mut Vec<FileId>, FsError> {
+    pub fn entries(&mut self, directory: FileId) -> Result<&mut Vec<FileId>, FsError> {
         let directory = self.files[directory.idx()].directory.as_mut();
         directory
             .map(|d| &mut d.entries)

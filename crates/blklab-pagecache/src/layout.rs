@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the pages of files lie on the disk.
-//!
-//! Stands in for a filesystem: space is handed out in ascending order, each
-//! file contiguous, or in chunks with a gap after each, the way block groups
-//! interrupt a large file. There is no metadata: mapping a page never reads
-//! the disk, files have no holes, and nothing is ever freed. Sectors are those
-//! of the whole disk.
+//! Where the pages of files lie on the disk. Sectors are those of the whole disk.
 
 use blklab_types::PAGE_SECTORS;
 use std::ops::Range;
@@ -58,29 +52,26 @@ pub struct Extent {
     pub pages: u64,
 }
 
-/// The pieces of one file in ascending order, and what is reserved behind the
-/// last one.
+/// The pieces of one file in ascending order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Extents {
+pub struct Extents {
     runs: Vec<Extent>,
-    reserved_sector: u64,
-    reserved_pages: u64,
 }
 
 impl Extents {
     /// Number of pages that have a place.
-    pub(crate) fn pages(&self) -> u64 {
+    pub fn pages(&self) -> u64 {
         self.runs.last().map_or(0, |e| e.page + e.pages)
     }
 
     /// The pieces.
-    pub(crate) fn runs(&self) -> &[Extent] {
+    pub fn runs(&self) -> &[Extent] {
         &self.runs
     }
 
     /// Sector of `page`, and how many pages follow contiguously, itself
     /// included; none beyond the end of the file.
-    pub(crate) fn map(&self, page: u64) -> Option<(u64, u64)> {
+    pub fn map(&self, page: u64) -> Option<(u64, u64)> {
         let after = self.runs.partition_point(|e| e.page <= page);
         let e = self.runs.get(after.checked_sub(1)?)?;
         let skip = page - e.page;
@@ -89,14 +80,14 @@ impl Extents {
 
     /// One piece at a given place, outside of what the layout hands out: a
     /// disk opened as a file.
-    pub(crate) fn raw(sector: u64, pages: u64) -> Extents {
+    pub fn raw(sector: u64, pages: u64) -> Extents {
         let mut extents = Extents::default();
         extents.append(sector, pages);
         extents
     }
 
     /// Takes the places of a run of pages away; `gone` gets them.
-    pub(crate) fn punch(&mut self, run: Range<u64>, mut gone: impl FnMut(Extent)) {
+    pub fn punch(&mut self, run: Range<u64>, mut gone: impl FnMut(Extent)) {
         let first = self.runs.partition_point(|e| e.page + e.pages <= run.start);
         let last = self.runs.partition_point(|e| e.page < run.end);
         if first >= last {
@@ -119,13 +110,13 @@ impl Extents {
 
     /// Puts a run of pages to another place; `gone` gets the places that they
     /// had.
-    pub(crate) fn remap(&mut self, page: u64, sector: u64, pages: u64, gone: impl FnMut(Extent)) {
+    pub fn remap(&mut self, page: u64, sector: u64, pages: u64, gone: impl FnMut(Extent)) {
         self.punch(page..page + pages, gone);
         self.insert(page, sector, pages);
     }
 
-    /// Takes the pages from one on away; what is reserved stays.
-    pub(crate) fn cut(&mut self, pages: u64) {
+    /// Takes the pages from one on away.
+    pub fn cut(&mut self, pages: u64) {
         while let Some(e) = self.runs.last_mut()
             && e.page + e.pages > pages
         {
@@ -139,7 +130,7 @@ impl Extents {
 
     /// Whether `page` has a place, and how many pages from it on, up to `end`,
     /// have one, in one piece, or have none.
-    pub(crate) fn piece(&self, page: u64, end: u64) -> (bool, u64) {
+    pub fn piece(&self, page: u64, end: u64) -> (bool, u64) {
         if let Some((_, pages)) = self.map(page) {
             return (true, pages.min(end - page));
         }
@@ -149,14 +140,14 @@ impl Extents {
     }
 
     /// The piece before `page`: its sector, and its pages that lie before.
-    pub(crate) fn before(&self, page: u64) -> Option<(u64, u64)> {
+    pub fn before(&self, page: u64) -> Option<(u64, u64)> {
         let after = self.runs.partition_point(|e| e.page < page);
         let e = self.runs.get(after.checked_sub(1)?)?;
         Some((e.sector, e.pages.min(page - e.page)))
     }
 
     /// The first page before `end` without a place.
-    pub(crate) fn next_hole(&self, end: u64) -> Option<u64> {
+    pub fn next_hole(&self, end: u64) -> Option<u64> {
         let mut page = 0;
         for e in &self.runs {
             if e.page > page {
@@ -168,7 +159,7 @@ impl Extents {
     }
 
     /// Pages of a hole get their place.
-    pub(crate) fn insert(&mut self, page: u64, sector: u64, pages: u64) {
+    pub fn insert(&mut self, page: u64, sector: u64, pages: u64) {
         let mut at = self.runs.partition_point(|e| e.page < page);
         let new = Extent {
             page,
@@ -192,7 +183,7 @@ impl Extents {
 
     /// Where the pieces that begin before `page` end: page and sector behind
     /// the last of them.
-    pub(crate) fn end_before(&self, page: u64) -> Option<(u64, u64)> {
+    pub fn end_before(&self, page: u64) -> Option<(u64, u64)> {
         let after = self.runs.partition_point(|e| e.page < page);
         let e = self.runs.get(after.checked_sub(1)?)?;
         Some((e.page + e.pages, e.sector + e.pages * PAGE_SECTORS))
@@ -200,25 +191,25 @@ impl Extents {
 
     /// The piece that begins last before `page`, or the first one: its page and
     /// its sector.
-    pub(crate) fn nearest(&self, page: u64) -> Option<(u64, u64)> {
+    pub fn nearest(&self, page: u64) -> Option<(u64, u64)> {
         let e = self.runs.get(self.index_of(page))?;
         Some((e.page, e.sector))
     }
 
     /// The number of the piece that a page lies in, or would.
-    pub(crate) fn index_of(&self, page: u64) -> usize {
+    pub fn index_of(&self, page: u64) -> usize {
         let after = self.runs.partition_point(|e| e.page <= page);
         after.saturating_sub(1)
     }
 
     /// The first page from `page` on that has a place.
-    pub(crate) fn next_place(&self, page: u64) -> Option<u64> {
+    pub fn next_place(&self, page: u64) -> Option<u64> {
         let after = self.runs.partition_point(|e| e.page + e.pages <= page);
         self.runs.get(after).map(|e| e.page.max(page))
     }
 
     /// Pages at the end of the file.
-    pub(crate) fn append(&mut self, sector: u64, pages: u64) {
+    pub fn append(&mut self, sector: u64, pages: u64) {
         let page = self.pages();
         match self.runs.last_mut() {
             Some(e) if e.sector + e.pages * PAGE_SECTORS == sector => e.pages += pages,
@@ -234,65 +225,6 @@ impl Extents {
                 });
             }
         }
-    }
-}
-
-/// Hands out space.
-#[derive(Clone, Debug)]
-pub struct Allocator {
-    layout: Layout,
-    next_sector: u64,
-}
-
-impl Allocator {
-    pub(crate) fn new(layout: Layout) -> Allocator {
-        Allocator {
-            layout,
-            next_sector: layout.start_sector,
-        }
-    }
-
-    /// Gives `file` a place for its first `pages` pages. A file of known size
-    /// takes what it needs; one that grows takes a reservation. Returns
-    /// whether the space was there.
-    #[must_use]
-    pub(crate) fn ensure(&mut self, file: &mut Extents, pages: u64, grows: bool) -> bool {
-        let missing = pages.saturating_sub(file.pages());
-        let left = self.layout.end_sector.saturating_sub(self.next_sector) / PAGE_SECTORS;
-        if missing > file.reserved_pages.saturating_add(left) {
-            return false;
-        }
-        while file.pages() < pages {
-            if file.reserved_pages == 0 {
-                let want = pages - file.pages();
-                let want = if grows {
-                    want.max(self.layout.growth_pages)
-                } else {
-                    want
-                };
-                let Some((sector, got)) = self.take(want) else {
-                    return false;
-                };
-                (file.reserved_sector, file.reserved_pages) = (sector, got);
-            }
-            let take = file.reserved_pages.min(pages - file.pages());
-            file.append(file.reserved_sector, take);
-            file.reserved_sector += take * PAGE_SECTORS;
-            file.reserved_pages -= take;
-        }
-        true
-    }
-
-    /// One contiguous piece of at most `want` pages.
-    fn take(&mut self, want: u64) -> Option<(u64, u64)> {
-        let left = self.layout.end_sector.saturating_sub(self.next_sector) / PAGE_SECTORS;
-        let pages = want.min(self.layout.chunk_pages).min(left);
-        let sector = self.next_sector;
-        self.next_sector += pages * PAGE_SECTORS;
-        if pages == self.layout.chunk_pages {
-            self.next_sector = self.next_sector.saturating_add(self.layout.gap_sectors);
-        }
-        (pages > 0).then_some((sector, pages))
     }
 }
 
@@ -315,35 +247,6 @@ mod tests {
         );
         a.insert(2, 96, 1);
         assert_eq!((a.runs().len(), a.index_of(3), a.index_of(12)), (2, 0, 1));
-    }
-
-    #[test]
-    fn files_lie_one_after_another_in_chunks() {
-        let mut space = Allocator::new(Layout {
-            start_sector: 80,
-            end_sector: 80 + 100 * 8,
-            chunk_pages: 10,
-            gap_sectors: 8,
-            growth_pages: 4,
-        });
-        let mut a = Extents::default();
-        assert!(space.ensure(&mut a, 25, false));
-        let want = [(0, 80, 10), (10, 168, 10), (20, 256, 5)];
-        let got: Vec<_> = a
-            .runs()
-            .iter()
-            .map(|e| (e.page, e.sector, e.pages))
-            .collect();
-        assert_eq!(got, want);
-        assert_eq!(a.map(12), Some((184, 8)));
-        assert_eq!(a.map(25), None);
-
-        let (mut b, mut c) = (Extents::default(), Extents::default());
-        assert!(space.ensure(&mut b, 1, true));
-        assert!(space.ensure(&mut c, 1, true));
-        assert!(space.ensure(&mut b, 5, true));
-        assert_eq!(b.runs().len(), 2, "four pages, then behind the other file");
-        assert!(!space.ensure(&mut b, 1000, true), "the disk is full");
     }
 
     #[test]

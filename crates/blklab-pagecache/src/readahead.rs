@@ -12,17 +12,17 @@ use crate::folio;
 
 /// Pages to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// First page.
-    pub(crate) start: u64,
+    pub start: u64,
     /// Number of pages.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// Page that gets the marker; reaching it starts the next window.
-    pub(crate) marker: Option<u64>,
+    pub marker: Option<u64>,
 }
 
 /// What a decision may ask about the page cache of the file.
-pub(crate) trait Cached {
+pub trait Cached {
     /// The first uncached page after `page`, looking at no more than `max`
     /// pages from `page` on.
     fn next_hole(&self, page: u64, max: u64) -> Option<u64>;
@@ -32,16 +32,16 @@ pub(crate) trait Cached {
 
 /// Read-ahead state of one open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RaState {
+pub struct RaState {
     /// First page of the current window.
-    pub(crate) start: u64,
+    pub start: u64,
     /// Its size.
     pub(crate) size: u64,
     /// How many pages at its end are ahead of the reader; two windows: size
     /// of the ahead window.
     pub(crate) async_size: u64,
     /// Last page of the previous call; `u64::MAX` before the first.
-    pub(crate) prev: u64,
+    pub prev: u64,
     /// Largest window; 0 turns read-ahead off.
     pub(crate) max: u64,
     /// Order of the large folios in the last window, where there are any.
@@ -62,7 +62,7 @@ const MAX_CACHE_HITS: u64 = 256;
 
 impl RaState {
     /// The state of a file just opened.
-    pub(crate) fn new(max: u64) -> RaState {
+    pub fn new(max: u64) -> RaState {
         RaState {
             start: 0,
             size: 0,
@@ -100,7 +100,7 @@ impl RaState {
 
     /// The decision of the on-demand algorithms for a missing page (`marker`
     /// false) or a marked one, `req` pages before the end of the request.
-    pub(crate) fn on_demand(
+    pub fn on_demand(
         &mut self,
         which: Readahead,
         offset: u64,
@@ -188,12 +188,7 @@ impl RaState {
     /// The decision of the two-window algorithm at the start of a request of
     /// `req` pages: up to two windows to read. `congested`: do not read ahead
     /// what nobody waits for.
-    pub(crate) fn two_window(
-        &mut self,
-        offset: u64,
-        req: u64,
-        congested: bool,
-    ) -> [Option<Window>; 2] {
+    pub fn two_window(&mut self, offset: u64, req: u64, congested: bool) -> [Option<Window>; 2] {
         let exact = |start, pages| {
             Some(Window {
                 start,
@@ -277,7 +272,7 @@ impl RaState {
 
     /// Two windows: read-ahead of `pages` pages found `read` of them missing.
     /// After 256 cached ones in a row it gives up until a page is missing.
-    pub(crate) fn note_read(&mut self, pages: u64, read: u64) {
+    pub fn note_read(&mut self, pages: u64, read: u64) {
         self.cache_hits = if read > 0 { 0 } else { self.cache_hits + pages };
     }
 }

@@ -15,7 +15,7 @@ use blklab_types::{BioFlags, Op};
 impl<H: Host> PageCache<H> {
     /// Submits an empty bio with these flags and waits for it. That a device does
     /// not support it is no error.
-    pub(crate) async fn issue_flush(&self, flags: BioFlags) {
+    pub async fn issue_flush(&self, flags: BioFlags) {
         let me = self.host.current();
         let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
         self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;

@@ -101,13 +101,7 @@ impl<H: Host> PageCache<H> {
 
     /// Makes pages dirty as their locks allow, and the file at least `end`
     /// bytes long. Returns how many were clean.
-    pub(crate) async fn set_dirty(
-        &self,
-        id: FileId,
-        run: Range<u64>,
-        end: u64,
-        mapped: bool,
-    ) -> u64 {
+    pub async fn set_dirty(&self, id: FileId, run: Range<u64>, end: u64, mapped: bool) -> u64 {
         self.attach_group(id);
         let task = self.host.current();
         let mut page = run.start;
@@ -143,7 +137,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads one page if it is not up to date, and waits for it. Returns
     /// whether it is then.
-    pub(crate) async fn read_page(&self, id: FileId, page: u64) -> bool {
+    pub async fn read_page(&self, id: FileId, page: u64) -> bool {
         if self.with(|s| s.file(id).uptodate.test(page)) {
             return true;
         }
@@ -154,7 +148,7 @@ impl<H: Host> PageCache<H> {
 
     /// Reads one page that nobody has locked, on its own. One in a hole is
     /// there at once.
-    pub(crate) async fn submit_page(&self, id: FileId, page: u64) {
+    pub async fn submit_page(&self, id: FileId, page: u64) {
         if !self.with(|s| s.file(id).cached.test(page)) {
             self.make_room(1).await;
         }

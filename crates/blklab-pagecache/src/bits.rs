@@ -14,7 +14,7 @@ const BITS: u64 = 64;
 
 /// A set of page indexes that grows as needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PageBits {
+pub enum PageBits {
     /// Pages 0 to 63.
     Word(u64),
     /// Any.
@@ -29,7 +29,7 @@ impl Default for PageBits {
 
 impl PageBits {
     /// Number of pages in the set.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         match self {
             PageBits::Word(word) => u64::from(word.count_ones()),
             PageBits::Words(words) => words.count,
@@ -37,7 +37,7 @@ impl PageBits {
     }
 
     /// Whether `page` is in the set.
-    pub(crate) fn test(&self, page: u64) -> bool {
+    pub fn test(&self, page: u64) -> bool {
         match self {
             PageBits::Word(word) => page < BITS && word >> page & 1 == 1,
             PageBits::Words(words) => words.test(page),
@@ -45,7 +45,7 @@ impl PageBits {
     }
 
     /// Adds a run of pages; returns how many are new.
-    pub(crate) fn set(&mut self, run: Range<u64>) -> u64 {
+    pub fn set(&mut self, run: Range<u64>) -> u64 {
         if let PageBits::Word(word) = self {
             if run.is_empty() {
                 return 0;
@@ -65,7 +65,7 @@ impl PageBits {
     }
 
     /// Removes a run of pages; returns how many were there.
-    pub(crate) fn clear(&mut self, run: Range<u64>) -> u64 {
+    pub fn clear(&mut self, run: Range<u64>) -> u64 {
         match self {
             PageBits::Word(word) => {
                 let run = run.start..run.end.min(BITS);
@@ -96,7 +96,7 @@ impl PageBits {
     }
 
     /// Number of pages of `run` in the set.
-    pub(crate) fn count_in(&self, run: Range<u64>) -> u64 {
+    pub fn count_in(&self, run: Range<u64>) -> u64 {
         match self {
             PageBits::Word(word) => {
                 let mask = mask_of(&(run.start..run.end.min(BITS)));
@@ -107,7 +107,7 @@ impl PageBits {
     }
 
     /// The first page of the set in `from..end`.
-    pub(crate) fn next_set(&self, from: u64, end: u64) -> Option<u64> {
+    pub fn next_set(&self, from: u64, end: u64) -> Option<u64> {
         match self {
             PageBits::Word(word) => {
                 let found = mask_of(&(from..end.min(BITS))) & word;
@@ -118,7 +118,7 @@ impl PageBits {
     }
 
     /// The first page of `from..end` that is not in the set; `end` if all are.
-    pub(crate) fn next_clear(&self, from: u64, end: u64) -> u64 {
+    pub fn next_clear(&self, from: u64, end: u64) -> u64 {
         match self {
             PageBits::Word(_) if from >= end.min(BITS) => from.min(end),
             PageBits::Word(word) => {
@@ -143,7 +143,7 @@ const CHUNK: usize = 64;
 /// A set of page indexes of any size, in chunks of 4096 pages; a chunk without
 /// a page in the set takes no memory until it had one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Words {
+pub struct Words {
     chunks: Vec<Option<Box<[u64; CHUNK]>>>,
     /// By chunk, which of its words are not zero.
     summary: Vec<u64>,

@@ -50,18 +50,21 @@ impl From<bool> for OSync {
 
 /// The state of an open file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFile {
-    pub(crate) file: FileId,
-    pub(crate) sync: OSync,
-    pub(crate) ra: RaState,
+pub struct OpenFile {
+    /// Which file.
+    pub file: FileId,
+    /// What `open` said about writes.
+    pub sync: OSync,
+    /// Where its reads are, and what is read ahead.
+    pub ra: RaState,
     /// `POSIX_FADV_RANDOM`, 2.6.34 and later.
-    pub(crate) random: bool,
+    pub random: bool,
     /// Where the previous read ended, in bytes.
-    pub(crate) prev_end: u64,
+    pub prev_end: u64,
     /// Somebody wrote through it.
-    pub(crate) wrote: bool,
+    pub wrote: bool,
     /// Advice for the mapping (`madvise`).
-    pub(crate) mapped_as: crate::Advice,
+    pub mapped_as: crate::Advice,
 }
 
 /// What a task waits for.
@@ -85,7 +88,7 @@ struct Waiter {
 /// The kernel's mutex wakes the first waiter but lets a task that runs take
 /// the lock before it; that race is left out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mutex {
+pub struct Mutex {
     held: bool,
     granted: Option<TaskId>,
     /// Those who wait; most files never have any.
@@ -100,7 +103,7 @@ struct Queue {
 
 impl Mutex {
     /// Takes the lock if it is free; else joins the queue.
-    pub(crate) fn lock_or_queue(&mut self, task: TaskId) -> bool {
+    pub fn lock_or_queue(&mut self, task: TaskId) -> bool {
         if self.held {
             self.queue.get_or_insert_default().tasks.push_back(task);
             return false;
@@ -110,12 +113,12 @@ impl Mutex {
     }
 
     /// Whether the lock has passed to the task that waited for it.
-    pub(crate) fn granted(&mut self, task: TaskId) -> bool {
+    pub fn granted(&mut self, task: TaskId) -> bool {
         self.granted.take_if(|t| *t == task).is_some()
     }
 
     /// Gives the lock up; returns the task that has it now.
-    pub(crate) fn unlock(&mut self) -> Option<TaskId> {
+    pub fn unlock(&mut self) -> Option<TaskId> {
         self.granted = self.queue.as_mut().and_then(|q| q.tasks.pop_front());
         self.held = self.granted.is_some();
         self.granted
@@ -124,58 +127,68 @@ impl Mutex {
 
 /// One file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct File {
-    pub(crate) size_bytes: u64,
-    pub(crate) extents: Extents,
+pub struct File {
+    /// Its length.
+    pub size_bytes: u64,
+    /// Where its pages lie.
+    pub extents: Extents,
     /// The disk itself.
     pub(crate) is_device: bool,
     /// The filesystem's own: tasks that wait for its pages wait for metadata.
-    pub(crate) metadata: bool,
+    pub metadata: bool,
     /// Whether the file takes space by reservations.
-    pub(crate) grows: bool,
+    pub grows: bool,
 
-    pub(crate) cached: PageBits,
-    pub(crate) uptodate: PageBits,
-    pub(crate) dirty: PageBits,
+    /// Pages in memory.
+    pub cached: PageBits,
+    /// Pages that have been read or written.
+    pub uptodate: PageBits,
+    /// Pages that differ from the disk.
+    pub dirty: PageBits,
     /// Tagged by an integrity walk (2.6.36 and later).
-    pub(crate) towrite: PageBits,
-    pub(crate) writeback: PageBits,
-    pub(crate) locked: PageBits,
-    pub(crate) marker: PageBits,
+    pub towrite: PageBits,
+    /// Pages on their way to the disk.
+    pub writeback: PageBits,
+    /// Pages that somebody holds (`PG_locked`).
+    pub locked: PageBits,
+    /// Pages that start the next read-ahead (`PG_readahead`).
+    pub marker: PageBits,
     pub(crate) referenced: PageBits,
     pub(crate) active: PageBits,
     /// Pages that must stay for another reason than their state.
-    pub(crate) pinned: PageBits,
+    pub pinned: PageBits,
     /// Control group of the first task that wrote to it, where write-back is
     /// charged to that.
     pub(crate) written_by: Option<u16>,
     /// Buffers of its pages.
-    pub(crate) buffers: Buffers,
+    pub buffers: Buffers,
 
     /// It belongs to the volume; else it is a disk, or a filesystem's pages.
-    pub(crate) on_volume: bool,
+    pub on_volume: bool,
     /// The directory that it is in; its own, for the root.
-    pub(crate) parent: FileId,
-    pub(crate) name: Name,
+    pub parent: FileId,
+    /// Its name.
+    pub name: Name,
     /// What is in it, if it is a directory.
-    pub(crate) directory: Option<Box<Directory>>,
+    pub directory: Option<Box<Directory>>,
     /// Its name and its inode are in memory.
     pub(crate) in_memory: bool,
     /// Its name is gone; when nobody has it open, so is the file.
-    pub(crate) removed: bool,
-    pub(crate) nr_open: u32,
+    pub removed: bool,
+    /// Descriptors that name it.
+    pub nr_open: u32,
     waiters: Vec<Waiter>,
 
     /// `i_mutex`.
     pub(crate) mutex: Mutex,
     /// Where the last cyclic walk stopped (`writeback_index`).
-    pub(crate) cursor: u64,
+    pub cursor: u64,
     /// When it last became dirty after being clean.
-    pub(crate) dirtied_when: Jiffies,
+    pub dirtied_when: Jiffies,
     /// `I_DIRTY_PAGES`.
-    pub(crate) inode_dirty: bool,
+    pub inode_dirty: bool,
     /// `I_SYNC` (`I_LOCK` before 2.6.24): somebody writes it.
-    pub(crate) syncing: bool,
+    pub syncing: bool,
     /// Tasks that sleep until nobody writes it.
     pub(crate) sync_waiters: Vec<TaskId>,
     /// A write failed since the last fsync (`AS_EIO`).
@@ -184,7 +197,7 @@ pub(crate) struct File {
 
 impl File {
     /// A file of that size without a place on the disk.
-    pub(crate) fn new(size_bytes: u64) -> File {
+    pub fn new(size_bytes: u64) -> File {
         File {
             size_bytes,
             ..File::default()
@@ -192,7 +205,7 @@ impl File {
     }
 
     /// Number of pages up to the end of the file.
-    pub(crate) fn eof_pages(&self) -> u64 {
+    pub fn eof_pages(&self) -> u64 {
         self.size_bytes.div_ceil(PAGE_BYTES)
     }
 
@@ -245,7 +258,7 @@ impl File {
     }
 
     /// The runs of dirty pages, in ascending order.
-    pub(crate) fn dirty_runs(&self) -> Vec<Range<u64>> {
+    pub fn dirty_runs(&self) -> Vec<Range<u64>> {
         let (mut runs, mut page) = (Vec::new(), 0);
         while let Some(first) = self.dirty.next_set(page, u64::MAX) {
             page = self.dirty.next_clear(first, u64::MAX);

@@ -141,7 +141,8 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl ConfigError {
-    pub(crate) fn new(text: String) -> ConfigError {
+    /// Says what cannot work.
+    pub fn new(text: String) -> ConfigError {
         ConfigError(text)
     }
 }
@@ -212,7 +213,7 @@ impl Config {
     }
 
     /// Largest read-ahead window in pages.
-    pub(crate) fn read_ahead_pages(&self) -> u64 {
+    pub fn read_ahead_pages(&self) -> u64 {
         self.read_ahead_bytes / PAGE_BYTES
     }
 

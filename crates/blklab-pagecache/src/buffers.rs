@@ -14,17 +14,17 @@ use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS};
 use std::ops::Range;
 
 /// A page whose one buffer is meant.
-pub(crate) type Place = (FileId, u64);
+pub type Place = (FileId, u64);
 
 /// The buffers of a file's pages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Buffers {
+pub struct Buffers {
     /// There are buffers: pages are written one by one through them.
-    pub(crate) present: bool,
+    pub present: bool,
     /// Dirty buffers; the page may be dirty without.
-    pub(crate) dirty: PageBits,
+    pub dirty: PageBits,
     /// Buffers that somebody writes behind the page's back.
-    pub(crate) locked: PageBits,
+    pub locked: PageBits,
 }
 
 impl Buffers {
@@ -37,7 +37,7 @@ impl Buffers {
 
 /// What becomes of a buffer that somebody wants to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// Nothing: it is clean.
     Clean,
     /// Somebody writes it already.
@@ -50,17 +50,17 @@ pub(crate) enum Taken {
 
 /// How the end of many writes is waited for, from the last on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub enum WaitOrder {
     /// Run by run of pages, in each from the first on.
     Runs,
     /// Page by page.
     Pages,
 }
 
-impl Waits {
+impl WaitOrder {
     fn note(self, waits: &mut Vec<(FileId, Range<u64>)>, (id, page): Place) {
         match waits.last_mut() {
-            Some((file, run)) if self == Waits::Runs && *file == id && run.end == page => {
+            Some((file, run)) if self == WaitOrder::Runs && *file == id && run.end == page => {
                 run.end = page + 1;
             }
             _ => waits.push((id, page..page + 1)),
@@ -70,7 +70,7 @@ impl Waits {
 
 impl State {
     /// Takes a buffer for writing if it is dirty and nobody writes it.
-    pub(crate) fn take_buffer(&mut self, (id, page): Place) -> Taken {
+    pub fn take_buffer(&mut self, (id, page): Place) -> Taken {
         let file = &mut self.files[id.idx()];
         let locked = file.buffers.locked.test(page) || file.writeback.test(page);
         match (file.buffers.dirty.test(page), locked) {
@@ -86,14 +86,14 @@ impl State {
     }
 
     /// A buffer is dirty, and its page.
-    pub(crate) fn dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
+    pub fn dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
         let run = page..page + 1;
         self.files[id.idx()].buffers.dirty.set(run.clone());
         self.dirty(id, run, now);
     }
 
     /// Makes pages and their buffers clean without writing them.
-    pub(crate) fn clean_page(&mut self, id: FileId, run: Range<u64>) {
+    pub fn clean_page(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         file.buffers.dirty.clear(run.clone());
         file.towrite.clear(run.clone());
@@ -101,7 +101,7 @@ impl State {
     }
 
     /// Puts a page that was filled in memory into the cache.
-    pub(crate) fn cache_block(&mut self, (id, page): Place) {
+    pub fn cache_block(&mut self, (id, page): Place) {
         let run = page..page + 1;
         let file = &mut self.files[id.idx()];
         if !file.cached.test(page) {
@@ -121,12 +121,12 @@ impl State {
 
 impl<H: Host> PageCache<H> {
     /// Sleeps until nobody writes a page's buffer.
-    pub(crate) async fn wait_buffer(&self, id: FileId, page: u64) {
+    pub async fn wait_buffer(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Buffer).await;
     }
 
-    /// Waits for all buffers of a run that are being written.
-    pub(crate) async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
+    /// WaitOrder for all buffers of a run that are being written.
+    pub async fn wait_buffers(&self, id: FileId, run: Range<u64>) {
         while let Some(page) = self.with(|s| {
             let file = s.file(id);
             [&file.buffers.locked, &file.writeback]
@@ -141,11 +141,11 @@ impl<H: Host> PageCache<H> {
     /// Writes pages through their buffers, in order, and waits for all that are on
     /// their way then. `take` says what to do with each; so many are submitted at
     /// a time.
-    pub(crate) async fn write_ordered(
+    pub async fn write_ordered(
         &self,
         data: Vec<(FileId, Range<u64>)>,
         chunk: usize,
-        how: Waits,
+        how: WaitOrder,
         flags: BioFlags,
         take: impl Fn(Place) -> Taken,
     ) {
@@ -182,7 +182,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits buffers that are locked for it, one bio each.
-    pub(crate) async fn submit_buffers(&self, batch: &mut Vec<Place>, flags: BioFlags) {
+    pub async fn submit_buffers(&self, batch: &mut Vec<Place>, flags: BioFlags) {
         for (file, page) in batch.drain(..) {
             let (sector, cookie) = self.with(|s| {
                 s.stats.pages_written += 1;
@@ -197,7 +197,7 @@ impl<H: Host> PageCache<H> {
 
     /// Locks a dirty page that is about to be written through its buffer, and
     /// makes it clean.
-    pub(crate) fn lock_for_write(&self, id: FileId, page: u64) {
+    pub fn lock_for_write(&self, id: FileId, page: u64) {
         let run = page..page + 1;
         self.with(|s| {
             let file = &mut s.files[id.idx()];
@@ -210,7 +210,7 @@ impl<H: Host> PageCache<H> {
     /// Writes a locked page, a bio for its buffer, and unlocks it
     /// (`block_write_full_page`). Returns whether it had to be put back: somebody
     /// else has its buffer.
-    pub(crate) async fn write_full_page(
+    pub async fn write_full_page(
         &self,
         id: FileId,
         page: u64,

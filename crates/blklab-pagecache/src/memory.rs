@@ -27,7 +27,7 @@ fn watermarks(memory_bytes: u64) -> (u64, u64) {
 
 impl<H: Host> PageCache<H> {
     /// Sleeps until there is room for so many more pages.
-    pub(crate) async fn make_room(&self, pages: u64) {
+    pub async fn make_room(&self, pages: u64) {
         let capacity = self.config.cache_pages();
         let pages = pages.min(capacity / 2);
         let (low, high) = watermarks(self.config.memory_bytes);

@@ -21,11 +21,11 @@ pub(crate) struct Position {
     /// Background limit.
     pub(crate) background: u64,
     /// Dirty limit.
-    pub(crate) dirty: u64,
+    pub dirty: u64,
     /// The larger one of the dirty limit and its slow follower.
     pub(crate) limit: u64,
     /// Pages dirty or under write-back on all devices.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// The device's share of the dirty limit.
     pub(crate) device_limit: u64,
     /// Pages dirty or under write-back on the device.
@@ -126,7 +126,7 @@ pub(crate) struct Target {
     /// A shorter pause is saved up.
     pub(crate) min_pause: u64,
     /// Pages until the next check.
-    pub(crate) pages: u64,
+    pub pages: u64,
 }
 
 /// How long and how often a writer of that rate is to pause.

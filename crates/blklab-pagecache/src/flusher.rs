@@ -145,7 +145,7 @@ impl<H: Host> PageCache<H> {
 
     /// The first page became dirty: a flusher that sleeps without a timer
     /// starts one.
-    pub(crate) fn start_flusher_timer(&self) {
+    pub fn start_flusher_timer(&self) {
         if self.with(|s| s.flusher.untimed) {
             self.wake_flusher();
         }

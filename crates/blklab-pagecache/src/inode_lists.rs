@@ -8,7 +8,7 @@ use crate::FileId;
 
 /// The three lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
+pub enum List {
     /// Dirty, not chosen for writing.
     Dirty = 0,
     /// Chosen; the oldest is next.
@@ -19,7 +19,7 @@ pub(crate) enum List {
 
 /// Which end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// As if just dirtied.
     Newest,
     /// Next in turn.
@@ -35,20 +35,20 @@ struct Links {
 
 /// All dirty inodes of one superblock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InodeLists {
+pub struct DirtyInodes {
     links: Vec<Links>,
     newest: [Option<FileId>; 3],
     oldest: [Option<FileId>; 3],
 }
 
-impl InodeLists {
+impl DirtyInodes {
     /// The inode next in turn.
     pub(crate) fn oldest(&self, list: List) -> Option<FileId> {
         self.oldest[list as usize]
     }
 
     /// The inode that came last.
-    pub(crate) fn newest(&self, list: List) -> Option<FileId> {
+    pub fn newest(&self, list: List) -> Option<FileId> {
         self.newest[list as usize]
     }
 
@@ -63,7 +63,7 @@ impl InodeLists {
     }
 
     /// Puts an inode, on whatever list it is, at one end of a list.
-    pub(crate) fn put(&mut self, inode: FileId, list: List, end: End) {
+    pub fn put(&mut self, inode: FileId, list: List, end: End) {
         self.remove(inode);
         let l = list as usize;
         let links = match end {
@@ -84,7 +84,7 @@ impl InodeLists {
     }
 
     /// Takes an inode off its list.
-    pub(crate) fn remove(&mut self, inode: FileId) {
+    pub fn remove(&mut self, inode: FileId) {
         if self.links.len() <= inode.idx() {
             self.links.resize(inode.idx() + 1, Links::default());
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn inodes_move_between_the_ends_of_lists() {
-        let mut lists = InodeLists::default();
+        let mut lists = DirtyInodes::default();
         for i in 0..4 {
             lists.put(FileId(i), List::Dirty, End::Newest);
         }

@@ -27,7 +27,7 @@ pub struct FreeSpace {
 
 impl FreeSpace {
     /// That of so many free blocks and inodes.
-    pub(crate) fn new(blocks: u64, inodes: u64) -> FreeSpace {
+    pub fn new(blocks: u64, inodes: u64) -> FreeSpace {
         FreeSpace {
             bytes: blocks * PAGE_BYTES,
             inodes,

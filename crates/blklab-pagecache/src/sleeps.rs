@@ -153,7 +153,7 @@ impl<H: Host> PageCache<H> {
 
     /// Sleeps until a test succeeds, again after every wake-up. The test puts
     /// the task where it is woken from.
-    pub(crate) async fn sleep_until(&self, what: Sleep, mut ready: impl FnMut() -> bool) {
+    pub async fn sleep_until(&self, what: Sleep, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
         }
@@ -169,13 +169,13 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Sleeps until a tick begins.
-    pub(crate) async fn sleep_until_tick(&self, tick: Jiffies) {
+    pub async fn sleep_until_tick(&self, tick: Jiffies) {
         let begin = self.host.hz().start_of(tick);
         self.host.sleep(begin.since(self.host.now())).await;
     }
 
     /// Runs what may sleep for `what` on account of the running task.
-    pub(crate) async fn sleeping<R>(&self, what: Sleep, f: impl Future<Output = R>) -> R {
+    pub async fn sleeping<R>(&self, what: Sleep, f: impl Future<Output = R>) -> R {
         let task = self.host.current();
         let nested =
             self.with(|s| std::mem::replace(&mut account(&mut s.accounts, task).asleep, true));

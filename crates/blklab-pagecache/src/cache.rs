@@ -78,8 +78,10 @@ impl std::error::Error for UnknownCookie {}
 /// The page cache of a machine with one device. Clones are handles to the
 /// same cache.
 pub struct PageCache<H: Host> {
-    pub(crate) host: H,
-    pub(crate) config: Rc<Config>,
+    /// The machine around it.
+    pub host: H,
+    /// The settings.
+    pub config: Rc<Config>,
     pub(crate) filesystem: Rc<H::Filesystem>,
     state: Rc<RefCell<State>>,
 }
@@ -122,12 +124,12 @@ impl<H: Host> PageCache<H> {
 
     /// Runs `f` on the shared state. Not re-entrant: `f` must not use the
     /// handle or the host.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+    pub fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         f(&mut self.state.borrow_mut())
     }
 
     /// Runs `f` and wakes the tasks that it names, in order.
-    pub(crate) fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
+    pub fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
         let mut wake = self.with(|s| std::mem::take(&mut s.wakeups));
         self.with(|s| f(s, &mut wake));
         wake.drain(..).for_each(|task| self.host.wake(task));
@@ -275,12 +277,12 @@ impl<H: Host> PageCache<H> {
     // Sleeping ---------------------------------------------------------------
 
     /// Sleeps until nobody holds the page's lock.
-    pub(crate) async fn wait_unlocked(&self, id: FileId, page: u64) {
+    pub async fn wait_unlocked(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Unlock).await;
     }
 
     /// Sleeps until the page's write has ended.
-    pub(crate) async fn wait_writeback(&self, id: FileId, page: u64) {
+    pub async fn wait_writeback(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Writeback).await;
     }
 
@@ -312,7 +314,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Waits for the writes of a run that are in flight, in ascending order.
-    pub(crate) async fn wait_writeback_run(&self, id: FileId, run: Range<u64>) {
+    pub async fn wait_writeback_run(&self, id: FileId, run: Range<u64>) {
         let mut page = run.start;
         while let Some(next) = self.with(|s| s.file(id).writeback.next_set(page, run.end)) {
             self.wait_writeback(id, next).await;
@@ -330,7 +332,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Takes the inode's mutex.
-    pub(crate) async fn lock_inode(&self, id: FileId) {
+    pub async fn lock_inode(&self, id: FileId) {
         let me = self.host.current();
         if self.with(|s| s.file(id).mutex.lock_or_queue(me)) {
             return;
@@ -347,12 +349,12 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Gives up the inode's mutex.
-    pub(crate) fn unlock_inode(&self, id: FileId) {
+    pub fn unlock_inode(&self, id: FileId) {
         self.waking(|s, wake| wake.extend(s.file(id).mutex.unlock()));
     }
 
     /// Spends processor time.
-    pub(crate) async fn spend(&self, cost: Span) {
+    pub async fn spend(&self, cost: Span) {
         if cost > Span::ZERO {
             self.host.work(cost, 1).await;
         }
@@ -385,7 +387,7 @@ impl<H: Host> PageCache<H> {
     // Bios -------------------------------------------------------------------
 
     /// Submits one bio for a contiguous run of pages.
-    pub(crate) async fn submit(&self, op: Op, flags: BioFlags, id: FileId, run: PageRun) {
+    pub async fn submit(&self, op: Op, flags: BioFlags, id: FileId, run: PageRun) {
         let nr_sectors = (run.pages * PAGE_SECTORS) as u32;
         let segments = segments(self.config.adjacent_pages_percent, run.sector, nr_sectors);
         self.submit_segments(op, flags, id, run, segments).await;
@@ -436,7 +438,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits a bio for cached sectors of the disk.
-    pub(crate) async fn submit_sectors(
+    pub async fn submit_sectors(
         &self,
         op: Op,
         flags: BioFlags,
@@ -524,10 +526,13 @@ impl<H: Host> PageCache<H> {
 
 /// A contiguous run of pages of a file, on the disk and in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PageRun {
-    pub(crate) start: u64,
-    pub(crate) pages: u64,
-    pub(crate) sector: u64,
+pub struct PageRun {
+    /// The first page.
+    pub start: u64,
+    /// How many.
+    pub pages: u64,
+    /// The sector of the first.
+    pub sector: u64,
 }
 
 impl PageRun {

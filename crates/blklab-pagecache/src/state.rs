@@ -12,7 +12,7 @@ use crate::direct::Direct;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
 use crate::flusher::DeviceFlusher;
-use crate::inode_lists::{End, InodeLists, List};
+use crate::inode_lists::{DirtyInodes, End, List};
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
 use crate::pdflush::Pool;
@@ -34,17 +34,25 @@ pub(crate) enum Superblock {
 
 /// What a bio in flight completes.
 #[derive(Clone, Debug)]
-pub(crate) enum BioWork {
+pub enum BioWork {
     /// Pages of a file, read or written back.
     Pages {
+        /// Read or write.
         op: Op,
+        /// Of which file.
         file: FileId,
+        /// Which pages.
         run: Range<u64>,
     },
     /// Part of a direct I/O, by key.
     Direct(u64),
     /// A page's buffer, written by the journal.
-    Buffer { file: FileId, page: u64 },
+    Buffer {
+        /// Of which file.
+        file: FileId,
+        /// Which page.
+        page: u64,
+    },
     /// Something that a task waits for.
     Waited(TaskId),
     /// One of several bios that count together, by key ([`Group`]).
@@ -55,23 +63,28 @@ pub(crate) enum BioWork {
 
 /// Bios whose common end matters.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub struct Group {
     /// Bios that have not ended, and one more while others may follow.
-    pub(crate) left: u32,
-    pub(crate) failed: bool,
-    pub(crate) then: GroupEnd,
+    pub left: u32,
+    /// One of them failed.
+    pub failed: bool,
+    /// What their end brings about.
+    pub then: GroupEnd,
 }
 
 /// What the last bio of a group brings about.
 #[derive(Clone, Debug)]
-pub(crate) enum GroupEnd {
+pub enum GroupEnd {
     /// A task that sleeps for it goes on.
     Wake(TaskId),
     /// Pages of a file are on the disk. The filesystem is told if it gave the
     /// group a number.
     Written {
+        /// Of which file.
         file: FileId,
+        /// Which pages.
         run: Range<u64>,
+        /// The filesystem's number.
         number: Option<u64>,
     },
 }
@@ -80,9 +93,9 @@ pub(crate) enum GroupEnd {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     /// Dirty pages that could be written.
-    pub(crate) dirty: u64,
+    pub dirty: u64,
     /// Dirty pages and pages under write-back.
-    pub(crate) pages: u64,
+    pub pages: u64,
     /// The limit of `pages`.
     pub(crate) limit: u64,
     /// Below it nobody is held back.
@@ -94,18 +107,24 @@ pub(crate) struct Check {
 /// Everything that tasks share.
 #[derive(Debug)]
 pub struct State {
-    pub(crate) files: Vec<File>,
-    pub(crate) open: Vec<OpenFile>,
+    /// All files, by number.
+    pub files: Vec<File>,
+    /// Descriptors, by number.
+    pub open: Vec<OpenFile>,
     /// Descriptors that were closed.
     pub(crate) free_fds: Vec<Fd>,
     /// The directory at the top.
-    pub(crate) root: FileId,
+    pub root: FileId,
     /// The pages of the device that hold a filesystem's metadata.
     pub(crate) device: Option<FileId>,
-    pub(crate) groups: Slab<Group>,
-    pub(crate) lru: Lru,
-    pub(crate) nr_cached: u64,
-    pub(crate) nr_dirty: u64,
+    /// Bios that count together.
+    pub groups: Slab<Group>,
+    /// Pages in the order in which memory is taken from them.
+    pub lru: Lru,
+    /// Pages in memory.
+    pub nr_cached: u64,
+    /// Dirty pages.
+    pub nr_dirty: u64,
     pub(crate) nr_writeback: u64,
     pub(crate) limits: Limits,
     completions: Events,
@@ -124,9 +143,10 @@ pub struct State {
     pub(crate) ratelimit: u64,
     /// Pages dirtied since the last check, by processor.
     pub(crate) dirtied: Vec<u64>,
-    pub(crate) inodes: InodeLists,
+    /// Dirty inodes of files.
+    pub inodes: DirtyInodes,
     /// The same of the superblock of block devices.
-    pub(crate) device_inodes: InodeLists,
+    pub(crate) device_inodes: DirtyInodes,
     /// Dirty inodes stand on the lists of their device (2.6.32), whatever
     /// their superblock.
     lists_by_device: bool,
@@ -134,11 +154,13 @@ pub struct State {
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
     pub(crate) flusher: DeviceFlusher,
-    pub(crate) bios: Slab<BioWork>,
+    /// Bios in flight, by cookie.
+    pub bios: Slab<BioWork>,
     pub(crate) directs: Slab<Direct>,
     pub(crate) aio: Vec<AioContext>,
     pub(crate) workers: Workers,
-    pub(crate) stats: Stats,
+    /// Counters since the start.
+    pub stats: Stats,
     /// Where each task slept.
     pub(crate) accounts: Vec<Account>,
     /// Room for tasks to wake, kept to save allocations.
@@ -146,7 +168,8 @@ pub struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: &Config) -> State {
+    /// Of an empty cache.
+    pub fn new(config: &Config) -> State {
         let memory = config.memory();
         let limits = Limits::new(
             &config.features,
@@ -185,8 +208,8 @@ impl State {
             dirty_exceeded: false,
             ratelimit,
             dirtied: vec![0; config.cpus as usize],
-            inodes: InodeLists::default(),
-            device_inodes: InodeLists::default(),
+            inodes: DirtyInodes::default(),
+            device_inodes: DirtyInodes::default(),
             lists_by_device: config.features.flusher == Flusher::PerDevice,
             flusher_busy: false,
             pdflush: Pool::default(),
@@ -201,17 +224,18 @@ impl State {
         }
     }
 
-    pub(crate) fn file(&mut self, id: FileId) -> &mut File {
+    /// A file.
+    pub fn file(&mut self, id: FileId) -> &mut File {
         &mut self.files[id.idx()]
     }
 
     /// The number of the file that is made next.
-    pub(crate) fn next_file(&self) -> FileId {
+    pub fn next_file(&self) -> FileId {
         FileId(self.files.len() as u32)
     }
 
     /// Adds the file of the device's pages that hold the volume's metadata.
-    pub(crate) fn add_device(&mut self, mut file: File) -> FileId {
+    pub fn add_device(&mut self, mut file: File) -> FileId {
         let id = self.next_file();
         file.metadata = true;
         self.files.push(file);
@@ -220,12 +244,12 @@ impl State {
     }
 
     /// The file of the device's pages that hold the volume's metadata.
-    pub(crate) fn metadata_file(&self) -> FileId {
+    pub fn metadata_file(&self) -> FileId {
         self.device.expect("the volume has made the file at mount")
     }
 
     /// Adds pages to the cache, locked, for reading into.
-    pub(crate) fn add_locked(&mut self, id: FileId, run: Range<u64>) {
+    pub fn add_locked(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         self.nr_cached += file.cached.set(run.clone());
         file.locked.set(run.clone());
@@ -241,13 +265,13 @@ impl State {
     }
 
     /// A reader or writer used cached pages.
-    pub(crate) fn touch(&mut self, id: FileId, run: Range<u64>) {
+    pub fn touch(&mut self, id: FileId, run: Range<u64>) {
         self.lru.touch(&mut self.files[id.idx()], run);
     }
 
     /// Pages of a file have been filled in memory: adds those that are missing
     /// to the cache.
-    pub(crate) fn cache_whole(&mut self, id: FileId, run: Range<u64>) {
+    pub fn cache_whole(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         let mut at = run.start;
         while at < run.end {
@@ -264,7 +288,7 @@ impl State {
 
     /// Pages of a file have been written to in memory: adds them to the
     /// cache if need be and makes them dirty. Returns how many were clean.
-    pub(crate) fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
+    pub fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
         self.cache_whole(id, run.clone());
         let file = &mut self.files[id.idx()];
         let new = file.dirty.set(run);
@@ -284,13 +308,7 @@ impl State {
 
     /// Counts pages that a task made dirty: for its share of the limit, or for
     /// its pauses.
-    pub(crate) fn count_dirtying(
-        &mut self,
-        config: &Config,
-        task: TaskId,
-        pages: u64,
-        mapped: bool,
-    ) {
+    pub fn count_dirtying(&mut self, config: &Config, task: TaskId, pages: u64, mapped: bool) {
         let counts = match config.features.task_share {
             TaskShare::None => false,
             TaskShare::Mapped => mapped,
@@ -307,7 +325,7 @@ impl State {
     }
 
     /// Dirty pages are on their way into a bio.
-    pub(crate) fn start_writeback(&mut self, id: FileId, run: Range<u64>) {
+    pub fn start_writeback(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         self.nr_dirty -= file.dirty.clear(run.clone());
         // The marker and the mark of reclaim are one bit of the page.
@@ -317,7 +335,7 @@ impl State {
     }
 
     /// A write of pages has ended. A failed one is remembered for fsync.
-    pub(crate) fn end_writeback(
+    pub fn end_writeback(
         &mut self,
         id: FileId,
         run: &Range<u64>,
@@ -353,7 +371,7 @@ impl State {
     }
 
     /// A dirty page that cannot be written is lost (`ENOSPC` at write-out).
-    pub(crate) fn lose_page(&mut self, id: FileId, page: u64) {
+    pub fn lose_page(&mut self, id: FileId, page: u64) {
         let file = &mut self.files[id.idx()];
         self.nr_dirty -= file.dirty.clear(page..page + 1);
         file.towrite.clear(page..page + 1);
@@ -366,13 +384,7 @@ impl State {
     }
 
     /// A read of pages has ended.
-    pub(crate) fn end_read(
-        &mut self,
-        id: FileId,
-        run: &Range<u64>,
-        failed: bool,
-        wake: &mut Vec<TaskId>,
-    ) {
+    pub fn end_read(&mut self, id: FileId, run: &Range<u64>, failed: bool, wake: &mut Vec<TaskId>) {
         let file = &mut self.files[id.idx()];
         if !failed {
             file.uptodate.set(run.clone());
@@ -447,7 +459,7 @@ impl State {
     }
 
     /// The dirty inodes of a superblock.
-    pub(crate) fn superblock(&mut self, sb: Superblock) -> &mut InodeLists {
+    pub(crate) fn superblock(&mut self, sb: Superblock) -> &mut DirtyInodes {
         match sb {
             Superblock::Files => &mut self.inodes,
             Superblock::Devices => &mut self.device_inodes,
@@ -455,7 +467,7 @@ impl State {
     }
 
     /// The lists that an inode stands on.
-    pub(crate) fn lists_of(&mut self, id: FileId) -> &mut InodeLists {
+    pub fn lists_of(&mut self, id: FileId) -> &mut DirtyInodes {
         let device = self.device == Some(id);
         self.superblock(if device && !self.lists_by_device {
             Superblock::Devices

@@ -231,7 +231,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Puts an empty page into the cache.
-    pub(crate) fn fill_hole(&self, id: FileId, page: u64) {
+    pub fn fill_hole(&self, id: FileId, page: u64) {
         self.waking(|s, wake| {
             if !s.file(id).cached.test(page) {
                 s.add_locked(id, page..page + 1);
@@ -241,7 +241,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Reads a window page by page in memory.
-    pub(crate) async fn read_window(&self, id: FileId, window: Window) -> u64 {
+    pub async fn read_window(&self, id: FileId, window: Window) -> u64 {
         self.read_folios(id, window, 0).await
     }
 

@@ -200,7 +200,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Starts writing the dirty pages of a run (`__filemap_fdatawrite_range`).
-    pub(crate) async fn write_out(&self, id: FileId, pages: Range<u64>, integrity: bool) {
+    pub async fn write_out(&self, id: FileId, pages: Range<u64>, integrity: bool) {
         let nr_to_write = self.with(|s| s.file(id).cached.count() as i64 * 2);
         let range = Some(pages);
         let mut control = WriteControl {

@@ -31,23 +31,23 @@ pub(crate) const BATCH: u64 = 14;
 pub struct WriteControl {
     /// Every page dirty at the start must be written, and be waited for if it
     /// is on its way already (`WB_SYNC_ALL`).
-    pub(crate) integrity: bool,
+    pub integrity: bool,
     /// It is written because it is old or because there is much of it
     /// (`for_kupdate`, `for_background`).
     pub(crate) background: bool,
     /// Pages left to write; may become negative.
-    pub(crate) nr_to_write: i64,
+    pub nr_to_write: i64,
     /// Stop when the device is congested.
-    pub(crate) nonblocking: bool,
+    pub nonblocking: bool,
     /// Pages to write; `None` for a cyclic walk from the inode's cursor.
-    pub(crate) range: Option<Range<u64>>,
+    pub range: Option<Range<u64>>,
     /// Periodic work: only inodes that became dirty no later (jiffies, perhaps
     /// before the start).
-    pub(crate) older_than: Option<i64>,
+    pub older_than: Option<i64>,
     /// Met: pages that could not be written now and were put back.
     pub(crate) pages_skipped: u64,
     /// Met: congestion.
-    pub(crate) congested: bool,
+    pub congested: bool,
     /// Met: inodes that need another turn.
     pub(crate) more_io: bool,
 }
@@ -239,7 +239,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Writes dirty pages of one inode (`write_cache_pages`).
-    pub(crate) async fn write_cache_pages(&self, id: FileId, control: &mut WriteControl) {
+    pub async fn write_cache_pages(&self, id: FileId, control: &mut WriteControl) {
         if control.nr_to_write <= 0 {
             return;
         }
@@ -443,7 +443,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Flags of the bios of a file.
-    pub(crate) fn write_flags(&self, id: FileId, control: &WriteControl) -> BioFlags {
+    pub fn write_flags(&self, id: FileId, control: &WriteControl) -> BioFlags {
         let features = &self.config.features;
         match control.integrity {
             true => features.integrity_flags,

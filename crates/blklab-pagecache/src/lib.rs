@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Page cache, write-back, read-ahead and direct I/O.
+//!
+//! What happens between a system call and the moment bios enter the block
+//! layer, for Linux 2.6.16 to 6.18 ([`Features`]). Code is written the way
+//! the kernel's is: as tasks that block. A task is an `async fn` that the
+//! simulation polls; it suspends only through [`Host`], exactly where the
+//! kernel's task would sleep, and never holds a borrow of shared state while
+//! it does.
+//!
+//! ```text
+//! write ─► dirty pages ─► throttle ─┐
+//! fsync, O_SYNC ────────────────────┼─► page walk ─► bios ─► Host::submit_bio
+//! pdflush, flusher ─────────────────┘                              │
+//! read, fault ─► read-ahead ─► bios ───────────────────────────────┤
+//! O_DIRECT ─► bios ────────────────────────────────────────────────┘
+//!                           PageCache::end_bio(cookie) ◄─ completion
+//! ```
+//!
+//! What the files lie on is a filesystem, a value that implements [`Ops`]: the page
+//! cache is given its type by [`Host::Filesystem`], holds the one that is mounted, and
+//! knows none by name. What filesystems work with is re-exported below.
+//!
+//! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
+//! 4096 bytes.
+
+mod advice;
+mod aio;
+mod atime;
+mod balance;
+mod bandwidth;
+mod bits;
+mod buffers;
+mod cache;
+mod config;
+mod direct;
+mod features;
+mod file;
+mod flush;
+mod flusher;
+mod folio;
+mod group;
+mod host;
+mod inode_lists;
+mod layout;
+mod limits;
+mod lru;
+mod memory;
+mod namespace;
+mod ops;
+mod pdflush;
+mod position;
+mod proportion;
+mod read;
+mod readahead;
+mod slab;
+mod sleeps;
+mod state;
+mod stats;
+mod sync;
+mod throttle;
+mod volume;
+mod workers;
+mod write;
+mod writeback;
+
+pub use advice::{Advice, Fault};
+pub use aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRequest};
+pub use atime::Atime;
+pub use cache::{FsError, PageCache, UnknownCookie};
+pub use config::{Config, ConfigError, OpCosts};
+pub use features::{
+    Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
+    InodeLists, LargeFolios, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
+    UnsupportedRelease, Walk, WindowCap, WriteChunk,
+};
+pub use file::{Fd, FileId, OSync};
+pub use host::{Host, TaskBody};
+pub use layout::{Extent, Layout};
+pub use limits::{Limits, Memory};
+pub use namespace::Name;
+pub use ops::{FreeSpace, Ops};
+pub use sleeps::{Sleep, Sleeps};
+pub use stats::{Stats, Throttled, Usage};
+pub use sync::SyncRange;
+
+// What filesystems work with.
+pub use atime::DAY_S;
+pub use bits::{PageBits, Words};
+pub use buffers::{Buffers, Place, Taken, WaitOrder};
+pub use cache::PageRun;
+pub use file::{File, Mutex, OpenFile};
+pub use inode_lists::{DirtyInodes, End, List};
+pub use layout::Extents;
+pub use lru::Lru;
+pub use namespace::Directory;
+pub use readahead::{Cached, RaState, Window};
+pub use slab::Slab;
+pub use state::{BioWork, Group, GroupEnd, State};
+pub use writeback::WriteControl;
