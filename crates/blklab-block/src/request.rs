@@ -227,8 +227,14 @@ impl Requests {
     }
 
     /// Frees a request; its bios must have been taken.
+    ///
+    /// # Panics
+    /// If it has bios or waits somewhere.
     pub fn free(&mut self, id: RqId) {
-        debug_assert!(!self[id].on_list && self[id].bio_head.is_none());
+        let rq = &self[id];
+        assert!(rq.bio_head.is_none(), "a request is freed with its bios");
+        assert!(!rq.on_list, "a request is freed while it waits");
+        debug_assert!(!rq.state.has(RqState::HASHED), "freed while bios find it");
         self.slots.remove(id);
     }
 

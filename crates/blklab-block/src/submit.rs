@@ -28,6 +28,7 @@ impl Pending {
     /// The bio finished (`bio_endio`): its truth record, and the word to the
     /// simulation.
     pub(crate) fn end(&self, cx: &mut Cx<'_>, error: u16) {
+        assert!(cx.now >= self.queued, "a bio ends before it was queued");
         let bio = &self.bio;
         let waited = cx.now.since(self.queued).0;
         let record = events::bio_record(cx, Kind::BioDone, bio, waited);

@@ -212,9 +212,10 @@ impl Array {
             return;
         }
         let writes_due = !self.waiting.is_empty() && self.after_read;
-        let read = match writes_due && !self.dirty.is_empty() {
-            true => None,
-            false => self.reads.pop_front(),
+        let read = if writes_due && !self.dirty.is_empty() {
+            None
+        } else {
+            self.reads.pop_front()
         };
         self.after_read = read.is_some();
         let (start, n, position) = if let Some((cmd, started)) = read {
@@ -226,9 +227,10 @@ impl Array {
         } else {
             return;
         };
-        let move_ns = match start == self.position {
-            true => Span::ZERO,
-            false => position,
+        let move_ns = if start == self.position {
+            Span::ZERO
+        } else {
+            position
         };
         self.position = start + n;
         cx.wake_at(

@@ -212,9 +212,18 @@ impl Values {
         })
     }
 
+    /// A parameter of the table. That there is one is up to the code of the
+    /// device: no input names parameters here.
     fn value(&self, name: &str) -> &Value {
-        let i = self.table.iter().position(|p| p.name == name);
-        i.map_or(&Value::Absent, |i| &self.values[i])
+        match self.table.iter().position(|p| p.name == name) {
+            Some(i) => &self.values[i],
+            None => panic!("device {} has no parameter {name}", self.device),
+        }
+    }
+
+    /// Somebody asks for another kind of value than the table says.
+    fn misread(&self, name: &str, as_what: &str) -> ! {
+        panic!("parameter {name} of device {} is no {as_what}", self.device)
     }
 
     /// The device these belong to.
@@ -226,22 +235,20 @@ impl Values {
     pub(crate) fn opt(&self, name: &str) -> Option<u64> {
         match self.value(name) {
             Value::Int(v) => Some(*v),
-            _ => None,
+            Value::Absent => None,
+            Value::Real(_) | Value::Text(_) => self.misread(name, "whole number"),
         }
     }
 
     /// A time, size, count or place in a list that has a default.
     pub(crate) fn int(&self, name: &str) -> u64 {
-        debug_assert!(
-            self.opt(name).is_some(),
-            "{name} is not a whole number with a default"
-        );
-        self.opt(name).unwrap_or_default()
+        let value = self.opt(name);
+        value.unwrap_or_else(|| self.misread(name, "whole number with a default"))
     }
 
     /// A count, as the type its range guarantees.
     pub(crate) fn count(&self, name: &str) -> u32 {
-        u32::try_from(self.int(name)).unwrap_or(u32::MAX)
+        u32::try_from(self.int(name)).expect("the range of a count fits 32 bits")
     }
 
     /// Whether a switch is on.
@@ -253,7 +260,7 @@ impl Values {
     pub(crate) fn real(&self, name: &str) -> f64 {
         match self.value(name) {
             Value::Real(v) => *v,
-            _ => 0.0,
+            _ => self.misread(name, "decimal number with a default"),
         }
     }
 
@@ -261,7 +268,8 @@ impl Values {
     pub(crate) fn text(&self, name: &str) -> &str {
         match self.value(name) {
             Value::Text(t) => t,
-            _ => "",
+            Value::Absent => "",
+            Value::Int(_) | Value::Real(_) => self.misread(name, "text"),
         }
     }
 
@@ -379,6 +387,51 @@ mod tests {
         assert_eq!(scaled("16MiB", 1, SIZES), Some(16 << 20));
         assert_eq!(scaled("1.5 kB", 1, SIZES), Some(1500));
         assert_eq!(scaled("976_773_168", 1, &[]), Some(976_773_168));
+    }
+
+    const TABLE: &[ParamInfo] = &[
+        param("jobs", Kind::Count { min: 0, max: 9 }, "3", ""),
+        param("rate", Kind::Real { min: 0.0, max: 1.0 }, "0.5", ""),
+        param("open", Kind::Count { min: 0, max: 9 }, "", ""),
+        param("note", Kind::Text, "", ""),
+    ];
+
+    fn values() -> Values {
+        Values::parse("test", TABLE, &[], &[]).expect("defaults")
+    }
+
+    #[test]
+    fn values_are_what_the_table_says() {
+        let v = values();
+        assert_eq!(
+            (v.int("jobs"), v.real("rate"), v.text("note")),
+            (3, 0.5, "")
+        );
+        assert_eq!((v.opt("jobs"), v.opt("open")), (Some(3), None));
+    }
+
+    #[test]
+    #[should_panic(expected = "device test has no parameter jbos")]
+    fn a_mistyped_name_is_not_answered() {
+        values().opt("jbos");
+    }
+
+    #[test]
+    #[should_panic(expected = "device test has no parameter raet")]
+    fn nor_a_mistyped_decimal_one() {
+        values().real("raet");
+    }
+
+    #[test]
+    #[should_panic(expected = "parameter jobs of device test is no decimal number")]
+    fn a_count_is_not_read_as_a_decimal_number() {
+        values().real("jobs");
+    }
+
+    #[test]
+    #[should_panic(expected = "parameter open of device test is no whole number with a default")]
+    fn what_is_left_open_has_no_value() {
+        values().int("open");
     }
 
     #[test]

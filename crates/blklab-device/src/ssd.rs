@@ -130,9 +130,10 @@ impl Ssd {
         let sectors = u64::from(cmd.nr_sectors).min(self.buffer_sectors);
         let admitted = self.make_room(sectors, passed);
         let sequential_ns = u64::from(cmd.nr_sectors) * self.ns_per_sector;
-        let drain_ns = match cmd.sector == self.write_end {
-            true => sequential_ns,
-            false => sequential_ns.max(self.random_ns),
+        let drain_ns = if cmd.sector == self.write_end {
+            sequential_ns
+        } else {
+            sequential_ns.max(self.random_ns)
         };
         self.write_end = cmd.end();
         let begin = self.drain_free.max(admitted);

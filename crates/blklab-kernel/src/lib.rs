@@ -8,5 +8,6 @@ mod version;
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use tunable::{Tunable, TunableError, Tunables, Unit, existence, tunables_of};
 pub use version::{
-    Change, KernelVersion, PRESETS, Preset, VersionError, releases, single_queue_releases,
+    Change, KernelVersion, PRESETS, Preset, VersionError, check_changes, releases,
+    single_queue_releases,
 };

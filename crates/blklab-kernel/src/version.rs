@@ -3,6 +3,7 @@
 
 use blklab_types::shown;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// A kernel release. The fourth number of 2.6.x.y and stable numbers of later
@@ -53,9 +54,20 @@ impl KernelVersion {
         [self.major, self.minor, self.patch]
     }
 
+    /// Whether it is 2.6.`patch` or a later release.
+    pub const fn since_2_6(self, patch: u16) -> bool {
+        self.major > 2 || self.patch >= patch
+    }
+
+    /// Whether it is `major`.`minor` of the 3.x and later series or a later
+    /// release.
+    pub const fn since(self, major: u16, minor: u16) -> bool {
+        self.major > major || (self.major == major && self.minor >= minor)
+    }
+
     /// Whether the single-queue block layer exists (it went with 5.0).
     pub fn has_single_queue(self) -> bool {
-        self < KernelVersion::new(5, 0)
+        !self.since(5, 0)
     }
 }
 
@@ -113,10 +125,10 @@ impl FromStr for KernelVersion {
 
 /// All releases that models know of, oldest first: 2.6.16 to 6.18.
 pub fn releases() -> impl Iterator<Item = KernelVersion> {
-    let of = |major: u16, last: u16| (0..=last).map(move |minor| KernelVersion::new(major, minor));
+    let series = |(major, last)| (0..=last).map(move |minor| KernelVersion::new(major, minor));
     let old = (16..=39).map(KernelVersion::v2_6);
     let numbered = [(3, 19), (4, 20), (5, 19), (6, 18)];
-    old.chain(numbered.into_iter().flat_map(move |(m, last)| of(m, last)))
+    old.chain(numbered.into_iter().flat_map(series))
 }
 
 /// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
@@ -134,6 +146,33 @@ pub struct Change {
     pub what: &'static str,
     /// Files of the kernel.
     pub source: &'static str,
+}
+
+/// For tests of models: proves that a table of changes tells what
+/// `features_of` does. Every change lies in the `era` of the model; after its
+/// first release there is one entry for each release at which the features
+/// differ from those of the release before, and no other.
+///
+/// # Panics
+/// If not: the message names the release.
+pub fn check_changes<F: PartialEq>(
+    changes: &[Change],
+    era: Range<KernelVersion>,
+    features_of: impl Fn(KernelVersion) -> F,
+) {
+    for change in changes {
+        assert!(
+            era.contains(&change.release),
+            "{}: not here",
+            change.release
+        );
+    }
+    let releases: Vec<KernelVersion> = releases().filter(|v| era.contains(v)).collect();
+    for pair in releases.windows(2) {
+        let changed = features_of(pair[0]) != features_of(pair[1]);
+        let listed = changes.iter().filter(|c| c.release == pair[1]).count();
+        assert_eq!(listed, usize::from(changed), "entries for {}", pair[1]);
+    }
 }
 
 /// A release whose rules were read and measured, offered by name.
@@ -215,6 +254,49 @@ mod tests {
         let old: Vec<KernelVersion> = single_queue_releases().collect();
         assert_eq!(ends(&old), ("2.6.16".to_owned(), "4.20".to_owned()));
         assert_eq!(all.len() - old.len(), 20 + 19);
+    }
+
+    #[test]
+    fn since_is_the_order_of_releases() {
+        for v in releases() {
+            for other in releases() {
+                let since = match other.numbers() {
+                    [2, _, patch] => v.since_2_6(patch),
+                    [major, minor, _] => v.since(major, minor),
+                };
+                assert_eq!(since, v >= other, "{v} since {other}");
+            }
+        }
+    }
+
+    const fn change(minor: u16) -> Change {
+        Change {
+            release: KernelVersion::new(3, minor),
+            what: "",
+            source: "",
+        }
+    }
+
+    fn check_table(changes: &[Change]) {
+        let era = KernelVersion::new(3, 0)..KernelVersion::new(4, 0);
+        check_changes(changes, era, |v| (v.since(3, 7), v.since(3, 9)));
+    }
+
+    #[test]
+    fn a_table_that_tells_what_changed() {
+        check_table(&[change(7), change(9)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "entries for 3.9")]
+    fn a_change_that_the_table_leaves_out() {
+        check_table(&[change(7)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "entries for 3.8")]
+    fn an_entry_without_a_change() {
+        check_table(&[change(7), change(8), change(9)]);
     }
 
     #[test]

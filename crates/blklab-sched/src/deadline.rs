@@ -109,10 +109,10 @@ struct Features {
 impl Features {
     fn of(v: KernelVersion) -> Features {
         Features {
-            restart_at_oldest: v >= KernelVersion::v2_6(24),
-            batch_crosses_gaps: v >= KernelVersion::v2_6(28),
-            keeps_equal_sectors: v >= KernelVersion::new(3, 1),
-            expires_at_equality: v >= KernelVersion::new(3, 8),
+            restart_at_oldest: v.since_2_6(24),
+            batch_crosses_gaps: v.since_2_6(28),
+            keeps_equal_sectors: v.since(3, 1),
+            expires_at_equality: v.since(3, 8),
         }
     }
 }
@@ -343,6 +343,6 @@ mod tests {
     #[test]
     fn every_change_is_in_the_table() {
         let era = KernelVersion::v2_6(16)..KernelVersion::new(5, 0);
-        crate::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
     }
 }

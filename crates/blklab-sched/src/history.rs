@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn think_times_in_nanoseconds() {
-        let of = |samples: [u64; 3]| {
+        let mean = |samples: [u64; 3]| {
             let mut t = ThinkTime::default();
             for e in samples {
                 assert!(!t.is_valid());
@@ -88,9 +88,9 @@ mod tests {
             assert!(t.is_valid());
             (t.samples, t.total, t.mean)
         };
-        let short = of([0, 3_000_000, 3_000_000]);
+        let short = mean([0, 3_000_000, 3_000_000]);
         assert_eq!(short, (84, 180_000_000, 2_142_858));
-        let long = of([0, 6_000_000, 6_000_000]);
+        let long = mean([0, 6_000_000, 6_000_000]);
         assert_eq!(long, (84, 360_000_000, 4_285_715));
     }
 

@@ -156,13 +156,13 @@ impl fmt::Display for SchedulerError {
                     valid.join(", ")
                 )
             }
-            SchedulerError::NotInKernel(name, v, there, valid) => {
+            SchedulerError::NotInKernel(name, v, releases, valid) => {
                 let valid = valid.join(", ");
                 write!(f, "kernel {v} has no scheduler '{name}'; valid: {valid}")?;
-                if *v < there.start {
-                    write!(f, " ({name}: from {})", there.start)
+                if *v < releases.start {
+                    write!(f, " ({name}: from {})", releases.start)
                 } else {
-                    write!(f, " ({name}: before {})", there.end)
+                    write!(f, " ({name}: before {})", releases.end)
                 }
             }
         }
@@ -193,24 +193,4 @@ pub fn default_of(version: KernelVersion, hw_queues: u32) -> &'static str {
 /// If there is none of that name, or not in that release.
 pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, SchedulerError> {
     Schedulers::default().find(name, version)
-}
-
-/// For tests: after its first release a table of changes has one entry for
-/// each release of its era at which the features differ from those of the
-/// release before, and no other.
-#[cfg(test)]
-fn check_changes<F: PartialEq>(
-    changes: &[Change],
-    era: std::ops::Range<KernelVersion>,
-    of: fn(KernelVersion) -> F,
-) {
-    let releases: Vec<KernelVersion> = blklab_kernel::releases()
-        .filter(|v| era.contains(v))
-        .collect();
-    assert!(changes.iter().all(|c| era.contains(&c.release)));
-    for pair in releases.windows(2) {
-        let changed = of(pair[0]) != of(pair[1]);
-        let listed = changes.iter().filter(|c| c.release == pair[1]).count();
-        assert_eq!(listed, usize::from(changed), "{}", pair[1]);
-    }
 }

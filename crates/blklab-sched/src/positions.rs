@@ -64,19 +64,19 @@ impl Positions {
         sector_of: impl Fn(QueueId) -> u64,
         is_close: impl Fn(u64) -> bool,
     ) -> Option<QueueId> {
-        let of = |at: u32| sector_of(QueueId(at));
+        let sector_at = |at: u32| sector_of(QueueId(at));
         let tree = self.trees.get(tree.into())?;
-        let parent = match tree.search(&self.nodes, |at| sector.cmp(&of(at))) {
+        let parent = match tree.search(&self.nodes, |at| sector.cmp(&sector_at(at))) {
             Search::Found(at) => return Some(QueueId(at)),
             Search::Leaf(parent, _) => parent?,
         };
-        if is_close(of(parent)) {
+        if is_close(sector_at(parent)) {
             return Some(QueueId(parent));
         }
-        let neighbour = match of(parent).cmp(&sector) {
+        let neighbour = match sector_at(parent).cmp(&sector) {
             Ordering::Less => self.nodes.next(parent),
             _ => self.nodes.prev(parent),
         };
-        neighbour.filter(|&at| is_close(of(at))).map(QueueId)
+        neighbour.filter(|&at| is_close(sector_at(at))).map(QueueId)
     }
 }

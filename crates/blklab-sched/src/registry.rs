@@ -33,7 +33,7 @@ impl Schedulers {
     }
 
     /// Those of one release.
-    pub fn of(self, version: KernelVersion) -> impl Iterator<Item = &'static Scheduler> {
+    pub fn in_release(self, version: KernelVersion) -> impl Iterator<Item = &'static Scheduler> {
         self.iter().filter(move |s| s.is_in(version))
     }
 
@@ -46,13 +46,18 @@ impl Schedulers {
         name: &str,
         version: KernelVersion,
     ) -> Result<&'static Scheduler, SchedulerError> {
-        let valid = || self.of(version).map(|s| s.name).collect();
+        let valid = || self.in_release(version).map(|s| s.name).collect();
         match self.iter().find(|s| s.name == name) {
             Some(s) if s.is_in(version) => Ok(s),
             Some(s) => {
-                let there = s.since..s.until;
+                let releases = s.since..s.until;
                 let name = name.to_owned();
-                Err(SchedulerError::NotInKernel(name, version, there, valid()))
+                Err(SchedulerError::NotInKernel(
+                    name,
+                    version,
+                    releases,
+                    valid(),
+                ))
             }
             None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
         }

@@ -11,8 +11,11 @@ impl Queue {
     /// The device finished a request. In the kernel's order: C, the bios,
     /// statistics, the scheduler, tags, and the hardware queue is run if
     /// something waited for this.
+    ///
+    /// # Panics
+    /// If the device does not have it: a bug in the caller.
     pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        self.leave_device();
+        self.leave_device(cx, rq);
         let request = &self.core.rqs[rq];
         let (dev, flags) = (self.core.dev, request.flags);
         events::rq_trace(dev, cx, Action::Complete, request, flags, error);
@@ -33,7 +36,16 @@ impl Queue {
         self.push_runs(cx);
     }
 
-    fn leave_device(&mut self) {
+    fn leave_device(&mut self, cx: &Cx<'_>, rq: RqId) {
+        let request = &self.core.rqs[rq];
+        assert!(
+            self.device_busy > 0 && request.state.has(RqState::STARTED),
+            "the device finishes what it has"
+        );
+        assert!(
+            cx.now >= request.handed_over,
+            "finished before it was begun"
+        );
         self.device_busy -= 1;
         self.put_budget();
     }
@@ -115,7 +127,7 @@ impl Queue {
     /// The driver gives a request back that it had started: R. kblockd inserts
     /// it again, before all others.
     pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
-        self.leave_device();
+        self.leave_device(cx, rq);
         self.put_driver_tag(rq);
         self.core.rq_trace(cx, Action::Requeue, rq);
         self.core.rqs[rq].state.clear(RqState::STARTED);

@@ -25,6 +25,8 @@ pub struct Core {
     pub nr_requests: u32,
     /// The request merged with or inserted last.
     pub(crate) last_merge: Option<RqId>,
+    /// Requests inside the scheduler.
+    pub(crate) nr_sorted: u32,
     pub(crate) hash: MergeHash,
     /// Hardware queues that kblockd is to run, by bit.
     pub(crate) runs_wanted: u64,
@@ -41,6 +43,7 @@ impl Core {
             dev,
             rqs: Requests::default(),
             last_merge: None,
+            nr_sorted: 0,
             hash: MergeHash::new(),
             runs_wanted: 0,
         }

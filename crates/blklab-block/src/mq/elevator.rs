@@ -155,11 +155,6 @@ pub trait Elevator {
         false
     }
 
-    /// Whether it needs the times at which requests were handed to the driver.
-    fn wants_statistics(&self) -> bool {
-        false
-    }
-
     /// What sysfs shows beside the tunables, read-only: file and content at
     /// this moment.
     fn shows(&self) -> Vec<(&'static str, String)> {

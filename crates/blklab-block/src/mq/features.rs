@@ -77,44 +77,43 @@ pub struct Features {
 impl Features {
     /// The features of a release.
     pub fn of(v: KernelVersion) -> Features {
-        let from = |major, minor| v >= KernelVersion::new(major, minor);
         Features {
-            plug_max_requests: if from(5, 16) { 32 } else { 16 },
-            plug_max_doubles: from(5, 16),
-            plug_flush_ignores_nomerges: !from(5, 16),
-            plug_order: if from(6, 12) {
+            plug_max_requests: if v.since(5, 16) { 32 } else { 16 },
+            plug_max_doubles: v.since(5, 16),
+            plug_flush_ignores_nomerges: !v.since(5, 16),
+            plug_order: if v.since(6, 12) {
                 PlugOrder::OldestFirst
-            } else if from(5, 16) {
+            } else if v.since(5, 16) {
                 PlugOrder::NewestFirst
             } else {
                 PlugOrder::Sorted
             },
-            plug_merge: if from(5, 16) {
+            plug_merge: if v.since(5, 16) {
                 PlugMerge::Newest
             } else {
                 PlugMerge::All
             },
-            plug_issues_directly: from(5, 16),
-            limited_plug: !from(5, 16),
-            batch_allocation: from(5, 16),
-            implicit_plug: from(6, 12),
-            loop_stops_without_tag: from(5, 14),
-            shallow_depth_is_total: from(6, 12),
-            tag_wakes: if from(6, 2) {
+            plug_issues_directly: v.since(5, 16),
+            limited_plug: !v.since(5, 16),
+            batch_allocation: v.since(5, 16),
+            implicit_plug: v.since(6, 12),
+            loop_stops_without_tag: v.since(5, 14),
+            shallow_depth_is_total: v.since(6, 12),
+            tag_wakes: if v.since(6, 2) {
                 TagWakes::Spill
-            } else if from(6, 1) {
+            } else if v.since(6, 1) {
                 TagWakes::OneQueue
             } else {
                 TagWakes::PerQueue
             },
-            flush_is_limited: from(6, 12),
-            flush_data_is_ordinary: from(6, 12),
-            bio_gets_task_prio: from(5, 18),
-            max_sectors: if from(6, 17) { 8192 } else { 2560 },
-            requeue_at_tail: from(6, 12),
-            throttle_counts_splits: from(6, 1),
-            throttle_waits_for_one_io: from(6, 12),
-            throttle_lends_to_meta: from(6, 12),
+            flush_is_limited: v.since(6, 12),
+            flush_data_is_ordinary: v.since(6, 12),
+            bio_gets_task_prio: v.since(5, 18),
+            max_sectors: if v.since(6, 17) { 8192 } else { 2560 },
+            requeue_at_tail: v.since(6, 12),
+            throttle_counts_splits: v.since(6, 1),
+            throttle_waits_for_one_io: v.since(6, 12),
+            throttle_lends_to_meta: v.since(6, 12),
         }
     }
 }
@@ -160,3 +159,14 @@ pub const CHANGES: &[Change] = &[
         source: "block/blk-settings.c",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::new(5, 0)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
+    }
+}

@@ -29,6 +29,7 @@ impl Queue {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         let elv = self.elv.as_mut().expect("a scheduled request");
         elv.add(&mut self.core, cx, rq, at_head);
+        self.core.nr_sorted += 1;
         if by_hash && !at_head {
             self.core.enter_hash(rq);
         }

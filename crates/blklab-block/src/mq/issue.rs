@@ -40,6 +40,7 @@ impl Queue {
     /// Gives one back to the budget.
     pub(crate) fn put_budget(&mut self) {
         if self.core.limits.budget.is_some() {
+            assert!(self.budget_used > 0, "a budget counts what it gave");
             self.budget_used -= 1;
         }
     }
@@ -68,6 +69,12 @@ impl Queue {
     /// The driver is called for a request that has budget and tag: D, or R if
     /// it refuses.
     fn start(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
+        let request = &self.core.rqs[rq];
+        assert!(request.tag.is_some(), "a command has a driver tag");
+        assert!(
+            !request.state.has(RqState::STARTED),
+            "a request is started once"
+        );
         let refuses = self.core.limits.refuses_above;
         if refuses.is_some_and(|n| self.device_busy >= n) {
             self.put_driver_tag(rq);

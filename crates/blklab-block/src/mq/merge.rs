@@ -187,6 +187,7 @@ impl Queue {
         core.rqs.absorb(rq, next);
         if let Some(elv) = &mut self.elv {
             elv.merge_requests(core, cx, rq, next, next_waits);
+            core.nr_sorted -= u32::from(next_waits);
         }
         core.rehash(rq);
         core.last_merge = Some(rq);

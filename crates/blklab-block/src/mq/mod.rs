@@ -119,13 +119,13 @@ impl Queue {
             elv.depth_updated(&core);
         }
         let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
-        let rules = TagRules::of(&core.feat);
+        let rules = TagRules::new(&core.feat);
         let nr_driver_tags = match elv {
             Some(_) => core.limits.queue_depth,
             None => core.nr_requests,
         };
         let replaced = elv.as_ref().is_some_and(|e| e.replaces_wbt());
-        let wbt = WbtSettings::of(&core.limits, core.nr_requests, replaced, core.hz)
+        let wbt = WbtSettings::new(&core.limits, core.nr_requests, replaced, core.hz)
             .map(|settings| Wbt::new(settings, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
@@ -181,8 +181,34 @@ impl Queue {
     }
 
     /// Whether nothing waits, is held back or is at the device.
+    ///
+    /// # Panics
+    /// If a request is gone that is still counted somewhere.
     pub fn is_idle(&self) -> bool {
-        self.core.rqs.nr_alive() == 0 && !self.holds_bios()
+        if self.core.rqs.nr_alive() > 0 {
+            return false;
+        }
+        self.check_conservation();
+        !self.holds_bios()
+    }
+
+    /// Without requests nothing is counted any more.
+    fn check_conservation(&self) {
+        assert_eq!(self.core.nr_sorted, 0, "requests that nobody has wait");
+        assert_eq!(
+            (self.device_busy, self.budget_used),
+            (0, 0),
+            "the device has requests that nobody has"
+        );
+        assert!(self.requeue.is_empty(), "requeued requests are gone");
+        for hctx in &self.hctxs {
+            let all = [Some(&hctx.driver_tags), hctx.sched_tags.as_ref()];
+            let busy = all.into_iter().flatten().map(Tags::busy);
+            assert_eq!(busy.sum::<u32>(), 0, "a tag is lost");
+            assert!(hctx.dispatch.is_empty(), "a hardware queue lists nothing");
+        }
+        assert!(self.ctxs.iter().all(List::is_empty), "nor a software queue");
+        assert!(self.core.last_merge.is_none(), "bios join what is gone");
     }
 
     /// A task ended: its io context goes.

@@ -68,9 +68,10 @@ impl Queue {
         let mut bio = self.released.pop_front()?;
         bio.task = cx.running.task.expect("kthrotld is a task");
         let is_remainder = bio.flags.has(BioFlags::SPLIT);
-        let queued = match is_remainder {
-            true => self.chains.queued(&bio),
-            false => cx.now,
+        let queued = if is_remainder {
+            self.chains.queued(&bio)
+        } else {
+            cx.now
         };
         if !is_remainder {
             events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);

@@ -141,6 +141,8 @@ impl Queue {
                 }
                 break;
             };
+            assert!(self.is_scheduled(rq), "dispatch gives what it was given");
+            self.core.nr_sorted -= 1;
             self.core.leave_hash(rq);
             list.push_back(&mut self.core.rqs, rq);
             if self.core.feat.loop_stops_without_tag && !self.take_driver_tag(rq) {

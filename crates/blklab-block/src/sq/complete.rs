@@ -9,8 +9,11 @@ use blklab_trace::truth::Kind;
 impl Queue {
     /// The device finished a request. In the kernel's order: C, the bios,
     /// the scheduler, the pool, and then the driver looks for more.
+    ///
+    /// # Panics
+    /// If the device does not have it: a bug in the caller.
     pub fn complete(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        self.device_busy -= 1;
+        self.leave_device(cx, rq);
         self.complete_event(cx, rq, error);
         self.release_tag(rq);
         let state = self.core.rqs[rq].state;
@@ -20,6 +23,19 @@ impl Queue {
             self.finish_request(cx, rq, error);
         }
         self.run_after_completion(cx);
+    }
+
+    fn leave_device(&mut self, cx: &Cx<'_>, rq: RqId) {
+        let request = &self.core.rqs[rq];
+        assert!(
+            self.device_busy > 0 && request.state.has(RqState::STARTED),
+            "the device finishes what it has"
+        );
+        assert!(
+            cx.now >= request.handed_over,
+            "finished before it was begun"
+        );
+        self.device_busy -= 1;
     }
 
     /// The C event of a request.
@@ -42,6 +58,7 @@ impl Queue {
     pub(crate) fn leave_flight(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let state = self.core.rqs[rq].state;
         if state.has(RqState::COUNTED) {
+            assert!(self.core.in_flight > 0, "in_flight counts what left");
             self.core.in_flight -= 1;
             self.core.rqs[rq].state.clear(RqState::COUNTED);
             if state.has(RqState::SORTED) {
@@ -64,7 +81,7 @@ impl Queue {
     /// It gets a second D when it is looked at again.
     pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_trace(cx, Action::Requeue, rq, 0);
-        self.device_busy -= 1;
+        self.leave_device(cx, rq);
         self.release_tag(rq);
         let state = self.core.rqs[rq].state;
         if state.has(RqState::COUNTED) {

@@ -68,6 +68,12 @@ impl Core {
         }
     }
 
+    /// Requests in scheduler and dispatch list: no call of the scheduler changes
+    /// their number.
+    pub(crate) fn nr_held(&self) -> u32 {
+        self.nr_sorted + self.queue_head.len()
+    }
+
     /// Whether nothing waits in scheduler and dispatch list.
     pub fn nothing_waits(&self) -> bool {
         self.queue_head.is_empty() && self.nr_sorted == 0

@@ -49,7 +49,10 @@ impl Core {
     /// `rehash` bios may be merged behind it again. The sweep's starting point
     /// stays.
     pub fn take_back(&mut self, rq: RqId, rehash: bool) {
-        debug_assert!(!self.rqs[rq].state.has(RqState::STARTED));
+        assert!(
+            !self.rqs[rq].state.has(RqState::STARTED),
+            "the driver has not seen what is taken back"
+        );
         self.queue_head.remove(&mut self.rqs, rq);
         self.nr_sorted += 1;
         if rehash && !self.rqs[rq].state.any(UNMERGEABLE) {
@@ -80,8 +83,7 @@ impl Queue {
                         None => continue,
                     }
                 }
-                if self.flush_holds_scheduler() || self.elv.dispatch(&mut self.core, cx, false) == 0
-                {
+                if self.flush_holds_scheduler() || self.ask_scheduler(cx, false) == 0 {
                     return None;
                 }
             };

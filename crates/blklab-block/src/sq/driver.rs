@@ -25,6 +25,15 @@ impl Queue {
     }
 
     fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        let request = &self.core.rqs[rq];
+        assert!(
+            request.state.has(RqState::STARTED),
+            "the device gets what D showed"
+        );
+        assert!(
+            !request.state.has(RqState::COUNTED),
+            "a request is handed over once"
+        );
         self.core.queue_head.remove(&mut self.core.rqs, rq);
         if self.counts_in_flight(rq) {
             self.core.in_flight += 1;
@@ -79,7 +88,8 @@ impl Queue {
 
     pub(crate) fn release_tag(&mut self, rq: RqId) {
         if let Some(tag) = self.core.rqs[rq].tag.take() {
-            self.tags[usize::from(tag)] = None;
+            let holder = self.tags[usize::from(tag)].take();
+            assert!(holder.is_some(), "tag {tag} is given back twice");
         }
     }
 }

@@ -44,7 +44,26 @@ impl Queue {
                 core.set_last_merge(Some(rq));
             }
         }
+        let held = self.core.nr_held();
         self.elv.add(&mut self.core, cx, rq);
+        assert_eq!(self.core.nr_held(), held, "add loses or invents requests");
+    }
+
+    /// The scheduler moves requests to the dispatch list: how many it says.
+    pub(crate) fn ask_scheduler(&mut self, cx: &mut Cx<'_>, force: bool) -> usize {
+        let (held, listed) = (self.core.nr_held(), self.core.queue_head.len());
+        let moved = self.elv.dispatch(&mut self.core, cx, force);
+        assert_eq!(
+            self.core.nr_held(),
+            held,
+            "dispatch loses or invents requests"
+        );
+        assert_eq!(
+            (self.core.queue_head.len() - listed) as usize,
+            moved,
+            "dispatch moves as many as it says"
+        );
+        moved
     }
 
     /// At the tail of the dispatch list (I): the scheduler is emptied first,
@@ -67,8 +86,8 @@ impl Queue {
     /// Moves every waiting request to the dispatch list in the scheduler's
     /// forced order.
     pub(crate) fn drain_scheduler(&mut self, cx: &mut Cx<'_>) {
-        while self.elv.dispatch(&mut self.core, cx, true) > 0 {}
-        debug_assert_eq!(
+        while self.ask_scheduler(cx, true) > 0 {}
+        assert_eq!(
             self.core.nr_sorted, 0,
             "forced dispatch left requests behind"
         );

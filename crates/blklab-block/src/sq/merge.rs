@@ -93,7 +93,13 @@ impl Queue {
         let next_start = self.core.rqs[next].sector;
         self.core.rqs.absorb(rq, next);
         if self.core.rqs[next].state.has(RqState::SORTED) {
+            let held = self.core.nr_held();
             self.elv.merge_requests(&mut self.core, cx, rq, next);
+            assert_eq!(
+                self.core.nr_held(),
+                held,
+                "a merge loses or invents requests"
+            );
             self.core.nr_sorted -= 1;
         }
         let core = &mut self.core;

@@ -132,8 +132,29 @@ impl Queue {
     }
 
     /// Whether nothing waits and nothing is at the device.
+    ///
+    /// # Panics
+    /// If a request is gone that is still counted somewhere.
     pub fn is_idle(&self) -> bool {
-        self.core.rqs.nr_alive() == 0
+        let idle = self.core.rqs.nr_alive() == 0;
+        if idle {
+            self.check_conservation();
+        }
+        idle
+    }
+
+    /// Without requests nothing is counted any more.
+    fn check_conservation(&self) {
+        let core = &self.core;
+        assert_eq!(core.nr_held(), 0, "requests that nobody has wait");
+        assert_eq!(
+            (core.in_flight, self.device_busy),
+            (0, 0),
+            "the device has requests that nobody has"
+        );
+        assert_eq!(self.pools.count, [0; 2], "requests are missing in a pool");
+        assert!(self.tags.iter().all(Option::is_none), "a tag is lost");
+        assert_eq!(core.last_merge, None, "bios join a request that is gone");
     }
 
     fn run_if_requested(&mut self, cx: &mut Cx<'_>) {

@@ -64,6 +64,7 @@ impl Queue {
             return None;
         }
         self.pools.count[k] += 1;
+        assert!(self.pools.count[k] <= cap, "a pool never exceeds its cap");
         self.pools.starved[k] = false;
         let rq = self.core.rqs.alloc(bio.op, bio.flags, bio.task, cx.jiffies);
         self.core.rqs[rq].allocated = cx.now;
@@ -121,6 +122,7 @@ impl Queue {
         }
         self.core.rqs.free(rq);
         if pooled {
+            assert!(self.pools.count[k] > 0, "a pool counts what it gave");
             self.pools.count[k] -= 1;
             self.freed(cx, k);
             if self.pools.starved[1 - k] {

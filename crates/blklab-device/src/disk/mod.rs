@@ -203,9 +203,10 @@ impl Disk {
         };
         let alone = self.slots.is_empty();
         let follows = !alone || now.since(self.last_end).ns() < FOLLOWS_NS;
-        let after_write = match follows {
-            true => self.after_write,
-            false => cmd.op == Op::Read,
+        let after_write = if follows {
+            self.after_write
+        } else {
+            cmd.op == Op::Read
         };
         by_kind[usize::from(after_write)]
     }

@@ -311,9 +311,10 @@ fn write_cache(values: &Values, buffer_sectors: u64) -> Result<WriteCache, Devic
         ));
     }
     Ok(WriteCache::new(WriteCacheSpec {
-        limit_sectors: match values.on("write_cache") {
-            true => dirty_sectors.unwrap_or(buffer_sectors / 2),
-            false => 0,
+        limit_sectors: if values.on("write_cache") {
+            dirty_sectors.unwrap_or(buffer_sectors / 2)
+        } else {
+            0
         },
         max_ranges: values.count("max_dirty_ranges"),
         piece_sectors: values.int("destage_sectors"),

@@ -82,9 +82,10 @@ impl Buffer {
         unit.random += u32::from(random);
         self.free_slots -= 1;
         self.pages.add(page);
-        match unit.slots == self.unit_slots {
-            true => self.close(),
-            false => None,
+        if unit.slots == self.unit_slots {
+            self.close()
+        } else {
+            None
         }
     }
 

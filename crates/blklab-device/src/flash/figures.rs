@@ -30,9 +30,10 @@ fn rate(spec: &str, load: Load, count: u64) -> f64 {
     let mut begin = host.now;
     while done < count + count / 3 {
         while in_flight < load.depth {
-            let sector = match load.random {
-                true => scattered(sent, capacity),
-                false => sent * u64::from(load.sectors) % (capacity / 2),
+            let sector = if load.random {
+                scattered(sent, capacity)
+            } else {
+                sent * u64::from(load.sectors) % (capacity / 2)
             };
             host.submit(load.op, BioFlags::NONE, sector, load.sectors);
             (sent, in_flight) = (sent + 1, in_flight + 1);
@@ -99,9 +100,10 @@ fn check(name: &str, sheet: [Option<f64>; 6], tolerance: f64) {
         let most = crate::find(name).expect("a preset").queue_depth as usize;
         load.depth = load.depth.min(most);
         let per_s = rate(name, load, count);
-        let ours = match load.random {
-            true => per_s,
-            false => per_s * f64::from(load.sectors) * SECTOR_BYTES as f64 / 1e6,
+        let ours = if load.random {
+            per_s
+        } else {
+            per_s * f64::from(load.sectors) * SECTOR_BYTES as f64 / 1e6
         };
         println!("{name}: {what}: {ours:.0}, data sheet {expected:?}");
         let Some(expected) = expected else { continue };

@@ -30,9 +30,10 @@ pub(super) fn moves(spare: f64) -> u64 {
     let (mut low, mut high) = (0.0, 1.0 - 1e-9);
     for _ in 0..64 {
         let u: f64 = f64::midpoint(low, high);
-        match u < (-alpha * (1.0 - u)).exp() {
-            true => low = u,
-            false => high = u,
+        if u < (-alpha * (1.0 - u)).exp() {
+            low = u;
+        } else {
+            high = u;
         }
     }
     (low / (1.0 - low) * ONE as f64).round() as u64

@@ -79,7 +79,7 @@ pub(super) struct Timing {
 pub(super) struct Rate(u64);
 
 impl Rate {
-    pub(super) fn of(mb_per_s: f64) -> Rate {
+    pub(super) fn from_mb_per_s(mb_per_s: f64) -> Rate {
         Rate((mb_per_s * 1e6).round() as u64)
     }
 
@@ -153,11 +153,11 @@ impl Spec {
                 suspend_erase: values.on("suspend_erase").then(|| time("suspend_erase_us")),
                 suspend_max: values.count("suspend_max"),
                 read_burst: values.count("read_burst"),
-                channel: Rate::of(values.real("channel_mb_per_s")),
+                channel: Rate::from_mb_per_s(values.real("channel_mb_per_s")),
                 unit_bytes,
                 units_per_block: values.count("pages_per_block"),
             },
-            link: Rate::of(values.real("link_mb_per_s")),
+            link: Rate::from_mb_per_s(values.real("link_mb_per_s")),
             half_duplex: values.int("link") == 1,
             command: time("command_us"),
             read_overhead: [

@@ -196,9 +196,10 @@ fn writes_per_s(spec: &str, sequential: bool) -> f64 {
     let (mut done, mut begin, mut next) = (0, host.now, 0);
     while done < 40_000 {
         while host.nr_in_flight() < 32 {
-            let sector = match sequential {
-                true => next * 8,
-                false => random.below(100_000_000 / 8) * 8,
+            let sector = if sequential {
+                next * 8
+            } else {
+                random.below(100_000_000 / 8) * 8
             };
             next += 1;
             host.submit(Op::Write, BioFlags::NONE, sector, 8);

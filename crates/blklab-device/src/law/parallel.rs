@@ -53,7 +53,7 @@ struct Parallel {
 
 impl Device for Parallel {
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        let end = cx.now + self.time.of(cmd);
+        let end = cx.now + self.time.service_time(cmd);
         self.in_flight.push(cx, cmd.id, cx.now, end);
     }
 

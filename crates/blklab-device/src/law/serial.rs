@@ -83,7 +83,7 @@ impl CommandTime {
     }
 
     /// The service time of a read or write; flushes and discards take none.
-    pub(crate) fn of(&self, cmd: &Command) -> Span {
+    pub(crate) fn service_time(&self, cmd: &Command) -> Span {
         let fixed = match cmd.op {
             Op::Read => self.read_ns,
             Op::Write => self.write_ns,
@@ -105,7 +105,7 @@ impl Service for Serial {
 
     fn serve(&mut self, now: Time, cmd: &Command) -> Time {
         self.order.head = cmd.end();
-        now + self.time.of(cmd)
+        now + self.time.service_time(cmd)
     }
 }
 

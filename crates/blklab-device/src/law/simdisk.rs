@@ -135,7 +135,7 @@ struct Fixed(CommandTime);
 
 impl Service for Fixed {
     fn serve(&mut self, now: Time, cmd: &Command) -> Time {
-        now + self.0.of(cmd)
+        now + self.0.service_time(cmd)
     }
 
     fn capacity_sectors(&self) -> Option<u64> {

@@ -46,7 +46,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     make: Make::Sq(|b: &mut Build<'_>| {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;
-        let settings = Settings::of(b);
+        let settings = Settings::new(b);
         Box::new(Anticipatory::new(
             Features::of(b.version),
             settings,

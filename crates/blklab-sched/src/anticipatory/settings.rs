@@ -72,7 +72,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(b: &Build<'_>) -> Settings {
+    pub(super) fn new(b: &Build<'_>) -> Settings {
         let hz = b.hz.0;
         Settings {
             fifo_expire: [
@@ -126,16 +126,19 @@ pub(super) struct Features {
 
 impl Features {
     pub(super) fn of(v: KernelVersion) -> Features {
-        let at = |patch: u16| v >= KernelVersion::v2_6(patch);
         Features {
-            sync_by: if at(18) { SyncBy::Flag } else { SyncBy::Task },
-            merge_swaps_owners: !at(19),
-            closeness_in_ms: !at(22),
-            writes_begin_at_oldest: at(24),
-            drained_batch_gets_time: at(26),
-            kick: if at(31) {
+            sync_by: if v.since_2_6(18) {
+                SyncBy::Flag
+            } else {
+                SyncBy::Task
+            },
+            merge_swaps_owners: !v.since_2_6(19),
+            closeness_in_ms: !v.since_2_6(22),
+            writes_begin_at_oldest: v.since_2_6(24),
+            drained_batch_gets_time: v.since_2_6(26),
+            kick: if v.since_2_6(31) {
                 Kick::UnplugIfWaiting
-            } else if at(19) {
+            } else if v.since_2_6(19) {
                 Kick::Unplug
             } else {
                 Kick::PlugStays
@@ -193,7 +196,7 @@ mod tests {
         for (name, value) in written {
             tunables.set(name, *value).unwrap();
         }
-        Settings::of(&Build {
+        Settings::new(&Build {
             version,
             hz: Hz(hz),
             tunables: &tunables,
@@ -227,6 +230,6 @@ mod tests {
     #[test]
     fn every_change_is_listed() {
         let era = KernelVersion::v2_6(16)..KernelVersion::v2_6(33);
-        crate::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
     }
 }

@@ -322,11 +322,11 @@ mod tests {
             seen.push(b);
         }
         assert_eq!(seen, [4000, 16000, 16384]);
-        let of = |reason, service| next_budget(10922, reason, false, service, BOUNDS);
-        assert_eq!(of(Reason::BudgetTimeout, 0), Some(16384));
-        assert_eq!(of(Reason::NoMoreRequests, 8), Some(512));
-        assert_eq!(of(Reason::NoMoreRequests, 3000), Some(3000));
-        assert_eq!(of(Reason::Preempted, 3000), None);
+        let budget = |reason, service| next_budget(10922, reason, false, service, BOUNDS);
+        assert_eq!(budget(Reason::BudgetTimeout, 0), Some(16384));
+        assert_eq!(budget(Reason::NoMoreRequests, 8), Some(512));
+        assert_eq!(budget(Reason::NoMoreRequests, 3000), Some(3000));
+        assert_eq!(budget(Reason::Preempted, 3000), None);
         let in_flight = next_budget(1000, Reason::TooIdle, true, 0, BOUNDS);
         assert_eq!(in_flight, Some(2000));
     }

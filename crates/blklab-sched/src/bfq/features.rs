@@ -61,28 +61,26 @@ pub(super) struct Features {
 
 impl Features {
     pub(super) fn of(v: KernelVersion) -> Features {
-        let from = |minor| v >= KernelVersion::new(5, minor);
-        let from_6 = |minor| v >= KernelVersion::new(6, minor);
         Features {
-            intensity_by_time: from(12),
-            think_needs_idleness: from(12),
-            raises_only_normal_weights: from(12),
-            arrival_ends_useless_idling: from(12),
-            idles_for_only_queue: from(12),
-            end_of_raising_allows_soft_rt: from(12),
-            seeky_soft_rt_turns_interactive: from(12),
-            interactive_is_no_soft_rt: !from(12),
-            injects_woken: from(12),
-            shares_wakers: from(12),
-            wakers_need_three: from(12),
-            saves_all: from(12),
-            stable_merge: from(13),
-            counts_process_requests: from(14),
-            limits_allocation: from(17),
-            runs_as_one: from(12),
-            groups_count_by_queues: from_6(2),
-            large_injected_only_alone: from_6(3),
-            new_limit_is_young: from_6(3),
+            intensity_by_time: v.since(5, 12),
+            think_needs_idleness: v.since(5, 12),
+            raises_only_normal_weights: v.since(5, 12),
+            arrival_ends_useless_idling: v.since(5, 12),
+            idles_for_only_queue: v.since(5, 12),
+            end_of_raising_allows_soft_rt: v.since(5, 12),
+            seeky_soft_rt_turns_interactive: v.since(5, 12),
+            interactive_is_no_soft_rt: !v.since(5, 12),
+            injects_woken: v.since(5, 12),
+            shares_wakers: v.since(5, 12),
+            wakers_need_three: v.since(5, 12),
+            saves_all: v.since(5, 12),
+            stable_merge: v.since(5, 13),
+            counts_process_requests: v.since(5, 14),
+            limits_allocation: v.since(5, 17),
+            runs_as_one: v.since(5, 12),
+            groups_count_by_queues: v.since(6, 2),
+            large_injected_only_alone: v.since(6, 3),
+            new_limit_is_young: v.since(6, 3),
         }
     }
 
@@ -137,6 +135,6 @@ mod tests {
     #[test]
     fn every_change_is_in_the_table() {
         let era = KernelVersion::new(5, 0)..KernelVersion::FOREVER;
-        crate::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
     }
 }

@@ -159,7 +159,7 @@ struct Bfq {
 
 impl Bfq {
     fn new(b: &mut Build<'_>) -> Bfq {
-        let set = Settings::of(b);
+        let set = Settings::new(b);
         let idle_timer = b.timers.register("idle_slice_timer");
         let mut groups = Groups::new();
         let start = b.timers.jiffies().0 as Jiffy;

@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn raising_lasts_as_long_as_the_device_is_slow() {
-        let of = |rate, ms, peak| raising_jiffies(rate * ms, peak, (3000, 25000));
-        let disk = [9333, 3000, 50000].map(|peak| of(ROTATIONAL_RATE, 7000, peak));
+        let duration = |rate, ms, peak| raising_jiffies(rate * ms, peak, (3000, 25000));
+        let disk = [9333, 3000, 50000].map(|peak| duration(ROTATIONAL_RATE, 7000, peak));
         assert_eq!(disk, [10500, 25000, 3000]);
-        let flash = [22000, 66000].map(|peak| of(FLASH_RATE, 2500, peak));
+        let flash = [22000, 66000].map(|peak| duration(FLASH_RATE, 2500, peak));
         assert_eq!(flash, [3750, 3000]);
     }
 

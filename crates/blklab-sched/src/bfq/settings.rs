@@ -62,7 +62,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(b: &Build<'_>) -> Settings {
+    pub(super) fn new(b: &Build<'_>) -> Settings {
         let Hz(hz) = b.hz;
         let number = |name| b.tunables.get(name).unsigned_abs();
         let user_max_budget = b.tunables.get("max_budget");

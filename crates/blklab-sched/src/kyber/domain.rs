@@ -21,7 +21,7 @@ pub(super) const MAX_DEPTH: [u32; DOMAINS] = [256, 128, 64, 16];
 pub(super) const BATCH: [u32; DOMAINS] = [16, 8, 1, 1];
 
 /// A request's domain (`kyber_sched_domain`).
-pub(super) fn of(op: Op) -> usize {
+pub(super) fn domain_of(op: Op) -> usize {
     match op {
         Op::Read => READ,
         Op::Write => WRITE,

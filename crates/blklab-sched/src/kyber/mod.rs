@@ -23,7 +23,7 @@ use blklab_block::{Cx, List, RqId};
 use blklab_engine::TimerId;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::{Bio, BioFlags, IdVec, Jiffies};
-use domain::{DOMAINS, MAX_DEPTH};
+use domain::{DOMAINS, MAX_DEPTH, domain_of};
 use latency::{Kind, Latencies};
 use queues::Queues;
 use tokens::Tokens;
@@ -104,7 +104,7 @@ impl Kyber {
     /// Gives a request's token back (`rq_clear_domain_token`).
     fn release(&mut self, q: &mut Core, rq: RqId) {
         if let Some(token) = self.held[rq].take() {
-            let (d, cpu) = (domain::of(q.rqs[rq].op), q.rqs[rq].cpu);
+            let (d, cpu) = (domain_of(q.rqs[rq].op), q.rqs[rq].cpu);
             self.tokens[d].release(token, cpu, |hctx| q.run_hctx(hctx));
         }
     }
@@ -129,7 +129,7 @@ impl Elevator for Kyber {
     fn depth_updated(&mut self, q: &Core) {
         if self.tokens.is_empty() {
             let (cpus, hctxs) = (q.limits.nr_cpus, q.limits.nr_hw_queues);
-            let rules = TagRules::of(&q.feat);
+            let rules = TagRules::new(&q.feat);
             let tokens = MAX_DEPTH.map(|n| Tokens::new(n, cpus, hctxs, rules));
             self.tokens.extend(tokens);
         }
@@ -156,7 +156,7 @@ impl Elevator for Kyber {
     }
 
     fn software_list(&self, ctx: u16, bio: &Bio) -> Option<List> {
-        self.queues.software_list(ctx, domain::of(bio.op))
+        self.queues.software_list(ctx, domain_of(bio.op))
     }
 
     fn requeued(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId) {
@@ -165,7 +165,7 @@ impl Elevator for Kyber {
 
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let r = &q.rqs[rq];
-        let d = domain::of(r.op);
+        let d = domain_of(r.op);
         if d >= domain::MEASURED {
             return;
         }

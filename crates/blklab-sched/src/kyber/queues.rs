@@ -2,7 +2,7 @@
 //! Where requests wait: first in the list of their CPU and domain, where bios
 //! are merged, then in the FIFO of their hardware queue and domain.
 
-use super::domain::{self, DOMAINS};
+use super::domain::{DOMAINS, domain_of};
 use blklab_block::mq::Core;
 use blklab_block::{List, RqId};
 use blklab_types::IdVec;
@@ -37,7 +37,7 @@ impl Queues {
     pub(super) fn insert(&mut self, q: &mut Core, rq: RqId, at_head: bool) {
         let (cpu, hctx, d) = {
             let r = &q.rqs[rq];
-            (r.cpu, r.hctx, domain::of(r.op))
+            (r.cpu, r.hctx, domain_of(r.op))
         };
         let list = &mut self.software.entry(cpu)[d];
         if at_head {

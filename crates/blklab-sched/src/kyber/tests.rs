@@ -155,5 +155,5 @@ fn hardware_queues_are_woken_in_batches() {
 
 fn tokens(depth: u32) -> Tokens {
     let feat = Features::of(KernelVersion::new(6, 12));
-    Tokens::new(depth, 1, 3, TagRules::of(&feat))
+    Tokens::new(depth, 1, 3, TagRules::new(&feat))
 }

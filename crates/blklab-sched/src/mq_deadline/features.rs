@@ -44,23 +44,22 @@ pub(super) struct Features {
 
 impl Features {
     pub(super) fn of(v: KernelVersion) -> Features {
-        let from = |major, minor| v >= KernelVersion::new(major, minor);
         Features {
-            runs_as_one: from(5, 12),
-            classes: from(5, 14),
-            strict: from(5, 16),
-            position_is_sector: from(6, 5),
-            one_head_list: from(6, 12) || !from(5, 14),
-            async_depth: if from(6, 12) {
+            runs_as_one: v.since(5, 12),
+            classes: v.since(5, 14),
+            strict: v.since(5, 16),
+            position_is_sector: v.since(6, 5),
+            one_head_list: v.since(6, 12) || !v.since(5, 14),
+            async_depth: if v.since(6, 12) {
                 AsyncDepth::Total
-            } else if from(6, 1) {
+            } else if v.since(6, 1) {
                 AsyncDepth::ScaledToWord
-            } else if from(5, 14) {
+            } else if v.since(5, 14) {
                 AsyncDepth::OfWord
             } else {
                 AsyncDepth::Absent
             },
-            depth_lags: from(5, 14) && !from(6, 12),
+            depth_lags: v.since(5, 14) && !v.since(6, 12),
         }
     }
 }
@@ -108,6 +107,6 @@ mod tests {
     #[test]
     fn every_change_is_in_the_table() {
         let era = KernelVersion::new(5, 0)..KernelVersion::FOREVER;
-        crate::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
     }
 }

@@ -40,7 +40,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     make: Make::Mq(|b: &mut Build<'_>| {
         Box::new(MqDeadline {
             feat: Features::of(b.version),
-            set: Settings::of(b),
+            set: Settings::new(b),
             classes: [Class::default(); CLASSES],
             heads: [List::EMPTY; CLASSES],
             nodes: TreeNodes::default(),

@@ -98,7 +98,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(b: &Build<'_>) -> Settings {
+    pub(super) fn new(b: &Build<'_>) -> Settings {
         let ms = |name| b.hz.from_ms(b.tunables.get(name).unsigned_abs());
         let number = |name| b.tunables.get(name) as i32 as u32;
         let has = |name| b.tunables.names().any(|n| n == name);

@@ -160,13 +160,13 @@ fn async_requests_per_slice(level: u8, tunables: Written) -> usize {
 fn t11_slice_async_rq() {
     const ONE: Written = &[("slice_async_rq", 1), ("quantum", 1000)];
     const TWO: Written = &[("slice_async_rq", 2), ("quantum", 1000)];
-    let of = |tunables| {
+    let limits_of = |tunables| {
         (0..8)
             .map(|l| async_requests_per_slice(l, tunables))
             .collect::<Vec<_>>()
     };
-    assert_eq!(of(ONE), [16, 14, 12, 10, 8, 6, 4, 2]);
-    assert_eq!(of(TWO), [32, 28, 24, 20, 16, 12, 8, 4]);
+    assert_eq!(limits_of(ONE), [16, 14, 12, 10, 8, 6, 4, 2]);
+    assert_eq!(limits_of(TWO), [32, 28, 24, 20, 16, 12, 8, 4]);
 }
 
 /// Every tunable of a release at both ends.

@@ -19,8 +19,8 @@ pub(crate) const KERNELS: [&str; 20] = [
 /// Every scheduler with every release that has it.
 pub(crate) fn pairs() -> impl Iterator<Item = (&'static Scheduler, &'static str)> {
     blklab_sched::ALL.iter().flat_map(|s| {
-        let there = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
-        KERNELS.into_iter().filter(there).map(move |k| (s, k))
+        let has_it = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
+        KERNELS.into_iter().filter(has_it).map(move |k| (s, k))
     })
 }
 

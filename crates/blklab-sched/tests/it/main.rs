@@ -12,6 +12,7 @@ mod cfq_tree;
 mod cfq_tree_patches;
 mod cfq_tree_releases;
 mod cfq_tree_tunables;
+mod contract;
 mod deadline;
 mod flush;
 mod kyber;

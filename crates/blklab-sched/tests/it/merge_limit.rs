@@ -50,11 +50,11 @@ const ON: &[&str] = &["cached_merge_limit"];
 #[test]
 fn pm_1_a_stream_is_cut() {
     for sched in schedulers() {
-        let of = |patches, max| waiting(sched, patches, max, &[1..=200]);
-        assert_eq!(of(&[], 4096), ["1000+1600"], "{sched}");
-        assert_eq!(of(ON, 4096), ["1000+1032", "2032+568"], "{sched}");
+        let merged = |patches, max| waiting(sched, patches, max, &[1..=200]);
+        assert_eq!(merged(&[], 4096), ["1000+1600"], "{sched}");
+        assert_eq!(merged(ON, 4096), ["1000+1032", "2032+568"], "{sched}");
         for patches in [&[], ON] {
-            assert_eq!(of(patches, 1024), ["1000+1024", "2024+576"], "{sched}");
+            assert_eq!(merged(patches, 1024), ["1000+1024", "2024+576"], "{sched}");
         }
     }
 }

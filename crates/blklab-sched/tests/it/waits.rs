@@ -176,7 +176,7 @@ fn anticipatory_waits_and_batches() {
 /// at the device; with low latency the write waits for B's idling as well.
 #[test]
 fn cfq_in_flight_idling_and_sync_in_flight() {
-    let of = |kernel| {
+    let reasons = |kernel| {
         let mut arrived = crate::timetable::series(0, "A", "a", 5, 1000, 8, "");
         arrived.extend(arrivals("1 B b1 500000; 1 F w1 900000w"));
         let mut t = table(kernel, "cfq", "");
@@ -189,10 +189,10 @@ fn cfq_in_flight_idling_and_sync_in_flight() {
     };
     let b1 = "500000: served queue in flight (100) 14, idling (100) 8";
     let w1 = "900000: served queue in flight (100) 14, idling (100) 8";
-    assert_eq!(of("2.6.28"), [b1, &format!("{w1}, sync in flight 3")]);
+    assert_eq!(reasons("2.6.28"), [b1, &format!("{w1}, sync in flight 3")]);
     for kernel in ["2.6.32", "2.6.33", "4.19"] {
         let w1 = format!("{w1}, served queue in flight (101) 3, idling (101) 8");
-        assert_eq!(of(kernel), [b1, &w1], "{kernel}");
+        assert_eq!(reasons(kernel), [b1, &w1], "{kernel}");
     }
 }
 

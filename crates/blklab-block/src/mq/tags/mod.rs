@@ -33,7 +33,7 @@ pub struct TagRules {
 
 impl TagRules {
     /// The rules of a kernel version.
-    pub fn of(feat: &Features) -> TagRules {
+    pub fn new(feat: &Features) -> TagRules {
         TagRules {
             shallow_depth_is_total: feat.shallow_depth_is_total,
             wakes: feat.tag_wakes,
@@ -203,7 +203,10 @@ impl Tags {
         let tag = u32::from(tag);
         let word = &mut self.words[(tag / self.per_word) as usize];
         let bit = 1 << (tag % self.per_word);
-        debug_assert!(word.taken & !word.freed & bit != 0, "tag {tag} is free");
+        assert!(
+            word.taken & !word.freed & bit != 0,
+            "tag {tag} is given back twice"
+        );
         word.freed |= bit;
         self.busy -= 1;
         self.waiters.freed(wakes);

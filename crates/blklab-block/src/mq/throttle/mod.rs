@@ -162,8 +162,8 @@ impl Throttle {
 
     /// Bios that are held.
     pub fn held(&self) -> usize {
-        let of = |g: &Group| g.held.iter().map(HeldBios::len).sum::<usize>();
-        self.groups.iter().map(of).sum()
+        let held_by = |g: &Group| g.held.iter().map(HeldBios::len).sum::<usize>();
+        self.groups.iter().map(held_by).sum()
     }
 
     /// A bio of a task in `group` is submitted: before its Q event.

@@ -28,7 +28,7 @@ fn table(groups: &[(u16, IoMax)]) -> TaskTable {
 }
 
 impl Rig {
-    fn of(major: u32, minor: u32, groups: &[(u16, IoMax)]) -> Rig {
+    fn new_on(major: u32, minor: u32, groups: &[(u16, IoMax)]) -> Rig {
         let feat = Features::of(KernelVersion::new(major as _, minor as _));
         let mut agenda = Agenda::new(Hz(1000));
         let throttle = Throttle::new(&table(groups), &feat, Hz(1000), &mut agenda.timers);
@@ -40,7 +40,7 @@ impl Rig {
     }
 
     fn new(groups: &[(u16, IoMax)]) -> Rig {
-        Rig::of(6, 12, groups)
+        Rig::new_on(6, 12, groups)
     }
 
     fn submit(&mut self, group: u16, bio: &Bio) -> Throttled {
@@ -148,7 +148,7 @@ fn a_low_rate_waits_for_one_io() {
     // that looks at each slice's end finds it when it begins; the others after
     // half a second and a tick.
     let submit = |major, minor| {
-        let mut rig = Rig::of(major, minor, &[(0, read_ios(2))]);
+        let mut rig = Rig::new_on(major, minor, &[(0, read_ios(2))]);
         assert_eq!(rig.submit_all(1, &io(Op::Read, 4), 2, 0), 0);
         rig.until(3000);
         rig.released
@@ -210,10 +210,11 @@ fn each_level_holds_by_its_own_limit() {
     rig.until(100);
     // At 100 the group above has 20 again. It held 20 of group 3 before the 5 of
     // group 2 came up.
-    let of = |rig: &Rig, mark: u64| rig.released.iter().filter(|r| r.1 / 1000 == mark).count();
+    let released =
+        |rig: &Rig, mark: u64| rig.released.iter().filter(|r| r.1 / 1000 == mark).count();
     assert_eq!(rig.released.len(), 20);
     rig.until(1000);
-    assert_eq!((of(&rig, 1), of(&rig, 2)), (5, 30));
+    assert_eq!((released(&rig, 1), released(&rig, 2)), (5, 30));
     assert_eq!(rig.throttle.held(), 0);
 }
 
@@ -248,7 +249,7 @@ fn remainders_count_as_ios_only() {
         [Throttled::Pass, Throttled::Pass, Throttled::Held]
     );
     // Not at all before 6.1.
-    let mut rig = Rig::of(5, 10, &[(0, max)]);
+    let mut rig = Rig::new_on(5, 10, &[(0, max)]);
     for _ in 0..3 {
         let timers = &mut rig.agenda.timers;
         let passed = rig.throttle.submit(timers, 1, &rest, true);
@@ -262,7 +263,7 @@ fn metadata_passes_and_is_paid_back() {
         flags: BioFlags::META,
         ..io(Op::Read, 4)
     };
-    let mut rig = Rig::of(6, 1, &[(0, read_ios(20))]);
+    let mut rig = Rig::new_on(6, 1, &[(0, read_ios(20))]);
     assert_eq!(rig.submit_all(1, &meta, 3, 0), 2);
     let mut rig = Rig::new(&[(0, read_ios(20))]);
     assert_eq!(rig.submit_all(1, &meta, 4, 0), 4);

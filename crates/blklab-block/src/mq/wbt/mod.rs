@@ -44,7 +44,7 @@ impl WbtSettings {
     /// Settings of a device with `nr_requests`; none if it is not throttled:
     /// switched off, or by default if the scheduler does that job itself
     /// (`replaced`: [`Elevator::replaces_wbt`](super::Elevator::replaces_wbt)).
-    pub fn of(limits: &Limits, nr_requests: u32, replaced: bool, hz: Hz) -> Option<WbtSettings> {
+    pub fn new(limits: &Limits, nr_requests: u32, replaced: bool, hz: Hz) -> Option<WbtSettings> {
         let min_latency = match limits.wbt_lat_us {
             Some(0) => return None,
             Some(us) => Span::from_us(us),
@@ -73,7 +73,7 @@ pub enum WbtClass {
 impl WbtClass {
     /// The class of a bio that is throttled: any that writes or discards, but
     /// not writes past the page cache.
-    pub fn of(bio: &Bio) -> Option<WbtClass> {
+    pub fn of_bio(bio: &Bio) -> Option<WbtClass> {
         const DIRECT: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0);
         match bio.op {
             Op::Read => None,
@@ -107,7 +107,7 @@ enum Urgency {
 }
 
 impl Urgency {
-    fn of(bio: &Bio) -> Urgency {
+    fn of_bio(bio: &Bio) -> Urgency {
         const HIGH: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::META.0 | BioFlags::PRIO.0);
         if bio.op == Op::Discard {
             Urgency::Discard
@@ -207,13 +207,13 @@ impl Wbt {
             return WbtAdmit::Untracked;
         }
         let jiffies = timers.jiffies();
-        let Some(class) = WbtClass::of(bio) else {
+        let Some(class) = WbtClass::of_bio(bio) else {
             if bio.op == Op::Read {
                 self.last_issue = Some(jiffies);
             }
             return WbtAdmit::Untracked;
         };
-        let urgency = Urgency::of(bio);
+        let urgency = Urgency::of_bio(bio);
         let limit = self.limit(urgency, jiffies);
         let counted = &mut self.classes[class as usize];
         if !counted.sleepers.is_empty() || counted.inflight >= limit {

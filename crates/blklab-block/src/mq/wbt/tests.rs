@@ -185,17 +185,20 @@ fn the_first_sleeper_without_room_ends_the_scan() {
 #[test]
 fn which_bios_are_counted() {
     let direct = BioFlags::SYNC | BioFlags::IDLE;
-    assert_eq!(WbtClass::of(&write(0, direct)), None);
-    assert_eq!(WbtClass::of(&read()), None);
+    assert_eq!(WbtClass::of_bio(&write(0, direct)), None);
+    assert_eq!(WbtClass::of_bio(&read()), None);
     for flags in [BioFlags::NONE, BioFlags::SYNC, BioFlags::IDLE] {
-        assert_eq!(WbtClass::of(&write(0, flags)), Some(WbtClass::Background));
+        assert_eq!(
+            WbtClass::of_bio(&write(0, flags)),
+            Some(WbtClass::Background)
+        );
     }
     let discard = Bio {
         op: Op::Discard,
         flags: direct,
         ..Bio::default()
     };
-    assert_eq!(WbtClass::of(&discard), Some(WbtClass::Discard));
+    assert_eq!(WbtClass::of_bio(&discard), Some(WbtClass::Discard));
     // Discards have a count of their own and the limit of background writes.
     let mut rig = Rig::new(false);
     for _ in 0..4 {
@@ -331,19 +334,22 @@ fn switching_it_off_lets_everybody_go() {
 
 #[test]
 fn settings_of_devices() {
-    let of = |limits: &Limits, replaced| WbtSettings::of(limits, 64, replaced, HZ);
+    let settings_of = |limits: &Limits, replaced| WbtSettings::new(limits, 64, replaced, HZ);
     let mut limits = Limits::default();
-    assert_eq!(of(&limits, false).unwrap(), settings(false));
-    assert_eq!(of(&limits, true), None);
+    assert_eq!(settings_of(&limits, false).unwrap(), settings(false));
+    assert_eq!(settings_of(&limits, true), None);
     limits.queue.rotational = true;
     limits.budget = Some(31);
-    let disk = of(&limits, false).unwrap();
+    let disk = settings_of(&limits, false).unwrap();
     assert_eq!(disk.min_latency, Span::from_ms(75));
     assert_eq!(disk.queue_depth, 31);
     limits.wbt_lat_us = Some(500);
-    assert_eq!(of(&limits, true).unwrap().min_latency, Span::from_us(500));
+    assert_eq!(
+        settings_of(&limits, true).unwrap().min_latency,
+        Span::from_us(500)
+    );
     limits.wbt_lat_us = Some(0);
-    assert_eq!(of(&limits, false), None);
+    assert_eq!(settings_of(&limits, false), None);
 }
 
 /// Any series of calls: nobody is lost, forgotten or overtaken.
@@ -363,7 +369,7 @@ fn sleepers_are_admitted_in_their_order_and_none_is_left() {
                     if random.below(8) == 0 {
                         bio.op = Op::Discard;
                     }
-                    let class = WbtClass::of(&bio);
+                    let class = WbtClass::of_bio(&bio);
                     match (rig.admit(&bio), class) {
                         (WbtAdmit::Untracked, None) => {}
                         (WbtAdmit::Tracked(c), Some(class)) => {

@@ -123,47 +123,45 @@ pub(super) struct Features {
 impl Features {
     /// The features of a release with its patches.
     pub(super) fn of(v: KernelVersion, patches: &Patches) -> Features {
-        let at = |patch: u16| v >= KernelVersion::v2_6(patch);
-        let from = |major: u16, minor: u16| v >= KernelVersion::new(major, minor);
         Features {
-            quantum_rule: quantum_rule(patches, at(34)),
+            quantum_rule: quantum_rule(patches, v.since_2_6(34)),
             quantum_needs_low_latency: patches.has("quantum_tweak2"),
-            promotes_lone_sync: at(39),
-            drains_by_queue: at(34),
-            seek_history: at(34),
-            idle_class_alone: at(34),
-            forced_is_active: at(34),
-            merge_needs_processes: at(35),
-            has_group_isolation: !at(38),
-            group_idle: at(36),
-            iops_mode: at(36),
-            noidle_in_window: at(37),
-            drops_slow_deep: at(38),
-            busy_wait_if_empty: at(38),
-            unused_slice_is_kept: at(39),
-            class_change_ends_workload: at(39),
-            preemption_ends_workload: at(39),
-            preempts_unidled: at(39),
-            keeps_equal_sectors: from(3, 1),
-            tree_think_time: from(3, 1),
-            prio_flag: from(3, 1),
-            boosts_lock_holders: !from(3, 1),
-            hierarchical: from(3, 9),
-            weight_min: if from(3, 0) { 10 } else { 100 },
-            async_by_nice: from(4, 0),
-            no_slice_idle_on_nonrot: from(4, 2),
-            async_per_group: from(4, 3),
-            ns: from(4, 8),
-            boosts_prio_requests: from(4, 8),
-            must_dispatch_passes: from(4, 8),
-            rt_preempts_first: from(4, 6),
-            parent_preempts: from(4, 6),
-            merges_within_queue: from(4, 8),
-            noidle_needs_sync_write: from(4, 10),
-            idle_class_queues_up: !from(4, 14),
-            group_idle_asks_think: from(4, 6),
-            group_idle_on_nonrot: from(4, 19),
-            long_messages: from(3, 9),
+            promotes_lone_sync: v.since_2_6(39),
+            drains_by_queue: v.since_2_6(34),
+            seek_history: v.since_2_6(34),
+            idle_class_alone: v.since_2_6(34),
+            forced_is_active: v.since_2_6(34),
+            merge_needs_processes: v.since_2_6(35),
+            has_group_isolation: !v.since_2_6(38),
+            group_idle: v.since_2_6(36),
+            iops_mode: v.since_2_6(36),
+            noidle_in_window: v.since_2_6(37),
+            drops_slow_deep: v.since_2_6(38),
+            busy_wait_if_empty: v.since_2_6(38),
+            unused_slice_is_kept: v.since_2_6(39),
+            class_change_ends_workload: v.since_2_6(39),
+            preemption_ends_workload: v.since_2_6(39),
+            preempts_unidled: v.since_2_6(39),
+            keeps_equal_sectors: v.since(3, 1),
+            tree_think_time: v.since(3, 1),
+            prio_flag: v.since(3, 1),
+            boosts_lock_holders: !v.since(3, 1),
+            hierarchical: v.since(3, 9),
+            weight_min: if v.since(3, 0) { 10 } else { 100 },
+            async_by_nice: v.since(4, 0),
+            no_slice_idle_on_nonrot: v.since(4, 2),
+            async_per_group: v.since(4, 3),
+            ns: v.since(4, 8),
+            boosts_prio_requests: v.since(4, 8),
+            must_dispatch_passes: v.since(4, 8),
+            rt_preempts_first: v.since(4, 6),
+            parent_preempts: v.since(4, 6),
+            merges_within_queue: v.since(4, 8),
+            noidle_needs_sync_write: v.since(4, 10),
+            idle_class_queues_up: !v.since(4, 14),
+            group_idle_asks_think: v.since(4, 6),
+            group_idle_on_nonrot: v.since(4, 19),
+            long_messages: v.since(3, 9),
         }
     }
 }
@@ -288,6 +286,6 @@ mod tests {
     #[test]
     fn every_change_is_listed() {
         let era = KernelVersion::v2_6(33)..KernelVersion::new(5, 0);
-        crate::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
+        blklab_kernel::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
     }
 }

@@ -30,7 +30,7 @@ fn cfq(kernel: &str, hz: u32, rotational: bool, written: &[(&str, i64)]) -> Cfq 
 #[test]
 fn defaults_by_tick_rate() {
     // fifo sync and async, slice sync and async, slice_idle, target latency.
-    let of = |kernel, hz| {
+    let defaults = |kernel, hz| {
         let s = cfq(kernel, hz, true, &[]).set;
         let [fifo, slice] = [s.fifo_expire, s.slice];
         [
@@ -42,12 +42,12 @@ fn defaults_by_tick_rate() {
             s.target_latency,
         ]
     };
-    assert_eq!(of("2.6.33", 1000), [125, 250, 100, 40, 8, 300]);
-    assert_eq!(of("2.6.34", 250), [31, 62, 25, 10, 2, 75]);
-    assert_eq!(of("3.7", 100), [12, 25, 10, 4, 1, 30]);
+    assert_eq!(defaults("2.6.33", 1000), [125, 250, 100, 40, 8, 300]);
+    assert_eq!(defaults("2.6.34", 250), [31, 62, 25, 10, 2, 75]);
+    assert_eq!(defaults("3.7", 100), [12, 25, 10, 4, 1, 30]);
     let ms = [125, 250, 100, 40, 8, 300].map(|ms| ms * 1_000_000);
-    assert_eq!(of("4.19", 250), ms);
-    assert_eq!(of("4.19", 100), ms);
+    assert_eq!(defaults("4.19", 250), ms);
+    assert_eq!(defaults("4.19", 100), ms);
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn requests_per_async_slice_by_level() {
     let limits = |rq: i64| {
         let mut c = cfq("2.6.33", 1000, true, &[("slice_async_rq", rq)]);
         let id = c.queues.insert(Queue::new(1, false, GroupId::ROOT));
-        let mut of = |level: u8| {
+        let mut limit = |level: u8| {
             c.queues[id].prio.level = level;
             c.prio_to_maxrq(id)
         };
-        [0, 1, 2, 3, 4, 5, 6, 7].map(&mut of)
+        [0, 1, 2, 3, 4, 5, 6, 7].map(&mut limit)
     };
     assert_eq!(limits(1), [16, 14, 12, 10, 8, 6, 4, 2]);
     assert_eq!(limits(2), [32, 28, 24, 20, 16, 12, 8, 4]);
@@ -116,7 +116,7 @@ fn group_idle_needs_groups_by_default() {
 
 #[test]
 fn features_only_ever_accumulate_between_presets() {
-    let of = |kernel| {
+    let features = |kernel| {
         let c = cfq(kernel, 1000, true, &[]);
         let f: Features = c.feat;
         [
@@ -132,7 +132,7 @@ fn features_only_ever_accumulate_between_presets() {
             f.group_idle_on_nonrot,
         ]
     };
-    let count = |kernel| of(kernel).iter().filter(|&&on| on).count();
+    let count = |kernel| features(kernel).iter().filter(|&&on| on).count();
     let counts = [
         "2.6.33", "2.6.34", "2.6.36", "2.6.37", "2.6.39", "3.1", "3.9", "4.3", "4.8", "4.10",
         "4.19",

@@ -121,50 +121,59 @@ pub(super) struct Features {
 
 impl Features {
     pub(super) fn of(v: KernelVersion) -> Features {
-        let at = |patch: u16| v >= KernelVersion::v2_6(patch);
         Features {
-            sync_flag: match () {
-                () if at(20) || !at(18) => SyncFlag::Sync,
-                () if at(19) => SyncFlag::LateSync,
-                () => SyncFlag::Ignored,
+            sync_flag: if v.since_2_6(20) || !v.since_2_6(18) {
+                SyncFlag::Sync
+            } else if v.since_2_6(19) {
+                SyncFlag::LateSync
+            } else {
+                SyncFlag::Ignored
             },
-            one_queue_per_context: !at(17),
-            unset_prio_finds_any: at(17),
-            front_merge_in_own_queue: !at(17),
-            seek_stats: at(17),
-            depth_rule: match () {
-                () if at(18) => DepthRule::SeekyProcesses,
-                () if at(17) => DepthRule::AllQueues,
-                () => DepthRule::None,
+            one_queue_per_context: !v.since_2_6(17),
+            unset_prio_finds_any: v.since_2_6(17),
+            front_merge_in_own_queue: !v.since_2_6(17),
+            seek_stats: v.since_2_6(17),
+            depth_rule: if v.since_2_6(18) {
+                DepthRule::SeekyProcesses
+            } else if v.since_2_6(17) {
+                DepthRule::AllQueues
+            } else {
+                DepthRule::None
             },
-            seeky_idle_is_two_ticks: !at(18),
-            max_depth: !at(17),
-            one_queue_per_call: !at(18),
-            idles_at_completion: at(18),
-            busy_queues_serve: at(17),
-            filing: match () {
-                () if at(19) => Filing::NewFirst,
-                () if at(17) => Filing::ServiceBeforeLast,
-                () => Filing::ServiceHead,
+            seeky_idle_is_two_ticks: !v.since_2_6(18),
+            max_depth: !v.since_2_6(17),
+            one_queue_per_call: !v.since_2_6(18),
+            idles_at_completion: v.since_2_6(18),
+            busy_queues_serve: v.since_2_6(17),
+            filing: if v.since_2_6(19) {
+                Filing::NewFirst
+            } else if v.since_2_6(17) {
+                Filing::ServiceBeforeLast
+            } else {
+                Filing::ServiceHead
             },
-            preemption: match () {
-                () if at(19) => Preemption::NextInLine,
-                () if at(18) => Preemption::TakesOver,
-                () => Preemption::ExpiresItself,
+            preemption: if v.since_2_6(19) {
+                Preemption::NextInLine
+            } else if v.since_2_6(18) {
+                Preemption::TakesOver
+            } else {
+                Preemption::ExpiresItself
             },
-            knows_head: at(18),
-            chooses_after_dispatch: !at(19),
-            metadata: at(19),
-            async_ends_wait: at(17),
-            arms_without_context: !at(17),
-            idle_timer_repeats: !at(18),
-            tunes_pool: !at(18),
-            notices_prio_early: !at(19),
-            applies_prio_at_once: !at(18),
-            idles_per_second: match () {
-                () if at(18) => 125,
-                () if at(17) => 70,
-                () => 100,
+            knows_head: v.since_2_6(18),
+            chooses_after_dispatch: !v.since_2_6(19),
+            metadata: v.since_2_6(19),
+            async_ends_wait: v.since_2_6(17),
+            arms_without_context: !v.since_2_6(17),
+            idle_timer_repeats: !v.since_2_6(18),
+            tunes_pool: !v.since_2_6(18),
+            notices_prio_early: !v.since_2_6(19),
+            applies_prio_at_once: !v.since_2_6(18),
+            idles_per_second: if v.since_2_6(18) {
+                125
+            } else if v.since_2_6(17) {
+                70
+            } else {
+                100
             },
         }
     }
@@ -205,6 +214,6 @@ mod tests {
     #[test]
     fn every_change_is_listed() {
         let era = KernelVersion::v2_6(16)..KernelVersion::v2_6(22);
-        crate::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
     }
 }

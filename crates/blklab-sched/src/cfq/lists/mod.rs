@@ -79,7 +79,7 @@ impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
         let feat = Features::of(b.version);
         Cfq {
-            set: Settings::of(b, &feat),
+            set: Settings::new(b, &feat),
             feat,
             clock: Clock::new(false, b.hz.0),
             queues: Slab::default(),

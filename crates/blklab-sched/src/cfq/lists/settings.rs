@@ -41,7 +41,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(b: &Build<'_>, feat: &Features) -> Settings {
+    pub(super) fn new(b: &Build<'_>, feat: &Features) -> Settings {
         let hz = b.hz.0;
         // What was written comes in ms; defaults are computed in ticks.
         let ticks = |name, default: u32| b.jiffies(name, default) as u32;
@@ -117,7 +117,7 @@ mod tests {
             rotational: true,
             timers: &mut Timers::new(Hz(hz)),
         };
-        Settings::of(&b, &Features::of(version))
+        Settings::new(&b, &Features::of(version))
     }
 
     fn slices(s: &Settings, sync: bool) -> Vec<i64> {

@@ -96,37 +96,36 @@ pub(super) struct Features {
 impl Features {
     /// The features of a release with its patches.
     pub(super) fn of(v: KernelVersion, patches: &Patches) -> Features {
-        let at = |patch: u16| v >= KernelVersion::v2_6(patch);
         Features {
-            idle_class_waits: !at(25),
-            policy_counts: at(25),
-            arm_needs_empty_driver: at(27),
-            arm_skips_nonrot: at(28),
-            hw_tag_sampled: at(28),
-            rt_preempts: at(29),
-            rt_cuts_in: at(29) && !at(32),
-            lone_limit: !at(29) || at(30),
-            single_dispatch: at(30) || patches.has("single_dispatch"),
-            keeps_idling: at(30),
-            cooperators: at(30),
-            noidle: at(30),
-            reads_allocate_as_sync: at(30),
-            coop_preempt: at(32),
-            drain_async: at(32) || patches.has("drain_async"),
+            idle_class_waits: !v.since_2_6(25),
+            policy_counts: v.since_2_6(25),
+            arm_needs_empty_driver: v.since_2_6(27),
+            arm_skips_nonrot: v.since_2_6(28),
+            hw_tag_sampled: v.since_2_6(28),
+            rt_preempts: v.since_2_6(29),
+            rt_cuts_in: v.since_2_6(29) && !v.since_2_6(32),
+            lone_limit: !v.since_2_6(29) || v.since_2_6(30),
+            single_dispatch: v.since_2_6(30) || patches.has("single_dispatch"),
+            keeps_idling: v.since_2_6(30),
+            cooperators: v.since_2_6(30),
+            noidle: v.since_2_6(30),
+            reads_allocate_as_sync: v.since_2_6(30),
+            coop_preempt: v.since_2_6(32),
+            drain_async: v.since_2_6(32) || patches.has("drain_async"),
             async_ramp: if patches.has("async_ramp_delayed") {
                 AsyncRamp::SinceDelayedSync
-            } else if at(32) || patches.has("async_ramp") {
+            } else if v.since_2_6(32) || patches.has("async_ramp") {
                 AsyncRamp::SinceSync
             } else {
                 AsyncRamp::Off
             },
-            rest_moves_forward: at(32),
-            front_is_relative: at(32),
-            next_follows_every_move: at(32),
-            age_from_insertion: at(32),
-            first_seek_is_free: at(32),
-            idles_for_seekers: at(32),
-            arm_weighs_think_time: at(32),
+            rest_moves_forward: v.since_2_6(32),
+            front_is_relative: v.since_2_6(32),
+            next_follows_every_move: v.since_2_6(32),
+            age_from_insertion: v.since_2_6(32),
+            first_seek_is_free: v.since_2_6(32),
+            idles_for_seekers: v.since_2_6(32),
+            arm_weighs_think_time: v.since_2_6(32),
             pullback: if patches.has("preempt_pullback") {
                 Pullback::Full
             } else if patches.has("preempt_pullback_minimal") {
@@ -186,6 +185,6 @@ mod tests {
     #[test]
     fn every_change_is_listed() {
         let era = KernelVersion::v2_6(22)..KernelVersion::v2_6(33);
-        crate::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
+        blklab_kernel::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
     }
 }

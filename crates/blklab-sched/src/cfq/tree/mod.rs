@@ -100,7 +100,7 @@ pub(super) struct Cfq {
 impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
         let feat = Features::of(b.version, b.patches);
-        let set = Settings::of(b);
+        let set = Settings::new(b);
         let clock = Clock::new(false, b.hz.0);
         let start = clock.at(b.timers.jiffies());
         let idle_slice_timer = b.timers.register("idle_slice_timer");

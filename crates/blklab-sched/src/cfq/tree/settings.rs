@@ -34,7 +34,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(b: &Build<'_>) -> Settings {
+    pub(super) fn new(b: &Build<'_>) -> Settings {
         let Hz(hz) = b.hz;
         let count = |name| u32::try_from(b.tunables.get(name)).unwrap_or(u32::MAX);
         // The kernel keeps these in unsigned int.
