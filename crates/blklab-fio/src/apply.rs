@@ -84,10 +84,13 @@ pub(crate) fn read<'a>(
             Err(format!("{}: needs a value", spec.name))
         }
         Kind::Text | Kind::OptionalText => Ok(Value::Text(text)),
-        Kind::Pattern { with_offset } => match pattern::is_pattern(text, with_offset) {
-            true => Ok(Value::Nothing),
-            false => Err(format!("{}: {}", spec.name, pattern::EXPECTED)),
-        },
+        Kind::Pattern { with_offset } => {
+            if pattern::is_pattern(text, with_offset) {
+                Ok(Value::Nothing)
+            } else {
+                Err(format!("{}: {}", spec.name, pattern::EXPECTED))
+            }
+        }
         Kind::Keyword(words) => match keyword(text, words) {
             Some(word) => Ok(Value::Keyword {
                 word,

@@ -216,9 +216,10 @@ pub(crate) fn errors(text: &str) -> Result<PerDir<Vec<i32>>, String> {
     let mut out: PerDir<Vec<i32>> = PerDir::default();
     for (slot, list) in out.iter_mut().zip(text.trim().split(',')) {
         for entry in list.split(':').filter(|entry| !entry.is_empty()) {
-            let number = match entry.starts_with('E') {
-                true => errno::number(entry),
-                false => leading_integer(entry, 10).map(|n| (n as i32).wrapping_abs()),
+            let number = if entry.starts_with('E') {
+                errno::number(entry)
+            } else {
+                leading_integer(entry, 10).map(|n| (n as i32).wrapping_abs())
             };
             slot.push(
                 number

@@ -96,9 +96,10 @@ pub(crate) fn sections(
         }
         match open {
             Open::Nothing => {
-                let line = match options.keeps_text {
-                    true => Cow::Borrowed("…"),
-                    false => shown(line),
+                let line = if options.keeps_text {
+                    Cow::Borrowed("…")
+                } else {
+                    shown(line)
                 };
                 return Err(JobFileError::at(
                     &place,
@@ -153,9 +154,10 @@ impl Included<'_> {
         }
         let wanted = line.text.get(8..).unwrap_or("");
         let (file, text) = self.read(wanted, &line.place.file).map_err(|why| {
-            let wanted = match line.is_kept {
-                true => Cow::Borrowed("…"),
-                false => shown(wanted),
+            let wanted = if line.is_kept {
+                Cow::Borrowed("…")
+            } else {
+                shown(wanted)
             };
             JobFileError::at(&line.place, format!("include {wanted}: {why}"))
         })?;

@@ -234,9 +234,10 @@ impl Listing {
             | Step::VerifyEnd
             | Step::ResetStats => {}
         }
-        self.idle_steps = match self.now_ns == before_ns {
-            true => self.idle_steps + 1,
-            false => 0,
+        self.idle_steps = if self.now_ns == before_ns {
+            self.idle_steps + 1
+        } else {
+            0
         };
         self.stalled |= self.idle_steps >= IDLE_STEPS_MAX;
         Some(step)

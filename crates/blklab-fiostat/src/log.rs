@@ -207,9 +207,10 @@ impl IoLog {
         if options.offset {
             write!(f, ", {}", row.offset)?;
         }
-        match options.prio {
-            true => write!(f, ", 0x{:04x}", row.ioprio)?,
-            false => write!(f, ", {}", u8::from(is_realtime(row.ioprio)))?,
+        if options.prio {
+            write!(f, ", 0x{:04x}", row.ioprio)?
+        } else {
+            write!(f, ", {}", u8::from(is_realtime(row.ioprio)))?
         }
         if options.issue_time {
             write!(f, ", {}", row.issue_ns)?;

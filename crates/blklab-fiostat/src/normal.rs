@@ -209,10 +209,12 @@ impl EntryText<'_> {
         let units = &self.entry.info.units;
         let base = units.kb_base as f64;
         // Bytes even where rates are in bits; samples count in 1024 always.
-        let (divisor, name) = match bw.mean > base * base {
-            true => (base, "MiB"),
-            false if units.binary() => (1.0, "KiB"),
-            false => (1.0, "kB"),
+        let (divisor, name) = if bw.mean > base * base {
+            (base, "MiB")
+        } else if units.binary() {
+            (1.0, "KiB")
+        } else {
+            (1.0, "kB")
         };
         let whole = |rate: u64| (rate as f64 / divisor) as u64;
         let (mean, dev) = (bw.mean / divisor, bw.stddev() / divisor);
@@ -348,9 +350,10 @@ fn write_lat_ranges(out: &mut String, unit: &str, percent: &[f64]) -> fmt::Resul
         }
         write!(out, "{range}={p:3.2}%")?;
     }
-    match percent.iter().any(|p| *p > 0.0) {
-        true => out.write_char('\n'),
-        false => Ok(()),
+    if percent.iter().any(|p| *p > 0.0) {
+        out.write_char('\n')
+    } else {
+        Ok(())
     }
 }
 

@@ -10,9 +10,10 @@ use crate::{DiskCounters, DiskUtil, GroupStats, Units};
 pub(crate) fn write_group(out: &mut String, group: &GroupStats) -> fmt::Result {
     writeln!(out, "\nRun status group {} (all jobs):", group.id)?;
     // With entries of both kinds fio prints neither.
-    let names = match group.mixed && !group.both {
-        true => ["MIXED"; 3],
-        false => ["READ", "WRITE", "TRIM"],
+    let names = if group.mixed && !group.both {
+        ["MIXED"; 3]
+    } else {
+        ["READ", "WRITE", "TRIM"]
     };
     for (name, dir) in names.iter().zip(group.dirs) {
         if let Some(dir) = dir {

@@ -26,9 +26,10 @@ pub(crate) fn scaled(number: u64, digits: usize, of_1024: bool, unit: Unit) -> S
 
 /// The same of a number that already counts thousands to this power.
 fn scaled_from(mut power: usize, number: u64, digits: usize, of_1024: bool, unit: Unit) -> String {
-    let (step, prefixes) = match of_1024 {
-        true => (1024, POWERS_OF_1024),
-        false => (1000, POWERS_OF_1000),
+    let (step, prefixes) = if of_1024 {
+        (1024, POWERS_OF_1024)
+    } else {
+        (1000, POWERS_OF_1000)
     };
     let name = unit_name(unit);
     let mut whole = match unit {

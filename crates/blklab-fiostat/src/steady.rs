@@ -132,9 +132,10 @@ impl SteadyState {
             self.deviation = off.fold(0.0, f64::max);
             (self.deviation, mean)
         };
-        match self.criterion.is_percent {
-            false => Some(value),
-            true => (of > 0.0).then(|| 100.0 * value / of),
+        if self.criterion.is_percent {
+            (of > 0.0).then(|| 100.0 * value / of)
+        } else {
+            Some(value)
         }
     }
 

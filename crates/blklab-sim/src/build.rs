@@ -62,9 +62,10 @@ pub fn build_machine(
     let holds_bios = disks.iter().any(has_group_limits);
     let cpu = if e.kernel.has_single_queue() {
         sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
-        match e.one_cpu() {
-            true => CpuSharing::HoldsKblockd,
-            false => CpuSharing::None,
+        if e.one_cpu() {
+            CpuSharing::HoldsKblockd
+        } else {
+            CpuSharing::None
         }
     } else if e.one_cpu() {
         CpuSharing::One(CpuCosts {

@@ -41,9 +41,10 @@ impl Entity {
     /// A processor time as the scheduler counts it for this task
     /// (`calc_delta_fair`).
     fn weighted(&self, ns: u64) -> u64 {
-        match self.is_urgent {
-            true => ns / URGENT_WEIGHT,
-            false => ns,
+        if self.is_urgent {
+            ns / URGENT_WEIGHT
+        } else {
+            ns
         }
     }
 

@@ -39,12 +39,12 @@ pub use truthlog::{LogLine, TruthLog};
 /// # Errors
 /// When virtual time stood still.
 pub fn check_progress(machine: &Machine) -> Result<(), ExperimentError> {
-    match machine.has_stalled() {
-        false => Ok(()),
-        true => Err(ExperimentError::new(format!(
+    if machine.has_stalled() {
+        return Err(ExperimentError::new(format!(
             "virtual time stands still at {} s: a fault in blklab; please report the experiment \
              and the job file",
             machine.now()
-        ))),
+        )));
     }
+    Ok(())
 }

@@ -29,9 +29,10 @@ pub fn one_line(text: &str) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        let word = match word.len() > WORD_BYTES_MAX {
-            true => shown(word),
-            false => Cow::Borrowed(word),
+        let word = if word.len() > WORD_BYTES_MAX {
+            shown(word)
+        } else {
+            Cow::Borrowed(word)
         };
         push_visibly(&mut line, &word);
     }

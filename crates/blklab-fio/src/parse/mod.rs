@@ -205,9 +205,10 @@ impl Reader<'_> {
                 Some(spec) => self.read_option(spec, line, settings, &mut given, &mut problems),
                 None => problems.push(Problem {
                     place: line.place.clone(),
-                    message: match line.is_kept {
-                        true => "not an option of fio".to_owned(),
-                        false => format!("Bad option <{}>", shown(&line.text)),
+                    message: if line.is_kept {
+                        "not an option of fio".to_owned()
+                    } else {
+                        format!("Bad option <{}>", shown(&line.text))
                     },
                     hint: nearest_option(&line.text).map(|name| format!("Did you mean {name}?")),
                 }),
@@ -260,9 +261,10 @@ impl Reader<'_> {
             }
             Err(why) => problems.push(Problem {
                 place: line.place.clone(),
-                message: match line.is_kept {
-                    true => format!("fio: failed parsing {}: {why}", spec.name),
-                    false => format!("fio: failed parsing {}: {why}", shown(&line.text)),
+                message: if line.is_kept {
+                    format!("fio: failed parsing {}: {why}", spec.name)
+                } else {
+                    format!("fio: failed parsing {}: {why}", shown(&line.text))
                 },
                 hint: None,
             }),

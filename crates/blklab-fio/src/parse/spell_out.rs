@@ -58,13 +58,13 @@ fn spell_line(
         && !spelled.contains('\n')
         && !spelled.starts_with('[')
         && expand(&spelled, &Fixed::default()).as_ref() == Ok(&spelled);
-    match stands_alone {
-        true => Ok(spelled),
-        false => Err(format!(
+    if !stands_alone {
+        return Err(format!(
             "'{}' cannot be written into a job file, in which ; and # begin comments",
             shown(&spelled)
-        )),
+        ));
     }
+    Ok(spelled)
 }
 
 #[cfg(test)]

@@ -112,9 +112,10 @@ fn survives(on: ContinueOnError, ignored: &PerDir<Vec<i32>>, kind: Dir, error: i
         Dir::Trim => on.verify,
     };
     let list = &ignored[kind as usize];
-    on && match list.is_empty() {
-        true => SURVIVED_BY_DEFAULT.contains(&error),
-        false => list.contains(&error),
+    on && if list.is_empty() {
+        SURVIVED_BY_DEFAULT.contains(&error)
+    } else {
+        list.contains(&error)
     }
 }
 

@@ -355,9 +355,10 @@ pub fn random_map_bytes(job: &Job, range: &FileRange) -> u64 {
         && settings.distribution == Distribution::Random
         && settings.random_generator != Generator::Lfsr
         && !settings.norandommap;
-    match keeps_map {
-        true => RandomMap::bytes(map_blocks(job, range), settings.number_ios),
-        false => 0,
+    if keeps_map {
+        RandomMap::bytes(map_blocks(job, range), settings.number_ios)
+    } else {
+        0
     }
 }
 

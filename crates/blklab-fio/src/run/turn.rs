@@ -118,9 +118,10 @@ impl JobRun {
     /// A sync needs no place, but a trimming job turns it into something else.
     pub(super) fn ready_or_trimwrite(&mut self, record: u32, file: u32, op: IoOp) -> Option<Step> {
         if let Some(dir) = self.trim_or_write(op, file).dir() {
-            return match self.place_in(record, file, dir) {
-                true => self.go(At::Ready { record }),
-                false => self.go(At::Choose { record }),
+            return if self.place_in(record, file, dir) {
+                self.go(At::Ready { record })
+            } else {
+                self.go(At::Choose { record })
             };
         }
         let slot = self.records.get(record);
@@ -236,9 +237,10 @@ impl JobRun {
         let depth = self.records.depth;
         let full = if again { full } else { self.is_full() };
         let polling = wanted == 0 && settings.iodepth_batch_complete_max == 0;
-        let reap = match again {
-            true => full && depth > settings.iodepth_low,
-            false => full || (busy && depth > 0) || polling,
+        let reap = if again {
+            full && depth > settings.iodepth_low
+        } else {
+            full || (busy && depth > 0) || polling
         };
         if !reap || depth == 0 || self.errors.fatal != 0 {
             return self.go(At::Think { dir: data });

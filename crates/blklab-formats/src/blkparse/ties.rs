@@ -39,11 +39,14 @@ impl Order {
             .map(|(cpu, _)| *cpu)
             .min();
         cpus.sort_unstable_by_key(|&(cpu, recency)| {
-            let part = match recency.is_new() {
-                false => 0,
-                true if !is_first_in(cpu) => 1,
-                true if Some(cpu) == head => 2,
-                true => 3,
+            let part = if !recency.is_new() {
+                0
+            } else if !is_first_in(cpu) {
+                1
+            } else if Some(cpu) == head {
+                2
+            } else {
+                3
             };
             (part, u64::MAX - recency.0, u16::MAX - cpu)
         });

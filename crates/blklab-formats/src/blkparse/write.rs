@@ -168,9 +168,10 @@ impl<W: Write> BlkparseWriter<W> {
         let event = &pending.event;
         let genesis_ns = *self.genesis_ns.get_or_insert(event.time.0);
         let since_first_ns = event.time.0.wrapping_sub(genesis_ns);
-        let time_ns = match self.options.times_as_given {
-            true => event.time.0,
-            false => since_first_ns,
+        let time_ns = if self.options.times_as_given {
+            event.time.0
+        } else {
+            since_first_ns
         };
         let idx = usize::from(event.cpu);
         if idx >= self.cpus.len() {

@@ -187,9 +187,10 @@ fn create(
 ) -> Result<(), ExperimentError> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
-    let passes: &[Option<bool>] = match cache.sets_space_aside() {
-        true => &[Some(true), Some(false)],
-        false => &[None],
+    let passes: &[Option<bool>] = if cache.sets_space_aside() {
+        &[Some(true), Some(false)]
+    } else {
+        &[None]
     };
     for there_from_the_start in passes {
         for name in order {

@@ -52,10 +52,12 @@ pub const EPOCH_MS: u64 = 1_230_768_000_000;
 fn log_epoch_ms(r: &Reporting<'_>, start: Time) -> u64 {
     let alternate = r.flag("log_alternate_epoch", false);
     let realtime = r.number("log_alternate_epoch_clock_id").unwrap_or(0) == 0;
-    match r.flag("log_unix_epoch", false) || (alternate && realtime) {
-        true => EPOCH_MS + start.0 / 1_000_000,
-        false if alternate => start.0 / 1_000_000,
-        false => 0,
+    if r.flag("log_unix_epoch", false) || (alternate && realtime) {
+        EPOCH_MS + start.0 / 1_000_000
+    } else if alternate {
+        start.0 / 1_000_000
+    } else {
+        0
     }
 }
 

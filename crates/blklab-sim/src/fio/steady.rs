@@ -109,9 +109,10 @@ impl SteadyWatch {
                 continue;
             };
             if state.add(sample) {
-                let found = match member.is_grouped {
-                    true => Steady::Group(member.group),
-                    false => Steady::Job(member.job),
+                let found = if member.is_grouped {
+                    Steady::Group(member.group)
+                } else {
+                    Steady::Job(member.job)
                 };
                 drop(slot);
                 self.end(found, slots);

@@ -111,9 +111,10 @@ impl Bench {
         if let Some(set) = ORDERED.get((self.ordered / 2) as usize) {
             let writes = self.ordered.is_multiple_of(2);
             self.ordered += 1;
-            let operation = match writes {
-                true => Operation::Write(*set, Mode::Create),
-                false => Operation::Delete,
+            let operation = if writes {
+                Operation::Write(*set, Mode::Create)
+            } else {
+                Operation::Delete
             };
             return Some(Step {
                 name: "order",

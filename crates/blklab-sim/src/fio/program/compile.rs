@@ -417,15 +417,17 @@ impl Summary {
     /// One line of compilebench's summary.
     fn say(self, r: &Recorder<'_>) {
         let (name, count) = (&self.name, self.rates.count());
-        let (unit, value) = match self.moves_data {
-            true => ("MiB/s", self.rates.mean_mib_s()),
-            false => ("s", self.rates.mean_s()),
+        let (unit, value) = if self.moves_data {
+            ("MiB/s", self.rates.mean_mib_s())
+        } else {
+            ("s", self.rates.mean_s())
         };
-        r.say(match self.moves_data {
-            true => format!(
+        r.say(if self.moves_data {
+            format!(
                 "compilebench: {name}, {count} runs, mean of the rates {value:.2} MB/s (MB of 2^20 bytes)"
-            ),
-            false => format!("compilebench: {name}, {count} runs, mean {value:.2} seconds"),
+            )
+        } else {
+            format!("compilebench: {name}, {count} runs, mean {value:.2} seconds")
         });
         r.measured(Figure {
             name: self.name,
