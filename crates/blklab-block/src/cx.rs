@@ -199,9 +199,9 @@ pub enum Effect {
         /// Positive errno, 0 for success.
         error: u16,
     },
-    /// A queue left the congested state (`true`: the pool that async writes
-    /// use).
-    Uncongested(bool),
+    /// One of the queue's pools left the congested state
+    /// (`clear_queue_congested`).
+    Uncongested,
     /// kblockd is to call [`crate::sq::Queue::unplug_work`].
     UnplugWork,
     /// kblockd is to call [`crate::sq::Queue::run_work`].

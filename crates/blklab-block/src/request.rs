@@ -314,13 +314,6 @@ impl Requests {
         rq.ioprio = rq.ioprio.best(prio);
     }
 
-    /// Moves all bios of `from` to the empty request `to`.
-    pub fn move_bios(&mut self, from: RqId, to: RqId) {
-        let (head, tail) = (self[from].bio_head.take(), self[from].bio_tail.take());
-        self[to].bio_head = head;
-        self[to].bio_tail = tail;
-    }
-
     /// Takes the first bio of a finished request, with the time of its Q.
     pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {
         let idx = self[id].bio_head?;

@@ -759,7 +759,7 @@ impl Machine {
                     }
                 }
             }
-            Effect::Uncongested(_) => {
+            Effect::Uncongested => {
                 while let Some(task) = w.congestion_waiters.pop_front() {
                     w.wake(task);
                 }

@@ -145,8 +145,7 @@ impl Queue {
         let nr = self.core.limits.nr_requests;
         let (_, off, _) = thresholds(nr);
         if self.pools.count[k] < off && std::mem::take(&mut self.pools.congested[k]) {
-            let writes = k == usize::from(!self.core.feat.pools_by_sync);
-            cx.effects.push(Effect::Uncongested(writes));
+            cx.effects.push(Effect::Uncongested);
         }
         if self.pools.count[k] < nr {
             if let Some(task) = self.pools.wait[k].pop_front() {

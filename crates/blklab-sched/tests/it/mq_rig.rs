@@ -209,7 +209,7 @@ impl MqRig {
                 Effect::Wake(task) => self.woken.push(task),
                 Effect::BioDone { cookie, .. } => self.done.push(cookie),
                 Effect::RunWork => self.run_wanted = true,
-                Effect::UnplugWork | Effect::Uncongested(_) | Effect::ReleaseWork => {}
+                Effect::UnplugWork | Effect::Uncongested | Effect::ReleaseWork => {}
             }
         }
         r

@@ -227,7 +227,7 @@ impl Rig {
                 Effect::BioDone { cookie, .. } => self.done.push(cookie),
                 Effect::UnplugWork => self.agenda.ready_work(blklab_engine::WorkId(0)),
                 Effect::RunWork => self.agenda.ready_work(blklab_engine::WorkId(1)),
-                Effect::Uncongested(_) | Effect::ReleaseWork => {}
+                Effect::Uncongested | Effect::ReleaseWork => {}
             }
         }
         r

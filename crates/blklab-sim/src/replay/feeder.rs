@@ -339,7 +339,7 @@ impl Feeder<'_> {
                 }
             }
             Effect::BioDone { .. }
-            | Effect::Uncongested(_)
+            | Effect::Uncongested
             | Effect::UnplugWork
             | Effect::ReleaseWork => {}
         }

@@ -166,37 +166,6 @@ impl Tags {
         tag.map(|t| t as u16)
     }
 
-    /// Takes up to `wanted` tags at once from one word and appends them to
-    /// `tags`: those that are free among as many in a row, from the first free
-    /// tag on, in the first word where such a row ends within the word. Takes
-    /// none if there is no such word.
-    pub fn get_batch(&mut self, cpu: u16, wanted: u32, tags: &mut Vec<u16>) {
-        if wanted == 0 {
-            return;
-        }
-        let hint = self.hint(cpu);
-        let nr_words = self.nr_words();
-        for i in 0..nr_words {
-            let index = (hint / self.per_word + i) % nr_words;
-            let size = self.word_size(index);
-            let word = &mut self.words[index as usize];
-            word.reclaim();
-            let Some(bit) = word.find(size, 0).filter(|b| b + wanted <= size) else {
-                continue;
-            };
-            let mut free = low_bits(wanted) << bit & !word.taken;
-            word.taken |= free;
-            self.busy += free.count_ones();
-            let base = index * self.per_word;
-            while free != 0 {
-                tags.push((base + free.trailing_zeros()) as u16);
-                free &= free - 1;
-            }
-            self.move_hint(cpu, hint, Some(base + bit + wanted - 1));
-            return;
-        }
-    }
-
     /// Gives a tag back. `cpu` is the one of the request's software queue: its
     /// next search begins here. Appends the tasks that this wakes.
     pub fn put(&mut self, cpu: u16, tag: u16, wakes: &mut Vec<TaskId>) {

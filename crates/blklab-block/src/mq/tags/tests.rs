@@ -80,28 +80,6 @@ fn freed_tags_are_used_again_when_the_word_is_used_up() {
 }
 
 #[test]
-fn a_batch_comes_from_one_word() {
-    let mut tags = Tags::new(64, 1, PER_WORD);
-    assert_eq!(tags.get(0, None), Some(0));
-    let mut batch = Vec::new();
-    tags.get_batch(0, 4, &mut batch);
-    assert_eq!(batch, [1, 2, 3, 4]);
-    tags.put(0, 2, &mut Vec::new());
-    batch.clear();
-    // From the first free tag on: 2, and of 3 to 9 those that are free.
-    tags.get_batch(0, 8, &mut batch);
-    assert_eq!(batch, [2, 5, 6, 7, 8, 9]);
-    batch.clear();
-    // Six are left in the first word.
-    tags.get_batch(0, 7, &mut batch);
-    assert_eq!(batch, [16, 17, 18, 19, 20, 21, 22]);
-    batch.clear();
-    tags.get_batch(0, 17, &mut batch);
-    assert_eq!(batch, []);
-    assert_eq!(tags.busy(), 1 + 3 + 6 + 7);
-}
-
-#[test]
 fn resized_words_keep_their_size() {
     let mut tags = Tags::new(256, 1, PER_WORD);
     tags.resize(70);

@@ -31,11 +31,6 @@ impl Depth {
         }
     }
 
-    /// Step 0 again.
-    pub(super) fn reset(&mut self) {
-        *self = Depth::new(self.queue_depth);
-    }
-
     pub(super) fn step(&self) -> i32 {
         self.step
     }

@@ -323,33 +323,6 @@ impl Wbt {
         })
     }
 
-    /// Another latency to aim at, 0 for none (`wbt_lat_usec` written). Starts at
-    /// step 0 again and appends the tasks that may go on.
-    pub fn set_min_latency(
-        &mut self,
-        min_latency: Span,
-        timers: &mut Timers,
-        wakes: &mut Vec<TaskId>,
-    ) {
-        self.min_latency = min_latency;
-        self.depth.reset();
-        self.share();
-        self.wake_all(timers, wakes);
-    }
-
-    /// The device takes another number of requests at once. Starts at step 0
-    /// again and appends the tasks that may go on.
-    pub fn set_queue_depth(
-        &mut self,
-        queue_depth: u32,
-        timers: &mut Timers,
-        wakes: &mut Vec<TaskId>,
-    ) {
-        self.depth = Depth::new(queue_depth);
-        self.share();
-        self.wake_all(timers, wakes);
-    }
-
     /// Writes and discards on their way.
     pub fn inflight(&self) -> u32 {
         self.classes.iter().map(|c| c.inflight).sum()

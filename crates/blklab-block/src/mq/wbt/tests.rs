@@ -312,27 +312,6 @@ fn samples_count_only_during_windows() {
 }
 
 #[test]
-fn switching_it_off_lets_everybody_go() {
-    let mut rig = Rig::new(true);
-    for task in 0..20 {
-        rig.admit(&write(task, BioFlags::NONE));
-    }
-    assert_eq!(rig.wbt.sleepers(), 12);
-    rig.wbt
-        .set_queue_depth(1, &mut rig.agenda.timers, &mut rig.wakes);
-    assert_eq!(rig.wakes, []);
-    rig.wbt
-        .set_min_latency(Span::ZERO, &mut rig.agenda.timers, &mut rig.wakes);
-    assert_eq!(rig.wakes.len(), 12);
-    assert_eq!(rig.admit(&write(0, BioFlags::NONE)), WbtAdmit::Untracked);
-    assert_eq!(rig.until(1000), []);
-    for _ in 0..20 {
-        rig.free(WbtClass::Background);
-    }
-    assert_eq!(rig.wbt.inflight(), 0);
-}
-
-#[test]
 fn settings_of_devices() {
     let settings_of = |limits: &Limits, replaced| WbtSettings::new(limits, 64, replaced, HZ);
     let mut limits = Limits::default();
