@@ -82,7 +82,7 @@ fn info(file: &Path) -> Result<()> {
         writeln!(out, "kernel    {}", h.kernel)?;
         writeln!(out, "origin    {}", h.origin)?;
     }
-    writeln!(out, "format    {}", input.format())?;
+    writeln!(out, "format    {}", input.format().name)?;
     writeln!(out, "events    {}", stats.nr_events)?;
     writeln!(out, "messages  {}", stats.nr_messages)?;
     let seconds = (stats.end_ns - stats.start_ns) as f64 / 1e9;
@@ -101,6 +101,13 @@ fn info(file: &Path) -> Result<()> {
             out,
             "others    {n} events of devices beyond the first {}",
             stats.devices.len()
+        )?;
+    }
+    let other_events = input.counts().other_events;
+    if other_events > 0 {
+        writeln!(
+            out,
+            "passed    {other_events} events of other parts of the kernel, or that repeat one"
         )?;
     }
     if stats.nr_overflows > 0 {
@@ -127,7 +134,7 @@ fn convert(file: &Path, output: &Path) -> Result<()> {
     }
     crate::interrupt::end_at_once()?;
     let header = trace_file::header_for(&input, file);
-    let mut out = TraceOut::create_with(output, &header, input.has_printed_times())?;
+    let mut out = TraceOut::create_with(output, &header, input.format().has_printed_times)?;
     let shown = Watcher::reading(input.progress());
     input.send_all(&mut out)?;
     drop(shown);

@@ -2,7 +2,7 @@
 //! What a reader found, and what it could not use.
 
 /// Counts of one reading. Everything that did not become an item of the
-/// stream is in here; all zero but the first four means a flawless trace.
+/// stream is in here; all zero but the first five means a flawless trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Events given.
@@ -14,9 +14,12 @@ pub struct ReadCounts {
     /// Records or lines without meaning for analysis: timestamps, summaries,
     /// comments.
     pub notes: u64,
-    /// Events that the recorder lost, by gaps in the sequence numbers.
+    /// Events of other parts of the kernel, or that say what other events say.
+    pub other_events: u64,
+    /// Events that the recorder lost: by gaps in the sequence numbers, or by its
+    /// own word.
     pub lost: u64,
-    /// Gaps in the sequence numbers.
+    /// Places where events were lost.
     pub gaps: u64,
     /// Sequence numbers that went back: the recording began anew, or its
     /// records were put together in another order.

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A trace file of whatever format it has, recognised by what is in it.
 
-use crate::blkparse::BlkparseReader;
 use crate::blktrace::{BlktraceReader, CpuFile};
-use crate::compact::CompactReader;
+use crate::format::{FORMATS, Format, Reader, recognise};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSource};
 use std::path::{Path, PathBuf};
 
-/// Where text must show its first event.
-const PREFIX_BYTES: usize = 64 * 1024;
-/// What is looked at for text before that: enough for most, so that a pipe
-/// need not deliver more before anything is shown.
-const SHORT_PREFIX_BYTES: usize = 4096;
-
-/// A reader for any format.
-#[derive(Debug)]
-enum Reader {
-    Compact(CompactReader<Source>),
-    Blktrace(BlktraceReader<Source>),
-    Blkparse(BlkparseReader<Source>),
-}
-
 /// An open trace: a file, several of them, or a pipe.
 #[derive(Debug)]
 pub struct TraceFile {
-    reader: Reader,
+    format: &'static Format,
+    reader: Box<dyn Reader>,
     /// The files of the CPUs; empty for a single file or pipe.
     cpu_files: Vec<PathBuf>,
     inputs: Vec<FileId>,
@@ -52,22 +38,18 @@ impl TraceFile {
             name => name,
         };
         let mut input = Input::new(source, &name);
-        let head = input.fill(crate::compact::MAGIC.len())?;
-        let is_blktrace = crate::blktrace::is_magic(head);
-        if (is_blktrace || head.is_empty()) && is_file && CpuFile::of(path).is_some() {
+        let format = recognise(&mut input)?;
+        let may_be_one_of_many =
+            format.is_some_and(Format::is_blktrace) || input.available().is_empty();
+        if may_be_one_of_many && is_file && CpuFile::of(path).is_some() {
             return TraceFile::open_cpus(path);
         }
-        let reader = if is_blktrace {
-            Reader::Blktrace(BlktraceReader::from_input(input))
-        } else if head.starts_with(&crate::compact::MAGIC) {
-            Reader::Compact(CompactReader::from_input(input)?)
-        } else if is_text(&mut input)? {
-            Reader::Blkparse(BlkparseReader::from_input(input))
-        } else {
-            return Err(unrecognised(&mut input));
+        let Some(format) = format else {
+            return Err(unrecognised(&input));
         };
         Ok(TraceFile {
-            reader,
+            format,
+            reader: (format.open)(input)?,
             cpu_files: Vec::new(),
             inputs: vec![id],
             progress,
@@ -77,34 +59,22 @@ impl TraceFile {
     fn open_cpus(path: &Path) -> Result<TraceFile, FormatError> {
         let (reader, opened) = BlktraceReader::open_files(path)?;
         Ok(TraceFile {
-            reader: Reader::Blktrace(reader),
+            format: FORMATS.iter().find(|f| f.is_blktrace()).expect("a row"),
+            reader: Box::new(reader),
             inputs: opened.ids,
             progress: opened.progress,
             cpu_files: opened.paths,
         })
     }
 
-    /// The name of the format.
-    pub fn format(&self) -> &'static str {
-        match self.reader {
-            Reader::Compact(_) => "events.blk",
-            Reader::Blktrace(_) => "blktrace",
-            Reader::Blkparse(_) => "blkparse",
-        }
-    }
-
-    /// Whether the times of the events are those that blkparse printed, from
-    /// the first event of the original trace, not those of a clock.
-    pub fn has_printed_times(&self) -> bool {
-        matches!(self.reader, Reader::Blkparse(_))
+    /// The format.
+    pub fn format(&self) -> &'static Format {
+        self.format
     }
 
     /// What the trace says about itself, where the format has that.
     pub fn header(&self) -> Option<&TraceHeader> {
-        match &self.reader {
-            Reader::Compact(reader) => Some(reader.header()),
-            Reader::Blktrace(_) | Reader::Blkparse(_) => None,
-        }
+        self.reader.header()
     }
 
     /// The files of the CPUs, where the trace is one file for each.
@@ -124,11 +94,7 @@ impl TraceFile {
 
     /// What was found so far; complete after the last item.
     pub fn counts(&self) -> &ReadCounts {
-        match &self.reader {
-            Reader::Compact(reader) => reader.counts(),
-            Reader::Blktrace(reader) => reader.counts(),
-            Reader::Blkparse(reader) => reader.counts(),
-        }
+        self.reader.counts()
     }
 
     /// Whether a file that exists is a trace of any format, or empty: then
@@ -138,39 +104,19 @@ impl TraceFile {
             return false;
         };
         let mut input = Input::new(source, "");
-        match input.fill(crate::compact::MAGIC.len()) {
-            Ok(head) => {
-                head.is_empty()
-                    || head.starts_with(&crate::compact::MAGIC)
-                    || crate::blktrace::is_magic(head)
-                    || is_text(&mut input).unwrap_or(false)
-            }
+        match recognise(&mut input) {
+            Ok(format) => format.is_some() || input.available().is_empty(),
             Err(_) => false,
         }
     }
 }
 
-/// Whether the input is blkparse text: begins with an event or a message,
-/// behind whatever a mail may have in front.
-fn is_text(input: &mut Input<Source>) -> Result<bool, FormatError> {
-    for len in [SHORT_PREFIX_BYTES, PREFIX_BYTES] {
-        let prefix = input.fill(len)?;
-        if let Ok(Some(_)) = BlkparseReader::new(prefix, "").next_item() {
-            return Ok(true);
-        }
-        if prefix.len() < len {
-            break;
-        }
-    }
-    Ok(false)
-}
-
-fn unrecognised(input: &mut Input<Source>) -> FormatError {
+fn unrecognised(input: &Input<Source>) -> FormatError {
     let head = input.available();
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),
-        expected: "blktrace records, blkparse text or events.blk",
+        expected: "blktrace records, text of blkparse or of tracepoints, or events.blk",
         found: match head.len() {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),
@@ -182,10 +128,6 @@ impl TraceSource for TraceFile {
     type Error = FormatError;
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        match &mut self.reader {
-            Reader::Compact(reader) => reader.next_item(),
-            Reader::Blktrace(reader) => reader.next_item(),
-            Reader::Blkparse(reader) => reader.next_item(),
-        }
+        self.reader.next_item()
     }
 }

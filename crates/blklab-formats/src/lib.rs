@@ -6,6 +6,7 @@
 //! | `events.blk`, the compact form of this project (`docs/trace-format.md`) | [`compact::CompactWriter`] | [`compact::CompactReader`] |
 //! | blktrace binary, version 7 | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
+//! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
 //!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s: they keep their first
 //! error and report it from `finish`. Readers are
@@ -24,6 +25,8 @@ pub mod compact;
 mod counts;
 mod error;
 mod file;
+mod format;
+pub mod ftrace;
 mod input;
 mod limit;
 mod names;
@@ -31,9 +34,11 @@ mod output;
 mod plausible;
 mod sequence;
 mod source;
+mod text;
 
 pub use counts::ReadCounts;
 pub use error::FormatError;
 pub use file::TraceFile;
+pub use format::{FORMATS, Format};
 pub use output::{PartialFile, remove_partial_files};
 pub use source::{FileId, Progress, Source};

@@ -4,6 +4,7 @@
 use blklab_block::{mq, sq};
 use blklab_experiment::settings;
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
+use blklab_formats::FORMATS;
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
 use blklab_sched::{Scheduler, Schedulers};
 use blklab_workload::scenario;
@@ -367,20 +368,7 @@ pub fn filesystems() -> Vec<Entry> {
 
 /// Trace formats.
 pub fn formats() -> Vec<Entry> {
-    vec![
-        entry(
-            "blktrace",
-            "NAME.blktrace.CPU: the kernel's binary records, read and written",
-        ),
-        entry(
-            "blkparse",
-            "NAME.txt: text as blkparse prints it, read and written",
-        ),
-        entry(
-            "blk",
-            "NAME.blk: blklab's own compact form, read and written",
-        ),
-    ]
+    FORMATS.iter().map(|f| entry(f.name, f.summary)).collect()
 }
 
 /// I/O engines of fio jobs and how they are run.

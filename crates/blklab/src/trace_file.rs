@@ -207,7 +207,7 @@ pub fn print(
         name: name.to_owned(),
         summary: !quiet,
         events: true,
-        times_as_given: input.has_printed_times(),
+        times_as_given: input.format().has_printed_times,
     };
     let mut writer = BlkparseWriter::new(out, options);
     input.send_all(&mut writer)?;

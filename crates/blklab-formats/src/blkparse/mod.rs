@@ -19,5 +19,6 @@ mod summary;
 mod ties;
 mod write;
 
+pub(crate) use parse::details;
 pub use read::BlkparseReader;
 pub use write::{BlkparseOptions, BlkparseWriter};

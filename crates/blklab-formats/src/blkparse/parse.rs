@@ -2,149 +2,13 @@
 //! One line of blkparse text, taken apart.
 
 use crate::plausible;
+use crate::text::{Line, Rest, decimal, device, error, length, rwbs, time, unquoted};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, SECTOR_BYTES, Time};
-
-/// What a line is.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
-    Event {
-        event: Event,
-        sequence: u32,
-        comm: Option<&'a [u8]>,
-    },
-    Message {
-        event: Event,
-        text: &'a [u8],
-    },
-    /// Lines were left out here.
-    Elided,
-    Blank,
-    /// Part of the summary, or a comment.
-    Note {
-        begins_summary: bool,
-    },
-    /// None of these, and why it is no event.
-    Other(&'static str),
-}
-
-/// What is left of a line.
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn skip_spaces(&mut self) {
-        self.0 = self.0.trim_ascii_start();
-    }
-
-    /// The bytes up to the next space.
-    fn word(&mut self) -> &'a [u8] {
-        self.skip_spaces();
-        let end = self
-            .0
-            .iter()
-            .position(u8::is_ascii_whitespace)
-            .unwrap_or(self.0.len());
-        let (word, rest) = self.0.split_at(end);
-        self.0 = rest;
-        word
-    }
-
-    /// Whether the next character is `c`; takes it if so.
-    fn take(&mut self, c: u8) -> bool {
-        self.skip_spaces();
-        let found = self.0.first() == Some(&c);
-        if found {
-            self.0 = &self.0[1..];
-        }
-        found
-    }
-
-    /// A number, if one is next.
-    fn number(&mut self) -> Option<u64> {
-        self.skip_spaces();
-        let len = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
-        let n = decimal(&self.0[..len])?;
-        self.0 = &self.0[len..];
-        Some(n)
-    }
-
-    /// What stands between `open` and the last `close` of the line.
-    fn bracketed(&mut self, open: u8, close: u8) -> Option<&'a [u8]> {
-        if !self.take(open) {
-            return None;
-        }
-        let end = self.0.iter().rposition(|b| *b == close)?;
-        let inside = &self.0[..end];
-        self.0 = &self.0[end + 1..];
-        Some(inside)
-    }
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |n, b| {
-        let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
-        n.checked_mul(10)?.checked_add(digit)
-    })
-}
-
-/// `MAJOR,MINOR`.
-fn device(word: &[u8]) -> Option<Dev> {
-    let comma = word.iter().position(|b| *b == b',')?;
-    Some(Dev {
-        major: decimal(&word[..comma])?.try_into().ok()?,
-        minor: decimal(&word[comma + 1..])?.try_into().ok()?,
-    })
-}
-
-/// `SECONDS.FRACTION`, up to nine digits after the point.
-fn time(word: &[u8]) -> Option<Time> {
-    let point = word.iter().position(|b| *b == b'.')?;
-    let (seconds, fraction) = (decimal(&word[..point])?, &word[point + 1..]);
-    if fraction.len() > 9 {
-        return None;
-    }
-    let scale = 10_u64.pow(9 - fraction.len() as u32);
-    let ns = seconds
-        .saturating_mul(1_000_000_000)
-        .saturating_add(decimal(fraction)? * scale);
-    Some(Time(ns))
-}
-
-fn rwbs(word: &[u8]) -> Option<Rwbs> {
-    let (mut flags, rest) = match word {
-        [b'F', rest @ ..] => (Rwbs::FLUSH, rest),
-        _ => (Rwbs::NONE, word),
-    };
-    let (direction, rest) = rest.split_first()?;
-    flags = flags.with(match direction {
-        b'R' => Rwbs::READ,
-        b'W' => Rwbs::WRITE,
-        b'D' => Rwbs::DISCARD,
-        b'N' => Rwbs::NONE,
-        _ => return None,
-    });
-    for letter in rest {
-        flags = flags.with(match letter {
-            b'F' => Rwbs::FUA,
-            b'B' => Rwbs::BARRIER,
-            b'A' => Rwbs::AHEAD,
-            b'S' => Rwbs::SYNC,
-            b'M' => Rwbs::META,
-            _ => return None,
-        });
-    }
-    Some(flags)
-}
+use blklab_types::Dev;
 
 /// Takes a line apart.
 pub(super) fn parse(line: &[u8]) -> Line<'_> {
-    let mut line = line.trim_ascii();
-    while let [b'>' | b'|', rest @ ..] = line {
-        line = rest.trim_ascii_start();
-    }
+    let line = unquoted(line);
     match line {
         [] => return Line::Blank,
         [b'#', ..] => {
@@ -209,17 +73,19 @@ fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
         let text = rest.0.strip_prefix(b" ").unwrap_or(rest.0);
         return Ok(Line::Message { event, text });
     }
-    let comm = details(&mut rest, &mut event).ok_or("what follows RWBS does not fit the action")?;
-    Ok(Line::Event {
-        event,
-        sequence,
-        comm,
+    Ok(match details(&mut rest, &mut event) {
+        Some(comm) => Line::Event {
+            event,
+            sequence: Some(sequence),
+            comm,
+        },
+        None => Line::Incomplete("what follows RWBS does not fit the action"),
     })
 }
 
 /// The part of the line that depends on the action; the process's name, if
 /// there is one.
-fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Option<&'a [u8]>> {
+pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Option<&'a [u8]>> {
     let comm = |rest: &mut Rest<'a>| rest.bracketed(b'[', b']');
     match event.action {
         Action::Plug => Some(comm(rest)),
@@ -291,10 +157,6 @@ fn extent(rest: &mut Rest<'_>, event: &mut Event) -> Option<bool> {
     Some(true)
 }
 
-fn length(nr_sectors: u64) -> Option<u32> {
-    nr_sectors.checked_mul(SECTOR_BYTES)?.try_into().ok()
-}
-
 /// The elapsed time of `-t`, or the bytes of a command.
 fn skip_parentheses(rest: &mut Rest<'_>) -> Option<()> {
     if rest.take(b'(') {
@@ -302,18 +164,6 @@ fn skip_parentheses(rest: &mut Rest<'_>) -> Option<()> {
         rest.0 = &rest.0[end + 1..];
     }
     Some(())
-}
-
-/// blkparse prints the 16 bits of the kernel, which are a negative errno or a
-/// positive number.
-fn error(code: &[u8]) -> Option<u16> {
-    let digits = code.strip_prefix(b"-").unwrap_or(code);
-    let n = u16::try_from(decimal(digits)?).ok()?;
-    Some(if n > u16::MAX - 4096 {
-        n.wrapping_neg()
-    } else {
-        n
-    })
 }
 
 #[cfg(test)]
@@ -421,8 +271,8 @@ mod tests {
         assert_eq!(other(b"Hello,"), "does not begin with a device, as in 8,0");
         assert_eq!(other(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
         assert_eq!(
-            other(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"),
-            "what follows RWBS does not fit the action"
+            parse(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"),
+            Line::Incomplete("what follows RWBS does not fit the action")
         );
         for beyond in ["10000000000000.5", "2147483648.0"] {
             let line = format!("8,0 0 1 {beyond} 9 Q R 8 + 8");

@@ -207,7 +207,7 @@ fn any_trace_file_is_recognised() {
         ("events.blk", "events.blk"),
     ] {
         let mut file = TraceFile::open(&dir.path().join(name)).unwrap();
-        assert_eq!(file.format(), format);
+        assert_eq!(file.format().name, format);
         assert_eq!(file.header().is_some(), name == "events.blk");
         file.send_all(&mut Vec::new()).unwrap();
         assert_eq!(file.counts().events, nr_events, "{name}");

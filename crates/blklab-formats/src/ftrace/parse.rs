@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One line of tracepoints, taken apart.
+
+use crate::blkparse::details;
+use crate::plausible;
+use crate::text::{Dialect, Line, Rest, decimal, device, error, length, rwbs, time, unquoted};
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Dev, Pid, Time};
+
+/// The tracepoints that were seen decide what others say anew.
+#[derive(Debug, Default)]
+pub(super) struct Ftrace {
+    /// `block_getrq`, which comes just before `block_io_start`.
+    has_getrq: bool,
+    /// `block_rq_complete`, which comes just before `block_rq_error` and
+    /// `block_io_done`.
+    has_complete: bool,
+}
+
+/// What stands in front of every event.
+struct Head<'a> {
+    comm: &'a [u8],
+    pid: Pid,
+    cpu: u16,
+    time: Time,
+}
+
+/// What an event of the block layer is, and what its fields are.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// A bio, or a request without its bytes: as blkparse shows it.
+    Bio(Action),
+    /// A request: its bytes, its command, sectors, and the process.
+    Request(Action),
+    /// A request that comes back: its command, sectors, and the error.
+    Done(Action),
+}
+
+impl Dialect for Ftrace {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
+        let line = unquoted(line);
+        match line {
+            [] => return Line::Blank,
+            [b'#', ..] => return overwritten(line),
+            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            _ => {}
+        }
+        if let Some(lost) = lost(line) {
+            return Line::Lost(lost);
+        }
+        if is_note(line) {
+            return Line::Note {
+                begins_summary: false,
+            };
+        }
+        self.event(line).unwrap_or_else(Line::Other)
+    }
+}
+
+impl Ftrace {
+    fn event<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, &'static str> {
+        let mut rest = Rest(line);
+        let head = head(&mut rest).ok_or("no event, as in fio-1234 [000] 56.789012: EVENT: ...")?;
+        if !plausible::is_time(head.time) {
+            return Err(plausible::BAD_TIME);
+        }
+        let word = rest.word();
+        if let Some(dev) = device(word) {
+            return Ok(traced(&head, dev, &mut rest));
+        }
+        let Some(name) = word.strip_suffix(b":").filter(|name| !name.is_empty()) else {
+            return Err("no event behind the time");
+        };
+        // perf says which part of the kernel it is from.
+        let name = name.rsplit(|b| *b == b':').next().unwrap_or(name);
+        let Some(kind) = self.kind(name) else {
+            return Ok(Line::OtherEvent);
+        };
+        let event = fields(&head, kind, &mut rest);
+        Ok(event.map_or(
+            Line::Incomplete("what follows the event does not fit it"),
+            |event| whole(&head, event),
+        ))
+    }
+
+    /// What an event is; none if it is no I/O, or if another event said so.
+    fn kind(&mut self, name: &[u8]) -> Option<Kind> {
+        Some(match name {
+            b"block_bio_queue" => Kind::Bio(Action::Queue),
+            b"block_bio_backmerge" => Kind::Bio(Action::BackMerge),
+            b"block_bio_frontmerge" => Kind::Bio(Action::FrontMerge),
+            b"block_bio_bounce" => Kind::Bio(Action::Bounce),
+            b"block_bio_complete" => Kind::Bio(Action::Complete),
+            b"block_bio_remap" | b"block_rq_remap" => Kind::Bio(Action::Remap),
+            b"block_sleeprq" => Kind::Bio(Action::SleepRequest),
+            b"block_split" => Kind::Bio(Action::Split),
+            b"block_getrq" => {
+                self.has_getrq = true;
+                Kind::Bio(Action::GetRequest)
+            }
+            b"block_io_start" if !self.has_getrq => Kind::Request(Action::GetRequest),
+            b"block_rq_merge" => Kind::Request(Action::BackMerge),
+            b"block_rq_insert" => Kind::Request(Action::Insert),
+            b"block_rq_issue" => Kind::Request(Action::Issue),
+            b"block_rq_requeue" => Kind::Done(Action::Requeue),
+            b"block_rq_complete" => {
+                self.has_complete = true;
+                Kind::Done(Action::Complete)
+            }
+            b"block_rq_error" if !self.has_complete => Kind::Done(Action::Complete),
+            b"block_io_done" if !self.has_complete => Kind::Request(Action::Complete),
+            _ => return None,
+        })
+    }
+}
+
+/// How many entries were overwritten before the trace was read, which its header
+/// says.
+fn overwritten(comment: &[u8]) -> Line<'_> {
+    let marker = b"entries-in-buffer/entries-written:";
+    let at = comment.windows(marker.len()).position(|w| w == marker);
+    let lost = at.and_then(|at| {
+        let mut rest = Rest(&comment[at + marker.len()..]);
+        let there = rest.number()?;
+        let written = rest.take(b'/').then(|| rest.number())??;
+        written.checked_sub(there).filter(|lost| *lost > 0)
+    });
+    lost.map_or(
+        Line::Note {
+            begins_summary: false,
+        },
+        Line::Lost,
+    )
+}
+
+/// `CPU:3 [LOST 17 EVENTS]`, or trace-cmd's `CPU:3 [17 EVENTS DROPPED]`; one if
+/// it does not say how many.
+fn lost(line: &[u8]) -> Option<u64> {
+    let text = line.strip_prefix(b"CPU:")?;
+    let says = |word: &[u8]| text.windows(word.len()).any(|w| w == word);
+    if !(says(b"LOST") || says(b"DROPPED")) {
+        return None;
+    }
+    let inside = text.split(|b| *b == b'[').nth(1)?;
+    let digits = inside.split(|b| !b.is_ascii_digit());
+    Some(digits.filter_map(decimal).next().unwrap_or(1))
+}
+
+/// What trace-cmd says about the trace.
+fn is_note(line: &[u8]) -> bool {
+    line.starts_with(b"cpus=")
+        || line.starts_with(b"version = ")
+        || line.starts_with(b"CPU ") && line.ends_with(b" is empty")
+}
+
+/// Takes process, CPU and time off the line.
+fn head<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
+    let line = rest.0;
+    let (at, cpu, behind) = cpu(line)?;
+    let (comm, pid) = task(line[..at].trim_ascii_end())?;
+    rest.0 = &line[behind..];
+    let mut word = rest.word();
+    if !word.ends_with(b":") {
+        // How interrupts and preemption stand.
+        word = rest.word();
+    }
+    Some(Head {
+        comm,
+        pid,
+        cpu,
+        time: time(word.strip_suffix(b":")?)?,
+    })
+}
+
+/// `[003]` between spaces: where it begins, the CPU, and where it ends.
+fn cpu(line: &[u8]) -> Option<(usize, u16, usize)> {
+    let opening = |at: usize| line[at] == b'[' && at > 0 && line[at - 1].is_ascii_whitespace();
+    (0..line.len()).filter(|at| opening(*at)).find_map(|at| {
+        let inside = &line[at + 1..];
+        let end = inside.iter().position(|b| *b == b']')?;
+        let cpu = decimal(&inside[..end])?.try_into().ok()?;
+        let behind = at + end + 2;
+        line.get(behind)?
+            .is_ascii_whitespace()
+            .then_some((at, cpu, behind))
+    })
+}
+
+/// `COMM-PID`, perhaps with the thread group in parentheses, or perf's `COMM PID`
+/// and `COMM PID/TID`.
+fn task(text: &[u8]) -> Option<(&[u8], Pid)> {
+    let text = match text.strip_suffix(b")") {
+        Some(text) => text[..text.iter().rposition(|b| *b == b'(')?].trim_ascii_end(),
+        None => text,
+    };
+    let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let (before, pid) = text.split_at(text.len() - digits);
+    let pid = decimal(pid)?.try_into().ok()?;
+    let comm = match before.split_last()? {
+        (b'-' | b' ' | b'\t', comm) => comm,
+        (b'/', group) => {
+            let digits = group.iter().rev().take_while(|b| b.is_ascii_digit());
+            &group[..group.len() - digits.count()]
+        }
+        _ => return None,
+    };
+    Some((comm.trim_ascii_end(), pid))
+}
+
+/// A line of the tracer `blk`: what blkparse shows from the action on.
+fn traced<'a>(head: &Head<'a>, dev: Dev, rest: &mut Rest<'a>) -> Line<'a> {
+    let letters = std::str::from_utf8(rest.word()).unwrap_or_default();
+    let Some(action) = Action::from_letters(letters) else {
+        return Line::Other("unknown action");
+    };
+    let flags = rest.word();
+    let Some(rwbs) = rwbs(flags) else {
+        return Line::Other("unknown letter in RWBS");
+    };
+    let mut event = blank(head, dev, rwbs, action);
+    if action == Action::Message {
+        let text = rest.0.strip_prefix(b" ").unwrap_or(rest.0);
+        return Line::Message { event, text };
+    }
+    match details(rest, &mut event) {
+        Some(_) => whole(head, event),
+        None => Line::Incomplete("what follows RWBS does not fit the action"),
+    }
+}
+
+/// Reads the fields of an event.
+fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<Event> {
+    let dev = device(rest.word())?;
+    let flags = rwbs(rest.word())?;
+    let (Kind::Bio(action) | Kind::Request(action) | Kind::Done(action)) = kind;
+    let mut event = blank(head, dev, flags, action);
+    let bytes = match kind {
+        Kind::Bio(_) => {
+            details(rest, &mut event)?;
+            return Some(event);
+        }
+        Kind::Request(_) => u32::try_from(rest.number()?).ok()?,
+        Kind::Done(_) => 0,
+    };
+    rest.bracketed_first(b'(', b')')?;
+    let sector = rest.number()?;
+    if !rest.take(b'+') {
+        return None;
+    }
+    event.bytes = length(rest.number()?)?;
+    // An empty flush has the sector -1, or 0.
+    if sector != u64::MAX {
+        event.sector = sector;
+    }
+    if event.bytes == 0 && !flags.has(Rwbs::FLUSH) && (bytes > 0 || flags.op().is_none()) {
+        event.rwbs = flags.with(Rwbs::PC);
+        event.bytes = bytes;
+    }
+    // From 6.18 on the priority follows: class, hint and level.
+    let last = rest.0.iter().rposition(|b| *b == b'[')?;
+    rest.0 = &rest.0[last..];
+    let bracketed = rest.bracketed(b'[', b']')?;
+    if action == Action::Complete && matches!(kind, Kind::Done(_)) {
+        event.error = error(bracketed)?;
+    }
+    Some(event)
+}
+
+/// An event, with the name of its process if it says it.
+fn whole<'a>(head: &Head<'a>, event: Event) -> Line<'a> {
+    let is_known = !head.comm.is_empty() && head.comm != b"<...>" && head.comm != b"<idle>";
+    Line::Event {
+        event,
+        sequence: None,
+        comm: is_known.then_some(head.comm),
+    }
+}
+
+fn blank(head: &Head<'_>, dev: Dev, rwbs: Rwbs, action: Action) -> Event {
+    Event {
+        time: head.time,
+        sector: 0,
+        arg: 0,
+        bytes: 0,
+        pid: head.pid,
+        dev,
+        from_dev: Dev::default(),
+        error: 0,
+        cpu: head.cpu,
+        rwbs,
+        action,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The event of a line, and the name of its process.
+    fn read(line: &str) -> (String, Option<String>) {
+        match Ftrace::default().parse(line.as_bytes()) {
+            Line::Event { event, comm, .. } => (
+                event.to_string(),
+                comm.map(|comm| String::from_utf8_lossy(comm).into_owned()),
+            ),
+            other => (format!("{other:?}"), None),
+        }
+    }
+
+    fn check(line: &str, expected: &str, comm: Option<&str>) {
+        assert_eq!(
+            read(line),
+            (expected.to_owned(), comm.map(str::to_owned)),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn requests() {
+        check(
+            "           dd-3014    [000] .N...  1918.939253: block_rq_issue: 252,2 WS 524288 () 0 + 1024 be,0,4 [dd]",
+            "252,2 0 1918.939253000 3014 D WS 0 + 1024",
+            Some("dd"),
+        );
+        check(
+            "> <idle>-0       [009] d.h1.  4148.129864: block_rq_complete: 259,0 WFSU () 768 + 32 none,0,0 [0]",
+            "259,0 9 4148.129864000 0 C WFS 768 + 32",
+            None,
+        );
+        check(
+            "<idle>-0     [007] d.s. 19654.923576: block_rq_complete: 8,0 WS () 0 + 0 [-5]",
+            "8,0 7 19654.923576000 0 C WS 0 + 0 [5]",
+            None,
+        );
+        check(
+            "kworker/7:1H-250   [007] .... 19654.923352: block_rq_issue: 8,0 FF 0 () 18446744073709551615 + 0 [kworker/7:1H]",
+            "8,0 7 19654.923352000 250 D FN 0 + 0",
+            Some("kworker/7:1H"),
+        );
+        check(
+            "a b-c-17  (   99) [001] d..1 5.000001: block_rq_insert: 8,0 R 4096 () 8 + 8 [a [b] c]",
+            "8,0 1 5.000001000 17 I R 8 + 8",
+            Some("a b-c"),
+        );
+        // An older perf, nanoseconds, and a passed-through command.
+        check(
+            "fio  11/12 [003] 7.123456789: block:block_rq_requeue: 8,0 R () 8 + 8 0x2,0,4 [0]",
+            "8,0 3 7.123456789 12 R R 8 + 8",
+            Some("fio"),
+        );
+        check(
+            "smartd 12 [003] 7.1: block:block_rq_issue: 8,0 N 512 (85 08) 0 + 0 [smartd]",
+            "8,0 3 7.100000000 12 D N 0 + 1",
+            Some("smartd"),
+        );
+    }
+
+    #[test]
+    fn bios() {
+        for (fields, expected) in [
+            ("block_bio_queue: 8,0 FWS 0 + 0 [rep]", "Q FWS 0 + 0"),
+            ("block_bio_backmerge: 8,0 R 8 + 8 [rep]", "M R 8 + 8"),
+            ("block_bio_complete: 8,0 R 8 + 8 [0]", "C R 8 + 8"),
+            ("block_split: 8,0 R 8 / 16 [rep]", "X R 8 + 8 -> 16"),
+            (
+                "block_bio_remap: 8,0 R 71 + 8 <- (8,1) 8",
+                "A R 71 + 8 -> 8",
+            ),
+            (
+                "block_rq_remap: 8,0 R 71 + 8 <- (8,1) 8 1",
+                "A R 71 + 8 -> 8",
+            ),
+            // The tracer blk.
+            ("  8,0    Q   R 8 + 8 [rep]", "Q R 8 + 8"),
+            ("  8,0    C   R 8 + 8 [0]", "C R 8 + 8"),
+        ] {
+            let line = format!("rep-9 [000] .... 1.5: {fields}");
+            let expected = format!("8,0 0 1.500000000 9 {expected}");
+            check(&line, &expected, Some("rep"));
+        }
+    }
+
+    #[test]
+    fn events_that_say_what_others_said() {
+        let mut dialect = Ftrace::default();
+        let mut kind = |fields: &str| {
+            let line = format!("a-9 [000] .... 1.5: {fields}");
+            match dialect.parse(line.as_bytes()) {
+                Line::Event { event, .. } => event.action.letters(),
+                Line::OtherEvent => "other",
+                line => panic!("{line:?}"),
+            }
+        };
+        let start = "block_io_start: 8,0 R 4096 () 8 + 8 [a]";
+        let done = "block_io_done: 8,0 R 4096 () 8 + 8 [a]";
+        assert_eq!((kind(start), kind(done)), ("G", "C"));
+        assert_eq!(kind("block_getrq: 8,0 R 8 + 8 [a]"), "G");
+        assert_eq!(kind("block_rq_complete: 8,0 R () 8 + 8 [0]"), "C");
+        assert_eq!((kind(start), kind(done)), ("other", "other"));
+        assert_eq!(kind("block_rq_error: 8,0 R () 8 + 8 [-5]"), "other");
+        assert_eq!(kind("block_unplug: [a] 1"), "other");
+        assert_eq!(kind("jbd2_commit_logging: dev 8,1 transaction 5"), "other");
+    }
+
+    #[test]
+    fn lines_that_are_no_events() {
+        let parse = |line: &'static str| Ftrace::default().parse(line.as_bytes());
+        let note = Line::Note {
+            begins_summary: false,
+        };
+        assert_eq!(parse("# tracer: nop"), note);
+        let header = "# entries-in-buffer/entries-written: 100/250   #P:4";
+        assert_eq!(parse(header), Line::Lost(150));
+        let header = "# entries-in-buffer/entries-written: 100/100   #P:4";
+        assert_eq!(parse(header), note);
+        assert_eq!(parse("CPU:3 [LOST 17 EVENTS]"), Line::Lost(17));
+        assert_eq!(parse("CPU:3 [17 EVENTS DROPPED]"), Line::Lost(17));
+        assert_eq!(parse("CPU:3 [EVENTS DROPPED]"), Line::Lost(1));
+        assert_eq!(parse("cpus=8"), note);
+        assert_eq!(parse("..."), Line::Elided);
+        assert_eq!(parse(">  "), Line::Blank);
+        assert!(matches!(parse("Hello,"), Line::Other(_)));
+        assert!(matches!(parse("a-9 [000] .... 1.5:"), Line::Other(_)));
+        assert!(matches!(
+            parse("a-9 [000] .... 1.5: block_rq_issue:"),
+            Line::Incomplete(_)
+        ));
+        assert!(matches!(
+            parse("a-9 [000] .... 9999999999999.5: block_rq_issue:"),
+            Line::Other(_)
+        ));
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading tracepoints in text.
+
+use super::parse::Ftrace;
+use crate::input::Input;
+use crate::text::TextReader;
+use crate::{FormatError, ReadCounts};
+use blklab_trace::{Item, TraceSource};
+use std::io::Read;
+
+/// Reads tracepoints of the block layer in text; accepts quoting and lines that
+/// a mail has wrapped.
+///
+/// Times are those of the trace's clock, often in microseconds only. Plugs name
+/// no device here; they and the events of other parts of the kernel are counted
+/// ([`ReadCounts::other_events`]) and passed over.
+#[derive(Debug)]
+pub struct FtraceReader<R>(TextReader<R, Ftrace>);
+
+impl<R: Read> FtraceReader<R> {
+    /// Reads from `inner`; `name` is for errors.
+    pub fn new(inner: R, name: &str) -> FtraceReader<R> {
+        FtraceReader::from_input(Input::new(inner, name))
+    }
+
+    /// As [`FtraceReader::new`].
+    pub(crate) fn from_input(input: Input<R>) -> FtraceReader<R> {
+        FtraceReader(TextReader::new(input))
+    }
+
+    /// What was found so far; complete after the last item.
+    pub fn counts(&self) -> &ReadCounts {
+        self.0.counts()
+    }
+}
+
+impl<R: Read> TraceSource for FtraceReader<R> {
+    type Error = FormatError;
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
+        self.0.next_item()
+    }
+}
