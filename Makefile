@@ -23,7 +23,7 @@ bench:          ## benchmarks of every crate
 conform:        ## measured cases carried in the project against the model
 	$(BUILD) cargo run --release --bin blklab -- conform testdata/legacy/cases
 
-fuzz:           ## ten minutes of fuzzing per parser
+fuzz:           ## ten minutes of fuzzing for each reader and parser
 	$(BUILD) scripts/fuzz.sh 600
 
 test-docs:      ## commands of documents that take minutes, which `test` leaves out

@@ -17,6 +17,7 @@ seeds() {
     iolog) ls testdata/fio/replay/*.iolog ;;
     experiment) ls examples/*.toml crates/*/studies/*/*.toml testdata/legacy/cases/* ;;
     blkparse) ls testdata/blkparse/*.txt ;;
+    ftrace) ls testdata/ftrace/* ;;
     blktrace) ls testdata/blkparse/*.blktrace.* ;;
     esac
     find "fuzz/regressions/$1" -type f 2>/dev/null || true

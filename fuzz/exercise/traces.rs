@@ -10,6 +10,7 @@ use blklab_formats::FormatError;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
 use blklab_formats::compact::{CompactReader, CompactWriter};
+use blklab_formats::ftrace::FtraceReader;
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
 use std::io::sink;
 
@@ -21,6 +22,11 @@ pub(crate) fn blktrace(data: &[u8]) {
 /// Text as blkparse prints it.
 pub(crate) fn blkparse(data: &[u8]) {
     through_everything(BlkparseReader::new(data, "fuzz"));
+}
+
+/// Tracepoints in text.
+pub(crate) fn ftrace(data: &[u8]) {
+    through_everything(FtraceReader::new(data, "fuzz"));
 }
 
 /// The compact form: the bytes as a file, and as the payload of a chunk whose

@@ -29,6 +29,11 @@ fn regressions_of_blkparse() {
 }
 
 #[test]
+fn regressions_of_ftrace() {
+    replay("ftrace", traces::ftrace);
+}
+
+#[test]
 fn regressions_of_compact() {
     replay("compact", traces::compact);
 }

@@ -4,6 +4,7 @@
 
 mod arbitrary;
 mod compact;
+mod ftrace;
 mod oracle;
 mod readers;
 mod sources;
