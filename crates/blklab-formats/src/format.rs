@@ -17,6 +17,9 @@ const PREFIX_BYTES: usize = 64 * 1024;
 /// need not deliver more before anything is shown.
 const SHORT_PREFIX_BYTES: usize = 4096;
 
+/// A reader of what was recognised, or why there is none after all.
+type Opened = Result<Box<dyn Reader>, FormatError>;
+
 /// A trace format.
 pub struct Format {
     /// Its name.
@@ -29,7 +32,7 @@ pub struct Format {
     /// Whether an input is of this format, by what it begins with.
     pub(crate) recognises: fn(&mut Input<Source>) -> Result<bool, FormatError>,
     /// Reads an input of this format.
-    pub(crate) open: fn(Input<Source>) -> Result<Box<dyn Reader>, FormatError>,
+    pub(crate) open: fn(Input<Source>) -> Opened,
 }
 
 impl Format {
