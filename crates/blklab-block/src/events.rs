@@ -4,7 +4,7 @@
 use crate::{Cx, Request, RqId};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Bio, BioFlags, Dev, SECTOR_BYTES, Time};
+use blklab_types::{Bio, BioFlags, Dev, Op, SECTOR_BYTES, Time};
 
 /// Emits a bio event and its truth record.
 pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {
@@ -69,7 +69,12 @@ pub(crate) fn rq_trace(
     flags: BioFlags,
     error: u16,
 ) {
-    let mut event = event(action, Rwbs::of_bio(rq.op, flags), rq.sector, rq.nr_sectors);
+    let op = match rq.op {
+        // A flush was once an empty write that asks for it.
+        Op::Flush if flags.has(BioFlags::FLUSH) => Op::Write,
+        op => op,
+    };
+    let mut event = event(action, Rwbs::of_bio(op, flags), rq.sector, rq.nr_sectors);
     event.error = error;
     cx.event(dev, event);
 }

@@ -146,7 +146,7 @@ impl Request {
 
     /// Whether schedulers treat it as synchronous.
     pub fn is_sync(&self) -> bool {
-        self.op == Op::Read || self.flags.has(BioFlags::SYNC)
+        matches!(self.op, Op::Read | Op::Flush) || self.flags.has(BioFlags::SYNC)
     }
 
     /// On which side of it the bio lies, if on any; the back is tested first.

@@ -143,7 +143,7 @@ impl Queue {
     fn flush_command(&mut self, cx: &Cx<'_>, first: RqId) -> RqId {
         let rqs = &mut self.core.rqs;
         let task = rqs[first].task;
-        let id = rqs.alloc(Op::Flush, BioFlags::SYNC, task, cx.jiffies);
+        let id = rqs.alloc(Op::Flush, BioFlags::NONE, task, cx.jiffies);
         let (tag, sched_tag) = (rqs[first].tag, rqs[first].sched_tag);
         let (cpu, hctx) = (rqs[first].cpu, rqs[first].hctx);
         let rq = &mut rqs[id];

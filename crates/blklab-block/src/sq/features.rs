@@ -29,6 +29,18 @@ pub enum Ordered {
     FlushDouble,
 }
 
+/// What a flush of FLUSH/FUA sequences is (`blk_kick_flush`, block/blk-flush.c),
+/// which events show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushCommand {
+    /// An empty sync write that asks for a flush: FWS.
+    Write,
+    /// An operation of its own, sync: FNS.
+    Sync,
+    /// An operation of its own: FN.
+    Plain,
+}
+
 /// Which block-layer tags asynchronous requests may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncTags {
@@ -80,6 +92,8 @@ pub struct Features {
     pub io_submit_unplugs: bool,
     /// How ordered writes are made.
     pub ordered: Ordered,
+    /// What a double-buffered flush is.
+    pub flush_command: FlushCommand,
     /// An empty barrier is drain and flush alone (2.6.29); before, its empty
     /// write proxy passes through the queue as well.
     pub empty_barrier_is_flush: bool,
@@ -148,6 +162,13 @@ impl Features {
                 Ordered::FlushSerial
             } else {
                 Ordered::Barrier
+            },
+            flush_command: if v.since(4, 10) {
+                FlushCommand::Plain
+            } else if v.since(4, 8) {
+                FlushCommand::Sync
+            } else {
+                FlushCommand::Write
             },
             empty_barrier_is_flush: v.since_2_6(29),
             flushes_count: v == KernelVersion::v2_6(36),
@@ -289,9 +310,14 @@ pub const CHANGES: &[Change] = &[
         source: "block/blk-core.c",
     },
     Change {
+        release: KernelVersion::new(4, 8),
+        what: "the flush command is an operation of its own, no write",
+        source: "block/blk-flush.c",
+    },
+    Change {
         release: KernelVersion::new(4, 10),
-        what: "a request of 128 KiB makes the next one flush the plug",
-        source: "block/blk-core.c",
+        what: "a request of 128 KiB makes the next one flush the plug; the flush command is not marked sync",
+        source: "block/blk-core.c, block/blk-flush.c",
     },
     Change {
         release: KernelVersion::new(4, 11),

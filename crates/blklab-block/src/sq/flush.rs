@@ -5,7 +5,7 @@
 //! In 2.6.37 and 2.6.38 one such sequence runs at a time; from 2.6.39 any
 //! number, and requests that wait for a flush at the same time share one.
 
-use crate::sq::{Ordered, Queue};
+use crate::sq::{FlushCommand, Ordered, Queue};
 use crate::{Cx, Effect, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
@@ -120,6 +120,11 @@ impl Queue {
             return false;
         }
         let command = self.proxy(first, Op::Flush, false);
+        self.core.rqs[command].flags = match self.core.feat.flush_command {
+            FlushCommand::Write => BioFlags::SYNC | BioFlags::FLUSH,
+            FlushCommand::Sync => BioFlags::SYNC,
+            FlushCommand::Plain => BioFlags::NONE,
+        };
         self.flush.command = Some(command);
         self.flush.pending_idx ^= 1;
         self.core.queue_head.push_back(&mut self.core.rqs, command);

@@ -119,6 +119,11 @@ fn programs_for_fio_results_read_them() {
         assert_eq!(done.stdout, "256\n", "{}", done.stderr);
     }
     if blklab_testkit::has_program("fio_jsonplus_clat2csv") {
+        let help = f.shell("fio_jsonplus_clat2csv --help");
+        if help.code != Some(0) {
+            blklab_testkit::skipped(&format!("fio_jsonplus_clat2csv: {}", help.stderr.trim()));
+            return;
+        }
         let done = f.shell("fio_jsonplus_clat2csv r.json out.csv");
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         assert!(f.read("out_job0.csv").lines().count() > 2);
