@@ -27,7 +27,9 @@ mod task_plug;
 
 pub use self::core::Core;
 pub use self::elevator::{Elevator, Kick, MayQueue};
-pub use self::features::{AsyncTags, CHANGES, Features, FlushSort, Ordered, PlugPolicy};
+pub use self::features::{
+    AsyncTags, CHANGES, Features, FlushCommand, FlushSort, Ordered, PlugPolicy,
+};
 pub use self::limits::{Fetch, Limits};
 
 use crate::Cx;
