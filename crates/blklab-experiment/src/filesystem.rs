@@ -4,171 +4,14 @@
 //! Values stay text here; who builds the filesystem gives them their types.
 
 use crate::{Experiment, ExperimentError, no_such};
+use blklab_fs::{Kind, MountOption, Values};
 use blklab_types::shown;
 use std::fmt;
-
-/// Options of btrfs, of whatever time.
-const BTRFS: &[&str] = &[
-    "metadata",
-    "nodesize",
-    "max_inline",
-    "commit_s",
-    "metadata_dirty_mib",
-    "kept_back_percent",
-    "log_tree",
-    "barrier",
-    "atime",
-];
-
-/// Filesystems, and the options that each takes.
-pub const FILESYSTEMS: &[(&str, &[&str])] = &[
-    ("extents", &[]),
-    (
-        "ext2",
-        &[
-            "inode_size",
-            "inode_ratio",
-            "dir_index",
-            "atime",
-            "directory_group",
-            "creator_pid",
-        ],
-    ),
-    (
-        "ext3",
-        &[
-            "data",
-            "barrier",
-            "inode_size",
-            "inode_ratio",
-            "dir_index",
-            "journal_blocks",
-            "commit_s",
-            "atime",
-            "jbd_commit_sync",
-            "directory_group",
-            "creator_pid",
-        ],
-    ),
-    (
-        "ext4",
-        &[
-            "data",
-            "barrier",
-            "inode_size",
-            "journal_blocks",
-            "commit_s",
-            "atime",
-            "delalloc",
-            "auto_da_alloc",
-            "inode_readahead_blks",
-        ],
-    ),
-    ("btrfs", BTRFS),
-    ("btrfs-0.16", BTRFS),
-    ("btrfs-unstable", BTRFS),
-    (
-        "nilfs2",
-        &[
-            "interval_s",
-            "watermark_blocks",
-            "super_root_s",
-            "reserved_percent",
-            "cleaner",
-            "cleaning_interval_s",
-            "segments_per_clean",
-            "protection_s",
-            "barrier",
-            "atime",
-        ],
-    ),
-    (
-        "reiserfs",
-        &["data", "tails", "barrier", "atime", "max_age_s"],
-    ),
-    (
-        "xfs",
-        &[
-            "barrier",
-            "logbufs",
-            "logbsize",
-            "log_blocks",
-            "agcount",
-            "log_memory",
-            "lazy_count",
-            "delaylog",
-            "atime",
-        ],
-    ),
-    ("ntfs-3g", &["big_writes", "noatime", "timeout_ms"]),
-];
-
-/// Values of options that are words.
-const WORDS: &[(&str, &[&str])] = &[
-    ("data", &["ordered", "writeback", "journal"]),
-    ("atime", &["strict", "relative", "never"]),
-    ("jbd_commit_sync", &["never", "always", "when_waited"]),
-    ("inode_size", &["128", "256"]),
-    ("barrier", &["0", "1"]),
-    ("delalloc", &["0", "1"]),
-    ("auto_da_alloc", &["0", "1"]),
-    (
-        "inode_readahead_blks",
-        &["0", "1", "2", "4", "8", "16", "32", "64", "128", "256"],
-    ),
-    ("dir_index", &["0", "1"]),
-    ("cleaner", &["0", "1"]),
-    ("metadata", &["dup", "single"]),
-    ("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
-    ("log_tree", &["0", "1"]),
-    ("tails", &["on", "small", "off"]),
-    ("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
-    ("log_memory", &["contiguous", "pages"]),
-    ("lazy_count", &["0", "1"]),
-    ("delaylog", &["0", "1"]),
-    ("big_writes", &["0", "1"]),
-    ("noatime", &["0", "1"]),
-];
-
-/// Ranges of options that are numbers.
-const NUMBERS: &[(&str, u64, u64)] = &[
-    ("journal_blocks", 1024, 10_240_000),
-    ("inode_ratio", 1024, 67_108_864),
-    ("commit_s", 1, 3600),
-    ("max_age_s", 1, 3600),
-    ("timeout_ms", 0, 3_600_000),
-    ("directory_group", 0, 131_071),
-    ("creator_pid", 0, 4_194_304),
-    ("max_inline", 0, 3949),
-    ("metadata_dirty_mib", 1, 1_048_576),
-    ("kept_back_percent", 0, 99),
-    ("interval_s", 1, 3600),
-    ("watermark_blocks", 1, 1_048_576),
-    ("super_root_s", 1, 3600),
-    ("reserved_percent", 1, 49),
-    ("cleaning_interval_s", 1, 3600),
-    ("segments_per_clean", 1, 32),
-    ("protection_s", 0, 31_536_000),
-    ("logbufs", 2, 8),
-    ("log_blocks", 512, 524_288),
-    ("agcount", 1, 65_536),
-];
-
-/// What an option of a filesystem takes, in words.
-pub fn option_values(key: &str) -> String {
-    let words = WORDS.iter().find(|(k, _)| *k == key);
-    let numbers = NUMBERS.iter().find(|(k, ..)| *k == key);
-    match (words, numbers) {
-        (Some((_, words)), _) => words.join(", "),
-        (None, Some((_, low, high))) => format!("{low} to {high}"),
-        (None, None) => String::new(),
-    }
-}
 
 /// A filesystem and the options that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesystemSpec {
-    /// One of [`FILESYSTEMS`].
+    /// One of [`blklab_fs::ALL`].
     pub name: String,
     /// Options in order.
     pub options: Vec<(String, String)>,
@@ -205,19 +48,15 @@ impl FilesystemSpec {
         name: &str,
         options: Vec<(String, String)>,
     ) -> Result<FilesystemSpec, ExperimentError> {
-        let Some((_, known)) = FILESYSTEMS.iter().find(|(n, _)| *n == name) else {
-            let names: Vec<&str> = FILESYSTEMS.iter().map(|f| f.0).collect();
+        let Some(kind) = blklab_fs::find(name) else {
+            let names: Vec<&str> = blklab_fs::ALL.iter().map(|kind| kind.name).collect();
             return Err(fail(no_such("filesystem", name, &names)));
         };
         for (key, value) in &options {
-            if !known.contains(&key.as_str()) {
-                return Err(fail(if known.is_empty() {
-                    format!("{name} has no options, and so no '{}'", shown(key))
-                } else {
-                    no_such(&format!("option of {name}"), key, known)
-                }));
-            }
-            check_value(key, value)?;
+            let Some(option) = kind.options.iter().find(|o| o.key == key) else {
+                return Err(fail(no_option(kind, key)));
+            };
+            check_value(option, value)?;
             if let Some((_, other)) = options.iter().find(|(k, v)| k == key && v != value) {
                 return Err(fail(format!("{key} has two values, {value} and {other}")));
             }
@@ -257,27 +96,25 @@ impl FilesystemSpec {
     }
 }
 
-fn check_value(key: &str, value: &str) -> Result<(), ExperimentError> {
-    if let Some((_, words)) = WORDS.iter().find(|(k, _)| *k == key)
-        && !words.contains(&value)
-    {
-        let words = words.join(", ");
-        return Err(fail(format!(
-            "{key}={}: expected one of {words}",
-            shown(value)
-        )));
+fn no_option<O>(kind: &Kind<O>, key: &str) -> String {
+    let (name, known) = (kind.name, kind.options.iter().map(|o| o.key));
+    let known: Vec<&str> = known.collect();
+    match known.is_empty() {
+        true => format!("{name} has no options, and so no '{}'", shown(key)),
+        false => no_such(&format!("option of {name}"), key, &known),
     }
-    if let Some((_, low, high)) = NUMBERS.iter().find(|(k, ..)| *k == key)
-        && !value
-            .parse()
-            .is_ok_and(|n: u64| (*low..=*high).contains(&n))
-    {
-        return Err(fail(format!(
-            "{key}={}: expected a number from {low} to {high}",
-            shown(value)
-        )));
+}
+
+fn check_value(option: &MountOption, value: &str) -> Result<(), ExperimentError> {
+    let (key, values) = (option.key, option.values);
+    if values.contain(value) {
+        return Ok(());
     }
-    Ok(())
+    let expected = match values {
+        Values::Words(_) => format!("one of {values}"),
+        Values::Numbers(low, high) => format!("a number from {low} to {high}"),
+    };
+    Err(fail(format!("{key}={}: expected {expected}", shown(value))))
 }
 
 impl Experiment {

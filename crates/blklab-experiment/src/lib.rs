@@ -21,7 +21,7 @@ pub mod settings;
 pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
 pub use experiment::{DeviceSpec, Experiment, Published, Variant, Workload};
-pub use filesystem::{FILESYSTEMS, FilesystemSpec, option_values};
+pub use filesystem::FilesystemSpec;
 pub use input::{NAMED_BYTES_MAX, read_named};
 pub use load::{ReadFile, Source, load, parse};
 pub use md::MdSpec;

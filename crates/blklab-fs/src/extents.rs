@@ -6,11 +6,21 @@
 //! interrupt a large file. Mapping a page never reads
 //! the disk, files have no holes, and nothing is ever freed.
 
+use crate::kind::Kind;
 use crate::mount::{PerFile, Shared};
 use blklab_pagecache::{
     Config, Extents, FileId, FsError, Host, LargeFolios, Layout, Ops, PageCache, State,
 };
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS};
+
+/// `extents`.
+pub(crate) const EXTENTS: Kind<()> = Kind {
+    name: "extents",
+    summary: "space in ascending order: no metadata, no journal, no access times",
+    charges_write_back: true,
+    choose: |_| (),
+    ..Kind::PLAIN
+};
 
 /// The filesystem.
 pub(crate) type ExtentLayout = Shared<Allocator>;

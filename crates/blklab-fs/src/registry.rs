@@ -5,6 +5,7 @@ use crate::btrfs::BtrfsFs;
 use crate::ext3::Ext3;
 use crate::ext4::Ext4Fs;
 use crate::extents::ExtentLayout;
+use crate::kind::Kind;
 use crate::nilfs2::Nilfs2;
 use crate::ntfs3g::NtfsFs;
 use crate::reiserfs::ReiserFs;
@@ -25,10 +26,23 @@ macro_rules! each {
 }
 
 macro_rules! filesystems {
-    ($($(#[$doc:meta])* $variant:ident: $fs:ty, $options:ty;)*) => {
-        filesystems!(@ [$($variant)*] $($(#[$doc])* $variant: $fs, $options;)*);
+    ($($(#[$doc:meta])* $variant:ident: $fs:ty, $options:ty, [$($kind:path),*];)*) => {
+        filesystems!(@ [$($variant)*] $($(#[$doc])* $variant: $fs, $options, [$($kind),*];)*);
     };
-    (@ $all:tt $($(#[$doc:meta])* $variant:ident: $fs:ty, $options:ty;)*) => {
+    (@ $all:tt $($(#[$doc:meta])* $variant:ident: $fs:ty, $options:ty, [$($kind:path),*];)*) => {
+        /// All filesystems, by the names that they are chosen by.
+        pub const ALL: &[Kind<Filesystem>] = &[$($(Kind {
+            name: $kind.name,
+            summary: $kind.summary,
+            page: $kind.page,
+            since: $kind.since,
+            until: $kind.until,
+            options: $kind.options,
+            charges_write_back: $kind.charges_write_back,
+            choose: |m| Filesystem::$variant(($kind.choose)(m)),
+            notes: $kind.notes,
+        }),*),*];
+
         /// What the files lie on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Filesystem {
@@ -296,19 +310,25 @@ macro_rules! filesystems {
 
 filesystems! {
     /// Space in ascending order, no metadata ([`blklab_pagecache::Layout`]).
-    Extents: ExtentLayout, ();
+    Extents: ExtentLayout, (), [crate::extents::EXTENTS];
     /// ext2 or ext3.
-    Ext: Ext3, crate::ext3::ExtOptions;
+    Ext: Ext3, crate::ext3::ExtOptions, [crate::ext3::EXT2, crate::ext3::EXT3];
     /// ext4.
-    Ext4: Ext4Fs, crate::ext4::Ext4Options;
+    Ext4: Ext4Fs, crate::ext4::Ext4Options, [crate::ext4::EXT4];
     /// btrfs.
-    Btrfs: BtrfsFs, crate::btrfs::BtrfsOptions;
+    Btrfs: BtrfsFs, crate::btrfs::BtrfsOptions,
+        [crate::btrfs::BTRFS, crate::btrfs::BTRFS_0_16, crate::btrfs::BTRFS_UNSTABLE];
     /// NILFS2.
-    Nilfs: Nilfs2, crate::nilfs2::NilfsOptions;
+    Nilfs: Nilfs2, crate::nilfs2::NilfsOptions, [crate::nilfs2::NILFS2];
     /// ReiserFS 3.6.
-    Reiser: ReiserFs, crate::reiserfs::ReiserOptions;
-    /// NTFS-3G.
-    Ntfs: NtfsFs, crate::ntfs3g::NtfsOptions;
+    Reiser: ReiserFs, crate::reiserfs::ReiserOptions, [crate::reiserfs::REISERFS];
     /// XFS.
-    Xfs: Xfs, crate::xfs::XfsOptions;
+    Xfs: Xfs, crate::xfs::XfsOptions, [crate::xfs::XFS];
+    /// NTFS-3G.
+    Ntfs: NtfsFs, crate::ntfs3g::NtfsOptions, [crate::ntfs3g::NTFS_3G];
+}
+
+/// The filesystem of a name.
+pub fn find(name: &str) -> Option<&'static Kind<Filesystem>> {
+    ALL.iter().find(|kind| kind.name == name)
 }

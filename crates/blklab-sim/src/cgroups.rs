@@ -71,12 +71,8 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
 /// Whether write-back is charged to groups: on the unified hierarchy, by the
 /// filesystems that say so (`SB_I_CGROUPWB`).
 pub(crate) fn charges_write_back(e: &Experiment) -> bool {
-    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && charging_filesystem(e)
-}
-
-fn charging_filesystem(e: &Experiment) -> bool {
-    let name = e.filesystem.name.as_str();
-    matches!(name, "extents" | "ext2" | "ext3" | "ext4" | "xfs")
+    let kind = crate::filesystem::kind(e);
+    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && kind.charges_write_back
 }
 
 /// Whose the write-back of files is.

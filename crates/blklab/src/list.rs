@@ -295,72 +295,24 @@ pub fn scenarios() -> Vec<Entry> {
     .collect()
 }
 
-/// What the filesystems of `--fs` are, and where their options are explained.
-const FILESYSTEM_SUMMARIES: &[(&str, &str, &str)] = &[
-    (
-        "extents",
-        "space in ascending order: no metadata, no journal, no access times",
-        "",
-    ),
-    ("ext2", "ext2: block groups, no journal", "ext3"),
-    (
-        "ext3",
-        "ext3: journal, ordered, writeback or journalled data",
-        "ext3",
-    ),
-    (
-        "ext4",
-        "ext4, from 2.6.28 on: extents, delayed allocation, jbd2",
-        "ext4",
-    ),
-    ("btrfs", "btrfs of today, as far as specified", "btrfs"),
-    ("btrfs-0.16", "btrfs of August 2008", "btrfs"),
-    (
-        "btrfs-unstable",
-        "its development tree of August 2008",
-        "btrfs",
-    ),
-    (
-        "nilfs2",
-        "NILFS2: everything is appended to a log",
-        "nilfs2",
-    ),
-    (
-        "reiserfs",
-        "ReiserFS 3.6: one tree, tails, journal",
-        "reiserfs",
-    ),
-    (
-        "xfs",
-        "XFS: allocation groups, log buffers, delayed allocation",
-        "xfs",
-    ),
-    (
-        "ntfs-3g",
-        "NTFS in a user-space daemon behind FUSE (2008)",
-        "ntfs-3g",
-    ),
-];
-
 /// Filesystems and their options.
 pub fn filesystems() -> Vec<Entry> {
-    let all = blklab_experiment::FILESYSTEMS.iter();
-    all.map(|(name, options)| {
-        let known = FILESYSTEM_SUMMARIES.iter().find(|(n, ..)| n == name);
-        let (summary, page) = known.map_or(("", ""), |(_, summary, page)| (*summary, *page));
-        let page = (!page.is_empty()).then(|| format!("docs/filesystems/{page}.md"));
+    let all = blklab_fs::ALL.iter();
+    all.map(|kind| {
+        let page = kind.page.map(|page| format!("docs/filesystems/{page}.md"));
         Entry {
             details: page.into_iter().map(|p| ("options".into(), p)).collect(),
-            params: options
+            params: kind
+                .options
                 .iter()
-                .map(|key| Param {
-                    name: (*key).to_owned(),
+                .map(|option| Param {
+                    name: option.key.to_owned(),
                     default: String::new(),
-                    range: blklab_experiment::option_values(key),
+                    range: option.values.to_string(),
                     help: String::new(),
                 })
                 .collect(),
-            ..entry(name, summary)
+            ..entry(kind.name, kind.summary)
         }
     })
     .collect()

@@ -27,6 +27,7 @@
 
 mod commit;
 mod items;
+mod kind;
 mod log;
 mod operations;
 mod options;
@@ -37,6 +38,7 @@ mod volume;
 mod workers;
 mod writeout;
 
+pub(crate) use kind::{BTRFS, BTRFS_0_16, BTRFS_UNSTABLE};
 pub use options::BtrfsOptions;
 
 use crate::mount::Shared;

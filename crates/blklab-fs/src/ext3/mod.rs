@@ -28,6 +28,7 @@ mod allocation;
 mod bitmap;
 mod directory;
 mod inodes;
+mod kind;
 mod layout;
 mod names;
 mod operations;
@@ -36,6 +37,7 @@ mod truncate;
 mod volume;
 mod writeout;
 
+pub(crate) use kind::{EXT2, EXT3};
 pub use layout::default_journal_blocks;
 pub(crate) use layout::has_super;
 pub use options::{ExtFeatures, ExtOptions};

@@ -24,6 +24,7 @@ mod buddy;
 mod data;
 mod freeing;
 mod inode;
+mod kind;
 mod layout;
 mod names;
 mod namespace;
@@ -33,6 +34,7 @@ mod space;
 mod tree;
 
 pub(crate) use inode::Inode;
+pub(crate) use kind::EXT4;
 pub use layout::default_ext4_journal_blocks;
 pub use options::{Ext4Features, Ext4Options};
 

@@ -24,6 +24,7 @@
 mod changes;
 mod cleaner;
 mod constructor;
+mod kind;
 mod log;
 mod operations;
 mod options;
@@ -32,6 +33,7 @@ mod segments;
 mod tables;
 mod tree;
 
+pub(crate) use kind::NILFS2;
 pub use options::NilfsOptions;
 
 use crate::mount::{Shared, View};

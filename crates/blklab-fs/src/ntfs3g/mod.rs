@@ -31,8 +31,10 @@ mod clusters;
 mod daemon;
 mod fuse;
 mod index;
+mod kind;
 mod options;
 
+pub(crate) use kind::NTFS_3G;
 pub use options::{NtfsCosts, NtfsOptions};
 
 use crate::mount::{Shared, View};

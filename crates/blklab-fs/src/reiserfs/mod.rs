@@ -29,6 +29,7 @@
 mod commit;
 mod journal;
 mod key;
+mod kind;
 mod names;
 mod operations;
 mod options;
@@ -36,6 +37,7 @@ mod space;
 mod tails;
 mod tree;
 
+pub(crate) use kind::REISERFS;
 pub use options::{ReiserOptions, Tails};
 
 use crate::mount::{Shared, View};

@@ -30,6 +30,7 @@ mod directory;
 mod flush;
 mod inodes;
 mod items;
+mod kind;
 mod layout;
 mod log;
 mod logging;
@@ -43,6 +44,7 @@ mod volume;
 use blklab_pagecache::{
     Config, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, State, WriteControl,
 };
+pub(crate) use kind::XFS;
 pub use layout::default_log_blocks;
 pub use options::{XfsFeatures, XfsOptions};
 use transaction::Io;

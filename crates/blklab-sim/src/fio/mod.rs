@@ -110,7 +110,7 @@ pub fn cache_config(
     let start_sector = limits.partition_start.unwrap_or(0);
     let sectors = c.layout.end_sector.saturating_sub(start_sector);
     crate::check_filesystem(e)?;
-    let filesystem = crate::filesystem_of(e, sectors);
+    let filesystem = crate::filesystem_of(e, sectors, FIO_PID);
     if filesystem != Filesystem::Extents(()) {
         c.layout.start_sector = start_sector;
     }

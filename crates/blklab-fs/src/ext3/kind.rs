@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ext2 and ext3.
+
+use super::{ExtFeatures, ExtOptions};
+use crate::jbd::{Barrier, CommitSync, DataMode};
+use crate::kind::{
+    ATIME, BARRIER, COMMIT_S, INODE_SIZE, JOURNAL_BLOCKS, Kind, MountOption, Mounting, numbers,
+    switch, words,
+};
+
+/// ext2.
+pub(crate) const EXT2: Kind<ExtOptions> = Kind {
+    name: "ext2",
+    summary: "ext2: block groups, no journal",
+    page: Some("ext3"),
+    options: &[
+        INODE_SIZE,
+        INODE_RATIO,
+        DIR_INDEX,
+        ATIME,
+        DIRECTORY_GROUP_OPTION,
+        CREATOR_PID,
+    ],
+    charges_write_back: true,
+    choose: |m| options(m, false),
+    ..Kind::PLAIN
+};
+
+/// ext3.
+pub(crate) const EXT3: Kind<ExtOptions> = Kind {
+    name: "ext3",
+    summary: "ext3: journal, ordered, writeback or journalled data",
+    page: Some("ext3"),
+    options: &[
+        DATA,
+        BARRIER,
+        INODE_SIZE,
+        INODE_RATIO,
+        DIR_INDEX,
+        JOURNAL_BLOCKS,
+        COMMIT_S,
+        ATIME,
+        words("jbd_commit_sync", &["never", "always", "when_waited"]),
+        DIRECTORY_GROUP_OPTION,
+        CREATOR_PID,
+    ],
+    charges_write_back: true,
+    choose: |m| options(m, true),
+    ..Kind::PLAIN
+};
+
+const DATA: MountOption = words("data", &["ordered", "writeback", "journal"]);
+const INODE_RATIO: MountOption = numbers("inode_ratio", 1024, 67_108_864);
+const DIR_INDEX: MountOption = switch("dir_index");
+const DIRECTORY_GROUP_OPTION: MountOption = numbers("directory_group", 0, 131_071);
+const CREATOR_PID: MountOption = numbers("creator_pid", 0, 4_194_304);
+
+/// Block groups of 128 MiB.
+const GROUP_SECTORS: u64 = 32_768 * 8;
+
+/// The group of the files' directory if none is chosen. The kernel puts a
+/// directory of the root into a random group (fs/ext3/ialloc.c,
+/// `find_group_orlov`); the measured 2.6.28 had drawn this one. Not the root's
+/// own, 0: there the first inodes of a block are taken.
+const DIRECTORY_GROUP: u64 = 3;
+
+/// The options of a volume of so many sectors, with a journal or without.
+fn options(m: &Mounting<'_>, journal: bool) -> ExtOptions {
+    let mut features = ExtFeatures::of_release(m.kernel.numbers());
+    features.commit_sync = match m.option("jbd_commit_sync") {
+        Some("never") => CommitSync::Never,
+        Some("always") => CommitSync::Always,
+        Some("when_waited") => CommitSync::Waited,
+        _ => features.commit_sync,
+    };
+    let mut o = ExtOptions::new(journal, features);
+    let number = |key, default| m.number_or(key, default);
+    o.data = match m.option("data") {
+        Some("ordered") => DataMode::Ordered,
+        Some("writeback") => DataMode::Writeback,
+        Some("journal") => DataMode::Journal,
+        _ => o.data,
+    };
+    o.barrier = Barrier::new(m.flag("barrier", features.barrier), features.flush_fua);
+    o.atime = m.atime(o.atime);
+    o.inode_size = number("inode_size", o.inode_size);
+    // e2fsprogs changed both in July 2008.
+    let ratio = if o.inode_size == 128 {
+        8192
+    } else {
+        o.inode_ratio
+    };
+    o.inode_ratio = number("inode_ratio", ratio);
+    o.dir_index = m.flag("dir_index", true);
+    o.seed = m.seed;
+    o.journal_blocks = m.number("journal_blocks");
+    o.commit_s = number("commit_s", o.commit_s);
+    let last_group = (m.sectors / GROUP_SECTORS).saturating_sub(1);
+    o.directory_group = number("directory_group", DIRECTORY_GROUP.min(last_group) as u32);
+    o.creator_pid = number("creator_pid", m.creator_pid);
+    o
+}

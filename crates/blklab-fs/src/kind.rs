@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be said of a filesystem before it is mounted, and how its options
+//! are chosen.
+
+use blklab_kernel::KernelVersion;
+use blklab_pagecache::Atime;
+use blklab_types::Span;
+use std::fmt;
+
+/// A filesystem by its name, mounted with options of type `O`: a row of
+/// [`ALL`](crate::ALL).
+#[derive(Debug)]
+pub struct Kind<O> {
+    /// How it is chosen: `ext3`.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// The page below `docs/filesystems/` that explains its options, if it has any.
+    pub page: Option<&'static str>,
+    /// The release that it came with, of those that are modelled.
+    pub since: KernelVersion,
+    /// The release that it went with.
+    pub until: KernelVersion,
+    /// Options that it takes.
+    pub options: &'static [MountOption],
+    /// Write-back is charged to the control group of the writer (`SB_I_CGROUPWB`).
+    pub charges_write_back: bool,
+    /// The volume that is chosen.
+    pub choose: fn(&Mounting<'_>) -> O,
+    /// What the mount says.
+    pub notes: fn(&Mounting<'_>) -> Vec<String>,
+}
+
+impl<O> Kind<O> {
+    /// One that takes nothing, is there in all releases, and says nothing.
+    pub(crate) const PLAIN: Kind<O> = Kind {
+        name: "",
+        summary: "",
+        page: None,
+        since: KernelVersion::v2_6(0),
+        until: KernelVersion::FOREVER,
+        options: &[],
+        charges_write_back: false,
+        choose: |_| unreachable!("every row says what is chosen"),
+        notes: |_| Vec::new(),
+    };
+
+    /// Whether a kernel has it.
+    pub fn is_in(&self, kernel: KernelVersion) -> bool {
+        (self.since..self.until).contains(&kernel)
+    }
+}
+
+/// An option of a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountOption {
+    /// Its name.
+    pub key: &'static str,
+    /// What it takes.
+    pub values: Values,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A number from the first to the last.
+    Numbers(u64, u64),
+}
+
+impl Values {
+    /// Whether a value is one of them.
+    pub fn contain(&self, value: &str) -> bool {
+        match *self {
+            Values::Words(words) => words.contains(&value),
+            Values::Numbers(low, high) => value.parse().is_ok_and(|n| (low..=high).contains(&n)),
+        }
+    }
+}
+
+/// The words, or `1 to 3600`.
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Values::Words(words) => f.write_str(&words.join(", ")),
+            Values::Numbers(low, high) => write!(f, "{low} to {high}"),
+        }
+    }
+}
+
+/// An option that takes one of these words.
+pub(crate) const fn words(key: &'static str, words: &'static [&'static str]) -> MountOption {
+    MountOption {
+        key,
+        values: Values::Words(words),
+    }
+}
+
+/// An option that is 0 or 1.
+pub(crate) const fn switch(key: &'static str) -> MountOption {
+    words(key, &["0", "1"])
+}
+
+/// An option that takes a number.
+pub(crate) const fn numbers(key: &'static str, low: u64, high: u64) -> MountOption {
+    MountOption {
+        key,
+        values: Values::Numbers(low, high),
+    }
+}
+
+/// `atime`.
+pub(crate) const ATIME: MountOption = words("atime", &["strict", "relative", "never"]);
+/// `barrier`.
+pub(crate) const BARRIER: MountOption = switch("barrier");
+/// `commit_s`.
+pub(crate) const COMMIT_S: MountOption = numbers("commit_s", 1, 3600);
+/// `journal_blocks`.
+pub(crate) const JOURNAL_BLOCKS: MountOption = numbers("journal_blocks", 1024, 10_240_000);
+/// `inode_size`.
+pub(crate) const INODE_SIZE: MountOption = words("inode_size", &["128", "256"]);
+
+/// What a volume is chosen by.
+pub struct Mounting<'a> {
+    /// Options that were given; each is one of the filesystem's, with a value that
+    /// it takes.
+    pub options: &'a [(String, String)],
+    /// The kernel.
+    pub kernel: KernelVersion,
+    /// Sectors of the volume.
+    pub sectors: u64,
+    /// Draws what the kernel draws.
+    pub seed: u64,
+    /// The process that laid out the files from before the run.
+    pub creator_pid: u32,
+    /// Whether the device below carries out barriers.
+    pub orders_writes: bool,
+    /// Processor time on the machine for that of the one that was measured.
+    pub cpu_time: &'a dyn Fn(Span) -> Span,
+}
+
+impl fmt::Debug for Mounting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mounting")
+            .field("options", &self.options)
+            .field("kernel", &self.kernel)
+            .field("sectors", &self.sectors)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Mounting<'_> {
+    /// The value given to an option.
+    pub(crate) fn option(&self, key: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(k, _)| k == key);
+        found.map(|(_, v)| v.as_str())
+    }
+
+    /// The same for a number.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        let value = self.option(key)?;
+        Some(value.parse().expect("options were checked"))
+    }
+
+    /// A number, or the default.
+    pub(crate) fn number_or(&self, key: &str, default: u32) -> u32 {
+        let value = self.number(key);
+        value.map_or(default, |n| u32::try_from(n).expect("its range is smaller"))
+    }
+
+    /// 0 or 1, or the default.
+    pub(crate) fn flag(&self, key: &str, default: bool) -> bool {
+        self.number(key).map_or(default, |n| n != 0)
+    }
+
+    /// `atime`.
+    pub(crate) fn atime(&self, default: Atime) -> Atime {
+        match self.option("atime") {
+            Some("strict") => Atime::Strict,
+            Some("relative") => Atime::Relative,
+            Some("never") => Atime::Never,
+            _ => default,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! NILFS2.
+
+use super::NilfsOptions;
+use crate::ext3::ExtFeatures;
+use crate::jbd::Barrier;
+use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch};
+
+/// NILFS2.
+pub(crate) const NILFS2: Kind<NilfsOptions> = Kind {
+    name: "nilfs2",
+    summary: "NILFS2: everything is appended to a log",
+    page: Some("nilfs2"),
+    options: &[
+        numbers("interval_s", 1, 3600),
+        numbers("watermark_blocks", 1, 1_048_576),
+        numbers("super_root_s", 1, 3600),
+        numbers("reserved_percent", 1, 49),
+        switch("cleaner"),
+        numbers("cleaning_interval_s", 1, 3600),
+        numbers("segments_per_clean", 1, 32),
+        numbers("protection_s", 0, 31_536_000),
+        BARRIER,
+        ATIME,
+    ],
+    choose: options,
+    ..Kind::PLAIN
+};
+
+/// The options of a volume.
+fn options(m: &Mounting<'_>) -> NilfsOptions {
+    let of_kernel = ExtFeatures::of_release(m.kernel.numbers());
+    let d = NilfsOptions::default();
+    let number = |key, default| m.number_or(key, default);
+    let flag = |key, default| m.flag(key, default);
+    NilfsOptions {
+        interval_s: number("interval_s", d.interval_s),
+        watermark_blocks: number("watermark_blocks", d.watermark_blocks),
+        super_root_s: number("super_root_s", d.super_root_s),
+        reserved_percent: number("reserved_percent", d.reserved_percent),
+        cleaner: flag("cleaner", d.cleaner),
+        cleaning_interval_s: number("cleaning_interval_s", d.cleaning_interval_s),
+        segments_per_clean: number("segments_per_clean", d.segments_per_clean),
+        protection_s: number("protection_s", d.protection_s),
+        barrier: Barrier::new(flag("barrier", true), of_kernel.flush_fua),
+        atime: m.atime(of_kernel.atime),
+        block_cost: (m.cpu_time)(d.block_cost),
+        ..d
+    }
+}

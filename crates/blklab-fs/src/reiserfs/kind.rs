@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! ReiserFS.
+
+use super::{ReiserOptions, Tails};
+use crate::ext3::ExtFeatures;
+use crate::jbd::{Barrier, DataMode};
+use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, words};
+
+/// ReiserFS 3.6.
+pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
+    name: "reiserfs",
+    summary: "ReiserFS 3.6: one tree, tails, journal",
+    page: Some("reiserfs"),
+    options: &[
+        words("data", &["ordered", "writeback"]),
+        words("tails", &["on", "small", "off"]),
+        BARRIER,
+        ATIME,
+        numbers("max_age_s", 1, 3600),
+    ],
+    choose: options,
+    ..Kind::PLAIN
+};
+
+/// The options of a volume.
+fn options(m: &Mounting<'_>) -> ReiserOptions {
+    let features = ExtFeatures::of_release(m.kernel.numbers());
+    let mut o = ReiserOptions::new(features);
+    if m.option("data") == Some("writeback") {
+        o.data = DataMode::Writeback;
+    }
+    o.tails = match m.option("tails") {
+        Some("on") => Tails::On,
+        Some("off") => Tails::Off,
+        _ => o.tails,
+    };
+    o.barrier = Barrier::new(m.flag("barrier", false), features.flush_fua);
+    o.atime = m.atime(o.atime);
+    o.max_age_s = m.number_or("max_age_s", o.max_age_s);
+    o
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! XFS.
+
+use super::{XfsFeatures, XfsOptions};
+use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch, words};
+
+/// XFS.
+pub(crate) const XFS: Kind<XfsOptions> = Kind {
+    name: "xfs",
+    summary: "XFS: allocation groups, log buffers, delayed allocation",
+    page: Some("xfs"),
+    options: &[
+        BARRIER,
+        numbers("logbufs", 2, 8),
+        words("logbsize", &["16384", "32768", "65536", "131072", "262144"]),
+        numbers("log_blocks", 512, 524_288),
+        numbers("agcount", 1, 65_536),
+        words("log_memory", &["contiguous", "pages"]),
+        switch("lazy_count"),
+        switch("delaylog"),
+        ATIME,
+    ],
+    charges_write_back: true,
+    choose: options,
+    notes,
+    ..Kind::PLAIN
+};
+
+/// The options of a volume.
+fn options(m: &Mounting<'_>) -> XfsOptions {
+    let mut o = XfsOptions::new(XfsFeatures::of_release(m.kernel.numbers()));
+    let number = |key, default| m.number_or(key, default);
+    let flag = |key, default| m.flag(key, default);
+    o.barrier = flag("barrier", o.barrier) && (o.features.flush_fua || m.orders_writes);
+    o.log_buffers = number("logbufs", o.log_buffers);
+    o.log_buffer_bytes = number("logbsize", o.log_buffer_bytes);
+    o.log_blocks = m.number("log_blocks");
+    o.features.contiguous_log_buffers = match m.option("log_memory") {
+        Some(memory) => memory == "contiguous",
+        None => o.features.contiguous_log_buffers,
+    };
+    o.ag_count = m.number("agcount").and_then(|n| u32::try_from(n).ok());
+    o.lazy_count = flag("lazy_count", o.lazy_count);
+    o.delayed_logging = flag("delaylog", o.delayed_logging) && o.features.has_delayed_logging;
+    o.atime = m.atime(o.atime);
+    o
+}
+
+/// What the mount says.
+fn notes(m: &Mounting<'_>) -> Vec<String> {
+    let o = options(m);
+    let mut notes = Vec::new();
+    if !o.barrier && m.number("barrier") != Some(0) {
+        notes.push(
+            "xfs: the device below refuses barriers: they are off after the trial at mount"
+                .to_owned(),
+        );
+    }
+    if !o.delayed_logging && m.number("delaylog") == Some(1) {
+        notes.push("xfs: this kernel has no delayed logging: delaylog does nothing".to_owned());
+    }
+    notes
+}
