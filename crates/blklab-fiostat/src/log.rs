@@ -208,9 +208,9 @@ impl IoLog {
             write!(f, ", {}", row.offset)?;
         }
         if options.prio {
-            write!(f, ", 0x{:04x}", row.ioprio)?
+            write!(f, ", 0x{:04x}", row.ioprio)?;
         } else {
-            write!(f, ", {}", u8::from(is_realtime(row.ioprio)))?
+            write!(f, ", {}", u8::from(is_realtime(row.ioprio)))?;
         }
         if options.issue_time {
             write!(f, ", {}", row.issue_ns)?;

@@ -15,7 +15,7 @@ use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 use blklab_types::{IoPrio, TaskId};
 
-/// One process on one device.
+/// One process on one device (`struct bfq_io_cq`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     /// The process has made a request here and has not ended.

@@ -82,7 +82,7 @@ pub(super) enum Filed {
     Idle,
 }
 
-/// A queue or a group, as its parent schedules it.
+/// A queue or a group, as its parent schedules it (`struct bfq_entity`).
 #[derive(Clone, Debug)]
 pub(super) struct Entity {
     pub(super) start: VTime,
@@ -98,10 +98,11 @@ pub(super) struct Entity {
     pub(super) prio_changed: bool,
     pub(super) class: usize,
     pub(super) new_class: usize,
-    /// Factor on the weight: above 1 it is raised.
+    /// Factor on the weight: above 1 it is raised (`wr_coeff`).
     pub(super) wr: u32,
+    /// The tree it is in (`tree`).
     pub(super) filed: Filed,
-    /// In a tree or in service, so its weight is in the sum.
+    /// In a tree or in service, so its weight is in the sum (`on_st_or_in_serv`).
     pub(super) on_st: bool,
     /// The group it belongs to.
     pub(super) parent: GroupId,
@@ -167,7 +168,7 @@ impl IndexMut<Ent> for Entities {
     }
 }
 
-/// The trees of one class in one group.
+/// The trees of one class in one group (`struct bfq_service_tree`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ServiceTree {
     pub(super) vtime: VTime,
@@ -178,7 +179,7 @@ pub(super) struct ServiceTree {
     pub(super) idle: RbTree,
 }
 
-/// How a group shares its service among its children.
+/// How a group shares its service among its children (`struct bfq_sched_data`).
 #[derive(Clone, Debug)]
 pub(super) struct Sched {
     pub(super) trees: [ServiceTree; 3],

@@ -80,7 +80,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
 /// randomness to hash them.
 const PTR: &str = "(____ptrval____)";
 
-/// The scheduler's state.
+/// The scheduler's state (`struct bfq_data`).
 #[derive(Debug)]
 struct Bfq {
     feat: Features,
@@ -100,7 +100,7 @@ struct Bfq {
     rb: RbNodes<VTime>,
     positions: Positions,
     weights: Weights,
-    /// Groups with pending requests.
+    /// Groups with pending requests (`num_groups_with_pending_rqs`).
     pending_groups: u32,
     /// Queues in active trees, and those that others wake.
     active: Chain,
@@ -110,42 +110,52 @@ struct Bfq {
 
     /// Requests that go out first.
     dispatch: List,
+    /// `in_service_queue`.
     in_service: Option<QueueId>,
     /// Requests in queues, and at the driver.
     queued: u32,
+    /// `rq_in_driver`.
     in_driver: u32,
     /// Busy queues by class, and raised ones. The former wrap as the kernel's
-    /// when classes change meanwhile.
+    /// when classes change meanwhile (`busy_queues`).
     busy: [u32; 3],
+    /// `wr_busy_queues`.
     wr_busy: u32,
     /// Weight of the slots so far, up to 256.
     budgets_assigned: u32,
-    /// Largest budget in sectors.
+    /// Largest budget in sectors (`bfq_max_budget`).
     max_budget: i64,
     peak: Peak,
     /// The device queues commands; none: not known yet.
     hw_tag: Option<bool>,
-    /// It does and does not seek: what is close does not matter.
+    /// It does and does not seek: what is close does not matter
+    /// (`nonrot_with_queueing`).
     nonrot_queueing: bool,
+    /// `max_rq_in_driver`.
     max_in_driver: u32,
+    /// `hw_tag_samples`.
     depth_samples: u32,
 
     /// End of the request that was dispatched last, and of the last one of the
     /// queue in service.
     last_position: u64,
     in_serv_last_pos: u64,
-    /// Start of the slot.
+    /// Start of the slot (`last_budget_start`).
     slot_start_ns: u64,
+    /// `last_completion`.
     last_completion_ns: u64,
-    /// Queue of the last completion, unless it is shared.
+    /// Queue of the last completion, unless it is shared
+    /// (`last_completed_rq_bfqq`).
     last_completed: Option<QueueId>,
 
+    /// `idle_slice_timer`.
     idle_timer: TimerId,
     /// When idling began.
     idling_since_ns: u64,
     idling_since: Jiffy,
 
-    /// When the queue in service got a request while it had none.
+    /// When the queue in service got a request while it had none
+    /// (`last_empty_occupied_ns`).
     last_empty_ns: u64,
     /// The next request from it is to be measured, or this one is.
     wait_dispatch: bool,

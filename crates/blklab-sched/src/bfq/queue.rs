@@ -16,7 +16,8 @@ pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
 /// Pid of a queue that several processes share.
 pub(super) const SHARED_PID: i64 = -1;
 
-/// One queue. Its weight, budget and times are those of its entity.
+/// One queue (`struct bfq_queue`). Its weight, budget and times are those of its
+/// entity.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     /// Process it was made for; messages name it.
@@ -31,17 +32,18 @@ pub(super) struct Queue {
     pub(super) refs: u32,
     /// Of these, scheduled stable merges.
     pub(super) stable_refs: u32,
-    /// The only process that uses it, while there is one.
+    /// The only process that uses it, while there is one (`bic`).
     pub(super) owner: Option<TaskId>,
-    /// The queue it is being merged into.
+    /// The queue it is being merged into (`new_bfqq`).
     pub(super) target: Option<QueueId>,
+    /// `creation_time`.
     pub(super) created: Jiffy,
 
-    /// Waiting requests by sector.
+    /// Waiting requests by sector (`sort_list`).
     pub(super) sort: SectorTree,
     /// Waiting requests by arrival.
     pub(super) fifo: List,
-    /// The preferred next request.
+    /// The preferred next request (`next_rq`).
     pub(super) next: Option<RqId>,
     /// Waiting requests, by sync.
     pub(super) queued: [u32; 2],
@@ -64,11 +66,12 @@ pub(super) struct Queue {
     pub(super) keeps_budget: bool,
     /// The oldest request was looked at in this slot (`fifo_expire`).
     pub(super) age_seen: bool,
+    /// `has_short_ttime`.
     pub(super) short_think: bool,
     /// It has requests nearly all the time (`IO_bound`).
     pub(super) io_bound: bool,
     pub(super) in_large_burst: bool,
-    /// `soft_rt_next_start` is to be found when all is done.
+    /// `soft_rt_next_start` is to be found when all is done (`softrt_update`).
     pub(super) soft_rt_update: bool,
     /// Several processes use it.
     pub(super) coop: bool,
@@ -80,47 +83,61 @@ pub(super) struct Queue {
     ///
     /// [`Settings::soft_rt_jiffies`]: super::settings::Settings::soft_rt_jiffies
     pub(super) raised_at: Jiffy,
+    /// `wr_cur_max_time`.
     pub(super) raised_for: Jiffy,
-    /// When interactive raising began that soft real-time raising replaced.
+    /// When interactive raising began that soft real-time raising replaced
+    /// (`wr_start_at_switch_to_srt`).
     pub(super) interactive_at: Jiffy,
-    /// From then on a new burst of requests is soft real-time.
+    /// From then on a new burst of requests is soft real-time
+    /// (`soft_rt_next_start`).
     pub(super) soft_rt_next: Jiffy,
-    /// Sectors while raised, and since it became busy, and since when.
+    /// Sectors while raised, and since it became busy, and since when
+    /// (`service_from_wr`).
     pub(super) service_raised: i64,
+    /// `service_from_backlogged`.
     pub(super) service_busy: i64,
+    /// `last_idle_bklogged`.
     pub(super) busy_since: Jiffy,
+    /// `first_IO_time`.
     pub(super) first_io: Jiffy,
     pub(super) split_time: Jiffy,
 
     /// Last completion in ns.
     pub(super) last_end_ns: u64,
+    /// `ttime`.
     pub(super) think: ThinkTime,
-    /// Span over which I/O intensity is looked at, and its idle part, in ns.
+    /// Span over which I/O intensity is looked at, and its idle part, in ns
+    /// (`io_start_time`).
     pub(super) io_start_ns: u64,
+    /// `tot_idle_time`.
     pub(super) idle_ns: u64,
-    /// Arrivals in time since the last late one (up to 5.11).
+    /// Arrivals in time since the last late one (`requests_within_timer`, up to
+    /// 5.11).
     pub(super) in_time: u32,
     /// One bit per request, newest lowest: it was far from its predecessor.
     pub(super) seek_history: u32,
-    /// End of the last request.
+    /// End of the last request (`last_request_pos`).
     pub(super) last_end_sector: u64,
 
     /// Requests of others at the driver up to which more are injected.
     pub(super) inject_limit: u32,
     /// Time from emptiness to the end of the next request without injection,
-    /// in ns; 0: not known.
+    /// in ns; 0: not known (`last_serv_time_ns`).
     pub(super) alone_ns: u64,
-    /// When the limit was lowered last.
+    /// When the limit was lowered last (`decrease_time_jif`).
     pub(super) lowered: Jiffy,
 
-    /// The queue whose completions bring this one's requests.
+    /// The queue whose completions bring this one's requests (`waker_bfqq`).
     pub(super) waker: Option<QueueId>,
     /// The waker is beyond doubt (5.10; later it is set only then).
     pub(super) waker_confirmed: bool,
+    /// `tentative_waker_bfqq`.
     pub(super) tentative_waker: Option<QueueId>,
+    /// `num_waker_detections`.
     pub(super) waker_sightings: u32,
+    /// `waker_detection_started`.
     pub(super) waker_since_ns: u64,
-    /// Queues whose waker this one is.
+    /// Queues whose waker this one is (`woken_list`).
     pub(super) woken: Chain,
 
     /// Group in whose tree of positions it is filed.

@@ -122,7 +122,7 @@ fn a_driver_that_finishes_what_it_gave_back() {
     let mut rig = Setup::default().rig();
     let task = rig.task();
     rig.submit(task, "RS 100+8");
-    rig.enter(|q, cx| q.unplug(cx));
+    rig.enter(Queue::unplug);
     let rq = rig.at_device[0];
     rig.enter(|q, cx| {
         q.requeue(cx, rq);
