@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         devices: vec!["/dev/sda".into()],
     };
     let Ok(file) = parse("fuzz.fio", text, &ParseOptions::default(), &around) else { return };
-    if let Ok(spelled) = spell_out("fuzz.fio", text, &ParseOptions::default(), &around, &mut |_, _| Ok(None)) {
+    if let Ok(spelled) = file.spell_out(&around, &mut |_, _| Ok(None)) {
         let alone = Fixed { devices: around.devices.clone(), ..Fixed::default() };
         let again = parse("fuzz.fio", &spelled, &ParseOptions::default(), &alone).expect("it stands alone");
         assert_eq!(again.jobs.len(), file.jobs.len());

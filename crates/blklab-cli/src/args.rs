@@ -89,7 +89,7 @@ Examples:
   blklab run job.fio --repeat 5 --output-format csv --output result.csv
   blklab run job.fio --trace run              run.blktrace.0, for blkparse
   blklab run job.fio --out results            a run directory
-  blklab run results/experiment.toml          the same run again
+  blklab run results                          the same run again
   blklab run dd+cat --set size=2g             a built-in scenario
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
@@ -118,8 +118,8 @@ its name and parameters), or processes.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// fio job files, experiment files, or built-in scenarios (blklab list
-    /// scenarios); - is a job file on standard input
+    /// fio job files, experiment files, run directories, or built-in scenarios
+    /// (blklab list scenarios); - is a job file on standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
@@ -157,9 +157,6 @@ pub(crate) struct RunArgs {
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]
     pub(crate) patch: Vec<String>,
-    /// Where to run
-    #[arg(long, value_enum, default_value_t = Target::Sim)]
-    pub(crate) target: Target,
     /// Run each experiment N times with different seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) repeat: u32,
@@ -195,13 +192,6 @@ pub(crate) struct RunArgs {
     /// Run every experiment twice and compare the digests
     #[arg(long)]
     pub(crate) verify_digest: bool,
-}
-
-/// Where experiments run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Target {
-    /// Deterministic simulation in virtual time
-    Sim,
 }
 
 const WORKLOAD_EXAMPLES: &str = "\
@@ -442,8 +432,8 @@ pub(crate) enum ListWhat {
 
 const TRACE_EXAMPLES: &str = "\
 A trace is NAME.blktrace.CPU (of blktrace, or of blklab run --trace NAME), text
-that blkparse printed, or events.blk of a run directory; compressed with gzip,
-zstd or xz if you like, from a pipe, or from standard input (-).
+that blkparse printed, NAME.blk, or a run directory; compressed with gzip, zstd
+or xz if you like, from a pipe, or from standard input (-).
 
 Times count from the first event, as blkparse prints them; text that blkparse
 printed keeps the times it has. What the recorder lost, and records that are

@@ -5,6 +5,7 @@ use crate::args::RunArgs;
 use crate::files::Files;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
+use blklab::Plan;
 use blklab::matrix::Cell;
 use blklab::run::{RunOptions, RunOutput};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) fn execute(
     a: &RunArgs,
     cells: &[Cell],
+    plans: &[Plan<'_>],
     files: &Files,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Option<RunOutput>>> {
@@ -22,8 +24,8 @@ pub(crate) fn execute(
     // The table says which experiments gave the same run.
     let compares = a.output_format == "table" && cells.len() > 1;
     let progress = Progress::new(cells.len());
-    let indexed: Vec<(usize, &Cell)> = cells.iter().enumerate().collect();
-    let runs = blklab::parallel::map(&indexed, threads, |&(i, cell)| {
+    let indexed: Vec<(usize, &Plan<'_>)> = plans.iter().enumerate().collect();
+    let runs = blklab::parallel::map(&indexed, threads, |&(i, plan)| {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -37,7 +39,7 @@ pub(crate) fn execute(
         };
         let result = files
             .make_folder(i)
-            .and_then(|()| run_cell(a, cell, &options));
+            .and_then(|()| run_plan(a, plan, &options));
         if result.is_err() {
             // Nobody waits for the others' results any more.
             stop.store(true, Ordering::Relaxed);
@@ -48,15 +50,15 @@ pub(crate) fn execute(
     let runs: Result<Vec<_>> = runs.into_iter().collect();
     let mut runs = runs.inspect_err(|_| files.remove_empty())?;
     if compares {
-        learn_merged_queues(cells, &mut runs, threads, stop)?;
+        learn_merged_queues(cells, plans, &mut runs, threads, stop)?;
     }
     progress.finish();
     Ok(runs)
 }
 
-fn run_cell(a: &RunArgs, cell: &Cell, options: &RunOptions) -> Result<RunOutput> {
-    let e = &cell.experiment;
-    let run = |options: &RunOptions| blklab::run::run(e, options).map_err(|err| err.of(e));
+fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput> {
+    let e = plan.experiment();
+    let run = |options: &RunOptions| blklab::run::run(plan, options).map_err(|err| err.of(e));
     let mut first = run(options)?;
     if !a.verify_digest || first.interrupted {
         return Ok(first);
@@ -85,6 +87,7 @@ fn run_cell(a: &RunArgs, cell: &Cell, options: &RunOptions) -> Result<RunOutput>
 /// the same as others.
 fn learn_merged_queues(
     cells: &[Cell],
+    plans: &[Plan<'_>],
     runs: &mut [Option<RunOutput>],
     threads: usize,
     stop: &Arc<AtomicBool>,
@@ -104,7 +107,7 @@ fn learn_merged_queues(
             merged_queues: true,
             ..RunOptions::default()
         };
-        blklab::run::run(&cells[i].experiment, &options)
+        blklab::run::run(&plans[i], &options)
     });
     for (i, again) in again.into_iter().zip(learnt) {
         let merged = again?.merged_queues;

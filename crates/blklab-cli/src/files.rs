@@ -4,12 +4,11 @@
 
 use crate::args::RunArgs;
 use anyhow::{Context as _, Result};
-use blklab::job::Needs;
 use blklab::matrix::Cell;
-use blklab::outputs::{self, Claims};
+use blklab::outputs::{self, Claims, NotThere};
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
-use blklab::{ExperimentError, report, trace_file};
+use blklab::{ExperimentError, Needs, Plan, report, trace_file};
 use std::path::{Path, PathBuf};
 
 /// The files of all experiments.
@@ -21,24 +20,27 @@ pub(crate) struct Files {
     /// Whether the folder of the run directories was there before.
     out_was_there: bool,
     nr_cells: usize,
+    /// What the run directories say about the experiments; empty without any.
+    contents: Vec<Contents>,
     allow_paths: bool,
 }
 
 impl Files {
     /// Refuses what cannot be written, would replace what is not ours, or is
     /// read as well.
-    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], needed: &[Needs]) -> Result<Files> {
-        let files = Files {
+    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], plans: &[Plan<'_>]) -> Result<Files> {
+        let mut files = Files {
             labels: (cells.len() > 1).then(|| report::file_labels(cells)),
             trace: a.trace.clone(),
             out: a.out.clone(),
             out_was_there: a.out.as_ref().is_some_and(|dir| dir.exists()),
             nr_cells: cells.len(),
+            contents: Vec::new(),
             allow_paths: a.allow_paths,
         };
         let mut claims = Claims::default();
         a.files.iter().for_each(|path| claims.reads(path));
-        let read = needed.iter().flat_map(|n| &n.read);
+        let read = plans.iter().flat_map(|p| &p.needs().read);
         read.for_each(|path| claims.reads(path));
         if let Some(path) = &a.output {
             claims.writes(path, "--output")?;
@@ -49,13 +51,17 @@ impl Files {
         if let Some(dir) = &a.out {
             outputs::check_folder(dir).context("--out")?;
         }
-        for (i, (cell, needed)) in cells.iter().zip(needed).enumerate() {
-            files.claim(i, cell, needed, &mut claims)?;
+        if files.out.is_some() {
+            let contents = plans.iter().map(Contents::of);
+            files.contents = contents.collect::<Result<_, _>>().context("--out")?;
+        }
+        for (i, plan) in plans.iter().enumerate() {
+            files.claim(i, plan.needs(), &mut claims)?;
         }
         Ok(files)
     }
 
-    fn claim(&self, i: usize, cell: &Cell, needed: &Needs, claims: &mut Claims) -> Result<()> {
+    fn claim(&self, i: usize, needed: &Needs, claims: &mut Claims) -> Result<()> {
         if let Some(path) = &self.trace {
             let path = self.with_label(i, path);
             let written = trace_file::files_of(&path).into_iter();
@@ -65,8 +71,8 @@ impl Files {
         }
         if let Some(dir) = self.run_directory(i) {
             outputs::check_folder(&dir).context("--out")?;
-            let contents = Contents::of(&cell.experiment).context("--out")?;
-            run_directory::check(&dir, &contents).context("--out")?;
+            let contents = &self.contents[i];
+            run_directory::check(&dir, contents).context("--out")?;
             for name in contents.names() {
                 claims.writes(&dir.join(name), "--out")?;
             }
@@ -87,14 +93,20 @@ impl Files {
     /// Where a log that a job names goes: below the run directory, or below the
     /// working folder.
     fn log(&self, i: usize, name: &str) -> Result<PathBuf, String> {
-        match self.run_directory(i) {
+        let named = match self.run_directory(i) {
             Some(dir) => outputs::named_in_job(&dir, name, self.allow_paths),
             None => {
                 let name = self.with_label(i, Path::new(name));
                 let name = name.to_string_lossy();
                 outputs::named_in_job(Path::new(""), &name, self.allow_paths)
             }
-        }
+        };
+        named.map_err(|err| match err {
+            NotThere::Elsewhere(_) => {
+                format!("{err}; --allow-paths lets job files write elsewhere")
+            }
+            NotThere::Other(what) => what,
+        })
     }
 
     fn with_label(&self, i: usize, path: &Path) -> PathBuf {
@@ -140,7 +152,7 @@ impl Files {
                 outputs::write_file(&path, text.as_bytes())?;
             }
             if let Some(dir) = self.run_directory(i) {
-                run_directory::write(&dir, cell, run)?;
+                run_directory::write(&dir, &self.contents[i], cell, run)?;
             }
         }
         Ok(())

@@ -7,15 +7,15 @@ use crate::execute::execute;
 use crate::files::Files;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::stack::Stack;
+use crate::stack::{Chosen, Stack};
 use crate::table;
 use anyhow::{Result, bail};
-use blklab::job::Needs;
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
+use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
-use blklab::{Experiment, ExperimentError};
+use blklab::{Experiment, ExperimentError, Planner, Sim};
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -34,7 +34,12 @@ enum Shape {
 impl Shape {
     /// From `--output-format` and `--terse-version`.
     fn parse(text: &str, terse_version: u32) -> Result<Shape> {
-        let fio = |text| FioFormats::parse(text, terse_version);
+        let fio = |text| {
+            FioFormats::parse(text, terse_version).map_err(|err| match err.key.as_str() {
+                "terse_version" => err.in_file(&format!("--terse-version {terse_version}")),
+                _ => err.in_file("--output-format"),
+            })
+        };
         match text {
             // The version is checked, whatever uses it.
             "table" => fio("normal").map(|_| Shape::Table),
@@ -56,15 +61,26 @@ impl Shape {
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
-    let cells = plan(a, schedulers)?;
-    let needed = cells.iter().map(|c| blklab::job::check(&c.experiment));
-    let needed = needed.collect::<Result<Vec<Needs>, _>>()?;
-    let memory: Vec<_> = needed.iter().map(|n| n.memory.clone()).collect();
-    blklab::memory::check(&memory, a.jobs.unwrap_or_else(blklab::parallel::cores))?;
-    let files = Files::plan(a, &cells, &needed)?;
+    let (experiments, chosen) = read(a, schedulers)?;
+    let overrides = &chosen.overrides;
+    let target = Sim::default();
+    let planner = Planner::new(&target);
+    let cells =
+        matrix::expand(&experiments, overrides, &planner).map_err(|err| chosen.told(err))?;
+    let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
+    let memory: Vec<_> = plans.iter().map(|p| p.needs().memory.clone()).collect();
+    let parallel = a.jobs.unwrap_or_else(blklab::parallel::cores);
+    blklab::memory::check(&memory, parallel).map_err(|err| match err.key.as_str() {
+        "jobs" => ExperimentError {
+            what: format!("{}; --jobs N runs fewer", err.what),
+            ..err
+        },
+        _ => err,
+    })?;
+    let files = Files::plan(a, &cells, &plans)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;
-    let runs = execute(a, &cells, &files, &interrupt.stop)?;
+    let runs = execute(a, &cells, &plans, &files, &interrupt.stop)?;
     let all: Vec<(usize, &Cell, &RunOutput)> = cells
         .iter()
         .zip(&runs)
@@ -107,8 +123,8 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     })
 }
 
-/// The experiments that files and options ask for.
-fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
+/// The experiments of the files, and what the options say on top of them.
+fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)> {
     if a.repeat == 0 {
         bail!("--repeat 0: at least 1 run");
     }
@@ -122,7 +138,10 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
         .files
         .iter()
         .map(|f| {
-            let e = blklab::load(f)?;
+            let e = match f.is_dir() {
+                true => RunDir::open(f)?.experiment,
+                false => blklab::load(f)?,
+            };
             Ok(Experiment { schedulers, ..e })
         })
         .collect::<Result<Vec<_>, ExperimentError>>()?;
@@ -141,5 +160,5 @@ fn plan(a: &RunArgs, schedulers: Schedulers) -> Result<Vec<Cell>> {
         repeat: a.repeat,
         sections: &a.section,
     };
-    Ok(matrix::expand(&experiments, &stack.overrides()?)?)
+    Ok((experiments, stack.chosen()?))
 }

@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
+use blklab::run_directory::RunDir;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
 use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
 use std::io::{IsTerminal as _, Write as _};
@@ -23,11 +24,19 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Opens a trace, or that of a run directory.
+fn open(file: &Path) -> Result<TraceFile> {
+    Ok(match file.is_dir() {
+        true => RunDir::open(file)?.events()?,
+        false => TraceFile::open(file)?,
+    })
+}
+
 fn print(file: &Path, quiet: bool) -> Result<()> {
     let name = file.to_string_lossy();
     let name = name.split(".blktrace.").next().unwrap_or("trace");
     let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut input = TraceFile::open(file)?;
+    let mut input = open(file)?;
     let to_terminal = std::io::stdout().is_terminal();
     let shown = (!to_terminal).then(|| Watcher::reading(input.progress()));
     blklab::trace_file::print(&mut input, out, name, quiet)?;
@@ -58,7 +67,7 @@ fn collect(input: &mut TraceFile) -> Result<TraceStats> {
 }
 
 fn stats(file: &Path, format: PlainFormat) -> Result<()> {
-    let mut input = TraceFile::open(file)?;
+    let mut input = open(file)?;
     let stats = collect(&mut input)?;
     report_damage(file, input.counts());
     let mut out = std::io::stdout().lock();
@@ -74,7 +83,7 @@ fn stats(file: &Path, format: PlainFormat) -> Result<()> {
 }
 
 fn info(file: &Path) -> Result<()> {
-    let mut input = TraceFile::open(file)?;
+    let mut input = open(file)?;
     let header = input.header().cloned();
     let stats = collect(&mut input)?;
     let mut out = std::io::stdout().lock();
@@ -128,7 +137,7 @@ fn info(file: &Path) -> Result<()> {
 
 fn convert(file: &Path, output: &Path) -> Result<()> {
     check_output(output)?;
-    let mut input = TraceFile::open(file)?;
+    let mut input = open(file)?;
     for existing in trace_file::replaced_by(output) {
         check_replaced(&existing, &input)?;
     }

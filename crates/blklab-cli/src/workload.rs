@@ -6,19 +6,21 @@ use crate::args::{WorkloadArgs, WorkloadFormat};
 use crate::progress::Watcher;
 use crate::stack::Stack;
 use anyhow::{Result, anyhow, bail};
-use blklab::Experiment;
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
+use blklab::{Experiment, Planner, Sim, Site};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let e = experiment(a, schedulers)?;
-    let jobs = blklab::workload::jobs(&e)?;
-    for note in blklab::workload::notes(&e, &jobs)? {
+    let target = Sim::default();
+    let planner = Planner::new(&target);
+    let (e, site) = experiment(a, schedulers, &planner)?;
+    let jobs = blklab::workload::jobs(&planner, &e, &site)?;
+    for note in blklab::workload::notes(&e, &jobs, &site)? {
         writeln!(std::io::stderr(), "note: {note}")?;
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -38,7 +40,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
     let limits = Limits {
         lines_per_job: a.limit,
     };
-    blklab::workload::list(&e, &jobs, limits, |line: Line<'_>| {
+    blklab::workload::list(&jobs, &site, limits, |line: Line<'_>| {
         lines.fetch_add(1, Ordering::Relaxed);
         match write_line(&mut out, &line, csv) {
             Ok(()) => ControlFlow::Continue(()),
@@ -57,8 +59,13 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// The experiment whose jobs are listed: the first that the file compares.
-fn experiment(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Experiment> {
+/// The experiment whose jobs are listed, the first that the file compares, and what
+/// they find.
+fn experiment(
+    a: &WorkloadArgs,
+    schedulers: Schedulers,
+    planner: &Planner<'_>,
+) -> Result<(Experiment, Site)> {
     let stack = Stack {
         kernel: a.kernel.as_slice(),
         device: a.device.as_slice(),
@@ -71,17 +78,16 @@ fn experiment(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Experiment> {
         sections: &a.section,
         ..Stack::default()
     };
-    let overrides = stack.overrides()?;
+    let chosen = stack.chosen()?;
+    let overrides = &chosen.overrides;
     let several = [
         (overrides.kernels.len(), "--kernel"),
         (overrides.devices.len(), "--device"),
         (overrides.arrays.len(), "--md"),
     ];
-    let settings = overrides
-        .settings
-        .iter()
-        .map(|s| (s.values.len(), s.option));
-    if let Some((_, option)) = several.into_iter().chain(settings).find(|(n, _)| *n > 1) {
+    let several = several.into_iter().filter(|(n, _)| *n > 1);
+    let several = several.map(|(_, option)| option);
+    if let Some(option) = several.chain(chosen.varied()).next() {
         bail!("{option}: one value; workload lists the jobs of one experiment");
     }
     let loaded = blklab::load(&a.file)?;
@@ -89,8 +95,11 @@ fn experiment(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Experiment> {
         schedulers,
         ..loaded
     };
-    let mut cells = matrix::expand(&[loaded], &overrides)?;
-    Ok(cells.swap_remove(0).experiment)
+    let cells = matrix::expand(&[loaded], overrides, planner).map_err(|err| chosen.told(err))?;
+    let first = cells.into_iter().next();
+    let first = first.expect("an experiment makes at least one cell");
+    let site = matrix::survey(&first, overrides, planner).map_err(|err| chosen.told(err))?;
+    Ok((first.experiment, site))
 }
 
 fn write_line(out: &mut impl Write, l: &Line<'_>, csv: bool) -> std::io::Result<()> {

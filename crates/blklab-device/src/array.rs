@@ -109,7 +109,7 @@ enum Job {
     Destage(u64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Array {
     capacity_sectors: u64,
     write: Span,
@@ -253,6 +253,10 @@ impl Array {
 }
 
 impl Device for Array {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.capacity_sectors) {
             cx.fail(cmd.id, EIO);

@@ -17,7 +17,11 @@
 use blklab_types::{BioFlags, Op, Time};
 
 /// A modelled device.
-pub trait Device {
+pub trait Device: Send + Sync {
+    /// Another device in the same state. Tables that never change are shared: a
+    /// copy of a device is made faster than the device.
+    fn copy(&self) -> Box<dyn Device>;
+
     /// Takes a command. The driver guarantees that at most the queue depth of
     /// commands is outstanding and that `cmd.id` is not in use.
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command);

@@ -79,7 +79,7 @@ struct Draining {
     sectors: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ssd {
     capacity_sectors: u64,
     read: Span,
@@ -166,6 +166,10 @@ impl Ssd {
 }
 
 impl Device for Ssd {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.capacity_sectors) {
             cx.fail(cmd.id, EIO);

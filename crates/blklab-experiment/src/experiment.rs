@@ -111,6 +111,9 @@ pub struct Variant {
     pub settings: Vec<(String, String)>,
 }
 
+/// A device and the files that describe it: names and texts.
+pub type Described = (Box<dyn Device>, Vec<(String, String)>);
+
 /// One experiment, complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
@@ -350,19 +353,19 @@ impl Experiment {
         self.build_device_with(&read_device_file)
     }
 
-    /// The files that describe the device: names and texts, in the order in
-    /// which they are read.
+    /// Makes the device, and returns the files that describe it with it: names and
+    /// texts, in the order in which they are read.
     ///
     /// # Errors
     /// As [`Experiment::build_device`].
-    pub fn device_files(&self) -> Result<Vec<(String, String)>, ExperimentError> {
+    pub fn build_device_with_files(&self) -> Result<Described, ExperimentError> {
         let files = RefCell::new(Vec::new());
-        self.build_device_with(&|path| {
+        let device = self.build_device_with(&|path| {
             let text = read_device_file(path)?;
             files.borrow_mut().push((path.to_owned(), text.clone()));
             Ok(text)
         })?;
-        Ok(files.into_inner())
+        Ok((device, files.into_inner()))
     }
 
     fn build_device_with(&self, read: &ReadText<'_>) -> Result<Box<dyn Device>, ExperimentError> {
@@ -626,6 +629,18 @@ impl Experiment {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ExperimentError> {
+        self.check_on(|| Ok(self.build_device()?.capacity_sectors()))
+    }
+
+    /// The same, on a disk whose size somebody else knows: it is asked when all
+    /// else is known to be right.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_on(
+        &self,
+        capacity_sectors: impl FnOnce() -> Result<Option<u64>, ExperimentError>,
+    ) -> Result<(), ExperimentError> {
         for (key, text) in [("id", &self.id), ("title", &self.title)] {
             if text.chars().any(char::is_control) {
                 let what = format!("{key} has a control character; it is one line of text");
@@ -661,12 +676,12 @@ impl Experiment {
         self.queue_limits()?;
         self.queue_depth()?;
         self.patches()?;
-        let device = self.build_device()?;
-        self.check_partition(device.capacity_sectors())?;
-        self.check_md(device.capacity_sectors())?;
+        let disk = capacity_sectors()?;
+        self.check_partition(disk)?;
+        self.check_md(disk)?;
         self.check_cgroups()?;
         if let Workload::Processes(processes) = &self.workload {
-            let capacity = self.capacity_sectors(device.capacity_sectors());
+            let capacity = self.capacity_sectors(disk);
             let max_sectors = match self.kernel.has_single_queue() {
                 true => self.bio_max_sectors()?,
                 false => u32::MAX,

@@ -20,10 +20,10 @@ pub mod settings;
 
 pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
-pub use experiment::{DeviceSpec, Experiment, Published, Variant, Workload};
+pub use experiment::{Described, DeviceSpec, Experiment, Published, Variant, Workload};
 pub use filesystem::FilesystemSpec;
 pub use input::{NAMED_BYTES_MAX, read_named};
-pub use load::{ReadFile, Source, load, parse};
+pub use load::{FORMAT, ReadFile, Source, load, parse};
 pub use md::MdSpec;
 pub use set::Absent;
 pub use settings::{QueueSettings, Setting, Vm, parse_size};

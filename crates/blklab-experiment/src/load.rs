@@ -85,9 +85,43 @@ pub fn parse(
         Source::Toml => from_toml(text),
         Source::Json => from_json(text),
     }
-    .map_err(|e| e.in_file(name))?;
+    .map_err(|e| e.in_file(name))
+    .and_then(|raw| match format_of(source, text) {
+        None | Some(FORMAT) => Ok(raw),
+        Some(other) => Err(other_format(other).at_key_in(text).in_file(name)),
+    })
+    .map_err(|e| match format_of(source, text) {
+        // What is unknown may be what a later format has.
+        Some(other) if other > FORMAT => other_format(other).at_key_in(text).in_file(name),
+        _ => e,
+    })?;
     raw.resolve(name, stem, read_file)
         .map_err(|e| e.at_key_in(text).in_file(name))
+}
+
+/// The format of experiment files that is read and written.
+pub const FORMAT: u32 = 1;
+
+/// The format that a file says it has.
+fn format_of(source: Source, text: &str) -> Option<u32> {
+    let format = match source {
+        Source::Toml => text
+            .parse::<toml::Table>()
+            .ok()?
+            .get("format")?
+            .as_integer(),
+        Source::Json => {
+            let value: serde_json::Value = serde_json::from_str(text).ok()?;
+            value.get("format")?.as_i64()
+        }
+        Source::Fio => None,
+    };
+    u32::try_from(format?).ok()
+}
+
+fn other_format(format: u32) -> ExperimentError {
+    let what = format!("format {format} of experiment files; this blklab reads format {FORMAT}");
+    ExperimentError::new(what).about("format")
 }
 
 fn job_file(id: &str, name: &str, text: String) -> Experiment {

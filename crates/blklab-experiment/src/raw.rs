@@ -50,6 +50,9 @@ type Table = BTreeMap<String, Scalar>;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawExperiment {
+    /// Format of the file; files of people need not say it.
+    #[serde(rename = "format")]
+    _format: Option<u32>,
     id: Option<String>,
     #[serde(default)]
     title: String,

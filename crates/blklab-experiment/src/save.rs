@@ -14,6 +14,7 @@ impl Experiment {
     /// If a number is larger than TOML has.
     pub fn to_toml(&self, job_file: &str) -> Result<String, ExperimentError> {
         let mut top = Map::new();
+        top.insert("format".into(), json!(crate::FORMAT));
         top.insert("id".into(), json!(self.id));
         top.insert("title".into(), json!(self.title));
         top.insert("kernel".into(), json!(self.kernel.to_string()));

@@ -53,6 +53,9 @@ pub struct JobFileError {
     pub problems: Vec<Problem>,
     /// The section that fio would drop.
     pub dropped: Option<String>,
+    /// Where no section makes a job: the names of all sections of the file that
+    /// could, whether they are wanted or not.
+    pub no_jobs_in: Option<Vec<String>>,
 }
 
 impl JobFileError {
@@ -65,6 +68,7 @@ impl JobFileError {
         JobFileError {
             problems: vec![problem],
             dropped: None,
+            no_jobs_in: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::release::Release;
 use crate::replay::Replay;
 use crate::seeds::{Seeds, start_delay_generator};
 use crate::settings::{PerDir, Settings, ZoneMode};
+use blklab_types::{IoPrio, PrioClass};
 use std::sync::Arc;
 
 /// One job.
@@ -49,7 +50,29 @@ pub struct Job {
     start_delay_low_us: u64,
 }
 
+/// A priority by the numbers of its class and level, as fio has them.
+pub fn io_prio(class: u32, level: u32) -> IoPrio {
+    let class = match class {
+        1 => PrioClass::RealTime,
+        3 => PrioClass::Idle,
+        _ => PrioClass::BestEffort,
+    };
+    IoPrio {
+        class,
+        level: level.min(7) as u8,
+    }
+}
+
 impl Job {
+    /// Its priority: `prio` and `prioclass`.
+    pub fn ioprio(&self) -> IoPrio {
+        let settings = &self.settings;
+        match (settings.prioclass, settings.prio) {
+            (None, None) => IoPrio::default(),
+            (class, level) => io_prio(class.unwrap_or(2), level.unwrap_or(4)),
+        }
+    }
+
     /// The job of a section, before its fix-ups.
     pub(crate) fn new(
         section: &str,

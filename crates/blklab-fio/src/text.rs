@@ -45,6 +45,15 @@ impl Section {
     }
 }
 
+/// The sections of a file.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    /// Those that are wanted, with what they include in place.
+    pub(crate) wanted: Vec<Section>,
+    /// The names of all that could make jobs.
+    pub(crate) names: Vec<String>,
+}
+
 /// Where option lines go while a file is read.
 #[derive(Clone, Copy)]
 enum Open {
@@ -63,8 +72,9 @@ pub(crate) fn sections(
     text: &str,
     options: &ParseOptions,
     around: &dyn Surroundings,
-) -> Result<Vec<Section>, JobFileError> {
+) -> Result<Sections, JobFileError> {
     let mut out: Vec<Section> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     let mut open = Open::Nothing;
     let mut included = Included {
         around,
@@ -86,6 +96,9 @@ pub(crate) fn sections(
                 place,
                 lines: Vec::new(),
             };
+            if !section.is_global() && !names.contains(&section.name) {
+                names.push(section.name.clone());
+            }
             open = if options.wants(&section) {
                 out.push(section);
                 Open::Section(out.len() - 1)
@@ -117,7 +130,7 @@ pub(crate) fn sections(
             }
         }
     }
-    Ok(out)
+    Ok(Sections { wanted: out, names })
 }
 
 /// Files that a job file includes, as far as they have been read.
@@ -232,7 +245,8 @@ mod tests {
     use crate::parse::Fixed;
 
     fn read(text: &str) -> Result<Vec<Section>, JobFileError> {
-        sections("x.fio", text, &ParseOptions::default(), &Fixed::default())
+        let read = sections("x.fio", text, &ParseOptions::default(), &Fixed::default());
+        Ok(read?.wanted)
     }
 
     #[test]
@@ -268,6 +282,7 @@ mod tests {
         };
         let read = |file, text| sections(file, text, &ParseOptions::default(), &around);
         let out = read("d/x.fio", "[a]\nrw=read\ninclude inc\nrw=write\n").expect("files exist");
+        let out = out.wanted;
         let texts: Vec<&str> = out[0].lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["rw=read", "bs=8k", "size=1m", "rw=write"]);
         assert!(read("x", "[a]\ninclude loop\n").is_err());

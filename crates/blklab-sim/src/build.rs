@@ -2,13 +2,15 @@
 //! From an experiment to a machine.
 
 use crate::cgroups;
-use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, Sinks};
+use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine};
 use crate::process::run_process;
 use blklab_block::md::{Array, Level, MD0};
 use blklab_block::{Queue, TaskTable, mq, sq};
+use blklab_device::Device;
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::{Build, Built};
+use blklab_target::Sinks;
 use blklab_types::{Dev, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
@@ -43,14 +45,29 @@ pub fn devices(e: &Experiment) -> Vec<(Dev, String)> {
 /// If the experiment is not possible; see [`Experiment::check`].
 pub fn build_machine(
     e: &Experiment,
+    sinks: Sinks,
+    stop: Arc<AtomicBool>,
+) -> Result<Machine, ExperimentError> {
+    let device = e.build_device()?;
+    machine_with(e, &*device, sinks, stop)
+}
+
+/// The same, with copies of a device that was made of the experiment.
+pub(crate) fn machine_with(
+    e: &Experiment,
+    device: &dyn Device,
     mut sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Machine, ExperimentError> {
     let mut agenda = Agenda::new(e.hz);
     let tasks = cgroups::table(e);
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
-    let disks: Result<Vec<Disk>, _> = (0..nr_disks)
-        .map(|i| build_disk(e, disk_dev(i), &tasks, &mut agenda))
+    let disks: Result<Vec<Disk>, ExperimentError> = (0..nr_disks)
+        .map(|i| {
+            let queue = build_queue(e, disk_dev(i), &tasks, &mut agenda)?;
+            let device = device.copy();
+            Ok(Disk { device, queue })
+        })
         .collect();
     let disks = disks?;
     let array = match &e.md {
@@ -93,18 +110,6 @@ pub fn build_machine(
         machine.start_throttle_thread();
     }
     Ok(machine)
-}
-
-fn build_disk(
-    e: &Experiment,
-    dev: Dev,
-    tasks: &TaskTable,
-    agenda: &mut Agenda,
-) -> Result<Disk, ExperimentError> {
-    Ok(Disk {
-        device: e.build_device()?,
-        queue: build_queue(e, dev, tasks, agenda)?,
-    })
 }
 
 /// A disk's queue with its scheduler; registers their timers.

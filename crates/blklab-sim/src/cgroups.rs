@@ -5,22 +5,12 @@ use crate::Machine;
 use blklab_block::{IoGroup, Queue, TaskTable};
 use blklab_experiment::Experiment;
 use blklab_kernel::KernelVersion;
+use blklab_target::CgroupUse;
 use blklab_types::{Hz, Span};
 
 /// The first release on the multi-queue path, whose groups are those of the
 /// unified hierarchy.
 const MULTI_QUEUE: KernelVersion = KernelVersion::new(5, 0);
-
-/// What `io.max` did to the tasks of a control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CgroupUse {
-    /// Its path below the root.
-    pub name: String,
-    /// Bios of its tasks that were held.
-    pub held_bios: u64,
-    /// Longest time that one was held, to a tick.
-    pub longest_hold: Span,
-}
 
 /// The number of a group by its name; the root if there is none.
 pub(crate) fn number_of(e: &Experiment, name: &str) -> u16 {

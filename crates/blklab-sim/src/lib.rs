@@ -21,26 +21,28 @@ mod machine;
 mod process;
 mod progress;
 pub mod replay;
+mod target;
 mod throttle;
 mod truthlog;
 
-use blklab_experiment::ExperimentError;
-
+use blklab_target::Failed;
+pub use blklab_target::Sinks;
 pub use build::{build_machine, devices, spawn_processes};
-pub use cgroups::{CgroupUse, cgroup_uses};
+pub use cgroups::cgroup_uses;
 pub use filesystem::{check_filesystem, filesystem_of};
-pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Sinks};
+pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
+pub use target::Sim;
 pub use truthlog::{LogLine, TruthLog};
 
 /// Refuses the result of a run that came to a halt.
 ///
 /// # Errors
 /// When virtual time stood still.
-pub fn check_progress(machine: &Machine) -> Result<(), ExperimentError> {
+pub fn check_progress(machine: &Machine) -> Result<(), Failed> {
     if machine.has_stalled() {
-        return Err(ExperimentError::new(format!(
+        return Err(Failed(format!(
             "virtual time stands still at {} s: a fault in blklab; please report the experiment \
              and the job file",
             machine.now()

@@ -8,8 +8,8 @@ use blklab_block::md::{Array, MEMBERS_MAX};
 use blklab_block::{Cx, Effect, Pending, Queue, RqId, Running, Submit, TaskTable};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::{Agenda, DeviceId, Due, TimerId, WorkId};
-use blklab_trace::TraceSink;
-use blklab_trace::truth::{Kind, TruthSink};
+use blklab_target::Sinks;
+use blklab_trace::truth::Kind;
 use blklab_types::{Bio, IoPrio, PAGE_SECTORS, Pid, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -60,14 +60,6 @@ const KBLOCKD_NAME: &str = "kworker/0:1H";
 /// [`Machine::on_bio_done`]; the others are the number of the task that counts
 /// its completions: another may have submitted the bio on its behalf.
 pub const OWNED_COOKIE: u64 = 1 << 63;
-
-/// Where the streams of a run go.
-pub struct Sinks {
-    /// Trace events.
-    pub trace: Box<dyn TraceSink>,
-    /// Truth records, where somebody wants them.
-    pub truth: Option<Box<dyn TruthSink>>,
-}
 
 /// What a machine is made of.
 pub struct Config {

@@ -5,7 +5,7 @@
 use crate::run::RunOutput;
 use blklab_fio::errno;
 use blklab_fio::run::{Cause, FailedIo, Failure};
-use blklab_sim::fio::JobResult;
+use blklab_target::JobResult;
 
 /// Most lines about one job.
 const LINES_MAX: usize = 20;

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
-mod options;
-
-pub use options::{
-    Setting, check_contradictions, parse_arrays, parse_devices, parse_filesystems, parse_patches,
-    parse_setting, parse_values,
-};
-
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, MdSpec};
 use blklab_kernel::PATCHES;
+use blklab_target::{Plan, Planner, Site};
 use blklab_types::shown;
+use std::fmt;
 
-/// What the command line says on top of experiment files. Empty lists leave
-/// the file's value.
+/// What is chosen on top of experiment files. Empty lists leave the file's value.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Kernel releases.
@@ -36,6 +30,78 @@ pub struct Overrides {
     /// Only these sections of job files; those of the file if empty.
     pub sections: Vec<String>,
 }
+
+/// A setting with its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// As [`Experiment::set`] takes it.
+    pub key: String,
+    /// One, or several that make a matrix.
+    pub values: Vec<String>,
+}
+
+/// Which of the [`Overrides`] an error is about, and its value as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// A kernel release.
+    Kernel(String),
+    /// A scheduler.
+    Scheduler(String),
+    /// A device; its name where the message does not say it.
+    Device(Option<String>),
+    /// An array, or `none`.
+    Array(String),
+    /// Patches.
+    Patches(String),
+    /// One of the settings, by its place among them.
+    Setting(usize),
+    /// The seed.
+    Seed,
+}
+
+/// Why there is no matrix: something that a file says, or something chosen on
+/// top of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What was chosen; none if a file is wrong, which the error names.
+    pub choice: Option<Choice>,
+    /// What is wrong.
+    pub error: ExperimentError,
+}
+
+impl Refused {
+    fn new(choice: Choice, error: ExperimentError) -> Refused {
+        Refused {
+            choice: Some(choice),
+            error,
+        }
+    }
+
+    /// With the file of an experiment, if that is where the fault lies.
+    fn of(self, e: &Experiment) -> Refused {
+        match self.choice {
+            Some(_) => self,
+            None => self.error.of(e).into(),
+        }
+    }
+}
+
+impl From<ExperimentError> for Refused {
+    fn from(error: ExperimentError) -> Refused {
+        Refused {
+            choice: None,
+            error,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 /// Patches that are switched on together.
 pub type PatchSet = Vec<String>;
@@ -87,12 +153,12 @@ fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
 /// outermost, repetitions innermost.
 ///
 /// # Errors
-/// If a value does not exist or does not fit; the message names the file.
+/// If a value does not exist or does not fit.
 pub fn expand(
     experiments: &[Experiment],
     overrides: &Overrides,
-) -> Result<Vec<Cell>, ExperimentError> {
-    check_contradictions(overrides)?;
+    planner: &Planner<'_>,
+) -> Result<Vec<Cell>, Refused> {
     check_number(experiments.len(), overrides)?;
     let mut cells: Vec<Cell> = Vec::new();
     for (file_idx, e) in experiments.iter().enumerate() {
@@ -113,15 +179,37 @@ pub fn expand(
         if let Some(seed) = overrides.seed {
             base.experiment.seed = seed;
         }
-        let of_file = combinations(base, overrides).map_err(|err| err.of(e))?;
-        for cell in &of_file {
-            let e = &cell.experiment;
-            e.check()
-                .map_err(|err| by_option(err, overrides, e).of(e))?;
-        }
-        cells.extend(of_file);
+        let of_file = combinations(base, overrides, planner);
+        cells.extend(of_file.map_err(|err| err.of(e))?);
     }
     Ok(cells)
+}
+
+/// What the jobs of a cell find.
+///
+/// # Errors
+/// If the experiment cannot run.
+pub fn survey(cell: &Cell, overrides: &Overrides, planner: &Planner<'_>) -> Result<Site, Refused> {
+    let e = &cell.experiment;
+    let site = planner.survey(e);
+    site.map_err(|err| by_choice(err, overrides, e).of(e))
+}
+
+/// The plans of all cells. What is wrong with an experiment is found before what is
+/// wrong with any job.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn plans<'t>(
+    cells: &[Cell],
+    overrides: &Overrides,
+    planner: &Planner<'t>,
+) -> Result<Vec<Plan<'t>>, Refused> {
+    let sites = cells.iter().map(|cell| survey(cell, overrides, planner));
+    let sites = sites.collect::<Result<Vec<Site>, _>>()?;
+    let surveyed = cells.iter().zip(sites);
+    let planned = surveyed.map(|(cell, site)| planner.plan_at(&cell.experiment, site));
+    Ok(planned.collect::<Result<_, _>>()?)
 }
 
 /// A matrix that nobody will wait for is a mistake.
@@ -140,7 +228,7 @@ fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
     let number = number.saturating_mul(o.repeat.max(1) as usize);
     if number > CELLS_MAX {
         return Err(ExperimentError::new(format!(
-            "{number} experiments (files, values and --repeat multiplied); at most {CELLS_MAX}"
+            "{number} experiments (files, values and repetitions multiplied); at most {CELLS_MAX}"
         )));
     }
     Ok(())
@@ -157,39 +245,27 @@ fn distinct_name(experiments: &[Experiment], idx: usize) -> String {
     }
 }
 
-/// An error about something that an option chose names the option, not the
-/// file.
-fn by_option(err: ExperimentError, o: &Overrides, e: &Experiment) -> ExperimentError {
-    let option = match err.key.split('.').next().unwrap_or("") {
-        "kernel" if !o.kernels.is_empty() => format!("--kernel {}", e.kernel),
-        "scheduler" if !o.schedulers.is_empty() => format!("--sched {}", shown(&e.scheduler)),
-        "device" if !o.devices.is_empty() => format!("--device {}", shown(&e.device.name)),
-        "md" if !o.arrays.is_empty() => match &e.md {
-            Some(md) => format!("--md {md}"),
-            None => "--md none".to_owned(),
-        },
-        "patches" if !o.patches.is_empty() => format!("--patch {}", shown(&e.patches.join("+"))),
-        "seed" if o.seed.is_some() => "--seed".to_owned(),
-        _ => return err,
+/// An error about something that was chosen says what, not the file.
+fn by_choice(err: ExperimentError, o: &Overrides, e: &Experiment) -> Refused {
+    let choice = match err.key.split('.').next().unwrap_or("") {
+        "kernel" if !o.kernels.is_empty() => Choice::Kernel(e.kernel.to_string()),
+        "scheduler" if !o.schedulers.is_empty() => Choice::Scheduler(e.scheduler.clone()),
+        "device" if !o.devices.is_empty() => Choice::Device(Some(e.device.name.clone())),
+        "md" if !o.arrays.is_empty() => {
+            Choice::Array(e.md.map_or("none".to_owned(), |md| md.to_string()))
+        }
+        "patches" if !o.patches.is_empty() => Choice::Patches(e.patches.join("+")),
+        "seed" if o.seed.is_some() => Choice::Seed,
+        _ => return err.into(),
     };
-    in_option(&err, &option)
+    Refused::new(choice, err)
 }
 
-/// The error in an option instead of a file.
-fn in_option(err: &ExperimentError, option: &str) -> ExperimentError {
-    ExperimentError::new(err.what.clone()).in_file(option)
-}
-
-fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError> {
+fn combinations(base: Cell, o: &Overrides, planner: &Planner<'_>) -> Result<Vec<Cell>, Refused> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
-        let version = v.parse();
-        e.choose_kernel(version.map_err(|err| {
-            in_option(
-                &ExperimentError::from(err),
-                &format!("--kernel {}", shown(v)),
-            )
-        })?);
+        let version = v.parse().map_err(ExperimentError::from);
+        e.choose_kernel(version.map_err(|err| Refused::new(Choice::Kernel(v.clone()), err))?);
         Ok(())
     })?;
     vary(
@@ -199,14 +275,14 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         String::clone,
         |e, v| {
             let chosen = e.choose_scheduler(v);
-            chosen.map_err(|err| in_option(&err, &format!("--sched {}", shown(v))))
+            chosen.map_err(|err| Refused::new(Choice::Scheduler(v.clone()), err))
         },
     )?;
     if o.schedulers.is_empty() && o.patches.is_empty() {
         cells = variants(cells)?;
     }
     for cell in &mut cells {
-        scheduler_of_jobs(&mut cell.experiment)?;
+        scheduler_of_jobs(&mut cell.experiment, planner)?;
     }
     for alternatives in &o.patches {
         cells = patched(cells, alternatives)?;
@@ -218,7 +294,7 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         DeviceSpec::to_string,
         |e, d| {
             let chosen = e.choose_device(d.clone());
-            chosen.map_err(|err| in_option(&err, "--device"))
+            chosen.map_err(|err| Refused::new(Choice::Device(None), err))
         },
     )?;
     let array_name = |md: &Option<MdSpec>| md.map_or("one disk".to_owned(), |md| md.to_string());
@@ -226,11 +302,11 @@ fn combinations(base: Cell, o: &Overrides) -> Result<Vec<Cell>, ExperimentError>
         e.md = *md;
         Ok(())
     })?;
-    for setting in &o.settings {
+    for (i, setting) in o.settings.iter().enumerate() {
         if cells.iter().any(|c| c.experiment.can_set(&setting.key)) {
-            cells = set_where_known(cells, setting)?;
+            cells = set_where_known(cells, i, setting)?;
         } else {
-            set_all(&mut cells, setting)?;
+            set_all(&mut cells, i, setting)?;
         }
     }
     run_without_absent(&mut cells);
@@ -263,29 +339,34 @@ fn run_without_absent(cells: &mut [Cell]) {
 
 /// Where nothing else chose one, the job file's `ioscheduler` chooses the
 /// scheduler.
-fn scheduler_of_jobs(e: &mut Experiment) -> Result<(), ExperimentError> {
+fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), ExperimentError> {
     if e.scheduler_chosen {
         return Ok(());
     }
-    let Some(wanted) = crate::job::wanted_scheduler(e)? else {
+    // A job file that is wrong says so when it is planned.
+    let Ok(Some(text)) = planner.jobs(e) else {
         return Ok(());
     };
-    e.choose_scheduler(&wanted).map_err(|err| {
+    let Some(wanted) = text.wanted_scheduler()? else {
+        return Ok(());
+    };
+    e.choose_scheduler(wanted).map_err(|err| {
         let what = format!(
-            "ioscheduler={} in the job file: {} (--sched chooses another)",
-            shown(&wanted),
+            "ioscheduler={} in the job file: {} (a scheduler named for the experiment goes first)",
+            shown(wanted),
             err.what
         );
         ExperimentError { what, ..err }
     })?;
     e.remarks.push(format!(
-        "the job file chose the scheduler: ioscheduler={wanted} (--sched overrides it)"
+        "the job file chose the scheduler: ioscheduler={wanted} (one named for the experiment \
+         goes first)"
     ));
     Ok(())
 }
 
 /// Replaces each cell by one for each configuration that its file compares.
-fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, ExperimentError> {
+fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
     let mut out = Vec::new();
     for cell in cells {
         if cell.experiment.variants.is_empty() {
@@ -308,7 +389,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, ExperimentError> {
 
 /// Replaces each cell by one for each set of patches. A scheduler runs without
 /// the patches of other schedulers, once.
-fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, ExperimentError> {
+fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, Refused> {
     let mut out: Vec<Cell> = Vec::new();
     let mut unused: Vec<&String> = alternatives.iter().flatten().collect();
     for cell in &cells {
@@ -356,26 +437,29 @@ fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, Exp
             .iter()
             .find(|p| p.name == **name)
             .and_then(|p| p.scheduler);
-        return Err(in_option(
-            &ExperimentError::new(format!(
-                "a patch of {}, which does not run here ({} does)",
-                owner.unwrap_or_default(),
-                e.unwrap_or_default()
-            )),
-            &format!("--patch {}", shown(name)),
-        ));
+        let what = format!(
+            "a patch of {}, which does not run here ({} does)",
+            owner.unwrap_or_default(),
+            e.unwrap_or_default()
+        );
+        let choice = Choice::Patches((*name).clone());
+        return Err(Refused::new(choice, ExperimentError::new(what)));
     }
     Ok(out)
 }
 
 /// Varies a setting in the experiments whose scheduler has it; the others stay
 /// as they are.
-fn set_where_known(cells: Vec<Cell>, setting: &Setting) -> Result<Vec<Cell>, ExperimentError> {
+fn set_where_known(
+    cells: Vec<Cell>,
+    place: usize,
+    setting: &Setting,
+) -> Result<Vec<Cell>, Refused> {
     let mut out = Vec::new();
     for mut cell in cells {
         if cell.experiment.can_set(&setting.key) {
             let mut own = vec![cell];
-            set_all(&mut own, setting)?;
+            set_all(&mut own, place, setting)?;
             out.append(&mut own);
         } else {
             let e = &mut cell.experiment;
@@ -386,14 +470,11 @@ fn set_where_known(cells: Vec<Cell>, setting: &Setting) -> Result<Vec<Cell>, Exp
     Ok(out)
 }
 
-fn set_all(cells: &mut Vec<Cell>, setting: &Setting) -> Result<(), ExperimentError> {
-    let Setting {
-        option,
-        key,
-        values,
-    } = setting;
+fn set_all(cells: &mut Vec<Cell>, place: usize, setting: &Setting) -> Result<(), Refused> {
+    let Setting { key, values } = setting;
     vary(cells, key, values, String::clone, |e, v| {
-        e.set(key, v).map_err(|err| in_option(&err, option))
+        let set = e.set(key, v);
+        set.map_err(|err| Refused::new(Choice::Setting(place), err))
     })
 }
 
@@ -403,8 +484,8 @@ fn vary<T>(
     key: &str,
     values: &[T],
     shown: impl Fn(&T) -> String,
-    apply: impl Fn(&mut Experiment, &T) -> Result<(), ExperimentError>,
-) -> Result<(), ExperimentError> {
+    apply: impl Fn(&mut Experiment, &T) -> Result<(), Refused>,
+) -> Result<(), Refused> {
     if values.is_empty() {
         return Ok(());
     }

@@ -84,7 +84,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::parse_jobs;
+    use crate::{Planner, Sim};
     use blklab_experiment::{Experiment, Workload};
     use blklab_trace::Rwbs;
     use blklab_types::Dev;
@@ -96,7 +96,9 @@ mod tests {
         };
         let e = Experiment::new("a", workload);
         let meter = Meter::default();
-        meter.begin(&parse_jobs(&e, "a.fio", text).unwrap().jobs);
+        let sim = Sim::default();
+        let text = Planner::new(&sim).jobs(&e).unwrap().unwrap();
+        meter.begin(&text.jobs.jobs);
         for action in [Action::Queue, Action::Complete] {
             meter.event(&Event {
                 time: Time(2_000_000_000),

@@ -12,6 +12,7 @@
 use blklab_experiment::ExperimentError;
 use blklab_formats::{FormatError, PartialFile};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -74,15 +75,33 @@ impl Claims {
     }
 }
 
+/// Why a job file may not write a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotThere {
+    /// It would not lie below this folder.
+    Elsewhere(String),
+    /// Another reason, in words.
+    Other(String),
+}
+
+impl fmt::Display for NotThere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotThere::Elsewhere(folder) => write!(f, "not below {folder}"),
+            NotThere::Other(what) => f.write_str(what),
+        }
+    }
+}
+
 /// The file that a job file calls `name`, below `folder`.
 ///
 /// # Errors
 /// If it would lie elsewhere and `anywhere` is not set, or would replace a file
 /// that neither blklab nor fio wrote.
-pub fn named_in_job(folder: &Path, name: &str, anywhere: bool) -> Result<PathBuf, String> {
+pub fn named_in_job(folder: &Path, name: &str, anywhere: bool) -> Result<PathBuf, NotThere> {
     let path = folder.join(name);
     if path.file_name().is_none() {
-        return Err("not the name of a file".to_owned());
+        return Err(NotThere::Other("not the name of a file".to_owned()));
     }
     if !anywhere {
         let below = match real_folder(&path) {
@@ -98,20 +117,21 @@ pub fn named_in_job(folder: &Path, name: &str, anywhere: bool) -> Result<PathBuf
         match below {
             Ok(true) => {}
             Ok(false) => {
-                return Err(format!(
-                    "not below {within}; --allow-paths lets job files write elsewhere"
-                ));
+                return Err(NotThere::Elsewhere(within));
             }
-            Err(e) => return Err(e.to_string()),
+            Err(e) => return Err(NotThere::Other(e.to_string())),
         }
     }
     match is_replaceable(&path) {
         Ok(true) => Ok(path),
-        Ok(false) => Err(format!(
+        Ok(false) => Err(NotThere::Other(format!(
             "{} exists, and neither blklab nor fio wrote it: it is not replaced",
             path.display()
-        )),
-        Err(e) => Err(format!("cannot read {}: {e}", path.display())),
+        ))),
+        Err(e) => Err(NotThere::Other(format!(
+            "cannot read {}: {e}",
+            path.display()
+        ))),
     }
 }
 
@@ -355,7 +375,7 @@ mod tests {
             "new/../../x",
             "out/home/../x",
         ] {
-            let error = at(name, false).unwrap_err();
+            let error = at(name, false).unwrap_err().to_string();
             assert!(error.contains("not below"), "{name}: {error}");
         }
         assert!(at("../x", true).is_ok());

@@ -3,9 +3,9 @@
 //! can be run again when they are gone or have changed.
 
 use crate::outputs::fill_file;
-use crate::surroundings::RealSurroundings;
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::log_names;
+use blklab_target::JobText;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,14 +28,14 @@ impl Copies {
         &mut self,
         option: &str,
         value: &str,
-        around: &RealSurroundings,
+        text: &JobText,
     ) -> Result<Option<String>, String> {
         if option != OPTION {
             return Ok(None);
         }
         let mut names = Vec::new();
         for log in log_names(value) {
-            let path = around.find(&log);
+            let path = text.find(&log);
             let digest = digest(&path).map_err(|e| format!("cannot read {log}: {e}"))?;
             let name = format!("{digest:016x}.iolog");
             self.logs.insert(name.clone(), path);

@@ -3,13 +3,13 @@
 
 use crate::disk_stats::DiskStats;
 use crate::failures;
-use crate::job::log_name;
 use crate::matrix::Cell;
+use crate::record::RunRecord;
 use crate::run::RunOutput;
 use blklab_experiment::ExperimentError;
 use blklab_fio::errno;
 use blklab_fiostat::{DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion};
-use blklab_sim::fio::{EPOCH_MS, FIO_PID, JobResult, job_info};
+use blklab_target::{EPOCH_MS, FIO_PID, JobResult, job_info, log_name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ impl FioFormats {
     /// From fio's `--output-format` and `--terse-version`.
     ///
     /// # Errors
-    /// If a name or the version does not exist.
+    /// If a name or the version does not exist: about `output_format` or
+    /// `terse_version`.
     pub fn parse(text: &str, terse_version: u32) -> Result<FioFormats, ExperimentError> {
         let formats = Format::parse_list(text)
-            .map_err(|e| ExperimentError::new(format!("--output-format: {e}, or table")))?;
-        let terse = TerseVersion::from_number(terse_version).ok_or_else(|| {
-            ExperimentError::new(format!("--terse-version {terse_version}: there are 2 to 5"))
-        })?;
+            .map_err(|e| ExperimentError::new(format!("{e}, or table")).about("output_format"))?;
+        let terse = TerseVersion::from_number(terse_version)
+            .ok_or_else(|| ExperimentError::new("there are 2 to 5").about("terse_version"))?;
         Ok(FioFormats { formats, terse })
     }
 }
@@ -50,7 +50,7 @@ pub fn fio_result(cell: &Cell, run: &RunOutput) -> FioResult {
             true => disk_util(run),
             false => Vec::new(),
         },
-        blklab: Some(blklab_object(cell, run)),
+        blklab: Some(json!(RunRecord::of(cell, run))),
     }
     .result()
 }
@@ -129,43 +129,6 @@ fn aggregate(run: &RunOutput) -> DiskCounters {
         in_queue_ms: mean(|d| d.in_queue_ms),
         util_percent: all.iter().map(|d| d.util_percent).fold(0.0, f64::max),
     }
-}
-
-/// What blklab adds to fio's JSON.
-pub fn blklab_object(cell: &Cell, run: &RunOutput) -> Value {
-    let e = &cell.experiment;
-    json!({
-        "format": 1,
-        "version": env!("CARGO_PKG_VERSION"),
-        "experiment": e.id,
-        "label": cell.name(),
-        "repetition": cell.repetition,
-        "kernel": e.kernel.to_string(),
-        "hz": e.hz.0,
-        "scheduler": e.scheduler,
-        "tunables": e.tunables.iter().map(|(k, v)| (k.clone(), json!(v)))
-            .collect::<serde_json::Map<_, _>>(),
-        "patches": e.patches,
-        "device": { "name": e.device.name, "params": e.device.params.iter()
-            .map(|(k, v)| (k.clone(), json!(v))).collect::<serde_json::Map<_, _>>() },
-        "md": e.md.map(|md| md.to_string()),
-        "queue_depth": e.queue_depth().unwrap_or(0),
-        "seed": e.seed,
-        "end_ns": run.end.0,
-        "events": run.digest.nr_events(),
-        "digest": format!("{:016x}", run.digest.value()),
-        "verified": run.verified,
-        "interrupted": run.interrupted,
-        "sysfs": run.sysfs.iter().map(|(name, text)| ((*name).to_owned(), json!(text)))
-            .collect::<serde_json::Map<_, _>>(),
-        "cgroups": run.cgroups.iter().map(|g| (g.name.clone(), json!({
-                "held_bios": g.held_bios,
-                "longest_hold_ns": g.longest_hold.ns(),
-            })))
-            .collect::<serde_json::Map<_, _>>(),
-        "notes": run.notes,
-        "trace": run.stats,
-    })
 }
 
 /// All runs in fio's formats. Several runs as JSON are an array.

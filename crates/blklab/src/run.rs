@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running one experiment: the job file parsed, the machine run, its events
-//! digested, analysed and, if wanted, written.
+//! Running a plan: its events digested, analysed and, if wanted, written.
 
 use crate::disk_stats::{AllStats, DiskStats};
-use crate::job;
 use crate::meter::Meter;
 use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
@@ -11,17 +9,16 @@ use crate::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
-use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
-use blklab_sim::fio::JobResult;
-use blklab_sim::{CgroupUse, Sinks, devices};
+use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
 use blklab_trace::{Digest, DigestSink, Event, TraceHeader, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What to do beside running.
 #[derive(Clone, Debug, Default)]
@@ -106,13 +103,13 @@ enum Analysis {
 }
 
 impl Analysis {
-    fn new(e: &Experiment, options: &RunOptions) -> Analysis {
+    fn new(plan: &Plan<'_>, options: &RunOptions) -> Analysis {
         let watches = options.watches.iter().cloned().map(Watch::new).collect();
         let watches = Watches(watches);
         if !options.only_watches {
             let sink = DigestSink {
                 digest: Digest::default(),
-                inner: StatsCollector::with((AllStats::new(array_dev(e)), watches)),
+                inner: StatsCollector::with((AllStats::new(array_dev(plan)), watches)),
             };
             return Analysis::All(Box::new(sink));
         }
@@ -148,21 +145,23 @@ impl Analysis {
     }
 
     /// Puts what was found into the output of a run that has ended.
-    fn finish(self, e: &Experiment, output: &mut RunOutput) {
+    fn finish(self, plan: &Plan<'_>, output: &mut RunOutput) {
         let watches = match self {
             Analysis::All(mut all) => {
                 output.digest = all.digest;
                 // Before the statistics finish: the disk is busy until the run
                 // ends, not until the last event.
-                let mut uses: Vec<DeviceUse> = devices(e)
-                    .into_iter()
+                let mut uses: Vec<DeviceUse> = plan
+                    .site()
+                    .devices
+                    .iter()
                     .map(|(dev, name)| DeviceUse {
-                        dev,
-                        name,
-                        stats: all.inner.also().0.at(dev, output.end),
+                        dev: *dev,
+                        name: name.clone(),
+                        stats: all.inner.also().0.at(*dev, output.end),
                     })
                     .collect();
-                output.array = e.md.map(|_| uses.remove(0));
+                output.array = plan.experiment().md.map(|_| uses.remove(0));
                 output.disks = uses;
                 let watches = std::mem::take(&mut all.inner.also().1);
                 output.stats = all.inner.finish();
@@ -234,39 +233,40 @@ impl TraceSink for Shared {
     }
 }
 
-/// Runs an experiment.
+/// Runs a plan.
 ///
 /// # Errors
-/// If the experiment is impossible or a trace cannot be written: then none is
-/// left behind, not even in part.
-pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, ExperimentError> {
-    let jobs = job::job_file_of(&e.workload);
-    let jobs = jobs.map(|(name, text)| job::parse_jobs(e, name, &text));
-    let jobs = jobs.transpose()?;
-    if let (Some(meter), Some(jobs)) = (&options.meter, &jobs) {
-        meter.begin(&jobs.jobs);
+/// If a trace cannot be written: then none is left behind, not even in part. Or
+/// if the target fails.
+pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, ExperimentError> {
+    if let (Some(meter), Some(text)) = (&options.meter, plan.jobs()) {
+        meter.begin(&text.jobs.jobs);
     }
     let streams = Rc::new(RefCell::new(Streams {
-        analysis: Analysis::new(e, options),
+        analysis: Analysis::new(plan, options),
         merged_queues: options.merged_queues.then(MergedQueues::default),
         fingerprint: options.fingerprint.then(Fingerprint::default),
         meter: options.meter.clone(),
-        out: open_traces(e, &options.traces)?,
+        out: open_traces(plan, &options.traces)?,
         kept: options.keep_events.then(Vec::new),
     }));
-    let result = simulate(e, jobs, options, &streams);
+    let sinks = Sinks {
+        trace: Box::new(Shared(Rc::clone(&streams))),
+        truth: None,
+    };
+    let outcome = plan.run(sinks, Arc::clone(&options.stop));
     // Tasks that still sleep hold the machine, and with it the sink.
     let mut streams = streams.borrow_mut();
     let traces = std::mem::take(&mut streams.out);
-    let mut output = match result {
-        Ok(output) => output,
-        Err(e) => {
+    let mut output = match outcome {
+        Ok(outcome) => RunOutput::new(plan, outcome),
+        Err(failed) => {
             traces.into_iter().for_each(TraceOut::discard);
-            return Err(e);
+            return Err(failed.into());
         }
     };
     let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
-    analysis.finish(e, &mut output);
+    analysis.finish(plan, &mut output);
     output.fingerprint = streams.fingerprint;
     output.merged_queues = streams.merged_queues.take().unwrap_or_default();
     output.trace_files = finish_traces(traces)?;
@@ -275,60 +275,15 @@ pub fn run(e: &Experiment, options: &RunOptions) -> Result<RunOutput, Experiment
 }
 
 /// The array, which is the first of the devices.
-fn array_dev(e: &Experiment) -> Option<Dev> {
-    e.md?;
-    devices(e).first().map(|(dev, _)| *dev)
+fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
+    plan.experiment().md?;
+    plan.site().devices.first().map(|(dev, _)| *dev)
 }
 
-fn simulate(
-    e: &Experiment,
-    jobs: Option<JobFile>,
-    options: &RunOptions,
-    streams: &Rc<RefCell<Streams>>,
-) -> Result<RunOutput, ExperimentError> {
-    let sinks = Sinks {
-        trace: Box::new(Shared(Rc::clone(streams))),
-        truth: None,
-    };
-    let stop = Arc::clone(&options.stop);
-    let stopped = || options.stop.load(Ordering::Relaxed);
-    let Some(jobs) = jobs else {
-        let machine = blklab_sim::build_machine(e, sinks, stop)?;
-        if let Workload::Processes(processes) = &e.workload {
-            blklab_sim::spawn_processes(&machine, e, processes);
-        }
-        machine.run(Time::MAX);
-        blklab_sim::check_progress(&machine)?;
-        return Ok(RunOutput {
-            sysfs: machine.queue_state(blklab_block::Queue::shows),
-            cgroups: blklab_sim::cgroup_uses(&machine, e),
-            notes: e.notes(),
-            interrupted: stopped(),
-            ..RunOutput::new(machine.now())
-        });
-    };
-    let global_options = with_values(&jobs);
-    let own_notes = job::notes(e, &jobs)?;
-    let nr_jobs = jobs.jobs.len();
-    let done = blklab_sim::fio::run_fio(e, jobs, sinks, stop)?;
-    let complete = done.jobs.len() == nr_jobs && done.jobs.iter().all(|j| j.ended.is_some());
-    let mut notes = done.notes;
-    notes.extend(own_notes);
-    notes.extend(e.notes());
-    Ok(RunOutput {
-        jobs: done.jobs,
-        sysfs: done.sysfs,
-        cgroups: done.cgroups,
-        notes,
-        global_options,
-        interrupted: stopped() && !complete,
-        ..RunOutput::new(done.end)
-    })
-}
-
-fn open_traces(e: &Experiment, paths: &[PathBuf]) -> Result<Vec<TraceOut>, ExperimentError> {
+fn open_traces(plan: &Plan<'_>, paths: &[PathBuf]) -> Result<Vec<TraceOut>, ExperimentError> {
+    let e = plan.experiment();
     let header = TraceHeader {
-        devices: devices(e),
+        devices: plan.site().devices.clone(),
         nr_cpus: 1,
         kernel: e.kernel.to_string(),
         origin: format!(
@@ -368,21 +323,21 @@ fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, ExperimentError>
 }
 
 impl RunOutput {
-    fn new(end: Time) -> RunOutput {
+    fn new(plan: &Plan<'_>, outcome: Outcome) -> RunOutput {
         RunOutput {
-            jobs: Vec::new(),
-            global_options: Vec::new(),
-            end,
+            global_options: plan.jobs().map_or_else(Vec::new, |t| with_values(&t.jobs)),
+            jobs: outcome.jobs,
+            end: outcome.end,
             digest: Digest::default(),
             fingerprint: None,
             merged_queues: MergedQueues::default(),
             stats: TraceStats::default(),
             disks: Vec::new(),
             array: None,
-            sysfs: Vec::new(),
-            cgroups: Vec::new(),
-            notes: Vec::new(),
-            interrupted: false,
+            sysfs: outcome.sysfs,
+            cgroups: outcome.cgroups,
+            notes: outcome.notes,
+            interrupted: outcome.interrupted,
             verified: false,
             trace_files: Vec::new(),
             watched: Vec::new(),

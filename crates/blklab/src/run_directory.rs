@@ -2,14 +2,17 @@
 //! Run directories: what ran, what came out, and everything that it takes to
 //! run it again, from any folder and without the files that it came from.
 
-use crate::job::{in_a_line, parse_options, surroundings};
+mod read;
+
+pub use read::RunDir;
+
 use crate::matrix::Cell;
 use crate::outputs::{is_replaceable, make_folder, write_file};
 use crate::replay_logs::Copies;
 use crate::report::fio_result;
 use crate::run::RunOutput;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
-use blklab_fio::parse::spell_out;
+use blklab_target::Plan;
 use std::path::{Component, Path, PathBuf};
 
 /// Name of the trace in a run directory.
@@ -36,11 +39,11 @@ impl Contents {
     ///
     /// # Errors
     /// If something that the experiment depends on cannot be written down.
-    pub fn of(e: &Experiment) -> Result<Contents, ExperimentError> {
+    pub fn of(plan: &Plan<'_>) -> Result<Contents, ExperimentError> {
         let mut contents = Contents::default();
-        let mut e = e.clone();
-        contents.add_device(&mut e)?;
-        contents.add_job(&e)?;
+        let mut e = plan.experiment().clone();
+        contents.add_device(&mut e, &plan.site().described_in)?;
+        contents.add_job(plan)?;
         let mut text = heading("#");
         text.push_str(&e.to_toml(JOB)?);
         contents.add(EXPERIMENT, text);
@@ -58,23 +61,23 @@ impl Contents {
         self.files.push((name.into(), text));
     }
 
-    fn add_job(&mut self, e: &Experiment) -> Result<(), ExperimentError> {
-        let Workload::Fio { name, text } = &e.workload else {
+    fn add_job(&mut self, plan: &Plan<'_>) -> Result<(), ExperimentError> {
+        let (Workload::Fio { .. }, Some(text)) = (&plan.experiment().workload, plan.jobs()) else {
             return Ok(());
         };
-        let around = surroundings(e, name);
-        let options = parse_options(e, name);
-        let mut rename = |option: &str, value: &str| self.logs.rename(option, value, &around);
-        let spelled = spell_out(name, text, &options, &around, &mut rename);
-        let spelled = spelled.map_err(|err| in_a_line(&err))?;
+        let mut rename = |option: &str, value: &str| self.logs.rename(option, value, text);
+        let spelled = text.spell_out(&mut rename)?;
         self.add(JOB, heading(";") + &spelled);
         Ok(())
     }
 
     /// Takes the files that describe the device along. They may name each
     /// other: they lie as they lay, below one folder.
-    fn add_device(&mut self, e: &mut Experiment) -> Result<(), ExperimentError> {
-        let files = e.device_files()?;
+    fn add_device(
+        &mut self,
+        e: &mut Experiment,
+        files: &[(String, String)],
+    ) -> Result<(), ExperimentError> {
         let Some((first, _)) = files.first() else {
             return Ok(());
         };
@@ -83,7 +86,7 @@ impl Contents {
         while !paths.iter().all(|p| p.starts_with(&root)) {
             root.pop();
         }
-        for (path, (name, text)) in paths.iter().zip(&files) {
+        for (path, (name, text)) in paths.iter().zip(files) {
             let below = path.strip_prefix(&root).expect("the root is above all");
             if Path::new(name).is_absolute() != Path::new(first).is_absolute() {
                 return Err(ExperimentError::new(format!(
@@ -171,8 +174,13 @@ pub fn check(dir: &Path, contents: &Contents) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(dir: &Path, cell: &Cell, run: &RunOutput) -> Result<(), ExperimentError> {
-    Contents::of(&cell.experiment)?.write(dir)?;
+pub fn write(
+    dir: &Path,
+    contents: &Contents,
+    cell: &Cell,
+    run: &RunOutput,
+) -> Result<(), ExperimentError> {
+    contents.write(dir)?;
     let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
     write_file(&dir.join(RESULT), result.as_bytes())
 }

@@ -11,7 +11,7 @@ use crate::matrix::Cell;
 use crate::run::RunOutput;
 use crate::summary::repetitions;
 use blklab_analysis::stats::DeviceStats;
-use blklab_sim::fio::{FIO_PID, JobResult};
+use blklab_target::{FIO_PID, JobResult};
 use blklab_trace::{Action, Digest, Event};
 use blklab_types::Pid;
 use std::collections::BTreeSet;

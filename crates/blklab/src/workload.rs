@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a job file issues, as if the device took no time.
 
-use crate::job::{self, job_file_of, parse_jobs};
-use crate::memory::{self, Estimate};
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_fio::parse::JobFile;
 use blklab_fio::range::FileState;
+use blklab_target::memory::{self, Estimate};
+use blklab_target::{JobText, Planner, Site};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub use blklab_fio::workload::{Limits, Line};
 
-/// The jobs of an experiment.
+/// The jobs of an experiment whose site is known.
 ///
 /// # Errors
 /// If they cannot be parsed or take too much memory, or there is no fio job.
-pub fn jobs(e: &Experiment) -> Result<JobFile, ExperimentError> {
-    match job_file_of(&e.workload) {
-        Some((name, text)) => {
-            let jobs = parse_jobs(e, name, &text)?;
-            let estimate = Estimate::of(e, Some(&jobs), blklab_sim::fio::disk_bytes(e)?);
-            memory::check(&[estimate], 1).map_err(|err| err.in_file(name))?;
-            Ok(jobs)
-        }
-        None => Err(ExperimentError::new(
+pub fn jobs(
+    planner: &Planner<'_>,
+    e: &Experiment,
+    site: &Site,
+) -> Result<Arc<JobText>, ExperimentError> {
+    let Some(text) = planner.jobs(e)? else {
+        return Err(ExperimentError::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )
-        .in_file(&e.file)),
-    }
+        .in_file(&e.file));
+    };
+    let estimate = Estimate::of(e, Some(&text.jobs), site.disk_bytes);
+    memory::check(&[estimate], 1).map_err(|err| err.in_file(&text.name))?;
+    Ok(text)
 }
 
 /// What a reader of the listing should know: what the jobs ask for that has no
@@ -34,9 +35,9 @@ pub fn jobs(e: &Experiment) -> Result<JobFile, ExperimentError> {
 ///
 /// # Errors
 /// If a job reads or writes only beyond the end of the disk.
-pub fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, ExperimentError> {
-    let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
-    notes.extend(job::notes(e, jobs)?);
+pub fn notes(e: &Experiment, text: &JobText, site: &Site) -> Result<Vec<String>, ExperimentError> {
+    let mut notes: Vec<String> = text.jobs.notes.iter().map(ToString::to_string).collect();
+    notes.extend(text.notes(e, site)?);
     notes.extend(e.remarks.iter().cloned());
     Ok(notes)
 }
@@ -47,19 +48,18 @@ pub fn notes(e: &Experiment, jobs: &JobFile) -> Result<Vec<String>, ExperimentEr
 /// # Errors
 /// If a job cannot be set up.
 pub fn list(
-    e: &Experiment,
-    jobs: &JobFile,
+    text: &JobText,
+    site: &Site,
     limits: Limits,
     visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
 ) -> Result<(), ExperimentError> {
-    let disk_bytes = blklab_sim::fio::disk_bytes(e)?;
     let state = |name: &str| {
         if name.starts_with("/dev/") {
-            FileState::Device(disk_bytes)
+            FileState::Device(site.disk_bytes)
         } else {
             FileState::Missing
         }
     };
-    let listed = blklab_fio::workload::list(jobs, limits, state, visit);
+    let listed = blklab_fio::workload::list(&text.jobs, limits, state, visit);
     listed.map_err(|err| ExperimentError::new(err.to_string()))
 }

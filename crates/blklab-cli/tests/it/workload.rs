@@ -138,7 +138,7 @@ fn notes_go_to_standard_error() {
     assert_eq!(done.code, Some(0));
     assert_eq!(
         done.stderr,
-        "note: the job file chose the scheduler: ioscheduler=bfq (--sched overrides it)\n"
+        "note: the job file chose the scheduler: ioscheduler=bfq (one named for the experiment goes first)\n"
     );
 }
 

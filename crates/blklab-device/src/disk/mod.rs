@@ -90,7 +90,7 @@ enum Job {
 }
 
 /// What a disk consists of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parts {
     pub(crate) mech: Mechanism,
     pub(crate) overheads: Overheads,
@@ -104,7 +104,7 @@ pub(crate) struct Parts {
 }
 
 /// The disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Disk {
     parts: Parts,
     slots: Slab<u32, Slot>,
@@ -126,6 +126,10 @@ pub(crate) struct Disk {
 }
 
 impl Device for Disk {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.parts.mech.geometry.capacity_sectors()) {
             cx.fail(cmd.id, EIO);

@@ -7,6 +7,8 @@
 //! data sheet); DiskSim (tables of measured times). Distances are cylinders,
 //! times milliseconds.
 
+use std::sync::Arc;
+
 /// How long a seek takes.
 #[derive(Clone, Debug)]
 pub(crate) enum SeekCurve {
@@ -101,10 +103,10 @@ fn interpolate(points: &[(u32, f64)], d: f64) -> f64 {
 /// Seek times by distance.
 #[derive(Clone, Debug)]
 pub(crate) struct SeekTable {
-    ns: Vec<u32>,
+    ns: Arc<[u32]>,
     /// The smallest time of this or any larger distance, where a measured table
     /// goes down again; otherwise empty.
-    floor_ns: Vec<u32>,
+    floor_ns: Arc<[u32]>,
 }
 
 impl SeekTable {
@@ -120,7 +122,10 @@ impl SeekTable {
                 floor_ns[i - 1] = floor_ns[i - 1].min(floor_ns[i]);
             }
         }
-        SeekTable { ns, floor_ns }
+        SeekTable {
+            ns: ns.into(),
+            floor_ns: floor_ns.into(),
+        }
     }
 
     /// Time of a seek over `distance` cylinders.

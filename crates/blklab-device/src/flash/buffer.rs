@@ -27,7 +27,7 @@ pub(super) struct Ready {
     pub(super) random: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Buffer {
     unit_slots: u32,
     free_slots: u32,

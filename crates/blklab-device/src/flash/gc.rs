@@ -89,7 +89,7 @@ impl Debt {
 }
 
 /// The ends of the last streams of writes, the latest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Streams {
     ends: Vec<u64>,
     most: usize,

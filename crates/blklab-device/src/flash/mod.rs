@@ -96,7 +96,7 @@ struct Waiting {
     units: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flash {
     spec: Spec,
     /// Commands by the driver's name for them.
@@ -301,6 +301,10 @@ impl Flash {
 }
 
 impl Device for Flash {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.spec.capacity_sectors) {
             cx.fail(cmd.id, EIO);

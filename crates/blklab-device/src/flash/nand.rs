@@ -121,7 +121,7 @@ impl Die {
 }
 
 /// All dies and channels of a drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Nand {
     timing: Timing,
     dies: Vec<Die>,

@@ -5,7 +5,7 @@
 /// Number of a page plus one, so that 0 is an empty place, and how often.
 type Place = (u64, u32);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pages {
     /// A power of two of places.
     places: Vec<Place>,

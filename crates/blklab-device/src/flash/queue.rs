@@ -8,7 +8,7 @@ use blklab_types::Slab;
 const NONE: u32 = u32::MAX;
 
 /// Entries of all queues.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Store<T> {
     entries: Slab<u32, (T, u32)>,
 }

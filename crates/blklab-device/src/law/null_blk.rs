@@ -101,6 +101,7 @@ const TICK_BYTES: i64 = 20_971;
 /// Token of the wake-up at a tick; completions have 0.
 const TICK: u64 = 1;
 
+#[derive(Clone)]
 struct NullBlk {
     /// Time of a command; none: it ends when it starts.
     completion: Option<Span>,
@@ -152,6 +153,10 @@ impl NullBlk {
 }
 
 impl Device for NullBlk {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.capacity_sectors) {
             cx.fail(cmd.id, EIO);

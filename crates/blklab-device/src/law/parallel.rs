@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 /// There is one wake-up for each command, and each wake-up finishes the one
 /// command that is first in line, so the order does not depend on how the
 /// caller orders wake-ups of the same instant.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     heap: BinaryHeap<Reverse<(Time, u64, CmdId, Time)>>,
     handed_over: u64,
@@ -46,12 +46,17 @@ impl InFlight {
     }
 }
 
+#[derive(Clone)]
 struct Parallel {
     time: CommandTime,
     in_flight: InFlight,
 }
 
 impl Device for Parallel {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         let end = cx.now + self.time.service_time(cmd);
         self.in_flight.push(cx, cmd.id, cx.now, end);

@@ -45,6 +45,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     ..Settings::NONE
 };
 
+#[derive(Clone)]
 struct ScsiDebug {
     delay: Span,
     capacity_sectors: u64,
@@ -52,6 +53,10 @@ struct ScsiDebug {
 }
 
 impl Device for ScsiDebug {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.capacity_sectors) {
             cx.fail(cmd.id, EIO);

@@ -46,6 +46,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     ORDER,
 ];
 
+#[derive(Clone)]
 struct Seek {
     a_ns: f64,
     b_ns_per_sqrt_sector: f64,

@@ -93,6 +93,7 @@ impl CommandTime {
     }
 }
 
+#[derive(Clone)]
 struct Serial {
     time: CommandTime,
     order: Order,

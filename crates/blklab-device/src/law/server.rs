@@ -27,7 +27,7 @@ pub(crate) trait Service {
 }
 
 /// One command at a time, by the law `S`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Server<S> {
     service: S,
     /// Handed over and not begun, oldest first.
@@ -63,7 +63,11 @@ impl<S: Service> Server<S> {
     }
 }
 
-impl<S: Service> Device for Server<S> {
+impl<S: Service + Clone + Send + Sync + 'static> Device for Server<S> {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if self
             .capacity_sectors()

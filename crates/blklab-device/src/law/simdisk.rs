@@ -131,6 +131,7 @@ pub(crate) const SETTINGS: Settings = Settings {
 const CAPACITY_SECTORS: u64 = 8_388_608;
 
 /// Mode 0.
+#[derive(Clone)]
 struct Fixed(CommandTime);
 
 impl Service for Fixed {
@@ -144,6 +145,7 @@ impl Service for Fixed {
 }
 
 /// Mode 1.
+#[derive(Clone)]
 struct Disk {
     platter: Platter,
     fixed: Span,

@@ -98,6 +98,7 @@ const BUS: u64 = 1;
 const MECHANISM: u64 = 2;
 
 /// What the mechanism is busy with.
+#[derive(Clone)]
 enum Job {
     /// A command of the host, begun at the time given.
     Command(CmdId, Time),
@@ -105,6 +106,7 @@ enum Job {
     Destage(u64),
 }
 
+#[derive(Clone)]
 struct CachedDisk {
     platter: Platter,
     shortest_first: bool,
@@ -207,6 +209,10 @@ fn sectors(cmd: &Command) -> u64 {
 }
 
 impl Device for CachedDisk {
+    fn copy(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
         if cmd.exceeds(self.platter.capacity_sectors()) {
             cx.fail(cmd.id, EIO);

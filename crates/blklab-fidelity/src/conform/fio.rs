@@ -19,9 +19,9 @@ pub use decisions::Decisions;
 pub use measured::Variation;
 
 use super::measured_on::LINUX_6_1;
-use blklab::job::{job_file_of, parse_jobs};
 use blklab::run::{RunOptions, run};
 use blklab::summary::Spread;
+use blklab::{Planner, Sim};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fiostat::{Ddir, DirStat};
 use measured::{DIRECTIONS, FIGURES};
@@ -220,17 +220,16 @@ pub fn run_fio_case(
         report.skipped = Some(err.what);
         return Ok(report);
     }
-    let jobs = match job_file_of(&e.workload) {
-        Some((name, text)) => parse_jobs(&e, name, &text)?.jobs,
-        None => {
-            let what = "no fio job: a case of fio has 'job' or 'job_file'";
-            return Err(ExperimentError::new(what).of(&e));
-        }
+    let sim = Sim::default();
+    let Some(text) = Planner::new(&sim).jobs(&e)? else {
+        let what = "no fio job: a case of fio has 'job' or 'job_file'";
+        return Err(ExperimentError::new(what).of(&e));
     };
+    let jobs = &text.jobs.jobs;
     e.vm.io_cost_ns = cpu_cost_ns.or(e.vm.io_cost_ns);
-    LINUX_6_1.give(&mut e, &jobs);
+    LINUX_6_1.give(&mut e, jobs);
     if let Some(trace) = decisions::trace_of(&beside.join("traces"), &e.id) {
-        report.decisions = Some(decisions::compare(&e, &jobs, &trace)?);
+        report.decisions = Some(decisions::compare(&e, jobs, &trace)?);
     }
     outcome(&e, &measured, &variation, stop, &mut report)?;
     Ok(report)
@@ -249,7 +248,8 @@ fn outcome(
         only_watches: true,
         ..RunOptions::default()
     };
-    let output = match run(e, &options) {
+    let sim = Sim::default();
+    let output = match Planner::new(&sim).plan(e).and_then(|p| run(&p, &options)) {
         Ok(output) => output,
         Err(err) => {
             report.skipped = Some(err.what);

@@ -12,6 +12,7 @@ use super::measured_on::LINUX_2_6_28;
 use super::table::rows;
 use blklab::run::{RunOptions, run};
 use blklab::summary::Spread;
+use blklab::{Planner, Sim};
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fiostat::Ddir;
 use serde::Serialize;
@@ -336,11 +337,12 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError>
         only_watches: true,
         ..RunOptions::default()
     };
-    let output = run(e, &options)?;
+    let sim = Sim::default();
+    let output = run(&Planner::new(&sim).plan(e)?, &options)?;
     if output.interrupted {
         return Err(ExperimentError::new(format!("{}: interrupted", e.id)));
     }
-    let is_writer = |j: &&blklab_sim::fio::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
+    let is_writer = |j: &&blklab::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
     let writer = output.jobs.iter().find(is_writer).ok_or_else(|| {
         let what = format!("{}: no job of the case writes", e.id);
         ExperimentError::new(what)

@@ -2,10 +2,10 @@
 //! What a study measures in a run: figures of jobs, and of the bios of the
 //! trace.
 
+use blklab::JobResult;
 use blklab::run::RunOutput;
 use blklab::watch::{BioFigures, BioFilter};
 use blklab_fiostat::{Ddir, DirStat};
-use blklab_sim::fio::JobResult;
 use serde::Deserialize;
 
 /// A figure of a run.

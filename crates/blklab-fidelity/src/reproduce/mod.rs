@@ -21,6 +21,7 @@ pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyEr
 use blklab::parallel;
 use blklab::run::{RunOptions, run};
 use blklab::watch::BioFilter;
+use blklab::{Planner, Sim};
 use blklab_experiment::{Experiment, ExperimentError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Relaxed};
@@ -85,8 +86,10 @@ impl<'a> Plan<'a> {
         stop: &Arc<AtomicBool>,
         step: impl Fn() + Sync,
     ) -> Result<Reproduction, ExperimentError> {
+        let sim = Sim::default();
+        let planner = Planner::new(&sim);
         let results = parallel::map(&self.cells, threads, |cell| {
-            let values = self.run_cell(cell, stop);
+            let values = self.run_cell(cell, &planner, stop);
             step();
             values
         });
@@ -104,6 +107,7 @@ impl<'a> Plan<'a> {
     fn run_cell(
         &self,
         cell: &Cell,
+        planner: &Planner<'_>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Vec<(usize, usize, f64)>, ExperimentError> {
         if stop.load(Relaxed::Relaxed) {
@@ -115,7 +119,8 @@ impl<'a> Plan<'a> {
             only_watches: true,
             ..RunOptions::default()
         };
-        let output = run(&cell.experiment, &options).map_err(|e| e.of(&cell.experiment))?;
+        let plan = planner.plan(&cell.experiment)?;
+        let output = run(&plan, &options).map_err(|e| e.of(&cell.experiment))?;
         if output.interrupted {
             return Ok(Vec::new());
         }

@@ -27,6 +27,7 @@ pub(super) fn check(jobs: &[Job]) -> Result<(), JobFileError> {
                 );
                 return Err(JobFileError {
                     dropped: Some(later.section.clone()),
+                    no_jobs_in: None,
                     ..JobFileError::at(&later.place, message)
                 });
             }

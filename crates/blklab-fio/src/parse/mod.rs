@@ -20,7 +20,7 @@ mod steady;
 mod surroundings;
 
 pub use recordings::log_names;
-pub use spell_out::{Rename, spell_out};
+pub use spell_out::Rename;
 pub use surroundings::{Fixed, Recording, Surroundings};
 
 use crate::apply::read;
@@ -76,6 +76,8 @@ pub struct JobFile {
     pub logs: Vec<String>,
     /// Options of the global sections as written.
     pub global_options: Vec<(&'static str, Option<String>)>,
+    /// The sections that were wanted, with what they include in place.
+    sections: Vec<Section>,
 }
 
 /// Reads one job file. The name is for messages and for finding included
@@ -109,6 +111,7 @@ pub fn parse_files(
         jobs_in_group: 0,
         group: 0,
         files_total: 0,
+        names: Vec::new(),
     };
     for (at, (file, text)) in files.iter().enumerate() {
         reader.read_file(file, text, at == 0)?;
@@ -119,7 +122,10 @@ pub fn parse_files(
             file: file.to_owned(),
             line: 0,
         };
-        return Err(JobFileError::at(&place, "No job(s) defined"));
+        return Err(JobFileError {
+            no_jobs_in: Some(reader.names),
+            ..JobFileError::at(&place, "No job(s) defined")
+        });
     }
     flows::check(&reader.out.jobs)?;
     steady::check(&reader.out.jobs)?;
@@ -135,11 +141,15 @@ struct Reader<'a> {
     jobs_in_group: u32,
     group: u32,
     files_total: usize,
+    /// The names of all sections that could make jobs.
+    names: Vec<String>,
 }
 
 impl Reader<'_> {
     fn read_file(&mut self, file: &str, text: &str, first: bool) -> Result<(), JobFileError> {
         let sections = sections(file, text, self.options, self.around)?;
+        self.names.extend(sections.names);
+        let sections = sections.wanted;
         let mut template = Settings::default();
         if first && !self.options.template.is_empty() {
             self.read_template(&mut template)?;
@@ -159,6 +169,7 @@ impl Reader<'_> {
             let job = Job::new(&section.name, section.place.clone(), settings, options);
             self.add_with_clones(job)?;
         }
+        self.out.sections.extend(sections);
         Ok(())
     }
 
@@ -221,6 +232,7 @@ impl Reader<'_> {
         Err(JobFileError {
             problems,
             dropped: Some(section.name.clone()),
+            no_jobs_in: None,
         })
     }
 
@@ -317,6 +329,7 @@ impl Reader<'_> {
                 format!("error: maximum number of jobs ({JOBS_MAX}) reached: numjobs={clones}");
             return Err(JobFileError {
                 dropped: Some(job.section),
+                no_jobs_in: None,
                 ..JobFileError::at(&place, message)
             });
         }
@@ -363,6 +376,7 @@ impl Reader<'_> {
         let place = job.place.clone();
         let refuse = |message: String, section: &str| JobFileError {
             dropped: Some(section.to_owned()),
+            no_jobs_in: None,
             ..JobFileError::at(&place, message)
         };
         let count = if own_files {

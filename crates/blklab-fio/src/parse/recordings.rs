@@ -93,6 +93,7 @@ pub(super) fn load(out: &mut JobFile, around: &dyn Surroundings) -> Result<(), J
 fn refused(job: &Job, message: String) -> JobFileError {
     JobFileError {
         dropped: Some(job.section.clone()),
+        no_jobs_in: None,
         ..JobFileError::at(&job.place, message)
     }
 }
@@ -133,6 +134,7 @@ fn read(job: &Job, logs: &[String], around: &dyn Surroundings) -> Result<Replay,
     let at_line = |problem: Problem| JobFileError {
         problems: vec![problem],
         dropped: Some(job.section.clone()),
+        no_jobs_in: None,
     };
     let log = logs.join(":");
     let named = |name: &str, why: String| format!("read_iolog={name}: {why}");

@@ -3,32 +3,39 @@
 //! words have their values, and comments are gone. Read again anywhere, it
 //! makes the same jobs.
 
-use super::{Fixed, ParseOptions, Surroundings};
+use super::{Fixed, JobFile, Surroundings};
 use crate::error::JobFileError;
 use crate::expand::expand;
-use crate::text::{clean, sections};
+use crate::text::{Section, clean};
 use blklab_types::shown;
 
 /// Gives another value to an option: its name and its value as written.
 pub type Rename<'a> = dyn FnMut(&str, &str) -> Result<Option<String>, String> + 'a;
 
-/// The text of the sections that are wanted, for somebody without the files
-/// and variables that it refers to. `rename` may replace values, such as names
-/// of files that move along.
-///
-/// # Errors
-/// What is wrong with a section or an include, `rename`'s error, or a value of
-/// a variable that no job file can hold: one with a comment sign, a line feed,
-/// or blanks at its end.
-pub fn spell_out(
-    file: &str,
-    text: &str,
-    options: &ParseOptions,
+impl JobFile {
+    /// The text of the sections that were wanted, for somebody without the files
+    /// and variables that it refers to. `rename` may replace values, such as names
+    /// of files that move along.
+    ///
+    /// # Errors
+    /// `rename`'s error, or a value of a variable that no job file can hold: one
+    /// with a comment sign, a line feed, or blanks at its end.
+    pub fn spell_out(
+        &self,
+        around: &dyn Surroundings,
+        rename: &mut Rename<'_>,
+    ) -> Result<String, JobFileError> {
+        spell_out(&self.sections, around, rename)
+    }
+}
+
+fn spell_out(
+    sections: &[Section],
     around: &dyn Surroundings,
     rename: &mut Rename<'_>,
 ) -> Result<String, JobFileError> {
-    let mut out = String::with_capacity(text.len());
-    for section in sections(file, text, options, around)? {
+    let mut out = String::new();
+    for section in sections {
         out.push('[');
         out.push_str(&section.name);
         out.push_str("]\n");
@@ -70,7 +77,7 @@ fn spell_line(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::parse::{ParseOptions, parse};
 
     fn around() -> Fixed {
         Fixed {
@@ -99,7 +106,8 @@ mod tests {
             sections: sections.iter().map(|s| (*s).to_owned()).collect(),
             ..ParseOptions::default()
         };
-        spell_out("d/x.fio", text, &options, &around(), &mut |_, _| Ok(None))
+        let read = crate::text::sections("d/x.fio", text, &options, &around())?;
+        spell_out(&read.wanted, &around(), &mut |_, _| Ok(None))
     }
 
     #[test]
@@ -120,23 +128,17 @@ mod tests {
         let first = parse("d/x.fio", text, &chosen, &around()).expect("a job file");
         let shown = |jobs: &[crate::job::Job]| format!("{:?}", jobs[0].settings);
         assert_eq!(shown(&first.jobs), shown(&again.jobs));
-        let options = ParseOptions::default();
-        let again = spell_out("y", &spelled, &options, &Fixed::default(), &mut |_, _| {
-            Ok(None)
-        });
+        let again = again.spell_out(&Fixed::default(), &mut |_, _| Ok(None));
         assert_eq!(again.expect("it stands alone"), spelled);
     }
 
     #[test]
     fn names_of_files_move_along() {
         let text = "[a]\nread_iolog=logs/x\nsize=1m\n";
-        let spelled = spell_out(
-            "x",
-            text,
-            &ParseOptions::default(),
-            &around(),
-            &mut |k, v| Ok((k == "read_iolog").then(|| v.replace("logs/", ""))),
-        );
+        let read = crate::text::sections("x", text, &ParseOptions::default(), &around());
+        let spelled = spell_out(&read.expect("a job file").wanted, &around(), &mut |k, v| {
+            Ok((k == "read_iolog").then(|| v.replace("logs/", "")))
+        });
         assert_eq!(spelled.expect("a job file"), "[a]\nread_iolog=x\nsize=1m\n");
     }
 

@@ -30,6 +30,7 @@ pub(super) fn check(jobs: &[Job]) -> Result<(), JobFileError> {
         let refused = |message: String| {
             Err(JobFileError {
                 dropped: Some(job.section.clone()),
+                no_jobs_in: None,
                 ..JobFileError::at(&job.place, message)
             })
         };

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's main loop: who starts when.
 
-use super::FIO_PID;
 use super::files::{Plan, write_first};
 use super::flow::Flows;
 use super::job::{Recording, Settings, run_job};
 use super::offload::Overlaps;
 use super::steady::{Steady, SteadyWatch};
 use crate::Machine;
-use blklab_fio::job::Job;
 use blklab_fio::settings::ExitWhat;
 use blklab_pagecache::PageCache;
-use blklab_types::{IoPrio, PrioClass, Span, Time};
+use blklab_target::FIO_PID;
+use blklab_types::{Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -221,7 +220,7 @@ fn spawn(
         (s.exitall, s.exitall_on_error)
     };
     let exit_what = plan.job.settings.exit_what;
-    let prio = priority(&plan.job);
+    let prio = plan.job.ioprio();
     let nice = plan.job.settings.nice;
     let cgroup = plan.cgroup;
     // Repetitions with other seeds differ in when the jobs come to run.
@@ -261,32 +260,4 @@ fn spawn(
     );
     m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);
-}
-
-/// Class and level as fio numbers them.
-pub(crate) fn io_prio(class: u32, level: u32) -> IoPrio {
-    let class = match class {
-        1 => PrioClass::RealTime,
-        3 => PrioClass::Idle,
-        _ => PrioClass::BestEffort,
-    };
-    IoPrio {
-        class,
-        level: level.min(7) as u8,
-    }
-}
-
-/// `prio` and `prioclass` of the job.
-pub fn priority(job: &Job) -> IoPrio {
-    let settings = &job.settings;
-    let class = match (settings.prioclass, settings.prio) {
-        (Some(1), _) => PrioClass::RealTime,
-        (Some(3), _) => PrioClass::Idle,
-        (Some(_), _) | (None, Some(_)) => PrioClass::BestEffort,
-        (None, None) => return IoPrio::default(),
-    };
-    IoPrio {
-        class,
-        level: settings.prio.unwrap_or(4).min(7) as u8,
-    }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's I/O engines as system calls of a task.
 
-use super::control::io_prio;
 use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
+use blklab_fio::job::io_prio;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fio::settings::Settings as JobSettings;
 use blklab_pagecache::{

@@ -2,20 +2,20 @@
 //! One fio job as a task: asks its state machine what is next, does it, and
 //! keeps fio's statistics.
 
-use super::control::{Slot, io_prio, priority};
+use super::control::Slot;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::flow::Share;
 use super::offload::{Pool, Setup, Work};
 use super::program;
-use super::report::stat_options;
 use crate::Machine;
 use blklab_fio::iolog::IologWriter;
-use blklab_fio::job::Job;
+use blklab_fio::job::{Job, io_prio};
 use blklab_fio::run::{Answer, Failure, Io, IoOp, JobRun, Outcome, Step};
 use blklab_fio::settings::{FadviseHint, SyncWrites};
-use blklab_fiostat::{Completion, Ddir, JobLogs, JobStats, SteadyState, ThreadStat};
+use blklab_fiostat::{Completion, Ddir, JobStats, SteadyState};
 use blklab_pagecache::{Advice, Fd, OSync, PageCache};
+use blklab_target::{Figure, JobResult, stat_options};
 use blklab_types::{Span, Time};
 use std::rc::Rc;
 
@@ -37,46 +37,6 @@ pub(crate) struct Settings {
     pub(crate) request_prio: bool,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
-}
-
-/// A job's result.
-#[derive(Debug)]
-pub struct JobResult {
-    /// The job.
-    pub job: Job,
-    /// Its statistics.
-    pub stat: ThreadStat,
-    /// Its logs.
-    pub logs: JobLogs,
-    /// When it started its first I/O.
-    pub started: Time,
-    /// When it ended; none if the run was cut off.
-    pub ended: Option<Time>,
-    /// Where the run time of each direction (see [`blklab_fiostat::Ddir::idx`])
-    /// begins: the first pass over the data that moved bytes in it, or the end
-    /// of the ramp time.
-    pub active_since: [Option<Time>; 3],
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What went wrong, as far as it is to be told.
-    pub failures: Vec<Failure>,
-    /// Its iolog, if it asked for one.
-    pub iolog: Option<String>,
-    /// What a program measured by itself.
-    pub figures: Vec<Figure>,
-}
-
-/// A number that a program prints at its end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// What it is about: `create`, `read`.
-    pub name: String,
-    /// Unit: `MiB/s`, `s`.
-    pub unit: &'static str,
-    /// Number of operations that it is the mean of.
-    pub count: usize,
-    /// The value.
-    pub value: f64,
 }
 
 /// What is kept of a job while it runs.
@@ -247,7 +207,7 @@ pub(crate) async fn run_job(
         started: m.now(),
         share: plan.share.take(),
         pool: None,
-        ioprio: priority(&plan.job).value(),
+        ioprio: plan.job.ioprio().value(),
     };
     runner.pool = runner.workers(&plan);
     runner.engine.sets_prio = settings.request_prio;

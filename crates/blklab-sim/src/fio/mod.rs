@@ -19,16 +19,12 @@ mod job;
 mod offload;
 mod program;
 mod recorder;
-mod report;
 mod steady;
 
-pub use control::priority;
-pub use job::{Figure, JobResult};
-pub use report::{EPOCH_MS, job_info};
-
-use crate::machine::Sinks;
-use crate::{CgroupUse, Machine, build_machine, cgroup_uses, check_progress};
+use crate::build::machine_with;
+use crate::{Machine, cgroup_uses, check_progress};
 use blklab_block::Queue;
+use blklab_device::Device;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
@@ -36,32 +32,13 @@ use blklab_fio::run::priorities;
 use blklab_fs::Filesystem;
 use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
+use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Pid of the fio process itself; its jobs follow.
-pub const FIO_PID: u32 = 1000;
-
-/// What came out of a run of fio jobs.
-#[derive(Debug)]
-pub struct FioOutcome {
-    /// The jobs in thread order.
-    pub jobs: Vec<JobResult>,
-    /// Read-only files of the scheduler in sysfs at the end.
-    pub sysfs: Vec<(&'static str, String)>,
-    /// What limits of control groups did.
-    pub cgroups: Vec<CgroupUse>,
-    /// When the run ended.
-    pub end: Time,
-    /// Whether it was ended from outside.
-    pub interrupted: bool,
-    /// What a reader of the result should know.
-    pub notes: Vec<String>,
-}
 
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
@@ -70,16 +47,17 @@ fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
         .map_err(|err| ExperimentError::new(err.to_string()))
 }
 
-/// Settings of the page cache for an experiment, and of what is under it.
+/// Settings of the page cache for an experiment on disks of `capacity` sectors, and
+/// of what is under it.
 ///
 /// # Errors
 /// If they cannot work, or the filesystem does not fit the disk.
 pub fn cache_config(
     e: &Experiment,
     features: Features,
+    capacity: Option<u64>,
 ) -> Result<(Config, Filesystem), ExperimentError> {
     let limits = e.queue_limits()?;
-    let capacity = e.build_device()?.capacity_sectors();
     let (vm, v) = (&e.vm, e.kernel);
     let mut c = Config::new(features, vm.memory_bytes(v));
     c.dirty_ratio = vm.dirty_ratio(v);
@@ -125,8 +103,8 @@ pub fn cache_config(
 ///
 /// # Errors
 /// If the experiment is impossible.
-pub fn disk_bytes(e: &Experiment) -> Result<u64, ExperimentError> {
-    let (config, _) = cache_config(e, cache_features(e)?)?;
+pub(crate) fn disk_bytes(e: &Experiment, capacity: Option<u64>) -> Result<u64, ExperimentError> {
+    let (config, _) = cache_config(e, cache_features(e)?, capacity)?;
     Ok(files::disk_bytes(config.layout.end_sector))
 }
 
@@ -164,71 +142,113 @@ pub fn run_fio(
     jobs: JobFile,
     sinks: Sinks,
     stop: Arc<AtomicBool>,
-) -> Result<FioOutcome, ExperimentError> {
-    let e = &e.with_cgroups_of(&jobs.jobs)?;
-    let (config, filesystem) = cache_config(e, cache_features(e)?)?;
-    let m: Machine = build_machine(e, sinks, Arc::clone(&stop))?;
-    let cache = PageCache::new(m.clone(), config, filesystem)
-        .map_err(|err| ExperimentError::new(err.to_string()))?;
-    let completions = cache.clone();
-    m.on_bio_done(move |cookie, error| {
-        completions
-            .end_bio(cookie, error != 0)
-            .expect("only the page cache's own cookies come back");
-    });
-    let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
-    notes.extend(request_prio_note(e, &jobs));
-    notes.extend(crate::filesystem::filesystem_notes(e));
-    notes.extend(crate::cgroups::write_back_note(e));
-    let mut programs = program::prepare(e, &cache)?;
-    let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
-    for plan in &mut plans {
-        let own = programs.iter().position(|(s, _)| *s == plan.job.section);
-        let cgroup = plan.job.settings.cgroup.as_deref();
-        plan.cgroup = cgroup.map_or(0, |name| crate::cgroups::number_of(e, name));
-        plan.program = own.map(|i| programs.swap_remove(i).1);
-    }
-    cache.start();
-    let results: Vec<_> = plans.iter().map(|_| Rc::new(RefCell::new(None))).collect();
-    let settings = job::Settings {
-        io_cost: e.io_cost(),
-        call_cost: e.call_cost(),
-        reap_cost: e.reap_cost(),
-        job_start: e.job_start(),
-        look_cost: e.look_cost(),
-        request_prio: e.kernel >= REQUEST_PRIO_SINCE,
-        seed: e.seed,
-    };
-    let body = control(m.clone(), cache, plans, results.clone(), settings);
-    m.spawn_at("fio", FIO_PID, IoPrio::default(), true, Time::ZERO, body);
-    m.run(Time::MAX);
-    // The machine holds the cache for its completions, and the cache the machine.
-    m.on_bio_done(|_, _| {});
-    let interrupted = stop.load(Ordering::Relaxed);
-    let end = m.now();
-    let jobs: Vec<JobResult> = results
-        .iter()
-        .filter_map(|slot| slot.borrow_mut().take())
-        .map(|mut recording: job::Recording| {
-            notes.append(&mut recording.notes);
-            recording.finish(end)
+) -> Result<Outcome, ExperimentError> {
+    let device = e.build_device()?;
+    let ready = Ready::new(e, jobs, &*device, sinks, stop)?;
+    Ok(ready.run()?)
+}
+
+/// A machine on which the files of all jobs are in their places.
+pub(crate) struct Ready {
+    experiment: Experiment,
+    machine: Machine,
+    cache: PageCache<Machine>,
+    plans: Vec<files::Plan>,
+    notes: Vec<String>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Ready {
+    /// Sets everything up. What can be wrong with it does not depend on `sinks`:
+    /// if this succeeds once, it always does.
+    pub(crate) fn new(
+        e: &Experiment,
+        jobs: JobFile,
+        device: &dyn Device,
+        sinks: Sinks,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Ready, ExperimentError> {
+        let e = e.with_cgroups_of(&jobs.jobs)?;
+        let (config, filesystem) =
+            cache_config(&e, cache_features(&e)?, device.capacity_sectors())?;
+        let machine = machine_with(&e, device, sinks, Arc::clone(&stop))?;
+        let cache = PageCache::new(machine.clone(), config, filesystem)
+            .map_err(|err| ExperimentError::new(err.to_string()))?;
+        let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
+        notes.extend(request_prio_note(&e, &jobs));
+        notes.extend(crate::filesystem::filesystem_notes(&e));
+        notes.extend(crate::cgroups::write_back_note(&e));
+        let mut programs = program::prepare(&e, &cache)?;
+        let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+        for plan in &mut plans {
+            let own = programs.iter().position(|(s, _)| *s == plan.job.section);
+            let cgroup = plan.job.settings.cgroup.as_deref();
+            plan.cgroup = cgroup.map_or(0, |name| crate::cgroups::number_of(&e, name));
+            plan.program = own.map(|i| programs.swap_remove(i).1);
+        }
+        Ok(Ready {
+            experiment: e,
+            machine,
+            cache,
+            plans,
+            notes,
+            stop,
         })
-        .collect();
-    check_progress(&m)?;
-    if !interrupted && jobs.iter().any(|j| j.ended.is_none()) {
-        return Err(ExperimentError::new(format!(
-            "the simulation came to a halt at {end} s with jobs that wait for ever: a fault in \
-             blklab; please report the job file"
-        )));
     }
-    Ok(FioOutcome {
-        jobs,
-        sysfs: m.queue_state(Queue::shows),
-        cgroups: cgroup_uses(&m, e),
-        end,
-        interrupted,
-        notes,
-    })
+
+    /// Runs the jobs to their ends.
+    pub(crate) fn run(self) -> Result<Outcome, Failed> {
+        let (e, m, cache, mut notes) = (self.experiment, self.machine, self.cache, self.notes);
+        let completions = cache.clone();
+        m.on_bio_done(move |cookie, error| {
+            completions
+                .end_bio(cookie, error != 0)
+                .expect("only the page cache's own cookies come back");
+        });
+        cache.start();
+        let nr_jobs = self.plans.len();
+        let results: Vec<_> = (0..nr_jobs).map(|_| Rc::new(RefCell::new(None))).collect();
+        let settings = job::Settings {
+            io_cost: e.io_cost(),
+            call_cost: e.call_cost(),
+            reap_cost: e.reap_cost(),
+            job_start: e.job_start(),
+            look_cost: e.look_cost(),
+            request_prio: e.kernel >= REQUEST_PRIO_SINCE,
+            seed: e.seed,
+        };
+        let body = control(m.clone(), cache, self.plans, results.clone(), settings);
+        m.spawn_at("fio", FIO_PID, IoPrio::default(), true, Time::ZERO, body);
+        m.run(Time::MAX);
+        // The machine holds the cache for its completions, and the cache the machine.
+        m.on_bio_done(|_, _| {});
+        let stopped = self.stop.load(Ordering::Relaxed);
+        let end = m.now();
+        let jobs: Vec<JobResult> = results
+            .iter()
+            .filter_map(|slot| slot.borrow_mut().take())
+            .map(|mut recording: job::Recording| {
+                notes.append(&mut recording.notes);
+                recording.finish(end)
+            })
+            .collect();
+        check_progress(&m)?;
+        let all_ended = jobs.iter().all(|j| j.ended.is_some());
+        if !stopped && !all_ended {
+            return Err(Failed(format!(
+                "the simulation came to a halt at {end} s with jobs that wait for ever: a fault \
+                 in blklab; please report the job file"
+            )));
+        }
+        Ok(Outcome {
+            interrupted: stopped && !(all_ended && jobs.len() == nr_jobs),
+            jobs,
+            sysfs: m.queue_state(Queue::shows),
+            cgroups: cgroup_uses(&m, &e),
+            end,
+            notes,
+        })
+    }
 }
 
 fn config_capacity(cache: &PageCache<Machine>) -> u64 {

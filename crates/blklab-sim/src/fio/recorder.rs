@@ -3,11 +3,12 @@
 //! completion latency per call, run time from the first call to the last.
 
 use super::control::Slot;
-use super::job::{Figure, Recording};
+use super::job::Recording;
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::run::Outcome;
 use blklab_fiostat::{Completion, Ddir};
+use blklab_target::Figure;
 use blklab_types::{Span, Time};
 
 /// Keeps the statistics of one program.

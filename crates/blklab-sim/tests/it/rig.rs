@@ -3,8 +3,9 @@
 
 use blklab_experiment::{DeviceSpec, Experiment, Source, Workload};
 use blklab_fio::parse::{Fixed, ParseOptions, parse};
-use blklab_sim::fio::{FioOutcome, JobResult, run_fio};
+use blklab_sim::fio::run_fio;
 use blklab_sim::{Sinks, build_machine, spawn_processes};
+use blklab_target::{JobResult, Outcome};
 use blklab_trace::{Action, Digest, Event, TraceSink};
 use blklab_types::Time;
 use std::cell::RefCell;
@@ -40,7 +41,7 @@ pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
 }
 
 pub(crate) struct Ran {
-    pub(crate) outcome: FioOutcome,
+    pub(crate) outcome: Outcome,
     pub(crate) events: Vec<Event>,
 }
 

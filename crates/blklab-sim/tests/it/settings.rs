@@ -117,7 +117,8 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
         }
         let [a, b, c] = kernel.numbers();
         let features = Features::of_release([a, b, c, 0]).expect("a release");
-        let (config, _) = cache_config(&e, features).expect("settings");
+        let capacity = e.build_device().expect("a device").capacity_sectors();
+        let (config, _) = cache_config(&e, features, capacity).expect("settings");
         let own = Config::new(features, config.memory_bytes);
         let machine = [
             ("dirty_ratio", i64::from(own.dirty_ratio)),

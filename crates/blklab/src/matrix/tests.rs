@@ -3,6 +3,41 @@
 
 use super::*;
 use blklab_experiment::Workload;
+use blklab_sim::Sim;
+
+fn serial() -> Vec<DeviceSpec> {
+    vec![DeviceSpec {
+        name: "serial".to_owned(),
+        params: vec![("read_ns".to_owned(), "5".to_owned())],
+    }]
+}
+
+fn setting(key: &str, values: &[&str]) -> Setting {
+    Setting {
+        key: key.to_owned(),
+        values: values.iter().map(|v| (*v).to_owned()).collect(),
+    }
+}
+
+/// `A+B` is both; `none` is no patch.
+fn patch_sets(sets: &[&str]) -> Vec<PatchSet> {
+    let names = |set: &&str| match *set {
+        "none" => Vec::new(),
+        set => set.split('+').map(str::to_owned).collect(),
+    };
+    sets.iter().map(names).collect()
+}
+
+/// Expanded, and surveyed as whoever plans does.
+fn expand(files: &[Experiment], o: &Overrides) -> Result<Vec<Cell>, Refused> {
+    let sim = Sim::default();
+    let planner = Planner::new(&sim);
+    let cells = super::expand(files, o, &planner)?;
+    for cell in &cells {
+        survey(cell, o, &planner)?;
+    }
+    Ok(cells)
+}
 
 fn base() -> Experiment {
     Experiment::new("e", Workload::Processes(Vec::new()))
@@ -13,8 +48,8 @@ fn every_combination_with_what_varies_as_its_name() {
     let o = Overrides {
         kernels: vec!["2.6.28".into()],
         schedulers: vec!["noop".into(), "deadline".into()],
-        settings: vec![parse_setting("queue_depth=1,31").unwrap()],
-        devices: parse_devices("serial,read_ns=5").unwrap(),
+        settings: vec![setting("queue_depth", &["1", "31"])],
+        devices: serial(),
         ..Overrides::default()
     };
     let cells = expand(&[base()], &o).unwrap();
@@ -39,7 +74,7 @@ fn files_with_one_id_are_told_apart() {
     let mut first = base();
     first.file = "a/e.fio".into();
     let o = Overrides {
-        devices: parse_devices("serial").unwrap(),
+        devices: serial(),
         ..Overrides::default()
     };
     let names = |files: &[Experiment]| {
@@ -69,12 +104,12 @@ fn repetitions_differ_in_their_seed() {
 
 #[test]
 fn patches_apply_where_they_belong_and_once() {
-    let names = |patches: &[&str], schedulers: &[&str]| {
+    let names = |patches: &[&[&str]], schedulers: &[&str]| {
         let o = Overrides {
             kernels: vec!["2.6.28".into()],
             schedulers: schedulers.iter().map(|s| (*s).to_owned()).collect(),
-            patches: patches.iter().map(|p| parse_patches(p).unwrap()).collect(),
-            devices: parse_devices("serial").unwrap(),
+            patches: patches.iter().map(|sets| patch_sets(sets)).collect(),
+            devices: serial(),
             ..Overrides::default()
         };
         let cells = expand(&[base()], &o);
@@ -82,7 +117,7 @@ fn patches_apply_where_they_belong_and_once() {
     };
     assert_eq!(
         names(
-            &["none,drain_async,drain_async+async_ramp"],
+            &[&["none", "drain_async", "drain_async+async_ramp"]],
             &["noop", "cfq"]
         )
         .unwrap(),
@@ -94,14 +129,17 @@ fn patches_apply_where_they_belong_and_once() {
         ]
     );
     assert_eq!(
-        names(&["drain_async", "async_ramp"], &["noop", "cfq"]).unwrap(),
+        names(&[&["drain_async"], &["async_ramp"]], &["noop", "cfq"]).unwrap(),
         ["noop", "cfq"]
     );
-    let error = names(&["drain_async"], &["noop"]).unwrap_err().to_string();
+    let error = names(&[&["drain_async"]], &["noop"])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("a patch of cfq"), "{error}");
-    let error = names(&["quantum_log"], &["cfq"]).unwrap_err().to_string();
+    let error = names(&[&["quantum_log"]], &["cfq"])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("does not fit kernel 2.6.28"), "{error}");
-    assert!(parse_patches("a,,b").is_err());
 }
 
 #[test]
@@ -120,7 +158,7 @@ fn variants_of_a_file_give_way_to_the_command_line() {
     let names = |schedulers: &[&str]| {
         let o = Overrides {
             schedulers: schedulers.iter().map(|s| (*s).to_owned()).collect(),
-            devices: parse_devices("serial").unwrap(),
+            devices: serial(),
             ..Overrides::default()
         };
         let cells = expand(std::slice::from_ref(&e), &o).unwrap();
@@ -132,31 +170,35 @@ fn variants_of_a_file_give_way_to_the_command_line() {
 
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
-    let check = |o: Overrides, expected: &str| {
+    let check = |o: Overrides, choice: Option<Choice>, expected: &str| {
         let mut old = base();
         old.choose_kernel("4.19".parse().unwrap());
-        let err = expand(&[old], &o).unwrap_err().to_string();
-        assert!(err.contains(expected), "{err}");
+        let err = expand(&[old], &o).unwrap_err();
+        assert!(err.to_string().contains(expected), "{err}");
+        assert_eq!(err.choice, choice);
     };
     check(
         Overrides {
             schedulers: vec!["elevator".into()],
             ..Overrides::default()
         },
-        "--sched elevator: no scheduler is called 'elevator'; valid: noop, deadline, cfq",
+        Some(Choice::Scheduler("elevator".into())),
+        "no scheduler is called 'elevator'; valid: noop, deadline, cfq",
     );
     check(
         Overrides {
             kernels: vec!["2.4.20".into()],
             ..Overrides::default()
         },
+        Some(Choice::Kernel("2.4.20".into())),
         "not a kernel version",
     );
     check(
         Overrides {
-            settings: vec![parse_setting("quantums=1").unwrap()],
+            settings: vec![setting("quantums", &["1"])],
             ..Overrides::default()
         },
+        Some(Choice::Setting(0)),
         "called 'quantums'; did you mean 'quantum'? of cfq: quantum, fifo_expire_sync",
     );
     check(
@@ -164,38 +206,25 @@ fn what_does_not_fit_is_refused_in_words() {
             repeat: u32::MAX,
             ..Overrides::default()
         },
+        None,
         "4294967295 experiments",
     );
-    assert!(parse_devices("rpm=5400").is_err());
-    assert!(parse_devices("").is_err());
-    assert!(parse_setting("=1").is_err());
-    assert!(parse_setting("quantum").is_err());
 }
 
 #[test]
 fn arrays_are_alternatives() {
     let o = Overrides {
         kernels: vec!["2.6.28".into()],
-        devices: parse_devices("serial").unwrap(),
-        arrays: parse_arrays("none,raid1:2,raid0:3,chunk_kb=128").unwrap(),
+        devices: serial(),
+        arrays: vec![
+            None,
+            Some(MdSpec::parse(&["raid1:2"]).unwrap()),
+            Some(MdSpec::parse(&["raid0:3", "chunk_kb=128"]).unwrap()),
+        ],
         ..Overrides::default()
     };
     let cells = expand(&[base()], &o).unwrap();
     let names: Vec<String> = cells.iter().map(Cell::name).collect();
     assert_eq!(names, ["one disk", "raid1:2", "raid0:3,chunk_kb=128"]);
     assert_eq!(cells[0].experiment.md, None);
-    for text in [
-        "",
-        "raid1",
-        "raid1:",
-        "raid1:x",
-        "raid1:2,chunk=4",
-        "chunk_kb=4",
-    ] {
-        let said = parse_arrays(text).unwrap_err().to_string();
-        assert!(
-            said.ends_with("write raid1:2, or raid0:2,chunk_kb=64"),
-            "{said}"
-        );
-    }
 }

@@ -4,7 +4,7 @@
 use super::jobs::{JobKey, Part};
 use crate::run::RunOutput;
 use blklab_fiostat::{Ddir, ThreadStat};
-use blklab_sim::fio::JobResult;
+use blklab_target::JobResult;
 
 /// Percentiles of the completion latency that are kept.
 const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];

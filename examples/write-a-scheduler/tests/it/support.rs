@@ -2,7 +2,7 @@
 //! Running an experiment for its events.
 
 use blklab::run::{RunOptions, run};
-use blklab::{Event, ExperimentError, Source, parse};
+use blklab::{Event, ExperimentError, Planner, Sim, Source, parse};
 
 /// The trace events of an experiment under SSTF.
 pub(crate) fn events(text: &str) -> Vec<Event> {
@@ -13,5 +13,7 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
         keep_events: true,
         ..RunOptions::default()
     };
-    run(&e, &options).expect("it can be run").events
+    let sim = Sim::default();
+    let plan = Planner::new(&sim).plan(&e).expect("it can be run");
+    run(&plan, &options).expect("it runs").events
 }

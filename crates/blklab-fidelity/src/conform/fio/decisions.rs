@@ -6,7 +6,6 @@ use super::diff;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
-use blklab_sim::fio::priority;
 use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
 use blklab_types::{Op, Pid};
@@ -82,7 +81,7 @@ fn processes(jobs: &[Job], recording: &Recording) -> BTreeMap<Pid, Process> {
         return BTreeMap::new();
     }
     let process = |job: &Job| Process {
-        ioprio: priority(job),
+        ioprio: job.ioprio(),
         direct: job.settings.direct,
     };
     let pids = recording.submitters.iter().copied();

@@ -5,13 +5,13 @@
 //! the filesystem's order, so the order in which files are created, read and
 //! removed is the filesystem's.
 
-use super::super::job::Figure;
 use super::super::recorder::Recorder;
 use crate::Machine;
 use blklab_engine::Stream;
 use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
 use blklab_pagecache::{Fd, FileId, FsError, Name, PageCache};
+use blklab_target::Figure;
 use blklab_types::{Span, Time};
 use blklab_workload::compilebench::bench::{Bench, ORDERING_TREE, Operation, Step};
 use blklab_workload::compilebench::calls::{

@@ -121,7 +121,7 @@ impl Estimate {
 /// [`BYTES_MAX`].
 ///
 /// # Errors
-/// Says what takes most.
+/// Says what takes most; about `jobs` if fewer at a time would do.
 pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
     let fail = |what: String| {
         Err(ExperimentError::new(format!(
@@ -150,14 +150,15 @@ pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
     let total = at_once.saturating_add(kept);
     if total > BYTES_MAX {
         let hint = match at_once > kept {
-            true => format!("--jobs N runs fewer than {} at a time", running.len()),
+            true => format!("{} of them run at a time", running.len()),
             false => "results are kept to the end: give several commands".to_owned(),
         };
-        return fail(format!(
+        let failed: Result<(), ExperimentError> = fail(format!(
             "{} experiments would take about {} of memory ({hint})",
             all.len(),
             gib(total)
         ));
+        return failed.map_err(|e| if at_once > kept { e.about("jobs") } else { e });
     }
     Ok(())
 }
@@ -177,10 +178,10 @@ mod tests {
             text: text.into(),
         };
         let e = Experiment::new("a", workload);
-        let jobs = crate::job::parse_jobs(&e, "a.fio", text).unwrap();
+        let read = crate::jobs::JobKey::of(&e).unwrap().parse().unwrap();
         Estimate::of(
             &e,
-            Some(&jobs),
+            Some(&read.jobs),
             500 * 1000 * 1000 * 1000 / SECTOR_BYTES * SECTOR_BYTES,
         )
     }
@@ -222,10 +223,7 @@ mod tests {
         let one = estimate("[a]\nsize=1m\niodepth=1048576\n");
         assert_eq!(check(&vec![one.clone(); 3], 2), Ok(()));
         let error = check(&vec![one; 8], 8).unwrap_err().to_string();
-        assert!(
-            error.contains("--jobs N runs fewer than 8 at a time"),
-            "{error}"
-        );
+        assert!(error.contains("8 of them run at a time"), "{error}");
         let many = estimate("[a]\nsize=1m\nnumjobs=100\n");
         let error = check(&vec![many; 1000], 2).unwrap_err().to_string();
         assert!(error.contains("results are kept to the end"), "{error}");

@@ -2,8 +2,7 @@
 //! A job's options about statistics and logs, as the recording side and the
 //! result formats want them.
 
-use super::control::{io_prio, priority};
-use blklab_fio::job::Job;
+use blklab_fio::job::{Job, io_prio};
 use blklab_fio::run::priorities;
 use blklab_fiostat::{
     JobInfo, LatencyTarget, LogOptions, LogWindow, PercentileOptions, StatOptions, UnifiedRw, Units,
@@ -33,7 +32,7 @@ fn ioprios(job: &Job) -> Vec<u16> {
     if of_requests.is_empty() {
         return Vec::new();
     }
-    let mut all = vec![priority(job).value()];
+    let mut all = vec![job.ioprio().value()];
     for (class, level) in of_requests {
         let value = io_prio(class, level).value();
         if !all.contains(&value) {
@@ -62,7 +61,7 @@ fn log_epoch_ms(r: &Reporting<'_>, start: Time) -> u64 {
 }
 
 /// What to record of a job that starts then.
-pub(crate) fn stat_options(job: &Job, start: Time) -> StatOptions {
+pub fn stat_options(job: &Job, start: Time) -> StatOptions {
     let r = Reporting(job);
     let reduce = r.flag("gtod_reduce", false);
     StatOptions {

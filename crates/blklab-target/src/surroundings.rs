@@ -2,10 +2,10 @@
 //! What a job file may ask about the world: environment, included files.
 
 use crate::recording;
-use blklab_experiment::{Experiment, read_named};
+use blklab_experiment::read_named;
 use blklab_fio::parse::{Recording, Surroundings};
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Memory of a machine that does not say.
 const MEMORY_BYTES: u64 = 8 << 30;
@@ -16,13 +16,13 @@ const INCLUDE_BYTES_MAX: u64 = 1 << 20;
 
 /// The real environment and files; disks and directories are simulated, so
 /// every directory is fine and only names in /dev are devices.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RealSurroundings {
     base: PathBuf,
     memory_bytes: u64,
     cpus: u32,
     /// Files that were read.
-    read: RefCell<Vec<PathBuf>>,
+    read: Mutex<Vec<PathBuf>>,
 }
 
 impl RealSurroundings {
@@ -32,23 +32,27 @@ impl RealSurroundings {
             base: job_file.parent().unwrap_or(Path::new("")).to_path_buf(),
             memory_bytes: MEMORY_BYTES,
             cpus: CPUS,
-            read: RefCell::default(),
+            read: Mutex::default(),
         }
     }
 
-    /// `$mb_memory` and `$ncpus` are those of this experiment's machine.
+    /// `$mb_memory` and `$ncpus` are those of a machine with so much.
     #[must_use]
-    pub fn on_machine_of(self, e: &Experiment) -> RealSurroundings {
+    pub fn on_machine(self, memory_bytes: u64, cpus: u32) -> RealSurroundings {
         RealSurroundings {
-            memory_bytes: e.vm.memory_bytes(e.kernel),
-            cpus: e.vm.cpus(e.kernel),
+            memory_bytes,
+            cpus,
             ..self
         }
     }
 
     /// The files that were read so far.
     pub fn files_read(&self) -> Vec<PathBuf> {
-        self.read.borrow().clone()
+        self.files().clone()
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a file is that a job file names.
@@ -69,14 +73,14 @@ impl Surroundings for RealSurroundings {
     fn read(&self, path: &str) -> Result<String, String> {
         let file = self.find(path);
         let text = read_named(&file, INCLUDE_BYTES_MAX).map_err(|e| e.what)?;
-        self.read.borrow_mut().push(file);
+        self.files().push(file);
         Ok(text)
     }
 
     fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
         let file = self.find(path);
         let recording = recording::open(&file)?;
-        self.read.borrow_mut().push(file);
+        self.files().push(file);
         Ok(recording)
     }
 

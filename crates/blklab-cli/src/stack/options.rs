@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The texts of options that take lists, and what contradicts what.
+//! The texts of options that take lists, what contradicts what, and which option
+//! an error is about.
 //!
 //! Every message begins with the option that the text stands behind.
 
-use super::{Overrides, PatchSet, in_option};
-use blklab_experiment::{DeviceSpec, ExperimentError, MdSpec};
-use blklab_types::shown;
+use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
+use blklab::{DeviceSpec, ExperimentError, MdSpec, shown};
 
 /// A setting with its values, and the option that gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub(crate) struct Given {
     /// `--set`, or the option that is short for one: `--memory`, `--fs` …
-    pub option: &'static str,
-    /// As [`Experiment::set`](blklab_experiment::Experiment::set) takes it.
-    pub key: String,
-    /// One, or several that make a matrix.
-    pub values: Vec<String>,
+    pub(crate) option: &'static str,
+    /// What it sets.
+    pub(crate) setting: Setting,
 }
 
-impl Setting {
+impl Given {
     /// The values of an option that is short for `--set key=…`.
-    pub fn of_option(option: &'static str, key: &str, values: Vec<String>) -> Setting {
-        Setting {
+    pub(crate) fn new(option: &'static str, key: &str, values: Vec<String>) -> Given {
+        let key = key.to_owned();
+        Given {
             option,
-            key: key.to_owned(),
-            values,
+            setting: Setting { key, values },
         }
     }
 
     /// As it was written.
     fn text(&self) -> String {
-        let values = self.values.join(",");
+        let values = self.setting.values.join(",");
         let text = match self.option {
-            "--set" => format!("{}={values}", self.key),
+            "--set" => format!("{}={values}", self.setting.key),
             _ => values,
         };
         format!("{} {}", self.option, shown(&text))
@@ -43,7 +41,7 @@ impl Setting {
 ///
 /// # Errors
 /// If one is.
-pub fn parse_values(option: &str, texts: &[String]) -> Result<Vec<String>, ExperimentError> {
+pub(crate) fn parse_values(option: &str, texts: &[String]) -> Result<Vec<String>, ExperimentError> {
     let parts = texts.iter().flat_map(|t| t.split(','));
     let values: Vec<String> = parts.map(|v| v.trim().to_owned()).collect();
     if values.iter().any(String::is_empty) {
@@ -121,7 +119,7 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
 ///
 /// # Errors
 /// If the first part is a parameter, or a parameter has two values.
-pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
+pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
     parse_named(
         text,
         &Named {
@@ -139,7 +137,7 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
 ///
 /// # Errors
 /// If the first part is an option, or an option has two values.
-pub fn parse_filesystems(text: &str) -> Result<Vec<String>, ExperimentError> {
+pub(crate) fn parse_filesystems(text: &str) -> Result<Vec<String>, ExperimentError> {
     let all = parse_named(
         text,
         &Named {
@@ -162,7 +160,7 @@ pub fn parse_filesystems(text: &str) -> Result<Vec<String>, ExperimentError> {
 ///
 /// # Errors
 /// If a part is not written like that or names nothing.
-pub fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> {
+pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> {
     let mut groups: Vec<Vec<&str>> = Vec::new();
     for part in text.split(',').map(str::trim) {
         match groups.last_mut() {
@@ -174,7 +172,7 @@ pub fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> 
         ["none"] => Ok(None),
         _ => MdSpec::parse(words).map(Some),
     });
-    let in_md = |e: ExperimentError| in_option(&e, &format!("--md {}", shown(text)));
+    let in_md = |e: ExperimentError| in_option(e, &format!("--md {}", shown(text)));
     arrays.collect::<Result<_, _>>().map_err(in_md)
 }
 
@@ -182,7 +180,7 @@ pub fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> 
 ///
 /// # Errors
 /// If an alternative has no name.
-pub fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
+pub(crate) fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
     let mut sets = Vec::new();
     for alternative in text.split(',').map(str::trim) {
         let names: PatchSet = match alternative {
@@ -207,7 +205,7 @@ pub fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
 ///
 /// # Errors
 /// If there is no `=`, no key or no value, or a value is empty.
-pub fn parse_setting(text: &str) -> Result<Setting, ExperimentError> {
+pub(crate) fn parse_setting(text: &str) -> Result<Given, ExperimentError> {
     let fail = |what: &str| {
         Err(ExperimentError::new(format!(
             "--set {}: {what}write KEY=VALUE or KEY=V1,V2,…",
@@ -227,7 +225,7 @@ pub fn parse_setting(text: &str) -> Result<Setting, ExperimentError> {
     if values.iter().any(String::is_empty) {
         return fail("a value is empty; ");
     }
-    Ok(Setting::of_option("--set", key.trim(), values))
+    Ok(Given::new("--set", key.trim(), values))
 }
 
 /// Refuses two options that give one setting different values. Several values
@@ -235,15 +233,14 @@ pub fn parse_setting(text: &str) -> Result<Setting, ExperimentError> {
 ///
 /// # Errors
 /// If there are such.
-pub fn check_contradictions(o: &Overrides) -> Result<(), ExperimentError> {
-    let seed = o.seed.map(|seed| Setting {
-        option: "--seed",
-        key: "seed".to_owned(),
-        values: vec![seed.to_string()],
-    });
-    let all: Vec<&Setting> = seed.iter().chain(&o.settings).collect();
+pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(), ExperimentError> {
+    let seed = o
+        .seed
+        .map(|seed| Given::new("--seed", "seed", vec![seed.to_string()]));
+    let all: Vec<&Given> = seed.iter().chain(given).collect();
     for (key, value) in o.devices.iter().flat_map(|d| &d.params) {
-        let contradicts = |s: &&&Setting| s.key == *key && s.values[..] != [value.clone()];
+        let contradicts =
+            |g: &&&Given| g.setting.key == *key && g.setting.values[..] != [value.clone()];
         if let Some(setting) = all.iter().find(contradicts) {
             return Err(ExperimentError::new(format!(
                 "{} contradicts --device …,{}={}",
@@ -254,13 +251,14 @@ pub fn check_contradictions(o: &Overrides) -> Result<(), ExperimentError> {
         }
     }
     for (i, b) in all.iter().enumerate() {
-        let contradicts = |a: &&&Setting| a.key == b.key && a.values != b.values;
+        let (key, values) = (&b.setting.key, &b.setting.values);
+        let contradicts = |a: &&&Given| a.setting.key == *key && a.setting.values != *values;
         if let Some(a) = all[..i].iter().find(contradicts) {
             let hint = match (a.option, b.option) {
                 ("--set", "--set") => {
-                    format!("; to compare them, write --set {}=V1,V2", shown(&b.key))
+                    format!("; to compare them, write --set {}=V1,V2", shown(key))
                 }
-                _ => format!(": both set {}", shown(&b.key)),
+                _ => format!(": both set {}", shown(key)),
             };
             return Err(ExperimentError::new(format!(
                 "{} contradicts {}{hint}",
@@ -270,4 +268,53 @@ pub fn check_contradictions(o: &Overrides) -> Result<(), ExperimentError> {
         }
     }
     Ok(())
+}
+
+/// The error in an option instead of a file.
+fn in_option(err: ExperimentError, option: &str) -> ExperimentError {
+    ExperimentError::new(err.what).in_file(option)
+}
+
+/// The error of a matrix, with the option that it is about.
+pub(crate) fn told(refused: Refused, given: &[Given]) -> ExperimentError {
+    let option = match refused.choice {
+        None => return refused.error,
+        Some(Choice::Kernel(v)) => format!("--kernel {}", shown(&v)),
+        Some(Choice::Scheduler(name)) => format!("--sched {}", shown(&name)),
+        Some(Choice::Device(None)) => "--device".to_owned(),
+        Some(Choice::Device(Some(name))) => format!("--device {}", shown(&name)),
+        Some(Choice::Array(array)) => format!("--md {array}"),
+        Some(Choice::Patches(names)) => format!("--patch {}", shown(&names)),
+        Some(Choice::Setting(place)) => given[place].option.to_owned(),
+        Some(Choice::Seed) => "--seed".to_owned(),
+    };
+    in_option(refused.error, &option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_are_not_written_like_that() {
+        assert!(parse_patches("a,,b").is_err());
+        assert!(parse_devices("rpm=5400").is_err());
+        assert!(parse_devices("").is_err());
+        assert!(parse_setting("=1").is_err());
+        assert!(parse_setting("quantum").is_err());
+        for text in [
+            "",
+            "raid1",
+            "raid1:",
+            "raid1:x",
+            "raid1:2,chunk=4",
+            "chunk_kb=4",
+        ] {
+            let said = parse_arrays(text).unwrap_err().to_string();
+            assert!(
+                said.ends_with("write raid1:2, or raid0:2,chunk_kb=64"),
+                "{said}"
+            );
+        }
+    }
 }

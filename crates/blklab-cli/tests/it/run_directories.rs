@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Run directories read back.
+
+use crate::support::{Folder, digest};
+use blklab::run_directory::RunDir;
+use blklab::{StatsCollector, TraceSource as _};
+
+fn ran() -> (Folder, String) {
+    let f = Folder::new();
+    let text = f.ok(&["run", "job.fio", "--kernel", "6.1", "--out", "out"]);
+    (f, digest(&text).to_owned())
+}
+
+fn refused(f: &Folder) -> String {
+    let error = RunDir::open(&f.path("out")).unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    let shown = f.path("").display().to_string();
+    error
+        .replace(shown.trim_end_matches('/'), "")
+        .replace("//", "/")
+}
+
+#[test]
+fn what_was_written_is_what_is_read() {
+    let (f, digest_of_run) = ran();
+    let dir = RunDir::open(&f.path("out")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(dir.record.digest, digest_of_run);
+    assert_eq!(dir.record.kernel, "6.1");
+    assert_eq!(dir.experiment.kernel.to_string(), "6.1");
+    assert_eq!(dir.experiment.scheduler, dir.record.scheduler);
+    assert!(dir.result["jobs"].is_array());
+    let mut collector = StatsCollector::new();
+    let mut events = dir.events().unwrap_or_else(|e| panic!("{e}"));
+    events.send_all(&mut collector).expect("events");
+    let stats = serde_json::to_value(collector.finish()).expect("JSON");
+    assert_eq!(
+        stats["devices"][0]["dev"],
+        dir.record.trace["devices"][0]["dev"]
+    );
+    assert_eq!(
+        stats["devices"][0]["phases"],
+        dir.record.trace["devices"][0]["phases"]
+    );
+    let written = serde_json::to_value(&dir.record).expect("JSON");
+    assert_eq!(written, dir.result["blklab"]);
+}
+
+#[test]
+fn a_run_directory_is_run_again_and_its_trace_is_read() {
+    let (f, first) = ran();
+    assert_eq!(digest(&f.ok(&["run", "out"])), first);
+    let of_file = f.ok(&["trace", "stats", "out/events.blk"]);
+    assert_eq!(f.ok(&["trace", "stats", "out"]), of_file);
+}
+
+#[test]
+fn what_is_no_run_directory_is_said_in_a_line() {
+    let (f, _) = ran();
+    let change = |name: &str, from: &str, to: &str| {
+        let path = f.path("out").join(name);
+        let text = std::fs::read_to_string(&path).expect("a file");
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&path, text.replacen(from, to, 1)).expect("it can be written");
+        let told = refused(&f);
+        std::fs::write(&path, text).expect("it can be written");
+        told
+    };
+    assert_eq!(
+        change("result.json", "\"format\": 1", "\"format\": 9"),
+        "/out/result.json: format 9; this blklab reads format 1"
+    );
+    assert_eq!(
+        change("experiment.toml", "format = 1", "format = 9\nnew = 1"),
+        "/out/experiment.toml:2: format 9 of experiment files; this blklab reads format 1"
+    );
+    assert!(change("result.json", "{", "[").starts_with("/out/result.json:"));
+    assert_eq!(
+        change("result.json", "\"blklab\"", "\"other\""),
+        "/out/result.json: not the result of a run directory: it has no object 'blklab'"
+    );
+    std::fs::remove_file(f.path("out/result.json")).expect("a file");
+    assert_eq!(
+        refused(&f),
+        "/out: its run has not ended: there is no result.json"
+    );
+    let done = f.run(&["run", "out"]);
+    assert_eq!(done.code, Some(2));
+    assert_eq!(
+        done.stderr,
+        "blklab: out: its run has not ended: there is no result.json\n"
+    );
+    std::fs::remove_file(f.path("out/experiment.toml")).expect("a file");
+    assert_eq!(
+        refused(&f),
+        "/out: not a run directory: there is no experiment.toml"
+    );
+}

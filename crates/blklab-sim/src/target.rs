@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulation as a target of plans.
+
+use crate::build::machine_with;
+use crate::fio::{self, Ready};
+use crate::{cgroup_uses, check_progress, devices, spawn_processes};
+use blklab_device::Device;
+use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_fio::parse::JobFile;
+use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target};
+use blklab_trace::NullSink;
+use blklab_types::{SECTOR_BYTES, Time};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The deterministic simulation in virtual time.
+///
+/// It makes each device once: experiments with the same one run on copies, which
+/// share tables such as seek times.
+#[derive(Default)]
+pub struct Sim {
+    made: Mutex<Vec<(DeviceKey, Arc<Made>)>>,
+}
+
+/// What a device is made of.
+#[derive(Clone, PartialEq, Eq)]
+struct DeviceKey {
+    spec: DeviceSpec,
+    queue_depth: u32,
+}
+
+/// A device as it leaves the factory.
+struct Made {
+    device: Box<dyn Device>,
+    /// The files that describe it: names and texts.
+    described_in: Vec<(String, String)>,
+}
+
+impl Sim {
+    /// The device of an experiment.
+    fn made(&self, e: &Experiment) -> Result<Arc<Made>, ExperimentError> {
+        let key = DeviceKey {
+            spec: e.device.clone(),
+            queue_depth: e.queue_depth()?,
+        };
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = made.iter().find(|(k, _)| *k == key) {
+            return Ok(Arc::clone(known));
+        }
+        let (device, described_in) = e.build_device_with_files()?;
+        let new = Arc::new(Made {
+            device,
+            described_in,
+        });
+        made.push((key, Arc::clone(&new)));
+        Ok(new)
+    }
+
+    /// The device of an experiment that was surveyed.
+    fn known(&self, e: &Experiment) -> Arc<Made> {
+        self.made(e).expect("the survey made it")
+    }
+}
+
+impl Target for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError> {
+        let mut made = None;
+        e.check_on(|| {
+            let known = made.insert(self.made(e)?);
+            Ok(known.device.capacity_sectors())
+        })?;
+        let made = made.expect("the check asks for the disk");
+        let capacity = made.device.capacity_sectors();
+        let disk_bytes = match &e.workload {
+            Workload::Processes(_) => {
+                let end = e.capacity_sectors(capacity).unwrap_or(u64::MAX);
+                end.saturating_mul(SECTOR_BYTES)
+            }
+            _ => fio::disk_bytes(e, capacity)?,
+        };
+        Ok(Site {
+            disk_bytes,
+            devices: devices(e),
+            described_in: made.described_in.clone(),
+        })
+    }
+
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<(), ExperimentError> {
+        let sinks = Sinks {
+            trace: Box::new(NullSink),
+            truth: None,
+        };
+        let made = self.known(e);
+        Ready::new(e, jobs.clone(), &*made.device, sinks, Arc::default()).map(drop)
+    }
+
+    fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
+        let e = plan.experiment();
+        let made = self.known(e);
+        if let Some(text) = plan.jobs() {
+            let ready = Ready::new(e, text.jobs.clone(), &*made.device, sinks, stop);
+            return ready.expect("the same was rehearsed").run();
+        }
+        let machine = machine_with(e, &*made.device, sinks, Arc::clone(&stop));
+        let machine = machine.expect("the experiment was surveyed");
+        if let Workload::Processes(processes) = &e.workload {
+            spawn_processes(&machine, e, processes);
+        }
+        machine.run(Time::MAX);
+        check_progress(&machine)?;
+        Ok(Outcome {
+            sysfs: machine.queue_state(blklab_block::Queue::shows),
+            cgroups: cgroup_uses(&machine, e),
+            end: machine.now(),
+            interrupted: stop.load(Ordering::Relaxed),
+            ..Outcome::default()
+        })
+    }
+}

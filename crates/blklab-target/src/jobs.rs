@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The job file of an experiment: parsed once, with all that it refers to.
+
+use crate::surroundings::RealSurroundings;
+use blklab_experiment::{Experiment, ExperimentError, Workload, no_such};
+use blklab_fio::error::JobFileError;
+use blklab_fio::job::Job;
+use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
+use blklab_fio::parse::{JobFile, ParseOptions, parse};
+use blklab_fio::release::Release;
+use blklab_fiostat::{LogKind, log_file_name};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// A parsed job file.
+#[derive(Debug)]
+pub struct JobText {
+    /// Its name for messages.
+    pub name: String,
+    /// Its jobs.
+    pub jobs: JobFile,
+    /// The files that it was read from, itself first.
+    pub read: Vec<PathBuf>,
+    /// What it may refer to.
+    around: RealSurroundings,
+}
+
+/// All that the jobs of an experiment depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JobKey {
+    name: String,
+    text: String,
+    sections: Vec<String>,
+    seed: u64,
+    release: Release,
+    keeps_text: bool,
+    memory_bytes: u64,
+    cpus: u32,
+}
+
+impl JobKey {
+    /// Of an experiment; none if it has no fio jobs.
+    pub(crate) fn of(e: &Experiment) -> Option<JobKey> {
+        let (name, text) = job_file_of(&e.workload)?;
+        Some(JobKey {
+            name: name.to_owned(),
+            text: text.into_owned(),
+            sections: e.sections.clone(),
+            seed: e.seed,
+            release: e.fio,
+            keeps_text: is_of_a_stranger(e, name),
+            memory_bytes: e.vm.memory_bytes(e.kernel),
+            cpus: e.vm.cpus(e.kernel),
+        })
+    }
+
+    /// Parses the file.
+    pub(crate) fn parse(&self) -> Result<JobText, ExperimentError> {
+        let name = &self.name;
+        let around =
+            RealSurroundings::beside(Path::new(name)).on_machine(self.memory_bytes, self.cpus);
+        let options = ParseOptions {
+            sections: self.sections.clone(),
+            template: Vec::new(),
+            entropy: self.seed,
+            release: self.release,
+            keeps_text: self.keeps_text,
+        };
+        let jobs = parse(name, &self.text, &options, &around).map_err(|err| self.refused(&err))?;
+        let jobs = with_data(jobs).map_err(|err| err.in_file(name))?;
+        let mut read = vec![PathBuf::from(name)];
+        read.extend(around.files_read());
+        Ok(JobText {
+            name: name.clone(),
+            jobs,
+            read,
+            around,
+        })
+    }
+
+    /// Why the file was refused, in a line.
+    fn refused(&self, err: &JobFileError) -> ExperimentError {
+        let told = in_a_line(err);
+        let Some(names) = &err.no_jobs_in else {
+            return told;
+        };
+        let missing = self.sections.iter().find(|s| !names.contains(s));
+        match missing {
+            Some(missing) if !names.is_empty() => {
+                let known: Vec<&str> = match self.keeps_text {
+                    true => Vec::new(),
+                    false => names.iter().map(String::as_str).collect(),
+                };
+                ExperimentError::new(no_such("section", missing, &known)).in_file(&self.name)
+            }
+            _ => ExperimentError {
+                what: "no job: a job file has a section such as [job1], with rw= and size=".into(),
+                ..told
+            },
+        }
+    }
+}
+
+impl JobText {
+    /// Where a file is that it names.
+    pub fn find(&self, name: &str) -> PathBuf {
+        self.around.find(name)
+    }
+
+    /// The file as it is read again without what it refers to: includes in place,
+    /// variables with their values. `rename` may replace values of options.
+    ///
+    /// # Errors
+    /// A value that no job file can hold, or `rename`'s error.
+    pub fn spell_out(
+        &self,
+        rename: &mut blklab_fio::parse::Rename<'_>,
+    ) -> Result<String, ExperimentError> {
+        let spelled = self.jobs.spell_out(&self.around, rename);
+        spelled.map_err(|err| in_a_line(&err))
+    }
+
+    /// The scheduler that the jobs ask for with `ioscheduler`, if any does. fio
+    /// writes it to the disk's queue whenever such a job starts; here the
+    /// scheduler is the same from start to end.
+    ///
+    /// # Errors
+    /// If jobs ask for several.
+    pub fn wanted_scheduler(&self) -> Result<Option<&str>, ExperimentError> {
+        let mut wanted: Option<(&str, &str)> = None;
+        for job in self.jobs.jobs.iter().filter(|job| !job.is_diskless()) {
+            let Some(own) = &job.settings.ioscheduler else {
+                continue;
+            };
+            match wanted {
+                Some((other, first)) if first != own => {
+                    return Err(ExperimentError::new(format!(
+                        "job '{other}' asks for ioscheduler={first}, job '{}' for {own}: the \
+                         scheduler stays the same here; choose one",
+                        job.name
+                    ))
+                    .about("scheduler")
+                    .in_file(&self.name));
+                }
+                _ => wanted = Some((&job.name, own)),
+            }
+        }
+        Ok(wanted.map(|(_, scheduler)| scheduler))
+    }
+
+    /// Refuses jobs that nothing can run, and returns the logs that they write.
+    pub(crate) fn check(&self) -> Result<Vec<JobLog>, ExperimentError> {
+        let mut logs = Vec::new();
+        for job in &self.jobs.jobs {
+            check_engine(job)
+                .and_then(|()| check_ranges(job))
+                .map_err(|err| err.in_file(&self.name))?;
+            logs.extend(logs_of(job, &self.name));
+        }
+        Ok(logs)
+    }
+}
+
+/// Name and text of the job file that a workload is.
+pub fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
+    match workload {
+        Workload::Fio { name, text } => Some((name, Cow::Borrowed(text))),
+        Workload::Scenario(s) => Some((s.spec().name, Cow::Owned(s.job_text()))),
+        Workload::Processes(_) => None,
+    }
+}
+
+/// Whether the experiment file names a job file outside its folder: that may be
+/// any file of this machine, of which messages show nothing.
+fn is_of_a_stranger(e: &Experiment, name: &str) -> bool {
+    if name.starts_with(&e.file) || e.file.is_empty() {
+        return false;
+    }
+    let real = |path: &Path| path.canonicalize().ok();
+    let folder = match Path::new(&e.file).parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    match (real(Path::new(name)), real(folder)) {
+        (Some(file), Some(folder)) => !file.starts_with(folder),
+        _ => false,
+    }
+}
+
+/// The jobs without those whose engine moves no data; notes say which.
+fn with_data(mut jobs: JobFile) -> Result<JobFile, ExperimentError> {
+    let no_data = |job: &Job| {
+        let engine = job.engine().filter(|e| e.queueing == Queueing::NoData);
+        engine.is_some()
+    };
+    if jobs.jobs.iter().all(no_data) {
+        let names: Vec<&str> = jobs.jobs.iter().map(|j| &*j.settings.ioengine).collect();
+        return Err(ExperimentError::new(format!(
+            "no job reads or writes: ioengine={} moves no data",
+            names.first().unwrap_or(&"")
+        )));
+    }
+    jobs.jobs.retain(|job| !no_data(job));
+    Ok(jobs)
+}
+
+/// The first problem of a job file, without fio's prefix.
+fn in_a_line(err: &JobFileError) -> ExperimentError {
+    let Some(first) = err.problems.first() else {
+        return ExperimentError::new(err.to_string());
+    };
+    let message = first.message.trim_start_matches("fio: ");
+    let mut what = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(hint) = &first.hint {
+        what = format!("{what}. {hint}");
+    }
+    ExperimentError {
+        line: (first.place.line > 0).then_some(first.place.line as usize),
+        ..ExperimentError::new(what)
+    }
+    .in_file(&first.place.file)
+}
+
+/// A log that a job file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobLog {
+    /// What names it, for messages.
+    pub writer: String,
+    /// The file, as the job file names it.
+    pub name: String,
+}
+
+/// Options that name logs, and what each of them makes.
+const LOGS: [(&str, &[LogKind]); 4] = [
+    (
+        "write_lat_log",
+        &[LogKind::Slat, LogKind::Clat, LogKind::Lat],
+    ),
+    ("write_bw_log", &[LogKind::Bw]),
+    ("write_iops_log", &[LogKind::Iops]),
+    ("write_hist_log", &[LogKind::ClatHist]),
+];
+
+/// The name of one of a job's logs.
+pub fn log_name(job: &Job, kind: LogKind) -> String {
+    let options = &job.settings.reporting;
+    let made = |(_, kinds): &&(&str, &[LogKind])| kinds.contains(&kind);
+    let option = LOGS.iter().find(made).map_or("", |(option, _)| option);
+    // An option without a value leaves the prefix to the job's name.
+    let given = options.get(option).filter(|prefix| !prefix.is_empty());
+    let prefix = given.unwrap_or(&job.name);
+    let per_job = options.get("per_job_logs").is_none_or(|v| v != "0");
+    log_file_name(prefix, kind, per_job.then_some(job.thread))
+}
+
+fn logs_of(job: &Job, file: &str) -> Vec<JobLog> {
+    let asked = |(option, _): &&(&str, &[LogKind])| job.settings.reporting.contains_key(option);
+    let logs = LOGS.iter().filter(asked).flat_map(|(option, kinds)| {
+        kinds.iter().map(move |kind| JobLog {
+            writer: format!("{file}: {option}"),
+            name: log_name(job, *kind),
+        })
+    });
+    let iolog = job.settings.write_iolog.iter().map(|name| JobLog {
+        writer: format!("{file}: write_iolog"),
+        name: name.clone(),
+    });
+    logs.chain(iolog).collect()
+}
+
+fn check_engine(job: &Job) -> Result<(), ExperimentError> {
+    let name = job.settings.ioengine.as_str();
+    let simulated = |e: &&EngineSpec| e.is_simulated();
+    let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
+    match job.engine() {
+        Some(e) if simulated(&e) => Ok(()),
+        Some(_) => Err(ExperimentError::new(format!(
+            "job '{}': ioengine={name} is not simulated; those that are: {}",
+            job.name,
+            valid.join(", ")
+        ))),
+        None => Err(ExperimentError::new(format!(
+            "job '{}': ioengine: {}",
+            job.name,
+            no_such("engine", name, &valid)
+        ))),
+    }
+}
+
+/// Largest `iodepth`: a request record is kept for each.
+const IODEPTH_MAX: u32 = 1 << 20;
+/// Most threads of a job with `io_submit_mode=offload`.
+const WORKERS_MAX: u32 = 4096;
+/// Longest time of an option: 100 years, well within 64 bits of nanoseconds.
+const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
+
+fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
+    let s = &job.settings;
+    if s.iodepth > IODEPTH_MAX {
+        return Err(ExperimentError::new(format!(
+            "job '{}': iodepth={}: at most {IODEPTH_MAX}",
+            job.name, s.iodepth
+        )));
+    }
+    if s.offload && s.iodepth > WORKERS_MAX {
+        return Err(ExperimentError::new(format!(
+            "job '{}': iodepth={}: at most {WORKERS_MAX} with io_submit_mode=offload, which has a \
+             thread for each",
+            job.name, s.iodepth
+        )));
+    }
+    let times = [
+        ("startdelay", job.start_delay_us),
+        ("runtime", s.runtime_us),
+        ("ramp_time", s.ramp_time_us),
+        ("latency_target", s.latency_target_us),
+        ("latency_window", s.latency_window_us),
+        (
+            "max_latency",
+            s.max_latency_us.iter().copied().max().unwrap_or(0),
+        ),
+    ];
+    match times.iter().find(|(_, us)| *us > TIME_MAX_US) {
+        None => Ok(()),
+        Some((option, us)) => Err(ExperimentError::new(format!(
+            "job '{}': {option} of {} s: at most {} s, 100 years",
+            job.name,
+            us / 1_000_000,
+            TIME_MAX_US / 1_000_000
+        ))),
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What comes out of a run.
+
+use blklab_fio::job::Job;
+use blklab_fio::run::Failure;
+use blklab_fiostat::{JobLogs, ThreadStat};
+use blklab_types::{Span, Time};
+
+/// Pid of the fio process itself; its jobs follow.
+pub const FIO_PID: u32 = 1000;
+
+/// What came out of a run, beside its events.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// fio jobs in thread order; empty for explicit processes.
+    pub jobs: Vec<JobResult>,
+    /// Read-only files of the scheduler in sysfs at the end: name and text.
+    pub sysfs: Vec<(&'static str, String)>,
+    /// What limits of control groups did; empty if no group has any.
+    pub cgroups: Vec<CgroupUse>,
+    /// When the run ended.
+    pub end: Time,
+    /// Whether it was ended from outside.
+    pub interrupted: bool,
+    /// What a reader of the result should know.
+    pub notes: Vec<String>,
+}
+
+/// A job's result.
+#[derive(Debug)]
+pub struct JobResult {
+    /// The job.
+    pub job: Job,
+    /// Its statistics.
+    pub stat: ThreadStat,
+    /// Its logs.
+    pub logs: JobLogs,
+    /// When it started its first I/O.
+    pub started: Time,
+    /// When it ended; none if the run was cut off.
+    pub ended: Option<Time>,
+    /// Where the run time of each direction (see [`blklab_fiostat::Ddir::idx`])
+    /// begins: the first pass over the data that moved bytes in it, or the end
+    /// of the ramp time.
+    pub active_since: [Option<Time>; 3],
+    /// How it ended.
+    pub outcome: blklab_fio::run::Outcome,
+    /// What went wrong, as far as it is to be told.
+    pub failures: Vec<Failure>,
+    /// Its iolog, if it asked for one.
+    pub iolog: Option<String>,
+    /// What a program measured by itself.
+    pub figures: Vec<Figure>,
+}
+
+/// A number that a program prints at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is about: `create`, `read`.
+    pub name: String,
+    /// Unit: `MiB/s`, `s`.
+    pub unit: &'static str,
+    /// Number of operations that it is the mean of.
+    pub count: usize,
+    /// The value.
+    pub value: f64,
+}
+
+/// What `io.max` did to the tasks of a control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupUse {
+    /// Its path below the root.
+    pub name: String,
+    /// Bios of its tasks that were held.
+    pub held_bios: u64,
+    /// Longest time that one was held, to a tick.
+    pub longest_hold: Span,
+}

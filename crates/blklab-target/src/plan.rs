@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Experiments ready to run, and what runs them.
+
+use crate::jobs::{JobKey, JobLog, JobText};
+use crate::memory::{self, Estimate};
+use crate::outcome::Outcome;
+use crate::site::{Failed, Sinks, Site};
+use blklab_experiment::{Experiment, ExperimentError};
+use blklab_fio::job::Job;
+use blklab_fio::parse::JobFile;
+use blklab_fio::range::{FileState, find_ranges};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Something that runs experiments: a simulation, or a machine with a kernel.
+pub trait Target: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Refuses an experiment that it cannot run, and says what its jobs find.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError>;
+
+    /// Refuses jobs that cannot be set up, such as files that do not fit the
+    /// disk. What it accepts, [`Target::run`] can set up.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<(), ExperimentError>;
+
+    /// Runs a plan. Setting `stop` from outside ends the run early.
+    ///
+    /// # Errors
+    /// If the target fails; the plan is not the reason.
+    fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed>;
+}
+
+/// Makes plans for a target. Experiments of a matrix whose jobs are the same
+/// share them.
+pub struct Planner<'t> {
+    target: &'t dyn Target,
+    /// Job files parsed so far, and what they depend on.
+    parsed: Mutex<Vec<(JobKey, Arc<JobText>)>>,
+}
+
+/// What a run needs and makes beside its results.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Files that the experiment is read from.
+    pub read: Vec<PathBuf>,
+    /// Logs that its jobs write.
+    pub logs: Vec<JobLog>,
+    /// The memory that it takes.
+    pub memory: Estimate,
+}
+
+/// An experiment whose job file is parsed, whose disk is known, and which was
+/// checked.
+pub struct Plan<'t> {
+    target: &'t dyn Target,
+    experiment: Experiment,
+    jobs: Option<Arc<JobText>>,
+    site: Site,
+    needs: Needs,
+    notes: Vec<String>,
+}
+
+impl<'t> Planner<'t> {
+    /// A planner for a target.
+    pub fn new(target: &'t dyn Target) -> Planner<'t> {
+        Planner {
+            target,
+            parsed: Mutex::default(),
+        }
+    }
+
+    /// The jobs of an experiment, parsed once; none if it has no fio jobs.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad section.
+    pub fn jobs(&self, e: &Experiment) -> Result<Option<Arc<JobText>>, ExperimentError> {
+        let Some(key) = JobKey::of(e) else {
+            return Ok(None);
+        };
+        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = parsed.iter().find(|(k, _)| *k == key) {
+            return Ok(Some(Arc::clone(text)));
+        }
+        let text = Arc::new(key.parse()?);
+        parsed.push((key, Arc::clone(&text)));
+        Ok(Some(text))
+    }
+
+    /// What the jobs of an experiment find.
+    ///
+    /// # Errors
+    /// If the target cannot run it.
+    pub fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError> {
+        self.target.survey(e)
+    }
+
+    /// Checks everything about an experiment that can be wrong before it runs.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn plan(&self, e: &Experiment) -> Result<Plan<'t>, ExperimentError> {
+        let site = self.survey(e).map_err(|err| err.of(e))?;
+        self.plan_at(e, site)
+    }
+
+    /// Checks an experiment that was surveyed.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with its jobs.
+    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan<'t>, ExperimentError> {
+        let mut plan = Plan {
+            target: self.target,
+            experiment: e.clone(),
+            jobs: None,
+            needs: Needs::default(),
+            notes: Vec::new(),
+            site,
+        };
+        plan.needs.read.push(PathBuf::from(&e.file));
+        let described_in = plan.site.described_in.iter();
+        let described_in = described_in.map(|(name, _)| PathBuf::from(name));
+        plan.needs.read.extend(described_in);
+        match self.jobs(e)? {
+            None => {
+                plan.needs.memory = Estimate::of(e, None, 0);
+                memory::check(std::slice::from_ref(&plan.needs.memory), 1)
+                    .map_err(|err| err.of(e))?;
+            }
+            Some(text) => {
+                plan.add_jobs(&text)
+                    .map_err(|err| err.in_file(&text.name))?;
+                plan.jobs = Some(text);
+            }
+        }
+        plan.notes.extend(plan.experiment.notes());
+        Ok(plan)
+    }
+}
+
+impl<'t> Plan<'t> {
+    fn add_jobs(&mut self, text: &JobText) -> Result<(), ExperimentError> {
+        self.needs.read.extend(text.read.iter().cloned());
+        self.needs.logs = text.check()?;
+        let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
+        self.notes = text.notes(&e, &self.site)?;
+        self.needs.memory = Estimate::of(&e, Some(&text.jobs), self.site.disk_bytes);
+        memory::check(std::slice::from_ref(&self.needs.memory), 1)?;
+        self.target.rehearse(&self.experiment, &text.jobs)
+    }
+
+    /// The experiment.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// Its jobs; none if it has explicit processes.
+    pub fn jobs(&self) -> Option<&JobText> {
+        self.jobs.as_deref()
+    }
+
+    /// What its jobs find.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// What a run needs and makes beside its results.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// What a reader of its result should know, as far as it is known before.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Runs it. Setting `stop` from outside ends the run early.
+    ///
+    /// # Errors
+    /// If the target fails; the plan is not the reason.
+    pub fn run(&self, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
+        let mut outcome = self.target.run(self, sinks, stop)?;
+        outcome.notes.extend(self.notes.iter().cloned());
+        Ok(outcome)
+    }
+}
+
+impl JobText {
+    /// What a reader of the result should know about the jobs.
+    ///
+    /// # Errors
+    /// If a job reads or writes only beyond the end of the disk.
+    pub fn notes(&self, e: &Experiment, site: &Site) -> Result<Vec<String>, ExperimentError> {
+        let mut notes: Vec<String> = Vec::new();
+        let mut add = |note: String| {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        };
+        for job in &self.jobs.jobs {
+            if let Some(wanted) = &job.settings.ioscheduler
+                && *wanted != e.scheduler
+            {
+                add(format!(
+                    "the job file asks for ioscheduler={wanted}; {} ran, which was chosen for the \
+                 experiment",
+                    e.scheduler
+                ));
+            }
+            if let Some(note) = place_on_disk(job, site.disk_bytes)? {
+                add(note);
+            }
+        }
+        Ok(notes)
+    }
+}
+
+/// A job on the disk itself must begin before its end; beyond it, it is cut.
+fn place_on_disk(job: &Job, disk_bytes: u64) -> Result<Option<String>, ExperimentError> {
+    let is_device = |name: &str| name.starts_with("/dev/");
+    let state = |name: &str| match is_device(name) {
+        true => FileState::Device(disk_bytes),
+        false => FileState::Missing,
+    };
+    if job.is_diskless() {
+        return Ok(None);
+    }
+    let Ok(ranges) = find_ranges(job, state) else {
+        // Said when they are set up.
+        return Ok(None);
+    };
+    let devices = job.files.iter().zip(&ranges.files);
+    for (name, range) in devices.filter(|(name, _)| is_device(name)) {
+        if range.first >= disk_bytes {
+            return Err(ExperimentError::new(format!(
+                "job '{}': offset {} lies beyond the end of {name}, which has {disk_bytes} bytes",
+                job.name, range.first
+            )));
+        }
+        if range.length > disk_bytes - range.first {
+            return Ok(Some(format!(
+                "job '{}' reaches beyond the end of {name} ({disk_bytes} bytes) and is cut \
+                 there, as in fio",
+                job.name
+            )));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a target says, gets and fails with.
+
+use blklab_experiment::ExperimentError;
+use blklab_trace::TraceSink;
+use blklab_trace::truth::TruthSink;
+use blklab_types::Dev;
+use std::fmt;
+
+/// What jobs find where they run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Bytes of the disk that jobs use: to the end of its partition, or of the
+    /// array.
+    pub disk_bytes: u64,
+    /// The block devices with their names, the array first if there is one.
+    pub devices: Vec<(Dev, String)>,
+    /// Files that describe the disk: names and texts, in the order in which
+    /// they were read.
+    pub described_in: Vec<(String, String)>,
+}
+
+/// Where the streams of a run go.
+pub struct Sinks {
+    /// Trace events.
+    pub trace: Box<dyn TraceSink>,
+    /// Truth records, where somebody wants them and the target knows them.
+    pub truth: Option<Box<dyn TruthSink>>,
+}
+
+/// A target has failed at a plan that it had accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed(pub String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<Failed> for ExperimentError {
+    fn from(e: Failed) -> ExperimentError {
+        ExperimentError::new(e.0)
+    }
+}

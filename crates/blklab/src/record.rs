@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What blklab says of a run in `result.json`, written and read by one type.
+
+use crate::matrix::Cell;
+use crate::run::RunOutput;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The format of the `blklab` object of results.
+pub const FORMAT: u32 = 1;
+
+/// The `blklab` object that stands beside fio's in a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Format of this object: [`FORMAT`].
+    pub format: u32,
+    /// The blklab that wrote it.
+    pub version: String,
+    /// Id of the experiment.
+    pub experiment: String,
+    /// What varied in the matrix that it belonged to; empty if nothing did.
+    pub label: String,
+    /// Which repetition it was, from 0.
+    pub repetition: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// Ticks per second.
+    pub hz: u32,
+    /// I/O scheduler.
+    pub scheduler: String,
+    /// Tunables of the scheduler that were set.
+    pub tunables: Map<String, Value>,
+    /// Patches that were on.
+    pub patches: Vec<String>,
+    /// The disk.
+    pub device: DeviceRecord,
+    /// The array of such disks, as `raid1:2`.
+    pub md: Option<String>,
+    /// Commands that the driver hands to the device at most.
+    pub queue_depth: u32,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Virtual time at the end, in ns.
+    pub end_ns: u64,
+    /// Number of trace events.
+    pub events: u64,
+    /// Digest of the event stream, 16 hexadecimal digits.
+    pub digest: String,
+    /// Whether a second run gave the same digest.
+    pub verified: bool,
+    /// Whether the run was ended from outside.
+    pub interrupted: bool,
+    /// Read-only files of the scheduler in sysfs at the end.
+    pub sysfs: Map<String, Value>,
+    /// What limits of control groups did, by group.
+    pub cgroups: Map<String, Value>,
+    /// What a reader of the result should know.
+    pub notes: Vec<String>,
+    /// Statistics of the event stream, as `blklab trace stats` has them.
+    pub trace: Value,
+}
+
+/// A disk by its name and the parameters that differ from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// Name of a law or preset.
+    pub name: String,
+    /// Parameters.
+    pub params: Map<String, Value>,
+}
+
+impl RunRecord {
+    /// Of a run that has ended.
+    pub fn of(cell: &Cell, run: &RunOutput) -> RunRecord {
+        let e = &cell.experiment;
+        let cgroup = |g: &blklab_target::CgroupUse| {
+            let (bios, hold) = (g.held_bios, g.longest_hold.ns());
+            (
+                g.name.clone(),
+                json!({ "held_bios": bios, "longest_hold_ns": hold }),
+            )
+        };
+        RunRecord {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: e.id.clone(),
+            label: cell.name(),
+            repetition: cell.repetition,
+            kernel: e.kernel.to_string(),
+            hz: e.hz.0,
+            scheduler: e.scheduler.clone(),
+            tunables: map(e.tunables.iter().map(|(k, v)| (k, json!(v)))),
+            patches: e.patches.clone(),
+            device: DeviceRecord {
+                name: e.device.name.clone(),
+                params: map(e.device.params.iter().map(|(k, v)| (k, json!(v)))),
+            },
+            md: e.md.map(|md| md.to_string()),
+            queue_depth: e.queue_depth().unwrap_or(0),
+            seed: e.seed,
+            end_ns: run.end.0,
+            events: run.digest.nr_events(),
+            digest: format!("{:016x}", run.digest.value()),
+            verified: run.verified,
+            interrupted: run.interrupted,
+            sysfs: map(run.sysfs.iter().map(|(name, text)| (name, json!(text)))),
+            cgroups: run.cgroups.iter().map(cgroup).collect(),
+            notes: run.notes.clone(),
+            trace: json!(run.stats),
+        }
+    }
+}
+
+fn map(pairs: impl Iterator<Item = (impl ToString, Value)>) -> Map<String, Value> {
+    pairs.map(|(key, value)| (key.to_string(), value)).collect()
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Run directories read back, for whoever comes later: other commands, studies,
+//! reports.
+
+use super::{EVENTS, EXPERIMENT, RESULT};
+use crate::record::{FORMAT, RunRecord};
+use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, load, read_named};
+use blklab_formats::TraceFile;
+use serde::Deserialize as _;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A run directory: what ran and what came out.
+#[derive(Debug)]
+pub struct RunDir {
+    dir: PathBuf,
+    /// The experiment; it can be run again.
+    pub experiment: Experiment,
+    /// What blklab says of the run: digest, end, notes, statistics of its events.
+    pub record: RunRecord,
+    /// The result in fio's JSON, with its bins.
+    pub result: Value,
+}
+
+impl RunDir {
+    /// Reads a run directory.
+    ///
+    /// # Errors
+    /// If it is none, its run has not ended, or another blklab wrote it in a format
+    /// that this one does not read: one line with the file.
+    pub fn open(dir: &Path) -> Result<RunDir, ExperimentError> {
+        let at = |name: &str| dir.join(name);
+        let fail = |what: &str| {
+            let dir = dir.display().to_string();
+            Err(ExperimentError::new(what).in_file(&dir))
+        };
+        if !at(EXPERIMENT).is_file() {
+            return fail("not a run directory: there is no experiment.toml");
+        }
+        if !at(RESULT).is_file() {
+            return fail("its run has not ended: there is no result.json");
+        }
+        let experiment = load(&at(EXPERIMENT))?;
+        let (result, record) = read_result(&at(RESULT))?;
+        Ok(RunDir {
+            dir: dir.to_path_buf(),
+            experiment,
+            record,
+            result,
+        })
+    }
+
+    /// The file of its trace events.
+    pub fn events_path(&self) -> PathBuf {
+        self.dir.join(EVENTS)
+    }
+
+    /// Its trace events.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn events(&self) -> Result<TraceFile, ExperimentError> {
+        let opened = TraceFile::open(&self.events_path());
+        opened.map_err(|e| ExperimentError::new(e.to_string()))
+    }
+}
+
+fn read_result(path: &Path) -> Result<(Value, RunRecord), ExperimentError> {
+    let name = path.display().to_string();
+    let in_file = |e: ExperimentError| e.in_file(&name);
+    let text = read_named(path, NAMED_BYTES_MAX).map_err(in_file)?;
+    let result: Value = serde_json::from_str(&text).map_err(|e| {
+        in_file(ExperimentError {
+            line: Some(e.line()),
+            ..ExperimentError::new("not the result of a run: not JSON")
+        })
+    })?;
+    let Some(own) = result.get("blklab") else {
+        let what = "not the result of a run directory: it has no object 'blklab'";
+        return Err(in_file(ExperimentError::new(what)));
+    };
+    match own.get("format").and_then(Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => {
+            let what = format!("format {format}; this blklab reads format {FORMAT}");
+            return Err(in_file(ExperimentError::new(what)));
+        }
+        None => {
+            let what = "the object 'blklab' has no 'format'";
+            return Err(in_file(ExperimentError::new(what)));
+        }
+    }
+    let record = RunRecord::deserialize(own)
+        .map_err(|e| in_file(ExperimentError::new(format!("the object 'blklab': {e}"))))?;
+    Ok((result, record))
+}
