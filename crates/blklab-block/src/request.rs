@@ -230,6 +230,7 @@ impl Requests {
     ///
     /// # Panics
     /// If it has bios or waits somewhere.
+    #[inline]
     pub fn free(&mut self, id: RqId) {
         let rq = &self[id];
         assert!(rq.bio_head.is_none(), "a request is freed with its bios");
@@ -315,6 +316,7 @@ impl Requests {
     }
 
     /// Takes the first bio of a finished request, with the time of its Q.
+    #[inline]
     pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {
         let idx = self[id].bio_head?;
         let node = self.bios.remove(idx);

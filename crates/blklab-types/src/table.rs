@@ -91,15 +91,16 @@ impl<I: Id, T: Default> IdVec<I, T> {
     #[inline]
     pub fn entry(&mut self, id: I) -> &mut T {
         let idx = id.idx();
-        if self.values.len() <= idx {
-            self.grow(idx);
+        if idx < self.values.len() {
+            return &mut self.values[idx];
         }
-        &mut self.values[idx]
+        self.grow(idx)
     }
 
     #[cold]
-    fn grow(&mut self, idx: usize) {
+    fn grow(&mut self, idx: usize) -> &mut T {
         self.values.resize_with(idx + 1, T::default);
+        &mut self.values[idx]
     }
 }
 
