@@ -13,54 +13,66 @@ pub const BUCKETS: usize = 29 << GROUP_BITS;
 const GROUP_BITS: u32 = 6;
 const GROUP_LEN: u64 = 1 << GROUP_BITS;
 
-/// Counts of latencies by bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LatencyHist {
-    counts: Box<[u64]>,
-}
+/// The counts of one power of two.
+type Group = [u64; GROUP_LEN as usize];
 
-impl Default for LatencyHist {
-    fn default() -> Self {
-        LatencyHist {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
-        }
-    }
+/// Counts of latencies by bucket. A power of two takes memory when it has a
+/// value: a job has ten histograms of 15 KB, of which most are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LatencyHist {
+    groups: [Option<Box<Group>>; BUCKETS >> GROUP_BITS],
 }
 
 impl LatencyHist {
     /// Counts one value.
     pub fn add(&mut self, value_ns: u64) {
-        self.counts[bucket_of(value_ns)] += 1;
+        self.add_many(value_ns, 1);
     }
 
     /// Counts `n` values at once.
     pub fn add_many(&mut self, value_ns: u64, n: u64) {
-        self.counts[bucket_of(value_ns)] += n;
+        let bucket = bucket_of(value_ns);
+        let group = &mut self.groups[bucket >> GROUP_BITS];
+        group.get_or_insert_with(empty)[bucket % GROUP_LEN as usize] += n;
     }
 
     /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &LatencyHist) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
+            let Some(theirs) = theirs else { continue };
+            let mine = mine.get_or_insert_with(empty);
+            for (mine, theirs) in mine.iter_mut().zip(theirs.iter()) {
+                *mine += theirs;
+            }
         }
     }
 
     /// Sets all counts to zero.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
+        *self = LatencyHist::default();
     }
 
-    /// The counts, by bucket.
-    pub fn counts(&self) -> &[u64] {
-        &self.counts
+    /// Sums of so many counts at a time, by bucket: a power of two up to 64.
+    pub(crate) fn columns(&self, buckets: usize) -> impl Iterator<Item = u64> {
+        let groups = self.groups.iter().map(|g| g.as_deref().unwrap_or(&EMPTY));
+        groups.flat_map(move |group| group.chunks(buckets).map(|c| c.iter().sum()))
+    }
+
+    /// Buckets that are not empty and their counts, in rising order.
+    fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        let groups = self.groups.iter().enumerate();
+        let used = groups.filter_map(|(i, group)| Some((i << GROUP_BITS, group.as_deref()?)));
+        let counts = used.flat_map(|(first, group)| {
+            let counts = group.iter().enumerate();
+            counts.map(move |(i, count)| (first + i, *count))
+        });
+        counts.filter(|(_, count)| *count > 0)
     }
 
     /// Value and count of each bucket that is not empty, in rising order.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> {
-        let numbered = self.counts.iter().enumerate();
-        numbered
-            .filter(|&(_, &count)| count > 0)
-            .map(|(bucket, &count)| (value_of(bucket), count))
+        self.counts()
+            .map(|(bucket, count)| (value_of(bucket), count))
     }
 
     /// The value at each percentile of a sorted list: that of the first bucket
@@ -75,7 +87,8 @@ impl LatencyHist {
             .map(|&p| percentile_rank(p, samples))
             .peekable();
         let mut sum = 0;
-        for (bucket, count) in self.counts.iter().enumerate() {
+        // A rank of 0 is reached by the first bucket, whatever it holds.
+        for (bucket, count) in std::iter::once((0, 0)).chain(self.counts()) {
             sum += count;
             while pending.next_if(|&rank| sum >= rank).is_some() {
                 values.push(value_of(bucket));
@@ -87,6 +100,12 @@ impl LatencyHist {
         values.resize(sorted_list.len(), 0);
         values
     }
+}
+
+const EMPTY: Group = [0; GROUP_LEN as usize];
+
+fn empty() -> Box<Group> {
+    Box::new(EMPTY)
 }
 
 /// The bucket that counts a value.

@@ -61,11 +61,8 @@ impl HistLog {
         *last_ms = time_ms - (passed - interval_ms);
         let before = &mut self.before[dir.idx()];
         let stride = 1 << self.options.hist_coarseness.min(6);
-        let columns = hist
-            .counts()
-            .chunks(stride)
-            .zip(before.counts().chunks(stride));
-        let counts = columns.map(|(now, then)| sum(now).saturating_sub(sum(then)));
+        let columns = hist.columns(stride).zip(before.columns(stride));
+        let counts = columns.map(|(now, then)| now.saturating_sub(then));
         self.rows.push(HistRow {
             time_ms,
             dir,
@@ -87,10 +84,6 @@ impl fmt::Display for HistLog {
         }
         Ok(())
     }
-}
-
-fn sum(counts: &[u64]) -> u64 {
-    counts.iter().sum()
 }
 
 #[cfg(test)]
