@@ -8,26 +8,19 @@
 
 use crate::distribution::Distribution;
 use crate::index::Index;
-use crate::lifecycle::{BioLife, DEVICES_MAX, LifeSink, Lifecycles, RequestLife};
+use crate::lifecycle::{DEVICES_MAX, LifeSink, Lifecycles};
+use crate::lives::Lives;
 use crate::seeks::Seeks;
 use crate::stats::{
-    Activity, DeviceStats, Directions, OtherDevices, Overflows, Phases, Plugs, ProcessStats,
-    TraceStats, UnmatchedStats,
+    DeviceStats, Directions, OtherDevices, Overflows, Phases, Plugs, TraceStats, UnmatchedStats,
 };
-use crate::timeline::Timeline;
+use crate::tally::{add_phases, direction};
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
-use blklab_types::{Dev, Op, Pid, Time};
-use std::collections::BTreeMap;
+use blklab_types::{Dev, Pid, Time};
 
 /// Processes with statistics of their own, in order of their first bio. Others
 /// are summed: [`TraceStats::other_processes`].
 pub const PROCESSES_MAX: usize = 8192;
-
-/// Names kept of processes that have queued nothing yet.
-const NAMES_MAX: usize = 1 << 16;
-
-/// Bytes of a name that are kept; the kernel's have 15.
-const NAME_BYTES_MAX: usize = 64;
 
 /// Computes the statistics of the trace it is given. `S` sees the same lives.
 #[derive(Debug)]
@@ -38,6 +31,7 @@ pub struct StatsCollector<S = ()> {
     /// Times of the earliest and the latest event.
     span: Option<(Time, Time)>,
     last_queue: Option<Time>,
+    /// Of all devices, since there are several: before it is the only one's.
     q2q: Distribution,
     devices: Vec<DeviceEvents>,
     places: Index<Dev>,
@@ -134,190 +128,6 @@ impl DeviceEvents {
     }
 }
 
-/// The amount that a bio belongs to.
-fn direction(amounts: &mut Directions, rwbs: Rwbs, bytes: u32) -> &mut crate::stats::Amount {
-    match rwbs.op() {
-        Some(Op::Read) if bytes > 0 => &mut amounts.read,
-        Some(Op::Write) if bytes > 0 => &mut amounts.write,
-        Some(Op::Discard) if bytes > 0 => &mut amounts.discard,
-        _ => &mut amounts.other,
-    }
-}
-
-/// What is counted by life.
-#[derive(Debug)]
-struct Lives {
-    /// In the order of the first life.
-    devices: Vec<DeviceLives>,
-    device_places: Index<Dev>,
-    processes: Vec<ProcessLives>,
-    process_places: Index<Pid>,
-    /// Those beyond the limit.
-    others: Option<Box<ProcessLives>>,
-    /// Names of processes that have no place yet.
-    names: BTreeMap<Pid, Box<str>>,
-    overflows: Overflows,
-}
-
-impl Default for Lives {
-    fn default() -> Lives {
-        Lives {
-            devices: Vec::new(),
-            device_places: Index::new(DEVICES_MAX),
-            processes: Vec::new(),
-            process_places: Index::new(PROCESSES_MAX),
-            others: None,
-            names: BTreeMap::new(),
-            overflows: Overflows::default(),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct DeviceLives {
-    stats: DeviceStats,
-    depth: Timeline,
-    device_depth: Timeline,
-    nr_issued: u32,
-    active_since: Time,
-    active_until: Option<Time>,
-}
-
-#[derive(Debug, Default)]
-struct ProcessLives {
-    stats: ProcessStats,
-    last_queue: Option<Time>,
-}
-
-impl Lives {
-    fn device(&mut self, dev: Dev) -> &mut DeviceLives {
-        let place = self.device_places.place(dev);
-        let place = place.expect("no more devices are followed than have places");
-        if place == self.devices.len() {
-            self.devices.push(DeviceLives {
-                stats: DeviceStats {
-                    dev,
-                    ..DeviceStats::default()
-                },
-                depth: Timeline::default(),
-                device_depth: Timeline::default(),
-                nr_issued: 0,
-                active_since: Time::ZERO,
-                active_until: None,
-            });
-        }
-        &mut self.devices[place]
-    }
-
-    /// The statistics of a process, and whether they are its own.
-    #[inline]
-    fn process(&mut self, pid: Pid) -> (&mut ProcessLives, bool) {
-        let Some(place) = self.process_places.place(pid) else {
-            return (self.others.get_or_insert_default(), false);
-        };
-        if place == self.processes.len() {
-            let stats = ProcessStats {
-                pid,
-                comm: self.names.remove(&pid).map(String::from),
-                ..ProcessStats::default()
-            };
-            self.processes.push(ProcessLives {
-                stats,
-                last_queue: None,
-            });
-        }
-        (&mut self.processes[place], true)
-    }
-
-    fn name(&mut self, pid: Pid, comm: &str) {
-        let mut end = comm.len().min(NAME_BYTES_MAX);
-        while !comm.is_char_boundary(end) {
-            end -= 1;
-        }
-        let comm = &comm[..end];
-        if let Some(place) = self.process_places.known(pid) {
-            self.processes[place].stats.comm = Some(comm.to_owned());
-        } else if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, comm.into());
-        }
-    }
-}
-
-/// Adds the phases that a bio went through.
-fn add_phases(phases: &mut Phases, bio: &BioLife) {
-    let add = |to: &mut Distribution, from: Option<Time>, until: Option<Time>| {
-        if let (Some(from), Some(until)) = (from, until) {
-            to.add(until.since(from).ns());
-        }
-    };
-    let queue = Some(bio.queue);
-    let merge = bio.merge.map(|(time, _)| time);
-    add(&mut phases.q2g, queue, bio.get);
-    add(&mut phases.s2g, bio.sleep, bio.get);
-    add(&mut phases.g2i, bio.get, bio.insert);
-    add(&mut phases.q2m, queue, merge);
-    add(&mut phases.i2d, bio.insert, bio.issue);
-    add(&mut phases.m2d, merge, bio.issue);
-    add(&mut phases.d2c, bio.issue, bio.complete);
-    add(&mut phases.q2c, queue, bio.complete);
-}
-
-impl LifeSink for Lives {
-    fn bio(&mut self, bio: &BioLife) {
-        let device = &mut self.device(bio.dev).stats;
-        add_phases(&mut device.phases, bio);
-        match bio.merge {
-            Some((_, crate::lifecycle::Merge::Back)) => device.nr_back_merges += 1,
-            Some((_, crate::lifecycle::Merge::Front)) => device.nr_front_merges += 1,
-            None => {}
-        }
-        if bio.complete.is_some() {
-            direction(&mut device.completed, bio.rwbs, bio.bytes).add(bio.bytes);
-            device.nr_errors += u64::from(bio.error != 0);
-        }
-        let process = &mut self.process(bio.pid).0.stats;
-        add_phases(&mut process.phases, bio);
-        process.nr_merges += u64::from(bio.merge.is_some());
-        if bio.complete.is_some() {
-            direction(&mut process.completed, bio.rwbs, bio.bytes).add(bio.bytes);
-        }
-    }
-
-    fn request(&mut self, request: &RequestLife) {
-        let device = &mut self.device(request.dev).stats;
-        device.nr_request_merges += u64::from(request.nr_absorbed);
-        device.nr_silent_merges += u64::from(request.nr_silent_merges);
-        if let (Some(issue), Some(complete)) = (request.issue, request.complete) {
-            device.service.add(complete.since(issue).ns());
-        }
-    }
-
-    fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
-        let mut overflows = self.overflows;
-        let device = self.device(dev);
-        device.depth.set(time, nr_bios);
-        device.device_depth.set(time, nr_issued);
-        let before = std::mem::replace(&mut device.nr_issued, nr_issued);
-        let activity = &mut device.stats.activity;
-        if before == 0 && nr_issued > 0 {
-            device.active_since = time;
-            // A period that begins when the last one ended goes on.
-            activity.nr_periods += u64::from(device.active_until != Some(time));
-        } else if before > 0 && nr_issued == 0 {
-            let active_ns = time.since(device.active_since).ns();
-            overflows.add(&mut activity.active_ns, active_ns);
-            device.active_until = Some(time);
-            self.overflows = overflows;
-        }
-    }
-
-    fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
-        let scheduler = &mut self.device(dev).stats.scheduler;
-        scheduler.max_waiting = scheduler.max_waiting.max(nr_waiting);
-        scheduler.nr_overtaken += u64::from(overtaken);
-    }
-}
-
 impl<S: LifeSink + Default> Default for StatsCollector<S> {
     fn default() -> StatsCollector<S> {
         StatsCollector::with(S::default())
@@ -366,6 +176,9 @@ impl<S: LifeSink> StatsCollector<S> {
             return self.of_other_device(e);
         };
         if place == self.devices.len() {
+            if let [only] = &self.devices[..] {
+                self.q2q = only.q2q.clone();
+            }
             self.devices.push(DeviceEvents::new(e.dev));
         }
         self.devices[place].event(e, &mut self.overflows);
@@ -387,8 +200,12 @@ impl<S: LifeSink> StatsCollector<S> {
     pub fn finish(self) -> TraceStats {
         let (start, end) = self.span.unwrap_or_default();
         let ((mut lives, _), unmatched) = self.tracker.finish();
+        lives.sum_up();
         let mut all = Phases {
-            q2q: self.q2q,
+            q2q: match &self.devices[..] {
+                [only] => only.q2q.clone(),
+                _ => self.q2q,
+            },
             ..Phases::default()
         };
         let devices: Vec<DeviceStats> = self
@@ -396,18 +213,12 @@ impl<S: LifeSink> StatsCollector<S> {
             .into_iter()
             .map(|events| {
                 let device = finish_device(events, &mut lives, start);
-                add_device(&mut all, &device.phases);
+                add_phases(&mut all, &device.phases);
                 device
             })
             .collect();
-        let mut processes: Vec<ProcessStats> = lives
-            .processes
-            .into_iter()
-            .map(|p| p.stats)
-            .filter(|p| p.queued.total().count > 0)
-            .collect();
-        processes.sort_by_key(|p| p.pid);
-        let others = lives.others.map(|p| Box::new(p.stats));
+        let nr_overflows = self.overflows.0 + lives.overflows.0;
+        let (processes, other_processes) = lives.into_processes();
         let events = Action::ALL.map(|a| (a.letters(), unmatched.events(a)));
         TraceStats {
             nr_events: self.nr_events,
@@ -417,9 +228,9 @@ impl<S: LifeSink> StatsCollector<S> {
             all,
             devices,
             processes,
-            other_processes: others,
+            other_processes,
             other_devices: self.other_devices,
-            nr_overflows: self.overflows.0 + lives.overflows.0,
+            nr_overflows,
             unmatched: UnmatchedStats {
                 events: events.into_iter().filter(|(_, n)| *n > 0).collect(),
                 unfinished_bios: unmatched.unfinished_bios,
@@ -432,14 +243,7 @@ impl<S: LifeSink> StatsCollector<S> {
 
 /// Joins what was counted by event and by life.
 fn finish_device(events: DeviceEvents, lives: &mut Lives, start: Time) -> DeviceStats {
-    let device = lives.device(events.dev);
-    let activity = Activity {
-        until_ns: device
-            .active_until
-            .map_or(0, |until| until.since(start).ns()),
-        ..device.stats.activity
-    };
-    let mut stats = std::mem::take(&mut device.stats);
+    let mut stats = lives.take_device(events.dev, start);
     stats.phases.q2q = events.q2q;
     let nr_queued = events.queued.total().count;
     DeviceStats {
@@ -456,25 +260,7 @@ fn finish_device(events: DeviceEvents, lives: &mut Lives, start: Time) -> Device
             0 => 0.0,
             n => events.waiting_sum as f64 / n as f64,
         },
-        activity,
-        depth: device.depth.profile(),
-        device_depth: device.device_depth.profile(),
         ..stats
-    }
-}
-
-fn add_device(all: &mut Phases, device: &Phases) {
-    for (to, from) in [
-        (&mut all.q2g, &device.q2g),
-        (&mut all.s2g, &device.s2g),
-        (&mut all.g2i, &device.g2i),
-        (&mut all.q2m, &device.q2m),
-        (&mut all.i2d, &device.i2d),
-        (&mut all.m2d, &device.m2d),
-        (&mut all.d2c, &device.d2c),
-        (&mut all.q2c, &device.q2c),
-    ] {
-        to.merge(from);
     }
 }
 
@@ -488,15 +274,18 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
         if !event.rwbs.has(Rwbs::PC) {
             self.of_device(event);
             if event.action == Action::Queue {
-                if let Some(last) = self.last_queue.replace(event.time) {
+                let last = self.last_queue.replace(event.time);
+                if let Some(last) = last.filter(|_| self.devices.len() > 1) {
                     self.q2q.add(event.time.since(last).ns());
                 }
-                let (process, is_own) = self.tracker.sink().0.process(event.pid);
+                let lives = &mut self.tracker.sink().0;
+                let place = lives.place(event.pid);
+                let process = lives.process(place);
                 let last = process.last_queue.replace(event.time);
-                if let Some(last) = last.filter(|_| is_own) {
-                    process.stats.phases.q2q.add(event.time.since(last).ns());
+                if let Some(last) = last.filter(|_| place.is_some()) {
+                    process.q2q.add(event.time.since(last).ns());
                 }
-                let queued = &mut process.stats.queued;
+                let queued = &mut process.queued;
                 direction(queued, event.rwbs, event.bytes).add(event.bytes);
             }
         }

@@ -29,18 +29,27 @@ pub struct Distribution {
     buckets: Buckets,
 }
 
-/// Buckets that are kept as a list. Of most processes and devices only few
-/// buckets have values; all of them would take 15 KB.
-const LISTED_MAX: usize = 256;
+/// Buckets that are kept as a list. Most processes have values in few; all of
+/// them would take 15 KB.
+const LISTED_MAX: usize = 8;
+/// Buckets of a page: a quarter of a power of two.
+const PAGE: usize = 16;
+const NR_PAGES: usize = (BUCKET_MAX + 1) / PAGE;
 
-/// Counts by bucket. Which form it has depends on the buckets alone, so equal
-/// distributions are equal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Counts by bucket. Which form it has depends on the buckets alone.
+#[derive(Clone, Debug)]
 enum Buckets {
     /// Those that are not empty, in order.
     Listed(Vec<(u16, u64)>),
-    /// All, as far as there are any.
-    All(Vec<u64>),
+    /// Whole pages, where any bucket is not empty.
+    Paged(Box<Pages>),
+}
+
+#[derive(Clone, Debug)]
+struct Pages {
+    /// Where the counts of a page are, from 1; 0: it has none.
+    places: [u8; NR_PAGES],
+    counts: Vec<[u64; PAGE]>,
 }
 
 impl Default for Buckets {
@@ -49,54 +58,94 @@ impl Default for Buckets {
     }
 }
 
+/// Pages lie in the order in which they came, which makes no difference.
+impl PartialEq for Buckets {
+    fn eq(&self, other: &Buckets) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Buckets {}
+
 impl Buckets {
     #[inline]
     fn add(&mut self, bucket: usize, count: u64) {
         match self {
-            Buckets::All(all) => {
-                if bucket >= all.len() {
-                    all.resize(bucket + 1, 0);
+            Buckets::Listed(listed) => {
+                let known = listed.iter_mut().find(|b| usize::from(b.0) == bucket);
+                match known {
+                    Some((_, counted)) => *counted += count,
+                    None => self.begin(bucket, count),
                 }
-                all[bucket] += count;
             }
-            Buckets::Listed(_) => self.list(bucket, count),
+            Buckets::Paged(pages) => pages.add(bucket, count),
         }
     }
 
-    fn list(&mut self, bucket: usize, count: u64) {
+    /// Counts the first value of a bucket that is not listed.
+    #[cold]
+    fn begin(&mut self, bucket: usize, count: u64) {
         let Buckets::Listed(listed) = self else {
             return self.add(bucket, count);
         };
-        match listed.binary_search_by_key(&bucket, |(b, _)| usize::from(*b)) {
-            Ok(at) => listed[at].1 += count,
-            Err(at) if listed.len() < LISTED_MAX => listed.insert(at, (bucket as u16, count)),
-            Err(_) => {
-                let mut all = vec![0; bucket + 1];
-                for (bucket, count) in listed {
-                    let bucket = usize::from(*bucket);
-                    if bucket >= all.len() {
-                        all.resize(bucket + 1, 0);
-                    }
-                    all[bucket] = *count;
-                }
-                all[bucket] = count;
-                *self = Buckets::All(all);
-            }
+        if listed.len() < LISTED_MAX {
+            let at = listed.partition_point(|b| usize::from(b.0) < bucket);
+            listed.insert(at, (bucket as u16, count));
+            return;
         }
+        let mut pages = Pages {
+            places: [0; NR_PAGES],
+            counts: Vec::new(),
+        };
+        for (bucket, count) in listed {
+            pages.add(usize::from(*bucket), *count);
+        }
+        pages.add(bucket, count);
+        *self = Buckets::Paged(Box::new(pages));
     }
 
     /// Those that are not empty, in order, with their counts.
     fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let (listed, all) = match self {
-            Buckets::Listed(listed) => (&listed[..], &[][..]),
-            Buckets::All(all) => (&[][..], &all[..]),
+        let (listed, pages) = match self {
+            Buckets::Listed(listed) => (&listed[..], None),
+            Buckets::Paged(pages) => (&[][..], Some(pages)),
         };
         let listed = listed.iter().map(|(b, n)| (usize::from(*b), *n));
-        let all = all.iter().copied().enumerate();
-        listed.chain(all.filter(|(_, n)| *n > 0))
+        listed.chain(pages.into_iter().flat_map(|pages| pages.iter()))
     }
 }
 
+impl Pages {
+    #[inline]
+    fn add(&mut self, bucket: usize, count: u64) {
+        match usize::from(self.places[bucket / PAGE]) {
+            0 => self.begin(bucket, count),
+            place => self.counts[place - 1][bucket % PAGE] += count,
+        }
+    }
+
+    /// Counts the first value of a page.
+    #[cold]
+    fn begin(&mut self, bucket: usize, count: u64) {
+        let mut counts = [0; PAGE];
+        counts[bucket % PAGE] = count;
+        self.counts.push(counts);
+        self.places[bucket / PAGE] = self.counts.len() as u8;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let used = self.places.iter().enumerate();
+        let used = used.filter(|(_, place)| **place > 0);
+        let counts = used.flat_map(|(page, place)| {
+            let counts = &self.counts[usize::from(*place) - 1];
+            let counts = counts.iter().enumerate();
+            counts.map(move |(i, count)| (page * PAGE + i, *count))
+        });
+        counts.filter(|(_, count)| *count > 0)
+    }
+}
+
+#[inline]
 fn bucket_of(value: u64) -> usize {
     let Some(highest) = value.checked_ilog2().filter(|bit| *bit > STEP_BITS) else {
         return value as usize;
@@ -120,11 +169,9 @@ impl Distribution {
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        self.min = if self.count == 0 {
-            value
-        } else {
-            self.min.min(value)
-        };
+        if self.count == 0 || value < self.min {
+            self.min = value;
+        }
         self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
@@ -252,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Listed or not, a distribution is the same.
+    /// In one go or in parts, a distribution is the same.
     #[test]
     fn many_buckets_and_few() {
         let mut all = Distribution::default();
@@ -262,7 +309,6 @@ mod tests {
             all.add(*value);
             parts[usize::from(k > 2700)].add(*value);
         }
-        assert!(matches!(all.buckets, Buckets::All(_)));
         assert_eq!(all.buckets().map(|(_, n)| n).sum::<u64>(), 3000);
         values.sort_unstable();
         for percent in [1.0, 50.0, 99.0] {
@@ -273,9 +319,10 @@ mod tests {
                 "{percent}: {shown} {exact}"
             );
         }
-        let [mut first, second] = parts;
-        first.merge(&second);
-        assert_eq!(first, all);
+        let [first, mut second] = parts;
+        assert_ne!(first, all);
+        second.merge(&first);
+        assert_eq!(second, all);
     }
 
     #[test]

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers things in the order they appear, up to a limit.
 
-use std::collections::BTreeMap;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::hash::Hash;
 
 /// From keys to places in a list.
 #[derive(Debug)]
 pub(crate) struct Index<K> {
-    places: BTreeMap<K, u32>,
+    places: HashMap<K, u32, RandomState>,
     /// What was asked for last: mostly that is asked for next.
     last: Option<(K, usize)>,
     limit: usize,
 }
 
-impl<K: Copy + Ord> Index<K> {
+impl<K: Copy + Eq + Hash> Index<K> {
     /// For at most `limit` keys.
     pub(crate) fn new(limit: usize) -> Index<K> {
         Index {
-            places: BTreeMap::new(),
+            places: HashMap::default(),
             last: None,
             limit,
         }

@@ -64,6 +64,11 @@ impl Amount {
         // Not even 2³² bios of 4 GiB reach the end.
         self.bytes += u64::from(bytes);
     }
+
+    fn merge(&mut self, other: &Amount) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Additions for which a sum had no room; it stays at its end.
@@ -95,6 +100,15 @@ pub struct Directions {
     pub discard: Amount,
     /// Flushes without data, and whatever else has no direction.
     pub other: Amount,
+}
+
+impl Directions {
+    pub(crate) fn merge(&mut self, other: &Directions) {
+        self.read.merge(&other.read);
+        self.write.merge(&other.write);
+        self.discard.merge(&other.discard);
+        self.other.merge(&other.other);
+    }
 }
 
 /// Plugging of a queue.

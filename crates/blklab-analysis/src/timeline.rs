@@ -17,7 +17,12 @@ pub struct Timeline {
     interval_ns: u64,
     intervals: Vec<Interval>,
     start: Option<Time>,
+    /// The latest time that was told.
     now: Time,
+    /// Up to where the intervals are filled: since then the value is the same.
+    filled: Time,
+    /// Where the last interval ends.
+    end: Time,
     value: u32,
 }
 
@@ -26,6 +31,16 @@ struct Interval {
     /// Value times ns.
     area: u128,
     max: u32,
+}
+
+impl Interval {
+    #[inline]
+    fn add(&mut self, ns: u64, value: u32) {
+        if ns > 0 {
+            self.area += u128::from(ns) * u128::from(value);
+            self.max = self.max.max(value);
+        }
+    }
 }
 
 /// What a [`Timeline`] recorded.
@@ -50,6 +65,8 @@ impl Default for Timeline {
             intervals: Vec::new(),
             start: None,
             now: Time::ZERO,
+            filled: Time::ZERO,
+            end: Time::ZERO,
             value: 0,
         }
     }
@@ -57,24 +74,57 @@ impl Default for Timeline {
 
 impl Timeline {
     /// The value changes at `time`; the first change begins the record. A time
-    /// before the last change counts as that.
+    /// before the last one counts as that.
+    #[inline]
     pub fn set(&mut self, time: Time, value: u32) {
-        self.go_to(time);
-        self.value = value;
-        if let Some(interval) = self.intervals.last_mut() {
-            interval.max = interval.max.max(value);
+        let is_later = time > self.now;
+        if is_later {
+            self.now = time;
+        }
+        if value != self.value || self.start.is_none() {
+            self.fill();
+            if !is_later {
+                // It was told just now, too.
+                self.touch();
+            }
+            self.value = value;
+            self.touch();
         }
     }
 
-    /// Extends the record to `time`.
-    fn go_to(&mut self, time: Time) {
-        let start = *self.start.get_or_insert(time);
-        self.now = self.now.max(start);
-        let end_ns = time.max(self.now).since(start).ns();
+    /// The last interval has the value, for however short a time.
+    #[inline]
+    fn touch(&mut self) {
+        if let Some(interval) = self.intervals.last_mut() {
+            interval.max = interval.max.max(self.value);
+        }
+    }
+
+    /// Fills the intervals up to the present.
+    #[inline]
+    fn fill(&mut self) {
+        if self.now < self.end
+            && let Some(interval) = self.intervals.last_mut()
+        {
+            interval.add(self.now.since(self.filled).ns(), self.value);
+            self.filled = self.now;
+        } else {
+            self.fill_several();
+        }
+    }
+
+    /// The same, beyond the end of the last interval.
+    #[cold]
+    fn fill_several(&mut self) {
+        if self.start.is_none() {
+            (self.start, self.filled) = (Some(self.now), self.now);
+        }
+        let start = self.start.unwrap_or_default();
+        let end_ns = self.now.since(start).ns();
         while end_ns / self.interval_ns >= INTERVALS_MAX as u64 {
             self.halve();
         }
-        let mut at_ns = self.now.since(start).ns();
+        let mut at_ns = self.filled.since(start).ns();
         let last = (end_ns / self.interval_ns) as usize;
         let mut idx = (at_ns / self.interval_ns) as usize;
         while idx <= last {
@@ -82,15 +132,13 @@ impl Timeline {
                 self.intervals.push(Interval::default());
             }
             let until_ns = end_ns.min((idx as u64 + 1).saturating_mul(self.interval_ns));
-            let interval = &mut self.intervals[idx];
-            if until_ns > at_ns {
-                interval.area += u128::from(until_ns - at_ns) * u128::from(self.value);
-                interval.max = interval.max.max(self.value);
-            }
+            self.intervals[idx].add(until_ns - at_ns, self.value);
             at_ns = until_ns;
             idx += 1;
         }
-        self.now = time.max(self.now);
+        self.filled = self.now;
+        let length_ns = (last as u64 + 1).saturating_mul(self.interval_ns);
+        self.end = Time(start.0.saturating_add(length_ns));
     }
 
     /// Makes one interval of two.
@@ -104,10 +152,12 @@ impl Timeline {
     }
 
     /// What was recorded so far.
-    pub fn profile(&self) -> Profile {
+    pub fn profile(&mut self) -> Profile {
         let Some(start) = self.start else {
             return Profile::default();
         };
+        self.fill();
+        self.touch();
         let length_ns = self.now.since(start).ns();
         let mean = |area: u128, ns: u64| {
             if ns == 0 {
@@ -145,6 +195,23 @@ mod tests {
         assert_eq!((p.interval_ns, &p.means[..2]), (1024, &[3.0, 0.0][..]));
         assert_eq!(p.maxima, [4, 0, 1]);
         assert_eq!((p.mean, p.max), (1.5, 4));
+    }
+
+    /// A value that is told again changes nothing but how far the record goes;
+    /// of several at the instant at which an interval begins all count.
+    #[test]
+    fn values_told_again() {
+        let mut t = Timeline::default();
+        for (time, value) in [(0, 3), (500, 3), (1024, 3), (1024, 1), (2048, 1)] {
+            t.set(Time(time), value);
+        }
+        t.set(Time(2000), 5);
+        t.set(Time(2049), 0);
+        let p = t.profile();
+        assert_eq!(p.maxima, [3, 3, 5]);
+        assert_eq!(p.means, [3.0, 1.0, 5.0]);
+        t.set(Time(3072), 0);
+        assert_eq!(t.profile().maxima, [3, 3, 5, 0]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! What each event does to the bios and requests of its device. The methods
 //! say whether the event fits anything.
 
+use super::position::Kind;
 use super::slab::Slot;
 use super::table::{Device, Out, Range};
 use super::{BioLife, LifeSink, Merge, REQUEST_BIOS_MAX};
@@ -102,13 +103,14 @@ impl Device {
 
     fn get<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let bio = self.find_queued(range);
-        let request = self.begin_request(e, range, out);
-        let life = &mut self.requests.get(request).life;
-        life.get = Some(e.time);
-        let Some(slot) = bio else { return false };
-        self.bios.get(slot).life.get = Some(e.time);
-        self.take_queued(slot, range.class);
-        self.join(request, slot);
+        let request = match bio {
+            Some(bio) => self.begin_request_of(bio, e, range, out),
+            None => self.begin_request(e, range, out),
+        };
+        self.requests.get(request).life.get = Some(e.time);
+        let Some(bio) = bio else { return false };
+        self.bios.get(bio).life.get = Some(e.time);
+        self.join(request, bio);
         true
     }
 
@@ -128,8 +130,11 @@ impl Device {
         self.take_queued(slot, range.class);
         self.bios.get(slot).life.merge = Some((e.time, kind));
         let target = match kind {
-            Merge::Back => self.ends[range.class].at(range.start).next(),
-            Merge::Front => self.waiting[range.class].at(range.end).next(),
+            Merge::Back => self.ending_at(range.class, range.start, None),
+            Merge::Front => {
+                let starts = &mut self.starts[range.class];
+                starts.at(Kind::Waiting, range.end).next()
+            }
         };
         let target = target.filter(|t| self.requests.get(*t).life.nr_bios < REQUEST_BIOS_MAX);
         let Some(target) = target else {
@@ -171,12 +176,11 @@ impl Device {
     fn issue<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let found = self.gather(e, range, out);
         let slot = found.unwrap_or_else(|| self.begin_request(e, range, out));
-        self.take_waiting(slot);
+        self.issue_waiting(slot);
         let rq = self.requests.get(slot);
         rq.life.issue = Some(e.time);
         rq.life.rwbs = e.rwbs;
         let overtaken = self.scheduler.issue(rq.arrival.take());
-        rq.by_start = self.issued[rq.class].insert(rq.start, slot);
         let mut next = rq.first;
         while let Some(bio) = next {
             let bio = self.bios.get(bio);
@@ -194,7 +198,6 @@ impl Device {
             return false;
         };
         let rq = self.requests.get(slot);
-        self.issued[range.class].remove(rq.by_start);
         rq.life.issue = None;
         rq.life.nr_requeues += 1;
         let mut next = rq.first;
@@ -204,7 +207,7 @@ impl Device {
             next = bio.next;
         }
         self.nr_issued -= 1;
-        self.wait(slot);
+        self.wait_again(slot);
         true
     }
 
@@ -230,7 +233,8 @@ impl Device {
         out: &mut Out<S>,
     ) {
         let rq = self.requests.get(slot);
-        self.issued[range.class].remove(rq.by_start);
+        let starts = &mut self.starts[range.class];
+        starts.remove(rq.by_start);
         if range.end >= rq.end {
             self.nr_issued -= 1;
             self.end_request(slot, e, out);
@@ -238,7 +242,7 @@ impl Device {
         }
         // A part in front: bios that end in it are done.
         rq.start = range.end;
-        rq.by_start = self.issued[range.class].insert(rq.start, slot);
+        rq.by_start = starts.insert(Kind::Issued, rq.start, slot);
         if rq.life.error == 0 {
             rq.life.error = e.error;
         }
@@ -258,24 +262,30 @@ impl Device {
     }
 
     fn end_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
-        let mut rq = self.requests.remove(slot);
+        let rq = self.requests.get(slot);
         self.scheduler.leave(rq.arrival);
-        while let Some(bio) = rq.first {
-            rq.first = self.bios.get(bio).next;
-            self.end_bio(bio, e, out);
-        }
         rq.life.complete = Some(e.time);
         if rq.life.error == 0 {
             rq.life.error = e.error;
         }
-        out.sink.request(&rq.life);
+        let mut next = rq.first;
+        while let Some(bio) = next {
+            next = self.bios.get(bio).next;
+            self.end_bio(bio, e, out);
+        }
+        out.sink.request(&self.requests.get(slot).life);
+        self.requests.free(slot);
+        if self.requests.len() == 0 {
+            self.ends = None;
+        }
     }
 
     fn end_bio<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
-        let mut life = self.bios.remove(slot).life;
+        let life = &mut self.bios.get(slot).life;
         life.complete = Some(e.time);
         life.error = e.error;
-        out.sink.bio(&life);
+        out.sink.bio(life);
+        self.bios.free(slot);
     }
 
     /// Bios of a device without requests.
@@ -288,8 +298,10 @@ impl Device {
         found.extend(exact);
         if exact.is_none() {
             let bios = &mut self.bios;
-            let inside = self.queued[range.class].within(range.start, range.end);
-            found.extend(inside.filter(|slot| bios.get(*slot).end <= range.end));
+            let Range { class, start, end } = range;
+            self.starts[class].within(Kind::Queued, start, end, &mut found, |slot| {
+                bios.get(slot).end <= end
+            });
         }
         for slot in &found {
             self.take_queued(*slot, range.class);

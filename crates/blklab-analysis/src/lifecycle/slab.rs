@@ -29,6 +29,7 @@ impl<T> Slab<T> {
         self.places.len() - self.free.len()
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, value: T) -> Slot {
         if let Some(slot) = self.free.pop() {
             self.places[slot as usize] = Some(value);
@@ -47,15 +48,40 @@ impl<T> Slab<T> {
     }
 
     pub(super) fn remove(&mut self, slot: Slot) -> T {
-        let value = self.places[slot as usize]
-            .take()
-            .expect("slots are used only while occupied");
+        let value = self.places[slot as usize].take();
+        self.vacate(slot);
+        value.expect("slots are used only while occupied")
+    }
+
+    /// The value of an occupied place is no longer needed.
+    #[inline]
+    pub(super) fn free(&mut self, slot: Slot) {
+        debug_assert!(self.places[slot as usize].is_some());
+        self.places[slot as usize] = None;
+        self.vacate(slot);
+    }
+
+    #[inline]
+    fn vacate(&mut self, slot: Slot) {
         self.free.push(slot);
         if self.free.len() == self.places.len() && self.places.len() > KEPT_MAX {
             // A burst is over: other devices may have theirs.
             *self = Slab::default();
         }
-        value
+    }
+
+    /// Places, occupied or free: as many as there ever were things at a time.
+    pub(super) fn nr_places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// All that is there, by place.
+    pub(super) fn each(&self, mut f: impl FnMut(Slot, &T)) {
+        for (slot, value) in self.places.iter().enumerate() {
+            if let Some(value) = value {
+                f(slot as Slot, value);
+            }
+        }
     }
 
     /// Empties all places, in order.

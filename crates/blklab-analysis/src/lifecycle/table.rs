@@ -3,7 +3,7 @@
 //! and the few things that can be done with them. `device.rs` says which event
 //! does what.
 
-use super::position::{Place, Positions};
+use super::position::{Kind, Place, Positions, UNORDERED_MAX};
 use super::slab::{Slab, Slot};
 use super::{BioLife, LifeSink, REQUEST_BIOS_MAX, RequestLife, Unmatched};
 use blklab_trace::Event;
@@ -59,7 +59,7 @@ pub(super) struct Bio {
     pub(super) life: BioLife,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where it waits for a request, until it has one.
+    /// Where it is while it has no request.
     pub(super) queued: Place,
     /// The next bio of its request.
     pub(super) next: Option<Slot>,
@@ -72,10 +72,11 @@ pub(super) struct Request {
     /// What is left of it to complete.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where it is in `waiting` or in `issued`.
+    /// Where it is.
     pub(super) by_start: Place,
     /// Where it is in `ends`, while waiting.
     pub(super) by_end: Place,
+    pub(super) is_issued: bool,
     pub(super) first: Option<Slot>,
     pub(super) last: Option<Slot>,
     /// Which insertion put it into the scheduler, while it is there.
@@ -121,14 +122,11 @@ pub(super) struct Device {
     pub(super) dev: Dev,
     pub(super) bios: Slab<Bio>,
     pub(super) requests: Slab<Request>,
-    /// Bios without a request, by first sector.
-    pub(super) queued: [Positions; NR_CLASSES],
-    /// Requests before D, by first sector.
-    pub(super) waiting: [Positions; NR_CLASSES],
-    /// The same, by the sector behind the last.
-    pub(super) ends: [Positions; NR_CLASSES],
-    /// Requests between D and C, by first sector.
-    pub(super) issued: [Positions; NR_CLASSES],
+    /// Bios without a request, and requests, by first sector.
+    pub(super) starts: [Positions; NR_CLASSES],
+    /// Requests before D, by the sector behind the last, since they were many
+    /// and something was merged.
+    pub(super) ends: Option<Box<[Positions; NR_CLASSES]>>,
     pub(super) nr_issued: u32,
     /// Who is in the scheduler, and in which order they came and went.
     pub(super) scheduler: InScheduler,
@@ -142,10 +140,8 @@ impl Device {
             dev,
             bios: Slab::default(),
             requests: Slab::default(),
-            queued: Default::default(),
-            waiting: Default::default(),
-            ends: Default::default(),
-            issued: Default::default(),
+            starts: Default::default(),
+            ends: None,
             nr_issued: 0,
             scheduler: InScheduler::default(),
             scratch: Vec::new(),
@@ -162,13 +158,13 @@ impl Device {
             next: None,
         };
         let slot = self.bios.insert(bio);
-        self.bios.get(slot).queued = self.queued[class].insert(start, slot);
+        self.bios.get(slot).queued = self.starts[class].insert(Kind::Queued, start, slot);
     }
 
     /// The bio queued at `range`: of that length, or else the first there.
     pub(super) fn find_queued(&mut self, range: Range) -> Option<Slot> {
         let mut first = None;
-        for slot in self.queued[range.class].at(range.start) {
+        for slot in self.starts[range.class].at(Kind::Queued, range.start) {
             if self.bios.get(slot).end == range.end {
                 return Some(slot);
             }
@@ -179,7 +175,7 @@ impl Device {
 
     pub(super) fn take_queued(&mut self, slot: Slot, class: usize) {
         let place = self.bios.get(slot).queued;
-        self.queued[class].remove(place);
+        self.starts[class].remove(place);
     }
 
     /// A request of the range of `e`, without bios.
@@ -189,6 +185,30 @@ impl Device {
         range: Range,
         out: &mut Out<S>,
     ) -> Slot {
+        let slot = self.new_request(e, range, out);
+        let by_start = self.starts[range.class].insert(Kind::Waiting, range.start, slot);
+        self.requests.get(slot).by_start = by_start;
+        self.add_end(slot);
+        slot
+    }
+
+    /// The same, in the place of a bio that begins there.
+    pub(super) fn begin_request_of<S: LifeSink>(
+        &mut self,
+        bio: Slot,
+        e: &Event,
+        range: Range,
+        out: &mut Out<S>,
+    ) -> Slot {
+        let slot = self.new_request(e, range, out);
+        let place = self.bios.get(bio).queued;
+        self.starts[range.class].turn(place, Kind::Waiting, slot);
+        self.requests.get(slot).by_start = place;
+        self.add_end(slot);
+        slot
+    }
+
+    fn new_request<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> Slot {
         let life = RequestLife {
             number: out.nr_requests,
             dev: self.dev,
@@ -217,40 +237,113 @@ impl Device {
             end,
             by_start: Place::default(),
             by_end: Place::default(),
+            is_issued: false,
             first: None,
             last: None,
             arrival: None,
         };
-        let slot = self.requests.insert(request);
-        self.wait(slot);
-        slot
+        self.requests.insert(request)
     }
 
-    /// Puts a request among those before D.
-    pub(super) fn wait(&mut self, slot: Slot) {
+    /// A request that was issued waits again.
+    pub(super) fn wait_again(&mut self, slot: Slot) {
         let request = self.requests.get(slot);
-        request.by_start = self.waiting[request.class].insert(request.start, slot);
-        request.by_end = self.ends[request.class].insert(request.end, slot);
+        request.is_issued = false;
+        self.starts[request.class].turn(request.by_start, Kind::Waiting, slot);
+        self.add_end(slot);
+    }
+
+    /// A waiting request is issued.
+    pub(super) fn issue_waiting(&mut self, slot: Slot) {
+        self.remove_end(slot);
+        let request = self.requests.get(slot);
+        request.is_issued = true;
+        self.starts[request.class].turn(request.by_start, Kind::Issued, slot);
     }
 
     /// Takes a request from those before D.
     pub(super) fn take_waiting(&mut self, slot: Slot) {
+        self.remove_end(slot);
         let request = self.requests.get(slot);
-        self.waiting[request.class].remove(request.by_start);
-        self.ends[request.class].remove(request.by_end);
+        self.starts[request.class].remove(request.by_start);
+    }
+
+    #[inline]
+    fn add_end(&mut self, slot: Slot) {
+        if let Some(ends) = &mut self.ends {
+            let request = self.requests.get(slot);
+            request.by_end = ends[request.class].insert(Kind::Waiting, request.end, slot);
+        }
+    }
+
+    #[inline]
+    fn remove_end(&mut self, slot: Slot) {
+        if let Some(ends) = &mut self.ends {
+            let request = self.requests.get(slot);
+            ends[request.class].remove(request.by_end);
+        }
+    }
+
+    /// The oldest waiting request, but for one, that ends before `sector`.
+    pub(super) fn ending_at(
+        &mut self,
+        class: usize,
+        sector: u64,
+        but: Option<Slot>,
+    ) -> Option<Slot> {
+        if let Some(ends) = self.index_of_ends() {
+            let mut ending = ends[class].at(Kind::Waiting, sector);
+            return ending.find(|slot| Some(*slot) != but);
+        }
+        let mut oldest: Option<(u64, Slot)> = None;
+        self.requests.each(|slot, rq| {
+            let ends = rq.end == sector && rq.class == class && !rq.is_issued;
+            let number = rq.life.number;
+            if ends && Some(slot) != but && oldest.is_none_or(|(before, _)| number < before) {
+                oldest = Some((number, slot));
+            }
+        });
+        oldest.map(|(_, slot)| slot)
+    }
+
+    /// Waiting requests by their ends, if all are too many to look through.
+    fn index_of_ends(&mut self) -> Option<&mut [Positions; NR_CLASSES]> {
+        if self.requests.nr_places() <= UNORDERED_MAX {
+            return None;
+        }
+        if self.ends.is_none() {
+            let mut waiting: Vec<(u64, Slot)> = Vec::new();
+            self.requests.each(|slot, rq| {
+                if !rq.is_issued {
+                    waiting.push((rq.life.number, slot));
+                }
+            });
+            waiting.sort_unstable();
+            let mut ends: Box<[Positions; NR_CLASSES]> = Box::default();
+            for (_, slot) in waiting {
+                let rq = self.requests.get(slot);
+                rq.by_end = ends[rq.class].insert(Kind::Waiting, rq.end, slot);
+            }
+            self.ends = Some(ends);
+        }
+        self.ends.as_deref_mut()
     }
 
     /// Gives a waiting request another range.
     pub(super) fn resize(&mut self, slot: Slot, start: u64, end: u64) {
         let request = self.requests.get(slot);
         if start != request.start {
-            self.waiting[request.class].remove(request.by_start);
-            request.by_start = self.waiting[request.class].insert(start, slot);
+            let starts = &mut self.starts[request.class];
+            starts.remove(request.by_start);
+            request.by_start = starts.insert(Kind::Waiting, start, slot);
             request.life.sector = start;
         }
-        if end != request.end {
-            self.ends[request.class].remove(request.by_end);
-            request.by_end = self.ends[request.class].insert(end, slot);
+        if let Some(ends) = &mut self.ends
+            && end != request.end
+        {
+            let ends = &mut ends[request.class];
+            ends.remove(request.by_end);
+            request.by_end = ends.insert(Kind::Waiting, end, slot);
         }
         (request.start, request.end) = (start, end);
         request.life.bytes = (end - start).saturating_mul(blklab_types::SECTOR_BYTES);
@@ -277,11 +370,12 @@ impl Device {
         };
         let nr_bios = self.requests.get(victim).life.nr_bios;
         let room = REQUEST_BIOS_MAX.saturating_sub(nr_bios);
-        let target = self.ends[range.class]
-            .at(range.start)
-            .chain(self.waiting[range.class].at(range.end))
-            .find(|other| *other != victim)
-            .filter(|other| self.requests.get(*other).life.nr_bios <= room);
+        let target = self.ending_at(range.class, range.start, Some(victim));
+        let target = target.or_else(|| {
+            let mut starting = self.starts[range.class].at(Kind::Waiting, range.end);
+            starting.find(|other| *other != victim)
+        });
+        let target = target.filter(|other| self.requests.get(*other).life.nr_bios <= room);
         let Some(target) = target else { return false };
         self.absorb(target, victim);
         true
@@ -290,8 +384,8 @@ impl Device {
     /// The waiting request of exactly this range.
     pub(super) fn find_waiting(&mut self, range: Range) -> Option<Slot> {
         let requests = &mut self.requests;
-        self.waiting[range.class]
-            .at(range.start)
+        self.starts[range.class]
+            .at(Kind::Waiting, range.start)
             .find(|slot| requests.get(*slot).end == range.end)
     }
 
@@ -332,8 +426,10 @@ impl Device {
         let mut found = std::mem::take(&mut self.scratch);
         found.clear();
         let requests = &mut self.requests;
-        let inside = self.waiting[range.class].within(range.start, range.end);
-        found.extend(inside.filter(|slot| requests.get(*slot).end <= range.end));
+        let Range { class, start, end } = range;
+        self.starts[class].within(Kind::Waiting, start, end, &mut found, |slot| {
+            requests.get(slot).end <= end
+        });
         let lengths = found.iter().map(|slot| {
             let request = requests.get(*slot);
             request.end - request.start
@@ -347,8 +443,9 @@ impl Device {
         if covered < range.end - range.start {
             found.clear();
             let bios = &mut self.bios;
-            let inside = self.queued[range.class].within(range.start, range.end);
-            found.extend(inside.filter(|slot| bios.get(*slot).end <= range.end));
+            self.starts[class].within(Kind::Queued, start, end, &mut found, |slot| {
+                bios.get(slot).end <= end
+            });
             for bio in &found {
                 let target = *request.get_or_insert_with(|| self.begin_request(e, range, out));
                 self.take_queued(*bio, range.class);
@@ -357,8 +454,8 @@ impl Device {
         }
         self.scratch = found;
         // Or a larger one, of which a part is shown.
-        let larger = || self.waiting[range.class].at(range.start).next();
-        let slot = request.or_else(larger)?;
+        let mut larger = || self.starts[class].at(Kind::Waiting, start).next();
+        let slot = request.or_else(&mut larger)?;
         let rq = self.requests.get(slot);
         let (start, end) = (rq.start.min(range.start), rq.end.max(range.end));
         self.resize(slot, start, end);
@@ -367,11 +464,11 @@ impl Device {
 
     /// The issued request at the beginning of `range`, or the one around it.
     pub(super) fn find_issued(&mut self, range: Range) -> Option<Slot> {
-        let issued = &self.issued[range.class];
-        if let Some(slot) = issued.at(range.start).next() {
+        let starts = &mut self.starts[range.class];
+        if let Some(slot) = starts.at(Kind::Issued, range.start).next() {
             return Some(slot);
         }
-        let slot = issued.before(range.start)?;
+        let slot = starts.before(Kind::Issued, range.start)?;
         (self.requests.get(slot).end > range.start).then_some(slot)
     }
 
@@ -390,14 +487,11 @@ impl Device {
             out.unmatched.unfinished_requests += 1;
             out.sink.request(&request.life);
         }
-        for positions in [
-            &mut self.queued,
-            &mut self.waiting,
-            &mut self.ends,
-            &mut self.issued,
-        ] {
-            positions.iter_mut().for_each(Positions::clear);
-        }
+        let ends = self.ends.iter_mut().flat_map(|ends| ends.iter_mut());
+        self.starts
+            .iter_mut()
+            .chain(ends)
+            .for_each(Positions::clear);
         self.nr_issued = 0;
         self.scheduler = InScheduler::default();
     }
