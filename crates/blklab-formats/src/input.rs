@@ -17,8 +17,10 @@ pub(crate) struct Input<R> {
     inner: R,
     /// What to call it in errors.
     pub(crate) name: String,
+    /// Only what is between `at` and `end` has been read and not passed.
     buf: Vec<u8>,
     at: usize,
+    end: usize,
     offset: u64,
     /// Bytes asked for at once.
     read_bytes: usize,
@@ -38,6 +40,7 @@ impl<R: Read> Input<R> {
             name: name.into(),
             buf: Vec::new(),
             at: 0,
+            end: 0,
             offset: 0,
         }
     }
@@ -46,26 +49,26 @@ impl<R: Read> Input<R> {
     /// the input.
     #[inline]
     pub(crate) fn fill(&mut self, len: usize) -> Result<&[u8], FormatError> {
-        if self.buf.len() - self.at < len {
+        if self.end - self.at < len {
             self.read_on(len)?;
         }
-        let end = self.buf.len().min(self.at + len);
+        let end = self.end.min(self.at + len);
         Ok(&self.buf[self.at..end])
     }
 
     #[cold]
     fn read_on(&mut self, len: usize) -> Result<(), FormatError> {
-        self.buf.drain(..self.at);
+        self.buf.copy_within(self.at..self.end, 0);
+        self.end -= self.at;
         self.at = 0;
-        while self.buf.len() < len {
-            let have = self.buf.len();
-            self.buf.resize(have + (len - have).max(self.read_bytes), 0);
-            let read = self.inner.read(&mut self.buf[have..]);
-            let n = *read.as_ref().unwrap_or(&0);
-            self.buf.truncate(have + n);
-            match read {
+        while self.end < len {
+            let upto = self.end + (len - self.end).max(self.read_bytes);
+            if self.buf.len() < upto {
+                self.buf.resize(upto, 0);
+            }
+            match self.inner.read(&mut self.buf[self.end..upto]) {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(n) => self.end += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(FormatError::io(format!("read {}", self.name), e)),
             }
@@ -76,7 +79,7 @@ impl<R: Read> Input<R> {
     /// What is available without reading.
     #[inline]
     pub(crate) fn available(&self) -> &[u8] {
-        &self.buf[self.at..]
+        &self.buf[self.at..self.end]
     }
 
     /// Goes on by `len` bytes, which must be available.

@@ -22,8 +22,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct BlktraceReader<R> {
     streams: Vec<Stream<R>>,
-    /// The event each stream has next, with the text of a message.
-    heads: Vec<Option<(Event, String)>>,
+    /// The event each stream has next.
+    heads: Vec<Option<Event>>,
+    /// Its text, if it is a message.
+    texts: Vec<String>,
     /// Streams that have an event, in the order they are taken from.
     queue: Vec<usize>,
     /// The stream whose next event is looked for.
@@ -192,6 +194,7 @@ impl<R: Read> BlktraceReader<R> {
     fn of(streams: Vec<Stream<R>>) -> BlktraceReader<R> {
         BlktraceReader {
             heads: streams.iter().map(|_| None).collect(),
+            texts: streams.iter().map(|_| String::new()).collect(),
             queue: Vec::with_capacity(streams.len()),
             loading: if streams.is_empty() { None } else { Some(0) },
             primed: false,
@@ -208,9 +211,7 @@ impl<R: Read> BlktraceReader<R> {
     }
 
     fn time(&self, stream: usize) -> Time {
-        self.heads[stream]
-            .as_ref()
-            .map_or(Time::MAX, |(event, _)| event.time)
+        self.heads[stream].map_or(Time::MAX, |event| event.time)
     }
 
     /// Puts a stream in its place: by time, before others of the same time
@@ -230,11 +231,10 @@ impl<R: Read> BlktraceReader<R> {
     /// A stream found its next event, or its end.
     fn loaded(&mut self, stream: usize, event: Option<Event>) {
         if let Some(event) = event {
-            let text = match event.action {
-                Action::Message => std::mem::take(&mut self.streams[stream].text),
-                _ => String::new(),
-            };
-            self.heads[stream] = Some((event, text));
+            if event.action == Action::Message {
+                self.texts[stream] = std::mem::take(&mut self.streams[stream].text);
+            }
+            self.heads[stream] = Some(event);
         }
         if !self.primed {
             if event.is_some() {
@@ -279,14 +279,14 @@ impl<R: Read> TraceSource for BlktraceReader<R> {
             return Ok(None);
         };
         self.loading = Some(first);
-        let Some((event, text)) = self.heads[first].take() else {
+        let Some(event) = self.heads[first].take() else {
             return Ok(None);
         };
         self.counts.backwards += u64::from(event.time < self.last_time);
         self.last_time = event.time;
         if event.action == Action::Message {
             self.counts.messages += 1;
-            self.text = text;
+            self.text = std::mem::take(&mut self.texts[first]);
             return Ok(Some(Item::Message(event, &self.text)));
         }
         self.counts.events += 1;

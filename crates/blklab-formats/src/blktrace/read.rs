@@ -34,30 +34,60 @@ pub(super) struct Stream<R> {
     pub(super) text: String,
 }
 
-/// The fields of a record's head.
-struct Head<'a> {
-    bytes: &'a [u8; RECORD_BYTES],
-    big_endian: bool,
-}
+/// The fields of a record's head, little-endian.
+struct Head([u8; RECORD_BYTES]);
 
-impl Head<'_> {
+/// Where the fields lie, and how many bytes each has: `struct blk_io_trace` of
+/// blktrace_api.h.
+const FIELDS: [(usize, usize); 11] = [
+    (0, 4),
+    (4, 4),
+    (8, 8),
+    (16, 8),
+    (24, 4),
+    (28, 4),
+    (32, 4),
+    (36, 4),
+    (40, 4),
+    (44, 2),
+    (46, 2),
+];
+
+impl Head {
+    #[inline]
+    fn new(bytes: &[u8; RECORD_BYTES], big_endian: bool) -> Head {
+        let mut head = Head(*bytes);
+        if big_endian {
+            head.turn();
+        }
+        head
+    }
+
+    #[cold]
+    fn turn(&mut self) {
+        for (at, len) in FIELDS {
+            self.0[at..at + len].reverse();
+        }
+    }
+
+    #[inline]
     fn field<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut field = [0; N];
-        field.copy_from_slice(&self.bytes[at..at + N]);
-        if self.big_endian {
-            field.reverse();
-        }
+        field.copy_from_slice(&self.0[at..at + N]);
         field
     }
 
+    #[inline]
     fn u16(&self, at: usize) -> u16 {
         u16::from_le_bytes(self.field(at))
     }
 
+    #[inline]
     fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.field(at))
     }
 
+    #[inline]
     fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.field(at))
     }
@@ -85,21 +115,17 @@ impl<R: Read> Stream<R> {
                 self.cut(counts);
                 return Ok(None);
             };
-            let head = Head {
-                bytes,
-                big_endian: self.big_endian,
-            };
+            let head = Head::new(bytes, self.big_endian);
             if head.u32(0) != MAGIC | VERSION {
                 self.pass_over_damage(counts)?;
                 continue;
             }
             let total = RECORD_BYTES + usize::from(head.u16(46));
-            let record = self.input.fill(total)?;
-            if record.len() < total {
+            if total > RECORD_BYTES && self.input.fill(total)?.len() < total {
                 self.cut(counts);
                 return Ok(None);
             }
-            let said = self.parse(total, counts);
+            let said = self.parse(&head, total, counts);
             self.input.skip(total);
             if said.is_some() {
                 return Ok(said);
@@ -174,13 +200,8 @@ impl<R: Read> Stream<R> {
 
     /// What a whole record, which is available, says. Counts it if that is
     /// nothing.
-    fn parse(&mut self, total: usize, counts: &mut ReadCounts) -> Option<Said> {
-        let record = &self.input.available()[..total];
-        let (bytes, payload) = record.split_first_chunk::<RECORD_BYTES>()?;
-        let head = Head {
-            bytes,
-            big_endian: self.big_endian,
-        };
+    fn parse(&mut self, head: &Head, total: usize, counts: &mut ReadCounts) -> Option<Said> {
+        let payload = &self.input.available()[RECORD_BYTES..total];
         let categories = head.u32(28) >> 16;
         let code = head.u32(28) & 0xffff;
         let payload = match code & CGROUP {
