@@ -116,6 +116,10 @@ impl<H: Host> Ops<H> for ExtentLayout {
         true
     }
 
+    fn leaves_direct_io_alone(&self) -> bool {
+        true
+    }
+
     fn overwrites_with_fua(&self) -> bool {
         true
     }

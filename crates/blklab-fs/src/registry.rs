@@ -193,6 +193,10 @@ macro_rules! filesystems {
                 each!(self, $all, fs => Ops::<H>::locks_direct_io(fs))
             }
 
+            fn leaves_direct_io_alone(&self) -> bool {
+                each!(self, $all, fs => Ops::<H>::leaves_direct_io_alone(fs))
+            }
+
             fn overwrites_with_fua(&self) -> bool {
                 each!(self, $all, fs => Ops::<H>::overwrites_with_fua(fs))
             }

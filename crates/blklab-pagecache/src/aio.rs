@@ -106,6 +106,13 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// What is wrong with the request; there is no event then.
     pub async fn aio_submit(&self, context: AioId, request: DirectRequest) -> Result<(), FsError> {
+        if let Some(mut io) = self.begin_one_bio(context, &request) {
+            if io.pending.is_some() {
+                self.sleep_for_one_bio(&mut io).await;
+            }
+            self.end_one_bio(&io);
+            return Ok(());
+        }
         let DirectRequest {
             fd,
             write,

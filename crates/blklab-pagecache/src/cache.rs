@@ -130,10 +130,21 @@ impl<H: Host> PageCache<H> {
 
     /// Runs `f` and wakes the tasks that it names, in order.
     pub fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
-        let mut wake = self.with(|s| std::mem::take(&mut s.wakeups));
-        self.with(|s| f(s, &mut wake));
-        wake.drain(..).for_each(|task| self.host.wake(task));
-        self.with(|s| s.wakeups = wake);
+        let wake = self.with(|s| {
+            let mut wake = std::mem::take(&mut s.wakeups);
+            f(s, &mut wake);
+            match wake.is_empty() {
+                true => {
+                    s.wakeups = wake;
+                    None
+                }
+                false => Some(wake),
+            }
+        });
+        if let Some(mut wake) = wake {
+            wake.drain(..).for_each(|task| self.host.wake(task));
+            self.with(|s| s.wakeups = wake);
+        }
     }
 
     // Files ------------------------------------------------------------------
@@ -477,8 +488,10 @@ impl<H: Host> PageCache<H> {
     async fn submit_bio(&self, bio: Bio) {
         let task = self.host.current();
         let bio = Bio { task, ..bio };
-        self.sleeping(Sleep::Request, self.host.submit_bio(bio))
-            .await;
+        if let Some(pending) = self.host.begin_bio(bio) {
+            self.sleeping(Sleep::Request, self.host.finish_bio(pending))
+                .await;
+        }
     }
 
     /// The end of a bio's I/O: the simulation calls it with the bio's cookie.
@@ -547,7 +560,7 @@ impl PageRun {
 
 /// Segments of a bio of whole pages. Which of them lie side by side in memory
 /// is taken from their sectors: the same in every run.
-fn segments(adjacent_percent: u32, sector: u64, nr_sectors: u32) -> u16 {
+pub(crate) fn segments(adjacent_percent: u32, sector: u64, nr_sectors: u32) -> u16 {
     let most = Bio::segments_of_pages(nr_sectors);
     let joins = |i: &u16| {
         let page = sector / PAGE_SECTORS + u64::from(*i);

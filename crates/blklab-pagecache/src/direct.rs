@@ -50,6 +50,19 @@ struct Means {
     sync: Option<Work>,
 }
 
+impl Direct {
+    /// A direct I/O of one bio: that and the submitter are pending.
+    pub(crate) fn of_one_bio(bytes: u64, waits: Waits) -> Direct {
+        Direct {
+            pending: 2,
+            failed: false,
+            bytes,
+            waits,
+            sync: None,
+        }
+    }
+}
+
 impl State {
     /// One bio, or the submitter, is done with a direct I/O.
     fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {

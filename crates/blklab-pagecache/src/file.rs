@@ -112,6 +112,11 @@ impl Mutex {
         true
     }
 
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock(&mut self) -> bool {
+        !std::mem::replace(&mut self.held, true)
+    }
+
     /// Whether the lock has passed to the task that waited for it.
     pub fn granted(&mut self, task: TaskId) -> bool {
         self.granted.take_if(|t| *t == task).is_some()

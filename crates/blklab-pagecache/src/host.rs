@@ -45,10 +45,24 @@ pub trait Host: Clone + 'static {
         0
     }
 
-    /// Submits a bio; sleeps while the request pool is exhausted. `bio.task`
-    /// and `bio.cookie` are the caller's. At the end of the I/O the
-    /// simulation hands the cookie to `PageCache::end_bio`.
-    async fn submit_bio(&self, bio: Bio);
+    /// A submission that has to sleep before it goes on.
+    type Pending;
+
+    /// Submits a bio as far as that needs no sleep; what is returned is for
+    /// [`Host::finish_bio`]. `bio.task` and `bio.cookie` are the caller's. At
+    /// the end of the I/O the simulation hands the cookie to
+    /// `PageCache::end_bio`.
+    fn begin_bio(&self, bio: Bio) -> Option<Self::Pending>;
+
+    /// Submits the rest; sleeps while the request pool is exhausted.
+    async fn finish_bio(&self, pending: Self::Pending);
+
+    /// Submits a bio; sleeps while the request pool is exhausted.
+    async fn submit_bio(&self, bio: Bio) {
+        if let Some(pending) = self.begin_bio(bio) {
+            self.finish_bio(pending).await;
+        }
+    }
 
     /// Opens a task plug (2.6.39 and later; nothing before). Calls nest.
     fn start_plug(&self);

@@ -47,6 +47,7 @@ mod limits;
 mod lru;
 mod memory;
 mod namespace;
+mod one_bio;
 mod ops;
 mod pdflush;
 mod position;

@@ -202,6 +202,12 @@ pub trait Ops<H: Host>: Sized + 'static {
         true
     }
 
+    /// Whether direct I/O to blocks that are there needs no step of the
+    /// filesystem.
+    fn leaves_direct_io_alone(&self) -> bool {
+        false
+    }
+
     /// Whether a direct write to blocks that are there changes no metadata, so
     /// that FUA alone makes it durable.
     fn overwrites_with_fua(&self) -> bool {

@@ -2,7 +2,7 @@
 //! The machine as the page cache sees it.
 
 use crate::Machine;
-use crate::machine::QueueNo;
+use crate::machine::{QueueNo, Unsubmitted};
 use blklab_block::Queue;
 use blklab_pagecache::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
@@ -30,9 +30,15 @@ impl Host for Machine {
         Machine::group(self)
     }
 
-    async fn submit_bio(&self, mut bio: Bio) {
+    type Pending = Unsubmitted;
+
+    fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
         bio.cookie |= crate::OWNED_COOKIE;
-        Machine::submit_bio(self, bio).await;
+        Machine::begin_bio(self, bio)
+    }
+
+    async fn finish_bio(&self, rest: Unsubmitted) {
+        Machine::finish_bio(self, rest).await;
     }
 
     fn start_plug(&self) {
@@ -44,11 +50,11 @@ impl Host for Machine {
     }
 
     fn unplug(&self) {
-        if !self.queue_state(Queue::has_task_plugs) {
+        if self.has_task_plugs() {
+            self.flush_task_plug();
+        } else {
             Machine::unplug(self);
-            return;
         }
-        self.flush_task_plug();
     }
 
     fn write_congested(&self) -> bool {

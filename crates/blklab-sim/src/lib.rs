@@ -30,7 +30,7 @@ pub use blklab_target::Sinks;
 pub use build::{build_machine, devices, spawn_processes};
 pub use cgroups::cgroup_uses;
 pub use filesystem::{check_filesystem, filesystem_of};
-pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine};
+pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Unsubmitted};
 pub use machine::{KBLOCKD_PID, OWNED_COOKIE};
 pub use process::run_process;
 pub use target::Sim;

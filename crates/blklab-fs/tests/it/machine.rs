@@ -365,7 +365,13 @@ impl Host for Machine {
         self.with(|m| m.current)
     }
 
-    async fn submit_bio(&self, bio: Bio) {
+    type Pending = Bio;
+
+    fn begin_bio(&self, bio: Bio) -> Option<Bio> {
+        Some(bio)
+    }
+
+    async fn finish_bio(&self, bio: Bio) {
         let d = bio.op.data_dir();
         let me = self.current();
         while self.with(|m| {

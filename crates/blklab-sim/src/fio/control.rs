@@ -113,7 +113,16 @@ pub(crate) async fn control(
             board.borrow_mut().states[i] = State::Running;
             let late = Span(settings.job_start.0 * place as u64);
             spawn(
-                &m, &cache, plan, i, late, &slots[i], settings, &board, me, &flows,
+                &m,
+                &cache,
+                Box::new(plan),
+                i,
+                late,
+                &slots[i],
+                settings,
+                &board,
+                me,
+                &flows,
             );
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
@@ -205,7 +214,7 @@ fn startable(board: &Board, rules: &[Rule], begin: Time, now: Time) -> (Vec<usiz
 fn spawn(
     m: &Machine,
     cache: &PageCache<Machine>,
-    plan: Plan,
+    plan: Box<Plan>,
     i: usize,
     late: Span,
     slot: &Slot,

@@ -159,6 +159,14 @@ impl Engine {
         }
     }
 
+    /// Whether a commit would do anything: on some kernels even one of no
+    /// requests unplugs the queue.
+    pub(crate) fn commits(&self) -> bool {
+        let unplugs = matches!(self.kind, Kind::Aio | Kind::Uring)
+            && self.m.queue_state(Queue::io_submit_unplugs);
+        !self.held.is_empty() || unplugs
+    }
+
     /// Requests that the next commit submits.
     pub(crate) fn nr_held(&self) -> usize {
         self.held.len()

@@ -170,7 +170,8 @@ struct Runner<'a> {
 pub(crate) async fn run_job(
     m: &Machine,
     cache: &PageCache<Machine>,
-    mut plan: Plan,
+    // Not in the task's own memory, which has room for each argument twice.
+    mut plan: Box<Plan>,
     slot: &Slot,
     settings: Settings,
     stop: impl Fn() -> bool,
@@ -178,25 +179,25 @@ pub(crate) async fn run_job(
     if let Some(program) = plan.program.take() {
         return program::run(m, cache, program, &plan.job, slot, settings.io_cost).await;
     }
-    let job = plan.job.clone();
-    let depth = job.settings.iodepth;
     *slot.borrow_mut() = Some(Recording {
         steady: plan.steady.take(),
-        ..Recording::new(job.clone(), m.now())
+        ..Recording::new(plan.job.clone(), m.now())
     });
+    let job = &plan.job.settings;
+    let depth = job.iodepth;
     let mut runner = Runner {
         m,
         cache,
         slot,
         engine: Engine::new(
-            &job.settings.ioengine,
-            job.settings.direct,
+            &job.ioengine,
+            job.direct,
             depth,
-            CallSettings::of(&job.settings, settings.io_cost),
+            CallSettings::of(job, settings.io_cost),
             m,
             cache,
         ),
-        is_direct: job.settings.direct,
+        is_direct: job.direct,
         fds: vec![None; plan.files.len()],
         records: vec![Record::default(); depth as usize + 1],
         in_flight: 0,
@@ -416,6 +417,9 @@ impl Runner<'_> {
     }
 
     async fn commit(&mut self) {
+        if !self.engine.commits() {
+            return;
+        }
         if self.is_direct {
             self.call(self.engine.nr_held()).await;
         }

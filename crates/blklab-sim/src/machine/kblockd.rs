@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel thread that does the block layer's deferred work: without tasks
+//! that share a processor it acts between two events, otherwise it is a task.
+
+use super::{Machine, QueueNo};
+use blklab_block::{Queue, Running};
+use blklab_engine::WorkId;
+use blklab_types::{IoPrio, Pid, Span, Time};
+
+/// Pid of the kernel thread that does the block layer's deferred work.
+pub const KBLOCKD_PID: Pid = 42;
+
+/// Its name, where it is a task.
+const KBLOCKD_NAME: &str = "kworker/0:1H";
+
+impl Machine {
+    /// Makes it a task.
+    pub(super) fn start_kblockd(&self) {
+        let body = kblockd_thread(self.clone());
+        let prio = IoPrio::default();
+        let task = self.spawn_at(KBLOCKD_NAME, KBLOCKD_PID, prio, false, Time::ZERO, body);
+        let mut w = self.inner.world.borrow_mut();
+        w.kblockd = Some(task);
+        w.cpu.set_urgent(task);
+    }
+
+    /// kblockd runs.
+    pub(super) fn work_due(&self, work: WorkId) {
+        let kblockd = Running {
+            task: None,
+            pid: KBLOCKD_PID,
+            cpu: 0,
+        };
+        let (no, unplugs) = QueueNo::of_work(work);
+        if no == QueueNo::ARRAY {
+            self.inner.world.borrow_mut().running = kblockd;
+            self.unplug_array();
+            self.inner.world.borrow_mut().running = Running::INTERRUPT;
+            return;
+        }
+        self.interrupt_entry(no, kblockd, |q, cx| {
+            if unplugs {
+                q.unplug_work(cx);
+            } else {
+                q.run_work(cx);
+            }
+        });
+    }
+}
+
+/// The block layer's thread: runs hardware queues whenever that is asked for.
+/// The time of a first request comes before it is handed over, that of others
+/// after; where there was none it counts for the next run.
+async fn kblockd_thread(m: Machine) {
+    let first = m.inner.cpu.costs().dispatch.ns();
+    let mut paid = 0;
+    loop {
+        while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
+            m.suspend().await;
+        }
+        m.compute(Span(first - paid)).await;
+        m.with_queue(QueueNo::FIRST, Queue::run_work);
+        let owed = m.take_owed().ns();
+        paid = first.saturating_sub(owed);
+        m.compute(Span(owed.saturating_sub(first))).await;
+    }
+}

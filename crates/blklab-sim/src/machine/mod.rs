@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A simulated computer: what it is made of. Its parts act in rooms of their
+//! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
+//! `submit` is what they do to queues, `router` carries out what queues and
+//! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
+//! work.
+
+mod executor;
+mod kblockd;
+mod processors;
+mod queue_no;
+mod router;
+mod submit;
+mod tasks;
+
+pub use kblockd::KBLOCKD_PID;
+pub use processors::{CpuCosts, CpuSharing};
+pub(crate) use queue_no::QueueNo;
+pub use submit::Unsubmitted;
+
+use crate::cpu::Cpu;
+use crate::progress::Progress;
+use blklab_block::md::Array;
+use blklab_block::{Cx, Effect, Queue, Running, TaskTable};
+use blklab_device::{Device, Done};
+use blklab_engine::{Agenda, WorkId};
+use blklab_target::Sinks;
+use blklab_types::{Pid, TaskId, Time};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tasks::{Body, TaskState};
+
+/// Bio cookies with this bit belong to the owner registered with
+/// [`Machine::on_bio_done`]; the others are the number of the task that counts
+/// its completions: another may have submitted the bio on its behalf.
+pub const OWNED_COOKIE: u64 = 1 << 63;
+
+/// What a machine is made of.
+pub struct Config {
+    /// Virtual time and timers; the queue's timers are registered in it.
+    pub agenda: Agenda,
+    /// The disks, one or more. Their queues' timers are registered in this
+    /// order, those of each scheduler before its queue's.
+    pub disks: Vec<Disk>,
+    /// What makes one device of several disks.
+    pub array: Option<Array>,
+    /// Control groups, and no tasks yet.
+    pub tasks: TaskTable,
+    /// How tasks share processors.
+    pub cpu: CpuSharing,
+    /// Streams of the run.
+    pub sinks: Sinks,
+    /// Set from outside to end the run at its next step.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// A disk and its queue.
+pub struct Disk {
+    /// Its queue, with scheduler and driver.
+    pub queue: Queue,
+    /// The device.
+    pub device: Box<dyn Device>,
+}
+
+type BioDone = dyn Fn(u64, u16);
+
+struct World {
+    agenda: Agenda,
+    disks: Vec<Disk>,
+    array: Option<Array>,
+    /// The thread that submits the writes of a mirror.
+    array_thread: Option<TaskId>,
+    /// kthrotld, where groups have limits.
+    throttle_thread: Option<TaskId>,
+    sinks: Sinks,
+    tasks: TaskTable,
+    states: Vec<TaskState>,
+    running: Running,
+    /// What the queues asked for, and how much of it has been carried out.
+    effects: Vec<Effect>,
+    next_effect: usize,
+    /// Which queue asked, where there are several.
+    askers: Vec<QueueNo>,
+    wakes: Vec<(Time, u64)>,
+    /// What the devices finished, and how much of it their queues know.
+    done: Vec<Done>,
+    next_done: usize,
+    /// Which device it was, where there are several.
+    finishers: Vec<QueueNo>,
+    spawned: Vec<(TaskId, Body)>,
+    congestion_waiters: VecDeque<TaskId>,
+    nr_foreground: usize,
+    /// Tasks that compute after a sleep, and the work of kblockd that waits for
+    /// them to sleep.
+    nr_computing: usize,
+    held_work: Vec<WorkId>,
+    /// The processor, where there is one.
+    cpu: Cpu,
+    /// The block layer's thread, where it is a task, and whether it is wanted.
+    kblockd: Option<TaskId>,
+    kblockd_wanted: bool,
+    next_kernel_pid: Pid,
+}
+
+struct Inner {
+    world: RefCell<World>,
+    bio_done: RefCell<Option<Rc<BioDone>>>,
+    has_array: bool,
+    /// From 2.6.39 on.
+    has_task_plugs: bool,
+    nr_cpus: u16,
+    cpu: CpuSharing,
+    stop: Arc<AtomicBool>,
+    progress: Progress,
+}
+
+/// A simulated computer. Handles are cheap to clone; all name the same one.
+#[derive(Clone)]
+pub struct Machine {
+    inner: Rc<Inner>,
+}
+
+impl World {
+    /// The disks, the array, and a context of the present to call into them.
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut [Disk], Option<&mut Array>, Cx<'_>) {
+        let cx = Cx {
+            now: self.agenda.now(),
+            jiffies: self.agenda.timers.jiffies(),
+            running: self.running,
+            timers: &mut self.agenda.timers,
+            tasks: &mut self.tasks,
+            trace: &mut *self.sinks.trace,
+            truth: match &mut self.sinks.truth {
+                Some(t) => Some(&mut **t),
+                None => None,
+            },
+            effects: &mut self.effects,
+        };
+        (&mut self.disks, self.array.as_mut(), cx)
+    }
+}
+
+impl Machine {
+    /// A machine at time 0 without tasks.
+    pub fn new(config: Config) -> Machine {
+        let has_array = config.array.is_some();
+        let has_task_plugs = config.disks.iter().any(|d| d.queue.has_task_plugs());
+        let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
+        let world = World {
+            agenda: config.agenda,
+            disks: config.disks,
+            array: config.array,
+            array_thread: None,
+            throttle_thread: None,
+            sinks: config.sinks,
+            tasks: config.tasks,
+            states: Vec::new(),
+            running: Running::INTERRUPT,
+            effects: Vec::new(),
+            next_effect: 0,
+            askers: Vec::new(),
+            wakes: Vec::new(),
+            done: Vec::new(),
+            next_done: 0,
+            finishers: Vec::new(),
+            spawned: Vec::new(),
+            congestion_waiters: VecDeque::new(),
+            nr_foreground: 0,
+            nr_computing: 0,
+            held_work: Vec::new(),
+            cpu: Cpu::new(config.cpu.costs().switch),
+            kblockd: None,
+            kblockd_wanted: false,
+            next_kernel_pid: KBLOCKD_PID,
+        };
+        let machine = Machine {
+            inner: Rc::new(Inner {
+                world: RefCell::new(world),
+                bio_done: RefCell::new(None),
+                has_array,
+                has_task_plugs,
+                nr_cpus: nr_cpus.unwrap_or(1),
+                cpu: config.cpu,
+                stop: config.stop,
+                progress: Progress::default(),
+            }),
+        };
+        if machine.shares_cpu() {
+            machine.start_kblockd();
+        }
+        machine
+    }
+
+    /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
+    pub fn on_bio_done(&self, f: impl Fn(u64, u16) + 'static) {
+        *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.inner.world.borrow().agenda.now()
+    }
+
+    /// Whether there is an array in front of the disks.
+    pub(crate) fn has_array(&self) -> bool {
+        self.inner.has_array
+    }
+
+    /// Whether tasks collect requests in plugs of their own.
+    pub(crate) fn has_task_plugs(&self) -> bool {
+        self.inner.has_task_plugs
+    }
+
+    /// Sets the thread that the array wakes.
+    pub(crate) fn set_array_thread(&self, thread: TaskId) {
+        self.inner.world.borrow_mut().array_thread = Some(thread);
+    }
+
+    /// Sets the thread that submits bios that were held back.
+    pub(crate) fn set_throttle_thread(&self, thread: TaskId) {
+        self.inner.world.borrow_mut().throttle_thread = Some(thread);
+    }
+
+    /// Number of disks.
+    pub(crate) fn nr_disks(&self) -> u32 {
+        self.inner.world.borrow().disks.len() as u32
+    }
+
+    /// Looks at the disk's queue: the first one's of an array, which is set up
+    /// like the others.
+    pub fn queue_state<R>(&self, f: impl FnOnce(&Queue) -> R) -> R {
+        f(&self.inner.world.borrow().disks[0].queue)
+    }
+
+    /// Whether this holds for any disk's queue.
+    pub(crate) fn any_queue(&self, f: impl Fn(&Queue) -> bool) -> bool {
+        self.inner.world.borrow().disks.iter().any(|d| f(&d.queue))
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How tasks share processors, and the time that they take of them.
+
+use super::QueueNo;
+use super::tasks::Suspend;
+use super::{Machine, World};
+use crate::cpu::Turn;
+use blklab_block::RqId;
+use blklab_types::{PAGE_SECTORS, Span, TaskId};
+
+/// How tasks share processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CpuSharing {
+    /// Every task has its own.
+    #[default]
+    None,
+    /// The same, but the block layer's thread waits while a task that slept
+    /// computes: one processor, as the single-queue kernels are modelled.
+    HoldsKblockd,
+    /// There is one, and they take turns.
+    One(CpuCosts),
+}
+
+/// What takes time of the one processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuCosts {
+    /// Who slept, or was interrupted by another, takes this long to get going
+    /// again.
+    pub switch: Span,
+    /// An interrupt of a device.
+    pub interrupt: Span,
+    /// A request from the scheduler to the driver.
+    pub dispatch: Span,
+    /// A page that the driver copies.
+    pub copy: Span,
+}
+
+impl CpuCosts {
+    /// What the driver takes for a request.
+    pub(super) fn of_request(&self, nr_sectors: u32) -> Span {
+        let pages = u64::from(nr_sectors) / PAGE_SECTORS;
+        self.dispatch + Span(self.copy.ns() * pages)
+    }
+}
+
+impl CpuSharing {
+    /// What takes time: nothing, where tasks do not share.
+    pub(super) fn costs(self) -> CpuCosts {
+        match self {
+            CpuSharing::One(costs) => costs,
+            _ => CpuCosts::default(),
+        }
+    }
+}
+
+/// Longer than this no task is favoured for having slept
+/// (`sysctl_sched_wakeup_granularity`, 2.6.28).
+const COMPUTES_AT_MOST: Span = Span::from_ms(5);
+
+impl World {
+    /// Who calls the driver owes the processor time that this takes.
+    pub(super) fn charge_request(&mut self, no: QueueNo, rq: RqId, costs: &CpuCosts) {
+        if let Some(task) = self.running.task {
+            let nr_sectors = self.disks[no.idx()].queue.requests()[rq].nr_sectors;
+            let owed = &mut self.states[task.idx()].owed;
+            *owed += costs.of_request(nr_sectors);
+        }
+    }
+
+    /// An interrupt holds up who computes.
+    pub(super) fn interrupt(&mut self, span: Span) {
+        if let Some((task, end)) = self.cpu.interrupt(self.agenda.now(), span) {
+            self.agenda.wake_task_at(task, end);
+        }
+    }
+}
+
+impl Machine {
+    /// A task is due: whether it goes on at once. Where tasks share a processor
+    /// it does so when it is its turn.
+    pub(super) fn goes_on(&self, task: TaskId) -> bool {
+        if !self.shares_cpu() {
+            return true;
+        }
+        let w = &mut *self.inner.world.borrow_mut();
+        w.cpu.is_done_computing(task, w.agenda.now())
+    }
+
+    /// Whose turn it is, once nothing else happens at this instant.
+    pub(super) fn next_turn(&self) -> Option<TaskId> {
+        if !self.shares_cpu() {
+            return None;
+        }
+        let w = &mut *self.inner.world.borrow_mut();
+        if !w.cpu.is_free() || !w.agenda.is_quiet() || !w.spawned.is_empty() {
+            return None;
+        }
+        match w.cpu.next(w.agenda.now())? {
+            Turn::Poll(task) => Some(task),
+            Turn::Compute(task, end) => {
+                w.agenda.wake_task_at(task, end);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn shares_cpu(&self) -> bool {
+        matches!(self.inner.cpu, CpuSharing::One(_))
+    }
+
+    /// The processor that a task always runs on: they take turns as they are
+    /// created.
+    pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
+        (task.idx() % usize::from(self.inner.nr_cpus)) as u16
+    }
+
+    /// The running task takes the processor time that it owes; whether it owed
+    /// any.
+    pub(super) async fn pay(&self) -> bool {
+        if !self.shares_cpu() {
+            return false;
+        }
+        let owed = self.take_owed();
+        self.compute(owed).await;
+        owed > Span::ZERO
+    }
+
+    pub(super) fn take_owed(&self) -> Span {
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        std::mem::take(&mut w.states[task.idx()].owed)
+    }
+
+    /// The running task sleeps until woken, and takes its time to get going
+    /// again. It does not sleep if it owed processor time: a wake-up may have
+    /// come meanwhile.
+    pub(super) async fn suspend_in_turn(&self) {
+        if self.pay().await {
+            return;
+        }
+        Suspend { polled: false }.await;
+        self.compute(self.inner.cpu.costs().switch).await;
+    }
+
+    /// Computes for a span, as a task that slept until just now. On a machine
+    /// with one processor the process scheduler favours such a task: kblockd,
+    /// which has slept too, does not preempt it (2.6.23 and later,
+    /// `wakeup_preempt_entity` of kernel/sched_fair.c; no preemption in the
+    /// kernel). So what a timer asks of kblockd meanwhile is done when the task
+    /// sleeps.
+    pub async fn compute(&self, span: Span) {
+        let end = self.now() + span;
+        match self.inner.cpu {
+            _ if span == Span::ZERO => self.tick().await,
+            CpuSharing::HoldsKblockd if span < COMPUTES_AT_MOST => {
+                self.inner.world.borrow_mut().nr_computing += 1;
+                self.sleep_until(end).await;
+                self.inner.world.borrow_mut().nr_computing -= 1;
+            }
+            CpuSharing::One(_) => {
+                self.compute_in_turn(span).await;
+            }
+            _ => self.sleep_until(end).await,
+        }
+    }
+
+    /// Computes for a span of the processor's time.
+    pub(super) async fn compute_in_turn(&self, span: Span) {
+        let task = self.current();
+        {
+            let w = &mut *self.inner.world.borrow_mut();
+            let now = w.agenda.now();
+            if let Some(end) = w.cpu.begin(task, now, span) {
+                w.agenda.wake_task_at(task, end);
+            }
+        }
+        while !self.inner.world.borrow().cpu.has_ended(task, self.now()) {
+            Suspend { polled: false }.await;
+        }
+        let w = &mut *self.inner.world.borrow_mut();
+        w.cpu.end(w.agenda.now());
+    }
+}

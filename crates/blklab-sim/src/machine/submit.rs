@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Submissions of tasks: bios, plugs, and sleeps for requests.
+
+use super::{Machine, QueueNo};
+use blklab_block::{Pending, Queue, Submit};
+use blklab_types::{Bio, IoPrio, TaskId};
+
+/// What is left of a submission, for which its task has to sleep.
+#[derive(Debug)]
+pub enum Unsubmitted {
+    /// The array has not seen the bio.
+    ToArray(Bio),
+    /// No request is free.
+    WithoutRequest(Pending),
+    /// The queue has the bio, and the task owes processor time.
+    Unpaid,
+}
+
+impl Machine {
+    /// Submits a bio; sleeps while no request is free.
+    pub async fn submit_bio(&self, bio: Bio) {
+        if let Some(rest) = self.begin_bio(bio) {
+            self.finish_bio(rest).await;
+        }
+    }
+
+    /// Submits a bio as far as that needs no sleep.
+    pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
+        let state = {
+            let mut w = self.inner.world.borrow_mut();
+            let of = |task: TaskId| w.states[task.idx()].request_prio;
+            if let Some(prio) = w.running.task.and_then(of) {
+                bio.ioprio = prio;
+            }
+            if self.has_array() {
+                return Some(Unsubmitted::ToArray(bio));
+            }
+            w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio))
+        };
+        self.route();
+        match state {
+            Submit::Sleeps(pending) => Some(Unsubmitted::WithoutRequest(pending)),
+            Submit::Done if self.shares_cpu() => Some(Unsubmitted::Unpaid),
+            Submit::Done => None,
+        }
+    }
+
+    /// Submits the rest; sleeps while no request is free.
+    pub(crate) async fn finish_bio(&self, rest: Unsubmitted) {
+        match rest {
+            Unsubmitted::ToArray(bio) => self.submit_to_array(bio).await,
+            Unsubmitted::WithoutRequest(pending) => {
+                self.finish_submission(QueueNo::FIRST, pending).await;
+            }
+            Unsubmitted::Unpaid => {}
+        }
+        self.pay().await;
+    }
+
+    /// Sleeps while no request is free for a bio that a queue was given.
+    pub(crate) async fn finish_submission(&self, no: QueueNo, pending: Pending) {
+        let mut state = Submit::Sleeps(pending);
+        while let Submit::Sleeps(pending) = state {
+            state = self.wait_for_request(no, pending).await;
+        }
+    }
+
+    pub(super) async fn wait_for_request(&self, no: QueueNo, pending: Pending) -> Submit {
+        let task = self.current();
+        while !std::mem::take(&mut self.inner.world.borrow_mut().states[task.idx()].request_granted)
+        {
+            self.suspend().await;
+        }
+        self.with_queue(no, |q, cx| q.resume(cx, pending))
+    }
+
+    /// The bios that the running task submits from here on have this priority
+    /// (`aio_reqprio` of io_submit(2) from 4.18 on, `ioprio` of io_uring).
+    pub(crate) fn set_request_prio(&self, prio: Option<IoPrio>) {
+        let w = &mut *self.inner.world.borrow_mut();
+        if let Some(task) = w.running.task {
+            w.states[task.idx()].request_prio = prio;
+        }
+    }
+
+    /// Opens a task plug for the running task (2.6.39 and later; nothing
+    /// before). Calls nest.
+    pub(crate) fn start_plug(&self) {
+        self.start_plug_for(1);
+    }
+
+    /// The same, for about so many requests.
+    pub(crate) fn start_plug_for(&self, nr_ios: u32) {
+        if !self.inner.has_task_plugs {
+            return;
+        }
+        let mut w = self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        for disk in &mut w.disks {
+            disk.queue.start_plug_for(task, nr_ios);
+        }
+    }
+
+    /// Closes the running task's plug.
+    #[inline]
+    pub(crate) fn finish_plug(&self) {
+        if !self.inner.has_task_plugs {
+            return;
+        }
+        {
+            let mut w = self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            for i in 0..w.disks.len() as u32 {
+                w.enter(QueueNo(i), |q, cx| q.finish_plug(cx, task));
+            }
+        }
+        self.route();
+    }
+
+    /// Unplugs the device that tasks use.
+    pub(crate) fn unplug(&self) {
+        if self.has_array() {
+            self.unplug_array();
+        } else {
+            self.with_queue(QueueNo::FIRST, Queue::unplug);
+        }
+    }
+
+    /// What the running task's plug holds goes to the queues, because the task
+    /// sleeps (`schedule`, 2.6.39 and later).
+    pub(crate) fn flush_task_plug(&self) {
+        let task = self.current();
+        for i in 0..self.nr_disks() {
+            self.with_queue(QueueNo(i), |q, cx| q.flush_plug_to_sleep(cx, task));
+        }
+    }
+
+    /// Counts a bio that the running process submits itself.
+    pub(crate) fn count_submission(&self, task: TaskId) {
+        self.inner.world.borrow_mut().states[task.idx()].outstanding += 1;
+    }
+
+    /// The running process sleeps until fewer than `n` of its bios are on
+    /// their way. The completion that brings it there wakes it, no earlier one.
+    pub(crate) async fn outstanding_below(&self, n: u32) {
+        let task = self.current();
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = n;
+        while self.outstanding(task) >= n {
+            self.suspend().await;
+        }
+        self.inner.world.borrow_mut().states[task.idx()].awaits_below = 0;
+    }
+
+    /// Bios on their way, of a process that counts them.
+    pub(crate) fn outstanding(&self, task: TaskId) -> u32 {
+        self.inner.world.borrow().states[task.idx()].outstanding
+    }
+}
