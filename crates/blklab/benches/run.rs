@@ -4,6 +4,7 @@
 //! device.
 
 use blklab::run::{RunOptions, run};
+use blklab::{Planner, Sim};
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use divan::counter::ItemsCount;
 
@@ -43,7 +44,9 @@ fn two_jobs(bencher: divan::Bencher<'_, '_>, (kernel, scheduler): (&str, &str)) 
     bencher
         .counter(ItemsCount::new(2 * IOS_PER_JOB))
         .bench_local(|| {
-            let output = run(&e, &RunOptions::default()).expect("a run");
+            let sim = Sim::default();
+            let plan = Planner::new(&sim).plan(&e).expect("a plan");
+            let output = run(&plan, &RunOptions::default()).expect("a run");
             assert_eq!(output.stats.all.q2c.count(), 2 * IOS_PER_JOB);
         });
 }
