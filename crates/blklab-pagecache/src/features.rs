@@ -11,6 +11,7 @@
 //! rules of 4.10 with the changes named at the presets; later changes of the
 //! control laws were not read.
 
+use blklab_kernel::KernelVersion;
 use blklab_types::BioFlags;
 use std::fmt;
 
@@ -379,14 +380,14 @@ pub struct Features {
 
 /// A release without a preset here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnsupportedRelease(pub [u16; 4]);
+pub struct UnsupportedRelease(pub KernelVersion);
 
 impl fmt::Display for UnsupportedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d] = self.0;
         write!(
             f,
-            "no page cache model for Linux {a}.{b}.{c}.{d}: 2.6.16 to 6.18 are modelled"
+            "no page cache model for Linux {}: 2.6.16 to 6.18 are modelled",
+            self.0
         )
     }
 }
@@ -472,19 +473,12 @@ impl Features {
         ..Features::K2624
     };
 
-    /// 2.6.28.6, with the corrected page walk. In which stable release
-    /// between 2.6.28.1 and this one it came is not known here.
-    pub const K26286: Features = Features {
-        name: "2.6.28.6",
-        walk: Walk::Exact,
-        ..Features::K2628
-    };
-
     /// 2.6.29: all dirtied pages count for the task's share.
     pub const K2629: Features = Features {
         name: "2.6.29",
         task_share: TaskShare::All,
-        ..Features::K26286
+        walk: Walk::Exact,
+        ..Features::K2628
     };
 
     /// 2.6.30: ratios 20 and 10 ("writeback: double the dirty thresholds"), integrity writes are sync.
@@ -690,13 +684,12 @@ impl Features {
     };
 
     /// All presets, oldest first.
-    pub const ALL: [Features; 30] = [
+    pub const ALL: [Features; 29] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
         Features::K2624,
         Features::K2628,
-        Features::K26286,
         Features::K2629,
         Features::K2630,
         Features::K2631,
@@ -723,43 +716,48 @@ impl Features {
         Features::K616,
     ];
 
-    /// The features of a release, for example `[2, 6, 28, 0]`.
+    /// The presets, by the release that each begins with.
+    const SINCE: &[(KernelVersion, Features)] = &[
+        (KernelVersion::v2_6(16), Features::K2616),
+        (KernelVersion::v2_6(22), Features::K2622),
+        (KernelVersion::v2_6(23), Features::K2623),
+        (KernelVersion::v2_6(24), Features::K2624),
+        (KernelVersion::v2_6(25), Features::K2628),
+        (KernelVersion::v2_6(29), Features::K2629),
+        (KernelVersion::v2_6(30), Features::K2630),
+        (KernelVersion::v2_6(31), Features::K2631),
+        (KernelVersion::v2_6(32), Features::K2632),
+        (KernelVersion::v2_6(33), Features::K2633),
+        (KernelVersion::v2_6(34), Features::K2634),
+        (KernelVersion::v2_6(36), Features::K2636),
+        (KernelVersion::v2_6(37), Features::K2637),
+        (KernelVersion::v2_6(39), Features::K2639),
+        (KernelVersion::new(3, 0), Features::K300),
+        (KernelVersion::new(3, 2), Features::K302),
+        (KernelVersion::new(3, 6), Features::K306),
+        (KernelVersion::new(3, 9), Features::K309),
+        (KernelVersion::new(3, 12), Features::K312),
+        (KernelVersion::new(3, 15), Features::K315),
+        (KernelVersion::new(3, 16), Features::K316),
+        (KernelVersion::new(4, 3), Features::K403),
+        (KernelVersion::new(4, 4), Features::K404),
+        (KernelVersion::new(4, 10), Features::K410),
+        (KernelVersion::new(4, 18), Features::K418),
+        (KernelVersion::new(5, 0), Features::K500),
+        (KernelVersion::new(5, 18), Features::K518),
+        (KernelVersion::new(6, 6), Features::K606),
+        (KernelVersion::new(6, 16), Features::K616),
+    ];
+
+    /// The features of a release.
     ///
     /// # Errors
     /// Releases that are not modelled.
-    pub fn of_release(release: [u16; 4]) -> Result<Features, UnsupportedRelease> {
-        match release {
-            [2, 6, 16..=21, _] => Ok(Features::K2616),
-            [2, 6, 22, _] => Ok(Features::K2622),
-            [2, 6, 23, _] => Ok(Features::K2623),
-            [2, 6, 24, _] => Ok(Features::K2624),
-            [2, 6, 25..=27, _] | [2, 6, 28, 0..=5] => Ok(Features::K2628),
-            [2, 6, 28, _] => Ok(Features::K26286),
-            [2, 6, 29, _] => Ok(Features::K2629),
-            [2, 6, 30, _] => Ok(Features::K2630),
-            [2, 6, 31, _] => Ok(Features::K2631),
-            [2, 6, 32, _] => Ok(Features::K2632),
-            [2, 6, 33, 0] => Ok(Features::K2633),
-            [2, 6, 33..=35, _] => Ok(Features::K2634),
-            [2, 6, 36, _] => Ok(Features::K2636),
-            [2, 6, 37..=38, _] => Ok(Features::K2637),
-            [2, 6, 39, _] => Ok(Features::K2639),
-            [3, 0..=1, ..] => Ok(Features::K300),
-            [3, 2..=5, ..] => Ok(Features::K302),
-            [3, 6..=8, ..] => Ok(Features::K306),
-            [3, 9..=11, ..] => Ok(Features::K309),
-            [3, 12..=14, ..] => Ok(Features::K312),
-            [3, 15, ..] => Ok(Features::K315),
-            [3, 16..=19, ..] | [4, 0..=2, ..] => Ok(Features::K316),
-            [4, 3, ..] => Ok(Features::K403),
-            [4, 4..=9, ..] => Ok(Features::K404),
-            [4, 10..=17, ..] => Ok(Features::K410),
-            [4, 18..=20, ..] => Ok(Features::K418),
-            [5, 0..=17, ..] => Ok(Features::K500),
-            [5, 18..=19, ..] | [6, 0..=5, ..] => Ok(Features::K518),
-            [6, 6..=15, ..] => Ok(Features::K606),
-            [6, 16..=18, ..] => Ok(Features::K616),
-            _ => Err(UnsupportedRelease(release)),
+    pub fn of(kernel: KernelVersion) -> Result<Features, UnsupportedRelease> {
+        let after = Features::SINCE.partition_point(|(since, _)| *since <= kernel);
+        match Features::SINCE[..after].last() {
+            Some((_, features)) if kernel < KernelVersion::new(6, 19) => Ok(*features),
+            _ => Err(UnsupportedRelease(kernel)),
         }
     }
 }

@@ -47,7 +47,7 @@ const OPTIONS: &[MountOption] = &[
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>, d: BtrfsOptions) -> BtrfsOptions {
-    let of_kernel = ExtFeatures::of_release(m.kernel.numbers());
+    let of_kernel = ExtFeatures::of(m.kernel);
     let number = |key, default| m.number_or(key, default);
     let flag = |key, default| m.flag(key, default);
     let dirty_mib = m.number("metadata_dirty_mib");

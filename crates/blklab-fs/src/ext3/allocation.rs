@@ -358,9 +358,10 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
 mod tests {
     use super::super::options::{ExtFeatures, ExtOptions};
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     fn volume() -> (Geometry, Space) {
-        let o = ExtOptions::new(true, ExtFeatures::of_release([2, 6, 28]));
+        let o = ExtOptions::new(true, ExtFeatures::of(KernelVersion::v2_6(28)));
         let g = Geometry::new(0..134_217_728, &o).unwrap();
         let s = Space::new(&g);
         (g, s)

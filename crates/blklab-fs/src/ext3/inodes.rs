@@ -200,10 +200,11 @@ impl Inodes {
 mod tests {
     use super::super::options::{ExtFeatures, ExtOptions};
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     /// 8 groups of 8192 inodes, and their free blocks.
     fn volume() -> (Inodes, Vec<u64>) {
-        let mut o = ExtOptions::new(false, ExtFeatures::of_release([2, 6, 28]));
+        let mut o = ExtOptions::new(false, ExtFeatures::of(KernelVersion::v2_6(28)));
         o.inode_ratio = 16384;
         let g = Geometry::new(0..8 * 32768 * 8, &o).unwrap();
         (Inodes::new(&g, 1), vec![32000; 8])

@@ -66,7 +66,7 @@ const DIRECTORY_GROUP: u64 = 3;
 
 /// The options of a volume of so many sectors, with a journal or without.
 fn options(m: &Mounting<'_>, journal: bool) -> ExtOptions {
-    let mut features = ExtFeatures::of_release(m.kernel.numbers());
+    let mut features = ExtFeatures::of(m.kernel);
     features.commit_sync = match m.option("jbd_commit_sync") {
         Some("never") => CommitSync::Never,
         Some("always") => CommitSync::Always,

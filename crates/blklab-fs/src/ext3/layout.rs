@@ -234,12 +234,13 @@ pub(crate) fn new_indirects(page: u64) -> u64 {
 mod tests {
     use super::super::options::{ExtFeatures, ExtOptions};
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn groups_lie_where_the_measured_volume_has_them() {
         // 64 GiB, 256-byte inodes: the bitmaps that the recorded run reads,
         // and where its data go on behind them.
-        let o = ExtOptions::new(true, ExtFeatures::of_release([2, 6, 28]));
+        let o = ExtOptions::new(true, ExtFeatures::of(KernelVersion::v2_6(28)));
         let g = Geometry::new(0..134_217_728, &o).unwrap();
         assert_eq!(g.sector(g.block_bitmap(5)), 1_318_920);
         assert_eq!(g.sector(g.first_data(5)), 1_323_032);

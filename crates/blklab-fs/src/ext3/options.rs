@@ -3,6 +3,7 @@
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use blklab_kernel::KernelVersion;
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
@@ -29,30 +30,29 @@ pub struct ExtFeatures {
 }
 
 impl ExtFeatures {
-    /// The features of a release, such as `[2, 6, 28]`.
-    pub fn of_release(release: [u16; 3]) -> ExtFeatures {
-        let from = |a, b, c| release >= [a, b, c];
+    /// The features of a release.
+    pub fn of(kernel: KernelVersion) -> ExtFeatures {
         ExtFeatures {
             commit_sync: match () {
-                () if from(3, 3, 0) => CommitSync::Waited,
-                () if from(2, 6, 30) => CommitSync::SyncHandle,
+                () if kernel >= KernelVersion::new(3, 3) => CommitSync::Waited,
+                () if kernel >= KernelVersion::v2_6(30) => CommitSync::SyncHandle,
                 () => CommitSync::Never,
             },
-            sync_commit_block: from(2, 6, 28),
-            sync_checkpoint: from(3, 3, 0),
-            handle_per_page: !from(2, 6, 37),
-            data: if from(2, 6, 30) && !from(2, 6, 36) {
+            sync_commit_block: kernel >= KernelVersion::v2_6(28),
+            sync_checkpoint: kernel >= KernelVersion::new(3, 3),
+            handle_per_page: kernel < KernelVersion::v2_6(37),
+            data: if kernel >= KernelVersion::v2_6(30) && kernel < KernelVersion::v2_6(36) {
                 DataMode::Writeback
             } else {
                 DataMode::Ordered
             },
-            atime: if from(2, 6, 30) {
+            atime: if kernel >= KernelVersion::v2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
             },
-            flush_fua: from(2, 6, 37),
-            barrier: from(3, 1, 0),
+            flush_fua: kernel >= KernelVersion::v2_6(37),
+            barrier: kernel >= KernelVersion::new(3, 1),
         }
     }
 }

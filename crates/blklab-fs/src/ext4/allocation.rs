@@ -290,6 +290,7 @@ mod tests {
     use super::super::options::{Ext4Features, Ext4Options};
     use super::super::tests::volume;
     use super::*;
+    use blklab_kernel::KernelVersion;
     use blklab_types::PAGE_SECTORS;
 
     fn request(page: u64, pages: u64, size: u64) -> Request {
@@ -317,13 +318,13 @@ mod tests {
         got
     }
 
-    fn release(release: [u16; 3]) -> Ext4 {
-        volume(20, Ext4Options::new(Ext4Features::of_release(release)))
+    fn release(release: KernelVersion) -> Ext4 {
+        volume(20, Ext4Options::new(Ext4Features::of(release)))
     }
 
     #[test]
     fn requests_are_rounded() {
-        let v = release([4, 19, 0]);
+        let v = release(KernelVersion::new(4, 19));
         let none = Extents::default();
         let round = |page, pages, size| v.round(FileId(9), &none, request(page, pages, size));
         assert_eq!(round(0, 3, 3), (0, 4));
@@ -337,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_large_file_is_contiguous_in_pieces_of_8_mib() {
-        let mut v = release([4, 19, 0]);
+        let mut v = release(KernelVersion::new(4, 19));
         let got = write(&mut v, 0, &[(0, 2048), (2048, 2048), (4096, 2048)], 100_000);
         let first = 32768 + 2048;
         assert_eq!(
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn small_files_share_a_run_of_512_blocks() {
-        let mut v = release([4, 19, 0]);
+        let mut v = release(KernelVersion::new(4, 19));
         let a = write(&mut v, 0, &[(0, 3)], 3)[0];
         let b = write(&mut v, 1, &[(0, 16)], 16)[0];
         assert_eq!(a, (32768 + 1536, 3));
@@ -367,9 +368,9 @@ mod tests {
             closed: true,
             ..request(0, 3, 3)
         };
-        assert_eq!(release([2, 6, 31]).kind(closed), Kind::Shared);
-        assert_eq!(release([2, 6, 32]).kind(closed), Kind::Exact);
+        assert_eq!(release(KernelVersion::v2_6(31)).kind(closed), Kind::Shared);
+        assert_eq!(release(KernelVersion::v2_6(32)).kind(closed), Kind::Exact);
         let part = Request { size: 5, ..closed };
-        assert_eq!(release([2, 6, 32]).kind(part), Kind::Shared);
+        assert_eq!(release(KernelVersion::v2_6(32)).kind(part), Kind::Shared);
     }
 }

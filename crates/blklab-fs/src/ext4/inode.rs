@@ -264,14 +264,15 @@ mod tests {
     use super::super::options::{Ext4Features, Ext4Options};
     use super::super::tests::volume;
     use super::*;
+    use blklab_kernel::KernelVersion;
 
-    fn release(release: [u16; 3]) -> Ext4 {
-        volume(20, Ext4Options::new(Ext4Features::of_release(release)))
+    fn release(release: KernelVersion) -> Ext4 {
+        volume(20, Ext4Options::new(Ext4Features::of(release)))
     }
 
     #[test]
     fn directories_of_the_root_are_spread_and_others_stay() {
-        let mut v = release([4, 19, 0]);
+        let mut v = release(KernelVersion::new(4, 19));
         let mut root = Inode::default();
         let mut flex = Vec::new();
         for hash in [5, 5, 6] {
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn all_goes_to_the_parents_flex_group_up_to_2_6_29() {
-        let mut v = release([2, 6, 28]);
+        let mut v = release(KernelVersion::v2_6(28));
         let mut root = Inode::default();
         for hash in 0..9 {
             let dir = v.new_inode(&mut root, true, true, hash).unwrap();
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_lowest_free_inode_is_taken_again() {
-        let mut v = release([4, 19, 0]);
+        let mut v = release(KernelVersion::new(4, 19));
         let mut root = Inode::default();
         let files: Vec<Inode> = (0..4)
             .map(|_| v.new_inode(&mut root, true, false, 0).unwrap())

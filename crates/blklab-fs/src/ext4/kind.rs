@@ -35,7 +35,7 @@ pub(crate) const EXT4: Kind<Ext4Options> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> Ext4Options {
-    let features = Ext4Features::of_release(m.kernel.numbers());
+    let features = Ext4Features::of(m.kernel);
     let mut o = Ext4Options::new(features);
     let number = |key, default| m.number_or(key, default);
     let switch = |key| m.flag(key, true);

@@ -238,9 +238,10 @@ impl Geometry {
 mod tests {
     use super::super::options::Ext4Features;
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     fn volume(gib: u64) -> Geometry {
-        let o = Ext4Options::new(Ext4Features::of_release([2, 6, 32]));
+        let o = Ext4Options::new(Ext4Features::of(KernelVersion::v2_6(32)));
         Geometry::new(0..gib << 21, &o).unwrap()
     }
 

@@ -4,6 +4,7 @@
 //! 2.6.28 to 6.18).
 
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use blklab_kernel::KernelVersion;
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
@@ -57,45 +58,48 @@ pub struct Ext4Features {
 }
 
 impl Ext4Features {
-    /// The features of a release, such as `[4, 19, 0]`.
-    pub fn of_release(release: [u16; 3]) -> Ext4Features {
-        let from = |a, b, c| release >= [a, b, c];
+    /// The features of a release.
+    pub fn of(kernel: KernelVersion) -> Ext4Features {
         Ext4Features {
             commit_sync: match () {
-                () if from(2, 6, 39) => CommitSync::Always,
-                () if from(2, 6, 30) => CommitSync::SyncHandle,
+                () if kernel >= KernelVersion::v2_6(39) => CommitSync::Always,
+                () if kernel >= KernelVersion::v2_6(30) => CommitSync::SyncHandle,
                 () => CommitSync::Never,
             },
-            sync_checkpoint: from(3, 1, 0),
-            flush_fua: from(2, 6, 37),
-            large_bios: from(2, 6, 37),
-            range_pages: if from(3, 11, 0) { 2048 } else { 32768 },
-            bump_pages: if from(2, 6, 32) && !from(3, 11, 0) {
+            sync_checkpoint: kernel >= KernelVersion::new(3, 1),
+            flush_fua: kernel >= KernelVersion::v2_6(37),
+            large_bios: kernel >= KernelVersion::v2_6(37),
+            range_pages: if kernel >= KernelVersion::new(3, 11) {
+                2048
+            } else {
+                32768
+            },
+            bump_pages: if kernel >= KernelVersion::v2_6(32) && kernel < KernelVersion::new(3, 11) {
                 32768
             } else {
                 0
             },
-            spreads_directories: from(2, 6, 30),
-            exact_if_closed: from(2, 6, 32),
-            fsync_by_transaction: from(2, 6, 32),
-            allocates_on_close: from(2, 6, 30),
-            commit_only_waits: from(4, 7, 0),
-            read_flags: if from(3, 2, 0) {
+            spreads_directories: kernel >= KernelVersion::v2_6(30),
+            exact_if_closed: kernel >= KernelVersion::v2_6(32),
+            fsync_by_transaction: kernel >= KernelVersion::v2_6(32),
+            allocates_on_close: kernel >= KernelVersion::v2_6(30),
+            commit_only_waits: kernel >= KernelVersion::new(4, 7),
+            read_flags: if kernel >= KernelVersion::new(3, 2) {
                 BioFlags::META | BioFlags::PRIO
             } else {
                 BioFlags::META
             },
-            journal_mark: if from(6, 8, 0) {
+            journal_mark: if kernel >= KernelVersion::new(6, 8) {
                 BioFlags::META | BioFlags::IDLE
             } else {
                 BioFlags::NONE
             },
-            atime: if from(2, 6, 30) {
+            atime: if kernel >= KernelVersion::v2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
             },
-            large_journals: from(4, 9, 0),
+            large_journals: kernel >= KernelVersion::new(4, 9),
         }
     }
 }

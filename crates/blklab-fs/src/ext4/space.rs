@@ -240,9 +240,10 @@ fn taken_blocks(g: &Geometry, group: u64) -> Vec<Range<u32>> {
 mod tests {
     use super::super::options::{Ext4Features, Ext4Options};
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     fn volume() -> (Geometry, Space) {
-        let o = Ext4Options::new(Ext4Features::of_release([2, 6, 32]));
+        let o = Ext4Options::new(Ext4Features::of(KernelVersion::v2_6(32)));
         let g = Geometry::new(0..20 << 21, &o).unwrap();
         let s = Space::new(&g);
         (g, s)

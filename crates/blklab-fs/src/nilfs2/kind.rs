@@ -29,7 +29,7 @@ pub(crate) const NILFS2: Kind<NilfsOptions> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> NilfsOptions {
-    let of_kernel = ExtFeatures::of_release(m.kernel.numbers());
+    let of_kernel = ExtFeatures::of(m.kernel);
     let d = NilfsOptions::default();
     let number = |key, default| m.number_or(key, default);
     let flag = |key, default| m.flag(key, default);

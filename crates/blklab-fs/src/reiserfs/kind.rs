@@ -24,7 +24,7 @@ pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> ReiserOptions {
-    let features = ExtFeatures::of_release(m.kernel.numbers());
+    let features = ExtFeatures::of(m.kernel);
     let mut o = ReiserOptions::new(features);
     if m.option("data") == Some("writeback") {
         o.data = DataMode::Writeback;

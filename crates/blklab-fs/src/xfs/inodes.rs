@@ -272,10 +272,11 @@ fn first(with_free: &BTreeMap<u64, u32>) -> (u64, Option<u32>) {
 mod tests {
     use super::*;
     use crate::xfs::{XfsFeatures, XfsOptions};
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn directories_take_turns_and_files_follow_their_directory() {
-        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(26)));
         let g = Geometry::new(0..20_012_072_960 / 512, &o).unwrap();
         let (mut space, mut inodes) = (Space::new(&g), Inodes::new(g.ag_count));
         let free = space.free();

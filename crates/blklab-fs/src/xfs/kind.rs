@@ -28,7 +28,7 @@ pub(crate) const XFS: Kind<XfsOptions> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> XfsOptions {
-    let mut o = XfsOptions::new(XfsFeatures::of_release(m.kernel.numbers()));
+    let mut o = XfsOptions::new(XfsFeatures::of(m.kernel));
     let number = |key, default| m.number_or(key, default);
     let flag = |key, default| m.flag(key, default);
     o.barrier = flag("barrier", o.barrier) && (o.features.flush_fua || m.orders_writes);

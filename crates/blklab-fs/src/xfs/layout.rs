@@ -124,10 +124,11 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::xfs::XfsFeatures;
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn the_volume_of_2008_has_four_groups_and_its_log_in_the_third() {
-        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(26)));
         let sectors = 20_012_072_960 / 512;
         let g = Geometry::new(63..63 + sectors, &o).unwrap();
         assert_eq!(
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn volumes_that_cannot_be_are_refused() {
-        let mut o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        let mut o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(26)));
         assert!(Geometry::new(0..1000, &o).is_err());
         o.ag_count = Some(1000);
         assert!(Geometry::new(0..1 << 20, &o).is_err());

@@ -2,6 +2,7 @@
 //! What can be chosen about an XFS volume, and what the kernel release decides
 //! (fs/xfs/xfs_log.c, fs/xfs/linux-2.6/xfs_buf.c; mkfs.xfs of 2008).
 
+use blklab_kernel::KernelVersion;
 use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
@@ -43,22 +44,21 @@ pub struct XfsFeatures {
 }
 
 impl XfsFeatures {
-    /// The features of a release, such as `[2, 6, 26]`.
-    pub fn of_release(release: [u16; 3]) -> XfsFeatures {
-        let from = |a, b, c| release >= [a, b, c];
+    /// The features of a release.
+    pub fn of(kernel: KernelVersion) -> XfsFeatures {
         XfsFeatures {
-            tail_thread: from(2, 6, 25),
-            contiguous_log_buffers: !from(2, 6, 25),
-            sync_metadata: !from(2, 6, 33),
-            delayed_inodes: from(2, 6, 34),
-            syncd_flushes_inodes: !from(2, 6, 29),
-            no_idle: from(2, 6, 30),
-            task_plugs: from(2, 6, 39),
-            flush_fua: from(2, 6, 37),
-            marks_log: from(5, 4, 0),
-            has_delayed_logging: from(2, 6, 35),
-            delayed_logging: from(2, 6, 39),
-            atime: if from(2, 6, 30) {
+            tail_thread: kernel >= KernelVersion::v2_6(25),
+            contiguous_log_buffers: kernel < KernelVersion::v2_6(25),
+            sync_metadata: kernel < KernelVersion::v2_6(33),
+            delayed_inodes: kernel >= KernelVersion::v2_6(34),
+            syncd_flushes_inodes: kernel < KernelVersion::v2_6(29),
+            no_idle: kernel >= KernelVersion::v2_6(30),
+            task_plugs: kernel >= KernelVersion::v2_6(39),
+            flush_fua: kernel >= KernelVersion::v2_6(37),
+            marks_log: kernel >= KernelVersion::new(5, 4),
+            has_delayed_logging: kernel >= KernelVersion::v2_6(35),
+            delayed_logging: kernel >= KernelVersion::v2_6(39),
+            atime: if kernel >= KernelVersion::v2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
@@ -153,18 +153,18 @@ mod tests {
 
     #[test]
     fn log_records_are_barriers_or_synchronous_writes() {
-        let mut o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        let mut o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(26)));
         assert_eq!(o.log_flags(), BioFlags::BARRIER);
         o.barrier = false;
         assert_eq!(o.log_flags(), BioFlags::SYNC | BioFlags::UNPLUG);
         assert_eq!(o.log_segments(128), 16);
-        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 37]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(37)));
         assert!(o.log_flags().has(BioFlags::FLUSH | BioFlags::FUA));
         assert!(!o.log_flags().any(BioFlags::IDLE | BioFlags::META));
-        let o = XfsOptions::new(XfsFeatures::of_release([5, 10, 0]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::new(5, 10)));
         let marked = BioFlags::SYNC | BioFlags::META | BioFlags::IDLE;
         assert_eq!(o.log_flags(), marked | BioFlags::FLUSH | BioFlags::FUA);
-        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 24]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(24)));
         assert_eq!(o.log_segments(128), 1);
         assert!(!o.features.tail_thread);
     }

@@ -204,9 +204,10 @@ impl Group {
 mod tests {
     use super::*;
     use crate::xfs::{XfsFeatures, XfsOptions};
+    use blklab_kernel::KernelVersion;
 
     fn space() -> (Geometry, Space) {
-        let o = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(26)));
         let g = Geometry::new(0..20_012_072_960 / 512, &o).unwrap();
         (g, Space::new(&g))
     }

@@ -125,7 +125,7 @@ fn a_plugged_request_waits_for_the_plug_timer() {
 
 #[test]
 fn direct_readers_queue_behind_a_writer_where_the_filesystem_locks() {
-    let xfs = Filesystem::Xfs(XfsOptions::new(XfsFeatures::of_release([2, 6, 28])));
+    let xfs = Filesystem::Xfs(XfsOptions::new(XfsFeatures::of(crate::kernel([2, 6, 28]))));
     for (filesystem, waits) in [(Filesystem::Extents(()), true), (xfs, false)] {
         let mut config = Config::new(Features::K2628, 512 * MIB);
         config.layout.end_sector = 16 << 20;

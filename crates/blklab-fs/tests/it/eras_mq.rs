@@ -19,15 +19,15 @@ const DISK_SECTORS: u64 = 16 << 20;
 
 fn features(release: [u16; 3]) -> Features {
     let [a, b, c] = release;
-    Features::of_release([a, b, c, 0]).expect("it is modelled")
+    Features::of(crate::kernel([a, b, c])).expect("it is modelled")
 }
 
 fn ext4(release: [u16; 3]) -> Filesystem {
-    Filesystem::Ext4(Ext4Options::new(Ext4Features::of_release(release)))
+    Filesystem::Ext4(Ext4Options::new(Ext4Features::of(crate::kernel(release))))
 }
 
 fn xfs(release: [u16; 3]) -> Filesystem {
-    Filesystem::Xfs(XfsOptions::new(XfsFeatures::of_release(release)))
+    Filesystem::Xfs(XfsOptions::new(XfsFeatures::of(crate::kernel(release))))
 }
 
 /// A machine with a volume.

@@ -13,7 +13,7 @@ const SECONDS: u64 = 1_000_000_000;
 const DISK_SECTORS: u64 = 16 << 20;
 
 fn mount(journal: bool, change: impl FnOnce(&mut ExtOptions)) -> (Machine, PageCache<Machine>) {
-    let mut options = ExtOptions::new(journal, ExtFeatures::of_release([2, 6, 28]));
+    let mut options = ExtOptions::new(journal, ExtFeatures::of(crate::kernel([2, 6, 28])));
     change(&mut options);
     let mut config = Config::new(Features::K2628, 1024 * MIB);
     config.layout.start_sector = 0;
@@ -66,7 +66,7 @@ fn metadata_go_to_their_places_thirty_seconds_later() {
 
 #[test]
 fn writers_of_3_6_are_held_back() {
-    let mut options = ExtOptions::new(true, ExtFeatures::of_release([3, 7, 0]));
+    let mut options = ExtOptions::new(true, ExtFeatures::of(crate::kernel([3, 7, 0])));
     options.atime = Atime::Never;
     let mut config = Config::new(Features::K306, 1024 * MIB);
     config.layout.start_sector = 0;

@@ -30,7 +30,7 @@ pub(crate) fn mount_with(
     journal: bool,
     change: impl FnOnce(&mut ExtOptions),
 ) -> (Machine, PageCache<Machine>) {
-    let mut options = ExtOptions::new(journal, ExtFeatures::of_release([2, 6, 28]));
+    let mut options = ExtOptions::new(journal, ExtFeatures::of(crate::kernel([2, 6, 28])));
     change(&mut options);
     config.layout.start_sector = 0;
     config.layout.end_sector = sectors;

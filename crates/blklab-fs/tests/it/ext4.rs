@@ -22,8 +22,8 @@ fn mount(
     change: impl FnOnce(&mut Ext4Options),
 ) -> (Machine, PageCache<Machine>) {
     let [a, b, c] = release;
-    let features = Features::of_release([a, b, c, 0]).expect("it is modelled");
-    let mut options = Ext4Options::new(Ext4Features::of_release(release));
+    let features = Features::of(crate::kernel([a, b, c])).expect("it is modelled");
+    let mut options = Ext4Options::new(Ext4Features::of(crate::kernel(release)));
     change(&mut options);
     let mut config = Config::new(features, 1024 * MIB);
     config.layout.start_sector = 0;
@@ -105,7 +105,7 @@ fn a_commit_waits_for_data_behind_its_metadata_and_before_its_block() {
 fn a_disk_that_refuses_barriers_gets_none_any_more() {
     let [a, b, c] = [2, 6, 32];
     let mut config = Config::new(
-        Features::of_release([a, b, c, 0]).expect("it is modelled"),
+        Features::of(crate::kernel([a, b, c])).expect("it is modelled"),
         1024 * MIB,
     );
     config.layout.start_sector = 0;
@@ -117,7 +117,7 @@ fn a_disk_that_refuses_barriers_gets_none_any_more() {
         ..DISK
     };
     let (machine, cache) = boot_on(
-        Filesystem::Ext4(Ext4Options::new(Ext4Features::of_release([a, b, c]))),
+        Filesystem::Ext4(Ext4Options::new(Ext4Features::of(crate::kernel([a, b, c])))),
         config,
         disk,
     );

@@ -71,7 +71,7 @@ fn a_refused_periodic_job_comes_back_a_second_later() {
 
 #[test]
 fn background_work_leaves_requests_to_others() {
-    for (features, most) in [(Features::K26286, 114), (Features::K2628, 114 + 13)] {
+    for (features, most) in [(Features::K2629, 114), (Features::K2628, 114 + 13)] {
         let config = Config {
             bio_pages: 1,
             ..Config::new(features, 512 * MIB)

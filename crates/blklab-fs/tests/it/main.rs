@@ -23,6 +23,7 @@ mod write;
 mod xfs;
 
 use blklab_fs::Filesystem;
+use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
 use blklab_types::Span;
 use machine::{Disk, Machine};
@@ -35,6 +36,14 @@ pub(crate) const DISK: Disk = Disk {
 };
 
 pub(crate) const MIB: u64 = 1 << 20;
+
+/// A release by its numbers.
+pub(crate) fn kernel([a, b, c]: [u16; 3]) -> KernelVersion {
+    match a {
+        2 => KernelVersion::v2_6(c),
+        _ => KernelVersion::new(a, b),
+    }
+}
 
 /// A machine of so much memory, on which a kernel of these features runs.
 pub(crate) fn boot(features: Features, memory_bytes: u64) -> (Machine, PageCache<Machine>) {

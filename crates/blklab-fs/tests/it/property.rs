@@ -175,7 +175,7 @@ fn no_page_is_lost_and_none_is_written_for_nothing() {
         Features::K2616,
         Features::K2624,
         Features::K2628,
-        Features::K26286,
+        Features::K2629,
         Features::K2631,
         Features::K2632,
         Features::K2636,

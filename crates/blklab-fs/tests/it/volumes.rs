@@ -33,7 +33,7 @@ pub(crate) fn mount(
 }
 
 pub(crate) fn reiserfs(change: impl FnOnce(&mut ReiserOptions)) -> Filesystem {
-    let mut options = ReiserOptions::new(ExtFeatures::of_release([2, 6, 26]));
+    let mut options = ReiserOptions::new(ExtFeatures::of(crate::kernel([2, 6, 26])));
     change(&mut options);
     Filesystem::Reiser(options)
 }

@@ -235,7 +235,7 @@ fn bios_end_at_their_capacity_and_where_the_disk_does() {
     let config = Config {
         layout,
         bio_pages: 64,
-        ..Config::new(Features::K26286, 512 * MIB)
+        ..Config::new(Features::K2629, 512 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     let file = cache.create_empty(Some(250 * 4096)).expect("space");
@@ -360,7 +360,7 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
     .map(|_| ());
     let text = tiny.expect_err("64 MiB are the kernel's own").to_string();
     assert!(text.contains("at least 1024"), "{text}");
-    assert!(Features::of_release([6, 19, 0, 0]).is_err());
+    assert!(Features::of(crate::kernel([6, 19, 0])).is_err());
 }
 
 #[test]

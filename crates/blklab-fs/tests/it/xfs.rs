@@ -17,7 +17,7 @@ const DISK_SECTORS: u64 = 16 << 20;
 const LOG: std::ops::Range<u64> = DISK_SECTORS / 2 + 32..DISK_SECTORS / 2 + 32 + 20_480;
 
 fn mount_on(disk: Disk, change: impl FnOnce(&mut XfsOptions)) -> (Machine, PageCache<Machine>) {
-    let mut options = XfsOptions::new(XfsFeatures::of_release([2, 6, 26]));
+    let mut options = XfsOptions::new(XfsFeatures::of(crate::kernel([2, 6, 26])));
     options.barrier = false;
     change(&mut options);
     let mut config = Config::new(Features::K2628, 1024 * MIB);
@@ -337,7 +337,7 @@ fn random_operations_end_and_give_all_space_back() {
         });
         random_run(seed, |o| {
             o.lazy_count = true;
-            o.features = XfsFeatures::of_release([3, 7, 0]);
+            o.features = XfsFeatures::of(crate::kernel([3, 7, 0]));
         });
     }
 }

@@ -42,9 +42,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
-    let [major, minor, patch] = e.kernel.numbers();
-    Features::of_release([major, minor, patch, 0])
-        .map_err(|err| ExperimentError::new(err.to_string()))
+    Features::of(e.kernel).map_err(|err| ExperimentError::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment on disks of `capacity` sectors, and

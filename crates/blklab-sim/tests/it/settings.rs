@@ -115,8 +115,7 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
         for (name, model) in queue {
             assert_eq!(shown(name), model, "{name} on {kernel}");
         }
-        let [a, b, c] = kernel.numbers();
-        let features = Features::of_release([a, b, c, 0]).expect("a release");
+        let features = Features::of(kernel).expect("a release");
         let capacity = e.build_device().expect("a device").capacity_sectors();
         let (config, _) = cache_config(&e, features, capacity).expect("settings");
         let own = Config::new(features, config.memory_bytes);
