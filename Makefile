@@ -29,8 +29,8 @@ fuzz:           ## ten minutes of fuzzing for each reader and parser
 test-docs:      ## commands of documents that take minutes, which `test` leaves out
 	$(BUILD) cargo test --release -p blklab-cli --test it -- --ignored long_commands_in_documents
 
-update-docs:    ## output that documents show, as it is printed now
-	$(BUILD) env BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
+update-docs:    ## what programs print in documents, tables and figures, written anew
+	$(BUILD) scripts/update-docs.sh
 
 man:            ## manual pages, in target/man
 	$(BUILD) cargo run --release --bin blklab -- man --out target/man

@@ -1,0 +1,48 @@
+#!/bin/sh
+# `make update-docs`: writes everything in docs/ anew that a program prints. Read
+# the difference before you commit it. What needs measurements outside of the
+# repository (../shared, or BLKLAB_SHARED) or fio is left as it is where these are
+# missing, which a line says.
+set -eu
+cd "$(dirname "$0")/.."
+shared=${BLKLAB_SHARED:-../shared}
+blklab=${CARGO_TARGET_DIR:-target}/release/blklab
+
+say() { echo "update-docs: $*" >&2; }
+
+# write FILE COMMAND...: what the command prints becomes the file, whole or not at
+# all. `blklab conform` ends with 1 where a model differs, which is no failure here.
+write() {
+    file=$1
+    shift
+    say "$file"
+    status=0
+    "$@" >"$file.partial" || status=$?
+    if [ "$status" -gt 1 ] || [ ! -s "$file.partial" ]; then
+        rm -f "$file.partial"
+        say "$*: ended with $status"
+        exit "$status"
+    fi
+    mv "$file.partial" "$file"
+}
+
+picture() {
+    "$blklab" run examples/ssh-beside-dd.toml --output-format json | scripts/picture.py
+}
+
+# Output behind `$ blklab …`, and the tables of the manual.
+BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
+UPDATE_GOLDEN=1 cargo test -p blklab-cli --test it -- fio_options:: settings::
+
+cargo build --release --bin blklab
+write docs/images/ssh-beside-dd.svg picture
+if [ -d "$shared/truth-612/cases" ]; then
+    write docs/fidelity.md "$blklab" conform "$shared/truth-612/cases" --output-format markdown
+else
+    say "docs/fidelity.md stays: no truth-612/cases in $shared"
+fi
+if [ -d "$shared/data/fio-jobs" ] && command -v fio >/dev/null 2>&1; then
+    write docs/fio-jobs.md scripts/fio-jobs.py "$blklab" "$shared/data/fio-jobs"
+else
+    say "docs/fio-jobs.md stays: no data/fio-jobs in $shared, or no fio"
+fi
