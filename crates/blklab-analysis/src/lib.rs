@@ -13,11 +13,14 @@
 
 pub mod collect;
 pub mod distribution;
+pub mod findings;
 mod index;
 pub mod lifecycle;
 mod lives;
 pub mod seeks;
+pub mod spread;
 pub mod stats;
 mod tally;
 pub mod text;
 pub mod timeline;
+pub mod watch;

@@ -300,7 +300,7 @@ impl Directions {
 
 // serde calls this with a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
-fn dev_text<S: Serializer>(dev: &Dev, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn dev_text<S: Serializer>(dev: &Dev, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{},{}", dev.major, dev.minor))
 }
 

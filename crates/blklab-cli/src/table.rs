@@ -85,7 +85,7 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     if all.is_empty() && pairs.iter().all(|(_, run)| run.jobs.is_empty()) {
         rows::show_processes(out, pairs)?;
     }
-    if disk.iter().any(|r| r.requests.median > 0.0) {
+    if disk.iter().any(|r| r.spread("disk_requests").median > 0.0) {
         rows::show_disk(out, &disk, width)?;
     }
     if pairs.len() > 1 {

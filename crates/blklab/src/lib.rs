@@ -1,14 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! blklab, a laboratory for Linux block-I/O latency.
+//! blklab, a laboratory for Linux block-I/O latency, as a library.
 //!
-//! The facade: load an [`Experiment`], run it, report what came of it.
+//! An [`Experiment`] is a workload, a kernel's block stack and a device. A
+//! [`Planner`] checks it once and makes a [`Plan`] of it for a [`Target`], of which
+//! [`Sim`] is the first. [`run::run`] runs a plan, event by event and the same each
+//! time, and gives a [`run::RunOutput`]: fio's results of each job, statistics of the
+//! trace, counters of the disks. [`metric`] names every number that is made of it.
+//!
+//! ```
+//! use blklab::metric::{self, Numbers};
+//! use blklab::run::{RunOptions, run};
+//! use blklab::{Ddir, Experiment, Planner, Sim, Workload};
+//!
+//! # fn main() -> Result<(), blklab::ExperimentError> {
+//! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
+//! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
+//! let mut experiment = Experiment::new("readers", workload);
+//! experiment.choose_kernel("2.6.28".parse()?);
+//! experiment.choose_scheduler("cfq")?;
+//!
+//! let sim = Sim::default();
+//! let plan = Planner::new(&sim).plan(&experiment)?;
+//! let output = run(&plan, &RunOptions::default())?;
+//! let reads = Numbers::of(&output.jobs, Some(Ddir::Read));
+//! assert_eq!(reads.jobs, 2);
+//! let p99_ns = metric::named("clat_p99").of_jobs(&reads).expect("there are reads");
+//! assert!(p99_ns > 1e6, "a disk takes milliseconds: {p99_ns}");
+//!
+//! // A run repeats, bit for bit.
+//! let again = run(&plan, &RunOptions::default())?;
+//! assert_eq!(again.digest, output.digest);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | read an experiment, job file or scenario | [`load`], [`parse`] |
+//! | change a kernel, scheduler, device or setting | [`Experiment::choose_kernel`], [`Experiment::choose_scheduler`], [`Experiment::choose_device`], [`Experiment::set`] |
+//! | know what there is to choose from | [`list`] |
+//! | run it; write a trace; stop early | [`run`] |
+//! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
+//! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
+//! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`findings`] |
+//! | write a scheduler | [`scheduler`] |
+//! | keep all that belongs to a run | [`run_directory`] |
+//!
+//! Three programs in `examples/` show the first steps: `run_job_file`,
+//! `matrix_percentiles`, `write_scheduler`. Errors are one line each: what is wrong,
+//! where, and what would be right.
 
 pub mod csv_table;
 pub mod disk_stats;
 pub mod failures;
+pub mod job_rows;
 pub mod list;
 pub mod matrix;
 pub mod meter;
+pub mod metric;
 pub mod outputs;
 pub mod parallel;
 pub mod record;
@@ -20,20 +69,27 @@ pub mod same;
 pub mod scheduler;
 pub mod summary;
 pub mod trace_file;
-pub mod watch;
 pub mod workload;
 
 pub use blklab_analysis::collect::StatsCollector;
-pub use blklab_analysis::stats::TraceStats;
+pub use blklab_analysis::findings;
+pub use blklab_analysis::spread::Spread;
+pub use blklab_analysis::stats::{ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
+pub use blklab_analysis::watch;
 pub use blklab_experiment::{
-    DeviceSpec, Experiment, ExperimentError, MdSpec, Published, Source, load, no_such, parse,
+    DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Published, Source, Workload,
+    load, no_such, parse,
 };
-pub use blklab_formats::ReadCounts;
+pub use blklab_fio::job::Job;
+pub use blklab_fio::parse::JobFile;
+pub use blklab_fiostat::{Ddir, FioResult};
+pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
+pub use blklab_kernel::KernelVersion;
 pub use blklab_sim::Sim;
 pub use blklab_target::{
-    Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings, Site,
-    Target, memory,
+    CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
+    Site, Target, memory,
 };
-pub use blklab_trace::{Action, Event, Rwbs, TraceSource};
-pub use blklab_types::{one_line, shown};
+pub use blklab_trace::{Action, Digest, Event, Rwbs, TraceHeader, TraceSink, TraceSource};
+pub use blklab_types::{Dev, Op, Pid, Span, Time, one_line, shown};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What blklab says of a run in `result.json`, written and read by one type.
 
+use crate::job_rows::{JobRow, job_rows};
 use crate::matrix::Cell;
+use crate::metric::{DISK, DiskNumbers};
 use crate::run::RunOutput;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -56,6 +58,9 @@ pub struct RunRecord {
     pub cgroups: Map<String, Value>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
+    /// Metrics of jobs and disks, by the columns of CSV.
+    #[serde(default)]
+    pub metrics: Value,
     /// Statistics of the event stream, as `blklab trace stats` has them.
     pub trace: Value,
 }
@@ -106,9 +111,20 @@ impl RunRecord {
             sysfs: map(run.sysfs.iter().map(|(name, text)| (name, json!(text)))),
             cgroups: run.cgroups.iter().map(cgroup).collect(),
             notes: run.notes.clone(),
+            metrics: metrics(run),
             trace: json!(run.stats),
         }
     }
+}
+
+/// Every metric of the jobs and of the disks.
+fn metrics(run: &RunOutput) -> Value {
+    let disk = DiskNumbers::of(run);
+    let of_disk = DISK.iter().map(|m| (m.column(), json!(m.of_disk(&disk))));
+    json!({
+        "jobs": job_rows(run).iter().map(JobRow::to_json).collect::<Vec<_>>(),
+        "disk": map(of_disk),
+    })
 }
 
 fn map(pairs: impl Iterator<Item = (impl ToString, Value)>) -> Map<String, Value> {

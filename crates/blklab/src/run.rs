@@ -5,10 +5,10 @@ use crate::disk_stats::{AllStats, DiskStats};
 use crate::meter::Meter;
 use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
-use crate::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
+use blklab_analysis::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
@@ -170,7 +170,7 @@ impl Analysis {
             Analysis::Watches(lives) => lives.finish().0,
             Analysis::Nothing => Watches::default(),
         };
-        output.watched = watches.0.into_iter().map(|w| w.figures).collect();
+        output.watched = watches.0.into_iter().map(Watch::finish).collect();
     }
 }
 

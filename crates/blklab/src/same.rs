@@ -9,7 +9,6 @@
 
 use crate::matrix::Cell;
 use crate::run::RunOutput;
-use crate::summary::repetitions;
 use blklab_analysis::stats::DeviceStats;
 use blklab_target::{FIO_PID, JobResult};
 use blklab_trace::{Action, Digest, Event};
@@ -62,7 +61,12 @@ impl MergedQueues {
     }
 }
 
-type Runs<'a> = [(&'a Cell, &'a RunOutput)];
+pub(crate) type Runs<'a> = [(&'a Cell, &'a RunOutput)];
+
+/// Runs of one experiment with different seeds, in succession.
+pub(crate) fn repetitions<'a, 'b>(runs: &'a Runs<'b>) -> impl Iterator<Item = &'a Runs<'b>> {
+    runs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx && a.0.label == b.0.label)
+}
 
 /// Some experiments, each with its repetitions.
 type Class<'a, 'b> = Vec<&'a Runs<'b>>;

@@ -8,55 +8,22 @@
 
 mod disk;
 pub mod jobs;
-mod numbers;
 
-pub use disk::{DiskNumbers, DiskRow, disk_rows};
-pub use numbers::Numbers;
+pub use blklab_analysis::spread::Spread;
+pub use disk::{DiskRow, disk_rows};
 
 use crate::matrix::Cell;
+use crate::metric::{self, Numbers};
 use crate::run::RunOutput;
+use crate::same::{Runs, repetitions};
 use blklab_experiment::Published;
 use blklab_fiostat::Ddir;
+use blklab_target::JobResult;
 use jobs::{JobKey, Part};
-use numbers::key_of;
-use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// One number over the repetitions of an experiment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// Median.
-    pub median: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-}
-
-impl Spread {
-    /// That of some values; zeros if there are none.
-    pub fn of(mut values: Vec<f64>) -> Spread {
-        values.sort_by(f64::total_cmp);
-        let n = values.len();
-        match n {
-            0 => Spread::default(),
-            _ => Spread {
-                median: (values[(n - 1) / 2] + values[n / 2]) / 2.0,
-                min: values[0],
-                max: values[n - 1],
-            },
-        }
-    }
-
-    /// The spread of a column: its ends are those of all rows.
-    fn over(rows: &[Row], column: fn(&Row) -> Spread) -> Spread {
-        let all = rows.iter().map(column);
-        Spread::of(all.flat_map(|s| [s.min, s.median, s.max]).collect())
-    }
-}
-
 /// Some jobs of one experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Row {
     /// What distinguishes the row from the others of its table: the
     /// experiment or the jobs.
@@ -65,24 +32,8 @@ pub struct Row {
     pub runs: usize,
     /// Jobs with I/O in this direction.
     pub jobs: usize,
-    /// Bytes moved.
-    pub bytes: Spread,
-    /// I/Os, or calls.
-    pub ios: Spread,
-    /// Shortest run time of a job (`runt-min`).
-    pub runt_min_ms: Spread,
-    /// Longest run time of a job (`runt-max`).
-    pub runt_max_ms: Spread,
-    /// Completion latency, percentiles over all jobs.
-    pub clat_p50_ns: Spread,
-    /// 99th percentile.
-    pub clat_p99_ns: Spread,
-    /// Largest.
-    pub clat_max_ns: Spread,
-    /// Bytes per second of the time in which at least one of the jobs ran.
-    pub bw_bytes: Spread,
-    /// I/Os per second of that time.
-    pub iops: Spread,
+    /// What the metrics of each run are made of.
+    pub numbers: Vec<Numbers>,
     /// Whether the jobs ran one after another, at least in part: fio's rates,
     /// over the longest run time of a job, are higher.
     pub spread_out: bool,
@@ -90,8 +41,26 @@ pub struct Row {
     pub published: Option<Published>,
 }
 
+impl Row {
+    /// A metric over the runs, by its key.
+    pub fn spread(&self, key: &str) -> Spread {
+        let metric = metric::named(key);
+        let values = self
+            .numbers
+            .iter()
+            .map(|n| metric.of_jobs(n).unwrap_or(0.0));
+        Spread::of(values.collect())
+    }
+}
+
+/// The spread of a metric over rows: its ends are those of all rows.
+fn over(rows: &[Row], key: &str) -> Spread {
+    let all = rows.iter().map(|r| r.spread(key));
+    Spread::of(all.flat_map(|s| [s.min, s.median, s.max]).collect())
+}
+
 /// One table: a group and direction of a job file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Table {
     /// Group number, if there are several.
     pub group: Option<u32>,
@@ -114,13 +83,6 @@ const ROWS_MAX: usize = 10;
 /// Names of jobs that have a table each.
 const TABLES_MAX: usize = 4;
 
-pub(crate) type Runs<'a> = [(&'a Cell, &'a RunOutput)];
-
-/// Runs of one experiment with different seeds, in succession.
-pub(crate) fn repetitions<'a, 'b>(runs: &'a Runs<'b>) -> impl Iterator<Item = &'a Runs<'b>> {
-    runs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx && a.0.label == b.0.label)
-}
-
 /// The tables of some runs of one experiment file.
 pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
     let experiments: Vec<&Runs<'_>> = repetitions(runs).collect();
@@ -129,7 +91,7 @@ pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
     let several = groups.len() > 1;
     let tables = keys.into_iter().flat_map(|(group, i)| {
         let dir = Ddir::ALL.get(i).copied();
-        let names = names(runs, group, i);
+        let names = names(runs.iter().map(|(_, r)| *r), group, i);
         let whole = Part::new(names.clone());
         match experiments[..] {
             [one] => vec![by_job(one, group, dir, &names, &whole)],
@@ -157,14 +119,18 @@ pub(crate) fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> 
 }
 
 /// The names of jobs of a group with I/O in a direction, in order.
-pub(crate) fn names(runs: &Runs<'_>, group: u32, dir: usize) -> Vec<JobKey> {
+pub(crate) fn names<'a>(
+    runs: impl IntoIterator<Item = &'a RunOutput>,
+    group: u32,
+    dir: usize,
+) -> Vec<JobKey> {
     let mut names: Vec<JobKey> = Vec::new();
-    for job in runs.iter().flat_map(|(_, r)| &r.jobs) {
+    for job in runs.into_iter().flat_map(|r| &r.jobs) {
         let ios = match Ddir::ALL.get(dir) {
             Some(dir) => job.stat.dir(*dir).total_ios,
             None => job.stat.sync.stat.samples,
         };
-        let key = key_of(job);
+        let key = JobKey::of(job);
         if job.job.group == group && ios > 0 && !names.contains(&key) {
             names.push(key);
         }
@@ -193,8 +159,8 @@ fn by_job(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, names: &[JobKey], whol
         group: Some(group),
         direction: dir.map_or("sync", Ddir::name),
         who,
-        bytes: Spread::over(last, |r| r.bytes),
-        ios: Spread::over(last, |r| r.ios),
+        bytes: over(last, "bytes"),
+        ios: over(last, "ios"),
         rows,
     }
 }
@@ -220,8 +186,8 @@ fn by_experiment(
             group: Some(group),
             direction: dir.map_or("sync", Ddir::name),
             who: part.heading(jobs),
-            bytes: Spread::over(&rows, |r| r.bytes),
-            ios: Spread::over(&rows, |r| r.ios),
+            bytes: over(&rows, "bytes"),
+            ios: over(&rows, "ios"),
             rows,
         }
     };
@@ -237,27 +203,27 @@ fn by_experiment(
 }
 
 fn row(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, part: &Part, label: String) -> Option<Row> {
-    let numbers = runs.iter().map(|(_, r)| Numbers::of(r, group, part, dir));
-    let numbers: Vec<Option<Numbers>> = numbers.collect();
-    let jobs = numbers.iter().flatten().next()?.jobs;
-    let numbers: Vec<Numbers> = numbers.into_iter().map(Option::unwrap_or_default).collect();
-    let spread = |f: fn(&Numbers) -> f64| Spread::of(numbers.iter().map(f).collect());
+    let numbers = |run| Numbers::of(jobs_of(run, group, part), dir);
+    let numbers: Vec<Numbers> = runs.iter().map(|(_, r)| numbers(r)).collect();
+    let first = numbers.iter().find(|n| n.jobs > 0)?;
     Some(Row {
         label,
         runs: runs.len(),
-        jobs,
-        bytes: spread(|n| n.bytes as f64),
-        ios: spread(|n| n.ios as f64),
-        runt_min_ms: spread(|n| n.runt_min_ms as f64),
-        runt_max_ms: spread(|n| n.runt_max_ms as f64),
-        clat_p50_ns: spread(|n| n.clat_p50_ns as f64),
-        clat_p99_ns: spread(|n| n.clat_p99_ns as f64),
-        clat_max_ns: spread(|n| n.clat_max_ns as f64),
-        bw_bytes: spread(Numbers::bandwidth),
-        iops: spread(Numbers::iops),
+        jobs: first.jobs,
         spread_out: numbers.iter().any(Numbers::is_spread),
+        numbers,
         published: None,
     })
+}
+
+/// The jobs of a part in a reporting group.
+pub(crate) fn jobs_of<'a>(
+    run: &'a RunOutput,
+    group: u32,
+    part: &'a Part,
+) -> impl Iterator<Item = &'a JobResult> {
+    let in_group = run.jobs.iter().filter(move |j| j.job.group == group);
+    in_group.filter(|j| part.has(&JobKey::of(j)))
 }
 
 fn published(cell: &Cell, dir: Option<Ddir>) -> Option<Published> {

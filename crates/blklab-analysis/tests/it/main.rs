@@ -3,6 +3,7 @@
 
 mod arbitrary;
 mod btt;
+mod findings;
 mod fuzz;
 mod legacy;
 mod limits;

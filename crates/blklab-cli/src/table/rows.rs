@@ -63,9 +63,10 @@ fn show_ratios(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result
     };
     writeln!(out, "\nbandwidth over that of {}", first.label)?;
     writeln!(out, "{:<width$} {:>9} {:>9}", "", "here", "published")?;
+    let bandwidth = |r: &Row| r.spread("bandwidth").median;
     for (r, published) in &rows {
         label(out, &r.label, width)?;
-        let ours = r.bw_bytes.median / first.bw_bytes.median.max(1.0);
+        let ours = bandwidth(r) / bandwidth(first).max(1.0);
         writeln!(out, " {ours:>9.2} {:>9.2}", published / first_published)?;
     }
     Ok(())
@@ -73,20 +74,21 @@ fn show_ratios(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result
 
 fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io::Result<()> {
     label(out, &r.label, width)?;
+    let median = |key| r.spread(key).median;
     writeln!(
         out,
         " {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
-        runt(r.runt_min_ms.median),
-        runt(r.runt_max_ms.median),
-        time(r.clat_p50_ns.median),
-        time(r.clat_p99_ns.median),
-        time(r.clat_max_ns.median),
+        runt(median("runt_min")),
+        runt(median("runt_max")),
+        time(median("clat_p50")),
+        time(median("clat_p99")),
+        time(median("clat_max")),
         if sync {
             String::new()
         } else {
-            per_second(r.bw_bytes.median)
+            per_second(median("bandwidth"))
         },
-        count(r.iops.median),
+        count(median("iops")),
     )?;
     if r.runs > 1 {
         show_spread(out, r, width)?;
@@ -134,14 +136,17 @@ fn runt(ms: f64) -> String {
 /// Lowest and highest of several runs, in the same columns, unless they are
 /// all the same.
 fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<()> {
-    let spreads = [
-        r.runt_min_ms,
-        r.runt_max_ms,
-        r.clat_p50_ns,
-        r.clat_p99_ns,
-        r.clat_max_ns,
-        r.bw_bytes,
-    ];
+    let [runt_min, runt_max, p50, p99, max, bandwidth, iops] = [
+        "runt_min",
+        "runt_max",
+        "clat_p50",
+        "clat_p99",
+        "clat_max",
+        "bandwidth",
+        "iops",
+    ]
+    .map(|key| r.spread(key));
+    let spreads = [runt_min, runt_max, p50, p99, max, bandwidth];
     if spreads.iter().all(|s| s.min == s.max) {
         return Ok(());
     }
@@ -151,17 +156,17 @@ fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<(
             out,
             "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
             cut(&format!("  {name}"), width),
-            runt(end(&r.runt_min_ms)),
-            runt(end(&r.runt_max_ms)),
-            time(end(&r.clat_p50_ns)),
-            time(end(&r.clat_p99_ns)),
-            time(end(&r.clat_max_ns)),
-            if r.bw_bytes.max > 0.0 {
-                per_second(end(&r.bw_bytes))
+            runt(end(&runt_min)),
+            runt(end(&runt_max)),
+            time(end(&p50)),
+            time(end(&p99)),
+            time(end(&max)),
+            if bandwidth.max > 0.0 {
+                per_second(end(&bandwidth))
             } else {
                 String::new()
             },
-            count(end(&r.iops)),
+            count(end(&iops)),
         )?;
     }
     Ok(())
@@ -216,15 +221,16 @@ pub(super) fn show_disk(
     )?;
     for r in rows {
         label(out, &r.label, width)?;
+        let median = |key| r.spread(key).median;
         writeln!(
             out,
             " {:>9} {:>8.1}%  {:>6} {:>6} {:>6.1} {:>9.1}",
-            count(r.requests.median),
-            r.merged_percent.median,
-            time(r.q2d_ns.median),
-            time(r.d2c_ns.median),
-            r.busy_percent.median,
-            r.queue_size.median,
+            count(median("disk_requests")),
+            median("disk_merged"),
+            time(median("disk_q2d_mean")),
+            time(median("disk_d2c_mean")),
+            median("disk_util"),
+            median("disk_in_flight_mean"),
         )?;
     }
     Ok(())

@@ -19,11 +19,11 @@ pub use decisions::Decisions;
 pub use measured::Variation;
 
 use super::measured_on::LINUX_6_1;
+use blklab::metric::{self, Numbers};
 use blklab::run::{RunOptions, run};
-use blklab::summary::Spread;
-use blklab::{Planner, Sim};
+use blklab::{Planner, Sim, Spread};
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_fiostat::{Ddir, DirStat};
+use blklab_fiostat::Ddir;
 use measured::{DIRECTIONS, FIGURES};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -273,15 +273,20 @@ fn outcome(
         );
         return Err(ExperimentError::new(what).of(e));
     }
+    let wanted = FIGURES.map(|f| metric::find(f).expect("a metric"));
     let (mut here, mut there) = (0.0, 0.0);
     for (n, (job, result)) in measured.iter().zip(&output.jobs).enumerate() {
         for direction in &job.directions {
             let at = DIRECTIONS.iter().position(|rw| *rw == direction.rw);
-            let stat = result.stat.dir(Ddir::ALL[at.unwrap_or(0)]);
-            let simulated = values(stat);
+            let dir = Ddir::ALL[at.unwrap_or(0)];
+            let numbers = Numbers::of([result], Some(dir));
+            let simulated = wanted.map(|w| {
+                let value = w.metric.of_jobs(&numbers);
+                value.map_or(0.0, |v| w.convert(v))
+            });
             here += simulated[0];
             there += direction.values[0].unwrap_or(0.0);
-            for (i, (name, unit)) in FIGURES.into_iter().enumerate() {
+            for (i, w) in wanted.iter().enumerate() {
                 let Some(measured) = direction.values[i].filter(|v| *v > 0.0) else {
                     continue;
                 };
@@ -291,8 +296,8 @@ fn outcome(
                     job: job.name.clone(),
                     n,
                     rw: direction.rw,
-                    name,
-                    unit,
+                    name: w.metric.title,
+                    unit: w.unit.text(),
                     measured,
                     simulated: simulated[i],
                     ratio,
@@ -304,24 +309,4 @@ fn outcome(
     }
     report.bandwidth_ratio = (there > 0.0).then(|| here / there);
     Ok(())
-}
-
-/// The values of [`FIGURES`].
-fn values(d: &DirStat) -> [f64; 6] {
-    let per_second = |n: u64| match d.runtime_ms {
-        0 => 0.0,
-        ms => n as f64 * 1e3 / ms as f64,
-    };
-    let clat = &d.clat;
-    let list = [50.0, 95.0, 99.0];
-    let percentiles = clat.hist.percentiles(&list, clat.stat.samples);
-    let us = |i: usize| percentiles.get(i).map_or(0.0, |ns| *ns as f64 / 1e3);
-    [
-        per_second(d.io_bytes) / 1024.0,
-        per_second(d.total_ios),
-        us(0),
-        us(1),
-        us(2),
-        clat.stat.max as f64 / 1e3,
-    ]
 }

@@ -10,9 +10,9 @@
 
 use super::measured_on::LINUX_2_6_28;
 use super::table::rows;
+use blklab::metric::{self, Numbers};
 use blklab::run::{RunOptions, run};
-use blklab::summary::Spread;
-use blklab::{Planner, Sim};
+use blklab::{Planner, Sim, Spread};
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fiostat::Ddir;
 use serde::Serialize;
@@ -103,11 +103,19 @@ pub struct MachineCase {
 
 /// What one run took.
 struct Took {
-    /// Run times of the readers that started beside the writer, and of all, ms.
-    contended_ms: Vec<f64>,
-    readers_ms: Vec<f64>,
-    writer_s: f64,
-    longest_write_s: f64,
+    writer: Numbers,
+    readers: Numbers,
+    /// The readers that started beside the writer.
+    contended: Numbers,
+}
+
+impl Took {
+    /// A metric of some of its jobs. NaN if there are none: no bound allows that.
+    fn value(&self, jobs: fn(&Took) -> &Numbers, name: &str) -> f64 {
+        let wanted = metric::find(name).expect("a metric");
+        let value = wanted.metric.of_jobs(jobs(self));
+        value.map_or(f64::NAN, |v| wanted.convert(v))
+    }
 }
 
 /// Whether a folder holds measured machines.
@@ -301,25 +309,25 @@ impl MachineCase {
             "contended median",
             "ms",
             self.number("contended_runt_median_ms"),
-            &|t| median(&t.contended_ms),
+            &|t| t.value(|t| &t.contended, "runt_median_ms"),
             Some((0.75, 1.25)),
         );
         add(
             "longest reader",
             "ms",
             self.number("runt_max_ms"),
-            &|t| t.readers_ms.iter().copied().fold(0.0, f64::max),
+            &|t| t.value(|t| &t.readers, "runt_max_ms"),
             factor,
         );
         add(
             "shortest reader",
             "ms",
             self.number("runt_min_ms"),
-            &|t| t.readers_ms.iter().copied().fold(f64::MAX, f64::min),
+            &|t| t.value(|t| &t.readers, "runt_min_ms"),
             None,
         );
-        let writer = &|t: &Took| t.writer_s;
-        let longest = &|t: &Took| t.longest_write_s;
+        let writer = &|t: &Took| t.value(|t| &t.writer, "runt_max_s");
+        let longest = &|t: &Took| t.value(|t| &t.writer, "clat_max_s");
         add("writer", "s", seconds("writer_ms"), writer, tenth);
         let measured = seconds("writer_max_write_ms");
         add("longest write", "s", measured, longest, None);
@@ -347,30 +355,14 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError>
         let what = format!("{}: no job of the case writes", e.id);
         ExperimentError::new(what)
     })?;
-    let wrote = writer.stat.dir(Ddir::Write);
-    let writer_ms = wrote.runtime_ms as f64;
-    let (mut contended_ms, mut readers_ms) = (Vec::new(), Vec::new());
-    for job in output.jobs.iter().filter(|j| !is_writer(j)) {
-        let ms = job.stat.dir(Ddir::Read).runtime_ms as f64;
-        readers_ms.push(ms);
-        if (job.job.start_delay_us as f64) < writer_ms * 1e3 {
-            contended_ms.push(ms);
-        }
-    }
+    let writer_us = writer.stat.dir(Ddir::Write).runtime_ms * 1000;
+    let readers = || output.jobs.iter().filter(|j| !is_writer(j));
+    let contended = readers().filter(|j| j.job.start_delay_us < writer_us);
     Ok(Took {
-        contended_ms,
-        readers_ms,
-        writer_s: writer_ms / 1e3,
-        longest_write_s: wrote.clat.stat.max as f64 / 1e9,
+        writer: Numbers::of([writer], Some(Ddir::Write)),
+        readers: Numbers::of(readers(), Some(Ddir::Read)),
+        contended: Numbers::of(contended, Some(Ddir::Read)),
     })
-}
-
-/// NaN if there are none: no bound allows that.
-fn median(values: &[f64]) -> f64 {
-    match values {
-        [] => f64::NAN,
-        _ => Spread::of(values.to_vec()).median,
-    }
 }
 
 #[cfg(test)]
@@ -384,7 +376,6 @@ mod tests {
         assert!(f.is_within(), "not judged");
         assert!(f.clone().allowed(0.9, 1.1).is_within());
         assert!(!f.allowed(0.96, 1.1).is_within());
-        assert_eq!(median(&[4.0, 1.0]), 2.5);
     }
 
     fn case(changes: &[(&str, &str)]) -> MachineCase {

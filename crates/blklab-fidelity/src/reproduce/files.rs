@@ -3,10 +3,11 @@
 //! names beside it, all built into the program. `docs/reproduce.md` describes
 //! the format.
 
-use super::metric::{Jobs, Metric, Subject};
 use super::study::{
     Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
+use super::subject::{Jobs, Subject};
+use blklab::metric;
 use blklab::watch::BioFilter;
 use blklab_experiment::{ExperimentError, Source, parse};
 use blklab_fiostat::Ddir;
@@ -80,7 +81,7 @@ struct RawMeasure {
     sectors: Option<u32>,
     process: Option<String>,
     array: Option<bool>,
-    metric: Option<Metric>,
+    metric: Option<String>,
 }
 
 /// Keys of [`RawMeasure`].
@@ -249,8 +250,9 @@ impl Study {
         let part = of.part.or(only).ok_or("no 'part'")?;
         let (part, variant) = self.place(&part, &of.variant.unwrap_or_default())?;
         let metric = of.metric.ok_or("no 'metric'")?;
+        let metric = metric::find(&metric).ok_or_else(|| format!("no metric '{metric}'"))?;
         let dir = of.direction.as_deref().map(direction).transpose()?;
-        let subject = if metric.is_of_trace() {
+        let subject = if metric.metric.is_of_bios() {
             Subject::Bios(BioFilter {
                 op: dir.map(|d| match d {
                     Ddir::Read => Op::Read,

@@ -8,15 +8,15 @@
 
 mod calibration;
 mod files;
-mod metric;
 mod outcome;
 mod study;
+mod subject;
 
 pub use calibration::{Parameter, calibration};
 pub use files::{names, study};
-pub use metric::{Jobs, Metric, Subject};
 pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary};
 pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance};
+pub use subject::{Jobs, Subject};
 
 use blklab::parallel;
 use blklab::run::{RunOptions, run};

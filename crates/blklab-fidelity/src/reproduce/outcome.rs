@@ -2,7 +2,7 @@
 //! Published and ours, side by side.
 
 use super::study::{Measure, Number, Ordering, Rule, Statistic, Study};
-use blklab::summary::Spread;
+use blklab::Spread;
 use serde::Serialize;
 use std::fmt;
 
@@ -169,7 +169,6 @@ impl Reproduction {
 
 fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
     let part = &study.parts[m.part];
-    let (metric, unit) = m.metric.text();
     Measured {
         study: study.name.clone(),
         configuration: match (study.parts.len(), part.variant_name(m.variant)) {
@@ -178,8 +177,8 @@ fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
             (_, variant) => format!("{} {variant}", part.name),
         },
         subject: m.subject.text(),
-        metric,
-        unit,
+        metric: m.metric.metric.title,
+        unit: m.metric.unit.text(),
         ours: (!values.is_empty()).then(|| Spread::of(values.to_vec())),
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: experiments, what was published about them, what has to hold.
 
-use super::metric::{Metric, Subject};
+use super::subject::Subject;
+use blklab::metric::Wanted;
 use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
 use std::fmt;
@@ -15,8 +16,8 @@ pub struct Measure {
     pub variant: usize,
     /// Whose figure.
     pub subject: Subject,
-    /// Which.
-    pub metric: Metric,
+    /// Which, in what unit.
+    pub metric: Wanted,
 }
 
 /// How far ours may be from what was published.

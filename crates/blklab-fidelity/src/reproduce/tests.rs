@@ -24,6 +24,20 @@ fn every_study_is_sound() {
 }
 
 #[test]
+fn every_metric_that_a_study_can_ask_for_is_documented() {
+    let text = std::fs::read_to_string(blklab_testkit::root().join("docs/reproduce.md"));
+    let text = text.expect("the document");
+    for metric in blklab::metric::all() {
+        let is_of_disk = matches!(metric.source, blklab::metric::Source::Disk(_));
+        assert!(
+            is_of_disk || text.contains(&format!("`{}`", metric.key)),
+            "{}",
+            metric.key
+        );
+    }
+}
+
+#[test]
 fn studies_share_runs_of_the_same_experiment() {
     let both = ["ltt-2009-ssh", "ltt-2009-patch"].map(|n| study(n).unwrap());
     let runs = |s: &[Study]| Plan::new(s, 3).unwrap().nr_runs();

@@ -2,10 +2,10 @@
 //! Which jobs a row is about: those of one name, or several names together
 //! where there are too many for a row each.
 
-use serde::Serialize;
+use blklab_target::JobResult;
 
 /// Jobs of one name in one control group: a section and its clones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobKey {
     /// Name to display.
     pub name: String,
@@ -14,6 +14,14 @@ pub struct JobKey {
 }
 
 impl JobKey {
+    /// That of a job.
+    pub(super) fn of(job: &JobResult) -> JobKey {
+        JobKey {
+            name: job.job.name.clone(),
+            cgroup: job.job.settings.cgroup.clone(),
+        }
+    }
+
     /// The name without the number at its end.
     fn stem(&self) -> &str {
         self.name.trim_end_matches(|c: char| c.is_ascii_digit())

@@ -18,14 +18,14 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Directions of fio's results.
 pub(super) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
-/// What is compared, per job and direction: name and unit.
-pub(super) const FIGURES: [(&str, &str); 6] = [
-    ("bandwidth", "KiB/s"),
-    ("IOPS", "1/s"),
-    ("clat p50", "us"),
-    ("clat p95", "us"),
-    ("clat p99", "us"),
-    ("clat max", "us"),
+/// What is compared, per job and direction.
+pub(super) const FIGURES: [&str; 6] = [
+    "group_bandwidth_kib_s",
+    "group_iops",
+    "fio_clat_p50_us",
+    "fio_clat_p95_us",
+    "fio_clat_p99_us",
+    "clat_max_us",
 ];
 
 /// One direction of one job.

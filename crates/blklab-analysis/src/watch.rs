@@ -2,9 +2,16 @@
 //! Figures about some of the bios of a run and their requests, taken from its
 //! trace events: those of one direction, synchronous or not, of one process.
 
-use blklab_analysis::lifecycle::{BioLife, LifeSink, RequestLife};
+use crate::findings::Seen;
+use crate::findings::missed_merge::{MissedMerges, Pair};
+use crate::findings::stall::{Stall, Stalls};
+use crate::lifecycle::{BioLife, LifeSink, RequestLife};
+use crate::spread::{Spread, percentile};
+use blklab_trace::Rwbs;
 use blklab_types::{Op, Pid, SECTOR_BYTES};
-use std::collections::BTreeMap;
+
+/// Major number of arrays (`Documentation/admin-guide/devices.txt`).
+const MD_MAJOR: u16 = 9;
 
 /// Which bios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +52,8 @@ pub struct BioFigures {
     pub request_sectors_max: u64,
     /// Of each bio, for what was outstanding when.
     spans: Vec<Span>,
-    /// Of each request, for those that could have been one.
-    extents: Vec<Extent>,
+    stalls: Vec<Stall>,
+    missed_merges: Vec<Pair>,
 }
 
 /// Times of a bio in ns.
@@ -55,27 +62,6 @@ struct Span {
     queue: u64,
     issue: Option<u64>,
     complete: u64,
-}
-
-/// A wait of this length from Q to D is a stall.
-pub const STALL_NS: u64 = 300_000_000;
-
-/// A time in which a bio waited, and others behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stall {
-    begin: u64,
-    bios: u64,
-    fill_ns: u64,
-    longest_ns: u64,
-}
-
-/// Place and times of a request: sectors, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extent {
-    begin: u64,
-    end: u64,
-    insert: u64,
-    issue: u64,
 }
 
 impl BioFigures {
@@ -94,122 +80,81 @@ impl BioFigures {
         depths.max().unwrap_or(0) as u64
     }
 
-    /// Stalls: a bio waits for [`STALL_NS`] or more from Q to D. What is
-    /// queued meanwhile belongs to it.
-    fn stalls(&self) -> Vec<Stall> {
-        let mut spans = self.spans.clone();
-        spans.sort_unstable_by_key(|s| s.queue);
-        let mut stalls: Vec<Stall> = Vec::new();
-        let mut end = 0;
-        for s in &spans {
-            let waited = s.issue.map_or(0, |d| d - s.queue);
-            if let Some(stall) = stalls.last_mut()
-                && s.queue < end
-            {
-                stall.bios += 1;
-                stall.fill_ns = s.queue - stall.begin;
-                stall.longest_ns = stall.longest_ns.max(waited);
-            } else if waited >= STALL_NS {
-                end = s.queue + waited;
-                stalls.push(Stall {
-                    begin: s.queue,
-                    bios: 1,
-                    fill_ns: 0,
-                    longest_ns: waited,
-                });
-            }
-        }
-        stalls
-    }
-
-    /// Number of stalls.
+    /// Number of stalls; see [`crate::findings::stall`].
     pub fn nr_stalls(&self) -> u64 {
-        self.stalls().len() as u64
+        self.stalls.len() as u64
     }
 
     /// The stalls with most bios: how many these are, and medians of the times
     /// from the first Q to the last and of the longest times from Q to D in ns.
-    pub fn stalled(&self) -> Option<(u64, u64, u64)> {
-        let mut stalls = self.stalls();
-        let most = stalls.iter().map(|s| s.bios).max()?;
-        stalls.retain(|s| s.bios == most);
-        let of = |figure: fn(&Stall) -> u64| median(stalls.iter().map(figure).collect());
-        Some((most, of(|s| s.fill_ns)?, of(|s| s.longest_ns)?))
+    pub fn stalled(&self) -> Option<(u64, f64, f64)> {
+        let most = self.stalls.iter().map(|s| s.bios).max()?;
+        let median = |figure: fn(&Stall) -> u64| {
+            let largest = self.stalls.iter().filter(|s| s.bios == most);
+            median(largest.map(figure))
+        };
+        Some((most, median(|s| s.fill.0)?, median(|s| s.longest.0)?))
     }
 
     /// Median of the times from D to C in ns.
-    pub fn d2c_median_ns(&self) -> Option<u64> {
-        self.time_percentile(50, |s| Some(s.complete - s.issue?))
+    pub fn d2c_median_ns(&self) -> Option<f64> {
+        let times = self
+            .spans
+            .iter()
+            .filter_map(|s| Some(s.complete - s.issue?));
+        median(times)
     }
 
     /// The time from Q to D in ns that 99 of 100 did not exceed.
     pub fn q2d_p99_ns(&self) -> Option<u64> {
-        self.time_percentile(99, |s| Some(s.issue? - s.queue))
-    }
-
-    fn time_percentile(&self, percent: usize, time: impl Fn(&Span) -> Option<u64>) -> Option<u64> {
-        percentile(percent, self.spans.iter().filter_map(time).collect())
+        let times = self.spans.iter().filter_map(|s| Some(s.issue? - s.queue));
+        percentile(99, times.collect())
     }
 
     /// Median of the times between one Q and the next in ns.
-    pub fn q2q_median_ns(&self) -> Option<u64> {
+    pub fn q2q_median_ns(&self) -> Option<f64> {
         let mut queued: Vec<u64> = self.spans.iter().map(|s| s.queue).collect();
         queued.sort_unstable();
-        let gaps = queued.windows(2).map(|pair| pair[1] - pair[0]);
-        median(gaps.collect())
+        median(queued.windows(2).map(|pair| pair[1] - pair[0]))
     }
 
     /// Pairs of requests of which the second was inserted right behind the
-    /// first while that waited, and not merged into it.
+    /// first while that waited, and not merged into it; see
+    /// [`crate::findings::missed_merge`].
     pub fn missed_merges(&self) -> u64 {
-        self.missed_pairs().len() as u64
+        self.missed_merges.len() as u64
     }
 
     /// Median of the sizes of the first of such pairs in sectors.
-    pub fn missed_first_sectors(&self) -> Option<u64> {
-        let pairs = self.missed_pairs();
-        median(pairs.iter().map(|(a, _)| a.end - a.begin).collect())
+    pub fn missed_first_sectors(&self) -> Option<f64> {
+        median(self.missed_merges.iter().map(|p| p.first.sectors()))
     }
 
     /// The same of the second.
-    pub fn missed_second_sectors(&self) -> Option<u64> {
-        let pairs = self.missed_pairs();
-        median(pairs.iter().map(|(_, b)| b.end - b.begin).collect())
-    }
-
-    fn missed_pairs(&self) -> Vec<(Extent, Extent)> {
-        let mut by_end: BTreeMap<u64, Vec<&Extent>> = BTreeMap::new();
-        for e in &self.extents {
-            by_end.entry(e.end).or_default().push(e);
-        }
-        let first = |e: &Extent| {
-            let before = by_end.get(&e.begin).into_iter().flatten();
-            let waited = |b: &&&Extent| b.insert < e.insert && e.insert < b.issue;
-            before.into_iter().find(waited).map(|b| (**b, *e))
-        };
-        self.extents.iter().filter_map(first).collect()
+    pub fn missed_second_sectors(&self) -> Option<f64> {
+        median(self.missed_merges.iter().map(|p| p.second.sectors()))
     }
 }
 
-fn median(values: Vec<u64>) -> Option<u64> {
-    percentile(50, values)
-}
-
-fn percentile(percent: usize, mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len() * percent / 100).copied()
+/// None if there are no values.
+fn median(values: impl Iterator<Item = u64>) -> Option<f64> {
+    let values: Vec<f64> = values.map(|v| v as f64).collect();
+    (!values.is_empty()).then(|| Spread::of(values).median)
 }
 
 /// Collects the figures of some bios.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Watch {
     filter: BioFilter,
     /// Processes of the wanted name.
     pids: Vec<Pid>,
     /// The request of the wanted bio seen last.
     request: Option<u64>,
-    /// The result.
-    pub figures: BioFigures,
+    stalls: Stalls,
+    missed_merges: MissedMerges,
+    /// Of no use here: nobody asks for evidence.
+    seen: Seen,
+    figures: BioFigures,
 }
 
 impl Watch {
@@ -222,18 +167,25 @@ impl Watch {
     }
 
     /// A process has this name from now on.
-    pub(crate) fn process(&mut self, pid: Pid, comm: &str) {
+    pub fn process(&mut self, pid: Pid, comm: &str) {
         self.pids.retain(|p| *p != pid);
         if self.filter.process.as_deref() == Some(comm) {
             self.pids.push(pid);
         }
     }
 
+    /// The figures, when the trace has ended.
+    pub fn finish(mut self) -> BioFigures {
+        self.figures.stalls = self.stalls.finish().to_vec();
+        self.figures.missed_merges = self.missed_merges.pairs().to_vec();
+        self.figures
+    }
+
     fn wants(&self, bio: &BioLife) -> bool {
         let f = &self.filter;
-        let sync = bio.rwbs.has(blklab_trace::Rwbs::SYNC);
+        let sync = bio.rwbs.has(Rwbs::SYNC);
         bio.bytes > 0
-            && (bio.dev.major == blklab_block::md::MD0.major) == f.array
+            && (bio.dev.major == MD_MAJOR) == f.array
             && f.op.is_none_or(|op| bio.op() == Some(op))
             && f.sync.is_none_or(|s| s == sync)
             && f.sectors
@@ -261,32 +213,26 @@ impl Watch {
             issue: bio.issue.map(|d| d.0),
             complete: complete.0,
         });
+        self.stalls.add(bio, &self.seen);
         self.request = bio.request;
     }
 
     fn add_request(&mut self, r: &RequestLife) {
-        let (Some(insert), Some(issue)) = (r.insert, r.issue) else {
-            return;
-        };
-        if r.complete.is_none() || self.request != Some(r.number) {
+        let is_whole = r.insert.is_some() && r.issue.is_some() && r.complete.is_some();
+        if !is_whole || self.request != Some(r.number) {
             return;
         }
         let f = &mut self.figures;
         let sectors = r.bytes / SECTOR_BYTES;
         f.requests += 1;
         f.request_sectors_max = f.request_sectors_max.max(sectors);
-        f.extents.push(Extent {
-            begin: r.sector,
-            end: r.sector + sectors,
-            insert: insert.0,
-            issue: issue.0,
-        });
+        self.missed_merges.add(r, &self.seen);
     }
 }
 
 /// Several at once.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Watches(pub(crate) Vec<Watch>);
+#[derive(Debug, Default)]
+pub struct Watches(pub Vec<Watch>);
 
 impl LifeSink for Watches {
     fn bio(&mut self, bio: &BioLife) {
@@ -307,7 +253,6 @@ impl LifeSink for Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blklab_trace::Rwbs;
     use blklab_types::{Dev, Time};
 
     fn bio(pid: u32, rwbs: Rwbs, q: u64, d: u64, c: u64) -> BioLife {
@@ -352,7 +297,8 @@ mod tests {
         all.bio(&bio(1, sync, 70, 71, 80));
         all.bio(&bio(1, Rwbs::WRITE, 0, 500, 600));
         all.bio(&bio(7, Rwbs::READ, 5, 6, 7));
-        let writes = &all.0[0].figures;
+        let [writes, of_cat] = all.0.try_into().expect("two");
+        let (writes, of_cat) = (writes.finish(), of_cat.finish());
         assert_eq!(
             (writes.count, writes.q2d_max_ns, writes.q2c_max_ns),
             (3, 50, 60)
@@ -360,64 +306,7 @@ mod tests {
         assert_eq!(writes.q2d_sum_ns, 50 + 30 + 1);
         assert_eq!(writes.outstanding_max(), 2);
         assert_eq!((writes.nr_stalls(), writes.stalled()), (0, None));
-        assert_eq!(writes.d2c_median_ns(), Some(10));
-        assert_eq!(
-            (all.0[1].figures.count, all.0[1].figures.q2d_max_ns),
-            (1, 1)
-        );
-    }
-
-    #[test]
-    fn a_stall_holds_what_is_queued_while_its_first_bio_waits() {
-        let mut all = Watches(vec![Watch::new(BioFilter::default())]);
-        let ms = 1_000_000;
-        // Given in order of completion.
-        for (q, d) in [(0, 592), (200, 210), (12, 604), (86, 792), (800, 1200)] {
-            all.bio(&bio(1, Rwbs::WRITE, q * ms, d * ms, (d + 1) * ms));
-        }
-        let f = &all.0[0].figures;
-        assert_eq!(f.nr_stalls(), 2);
-        // The other has one bio.
-        assert_eq!(f.stalled(), Some((4, 200 * ms, 706 * ms)));
-    }
-
-    #[test]
-    fn a_request_behind_a_waiting_one_is_a_missed_merge() {
-        let request = |number, sector, sectors: u64, insert, issue| RequestLife {
-            number,
-            dev: Dev { major: 8, minor: 0 },
-            pid: 1,
-            rwbs: Rwbs::WRITE,
-            sector,
-            bytes: sectors * 512,
-            get: Some(Time(insert)),
-            insert: Some(Time(insert)),
-            issue: Some(Time(issue)),
-            complete: Some(Time(issue + 5)),
-            error: 0,
-            nr_bios: 1,
-            nr_back_merges: 0,
-            nr_front_merges: 0,
-            nr_absorbed: 0,
-            nr_silent_merges: 0,
-            nr_requeues: 0,
-        };
-        let mut all = Watches(vec![Watch::new(BioFilter::default())]);
-        let mut done = |r: RequestLife| {
-            all.bio(&BioLife {
-                request: Some(r.number),
-                ..bio(1, Rwbs::WRITE, 0, 1, 2)
-            });
-            all.request(&r);
-        };
-        done(request(0, 1000, 376, 10, 50));
-        done(request(1, 1376, 248, 20, 55));
-        // Behind one that was at the disk already.
-        done(request(2, 1624, 8, 60, 70));
-        let f = &all.0[0].figures;
-        assert_eq!((f.requests, f.request_sectors_max), (3, 376));
-        assert_eq!(f.missed_merges(), 1);
-        let sizes = (f.missed_first_sectors(), f.missed_second_sectors());
-        assert_eq!(sizes, (Some(376), Some(248)));
+        assert_eq!(writes.d2c_median_ns(), Some(10.0));
+        assert_eq!((of_cat.count, of_cat.q2d_max_ns), (1, 1));
     }
 }

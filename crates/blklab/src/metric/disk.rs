@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Use of the disk; of an array's disks together, and of the busiest one.
+
+use super::{Metric, Source, Unit};
+use crate::disk_stats::DiskStats;
+use crate::run::RunOutput;
+
+/// Of the disks of a run, in the order of CSV.
+pub static DISK: &[Metric] = &[
+    row(
+        "disk_requests",
+        Unit::One,
+        "requests that the disk got",
+        |n| n.requests as f64,
+    ),
+    row(
+        "disk_merged",
+        Unit::Percent,
+        "bios that joined a request",
+        |n| n.merged_percent,
+    ),
+    row(
+        "disk_q2d_mean",
+        Unit::Ns,
+        "mean time of a bio before it went to the disk",
+        |n| n.q2d_ns,
+    ),
+    row(
+        "disk_d2c_mean",
+        Unit::Ns,
+        "mean time of a bio at the disk",
+        |n| n.d2c_ns,
+    ),
+    row(
+        "disk_util",
+        Unit::Percent,
+        "time with a bio under way",
+        |n| n.busy_percent,
+    ),
+    row(
+        "disk_in_flight_mean",
+        Unit::One,
+        "bios between Q and C, mean over time",
+        |n| n.queue_size,
+    ),
+];
+
+const fn row(
+    key: &'static str,
+    unit: Unit,
+    title: &'static str,
+    of: fn(&DiskNumbers) -> f64,
+) -> Metric {
+    Metric {
+        key,
+        unit,
+        title,
+        source: Source::Disk(of),
+    }
+}
+
+/// Use of the disk by one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskNumbers {
+    /// Requests that the disk got.
+    pub requests: u64,
+    /// Share of bios that joined a request, in percent.
+    pub merged_percent: f64,
+    /// Share of the time with a bio under way, in percent.
+    pub busy_percent: f64,
+    /// Bios between Q and C, mean over time.
+    pub queue_size: f64,
+    /// Mean time of a bio before it went to the disk.
+    pub q2d_ns: f64,
+    /// Mean time of a bio at the disk.
+    pub d2c_ns: f64,
+}
+impl DiskNumbers {
+    /// Those of a run.
+    pub fn of(run: &RunOutput) -> DiskNumbers {
+        let requests = sum(run, |d| d.read.ios + d.write.ios);
+        let merged = sum(run, |d| d.read.merges + d.write.merges);
+        let busiest = run.disks.iter().map(|d| d.stats.busy_ns).max();
+        let is_disk = |dev| run.disks.iter().any(|d| d.dev == dev);
+        let disks = run.stats.devices.iter().filter(|d| is_disk(d.dev));
+        let phases = &run.stats.all;
+        DiskNumbers {
+            requests,
+            merged_percent: 100.0 * merged as f64 / (merged + requests).max(1) as f64,
+            busy_percent: 100.0 * busiest.unwrap_or(0) as f64 / run.end.0.max(1) as f64,
+            queue_size: disks.map(|d| d.depth.mean).sum(),
+            q2d_ns: (phases.q2c.mean() - phases.d2c.mean()).max(0.0),
+            d2c_ns: phases.d2c.mean(),
+        }
+    }
+}
+
+/// A counter, of all disks together.
+fn sum(run: &RunOutput, f: fn(&DiskStats) -> u64) -> u64 {
+    run.disks.iter().map(|d| f(&d.stats)).sum()
+}
