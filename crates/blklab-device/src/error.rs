@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with a device's name or parameters.
 
-use blklab_types::{choices, shown};
+use blklab_types::{choices, one_line, shown};
 use std::fmt;
 
 /// Why a device could not be built.
@@ -109,8 +109,10 @@ impl fmt::Display for DeviceError {
                 file,
                 line: 0,
                 reason,
-            } => write!(f, "{file}: {reason}"),
-            Self::BadFile { file, line, reason } => write!(f, "{file}:{line}: {reason}"),
+            } => write!(f, "{}: {reason}", one_line(file)),
+            Self::BadFile { file, line, reason } => {
+                write!(f, "{}:{line}: {reason}", one_line(file))
+            }
         }
     }
 }

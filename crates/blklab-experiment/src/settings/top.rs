@@ -62,6 +62,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         "what the files lie on, with options: ext3:data=journal",
         "extents",
         |e| e.filesystem.to_string(),
-        |e, value| e.choose_filesystem(value),
+        crate::Experiment::choose_filesystem,
     ),
 ];
