@@ -23,6 +23,7 @@ job() {
 job "$folder/short.fio" 5000
 job "$folder/long.fio" 20000
 for row in '2.6.28 noop' '2.6.28 cfq' '6.1 none' '6.1 bfq'; do
+    # shellcheck disable=SC2086 # two words
     set -- $row
     short=$(count "$blklab" run "$folder/short.fio" --kernel "$1" --sched "$2" --device serial)
     long=$(count "$blklab" run "$folder/long.fio" --kernel "$1" --sched "$2" --device serial)
