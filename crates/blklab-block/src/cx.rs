@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the block layer sees of the world during a call, and what it asks for.
 
-use crate::RqId;
+use crate::{QueueNo, RqId};
 use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, TraceSink};
-use blklab_types::{Bio, Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
+use blklab_types::{Bio, Completion, Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
 
 /// In whose context the block layer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,10 +192,8 @@ pub enum Effect {
     Wake(TaskId),
     /// A bio finished.
     BioDone {
-        /// The submitter's mark on the bio.
-        cookie: u64,
-        /// The submitter.
-        task: TaskId,
+        /// Who is to be told.
+        completion: Completion,
         /// Positive errno, 0 for success.
         error: u16,
     },
@@ -213,6 +211,8 @@ pub enum Effect {
 
 /// The context of one call.
 pub struct Cx<'a> {
+    /// The queue that is called.
+    pub queue: QueueNo,
     /// The present.
     pub now: Time,
     /// The tick counter now.
@@ -227,11 +227,17 @@ pub struct Cx<'a> {
     pub trace: &'a mut dyn TraceSink,
     /// Consumer of truth records, where somebody reads them.
     pub truth: Option<&'a mut dyn TruthSink>,
-    /// What is to be done after the call, in order.
-    pub effects: &'a mut Vec<Effect>,
+    /// What is to be done after the call, in order, and for which queue.
+    pub effects: &'a mut Vec<(QueueNo, Effect)>,
 }
 
 impl Cx<'_> {
+    /// Asks for something to be done after the call.
+    #[inline]
+    pub fn ask(&mut self, effect: Effect) {
+        self.effects.push((self.queue, effect));
+    }
+
     /// Emits a trace event at the present, in the running context.
     pub fn event(&mut self, dev: Dev, mut event: Event) {
         event.time = self.now;

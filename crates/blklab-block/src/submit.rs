@@ -33,9 +33,8 @@ impl Pending {
         let waited = cx.now.since(self.queued).0;
         let record = events::bio_record(cx, Kind::BioDone, bio, waited);
         cx.truth(record, "");
-        cx.effects.push(Effect::BioDone {
-            cookie: bio.cookie,
-            task: bio.task,
+        cx.ask(Effect::BioDone {
+            completion: bio.completion,
             error,
         });
     }

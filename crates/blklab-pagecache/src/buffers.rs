@@ -184,13 +184,13 @@ impl<H: Host> PageCache<H> {
     /// Submits buffers that are locked for it, one bio each.
     pub async fn submit_buffers(&self, batch: &mut Vec<Place>, flags: BioFlags) {
         for (file, page) in batch.drain(..) {
-            let (sector, cookie) = self.with(|s| {
+            let (sector, bio) = self.with(|s| {
                 s.stats.pages_written += 1;
                 s.stats.write_bios += 1;
                 let sector = s.sector_of((file, page));
                 (sector, s.bios.insert(BioWork::Buffer { file, page }))
             });
-            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
                 .await;
         }
     }
@@ -250,8 +250,8 @@ impl<H: Host> PageCache<H> {
             Some((sector, s.bios.insert(work)))
         });
         self.unlock_page(id, page);
-        if let Some((sector, cookie)) = place {
-            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+        if let Some((sector, bio)) = place {
+            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
                 .await;
         }
         put_back

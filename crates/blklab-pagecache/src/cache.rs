@@ -14,7 +14,7 @@ use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
 use crate::write::file_range;
 use crate::writeback::BATCH;
-use blklab_types::{Bio, BioFlags, Op, PAGE_SECTORS, Span, TaskId};
+use blklab_types::{Bio, BioFlags, BioKey, Completion, Op, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -59,21 +59,21 @@ impl fmt::Display for FsError {
 
 impl std::error::Error for FsError {}
 
-/// A cookie that names no bio in flight.
+/// A key that names no bio in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownCookie(pub u64);
+pub struct UnknownBio(pub BioKey);
 
-impl fmt::Display for UnknownCookie {
+impl fmt::Display for UnknownBio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.0.number();
         write!(
             f,
-            "cookie {:#x} names no bio of the page cache in flight",
-            self.0
+            "no bio of the page cache in flight has the key {number:#x}"
         )
     }
 }
 
-impl std::error::Error for UnknownCookie {}
+impl std::error::Error for UnknownBio {}
 
 /// The page cache of a machine with one device. Clones are handles to the
 /// same cache.
@@ -414,7 +414,7 @@ impl<H: Host> PageCache<H> {
         segments: u16,
     ) {
         self.spend_writing(op, run.pages).await;
-        let (cookie, group) = self.with(|s| {
+        let (bio, group) = self.with(|s| {
             let pages = run.start..run.start + run.pages;
             let group = match op {
                 Op::Read => {
@@ -428,12 +428,12 @@ impl<H: Host> PageCache<H> {
                     s.file(id).written_by
                 }
             };
-            let cookie = s.bios.insert(BioWork::Pages {
+            let bio = s.bios.insert(BioWork::Pages {
                 op,
                 file: id,
                 run: pages,
             });
-            (cookie, group.unwrap_or_default())
+            (bio, group.unwrap_or_default())
         });
         self.submit_bio(Bio {
             op,
@@ -441,7 +441,7 @@ impl<H: Host> PageCache<H> {
             sector: run.sector,
             nr_sectors: (run.pages * PAGE_SECTORS) as u32,
             segments,
-            cookie,
+            completion: Completion::Submitter(bio),
             group,
             ..Bio::default()
         })
@@ -455,11 +455,11 @@ impl<H: Host> PageCache<H> {
         flags: BioFlags,
         sector: u64,
         nr_sectors: u32,
-        cookie: u64,
+        bio: BioKey,
     ) {
         self.spend_writing(op, u64::from(nr_sectors) / PAGE_SECTORS)
             .await;
-        self.submit_uncached(op, flags, sector, nr_sectors, cookie)
+        self.submit_uncached(op, flags, sector, nr_sectors, bio)
             .await;
     }
 
@@ -470,7 +470,7 @@ impl<H: Host> PageCache<H> {
         flags: BioFlags,
         sector: u64,
         nr_sectors: u32,
-        cookie: u64,
+        bio: BioKey,
     ) {
         self.submit_bio(Bio {
             op,
@@ -478,7 +478,7 @@ impl<H: Host> PageCache<H> {
             sector,
             nr_sectors,
             segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
-            cookie,
+            completion: Completion::Submitter(bio),
             ..Bio::default()
         })
         .await;
@@ -494,17 +494,17 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// The end of a bio's I/O: the simulation calls it with the bio's cookie.
-    /// Never sleeps; wakes whoever waited.
+    /// The end of a bio's I/O: the simulation calls it with the key that the bio's
+    /// [`Completion::Submitter`] has. Never sleeps; wakes whoever waited.
     ///
     /// # Errors
-    /// A cookie that was not handed out, or whose bio has ended.
-    pub fn end_bio(&self, cookie: u64, failed: bool) -> Result<(), UnknownCookie> {
+    /// A key that was not handed out, or whose bio has ended.
+    pub fn end_bio(&self, bio: BioKey, failed: bool) -> Result<(), UnknownBio> {
         let work = self.with(|s| {
             s.stats.failed_bios += u64::from(failed);
-            s.bios.remove(cookie)
+            s.bios.remove(bio)
         });
-        match work.ok_or(UnknownCookie(cookie))? {
+        match work.ok_or(UnknownBio(bio))? {
             BioWork::Pages {
                 op: Op::Read,
                 file,

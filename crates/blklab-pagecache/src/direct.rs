@@ -373,10 +373,10 @@ impl<H: Host> PageCache<H> {
                     s.bios.insert(BioWork::Direct(key)),
                 ))
             });
-            let Some((sector, len, cookie)) = bio else {
+            let Some((sector, len, bio_key)) = bio else {
                 break;
             };
-            self.submit_uncached(op, flags, sector, (len / SECTOR_BYTES) as u32, cookie)
+            self.submit_uncached(op, flags, sector, (len / SECTOR_BYTES) as u32, bio_key)
                 .await;
             at += len;
         }

@@ -17,9 +17,9 @@ impl<H: Host> PageCache<H> {
     /// not support it is no error.
     pub async fn issue_flush(&self, flags: BioFlags) {
         let me = self.host.current();
-        let cookie = self.with(|s| s.bios.insert(BioWork::Waited(me)));
-        self.submit_sectors(Op::Write, flags, 0, 0, cookie).await;
-        let pending = || self.with(|s| s.bios.get_mut(cookie).is_some());
+        let bio = self.with(|s| s.bios.insert(BioWork::Waited(me)));
+        self.submit_sectors(Op::Write, flags, 0, 0, bio).await;
+        let pending = || self.with(|s| s.bios.is_in_flight(bio));
         while pending() {
             self.host.unplug();
             if pending() {

@@ -64,11 +64,11 @@ impl<H: Host> PageCache<H> {
         sector: u64,
         nr_sectors: u32,
     ) {
-        let cookie = self.with(|s| {
+        let bio = self.with(|s| {
             s.group(key).left += 1;
             s.bios.insert(BioWork::Group(key))
         });
-        self.submit_sectors(op, flags, sector, nr_sectors, cookie)
+        self.submit_sectors(op, flags, sector, nr_sectors, bio)
             .await;
     }
 

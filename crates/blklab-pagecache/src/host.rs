@@ -49,8 +49,8 @@ pub trait Host: Clone + 'static {
     type Pending;
 
     /// Submits a bio as far as that needs no sleep; what is returned is for
-    /// [`Host::finish_bio`]. `bio.task` and `bio.cookie` are the caller's. At
-    /// the end of the I/O the simulation hands the cookie to
+    /// [`Host::finish_bio`]. `bio.task` and `bio.completion` are the caller's. At
+    /// the end of the I/O the simulation hands the key in the completion to
     /// `PageCache::end_bio`.
     fn begin_bio(&self, bio: Bio) -> Option<Self::Pending>;
 

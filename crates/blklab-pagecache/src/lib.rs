@@ -14,7 +14,7 @@
 //! pdflush, flusher ─────────────────┘                              │
 //! read, fault ─► read-ahead ─► bios ───────────────────────────────┤
 //! O_DIRECT ─► bios ────────────────────────────────────────────────┘
-//!                           PageCache::end_bio(cookie) ◄─ completion
+//!                           PageCache::end_bio(key) ◄──── completion
 //! ```
 //!
 //! What the files lie on is a filesystem, a value that implements [`Ops`]: the page
@@ -29,6 +29,7 @@ mod aio;
 mod atime;
 mod balance;
 mod bandwidth;
+mod bios;
 mod bits;
 mod buffers;
 mod cache;
@@ -68,7 +69,7 @@ mod writeback;
 pub use advice::{Advice, Fault};
 pub use aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRequest};
 pub use atime::Atime;
-pub use cache::{FsError, PageCache, UnknownCookie};
+pub use cache::{FsError, PageCache, UnknownBio};
 pub use config::{Config, ConfigError, OpCosts};
 pub use features::{
     Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
@@ -87,6 +88,7 @@ pub use sync::SyncRange;
 
 // What filesystems work with.
 pub use atime::DAY_S;
+pub use bios::Bios;
 pub use bits::{PageBits, Words};
 pub use buffers::{Buffers, Place, Taken, WaitOrder};
 pub use cache::PageRun;

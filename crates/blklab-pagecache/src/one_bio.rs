@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::ops::Ops;
 use crate::sleeps::Sleep;
 use crate::state::{BioWork, State};
-use blklab_types::{Bio, BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
+use blklab_types::{Bio, BioFlags, Completion, Op, PAGE_BYTES, SECTOR_BYTES};
 
 /// A direct I/O whose bio has been submitted, or sleeps for a request.
 pub(crate) struct OneBio<P> {
@@ -94,7 +94,7 @@ impl<H: Host> PageCache<H> {
             context: context.0 as usize,
             user_data: request.user_data,
         };
-        let (mut io, sector, cookie) = self.with(|s| {
+        let (mut io, sector, bio) = self.with(|s| {
             let (id, sector) = s.one_bio(request, bio_bytes, plain)?;
             let file = s.file(id);
             let locks = !file.is_device && self.filesystem.locks_direct_io();
@@ -130,7 +130,7 @@ impl<H: Host> PageCache<H> {
             sector,
             nr_sectors,
             segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
-            cookie,
+            completion: Completion::Submitter(bio),
             task,
             ..Bio::default()
         });

@@ -7,6 +7,7 @@
 use crate::aio::AioContext;
 use crate::balance::TaskDirty;
 use crate::bandwidth::Bandwidth;
+use crate::bios::Bios;
 use crate::config::Config;
 use crate::direct::Direct;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
@@ -154,8 +155,8 @@ pub struct State {
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
     pub(crate) flusher: DeviceFlusher,
-    /// Bios in flight, by cookie.
-    pub bios: Slab<BioWork>,
+    /// Bios in flight, and what they complete.
+    pub bios: Bios<BioWork>,
     pub(crate) directs: Slab<Direct>,
     pub(crate) aio: Vec<AioContext>,
     pub(crate) workers: Workers,
@@ -214,7 +215,7 @@ impl State {
             flusher_busy: false,
             pdflush: Pool::default(),
             flusher: DeviceFlusher::default(),
-            bios: Slab::default(),
+            bios: Bios::default(),
             directs: Slab::default(),
             aio: Vec::new(),
             workers: Workers::default(),

@@ -3,9 +3,8 @@
 //! that submits the writes of a mirror.
 
 use crate::Machine;
-use crate::machine::QueueNo;
 use blklab_block::md::{Array, MD0, MemberBio};
-use blklab_block::{Queue, Submit};
+use blklab_block::{Queue, QueueNo, Submit};
 use blklab_types::Bio;
 
 /// What traces and process lists call the thread of a mirror (md0's).

@@ -2,8 +2,8 @@
 //! The machine as the page cache sees it.
 
 use crate::Machine;
-use crate::machine::{QueueNo, Unsubmitted};
-use blklab_block::Queue;
+use crate::machine::Unsubmitted;
+use blklab_block::{Queue, QueueNo};
 use blklab_pagecache::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 
@@ -32,8 +32,7 @@ impl Host for Machine {
 
     type Pending = Unsubmitted;
 
-    fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
-        bio.cookie |= crate::OWNED_COOKIE;
+    fn begin_bio(&self, bio: Bio) -> Option<Unsubmitted> {
         Machine::begin_bio(self, bio)
     }
 

@@ -2,7 +2,7 @@
 //! Explicit processes as tasks of a machine.
 
 use crate::Machine;
-use blklab_types::{Bio, Span, Time};
+use blklab_types::{Bio, Completion, Span, Time};
 use blklab_workload::{Cursor, Io, NextBio, Process, Refill, UnplugWhen};
 use std::rc::Rc;
 
@@ -92,7 +92,7 @@ async fn submit(m: &Machine, p: &Process, next: &NextBio) {
         nr_sectors: next.nr_sectors,
         segments: Bio::segments_of_pages(next.nr_sectors),
         task,
-        cookie: u64::from(task.0),
+        completion: Completion::Task(task),
         ..Bio::default()
     })
     .await;

@@ -2,8 +2,7 @@
 //! The worker that submits bios which limits of control groups held back.
 
 use crate::Machine;
-use crate::machine::QueueNo;
-use blklab_block::{Cx, Queue, Submit};
+use blklab_block::{Cx, Queue, QueueNo, Submit};
 
 /// What traces and process lists call it.
 const THREAD_NAME: &str = "kthrotld";

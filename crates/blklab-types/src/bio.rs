@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bio: one contiguous piece of I/O on its way to the block layer.
 
-use crate::{IoPrio, TaskId};
+use crate::{Completion, IoPrio, TaskId};
 use std::ops::{BitOr, BitOrAssign};
 
 /// A block device number.
@@ -74,8 +74,6 @@ impl BioFlags {
     /// Not to be merged with others: the front part of a split bio
     /// (multi-queue).
     pub const NOMERGE: BioFlags = BioFlags(1 << 11);
-    /// Part of a larger bio: its cookie is the block layer's own (multi-queue).
-    pub const SPLIT: BioFlags = BioFlags(1 << 12);
 
     /// Whether all flags of `other` are set.
     pub fn has(self, other: BioFlags) -> bool {
@@ -126,8 +124,8 @@ pub struct Bio {
     pub ioprio: IoPrio,
     /// Control group that it is charged to; 0, the root: that of its task.
     pub group: u16,
-    /// The submitter's own mark, handed back at completion.
-    pub cookie: u64,
+    /// Who is told that it has ended.
+    pub completion: Completion,
 }
 
 impl Bio {

@@ -5,6 +5,7 @@
 //! carries its unit in its type or in the last word of its name.
 
 mod bio;
+mod completion;
 mod message;
 mod names;
 mod prio;
@@ -12,6 +13,7 @@ mod table;
 mod time;
 
 pub use bio::{Bio, BioFlags, Dev, Op};
+pub use completion::{BioKey, Completion};
 pub use message::{one_line, push_visibly, shown};
 pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};

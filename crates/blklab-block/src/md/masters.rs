@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The array's own bios while members work on them.
 
-use blklab_types::{Bio, Slab};
+use blklab_types::{Bio, Completion, Slab};
 
 /// A place in the table, reused after the bio is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(pub(super) u32);
+
+impl Slot {
+    /// Of the part that a member gets.
+    pub(super) fn part_on(self, member: u32) -> Completion {
+        Completion::Array {
+            slot: self.0,
+            member,
+        }
+    }
+}
 
 /// What became of the parts of a bio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub const MD0: Dev = Dev { major: 9, minor: 0 };
 pub const ARRAY_MAX_SECTORS: u32 = 255;
 
 /// Most members: as many disks as one major number has.
-pub const MEMBERS_MAX: u32 = 16;
+pub const MEMBERS_MAX: u32 = crate::queue_no::DISKS_MAX;
 
 /// Space that a version 0.90 superblock keeps free, and to which it rounds.
 const SUPERBLOCK_SECTORS: u64 = 128;
@@ -92,7 +92,7 @@ pub struct ArrayConfig {
 pub struct MemberBio {
     /// Which member.
     pub member: u32,
-    /// What it gets. The cookie is the array's own, for [`Array::end`].
+    /// What it gets. Its end is told to [`Array::end`].
     pub bio: Bio,
     /// Sector on the array, if the array's bio itself is passed on (event A).
     pub remapped_from: Option<u64>,
@@ -197,7 +197,7 @@ impl Array {
             member,
             bio: Bio {
                 sector: sector + self.config.data_start,
-                cookie: cookie(slot, member),
+                completion: slot.part_on(member),
                 ..bio
             },
             remapped_from: Some(bio.sector),
@@ -230,16 +230,17 @@ impl Array {
                 flags: BioFlags(bio.flags.0 & kept.0),
                 sector: bio.sector + self.config.data_start,
                 ioprio: Default::default(),
-                cookie: cookie(slot, member),
+                completion: slot.part_on(member),
                 ..bio
             },
             remapped_from: None,
         }
     }
 
-    /// A member finished a bio that it got with this cookie.
-    pub fn end(&mut self, cx: &mut Cx<'_>, cookie: u64, error: u16) {
-        let (slot, member) = of_cookie(cookie);
+    /// A member finished its part of the bio in that slot, as the part's
+    /// [`Completion::Array`](blklab_types::Completion::Array) says.
+    pub fn end(&mut self, cx: &mut Cx<'_>, slot: u32, member: u32, error: u16) {
+        let slot = Slot(slot);
         if self.config.level == Level::Raid1 {
             let end_sector = self.masters.get(slot).end();
             self.mirror.end(member, end_sector);
@@ -274,7 +275,7 @@ impl Array {
     /// [`Array::unplug`].
     pub fn unplug_timeout(&mut self, cx: &mut Cx<'_>) {
         self.queue_event(cx, Action::UnplugTimer);
-        cx.effects.push(Effect::UnplugWork);
+        cx.ask(Effect::UnplugWork);
     }
 
     /// Somebody waits for I/O: U. The members for which
@@ -341,19 +342,10 @@ impl Array {
 
 /// The word to the simulation that a bio of the array finished.
 fn done(cx: &mut Cx<'_>, master: &Bio, error: u16) {
-    cx.effects.push(Effect::BioDone {
-        cookie: master.cookie,
-        task: master.task,
+    cx.ask(Effect::BioDone {
+        completion: master.completion,
         error,
     });
-}
-
-fn cookie(slot: Slot, member: u32) -> u64 {
-    u64::from(slot.0) << 32 | u64::from(member)
-}
-
-fn of_cookie(cookie: u64) -> (Slot, u32) {
-    (Slot((cookie >> 32) as u32), cookie as u32)
 }
 
 fn blank(action: Action) -> Event {

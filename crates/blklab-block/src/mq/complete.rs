@@ -5,7 +5,7 @@ use crate::mq::{Queue, WbtClass};
 use crate::{Cx, Effect, Pending, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{BioFlags, Op};
+use blklab_types::{Completion, Op};
 
 impl Queue {
     /// The device finished a request. In the kernel's order: C, the bios,
@@ -65,9 +65,10 @@ impl Queue {
 
     /// Finishes a bio or a part of one, which says so when it is whole.
     pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
-        if !pending.bio.flags.has(BioFlags::SPLIT) {
-            pending.end(cx, error);
-        } else if let Some((whole, error)) = self.chains.end(&pending.bio, error) {
+        let Completion::Split { chain } = pending.bio.completion else {
+            return pending.end(cx, error);
+        };
+        if let Some((whole, error)) = self.chains.end(chain, error) {
             whole.end(cx, error);
         }
     }
@@ -156,7 +157,7 @@ impl Queue {
     /// kblockd is to look at what was requeued.
     pub(crate) fn kick_requeue(&mut self, cx: &mut Cx<'_>) {
         self.requeue_kicked = true;
-        cx.effects.push(Effect::RunWork);
+        cx.ask(Effect::RunWork);
     }
 
     /// kblockd inserts what was requeued.

@@ -92,7 +92,7 @@ impl Queue {
         self.core.rq_event(cx, Action::Issue, Kind::Issue, rq);
         let busy = u64::from(self.device_busy);
         events::rq_truth(cx, Kind::HandOver, rq, &self.core.rqs[rq], busy);
-        cx.effects.push(Effect::Dispatch(rq));
+        cx.ask(Effect::Dispatch(rq));
         Answer::Started
     }
 

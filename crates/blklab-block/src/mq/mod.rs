@@ -262,8 +262,10 @@ impl Queue {
         self.push_wakes(cx);
     }
 
-    fn push_wakes(&mut self, cx: &mut Cx<'_>) {
-        cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
+    pub(super) fn push_wakes(&mut self, cx: &mut Cx<'_>) {
+        for task in self.wakes.drain(..) {
+            cx.ask(Effect::Wake(task));
+        }
     }
 
     /// The timer registered last.
@@ -284,7 +286,7 @@ impl Queue {
     /// kblockd gets what hooks and completions asked for.
     fn push_runs(&mut self, cx: &mut Cx<'_>) {
         if self.core.runs_wanted != 0 {
-            cx.effects.push(Effect::RunWork);
+            cx.ask(Effect::RunWork);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::mq::{HoldStats, Queue, Throttle, Throttled};
 use crate::{Cx, Effect, Pending, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags};
+use blklab_types::{Bio, Completion};
 
 impl Queue {
     /// Limits groups; none: no limits. The timer of the limits was registered
@@ -49,7 +49,7 @@ impl Queue {
         }
         if !self.releasing.is_empty() {
             self.released.extend(self.releasing.drain(..));
-            cx.effects.push(Effect::ReleaseWork);
+            cx.ask(Effect::ReleaseWork);
         }
     }
 
@@ -67,15 +67,13 @@ impl Queue {
     pub fn submit_released(&mut self, cx: &mut Cx<'_>) -> Option<Submit> {
         let mut bio = self.released.pop_front()?;
         bio.task = cx.running.task.expect("kthrotld is a task");
-        let is_remainder = bio.flags.has(BioFlags::SPLIT);
-        let queued = if is_remainder {
-            self.chains.queued(&bio)
-        } else {
-            cx.now
+        let queued = match bio.completion {
+            Completion::Split { chain } => self.chains.queued(chain),
+            _ => {
+                events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);
+                cx.now
+            }
         };
-        if !is_remainder {
-            events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);
-        }
         Some(self.go_on(cx, Pending { bio, queued }))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::mq::{Limits, Queue};
 use crate::{Cx, Pending, events};
-use blklab_types::{Bio, BioFlags, Op, Slab, Time};
+use blklab_types::{Bio, BioFlags, Completion, Op, Slab, Time};
 
 /// A bio that went on in parts.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ struct Chain {
     error: u16,
 }
 
-/// Bios of which parts are on their way. The cookie of a part names its chain.
+/// Bios of which parts are on their way. The completion of a part names its chain.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     chains: Slab<u32, Chain>,
@@ -23,29 +23,27 @@ pub(crate) struct Chains {
 
 impl Chains {
     /// Notes a bio that becomes two parts.
-    fn start(&mut self, pending: &Pending) -> u64 {
-        let id = self.chains.insert(Chain {
+    fn start(&mut self, pending: &Pending) -> u32 {
+        self.chains.insert(Chain {
             bio: pending.bio,
             queued: pending.queued,
             left: 2,
             error: 0,
-        });
-        u64::from(id)
+        })
     }
 
     /// A part is split further.
-    fn grow(&mut self, part: &Bio) {
-        self.chains[part.cookie as u32].left += 1;
+    fn grow(&mut self, chain: u32) {
+        self.chains[chain].left += 1;
     }
 
-    /// When the bio that a part belongs to was queued.
-    pub(crate) fn queued(&self, part: &Bio) -> Time {
-        self.chains[part.cookie as u32].queued
+    /// When the bio that its parts make was queued.
+    pub(crate) fn queued(&self, chain: u32) -> Time {
+        self.chains[chain].queued
     }
 
     /// A part finished; the whole bio, if it was the last.
-    pub(crate) fn end(&mut self, part: &Bio, error: u16) -> Option<(Pending, u16)> {
-        let id = part.cookie as u32;
+    pub(crate) fn end(&mut self, id: u32, error: u16) -> Option<(Pending, u16)> {
         let chain = &mut self.chains[id];
         chain.left -= 1;
         if chain.error == 0 {
@@ -70,15 +68,15 @@ impl Queue {
         let bio = pending.bio;
         let front = front_sectors(&self.core.limits, &bio)?;
         let segments = segments_of_front(&bio, front);
-        let cookie = if bio.flags.has(BioFlags::SPLIT) {
-            self.chains.grow(&bio);
-            bio.cookie
-        } else {
-            self.chains.start(pending)
+        let chain = match bio.completion {
+            Completion::Split { chain } => {
+                self.chains.grow(chain);
+                chain
+            }
+            _ => self.chains.start(pending),
         };
         let part = Bio {
-            flags: bio.flags | BioFlags::SPLIT,
-            cookie,
+            completion: Completion::Split { chain },
             ..bio
         };
         let head = Bio {

@@ -2,7 +2,7 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
-use crate::{Cx, Effect, Pending, RqId, RqState, Submit, events};
+use crate::{Cx, Pending, RqId, RqState, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, Dev, IoPrio, PrioClass, TaskId};
@@ -256,7 +256,7 @@ impl Queue {
         tags.finish_wait();
         if moved {
             tags.pass_on(&mut self.wakes);
-            cx.effects.extend(self.wakes.drain(..).map(Effect::Wake));
+            self.push_wakes(cx);
         }
     }
 

@@ -44,7 +44,7 @@ impl Queue {
         self.core.rqs[rq].handed_over = cx.now;
         self.core
             .rq_truth(cx, Kind::HandOver, rq, u64::from(self.device_busy));
-        cx.effects.push(Effect::Dispatch(rq));
+        cx.ask(Effect::Dispatch(rq));
     }
 
     /// Flush commands are no file-system requests and are not counted

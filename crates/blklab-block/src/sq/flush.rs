@@ -145,7 +145,7 @@ impl Queue {
                 self.core.rqs[rq].state.clear(RqState::STARTED);
                 self.core.rqs[rq].flush_step &= !DATA;
                 if self.next_flush_step(cx, rq, error) {
-                    cx.effects.push(Effect::RunWork);
+                    cx.ask(Effect::RunWork);
                 }
             }
         }
@@ -167,7 +167,7 @@ impl Queue {
         waiters.clear();
         self.flush.scratch = waiters;
         if queued || self.core.feat.flush_holds_queue {
-            cx.effects.push(Effect::RunWork);
+            cx.ask(Effect::RunWork);
         }
     }
 

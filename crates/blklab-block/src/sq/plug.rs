@@ -86,7 +86,7 @@ impl Queue {
         let count = self.requests_allocated();
         self.core.queue_event(cx, Action::UnplugTimer, count);
         cx.truth_note(Kind::UnplugTimer, count, "");
-        cx.effects.push(Effect::UnplugWork);
+        cx.ask(Effect::UnplugWork);
     }
 
     /// kblockd's part of a timer unplug: U, then the driver.

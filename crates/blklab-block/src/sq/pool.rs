@@ -136,7 +136,7 @@ impl Queue {
         let wanted = std::mem::take(&mut self.core.wake_requested);
         for (wait, _) in self.pools.wait.iter_mut().zip(wanted).filter(|w| w.1) {
             if let Some(task) = wait.pop_front() {
-                cx.effects.push(Effect::Wake(task));
+                cx.ask(Effect::Wake(task));
             }
         }
     }
@@ -145,11 +145,11 @@ impl Queue {
         let nr = self.core.limits.nr_requests;
         let (_, off, _) = thresholds(nr);
         if self.pools.count[k] < off && std::mem::take(&mut self.pools.congested[k]) {
-            cx.effects.push(Effect::Uncongested);
+            cx.ask(Effect::Uncongested);
         }
         if self.pools.count[k] < nr {
             if let Some(task) = self.pools.wait[k].pop_front() {
-                cx.effects.push(Effect::Wake(task));
+                cx.ask(Effect::Wake(task));
             }
             self.pools.full[k] = false;
         }

@@ -173,7 +173,7 @@ impl Queue {
         cx.truth_note(kind, count, "");
         match how {
             Flush::Explicit => self.run(cx),
-            Flush::FromSchedule => cx.effects.push(Effect::RunWork),
+            Flush::FromSchedule => cx.ask(Effect::RunWork),
         }
     }
 }

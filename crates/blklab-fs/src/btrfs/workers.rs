@@ -109,12 +109,12 @@ impl<H: Host> Mount<'_, H, Btrfs> {
             self.host.start_plug();
             while let Some(job) = self.with(|s| s.volume.out.submits.pop_front()) {
                 for sector in [Some(job.sector), job.copy].into_iter().flatten() {
-                    let cookie = self.with(|s| {
+                    let bio = self.with(|s| {
                         s.stats.write_bios += 1;
                         s.bios.insert(BioWork::Group(job.group))
                     });
                     let sectors = (job.pages * PAGE_SECTORS) as u32;
-                    self.submit_sectors(Op::Write, job.flags, sector, sectors, cookie)
+                    self.submit_sectors(Op::Write, job.flags, sector, sectors, bio)
                         .await;
                 }
                 self.waking(|s, wake| {

@@ -77,18 +77,18 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// left to write, and writes the journal's superblock.
     async fn advance_tail(&self) {
         let me = self.host.current();
-        let (sector, mark, cookie) = self.with(|s| {
+        let (sector, mark, bio) = self.with(|s| {
             s.drop_checkpoints();
             let j = s.journal();
             let (sector, mark) = (j.sector(0), j.rules.mark);
             (sector, mark, s.bios.insert(BioWork::Waited(me)))
         });
         let flags = BioFlags::SYNC | BioFlags::UNPLUG | mark;
-        self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+        self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
             .await;
-        while self.with(|s| s.bios.get_mut(cookie).is_some()) {
+        while self.with(|s| s.bios.is_in_flight(bio)) {
             self.host.unplug();
-            if self.with(|s| s.bios.get_mut(cookie).is_some()) {
+            if self.with(|s| s.bios.is_in_flight(bio)) {
                 self.host.suspend().await;
             }
         }

@@ -293,7 +293,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
 
     /// Submits the next block of the log.
     async fn write_log(&self, flags: BioFlags) {
-        let (sector, mark, cookie) = self.with(|s| {
+        let (sector, mark, bio) = self.with(|s| {
             s.stats.write_bios += 1;
             let j = s.journal();
             let mark = j.rules.mark;
@@ -308,7 +308,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             (sector, mark, s.bios.insert(BioWork::Filesystem(nth as u64)))
         });
         let flags = flags | mark;
-        self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, cookie)
+        self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
             .await;
     }
 

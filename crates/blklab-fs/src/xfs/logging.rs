@@ -8,7 +8,7 @@ use super::transaction::Io;
 use super::volume::Volume;
 use crate::mount::{Mount, View};
 use blklab_pagecache::{BioWork, Host, Sleep};
-use blklab_types::{Bio, Op};
+use blklab_types::{Bio, Completion, Op};
 
 impl<H: Host> Mount<'_, H, Volume> {
     /// Copies bytes into the log's buffers, writing those that become full, and
@@ -67,7 +67,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         for nr_sectors in record.nr_sectors.into_iter().filter(|n| *n > 0) {
             let (bio, me) = self.with(|s| {
                 s.stats.write_bios += 1;
-                let cookie = s
+                let key = s
                     .bios
                     .insert(BioWork::Filesystem(Io::Record(record.nth as u32).number()));
                 let v = &mut *s.volume;
@@ -78,7 +78,7 @@ impl<H: Host> Mount<'_, H, Volume> {
                     sector: log + at,
                     nr_sectors,
                     segments: v.options.log_segments(nr_sectors),
-                    cookie,
+                    completion: Completion::Submitter(key),
                     ..Bio::default()
                 };
                 (bio, self.host.current())

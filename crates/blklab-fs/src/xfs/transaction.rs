@@ -340,7 +340,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Writes a buffer that is in memory and not pinned, and that nobody else
     /// writes; does not wait for it.
     pub(super) async fn write_metadata_buffer(&self, buffer: u32, flags: BioFlags) {
-        let (sector, nr_sectors, cookie) = self.with(|s| {
+        let (sector, nr_sectors, bio) = self.with(|s| {
             s.stats.write_bios += 1;
             let v = &mut *s.volume;
             let lsn = v.items.get(ItemId::buffer(buffer)).lsn;
@@ -348,13 +348,13 @@ impl<H: Host> Mount<'_, H, Volume> {
             (b.busy, b.queued, b.write_lsn) = (true, None, lsn);
             let (sector, nr_sectors) = (b.sector, b.nr_sectors);
             s.set_pages_dirty(buffer, true);
-            let cookie = s
+            let bio = s
                 .bios
                 .insert(BioWork::Filesystem(Io::Buffer(buffer).number()));
             s.stats.pages_written += u64::from(nr_sectors).div_ceil(PAGE_SECTORS);
-            (sector, nr_sectors, cookie)
+            (sector, nr_sectors, bio)
         });
-        self.submit_sectors(Op::Write, flags, sector, nr_sectors, cookie)
+        self.submit_sectors(Op::Write, flags, sector, nr_sectors, bio)
             .await;
     }
 }

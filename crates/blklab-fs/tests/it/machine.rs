@@ -8,7 +8,7 @@
 //! bio waits for `unplug`, a fourth bio, or 3 ms. Nothing is merged.
 
 use blklab_pagecache::{Host, PageCache, TaskBody};
-use blklab_types::{Bio, BioFlags, Hz, Op, Span, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, Hz, Op, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -296,9 +296,10 @@ impl Machine {
                 relieved,
             )
         });
-        cache
-            .end_bio(bio.cookie, failed)
-            .expect("every cookie is known");
+        let Completion::Submitter(key) = bio.completion else {
+            panic!("a bio of the page cache");
+        };
+        cache.end_bio(key, failed).expect("every bio is known");
         relieved
             .into_iter()
             .chain(waiter)

@@ -4,7 +4,7 @@
 use crate::machine::{Disk, Machine};
 use crate::{DISK, MIB, boot, boot_with};
 use blklab_pagecache::{Config, Features, FsError, Layout, PageCache, SyncRange};
-use blklab_types::{Op, Span, TaskId, Time};
+use blklab_types::{BioKey, Op, Span, TaskId, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -351,7 +351,7 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
         assert_eq!(c.write(fd, 0, 0).await, Ok(0));
     });
     machine.run(&cache);
-    assert!(cache.end_bio(77, false).is_err());
+    assert!(cache.end_bio(BioKey::new(77), false).is_err());
     let tiny = PageCache::new(
         machine,
         Config::new(Features::K2628, 64 * MIB),

@@ -76,7 +76,7 @@ impl Anticipatory {
             cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.timer));
         }
         self.status = Status::Over;
-        cx.effects.push(Effect::RunWork);
+        cx.ask(Effect::RunWork);
     }
 
     /// The timer fired: nothing came in time (`as_antic_timeout`).
@@ -86,7 +86,7 @@ impl Anticipatory {
             return;
         };
         self.status = Status::Over;
-        cx.effects.push(Effect::RunWork);
+        cx.ask(Effect::RunWork);
         let p = self.processes.entry(task);
         if p.think.samples == 0 {
             self.estimates.exited_early();

@@ -254,7 +254,7 @@ impl Elevator for Anticipatory {
         if self.batch.waits_for_drain && self.nr_dispatched == 1 {
             self.batch
                 .drained(&self.set, now, self.feat.drained_batch_gets_time);
-            cx.effects.push(blklab_block::Effect::RunWork);
+            cx.ask(blklab_block::Effect::RunWork);
         }
         self.nr_dispatched = self.nr_dispatched.saturating_sub(1);
         if self.batch.is_new && self.batch.kind == info.kind {

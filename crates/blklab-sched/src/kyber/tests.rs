@@ -4,7 +4,7 @@
 use super::domain::WRITE;
 use super::{Kyber, Tokens};
 use blklab_block::mq::{Core, Elevator, Features, Limits, TagRules};
-use blklab_block::{Cx, RqId, Running, TaskTable};
+use blklab_block::{Cx, QueueNo, RqId, Running, TaskTable};
 use blklab_engine::Timers;
 use blklab_kernel::KernelVersion;
 use blklab_trace::NullSink;
@@ -39,6 +39,7 @@ impl Bare {
 
     fn enter<R>(&mut self, f: impl FnOnce(&mut Kyber, &mut Core, &mut Cx<'_>) -> R) -> R {
         let mut cx = Cx {
+            queue: QueueNo::FIRST,
             now: Time::ZERO,
             jiffies: Jiffies(0),
             running: Running::INTERRUPT,

@@ -5,7 +5,7 @@
 use crate::mq_rig::MqSetup;
 use crate::rig::{Setup, bio};
 use blklab_block::sq::{Core, Elevator, Features, Limits, Queue};
-use blklab_block::{Cx, Effect, List, RqId, Running, TaskTable};
+use blklab_block::{Cx, Effect, List, QueueNo, RqId, Running, TaskTable};
 use blklab_engine::Timers;
 use blklab_kernel::KernelVersion;
 use blklab_trace::NullSink;
@@ -77,8 +77,9 @@ fn run(fault: Fault) {
     let mut queue = Queue::new(Dev::default(), feat, Limits::new(hz), elv, &mut timers);
     let mut tasks = TaskTable::default();
     let task = tasks.add(100, IoPrio::default());
-    let mut effects: Vec<Effect> = Vec::new();
+    let mut effects: Vec<(QueueNo, Effect)> = Vec::new();
     let mut cx = Cx {
+        queue: QueueNo::FIRST,
         now: Time::ZERO,
         jiffies: Jiffies(0),
         running: Running::INTERRUPT,

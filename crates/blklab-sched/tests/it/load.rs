@@ -7,7 +7,7 @@ use blklab_block::sq::{Fetch, Queue};
 use blklab_engine::Stream;
 use blklab_kernel::{KernelVersion, PATCHES, Patches, Tunable, tunables_of};
 use blklab_sched::Scheduler;
-use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, Span, TaskId};
+use blklab_types::{Bio, BioFlags, BioKey, Completion, IoPrio, Op, PrioClass, Span, TaskId};
 
 /// A release of every era.
 pub(crate) const KERNELS: [&str; 20] = [
@@ -208,7 +208,7 @@ pub(crate) struct Load {
     pub(crate) rig: Rig,
     s: Stream,
     processes: Vec<Process>,
-    /// Bios submitted; their cookies count from 0.
+    /// Bios submitted; their keys count from 0.
     pub(crate) submitted: u64,
     /// Sectors submitted: reads, writes.
     pub(crate) sectors: [u64; 2],
@@ -279,7 +279,7 @@ impl Load {
             return;
         }
         let mut bio = random_bio(&mut self.s, p.task, self.config.ordered);
-        bio.cookie = self.submitted;
+        bio.completion = Completion::Submitter(BioKey::new(self.submitted));
         self.submitted += 1;
         self.sectors[bio.op.data_dir()] += u64::from(bio.nr_sectors);
         self.processes[i].asleep = !self.rig.submit_bio(bio);

@@ -9,7 +9,7 @@ use blklab_block::QueueLimits;
 use blklab_block::mq::Limits;
 use blklab_engine::Stream;
 use blklab_sched::{Make, Scheduler};
-use blklab_types::{Bio, BioFlags, Op, Span, TaskId};
+use blklab_types::{Bio, BioFlags, BioKey, Completion, Op, Span, TaskId};
 
 /// Releases before and after every change.
 pub(crate) const KERNELS: [&str; 14] = [
@@ -113,7 +113,7 @@ pub(crate) struct Load {
     processes: Vec<Process>,
     /// Groups beside the root.
     groups: u16,
-    /// Bios submitted; their cookies count from 0.
+    /// Bios submitted; their keys count from 0.
     pub(crate) submitted: u64,
     /// Sectors submitted: reads, everything else.
     pub(crate) sectors: [u64; 2],
@@ -248,7 +248,7 @@ impl Load {
             return;
         }
         let mut bio = self.bio(i);
-        bio.cookie = self.submitted;
+        bio.completion = Completion::Submitter(BioKey::new(self.submitted));
         self.submitted += 1;
         self.sectors[bio.op.data_dir()] += u64::from(bio.nr_sectors);
         let asleep = !self.rig.submit(p.cpu, &bio);

@@ -2,8 +2,11 @@
 //! A multi-queue device driven by hand: bios in, events out, the device under
 //! control.
 
+use crate::rig::mark_of;
 use blklab_block::mq::{Core, Features, Limits, Queue};
-use blklab_block::{Cx, Effect, IoContext, IoGroup, Pending, RqId, Running, Submit, TaskTable};
+use blklab_block::{
+    Cx, Effect, IoContext, IoGroup, Pending, QueueNo, RqId, Running, Submit, TaskTable,
+};
 use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
@@ -132,12 +135,12 @@ pub(crate) struct MqRig {
     log: Log,
     trace: Trace,
     sleepers: Vec<(TaskId, Pending)>,
-    effects: Vec<Effect>,
+    effects: Vec<(QueueNo, Effect)>,
     /// Requests at the device, in order of hand-over.
     pub(crate) at_device: Vec<RqId>,
     /// Tasks woken for a request since last asked.
     pub(crate) woken: Vec<TaskId>,
-    /// Cookies of finished bios.
+    /// Keys of finished bios.
     pub(crate) done: Vec<u64>,
     /// kblockd has something to do.
     pub(crate) run_wanted: bool,
@@ -193,6 +196,7 @@ impl MqRig {
         let mut log = self.log.clone();
         let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
+            queue: QueueNo::FIRST,
             now,
             jiffies: self.agenda.timers.hz().jiffies_at(now),
             running,
@@ -203,11 +207,11 @@ impl MqRig {
             effects: &mut self.effects,
         };
         let r = f(&mut self.queue, &mut cx);
-        for effect in self.effects.drain(..) {
+        for (_, effect) in self.effects.drain(..) {
             match effect {
                 Effect::Dispatch(rq) => self.at_device.push(rq),
                 Effect::Wake(task) => self.woken.push(task),
-                Effect::BioDone { cookie, .. } => self.done.push(cookie),
+                Effect::BioDone { completion, .. } => self.done.push(mark_of(completion)),
                 Effect::RunWork => self.run_wanted = true,
                 Effect::UnplugWork | Effect::Uncongested | Effect::ReleaseWork => {}
             }

@@ -2,13 +2,15 @@
 //! A queue driven by hand: bios in, events out, the device under control.
 
 use blklab_block::sq::{Core, Features, Limits, Queue};
-use blklab_block::{Cx, Effect, IoContext, IoGroup, Pending, RqId, Running, Submit, TaskTable};
+use blklab_block::{
+    Cx, Effect, IoContext, IoGroup, Pending, QueueNo, RqId, Running, Submit, TaskTable,
+};
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
 use blklab_trace::NullSink;
 use blklab_trace::truth::{Kind, Truth, TruthSink};
-use blklab_types::{Bio, BioFlags, Dev, Hz, IoPrio, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, Dev, Hz, IoPrio, Op, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -27,7 +29,7 @@ pub(crate) struct Rig {
     pub(crate) queue: Queue,
     tasks: TaskTable,
     log: Log,
-    effects: Vec<Effect>,
+    effects: Vec<(QueueNo, Effect)>,
     /// Requests at the device, in order of hand-over.
     pub(crate) at_device: Vec<RqId>,
     /// Tasks woken for a request since last asked.
@@ -158,6 +160,14 @@ pub(crate) fn bio(task: TaskId, text: &str) -> Bio {
     }
 }
 
+/// The key that a finished bio was submitted with; 0 if with none.
+pub(crate) fn mark_of(completion: Completion) -> u64 {
+    match completion {
+        Completion::Submitter(key) => key.number(),
+        _ => 0,
+    }
+}
+
 impl Rig {
     pub(crate) fn task(&mut self) -> TaskId {
         let pid = 100 + self.tasks.len() as u32;
@@ -210,6 +220,7 @@ impl Rig {
         let mut log = self.log.clone();
         let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
+            queue: QueueNo::FIRST,
             now,
             jiffies: self.agenda.timers.hz().jiffies_at(now),
             running: self.running,
@@ -220,11 +231,11 @@ impl Rig {
             effects: &mut self.effects,
         };
         let r = f(&mut self.queue, &mut cx);
-        for effect in self.effects.drain(..) {
+        for (_, effect) in self.effects.drain(..) {
             match effect {
                 Effect::Dispatch(rq) => self.at_device.push(rq),
                 Effect::Wake(task) => self.woken.push(task),
-                Effect::BioDone { cookie, .. } => self.done.push(cookie),
+                Effect::BioDone { completion, .. } => self.done.push(mark_of(completion)),
                 Effect::UnplugWork => self.agenda.ready_work(blklab_engine::WorkId(0)),
                 Effect::RunWork => self.agenda.ready_work(blklab_engine::WorkId(1)),
                 Effect::Uncongested | Effect::ReleaseWork => {}

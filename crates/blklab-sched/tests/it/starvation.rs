@@ -31,7 +31,7 @@ use blklab_block::sq::{Fetch, Limits, Queue};
 use blklab_engine::Stream;
 use blklab_kernel::KernelVersion;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, IoPrio, Op, PrioClass, Span, TaskId, Time};
+use blklab_types::{Bio, BioKey, Completion, IoPrio, Op, PrioClass, Span, TaskId, Time};
 
 /// Service time of every request.
 const SERVICE: Span = Span::from_ms(2);
@@ -250,7 +250,7 @@ impl Loop {
             nr_sectors: 8,
             segments: 1,
             task,
-            cookie: i as u64,
+            completion: Completion::Submitter(BioKey::new(i as u64)),
             ..Bio::default()
         };
         assert!(self.r.submit_bio(bio), "pools are large enough");
@@ -268,8 +268,8 @@ impl Loop {
         } else {
             now + SERVICE
         };
-        for cookie in std::mem::take(&mut self.r.done) {
-            let i = cookie as usize;
+        for key in std::mem::take(&mut self.r.done) {
+            let i = key as usize;
             let think = Span::from_us(self.workers[i].1.think_us);
             self.due.push((now + think, i));
             self.outcome.completed += 1;

@@ -198,10 +198,10 @@ impl Ready {
     pub(crate) fn run(self) -> Result<Outcome, Failed> {
         let (e, m, cache, mut notes) = (self.experiment, self.machine, self.cache, self.notes);
         let completions = cache.clone();
-        m.on_bio_done(move |cookie, error| {
+        m.on_bio_done(move |bio, error| {
             completions
-                .end_bio(cookie, error != 0)
-                .expect("only the page cache's own cookies come back");
+                .end_bio(bio, error != 0)
+                .expect("only the page cache's own bios come back");
         });
         cache.start();
         let nr_jobs = self.plans.len();

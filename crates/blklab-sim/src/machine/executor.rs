@@ -2,9 +2,9 @@
 //! The agenda's loop: what is due next, and who it is for.
 
 use super::tasks::Body;
-use super::{Disk, Machine, QueueNo, World};
+use super::{Disk, Machine, World};
 use blklab_block::md::Array;
-use blklab_block::{Cx, Queue, Running};
+use blklab_block::{Cx, Queue, QueueNo, Running};
 use blklab_engine::{Due, TimerId};
 use blklab_trace::truth::Kind;
 use blklab_types::{TaskId, Time};

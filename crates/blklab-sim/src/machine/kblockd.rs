@@ -2,8 +2,9 @@
 //! The kernel thread that does the block layer's deferred work: without tasks
 //! that share a processor it acts between two events, otherwise it is a task.
 
-use super::{Machine, QueueNo};
-use blklab_block::{Queue, Running};
+use super::Machine;
+use super::work::Work;
+use blklab_block::{Queue, QueueNo, Running};
 use blklab_engine::WorkId;
 use blklab_types::{IoPrio, Pid, Span, Time};
 
@@ -31,20 +32,15 @@ impl Machine {
             pid: KBLOCKD_PID,
             cpu: 0,
         };
-        let (no, unplugs) = QueueNo::of_work(work);
-        if no == QueueNo::ARRAY {
-            self.inner.world.borrow_mut().running = kblockd;
-            self.unplug_array();
-            self.inner.world.borrow_mut().running = Running::INTERRUPT;
-            return;
-        }
-        self.interrupt_entry(no, kblockd, |q, cx| {
-            if unplugs {
-                q.unplug_work(cx);
-            } else {
-                q.run_work(cx);
+        match Work::from_id(work) {
+            Work::Unplug(QueueNo::ARRAY) => {
+                self.inner.world.borrow_mut().running = kblockd;
+                self.unplug_array();
+                self.inner.world.borrow_mut().running = Running::INTERRUPT;
             }
-        });
+            Work::Unplug(no) => self.interrupt_entry(no, kblockd, Queue::unplug_work),
+            Work::Run(no) => self.interrupt_entry(no, kblockd, Queue::run_work),
+        }
     }
 }
 

@@ -8,35 +8,29 @@
 mod executor;
 mod kblockd;
 mod processors;
-mod queue_no;
 mod router;
 mod submit;
 mod tasks;
+mod work;
 
 pub use kblockd::KBLOCKD_PID;
 pub use processors::{CpuCosts, CpuSharing};
-pub(crate) use queue_no::QueueNo;
 pub use submit::Unsubmitted;
 
 use crate::cpu::Cpu;
 use crate::progress::Progress;
 use blklab_block::md::Array;
-use blklab_block::{Cx, Effect, Queue, Running, TaskTable};
+use blklab_block::{Cx, Effect, Queue, QueueNo, Running, TaskTable};
 use blklab_device::{Device, Done};
 use blklab_engine::{Agenda, WorkId};
 use blklab_target::Sinks;
-use blklab_types::{Pid, TaskId, Time};
+use blklab_types::{BioKey, Pid, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tasks::{Body, TaskState};
-
-/// Bio cookies with this bit belong to the owner registered with
-/// [`Machine::on_bio_done`]; the others are the number of the task that counts
-/// its completions: another may have submitted the bio on its behalf.
-pub const OWNED_COOKIE: u64 = 1 << 63;
 
 /// What a machine is made of.
 pub struct Config {
@@ -65,7 +59,7 @@ pub struct Disk {
     pub device: Box<dyn Device>,
 }
 
-type BioDone = dyn Fn(u64, u16);
+type BioDone = dyn Fn(BioKey, u16);
 
 struct World {
     agenda: Agenda,
@@ -80,16 +74,14 @@ struct World {
     states: Vec<TaskState>,
     running: Running,
     /// What the queues asked for, and how much of it has been carried out.
-    effects: Vec<Effect>,
+    effects: Vec<(QueueNo, Effect)>,
     next_effect: usize,
-    /// Which queue asked, where there are several.
-    askers: Vec<QueueNo>,
     wakes: Vec<(Time, u64)>,
+    /// What a device finished in one call.
+    finished: Vec<Done>,
     /// What the devices finished, and how much of it their queues know.
-    done: Vec<Done>,
+    done: Vec<(QueueNo, Done)>,
     next_done: usize,
-    /// Which device it was, where there are several.
-    finishers: Vec<QueueNo>,
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
@@ -124,10 +116,11 @@ pub struct Machine {
 }
 
 impl World {
-    /// The disks, the array, and a context of the present to call into them.
+    /// The disks, the array, and a context of the present to call into one of them.
     #[inline(always)]
-    fn parts(&mut self) -> (&mut [Disk], Option<&mut Array>, Cx<'_>) {
+    fn parts(&mut self, queue: QueueNo) -> (&mut [Disk], Option<&mut Array>, Cx<'_>) {
         let cx = Cx {
+            queue,
             now: self.agenda.now(),
             jiffies: self.agenda.timers.jiffies(),
             running: self.running,
@@ -162,11 +155,10 @@ impl Machine {
             running: Running::INTERRUPT,
             effects: Vec::new(),
             next_effect: 0,
-            askers: Vec::new(),
             wakes: Vec::new(),
+            finished: Vec::new(),
             done: Vec::new(),
             next_done: 0,
-            finishers: Vec::new(),
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
@@ -195,8 +187,9 @@ impl Machine {
         machine
     }
 
-    /// Who is told when a bio with an [`OWNED_COOKIE`] finishes.
-    pub fn on_bio_done(&self, f: impl Fn(u64, u16) + 'static) {
+    /// Who is told that a bio has ended, with its error, if that is its submitter
+    /// ([`Completion::Submitter`](blklab_types::Completion::Submitter)).
+    pub fn on_bio_done(&self, f: impl Fn(BioKey, u16) + 'static) {
         *self.inner.bio_done.borrow_mut() = Some(Rc::new(f));
     }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How tasks share processors, and the time that they take of them.
 
-use super::QueueNo;
 use super::tasks::Suspend;
 use super::{Machine, World};
 use crate::cpu::Turn;
-use blklab_block::RqId;
+use blklab_block::{QueueNo, RqId};
 use blklab_types::{PAGE_SECTORS, Span, TaskId};
 
 /// How tasks share processors.

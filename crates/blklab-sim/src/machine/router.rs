@@ -2,12 +2,13 @@
 //! The routes between queues, devices and tasks: calls leave effects behind,
 //! which are carried out in order. The routes of an array are in `array.rs`.
 
-use super::{CpuCosts, Machine, OWNED_COOKIE, QueueNo, World};
+use super::work::Work;
+use super::{CpuCosts, Machine, World};
 use blklab_block::md::Array;
-use blklab_block::{Cx, Effect, Queue, RqId};
+use blklab_block::{Cx, Effect, Queue, QueueNo, RqId};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::DeviceId;
-use blklab_types::TaskId;
+use blklab_types::{BioKey, Completion};
 
 impl World {
     /// Calls into a queue.
@@ -17,10 +18,8 @@ impl World {
         no: QueueNo,
         f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
     ) -> R {
-        let (disks, _, mut cx) = self.parts();
-        let r = f(&mut disks[no.idx()].queue, &mut cx);
-        self.note_asker(no);
-        r
+        let (disks, _, mut cx) = self.parts(no);
+        f(&mut disks[no.idx()].queue, &mut cx)
     }
 
     /// Calls into the array; none if there is none.
@@ -28,35 +27,24 @@ impl World {
         &mut self,
         f: impl FnOnce(&mut Array, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let (_, array, mut cx) = self.parts();
+        let (_, array, mut cx) = self.parts(QueueNo::ARRAY);
         let r = f(array?, &mut cx);
-        self.note_asker(QueueNo::ARRAY);
         self.wake_array_thread();
         Some(r)
     }
 
-    /// The effects that nobody is noted for are this queue's.
-    #[inline]
-    pub(super) fn note_asker(&mut self, no: QueueNo) {
-        if self.array.is_some() {
-            self.askers.resize(self.effects.len(), no);
-        }
-    }
-
     /// The next thing that a queue asked for, and which.
     pub(super) fn take_effect(&mut self) -> Option<(QueueNo, Effect)> {
-        let effect = *self.effects.get(self.next_effect)?;
-        let no = self.askers.get(self.next_effect).copied();
+        let asked = *self.effects.get(self.next_effect)?;
         self.next_effect += 1;
-        Some((no.unwrap_or(QueueNo::FIRST), effect))
+        Some(asked)
     }
 
     /// The next command that a device finished, and which.
     pub(super) fn take_done(&mut self) -> Option<(QueueNo, Done)> {
         let done = *self.done.get(self.next_done)?;
-        let no = self.finishers.get(self.next_done).copied();
         self.next_done += 1;
-        Some((no.unwrap_or(QueueNo::FIRST), done))
+        Some(done)
     }
 
     pub(super) fn wake_array_thread(&mut self) {
@@ -77,7 +65,7 @@ impl World {
         let mut cx = DeviceCx {
             now: self.agenda.now(),
             wakes: &mut self.wakes,
-            done: &mut self.done,
+            done: &mut self.finished,
         };
         f(&mut *self.disks[no.idx()].device, &mut cx);
         while let Some((time, token)) = self.wakes.get(wake).copied() {
@@ -85,9 +73,7 @@ impl World {
             wake += 1;
         }
         self.wakes.clear();
-        if self.array.is_some() {
-            self.finishers.resize(self.done.len(), no);
-        }
+        self.done.extend(self.finished.drain(..).map(|d| (no, d)));
     }
 
     pub(super) fn hand_over(&mut self, no: QueueNo, rq: RqId) {
@@ -105,8 +91,8 @@ impl World {
     }
 
     /// Goes on until nothing is left, or a bio has finished whose owner has to
-    /// be told, with its cookie and error.
-    fn route(&mut self, costs: &CpuCosts) -> Option<(u64, u16)> {
+    /// be told, with its key and error.
+    fn route(&mut self, costs: &CpuCosts) -> Option<(BioKey, u16)> {
         loop {
             while let Some((no, effect)) = self.take_effect() {
                 let owned = self.carry_out(no, effect, costs);
@@ -115,11 +101,9 @@ impl World {
                 }
             }
             self.effects.clear();
-            self.askers.clear();
             self.next_effect = 0;
             let Some((no, done)) = self.take_done() else {
                 self.done.clear();
-                self.finishers.clear();
                 self.next_done = 0;
                 return None;
             };
@@ -127,7 +111,12 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, no: QueueNo, effect: Effect, costs: &CpuCosts) -> Option<(u64, u16)> {
+    fn carry_out(
+        &mut self,
+        no: QueueNo,
+        effect: Effect,
+        costs: &CpuCosts,
+    ) -> Option<(BioKey, u16)> {
         match effect {
             Effect::Dispatch(rq) => {
                 self.charge_request(no, rq, costs);
@@ -137,19 +126,19 @@ impl World {
                 self.states[task.idx()].request_granted = true;
                 self.wake(task);
             }
-            Effect::BioDone { cookie, error, .. } => return self.bio_done(no, cookie, error),
+            Effect::BioDone { completion, error } => return self.bio_done(completion, error),
             Effect::Uncongested => {
                 while let Some(task) = self.congestion_waiters.pop_front() {
                     self.wake(task);
                 }
             }
-            Effect::UnplugWork => self.agenda.ready_work(no.unplug_work()),
+            Effect::UnplugWork => self.agenda.ready_work(Work::Unplug(no).id()),
             Effect::RunWork => match self.kblockd {
                 Some(task) => {
                     self.kblockd_wanted = true;
                     self.wake(task);
                 }
-                None => self.agenda.ready_work(no.run_work()),
+                None => self.agenda.ready_work(Work::Run(no).id()),
             },
             Effect::ReleaseWork => {
                 if let Some(thread) = self.throttle_thread {
@@ -160,19 +149,23 @@ impl World {
         None
     }
 
-    /// A queue has finished a bio: who is to be told, if that is the owner.
-    fn bio_done(&mut self, no: QueueNo, cookie: u64, error: u16) -> Option<(u64, u16)> {
-        if self.array.is_some() && no != QueueNo::ARRAY {
-            self.enter_array(|a, cx| a.end(cx, cookie, error));
-        } else if cookie & OWNED_COOKIE != 0 {
-            return Some((cookie & !OWNED_COOKIE, error));
-        } else {
-            let task = TaskId(cookie as u32);
-            let state = &mut self.states[task.idx()];
-            state.outstanding -= 1;
-            if state.outstanding < state.awaits_below {
-                self.wake(task);
+    /// A queue has finished a bio: its key, if its submitter is to be told.
+    fn bio_done(&mut self, completion: Completion, error: u16) -> Option<(BioKey, u16)> {
+        match completion {
+            Completion::Nobody => {}
+            Completion::Task(task) => {
+                let state = &mut self.states[task.idx()];
+                state.outstanding -= 1;
+                if state.outstanding < state.awaits_below {
+                    self.wake(task);
+                }
             }
+            Completion::Submitter(key) => return Some((key, error)),
+            Completion::Array { slot, member } => {
+                let told = self.enter_array(|a, cx| a.end(cx, slot, member, error));
+                assert!(told.is_some(), "a part of an array's bio without an array");
+            }
+            Completion::Split { .. } => unreachable!("a queue ends what it split itself"),
         }
         None
     }
@@ -184,10 +177,10 @@ impl Machine {
     pub(super) fn route(&self) {
         let costs = self.inner.cpu.costs();
         let mut w = self.inner.world.borrow_mut();
-        while let Some((cookie, error)) = w.route(&costs) {
+        while let Some((bio, error)) = w.route(&costs) {
             drop(w);
             if let Some(handler) = &*self.inner.bio_done.borrow() {
-                handler(cookie, error);
+                handler(bio, error);
             }
             w = self.inner.world.borrow_mut();
         }

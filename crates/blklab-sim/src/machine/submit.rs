@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Submissions of tasks: bios, plugs, and sleeps for requests.
 
-use super::{Machine, QueueNo};
-use blklab_block::{Pending, Queue, Submit};
+use super::Machine;
+use blklab_block::{Pending, Queue, QueueNo, Submit};
 use blklab_types::{Bio, IoPrio, TaskId};
 
 /// What is left of a submission, for which its task has to sleep.

@@ -20,7 +20,7 @@
 
 use super::recording::{Dispatched, Recording, Step, What};
 use crate::build::{build_queue, disk_dev};
-use blklab_block::{Cx, Effect, Pending, Queue, RqId, Running, Submit, TaskTable};
+use blklab_block::{Cx, Effect, Pending, Queue, QueueNo, RqId, Running, Submit, TaskTable};
 use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_trace::NullSink;
@@ -69,7 +69,7 @@ struct Feeder<'a> {
     agenda: Agenda,
     tasks: TaskTable,
     trace: NullSink,
-    effects: Vec<Effect>,
+    effects: Vec<(QueueNo, Effect)>,
     submitters: Vec<Submitter>,
     by_pid: BTreeMap<Pid, usize>,
     /// kblockd is to run; some time, or at the worker's next step.
@@ -311,6 +311,7 @@ impl Feeder<'_> {
     /// Calls into the queue and carries out what it asks for.
     fn enter<R>(&mut self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
         let mut cx = Cx {
+            queue: QueueNo::FIRST,
             now: self.agenda.now(),
             jiffies: self.agenda.timers.jiffies(),
             running,
@@ -321,7 +322,7 @@ impl Feeder<'_> {
             effects: &mut self.effects,
         };
         let r = f(&mut self.queue, &mut cx);
-        for effect in std::mem::take(&mut self.effects) {
+        for (_, effect) in std::mem::take(&mut self.effects) {
             self.carry_out(effect);
         }
         r

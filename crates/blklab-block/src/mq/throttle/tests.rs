@@ -4,7 +4,7 @@ use super::*;
 use crate::{IoGroup, IoMax};
 use blklab_engine::{Agenda, DeviceId, Due, Stream};
 use blklab_kernel::KernelVersion;
-use blklab_types::Time;
+use blklab_types::{BioKey, Completion, Time};
 
 /// Groups, a clock of 1000 ticks per second, and what was released when.
 struct Rig {
@@ -25,6 +25,14 @@ fn table(groups: &[(u16, IoMax)]) -> TaskTable {
         });
     }
     tasks
+}
+
+/// The mark that a bio was submitted with; 0 if with none.
+fn mark_of(bio: &Bio) -> u64 {
+    match bio.completion {
+        Completion::Submitter(key) => key.number(),
+        _ => 0,
+    }
 }
 
 impl Rig {
@@ -53,7 +61,7 @@ impl Rig {
         let mut passed = 0;
         for i in 0..n {
             let bio = Bio {
-                cookie: mark + i,
+                completion: Completion::Submitter(BioKey::new(mark + i)),
                 ..*bio
             };
             if self.submit(group, &bio) == Throttled::Pass {
@@ -75,7 +83,7 @@ impl Rig {
                 self.throttle.timer(&mut self.agenda.timers, &mut bios);
                 let now = self.agenda.timers.jiffies().0;
                 self.released
-                    .extend(bios.iter().map(|bio| (now, bio.cookie)));
+                    .extend(bios.iter().map(|bio| (now, mark_of(bio))));
             }
         }
     }
@@ -302,12 +310,12 @@ fn rates_hold_and_nothing_is_lost() {
         while submitted < 400 {
             let group = 1 + random.below(4) as u16;
             let bio = Bio {
-                cookie: u64::from(group) << 32 | submitted,
+                completion: Completion::Submitter(BioKey::new(u64::from(group) << 32 | submitted)),
                 ..io(Op::Read, 4 << random.below(4))
             };
             submitted += 1;
             if rig.submit(group, &bio) == Throttled::Pass {
-                passed.push((tick, bio.cookie));
+                passed.push((tick, mark_of(&bio)));
             }
             if random.below(8) == 0 {
                 tick += random.below(50);

@@ -13,7 +13,7 @@ impl Cfq {
     /// (`cfq_schedule_dispatch`).
     pub(super) fn schedule_dispatch(&self, cx: &mut Cx<'_>) {
         if self.rr.busy_queues > 0 {
-            cx.effects.push(Effect::RunWork);
+            cx.ask(Effect::RunWork);
         }
     }
 

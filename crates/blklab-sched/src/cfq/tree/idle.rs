@@ -15,7 +15,7 @@ impl Cfq {
     pub(super) fn schedule_dispatch(&self, q: &Core, cx: &mut Cx<'_>) {
         if self.busy_queues > 0 {
             q.message(cx, format_args!("cfq schedule dispatch"));
-            cx.effects.push(Effect::RunWork);
+            cx.ask(Effect::RunWork);
         }
     }
 
