@@ -2,14 +2,15 @@
 //! Experiment files, TOML and JSON: nothing panics; an experiment that passes
 //! its check can be written, and what was written reads as the same. Lines
 //! behind a null byte are options of the command line, `set KEY=VALUE` and so
-//! on: what they make of the experiment is refused in one line or passes its
-//! check.
+//! on: what they make of the experiment is refused in one line or can be planned.
 
 #![no_main]
 
-use blklab::matrix::{self, Overrides};
+use blklab::{Planner, Sim, matrix};
+use blklab_cli::stack::{Chosen, Stack};
 use blklab_experiment::{Experiment, ExperimentError, Source, Workload, parse};
 use libfuzzer_sys::fuzz_target;
+use std::fmt::Display;
 
 fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
     parse("e", source, text, &|name| {
@@ -17,54 +18,53 @@ fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
     })
 }
 
-/// The options that lines ask for.
-fn overrides(lines: &str) -> Result<Overrides, ExperimentError> {
-    let mut o = Overrides {
-        repeat: 1,
-        ..Overrides::default()
+/// The options that lines ask for: a name and a text each.
+fn chosen(lines: &str) -> anyhow::Result<Chosen> {
+    let texts = |option: &str| -> Vec<String> {
+        let given = lines.lines().filter_map(|line| line.split_once(' '));
+        let texts = given.filter(|(name, _)| *name == option);
+        texts.map(|(_, text)| text.to_owned()).collect()
     };
-    for line in lines.lines() {
-        let (option, value) = line.split_once(' ').unwrap_or((line, ""));
-        let list = || matrix::parse_values("--option", &[value.to_owned()]);
-        match option {
-            "set" => o.settings.push(matrix::parse_setting(value)?),
-            "fs" => {
-                let values = matrix::parse_filesystems(value)?;
-                let setting = matrix::Setting::of_option("--fs", "filesystem", values);
-                o.settings.push(setting);
-            }
-            "device" => o.devices.extend(matrix::parse_devices(value)?),
-            "md" => o.arrays.extend(matrix::parse_arrays(value)?),
-            "patch" => o.patches.push(matrix::parse_patches(value)?),
-            "kernel" => o.kernels.extend(list()?),
-            "sched" => o.schedulers.extend(list()?),
-            _ => {}
-        }
+    Stack {
+        kernel: &texts("kernel"),
+        sched: &texts("sched"),
+        device: &texts("device"),
+        md: &texts("md"),
+        set: &texts("set"),
+        fs: &texts("fs"),
+        patch: &texts("patch"),
+        repeat: 1,
+        ..Stack::default()
     }
-    Ok(o)
+    .chosen()
 }
 
-fn one_line(e: &ExperimentError) {
+fn one_line(e: &impl Display) {
     assert_eq!(e.to_string().lines().count(), 1, "one line: {e}");
 }
 
 fn exercise_overrides(e: &Experiment, lines: &str) {
-    let cells = overrides(lines).and_then(|o| {
-        let numbers = [o.devices.len(), o.arrays.len(), o.kernels.len(), o.schedulers.len()];
-        let values = o.settings.iter().map(|s| s.values.len());
-        let patches = o.patches.iter().map(Vec::len);
-        let factors = numbers.into_iter().chain(values).chain(patches);
-        // Large matrices take long, and show nothing more.
-        match factors.map(|n| n.max(1)).fold(1, usize::saturating_mul) {
-            0..=16 => matrix::expand(std::slice::from_ref(e), &o),
-            _ => Ok(Vec::new()),
-        }
-    });
-    match cells {
-        Err(err) => one_line(&err),
-        Ok(cells) => cells.iter().for_each(|c| {
-            c.experiment.check().expect("expand checks what it makes");
-        }),
+    let chosen = match chosen(lines) {
+        Ok(chosen) => chosen,
+        Err(e) => return one_line(&e),
+    };
+    let o = &chosen.overrides;
+    let numbers = [o.devices.len(), o.arrays.len(), o.kernels.len(), o.schedulers.len()];
+    let values = o.settings.iter().map(|s| s.values.len());
+    let patches = o.patches.iter().map(Vec::len);
+    let factors = numbers.into_iter().chain(values).chain(patches);
+    // Large matrices take long, and show nothing more.
+    if factors.map(|n| n.max(1)).fold(1, usize::saturating_mul) > 16 {
+        return;
+    }
+    let target = Sim::default();
+    let planner = Planner::new(&target);
+    let refused = match matrix::expand(std::slice::from_ref(e), o, &planner) {
+        Err(refused) => Some(refused),
+        Ok(cells) => matrix::plans(&cells, o, &planner).err(),
+    };
+    if let Some(refused) = refused {
+        one_line(&chosen.told(refused));
     }
 }
 
@@ -100,8 +100,8 @@ fuzz_target!(|data: &[u8]| {
     again.check().expect("and a possible one");
     assert_eq!(again.to_toml("job.fio").expect("still TOML"), written);
     assert_eq!(
-        format!("{:?}", again.limits().ok()),
-        format!("{:?}", e.limits().ok())
+        format!("{:?}", again.queue_limits().ok()),
+        format!("{:?}", e.queue_limits().ok())
     );
     if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
         assert_eq!(a, b);

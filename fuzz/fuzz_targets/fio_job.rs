@@ -5,7 +5,7 @@
 //! the same options.
 #![no_main]
 
-use blklab_fio::parse::{Fixed, ParseOptions, parse, spell_out};
+use blklab_fio::parse::{Fixed, ParseOptions, parse};
 use blklab_fio::range::FileState;
 use blklab_fio::workload::{Listing, set_up};
 use libfuzzer_sys::fuzz_target;

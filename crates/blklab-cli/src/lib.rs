@@ -16,7 +16,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
-mod stack;
+pub mod stack;
 mod table;
 mod trace;
 mod workload;

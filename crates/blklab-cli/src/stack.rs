@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options that choose the block stack of an experiment, as `run` and
-//! `workload` take them.
+//! `workload` take them; fuzzing, which has no arguments, makes them of lines.
 
 mod options;
 
@@ -10,21 +10,21 @@ use blklab::matrix::{Overrides, Refused};
 use options::Given;
 
 /// What the options say, and which of them says it.
-pub(crate) struct Chosen {
+pub struct Chosen {
     /// What is chosen on top of the files.
-    pub(crate) overrides: Overrides,
+    pub overrides: Overrides,
     /// The options behind its settings, in the same order.
     given: Vec<Given>,
 }
 
 impl Chosen {
     /// An error of the matrix with the option that it is about.
-    pub(crate) fn told(&self, refused: Refused) -> ExperimentError {
+    pub fn told(&self, refused: Refused) -> ExperimentError {
         options::told(refused, &self.given)
     }
 
     /// The options behind the settings that have several values.
-    pub(crate) fn varied(&self) -> impl Iterator<Item = &'static str> {
+    pub fn varied(&self) -> impl Iterator<Item = &'static str> {
         let several = self.given.iter().filter(|g| g.setting.values.len() > 1);
         several.map(|g| g.option)
     }
@@ -32,25 +32,41 @@ impl Chosen {
 
 /// The texts of these options, each as often as it was given.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stack<'a> {
-    pub(crate) kernel: &'a [String],
-    pub(crate) sched: &'a [String],
-    pub(crate) device: &'a [String],
-    pub(crate) md: &'a [String],
-    pub(crate) set: &'a [String],
-    pub(crate) memory: Option<&'a String>,
-    pub(crate) cpu_cost: &'a [String],
-    pub(crate) fio: &'a [String],
-    pub(crate) fs: &'a [String],
-    pub(crate) patch: &'a [String],
-    pub(crate) seed: Option<u64>,
-    pub(crate) repeat: u32,
-    pub(crate) sections: &'a [String],
+pub struct Stack<'a> {
+    /// `--kernel`.
+    pub kernel: &'a [String],
+    /// `--sched`.
+    pub sched: &'a [String],
+    /// `--device`.
+    pub device: &'a [String],
+    /// `--md`.
+    pub md: &'a [String],
+    /// `--set`.
+    pub set: &'a [String],
+    /// `--memory`.
+    pub memory: Option<&'a String>,
+    /// `--cpu-cost`.
+    pub cpu_cost: &'a [String],
+    /// `--fio`.
+    pub fio: &'a [String],
+    /// `--fs`.
+    pub fs: &'a [String],
+    /// `--patch`.
+    pub patch: &'a [String],
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--repeat`.
+    pub repeat: u32,
+    /// `--section`.
+    pub sections: &'a [String],
 }
 
 impl Stack<'_> {
     /// What they say on top of experiment files.
-    pub(crate) fn chosen(&self) -> Result<Chosen> {
+    ///
+    /// # Errors
+    /// The first option that makes no sense, or that contradicts another.
+    pub fn chosen(&self) -> Result<Chosen> {
         let mut devices = Vec::new();
         for text in self.device {
             devices.extend(options::parse_devices(text)?);
