@@ -125,9 +125,10 @@ impl<H: Host> PageCache<H> {
             return Err(FsError::BadHandle);
         }
         let waits = Some(Waits::Context { context, user_data });
-        let result = match write {
-            true => self.write_direct(fd, offset, bytes, waits).await,
-            false => self.read_direct(fd, offset, bytes, waits).await,
+        let result = if write {
+            self.write_direct(fd, offset, bytes, waits).await
+        } else {
+            self.read_direct(fd, offset, bytes, waits).await
         };
         let result = match result {
             Ok(None) => return Ok(()),

@@ -133,12 +133,11 @@ impl<H: Host> PageCache<H> {
         let wake = self.with(|s| {
             let mut wake = std::mem::take(&mut s.wakeups);
             f(s, &mut wake);
-            match wake.is_empty() {
-                true => {
-                    s.wakeups = wake;
-                    None
-                }
-                false => Some(wake),
+            if wake.is_empty() {
+                s.wakeups = wake;
+                None
+            } else {
+                Some(wake)
             }
         });
         if let Some(mut wake) = wake {
@@ -178,9 +177,10 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
-        let set_aside = match self.filesystem.sets_space_aside() {
-            true => final_bytes.unwrap_or(0),
-            false => 0,
+        let set_aside = if self.filesystem.sets_space_aside() {
+            final_bytes.unwrap_or(0)
+        } else {
+            0
         };
         file_range(0, final_bytes.unwrap_or(0))?;
         let id = self.create_laid_out(set_aside)?;

@@ -196,9 +196,10 @@ impl<H: Host> PageCache<H> {
         context: Option<Waits>,
     ) -> Result<Option<u64>, FsError> {
         let is_device = self.with(|s| s.file(open.file).is_device);
-        let queued_sync = match is_device {
-            true => self.config.features.device_queued_sync,
-            false => self.config.features.file_queued_sync,
+        let queued_sync = if is_device {
+            self.config.features.device_queued_sync
+        } else {
+            self.config.features.file_queued_sync
         };
         let forces = queued_sync == QueuedSync::ForcedAccess
             && open.sync != OSync::None
@@ -282,13 +283,14 @@ impl<H: Host> PageCache<H> {
         self.write_and_wait(id, range).await;
         self.invalidate(id, range).await;
         let extends = range.end > self.size_bytes(id);
-        let means = match extends {
-            true => Means {
+        let means = if extends {
+            Means {
                 context: None,
                 sync: None,
                 ..means
-            },
-            false => means,
+            }
+        } else {
+            means
         };
         let queued = means.context.is_some();
         let key = self.submit_direct(id, Op::Write, range, means).await;

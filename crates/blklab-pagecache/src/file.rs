@@ -41,10 +41,7 @@ pub enum OSync {
 impl From<bool> for OSync {
     /// Whether there is `O_SYNC`.
     fn from(o_sync: bool) -> OSync {
-        match o_sync {
-            true => OSync::File,
-            false => OSync::None,
-        }
+        if o_sync { OSync::File } else { OSync::None }
     }
 }
 

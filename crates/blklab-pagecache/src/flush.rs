@@ -38,9 +38,10 @@ impl<H: Host> PageCache<H> {
             return features.device_flush;
         }
         let flushes = self.is_on_volume(id) && self.filesystem.flushes_after_fsync();
-        match flushes && features.file_flush {
-            true => DeviceFlush::Together,
-            false => DeviceFlush::Never,
+        if flushes && features.file_flush {
+            DeviceFlush::Together
+        } else {
+            DeviceFlush::Never
         }
     }
 }

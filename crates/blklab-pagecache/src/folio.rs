@@ -40,9 +40,10 @@ impl Folios {
     pub(crate) fn of(window: &Range<u64>, order: u32) -> Folios {
         let pages = window.end - window.start;
         Folios {
-            order: match pages < MIN_WINDOW {
-                true => 0,
-                false => order.min(pages.ilog2()),
+            order: if pages < MIN_WINDOW {
+                0
+            } else {
+                order.min(pages.ilog2())
             },
             end: window.end,
         }

@@ -154,9 +154,10 @@ impl<H: Host> PageCache<H> {
     async fn load_one(&self, id: FileId) -> Result<(), FsError> {
         let parent = self.with(|s| s.parent(id))?;
         self.lock_inode(parent).await;
-        let found = match self.with(|s| s.file(id).in_memory) {
-            true => Ok(()),
-            false => on_volume!(self, look_up(parent, id)),
+        let found = if self.with(|s| s.file(id).in_memory) {
+            Ok(())
+        } else {
+            on_volume!(self, look_up(parent, id))
         };
         self.with(|s| s.file(id).in_memory |= found.is_ok());
         self.unlock_inode(parent);

@@ -85,9 +85,10 @@ impl<H: Host> PageCache<H> {
     ) -> Option<OneBio<H::Pending>> {
         let (features, task) = (&self.config.features, self.host.current());
         let bio_bytes = self.config.bio_pages * PAGE_BYTES;
-        let (op, flags) = match request.write {
-            true => (Op::Write, features.direct_write_flags),
-            false => (Op::Read, BioFlags::NONE),
+        let (op, flags) = if request.write {
+            (Op::Write, features.direct_write_flags)
+        } else {
+            (Op::Read, BioFlags::NONE)
         };
         let plain = self.filesystem.leaves_direct_io_alone();
         let waits = Waits::Context {

@@ -247,12 +247,11 @@ impl<H: Host> PageCache<H> {
 
     /// Whether read-ahead caches a file in large folios.
     fn has_large_folios(&self, id: FileId) -> bool {
-        match self.is_on_volume(id) {
-            true => self.filesystem.has_large_folios(&self.config),
-            false => {
-                let large = self.config.features.large_folios >= LargeFolios::Xfs;
-                large && self.with(|s| Some(id) != s.device)
-            }
+        if self.is_on_volume(id) {
+            self.filesystem.has_large_folios(&self.config)
+        } else {
+            let large = self.config.features.large_folios >= LargeFolios::Xfs;
+            large && self.with(|s| Some(id) != s.device)
         }
     }
 

@@ -163,9 +163,10 @@ impl RaState {
                 (self.size, self.async_size) = (self.size + next, next);
             }
         }
-        self.folio_order = match marker {
-            true => folio::next_order(self.folio_order),
-            false => folio::FIRST_ORDER,
+        self.folio_order = if marker {
+            folio::next_order(self.folio_order)
+        } else {
+            folio::FIRST_ORDER
         };
         Some(Window {
             start: self.start,

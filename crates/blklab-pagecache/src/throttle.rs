@@ -25,9 +25,12 @@ impl<H: Host> PageCache<H> {
     pub(crate) fn pages_until_check(&self) -> u64 {
         let (task, cpu) = (self.host.current(), self.cpu());
         let by_pauses = self.by_pauses();
-        self.with(|s| match by_pauses {
-            true => s.pages_until_poll(task, cpu),
-            false => check_interval(s).saturating_sub(s.dirtied[cpu]).max(1),
+        self.with(|s| {
+            if by_pauses {
+                s.pages_until_poll(task, cpu)
+            } else {
+                check_interval(s).saturating_sub(s.dirtied[cpu]).max(1)
+            }
         })
     }
 

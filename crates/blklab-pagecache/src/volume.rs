@@ -23,10 +23,7 @@ pub(crate) struct BlockDevice;
 /// it.
 macro_rules! on_volume {
     ($cache:expr, $op:ident($id:expr $(, $rest:expr)*)) => {
-        match $cache.is_on_volume($id) {
-            true => $crate::ops::Ops::<H>::$op(&*$cache.filesystem, $cache, $id $(, $rest)*).await,
-            false => $crate::ops::Ops::<H>::$op(&$crate::volume::BlockDevice, $cache, $id $(, $rest)*).await,
-        }
+        if $cache.is_on_volume($id) { $crate::ops::Ops::<H>::$op(&*$cache.filesystem, $cache, $id $(, $rest)*).await } else { $crate::ops::Ops::<H>::$op(&$crate::volume::BlockDevice, $cache, $id $(, $rest)*).await }
     };
 }
 pub(crate) use on_volume;
@@ -60,9 +57,10 @@ impl<H: Host> PageCache<H> {
 
     /// Refuses direct I/O where the filesystem has none.
     pub(crate) fn allows_direct(&self, id: FileId) -> Result<(), FsError> {
-        match self.is_on_volume(id) && !self.filesystem.has_direct_io() {
-            true => Err(FsError::NoDirect),
-            false => Ok(()),
+        if self.is_on_volume(id) && !self.filesystem.has_direct_io() {
+            Err(FsError::NoDirect)
+        } else {
+            Ok(())
         }
     }
 
@@ -90,9 +88,10 @@ impl<H: Host> PageCache<H> {
 
     /// Pages that a bio of a file may hold.
     pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
-        match on_volume {
-            true => self.filesystem.bio_pages(&self.config),
-            false => self.config.bio_pages,
+        if on_volume {
+            self.filesystem.bio_pages(&self.config)
+        } else {
+            self.config.bio_pages
         }
     }
 
@@ -133,9 +132,10 @@ impl BlockDevice {
     /// A device does not grow.
     fn holds<H: Host>(cache: &PageCache<H>, id: FileId, end: u64) -> Result<(), FsError> {
         let pages = cache.with(|s| s.file(id).extents.pages());
-        match end.div_ceil(PAGE_BYTES) <= pages {
-            true => Ok(()),
-            false => Err(FsError::NoSpace),
+        if end.div_ceil(PAGE_BYTES) <= pages {
+            Ok(())
+        } else {
+            Err(FsError::NoSpace)
         }
     }
 }

@@ -404,9 +404,10 @@ impl<H: Host> PageCache<H> {
         }
         let end = file.dirty.next_clear(page, end);
         if file.writeback.test(page) {
-            return match control.integrity {
-                true => Step::InFlight(page),
-                false => Step::Skip(page..file.writeback.next_clear(page, end)),
+            return if control.integrity {
+                Step::InFlight(page)
+            } else {
+                Step::Skip(page..file.writeback.next_clear(page, end))
             };
         }
         if file.buffers.present {

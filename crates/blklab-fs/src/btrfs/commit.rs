@@ -144,9 +144,10 @@ impl<H: Host> Mount<'_, H, Btrfs> {
                     }
                     !busy
                 });
-                match mine {
-                    true => self.btrfs_commit_now().await,
-                    false => self.host.suspend().await,
+                if mine {
+                    self.btrfs_commit_now().await
+                } else {
+                    self.host.suspend().await
                 }
             }
         })

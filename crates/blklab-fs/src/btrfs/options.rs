@@ -110,9 +110,10 @@ impl BtrfsOptions {
 
     /// Pages of the device at which the superblock and its copies lie.
     pub(super) fn super_pages(&self) -> &'static [u64] {
-        match self.early_superblock {
-            true => &EARLY_SUPER_PAGES,
-            false => &SUPER_PAGES,
+        if self.early_superblock {
+            &EARLY_SUPER_PAGES
+        } else {
+            &SUPER_PAGES
         }
     }
 

@@ -370,9 +370,10 @@ impl Tree {
             return;
         }
         // The last one fills nodes in order, others divide in the middle.
-        let at = match slot + 2 == children.len() {
-            true => children.len() - 1,
-            false => children.len() / 2,
+        let at = if slot + 2 == children.len() {
+            children.len() - 1
+        } else {
+            children.len() / 2
         };
         let moved = children.split_off(at);
         let first = moved[0].key;

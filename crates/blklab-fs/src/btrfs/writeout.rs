@@ -85,9 +85,10 @@ impl Btrfs {
         let mut at = 0;
         while at < pages {
             let covered = per_item.min(pages - at);
-            let (of, key) = match self.options.checksum_tree {
-                true => (Of::Checksums, place.start + at),
-                false => (Of::Files, items::checksum(object, page + at)),
+            let (of, key) = if self.options.checksum_tree {
+                (Of::Checksums, place.start + at)
+            } else {
+                (Of::Files, items::checksum(object, page + at))
             };
             let what = What::Put(items::checksum_bytes(covered));
             changes.push(Change { of, key, what });
@@ -214,15 +215,16 @@ impl<H: Host> Mount<'_, H, Btrfs> {
                 gone.push(first..first + e.pages);
             });
             let object = s.volume.object(id);
-            let changes = match dirty {
-                true => vec![
+            let changes = if dirty {
+                vec![
                     of_file(
                         items::extent(object, 0),
                         What::Put(items::inline_bytes(size)),
                     ),
                     of_file(items::inode(object), What::Touch),
-                ],
-                false => Vec::new(),
+                ]
+            } else {
+                Vec::new()
             };
             s.start_writeback(id, 0..1);
             (changes, gone)
@@ -307,9 +309,10 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         if !control.integrity && few || control.nr_to_write <= 0 {
             return;
         }
-        let mut most = match control.integrity {
-            true => u64::MAX,
-            false => (dirty * (100 - kept.min(100)) / 100).min(control.nr_to_write as u64),
+        let mut most = if control.integrity {
+            u64::MAX
+        } else {
+            (dirty * (100 - kept.min(100)) / 100).min(control.nr_to_write as u64)
         };
         let mut runs = self.with(|s| s.file(device).dirty_runs());
         for run in &mut runs {

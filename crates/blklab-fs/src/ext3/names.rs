@@ -26,9 +26,10 @@ impl View<'_, Ext> {
     /// Where an entry stands in its directory's listing.
     pub(super) fn ext_list_key(&self, id: FileId) -> u64 {
         let file = &self.files[id.idx()];
-        match self.volume.options.dir_index {
-            true => u64::from(hash(file.name)),
-            false => u64::from(self.volume.nodes[id].entry_block.unwrap_or(0)),
+        if self.volume.options.dir_index {
+            u64::from(hash(file.name))
+        } else {
+            u64::from(self.volume.nodes[id].entry_block.unwrap_or(0))
         }
     }
 
@@ -89,9 +90,10 @@ impl View<'_, Ext> {
             let blocks = self.volume.nodes[directory].blocks.as_ref();
             blocks.is_some_and(|b| b.needs(name, index) > 0)
         };
-        let others = match grows {
-            true => self.entries_of(directory),
-            false => Vec::new(),
+        let others = if grows {
+            self.entries_of(directory)
+        } else {
+            Vec::new()
         };
         let Some(blocks) = &mut self.volume.nodes[directory].blocks else {
             return Vec::new();
@@ -294,9 +296,10 @@ impl<H: Host> Mount<'_, H, Ext> {
             let file = s.file(device);
             let cached = file.cached.test(block);
             let marked = cached && file.marker.clear(block..block + 1) > 0;
-            match cached && !marked {
-                true => None,
-                false => ahead.on_demand(which, block, 1, marked, file),
+            if cached && !marked {
+                None
+            } else {
+                ahead.on_demand(which, block, 1, marked, file)
             }
         });
         if let Some(window) = window {

@@ -95,9 +95,10 @@ impl<H: Host> Mount<'_, H, Ext> {
 
     /// Opens a handle, if there is a journal.
     pub(super) async fn begin(&self, credits: u64) -> Option<Handle> {
-        match self.has_journal() {
-            true => Some(self.journal_start(credits).await),
-            false => None,
+        if self.has_journal() {
+            Some(self.journal_start(credits).await)
+        } else {
+            None
         }
     }
 
@@ -111,9 +112,10 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// Reads a metadata block if it is not in the cache.
     pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
         let device = self.with(|s| s.volume.device);
-        match self.read_page(device, block).await {
-            true => Ok(()),
-            false => Err(FsError::Io),
+        if self.read_page(device, block).await {
+            Ok(())
+        } else {
+            Err(FsError::Io)
         }
     }
 
@@ -156,9 +158,10 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// The beginning of a write: the times of change.
     pub(crate) async fn ext_modified(&self, id: FileId) -> Result<(), FsError> {
         let second = self.inode_second();
-        match self.with(|s| std::mem::replace(&mut s.volume.nodes[id].mtime_s, second) != second) {
-            true => self.touch_inode(id).await,
-            false => Ok(()),
+        if self.with(|s| std::mem::replace(&mut s.volume.nodes[id].mtime_s, second) != second) {
+            self.touch_inode(id).await
+        } else {
+            Ok(())
         }
     }
 

@@ -110,9 +110,10 @@ impl Ext {
     fn take(&mut self, id: FileId, directory: bool, pid: u32) -> Option<u64> {
         let goal = self.goal(&self.nodes[id], pid);
         let inode = &mut self.nodes[id];
-        let window = match directory {
-            true => None,
-            false => Some(&mut inode.window),
+        let window = if directory {
+            None
+        } else {
+            Some(&mut inode.window)
         };
         let block = self.space.allocate(&self.geometry, id, window, goal)?;
         inode.last_block = u32::try_from(block).expect("a volume has 2^32 blocks at most");

@@ -30,9 +30,10 @@ impl<H: Host> Mount<'_, H, Ext> {
             });
             if taken {
                 let sync = self.with(|s| s.volume.options.features.sync_commit_block);
-                let flags = match sync {
-                    true => BioFlags::SYNC | BioFlags::UNPLUG,
-                    false => BioFlags::NONE,
+                let flags = if sync {
+                    BioFlags::SYNC | BioFlags::UNPLUG
+                } else {
+                    BioFlags::NONE
                 };
                 self.submit_buffers(&mut vec![(id, page)], flags).await;
                 self.wait_buffer(id, page).await;
@@ -57,9 +58,10 @@ impl<H: Host> Mount<'_, H, Ext> {
             let ordered = inode.ordered && per_page;
             (ordered || inode.data_journal, ordered)
         });
-        let handle = match handled {
-            true => self.begin(WRITE_CREDITS).await,
-            false => None,
+        let handle = if handled {
+            self.begin(WRITE_CREDITS).await
+        } else {
+            None
         };
         let put_back = self.write_full_page(id, page, flags, nonblocking).await;
         if ordered && !put_back {

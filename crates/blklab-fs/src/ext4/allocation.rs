@@ -178,9 +178,10 @@ impl Ext4 {
     ) -> Option<(u64, u64)> {
         let (start, end) = self.round(id, extents, r);
         let at_goal = follows(extents, start);
-        let goal = match at_goal {
-            true => goal.saturating_sub(r.page - start),
-            false => self.stream_goal,
+        let goal = if at_goal {
+            goal.saturating_sub(r.page - start)
+        } else {
+            self.stream_goal
         };
         let wanted = Wanted {
             goal,

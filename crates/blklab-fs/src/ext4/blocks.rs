@@ -70,9 +70,10 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
         self.ext4_submit_read(device, block).await;
         self.wait_unlocked(device, block).await;
-        match self.with(|s| s.file(device).uptodate.test(block)) {
-            true => Ok(()),
-            false => Err(FsError::Io),
+        if self.with(|s| s.file(device).uptodate.test(block)) {
+            Ok(())
+        } else {
+            Err(FsError::Io)
         }
     }
 

@@ -279,9 +279,10 @@ impl<H: Host> Ops<H> for Ext4Fs {
     }
 
     fn bio_pages(&self, config: &Config) -> u64 {
-        match self.volume().options.features.large_bios {
-            true => config.bio_pages,
-            false => 1,
+        if self.volume().options.features.large_bios {
+            config.bio_pages
+        } else {
+            1
         }
     }
 

@@ -162,9 +162,10 @@ impl Ext4Options {
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,
             // Tags of 16 bytes, where they carry checksums, instead of 8.
-            batch: match f.large_journals {
-                true => JournalRules::BATCH / 2,
-                false => JournalRules::BATCH,
+            batch: if f.large_journals {
+                JournalRules::BATCH / 2
+            } else {
+                JournalRules::BATCH
             },
             writes_inodes: !f.commit_only_waits,
         }

@@ -67,9 +67,10 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
 
     fn checkpoint_flags(&self) -> BioFlags {
         let rules = self.with(|s| s.journal().rules);
-        match rules.sync_checkpoint {
-            true => BioFlags::SYNC | rules.mark,
-            false => BioFlags::NONE,
+        if rules.sync_checkpoint {
+            BioFlags::SYNC | rules.mark
+        } else {
+            BioFlags::NONE
         }
     }
 

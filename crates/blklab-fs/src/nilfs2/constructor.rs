@@ -108,9 +108,10 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         while self.with(|s| {
             let c = &mut s.volume.constructor;
             let held = c.locked;
-            match held {
-                true => c.waiters.push(me),
-                false => c.locked = true,
+            if held {
+                c.waiters.push(me)
+            } else {
+                c.locked = true
             }
             held
         }) {
@@ -213,9 +214,10 @@ impl<H: Host> Mount<'_, H, Nilfs> {
             while at < *blocks {
                 let pages = most.min(blocks - at);
                 let last = at + pages == *blocks;
-                let flags = match last {
-                    true => BioFlags::SYNC | BioFlags::UNPLUG,
-                    false => BioFlags::NONE,
+                let flags = if last {
+                    BioFlags::SYNC | BioFlags::UNPLUG
+                } else {
+                    BioFlags::NONE
                 };
                 self.with(|s| s.stats.write_bios += 1);
                 let sectors = (pages * PAGE_SECTORS) as u32;

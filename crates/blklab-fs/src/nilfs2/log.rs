@@ -254,9 +254,10 @@ impl View<'_, Nilfs> {
     }
 
     fn nilfs_add_data(&mut self, log: &mut Log, id: FileId, now: Time) {
-        let bytes = match id == self.volume.meta.translation {
-            true => TRANSLATION_BLOCK_BYTES,
-            false => BLOCK_BYTES,
+        let bytes = if id == self.volume.meta.translation {
+            TRANSLATION_BLOCK_BYTES
+        } else {
+            BLOCK_BYTES
         };
         for run in self.files[id.idx()].dirty_runs() {
             for page in run {

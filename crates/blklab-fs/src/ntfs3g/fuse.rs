@@ -260,9 +260,10 @@ impl<H: Host> Mount<'_, H, Volume> {
         run: Range<u64>,
         end: u64,
     ) -> Result<(), FsError> {
-        let most = match self.with(|s| s.ntfs_options().big_writes) {
-            true => MESSAGE_PAGES,
-            false => 1,
+        let most = if self.with(|s| s.ntfs_options().big_writes) {
+            MESSAGE_PAGES
+        } else {
+            1
         };
         let mut page = run.start;
         while page < run.end {

@@ -47,9 +47,10 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Reads a metadata block if it is cold.
     pub(super) async fn reiser_read(&self, block: u64) -> Result<(), FsError> {
         let device = self.reiser_with(|v| v.device);
-        match self.read_page(device, block).await {
-            true => Ok(()),
-            false => Err(FsError::Io),
+        if self.read_page(device, block).await {
+            Ok(())
+        } else {
+            Err(FsError::Io)
         }
     }
 

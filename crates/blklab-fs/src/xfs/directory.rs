@@ -64,9 +64,10 @@ impl Dir {
         let bytes = entry_bytes(name);
         if self.is_inline() {
             let inline = self.inline_bytes + u32::from(name.bytes) + 7;
-            return match INLINE_HEADER + inline <= INLINE_BYTES {
-                true => Growth::None,
-                false => Growth::Entries,
+            return if INLINE_HEADER + inline <= INLINE_BYTES {
+                Growth::None
+            } else {
+                Growth::Entries
             };
         }
         let one_block = self.blocks.len() == 1 && self.hashes.is_empty();
@@ -77,9 +78,10 @@ impl Dir {
         {
             return Growth::Hashes;
         }
-        match last.buffer.is_none() || used > BLOCK_BYTES {
-            true => Growth::Entries,
-            false => Growth::None,
+        if last.buffer.is_none() || used > BLOCK_BYTES {
+            Growth::Entries
+        } else {
+            Growth::None
         }
     }
 

@@ -30,9 +30,10 @@ impl View<'_, Volume> {
             return None;
         }
         let (index, mut touched, chunk) = v.new_inode(Some(home), is_directory)?;
-        let mut bytes = match is_directory {
-            true => costs::MKDIR,
-            false => costs::CREATE,
+        let mut bytes = if is_directory {
+            costs::MKDIR
+        } else {
+            costs::CREATE
         };
         if is_directory {
             v.dirs.entry(id).or_default();

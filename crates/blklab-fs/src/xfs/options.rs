@@ -107,17 +107,19 @@ impl XfsOptions {
     }
 
     fn sync_flags(&self) -> BioFlags {
-        match self.features.no_idle {
-            true => BioFlags::SYNC | BioFlags::UNPLUG | BioFlags::NOIDLE,
-            false => BioFlags::SYNC | BioFlags::UNPLUG,
+        if self.features.no_idle {
+            BioFlags::SYNC | BioFlags::UNPLUG | BioFlags::NOIDLE
+        } else {
+            BioFlags::SYNC | BioFlags::UNPLUG
         }
     }
 
     /// Flags of a log record.
     pub(crate) fn log_flags(&self) -> BioFlags {
-        let sync = match self.features.marks_log {
-            true => BioFlags::SYNC | BioFlags::META | BioFlags::IDLE,
-            false => self.sync_flags(),
+        let sync = if self.features.marks_log {
+            BioFlags::SYNC | BioFlags::META | BioFlags::IDLE
+        } else {
+            self.sync_flags()
         };
         match (self.barrier, self.features.flush_fua) {
             (false, _) => sync,
@@ -129,9 +131,10 @@ impl XfsOptions {
     /// Flags of a metadata buffer that is written at once, by whoever does not
     /// wait for it or does.
     pub(crate) fn metadata_flags(&self) -> BioFlags {
-        match self.features.sync_metadata {
-            true => self.sync_flags(),
-            false => BioFlags::META | BioFlags::UNPLUG,
+        if self.features.sync_metadata {
+            self.sync_flags()
+        } else {
+            BioFlags::META | BioFlags::UNPLUG
         }
     }
 

@@ -147,9 +147,10 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     /// An empty flush, waited for.
     async fn flush_device(&self) {
-        let flags = match self.with(|s| s.volume.options.features.flush_fua) {
-            true => BioFlags::SYNC | BioFlags::FLUSH,
-            false => BioFlags::BARRIER,
+        let flags = if self.with(|s| s.volume.options.features.flush_fua) {
+            BioFlags::SYNC | BioFlags::FLUSH
+        } else {
+            BioFlags::BARRIER
         };
         self.issue_flush(flags).await;
     }

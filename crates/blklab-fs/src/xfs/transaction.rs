@@ -88,9 +88,10 @@ impl View<'_, Volume> {
         }
         let (pages, device) = (v.pages_of(buffer), v.device);
         let pinned = &mut self.files[device.idx()].pinned;
-        match dirty {
-            true => pinned.set(pages),
-            false => pinned.clear(pages),
+        if dirty {
+            pinned.set(pages)
+        } else {
+            pinned.clear(pages)
         };
     }
 

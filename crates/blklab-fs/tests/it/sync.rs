@@ -83,9 +83,10 @@ fn fsync_flushes_behind_the_data_from_2_6_33_on_block_devices_and_3_16_on_files(
             for data_only in [false, true] {
                 let log = task(release, false, at, OSync::None, |c, _, fd| async move {
                     assert_eq!(c.write(fd, 0, 8192).await, Ok(8192));
-                    let done = match data_only {
-                        true => c.fdatasync(fd).await,
-                        false => c.fsync(fd).await,
+                    let done = if data_only {
+                        c.fdatasync(fd).await
+                    } else {
+                        c.fsync(fd).await
                     };
                     assert_eq!(done, Ok(()));
                 });
