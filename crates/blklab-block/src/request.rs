@@ -139,6 +139,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// Checks that the device, which has `nr_busy` requests, can have finished it
+    /// by now.
+    pub(crate) fn check_finished(&self, nr_busy: u32, now: Time) {
+        assert!(
+            nr_busy > 0 && self.state.has(RqState::STARTED),
+            "the device finishes what it has"
+        );
+        assert!(now >= self.handed_over, "finished before it was begun");
+    }
+
     /// The sector after the last one.
     pub fn end(&self) -> u64 {
         self.sector + u64::from(self.nr_sectors)

@@ -435,15 +435,11 @@ impl<H: Host> PageCache<H> {
             });
             (bio, group.unwrap_or_default())
         });
+        let nr_sectors = (run.pages * PAGE_SECTORS) as u32;
         self.submit_bio(Bio {
-            op,
-            flags,
-            sector: run.sector,
-            nr_sectors: (run.pages * PAGE_SECTORS) as u32,
             segments,
-            completion: Completion::Submitter(bio),
             group,
-            ..Bio::default()
+            ..self.new_bio(op, flags, run.sector, nr_sectors, bio)
         })
         .await;
     }
@@ -459,35 +455,33 @@ impl<H: Host> PageCache<H> {
     ) {
         self.spend_writing(op, u64::from(nr_sectors) / PAGE_SECTORS)
             .await;
-        self.submit_uncached(op, flags, sector, nr_sectors, bio)
+        self.submit_bio(self.new_bio(op, flags, sector, nr_sectors, bio))
             .await;
     }
 
-    /// Submits a bio for sectors of the disk.
-    pub(crate) async fn submit_uncached(
+    /// A bio of the running task, for sectors of the disk.
+    pub(crate) fn new_bio(
         &self,
         op: Op,
         flags: BioFlags,
         sector: u64,
         nr_sectors: u32,
         bio: BioKey,
-    ) {
-        self.submit_bio(Bio {
+    ) -> Bio {
+        Bio {
             op,
             flags,
             sector,
             nr_sectors,
             segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
             completion: Completion::Submitter(bio),
+            task: self.host.current(),
             ..Bio::default()
-        })
-        .await;
+        }
     }
 
-    /// Submits a bio of the running task.
-    async fn submit_bio(&self, bio: Bio) {
-        let task = self.host.current();
-        let bio = Bio { task, ..bio };
+    /// Submits a bio, and sleeps for its request if none is free.
+    pub(crate) async fn submit_bio(&self, bio: Bio) {
         if let Some(pending) = self.host.begin_bio(bio) {
             self.sleeping(Sleep::Request, self.host.finish_bio(pending))
                 .await;

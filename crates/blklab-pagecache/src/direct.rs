@@ -66,9 +66,8 @@ impl Direct {
 impl State {
     /// One bio, or the submitter, is done with a direct I/O.
     fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
-        let Some(direct) = self.directs.get_mut(key) else {
-            return;
-        };
+        let direct = self.directs.get_mut(key);
+        let direct = direct.expect("a direct I/O lasts until its last part ends");
         direct.failed |= failed;
         direct.pending -= 1;
         if direct.pending > 0 {
@@ -378,7 +377,8 @@ impl<H: Host> PageCache<H> {
             let Some((sector, len, bio_key)) = bio else {
                 break;
             };
-            self.submit_uncached(op, flags, sector, (len / SECTOR_BYTES) as u32, bio_key)
+            let nr_sectors = (len / SECTOR_BYTES) as u32;
+            self.submit_bio(self.new_bio(op, flags, sector, nr_sectors, bio_key))
                 .await;
             at += len;
         }

@@ -5,7 +5,7 @@
 //! visible outside is the same.
 
 use crate::aio::{AioId, DirectRequest};
-use crate::cache::{PageCache, segments};
+use crate::cache::PageCache;
 use crate::direct::{Direct, Waits};
 use crate::features::DevicePlug;
 use crate::file::{FileId, OSync};
@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::ops::Ops;
 use crate::sleeps::Sleep;
 use crate::state::{BioWork, State};
-use blklab_types::{Bio, BioFlags, Completion, Op, PAGE_BYTES, SECTOR_BYTES};
+use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
 
 /// A direct I/O whose bio has been submitted, or sleeps for a request.
 pub(crate) struct OneBio<P> {
@@ -83,7 +83,7 @@ impl<H: Host> PageCache<H> {
         context: AioId,
         request: &DirectRequest,
     ) -> Option<OneBio<H::Pending>> {
-        let (features, task) = (&self.config.features, self.host.current());
+        let features = &self.config.features;
         let bio_bytes = self.config.bio_pages * PAGE_BYTES;
         let (op, flags) = if request.write {
             (Op::Write, features.direct_write_flags)
@@ -125,16 +125,8 @@ impl<H: Host> PageCache<H> {
             self.host.start_plug();
         }
         let nr_sectors = (request.bytes / SECTOR_BYTES) as u32;
-        io.pending = self.host.begin_bio(Bio {
-            op,
-            flags,
-            sector,
-            nr_sectors,
-            segments: segments(self.config.adjacent_pages_percent, sector, nr_sectors),
-            completion: Completion::Submitter(bio),
-            task,
-            ..Bio::default()
-        });
+        let bio = self.new_bio(op, flags, sector, nr_sectors, bio);
+        io.pending = self.host.begin_bio(bio);
         Some(io)
     }
 

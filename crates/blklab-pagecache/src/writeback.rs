@@ -446,10 +446,12 @@ impl<H: Host> PageCache<H> {
     /// Flags of the bios of a file.
     pub fn write_flags(&self, id: FileId, control: &WriteControl) -> BioFlags {
         let features = &self.config.features;
-        match control.integrity {
-            true => features.integrity_flags,
-            false if control.background && self.marks_background(id) => features.background_flags,
-            false => BioFlags::NONE,
+        if control.integrity {
+            features.integrity_flags
+        } else if control.background && self.marks_background(id) {
+            features.background_flags
+        } else {
+            BioFlags::NONE
         }
     }
 }

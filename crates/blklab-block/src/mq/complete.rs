@@ -37,15 +37,7 @@ impl Queue {
     }
 
     fn leave_device(&mut self, cx: &Cx<'_>, rq: RqId) {
-        let request = &self.core.rqs[rq];
-        assert!(
-            self.device_busy > 0 && request.state.has(RqState::STARTED),
-            "the device finishes what it has"
-        );
-        assert!(
-            cx.now >= request.handed_over,
-            "finished before it was begun"
-        );
+        self.core.rqs[rq].check_finished(self.device_busy, cx.now);
         self.device_busy -= 1;
         self.put_budget();
     }

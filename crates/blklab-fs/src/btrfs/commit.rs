@@ -145,9 +145,9 @@ impl<H: Host> Mount<'_, H, Btrfs> {
                     !busy
                 });
                 if mine {
-                    self.btrfs_commit_now().await
+                    self.btrfs_commit_now().await;
                 } else {
-                    self.host.suspend().await
+                    self.host.suspend().await;
                 }
             }
         })

@@ -53,6 +53,22 @@ enum Body {
     Inner(Vec<Child>),
 }
 
+impl Body {
+    fn items(&mut self) -> &mut Vec<Item> {
+        match self {
+            Body::Leaf(items) => items,
+            Body::Inner(_) => unreachable!("items are in leaves"),
+        }
+    }
+
+    fn children(&mut self) -> &mut Vec<Child> {
+        match self {
+            Body::Inner(children) => children,
+            Body::Leaf(_) => unreachable!("a leaf has no children"),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Node {
     /// Its page of the device.
@@ -273,9 +289,7 @@ impl Tree {
         let leaf = path.leaf();
         let capacity = self.capacity;
         let n = self.node(leaf);
-        let Body::Leaf(items) = &mut n.body else {
-            return;
-        };
+        let items = n.body.items();
         let slot = items.partition_point(|i| i.key < key);
         if let Some(item) = items.get(slot).copied().filter(|i| i.key == key) {
             n.used -= u32::from(item.size);
@@ -286,9 +300,7 @@ impl Tree {
             self.add_child(blocks, &mut path, first, right);
             return self.put(blocks, key, size);
         }
-        let Body::Leaf(items) = &mut self.node(leaf).body else {
-            return;
-        };
+        let items = self.node(leaf).body.items();
         items.insert(
             slot,
             Item {
@@ -317,9 +329,7 @@ impl Tree {
         let half = self.capacity / 2;
         let full = self.capacity;
         let n = self.node(leaf);
-        let Body::Leaf(items) = &mut n.body else {
-            return (leaf, 0);
-        };
+        let items = n.body.items();
         let bytes = |items: &[Item]| items.iter().map(|i| u32::from(i.size)).sum::<u32>();
         let mut at = items.len();
         if slot < items.len() {
@@ -362,9 +372,7 @@ impl Tree {
             return self.own(blocks, self.root);
         };
         let fanout = self.fanout;
-        let Body::Inner(children) = &mut self.node(above).body else {
-            return;
-        };
+        let children = self.node(above).body.children();
         children.insert(slot + 1, Child { key, node });
         if children.len() <= fanout {
             return;

@@ -155,10 +155,10 @@ impl View<'_, Btrfs> {
     /// Pages of a file or tree blocks have arrived.
     pub(crate) fn btrfs_arrived(&mut self, ordered: u64, pages: u64, wake: &mut Vec<TaskId>) {
         let out = &mut self.volume.out;
-        let Some(extent) = out.ordered.get_mut(&ordered) else {
-            return;
-        };
-        extent.left = extent.left.saturating_sub(pages);
+        let extent = out.ordered.get_mut(&ordered);
+        let extent = extent.expect("an extent lasts until its last page arrives");
+        assert!(pages <= extent.left, "a page arrives once");
+        extent.left -= pages;
         if extent.left == 0 {
             out.arrived.push_back(ordered);
             wake.extend(out.idle_finisher.take());

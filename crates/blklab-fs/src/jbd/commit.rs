@@ -33,9 +33,8 @@ impl<V: Journalled> View<'_, V> {
     /// The running transaction becomes the committing one.
     fn switch_transaction(&mut self) {
         let j = self.journal();
-        let Some(mut t) = j.running.take() else {
-            return;
-        };
+        assert!(j.committing.is_none(), "one transaction commits at a time");
+        let mut t = j.running.take().expect("there is something to commit");
         t.metadata.retain(|place| {
             let Some(b) = j.buffers.get_mut(place) else {
                 return false;
@@ -65,9 +64,8 @@ impl<V: Journalled> View<'_, V> {
     /// transaction has changed it since.
     fn release_committed(&mut self, place: Place, now: blklab_types::Jiffies) {
         let j = self.journal();
-        let Some(b) = j.buffers.get_mut(&place) else {
-            return;
-        };
+        let b = j.buffers.get_mut(&place);
+        let b = b.expect("a block that commits is known");
         (b.committing, b.shadow) = (false, false);
         let dropped = std::mem::take(&mut b.dropped);
         if b.running {
@@ -147,14 +145,13 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             s.journal().wake_all(wake);
         });
         let rules = self.with(|s| s.journal().rules);
-        let Some((data, inodes, metadata, nr_revoked)) = self.with(|s| {
-            let t = s.journal().committing.as_mut()?;
+        let (data, inodes, metadata, nr_revoked) = self.with(|s| {
+            let t = s.journal().committing.as_mut();
+            let t = t.expect("it has just been switched");
             let data = std::mem::take(&mut t.data);
             let inodes = std::mem::take(&mut t.inodes);
-            Some((data, inodes, t.metadata.clone(), t.nr_revoked))
-        }) else {
-            return;
-        };
+            (data, inodes, t.metadata.clone(), t.nr_revoked)
+        });
         let flags = self.with(|s| {
             let t = s.journal().committing.as_ref();
             t.map_or(BioFlags::NONE, |t| rules.commit_flags(t.sync, t.waited))
@@ -302,7 +299,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             if j.head == j.blocks {
                 j.head = 1;
             }
-            j.free = j.free.saturating_sub(1);
+            assert!(j.free > 0, "a transaction fits into the log");
+            j.free -= 1;
             j.log_done.push(false);
             let nth = j.log_done.len() - 1;
             (sector, mark, s.bios.insert(BioWork::Filesystem(nth as u64)))

@@ -272,9 +272,12 @@ impl<V: Journalled> View<'_, V> {
     /// Closes a handle.
     fn stop(&mut self, handle: &Handle, sync: bool, now: Jiffies, wake: &mut Vec<TaskId>) {
         let j = self.journal();
-        let Some(t) = j.running.as_mut() else {
-            return;
-        };
+        let t = j.running.as_mut();
+        let t = t.expect("a transaction runs while a handle is open");
+        assert!(
+            t.updates > 0 && t.credits >= handle.credits,
+            "a handle is closed once"
+        );
         t.updates -= 1;
         t.credits -= handle.credits;
         t.sync |= sync;
@@ -338,9 +341,8 @@ impl<V: Journalled> View<'_, V> {
         if ordered.running.set(run.clone()) == 0 {
             return;
         }
-        let Some(t) = self.journal().running.as_mut() else {
-            return;
-        };
+        let t = self.journal().running.as_mut();
+        let t = t.expect("data are attached under a handle");
         match t.data.last_mut() {
             Some((file, last)) if *file == id && last.end == page => last.end = page + 1,
             _ => t.data.push((id, run)),

@@ -109,9 +109,9 @@ impl<H: Host> Mount<'_, H, Nilfs> {
             let c = &mut s.volume.constructor;
             let held = c.locked;
             if held {
-                c.waiters.push(me)
+                c.waiters.push(me);
             } else {
-                c.locked = true
+                c.locked = true;
             }
             held
         }) {
@@ -274,10 +274,10 @@ impl<H: Host> Mount<'_, H, Nilfs> {
     /// (`nilfs_sync_file`).
     pub(super) async fn nilfs_sync_file(&self, id: FileId, data_only: bool) {
         let queued = self.with(|s| s.volume.inode(id).queued);
-        match data_only {
-            true => self.construct_data(id).await,
-            false if queued => self.construct_and_wait().await,
-            false => {}
+        if data_only {
+            self.construct_data(id).await;
+        } else if queued {
+            self.construct_and_wait().await;
         }
         if self.with(|s| s.volume.options.barrier == Barrier::FlushFua) {
             let group = self.open_group();

@@ -93,15 +93,15 @@ impl Fuse {
     /// The next message for the daemon.
     pub(super) fn receive(&mut self) -> Option<(u64, Op)> {
         let key = self.queue.pop_front()?;
-        let message = self.messages.get_mut(key)?;
+        let message = self.messages.get_mut(key);
+        let message = message.expect("a message stays until its reply");
         Some((key, message.op.clone()))
     }
 
     /// The daemon's reply.
     pub(super) fn reply(&mut self, key: u64, reply: Result<(), FsError>, wake: &mut Vec<TaskId>) {
-        let Some(message) = self.messages.get_mut(key) else {
-            return;
-        };
+        let message = self.messages.get_mut(key);
+        let message = message.expect("a message is replied to once");
         match message.waiter {
             Some(task) => {
                 message.reply = Some(reply);

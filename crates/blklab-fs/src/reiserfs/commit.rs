@@ -97,9 +97,8 @@ impl View<'_, Volume> {
     fn reiser_committed(&mut self, tid: u64, now: Jiffies) {
         let v = &mut *self.volume;
         let device = v.device;
-        let Some(e) = v.journal.ended(tid) else {
-            return;
-        };
+        let e = v.journal.ended(tid);
+        let e = e.expect("what commits has ended, and is not forgotten");
         e.committed = true;
         let blocks = e.blocks.clone();
         for run in std::mem::take(&mut e.frozen) {
@@ -149,9 +148,7 @@ impl View<'_, Volume> {
     fn reiser_forget_flushed(&mut self, last: u64) {
         let j = self.reiser_journal();
         while j.ended.front().is_some_and(|e| e.tid <= last) {
-            let Some(e) = j.ended.pop_front() else {
-                return;
-            };
+            let e = j.ended.pop_front().expect("it was just looked at");
             for block in e.blocks {
                 if j.newest.get(&block) == Some(&e.tid) {
                     j.newest.remove(&block);

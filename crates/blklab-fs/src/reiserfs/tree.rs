@@ -105,28 +105,28 @@ impl Tree {
     fn items(&self, leaf: NodeNo) -> &[Item] {
         match &self.node(leaf).body {
             Body::Leaf(items) => items,
-            Body::Inner(_) => &[],
+            Body::Inner(_) => unreachable!("items are in leaves"),
         }
     }
 
-    fn items_mut(&mut self, leaf: NodeNo) -> Option<&mut Vec<Item>> {
+    fn items_mut(&mut self, leaf: NodeNo) -> &mut Vec<Item> {
         match &mut self.node_mut(leaf).body {
-            Body::Leaf(items) => Some(items),
-            Body::Inner(_) => None,
+            Body::Leaf(items) => items,
+            Body::Inner(_) => unreachable!("items are in leaves"),
         }
     }
 
     fn children(&self, n: NodeNo) -> &[(Key, NodeNo)] {
         match &self.node(n).body {
             Body::Inner(children) => children,
-            Body::Leaf(_) => &[],
+            Body::Leaf(_) => unreachable!("a leaf has no children"),
         }
     }
 
-    fn children_mut(&mut self, n: NodeNo) -> Option<&mut Vec<(Key, NodeNo)>> {
+    fn children_mut(&mut self, n: NodeNo) -> &mut Vec<(Key, NodeNo)> {
         match &mut self.node_mut(n).body {
-            Body::Inner(children) => Some(children),
-            Body::Leaf(_) => None,
+            Body::Inner(children) => children,
+            Body::Leaf(_) => unreachable!("a leaf has no children"),
         }
     }
 
@@ -248,9 +248,7 @@ impl Tree {
     pub(super) fn put(&mut self, item: Item, blocks: &mut impl Blocks, out: &mut Changes) {
         let leaf = self.leaf(item.key);
         let place = self.position(leaf, item.key);
-        let Some(items) = self.items_mut(leaf) else {
-            return;
-        };
+        let items = self.items_mut(leaf);
         let smaller = match place {
             Ok(at) => {
                 let smaller = items[at].bytes > item.bytes;
@@ -276,9 +274,7 @@ impl Tree {
         let Ok(at) = self.position(leaf, key) else {
             return false;
         };
-        if let Some(items) = self.items_mut(leaf) {
-            items.remove(at);
-        }
+        self.items_mut(leaf).remove(at);
         self.resized(leaf, out);
         self.shrink(leaf, blocks, out);
         true
@@ -322,9 +318,7 @@ impl Tree {
         while used_bytes(self.items(at)) > LEAF_BYTES {
             let keep = first_leaf(self.items(at));
             let near = self.node(at).block;
-            let Some(rest) = self.items_mut(at).map(|items| items.split_off(keep)) else {
-                return;
-            };
+            let rest = self.items_mut(at).split_off(keep);
             let first = rest.first().map_or(Key::default(), |i| i.key);
             let new = self.new_node(blocks.take(near), Body::Leaf(rest), out);
             self.link_behind(at, new);
@@ -384,14 +378,10 @@ impl Tree {
         if count == 0 || left == NONE {
             return;
         }
-        let Some(items) = self.items_mut(leaf) else {
-            return;
-        };
+        let items = self.items_mut(leaf);
         let moved: Vec<Item> = items.drain(..count).collect();
         let first = items.first().map(|i| i.key);
-        if let Some(items) = self.items_mut(left) {
-            items.extend(moved);
-        }
+        self.items_mut(left).extend(moved);
         if let Some(first) = first {
             self.set_first_key(leaf, first, out);
         }
@@ -403,14 +393,10 @@ impl Tree {
         if count == 0 || right == NONE {
             return;
         }
-        let Some(items) = self.items_mut(leaf) else {
-            return;
-        };
+        let items = self.items_mut(leaf);
         let moved = items.split_off(items.len() - count);
         let first = moved[0].key;
-        if let Some(items) = self.items_mut(right) {
-            items.splice(0..0, moved);
-        }
+        self.items_mut(right).splice(0..0, moved);
         self.set_first_key(right, first, out);
         self.resized(leaf, out);
         self.resized(right, out);
@@ -491,9 +477,7 @@ impl Tree {
         }
         let at = self.index_in_parent(n);
         out.touch(self.node(parent).block);
-        if let Some(children) = self.children_mut(parent) {
-            children[at].0 = key;
-        }
+        self.children_mut(parent)[at].0 = key;
         if at == 0 {
             self.set_first_key(parent, key, out);
         }
@@ -521,9 +505,7 @@ impl Tree {
         let at = self.index_in_parent(behind);
         self.node_mut(new).parent = parent;
         out.touch(self.node(parent).block);
-        let Some(children) = self.children_mut(parent) else {
-            return;
-        };
+        let children = self.children_mut(parent);
         children.insert(at + 1, (key, new));
         if children.len() > MOST_CHILDREN {
             let moved = children.split_off(MOST_CHILDREN.div_ceil(2));
@@ -560,9 +542,7 @@ impl Tree {
             return;
         }
         out.touch(self.node(parent).block);
-        let Some(children) = self.children_mut(parent) else {
-            return;
-        };
+        let children = self.children_mut(parent);
         children.remove(at);
         match children.first().map(|(k, _)| *k) {
             None => self.drop_node(parent, blocks, out),
@@ -615,14 +595,11 @@ impl Tree {
         } else {
             return;
         };
-        let moved = self.children_mut(from).map(std::mem::take);
-        let moved = moved.unwrap_or_default();
+        let moved = std::mem::take(self.children_mut(from));
         for (_, child) in &moved {
             self.node_mut(*child).parent = to;
         }
-        if let Some(children) = self.children_mut(to) {
-            children.extend(moved);
-        }
+        self.children_mut(to).extend(moved);
         out.touch(self.node(to).block);
         self.drop_node(from, blocks, out);
     }

@@ -10,9 +10,7 @@ impl Tree {
         let leaf = path.leaf();
         let quarter = self.capacity / 4;
         let n = self.node(leaf);
-        let Body::Leaf(items) = &mut n.body else {
-            return false;
-        };
+        let items = n.body.items();
         let slot = items.partition_point(|i| i.key < key);
         let Some(item) = items.get(slot).copied().filter(|i| i.key == key) else {
             return false;
@@ -31,17 +29,14 @@ impl Tree {
     /// Takes the node that a path ends in out of the tree, unless it is the
     /// root.
     fn drop_node(&mut self, blocks: &mut impl Blocks, path: &mut Path) {
-        let Some((node, _)) = path.pop() else {
-            return;
-        };
+        let node = path.leaf();
+        path.pop();
         let Some((above, slot)) = path.pop() else {
             self.node(node).body = Body::Leaf(Vec::new());
             return;
         };
         self.give_up(blocks, node);
-        let Body::Inner(children) = &mut self.node(above).body else {
-            return;
-        };
+        let children = self.node(above).body.children();
         children.remove(slot);
         match (children.len(), path.len) {
             (0, _) => {
@@ -75,24 +70,19 @@ impl Tree {
             return;
         };
         let leaf = path.leaf();
-        let left = match &self.nodes[above as usize].body {
-            Body::Inner(children) if slot > 0 => children[slot as usize - 1].node,
-            _ => return,
-        };
+        if slot == 0 {
+            return;
+        }
+        let left = self.node(above).body.children()[slot as usize - 1].node;
         let used = self.nodes[leaf as usize].used;
         if self.nodes[left as usize].used + used > self.capacity {
             return;
         }
         self.own(blocks, left);
-        let items = match &mut self.node(leaf).body {
-            Body::Leaf(items) => std::mem::take(items),
-            Body::Inner(_) => return,
-        };
+        let items = std::mem::take(self.node(leaf).body.items());
         let n = self.node(left);
         n.used += used;
-        if let Body::Leaf(to) = &mut n.body {
-            to.extend(items);
-        }
+        n.body.items().extend(items);
         self.node(leaf).used = 0;
         self.drop_node(blocks, path);
     }
