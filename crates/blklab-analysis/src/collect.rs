@@ -113,6 +113,13 @@ impl DeviceEvents {
         }
     }
 
+    /// What lies between two recordings is no time between two events.
+    fn new_recording(&mut self) {
+        self.last_queue = None;
+        self.plugged_since = None;
+        self.waiting = 0;
+    }
+
     fn unplug(&mut self, e: &Event, overflows: &mut Overflows) {
         let Some(since) = self.plugged_since.take() else {
             return;
@@ -299,5 +306,15 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
         self.tracker.sink().0.name(pid, comm);
+    }
+
+    fn new_recording(&mut self) {
+        self.last_queue = None;
+        for device in &mut self.devices {
+            device.new_recording();
+        }
+        let lives = &mut self.tracker.sink().0;
+        lives.new_recording();
+        self.tracker.new_recording();
     }
 }

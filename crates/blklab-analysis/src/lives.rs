@@ -178,6 +178,13 @@ impl Lives {
         }
     }
 
+    /// What lies between two recordings is no time between two events.
+    pub(crate) fn new_recording(&mut self) {
+        for process in self.processes.iter_mut().chain(self.others.as_deref_mut()) {
+            process.last_queue = None;
+        }
+    }
+
     pub(crate) fn name(&mut self, pid: Pid, comm: &str) {
         let mut end = comm.len().min(NAME_BYTES_MAX);
         while !comm.is_char_boundary(end) {

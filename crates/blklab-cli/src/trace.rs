@@ -198,12 +198,16 @@ fn damage(c: &ReadCounts) -> Option<String> {
     }
     let counts = [
         ("events lost by the recorder", c.lost),
+        ("events that the text leaves out", c.left_out),
         ("sequence numbers that went back", c.restarts),
         ("events out of order", c.backwards),
+        ("times that jump by more than ten days", c.jumps),
+        ("events without a time", c.untimed),
         ("records of unknown kind", c.unknown),
         ("damaged records", c.damaged),
         ("events with impossible numbers", c.impossible),
         ("passages left out", c.elided),
+        ("lines that are no trace", c.foreign),
         ("events missing at the end", c.missing),
         ("the file ends inside a record", u64::from(c.truncated)),
     ];

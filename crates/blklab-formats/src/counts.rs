@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a reader found, and what it could not use.
 
+use blklab_types::Time;
+
 /// Counts of one reading. Everything that did not become an item of the
 /// stream is in here; all zero but the first five means a flawless trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +26,24 @@ pub struct ReadCounts {
     /// Sequence numbers that went back: the recording began anew, or its
     /// records were put together in another order.
     pub restarts: u64,
-    /// Events that were recorded earlier than the one before them.
+    /// Events whose numbers are missing in a text: whoever printed it had asked
+    /// for some kinds only, whoever quoted it left them out, or the recorder lost
+    /// them.
+    pub left_out: u64,
+    /// Recordings that begin behind the first one.
+    pub new_recordings: u64,
+    /// Events that stood behind later ones in a text and were put in their place.
+    pub reordered: u64,
+    /// Events that are given behind later ones.
     pub backwards: u64,
+    /// Events that are more than ten days later than the one before.
+    pub jumps: u64,
+    /// Events without a time of their own: they have that of the one before.
+    pub untimed: u64,
+    /// Seconds added to all times, since some were before 0.
+    pub shift_s: u64,
+    /// Lines that are no part of a trace: prose around it.
+    pub foreign: u64,
     /// Records or lines that are whole but of a kind that has no event:
     /// driver data, unknown actions.
     pub unknown: u64,
@@ -46,7 +64,12 @@ pub struct ReadCounts {
     pub truncated: bool,
     /// The first few damaged or unknown places, in words.
     pub examples: Vec<String>,
+    /// How many of the other events have which name, in order of their first.
+    pub other_names: Vec<(String, u64)>,
 }
+
+/// Ten days without an event: a bad time, more likely than a pause.
+const JUMP_NS: u64 = 10 * 24 * 3600 * 1_000_000_000;
 
 /// Examples kept; the counts go on.
 const EXAMPLES_MAX: usize = 8;
@@ -56,13 +79,37 @@ impl ReadCounts {
     pub fn is_clean(&self) -> bool {
         self.lost == 0
             && self.restarts == 0
+            && self.left_out == 0
             && self.backwards == 0
+            && self.jumps == 0
+            && self.untimed == 0
+            && self.foreign == 0
             && self.unknown == 0
             && self.damaged == 0
             && self.impossible == 0
             && self.elided == 0
             && self.missing == 0
             && !self.truncated
+    }
+
+    /// Compares the time of an event with that of the one given before.
+    #[inline]
+    pub(crate) fn check_time(&mut self, last: &mut Time, time: Time) {
+        self.backwards += u64::from(time < *last);
+        // The first one may be any.
+        let is_jump = time.since(*last).ns() > JUMP_NS && last.0 > 0;
+        self.jumps += u64::from(is_jump);
+        *last = time;
+    }
+
+    /// Counts an event of another part of the kernel, of at most `limit` names.
+    pub(crate) fn other_event(&mut self, name: &[u8], limit: usize) {
+        let names = &mut self.other_names;
+        if let Some(known) = names.iter_mut().find(|n| n.0.as_bytes() == name) {
+            known.1 += 1;
+        } else if names.len() < limit {
+            names.push((String::from_utf8_lossy(name).into_owned(), 1));
+        }
     }
 
     pub(crate) fn example(&mut self, text: impl FnOnce() -> String) {

@@ -7,6 +7,7 @@ use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSource};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// An open trace: a file, several of them, or a pipe.
@@ -51,7 +52,32 @@ impl TraceFile {
             format,
             reader: (format.open)(input)?,
             cpu_files: Vec::new(),
-            inputs: vec![id],
+            inputs: id.into_iter().collect(),
+            progress,
+        })
+    }
+
+    /// Reads a trace of any format from `inner`, which may be compressed; `name`
+    /// is for errors.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no trace.
+    pub fn from_reader(
+        inner: impl Read + Send + 'static,
+        name: &str,
+    ) -> Result<TraceFile, FormatError> {
+        let source = Source::of_reader(inner);
+        let source = source.map_err(|e| FormatError::io(format!("read {name}"), e))?;
+        let progress = source.progress();
+        let mut input = Input::new(source, name);
+        let Some(format) = recognise(&mut input)? else {
+            return Err(unrecognised(&input));
+        };
+        Ok(TraceFile {
+            format,
+            reader: (format.open)(input)?,
+            cpu_files: Vec::new(),
+            inputs: Vec::new(),
             progress,
         })
     }
@@ -116,7 +142,7 @@ fn unrecognised(input: &Input<Source>) -> FormatError {
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),
-        expected: "blktrace records, text of blkparse or of tracepoints, or events.blk",
+        expected: "blktrace records, text of blkparse, of tracepoints or of biosnoop, or events.blk",
         found: match head.len() {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),

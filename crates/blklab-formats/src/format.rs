@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of trace formats that are read: one row each.
 
-use crate::blkparse::BlkparseReader;
+use crate::blkparse::{Blkparse, BlkparseReader};
 use crate::blktrace::BlktraceReader;
 use crate::compact::CompactReader;
-use crate::ftrace::FtraceReader;
+use crate::ftrace::{Ftrace, FtraceReader};
 use crate::input::Input;
+use crate::snoop::{Snoop, SnoopReader};
 use crate::source::Source;
+use crate::text::{Dialect, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{TraceHeader, TraceSource};
 use std::fmt;
@@ -50,7 +52,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 4] = [
+pub static FORMATS: [Format; 5] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -69,35 +71,60 @@ pub static FORMATS: [Format; 4] = [
         name: "blkparse",
         summary: "NAME.txt: text as blkparse prints it, read and written",
         has_printed_times: true,
-        recognises: |input| begins(input, |text| has_item(&mut BlkparseReader::new(text, ""))),
-        open: |input| Ok(Box::new(BlkparseReader::from_input(input))),
+        recognises: |input| begins_with(input, Blkparse::default),
+        open: |input| {
+            let reader = BlkparseReader::from_input(input);
+            Ok(Box::new(reader.with_others(others_than("blkparse"))))
+        },
     },
     Format {
         name: "ftrace",
         summary: "tracepoints as text: trace_pipe, trace-cmd report, perf script; read",
         has_printed_times: false,
-        recognises: |input| {
-            begins(input, |text| {
-                let mut reader = FtraceReader::new(text, "");
-                has_item(&mut reader) || reader.counts().other_events > 0
-            })
+        recognises: |input| begins_with(input, Ftrace::default),
+        open: |input| {
+            let reader = FtraceReader::from_input(input);
+            Ok(Box::new(reader.with_others(others_than("ftrace"))))
         },
-        open: |input| Ok(Box::new(FtraceReader::from_input(input))),
+    },
+    Format {
+        name: "biosnoop",
+        summary: "lines of biosnoop (bcc, libbpf-tools, bpftrace) and iosnoop; read",
+        has_printed_times: false,
+        recognises: |input| begins_with(input, Snoop::default),
+        open: |input| {
+            let reader = SnoopReader::from_input(input);
+            Ok(Box::new(reader.with_others(others_than("biosnoop"))))
+        },
     },
 ];
+
+/// Mails have lines of several programs side by side: the dialects that may stand
+/// beside that of a row.
+fn others_than(name: &str) -> Vec<Box<dyn Dialect>> {
+    type Make = fn() -> Box<dyn Dialect>;
+    let all: [(&str, Make); 3] = [
+        ("blkparse", || Box::new(Blkparse::default())),
+        ("ftrace", || Box::new(Ftrace::default())),
+        ("biosnoop", || Box::new(Snoop::default())),
+    ];
+    let others = all.iter().filter(|(other, _)| *other != name);
+    others.map(|(_, make)| make()).collect()
+}
 
 /// Bytes that tell a binary format.
 const MAGIC_BYTES: usize = crate::compact::MAGIC.len();
 
 /// Whether a text is recognised near its beginning, behind whatever a mail may
-/// have in front.
-fn begins(
+/// have in front: by its first event.
+fn begins_with<D: Dialect>(
     input: &mut Input<Source>,
-    is_recognised: impl Fn(&[u8]) -> bool,
+    dialect: impl Fn() -> D,
 ) -> Result<bool, FormatError> {
     for len in [SHORT_PREFIX_BYTES, PREFIX_BYTES] {
         let prefix = input.fill(len)?;
-        if is_recognised(prefix) {
+        let mut reader = TextReader::new(Input::new(prefix, ""), dialect());
+        if matches!(reader.next_item(), Ok(Some(_))) || reader.counts().other_events > 0 {
             return Ok(true);
         }
         if prefix.len() < len {
@@ -105,11 +132,6 @@ fn begins(
         }
     }
     Ok(false)
-}
-
-/// Whether there is an event or a message.
-fn has_item(source: &mut impl TraceSource) -> bool {
-    matches!(source.next_item(), Ok(Some(_)))
 }
 
 /// The format of an input; none if no row recognises it.
@@ -158,5 +180,15 @@ impl Reader for BlkparseReader<Source> {
 impl Reader for FtraceReader<Source> {
     fn counts(&self) -> &ReadCounts {
         self.counts()
+    }
+}
+
+impl Reader for SnoopReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
     }
 }

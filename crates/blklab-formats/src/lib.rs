@@ -23,6 +23,7 @@ pub mod blkparse;
 pub mod blktrace;
 pub mod compact;
 mod counts;
+mod disks;
 mod error;
 mod file;
 mod format;
@@ -33,6 +34,7 @@ mod names;
 mod output;
 mod plausible;
 mod sequence;
+pub mod snoop;
 mod source;
 mod text;
 

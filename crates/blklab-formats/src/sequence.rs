@@ -11,13 +11,27 @@ impl Sequences {
     /// Counts what is missing before `sequence`. The first number seen on a
     /// CPU is taken as it is: the trace may be a part of a longer one.
     pub(crate) fn check(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) {
+        let gap = self.gap(cpu, sequence, counts);
+        counts.gaps += u64::from(gap > 0);
+        counts.lost += u64::from(gap);
+    }
+
+    /// The same for a text, in which numbers are also missing because it shows
+    /// only a part.
+    pub(crate) fn check_text(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) {
+        counts.left_out += u64::from(self.gap(cpu, sequence, counts));
+    }
+
+    /// How many numbers are missing before `sequence`.
+    #[inline]
+    fn gap(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) -> u32 {
         let idx = usize::from(cpu);
         if idx >= self.0.len() {
             self.0.resize(idx + 1, None);
         }
         // Streams of `trace_pipe` are not numbered.
         if sequence == 0 && self.0[idx] != Some(u32::MAX) {
-            return;
+            return 0;
         }
         if let Some(last) = self.0[idx].replace(sequence) {
             let gap = sequence.wrapping_sub(last).wrapping_sub(1);
@@ -25,11 +39,11 @@ impl Sequences {
             // of that is a fresh start, not a gap.
             if gap >= u32::MAX / 2 {
                 counts.restarts += 1;
-            } else if gap > 0 {
-                counts.gaps += 1;
-                counts.lost += u64::from(gap);
+            } else {
+                return gap;
             }
         }
+        0
     }
 }
 

@@ -14,7 +14,7 @@ use lzma_rust2::XzReader;
 use rustix::io::Errno;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -41,7 +41,7 @@ impl FileId {
         Some(FileId::new(&path.metadata().ok()?))
     }
 
-    fn new(meta: &std::fs::Metadata) -> FileId {
+    fn new(meta: &Metadata) -> FileId {
         FileId {
             dev: meta.dev(),
             ino: meta.ino(),
@@ -54,7 +54,7 @@ pub struct Source {
     bytes: Box<dyn Read + Send>,
     compression: Option<Compression>,
     memory_max: u64,
-    id: FileId,
+    id: Option<FileId>,
     is_file: bool,
     /// Length of the file as it is stored; 0 for a pipe.
     stored_bytes: u64,
@@ -93,15 +93,28 @@ impl Source {
         Source::of(file, share.min(FILE_MEMORY_MAX)).map_err(|e| FormatError::at("read", path, e))
     }
 
+    /// The bytes of `inner`, which is no file.
+    pub(crate) fn of_reader(inner: impl Read + Send + 'static) -> io::Result<Source> {
+        Source::with(inner, None, FILE_MEMORY_MAX)
+    }
+
     fn of(file: File, memory_max: u64) -> io::Result<Source> {
         let meta = file.metadata()?;
         if meta.is_dir() {
             // In the words of the system.
             return Err(io::Error::from_raw_os_error(Errno::ISDIR.raw_os_error()));
         }
+        Source::with(file, Some(&meta), memory_max)
+    }
+
+    fn with(
+        inner: impl Read + Send + 'static,
+        meta: Option<&Metadata>,
+        memory_max: u64,
+    ) -> io::Result<Source> {
         let taken_bytes = Arc::new(AtomicU64::new(0));
         let mut file = Counted {
-            inner: file,
+            inner,
             taken_bytes: Arc::clone(&taken_bytes),
         };
         let mut head = Vec::with_capacity(HEAD_BYTES);
@@ -124,9 +137,9 @@ impl Source {
             bytes,
             compression,
             memory_max,
-            id: FileId::new(&meta),
-            is_file: meta.is_file(),
-            stored_bytes: if meta.is_file() { meta.len() } else { 0 },
+            id: meta.map(FileId::new),
+            is_file: meta.is_some_and(Metadata::is_file),
+            stored_bytes: meta.filter(|m| m.is_file()).map_or(0, Metadata::len),
             taken_bytes,
         })
     }
@@ -136,8 +149,8 @@ impl Source {
         self.is_file
     }
 
-    /// Which file it is.
-    pub fn id(&self) -> FileId {
+    /// Which file it is, if it is one.
+    pub fn id(&self) -> Option<FileId> {
         self.id
     }
 
@@ -214,12 +227,12 @@ impl Progress {
 }
 
 /// Counts what is read.
-struct Counted {
-    inner: File,
+struct Counted<R> {
+    inner: R,
     taken_bytes: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buf)?;
         self.taken_bytes.fetch_add(n as u64, Ordering::Relaxed);

@@ -81,6 +81,10 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.inner.process(time, pid, comm);
     }
+
+    fn new_recording(&mut self) {
+        self.inner.new_recording();
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 //! analysis sees only it. What only a simulator knows goes to a separate
 //! stream of [`truth::Truth`] records that tests and conformance checks read.
 
+mod actions;
 mod digest;
 mod event;
 mod source;
 pub mod truth;
 mod waits;
 
+pub use actions::Actions;
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
 pub use source::{Item, OrderCheck, TraceSource};
@@ -42,6 +44,10 @@ pub trait TraceSink {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let _ = (time, pid, comm);
     }
+
+    /// Another recording begins, as in a mail that quotes two: nothing that is
+    /// under way is heard of again, and times may begin anew.
+    fn new_recording(&mut self) {}
 }
 
 /// What a trace says about itself, once, before the first event.
@@ -55,6 +61,11 @@ pub struct TraceHeader {
     pub kernel: String,
     /// Free text: the experiment, seed and version that made the trace.
     pub origin: String,
+    /// The kinds of events that its recorder writes down. That there is none of
+    /// another kind says nothing. A trace that has only the beginning, the end
+    /// and the place of each I/O has the events that follow from them, and names
+    /// here what was really observed.
+    pub recorded: Actions,
 }
 
 /// A sink that keeps nothing: for benchmarks and for runs without a trace.
@@ -81,6 +92,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         (**self).process(time, pid, comm);
     }
+
+    fn new_recording(&mut self) {
+        (**self).new_recording();
+    }
 }
 
 /// Both get everything, the first one first.
@@ -102,6 +117,11 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.0.process(time, pid, comm);
         self.1.process(time, pid, comm);
+    }
+
+    fn new_recording(&mut self) {
+        self.0.new_recording();
+        self.1.new_recording();
     }
 }
 
@@ -126,6 +146,12 @@ impl<S: TraceSink> TraceSink for Option<S> {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         if let Some(sink) = self {
             sink.process(time, pid, comm);
+        }
+    }
+
+    fn new_recording(&mut self) {
+        if let Some(sink) = self {
+            sink.new_recording();
         }
     }
 }

@@ -20,6 +20,9 @@ pub enum Item<'a> {
         /// Its name.
         comm: &'a str,
     },
+    /// What follows was recorded another time: see
+    /// [`TraceSink::new_recording`].
+    NewRecording,
 }
 
 impl Item<'_> {
@@ -29,6 +32,7 @@ impl Item<'_> {
             Item::Event(ref event) => sink.event(event),
             Item::Message(ref event, text) => sink.message(event, text),
             Item::Process { time, pid, comm } => sink.process(time, pid, comm),
+            Item::NewRecording => sink.new_recording(),
         }
     }
 }
@@ -102,5 +106,10 @@ impl<S: TraceSink> TraceSink for OrderCheck<S> {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.inner.process(time, pid, comm);
+    }
+
+    fn new_recording(&mut self) {
+        self.last = Time::ZERO;
+        self.inner.new_recording();
     }
 }

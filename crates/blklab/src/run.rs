@@ -292,6 +292,7 @@ fn open_traces(plan: &Plan<'_>, paths: &[PathBuf]) -> Result<Vec<TraceOut>, Expe
             e.id,
             e.seed
         ),
+        ..TraceHeader::default()
     };
     let mut open = Vec::with_capacity(paths.len());
     for path in paths {

@@ -188,6 +188,10 @@ impl TraceSink for TraceOut {
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.sink().process(time, pid, comm);
     }
+
+    fn new_recording(&mut self) {
+        self.sink().new_recording();
+    }
 }
 
 /// Prints a trace as blkparse does; `name` is what its summary calls it.

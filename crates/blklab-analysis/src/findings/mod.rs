@@ -203,6 +203,11 @@ impl TraceSink for Search {
         self.lives.sink().seen.process(pid, comm);
         self.lives.process(time, pid, comm);
     }
+
+    fn new_recording(&mut self) {
+        self.lives.new_recording();
+        self.lives.sink().seen.new_recording();
+    }
 }
 
 /// Detectors behind one tracker of lives.

@@ -56,6 +56,11 @@ impl Seen {
         number
     }
 
+    /// Times begin anew: what came before is not found by time.
+    pub(super) fn new_recording(&mut self) {
+        self.events.clear();
+    }
+
     pub(super) fn process(&mut self, pid: Pid, comm: &str) {
         self.comms.insert(pid, comm.to_owned());
     }

@@ -370,3 +370,24 @@ fn who_is_in_the_scheduler_is_told() {
     ];
     assert_eq!(scheduler.0, expected);
 }
+
+/// What another recording shows is about other I/Os.
+#[test]
+fn a_completion_of_another_recording() {
+    let mut tracker = Lifecycles::new((Vec::<BioLife>::new(), Vec::<RequestLife>::new()));
+    for line in ["0 9 Q R 100 + 8", "5 9 G R 100 + 8", "9 0 D R 100 + 8"] {
+        tracker.event(&event(line));
+    }
+    tracker.new_recording();
+    tracker.event(&event("4 0 C R 100 + 8"));
+    let ((bios, requests), unmatched) = tracker.finish();
+    assert_eq!((bios[0].complete, requests[0].complete), (None, None));
+    assert_eq!((bios.len(), requests.len()), (1, 1));
+    assert_eq!(
+        (
+            unmatched.unfinished_bios,
+            unmatched.events(Action::Complete)
+        ),
+        (1, 1)
+    );
+}

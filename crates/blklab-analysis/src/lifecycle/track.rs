@@ -41,7 +41,7 @@ impl<S: LifeSink> Lifecycles<S> {
         &mut self.out.sink
     }
 
-    /// More is under way than can be followed.
+    /// More is under way than can be followed, or it is not heard of again.
     #[cold]
     fn give_up(&mut self) {
         for device in &mut self.devices {
@@ -82,5 +82,10 @@ impl<S: LifeSink> TraceSink for Lifecycles<S> {
         if self.in_flight >= IN_FLIGHT_MAX {
             self.give_up();
         }
+    }
+
+    /// What is under way is not heard of again.
+    fn new_recording(&mut self) {
+        self.give_up();
     }
 }

@@ -19,6 +19,7 @@ mod summary;
 mod ties;
 mod write;
 
-pub(crate) use parse::details;
+pub(crate) use parse::{Details, details};
+pub(crate) use read::Blkparse;
 pub use read::BlkparseReader;
 pub use write::{BlkparseOptions, BlkparseWriter};

@@ -2,15 +2,17 @@
 //! One line of blkparse text, taken apart.
 
 use crate::plausible;
-use crate::text::{Line, Rest, decimal, device, error, length, rwbs, time, unquoted};
+use crate::text::{
+    Line, Problem, Rest, decimal, device, error, is_priority, length, rwbs, time, unquoted,
+};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::Dev;
+use blklab_types::{Dev, Time};
 
-/// Takes a line apart.
-pub(super) fn parse(line: &[u8]) -> Line<'_> {
+/// Takes a line apart; one without a time has that of the event before.
+pub(super) fn parse(line: &[u8], last_time: Time) -> Line<'_> {
     let line = unquoted(line);
     match line {
-        [] => return Line::Blank,
+        [] | [b'`', b'`', b'`', ..] => return Line::Blank,
         [b'#', ..] => {
             return Line::Note {
                 begins_summary: false,
@@ -30,34 +32,35 @@ pub(super) fn parse(line: &[u8]) -> Line<'_> {
     if begins_summary {
         return Line::Note { begins_summary };
     }
-    event(line).unwrap_or_else(Line::Other)
+    event(line, last_time).unwrap_or_else(Line::from)
 }
 
-fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
+fn event(line: &[u8], last_time: Time) -> Result<Line<'_>, Problem> {
     let mut rest = Rest(line);
-    let dev = device(rest.word()).ok_or("does not begin with a device, as in 8,0")?;
+    let dev =
+        device(rest.word()).ok_or(Problem::Other("does not begin with a device, as in 8,0"))?;
     let cpu = rest.word();
     let cpu = decimal(cpu)
         .and_then(|n| n.try_into().ok())
-        .ok_or("CPU is not a number")?;
-    let sequence = std::str::from_utf8(rest.word())
-        .ok()
-        .and_then(|w| w.parse::<i64>().ok());
-    // blkparse prints numbers from 2^31 up as negative.
-    let sequence = sequence.ok_or("sequence is not a number")? as u32;
-    let time = time(rest.word()).ok_or("time is not SECONDS.NANOSECONDS")?;
-    if !plausible::is_time(time) {
-        return Err(plausible::BAD_TIME);
-    }
-    let pid = rest.word();
-    let pid = decimal(pid)
-        .and_then(|n| n.try_into().ok())
-        .ok_or("process is not a number")?;
-    let letters = std::str::from_utf8(rest.word()).unwrap_or_default();
-    let action = Action::from_letters(letters).ok_or("unknown action")?;
-    let rwbs = rwbs(rest.word()).ok_or("unknown letter in RWBS")?;
-    let mut event = Event {
+        .ok_or(Problem::Other("CPU is not a number"))?;
+    let Head {
+        sequence,
         time,
+        pid,
+    } = head(&mut rest)?;
+    if time.is_some_and(|t| !plausible::is_time(t)) {
+        return Err(Problem::Damaged(plausible::BAD_TIME));
+    }
+    let mut letters = rest.word();
+    if letters.contains(&b',') {
+        // The control group: node and generation of its folder.
+        letters = rest.word();
+    }
+    let letters = std::str::from_utf8(letters).unwrap_or_default();
+    let action = Action::from_letters(letters).ok_or_else(|| cut(&rest, "unknown action"))?;
+    let rwbs = rwbs(rest.word()).ok_or_else(|| cut(&rest, "unknown letter in RWBS"))?;
+    let mut event = Event {
+        time: time.map_or(last_time, before_zero),
         sector: 0,
         arg: 0,
         bytes: 0,
@@ -74,25 +77,134 @@ fn event(line: &[u8]) -> Result<Line<'_>, &'static str> {
         return Ok(Line::Message { event, text });
     }
     Ok(match details(&mut rest, &mut event) {
-        Some(comm) => Line::Event {
+        Some(Details { comm, is_whole }) => Line::Event {
             event,
-            sequence: Some(sequence),
+            sequence,
             comm,
+            has_time: time.is_some(),
+            is_whole,
         },
         None => Line::Incomplete("what follows RWBS does not fit the action"),
     })
 }
 
-/// The part of the line that depends on the action; the process's name, if
-/// there is one.
-pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Option<&'a [u8]>> {
-    let comm = |rest: &mut Rest<'a>| rest.bracketed(b'[', b']');
+/// What stands between the CPU and the action.
+struct Head {
+    sequence: Option<u32>,
+    time: Option<Time>,
+    pid: u32,
+}
+
+/// A line that ends where this should be may go on in the next; else it is
+/// damaged.
+fn cut(rest: &Rest<'_>, problem: &'static str) -> Problem {
+    match rest.0.trim_ascii() {
+        [] => Problem::Incomplete(problem),
+        _ => Problem::Damaged(problem),
+    }
+}
+
+/// Sequence, time and process. Of the three numbers, whoever quotes a trace may
+/// have left out the time, or all but the process.
+fn head(rest: &mut Rest<'_>) -> Result<Head, Problem> {
+    let first = rest.word();
+    // blkparse prints numbers from 2^31 up as negative.
+    let number = |word: &[u8]| {
+        let text = std::str::from_utf8(word).ok()?;
+        text.parse::<i64>().ok().map(|n| n as u32)
+    };
+    let bad_pid = |rest: &Rest<'_>| cut(rest, "process is not a number");
+    let pid = |word: &[u8]| decimal(word).and_then(|n| n.try_into().ok());
+    let Some(sequence) = number(first) else {
+        let problem = "sequence is not a number";
+        let time = time(first).ok_or(match first {
+            [] => Problem::Incomplete(problem),
+            _ => Problem::Other(problem),
+        })?;
+        return Ok(Head {
+            sequence: None,
+            time: Some(time),
+            pid: pid(rest.word()).ok_or_else(|| bad_pid(rest))?,
+        });
+    };
+    let before = rest.0;
+    let second = rest.word();
+    if let Some(time) = time(second) {
+        return Ok(Head {
+            sequence: Some(sequence),
+            time: Some(time),
+            pid: pid(rest.word()).ok_or_else(|| bad_pid(rest))?,
+        });
+    }
+    let without_time = |sequence, pid| {
+        Ok(Head {
+            sequence,
+            time: None,
+            pid,
+        })
+    };
+    let is_action =
+        |word| std::str::from_utf8(word).is_ok_and(|w| Action::from_letters(w).is_some());
+    if is_action(second) {
+        rest.0 = before;
+        return without_time(None, sequence);
+    }
+    let third = Rest(rest.0).word();
+    match pid(second) {
+        Some(pid) if is_action(third) => without_time(Some(sequence), pid),
+        _ => Err(cut(rest, "time is not SECONDS.NANOSECONDS")),
+    }
+}
+
+/// The zero of blkparse's times is the first event that it sees. An earlier one
+/// of another CPU, which it sees when it shows a trace that is still being
+/// recorded, has a negative time in 64 bits, of which the seconds are printed as
+/// 32.
+fn before_zero(time: Time) -> Time {
+    const SECOND_NS: u64 = 1_000_000_000;
+    /// The seconds of 2^64 ns, as 32 bits.
+    const WRAPPED_S: u64 = (u64::MAX / SECOND_NS) & u32::MAX as u64;
+    /// Those that are not in the seconds.
+    const REST_NS: u64 = u64::MAX % SECOND_NS + 1;
+    /// Further back than any buffer reaches.
+    const BACK_S: u64 = 1000;
+    let (seconds, ns) = (time.0 / SECOND_NS, time.0 % SECOND_NS);
+    if seconds > WRAPPED_S || WRAPPED_S - seconds > BACK_S || seconds == WRAPPED_S && ns >= REST_NS
+    {
+        return time;
+    }
+    let back_ns = (WRAPPED_S - seconds) * SECOND_NS + REST_NS - ns;
+    Time(back_ns.wrapping_neg())
+}
+
+/// What a line says beside the event's fields.
+pub(crate) struct Details<'a> {
+    /// The process's name.
+    pub(crate) comm: Option<&'a [u8]>,
+    /// Whether the line ends with what such a line ends with.
+    pub(crate) is_whole: bool,
+}
+
+/// The part of the line that depends on the action.
+pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Details<'a>> {
+    let named = |rest: &mut Rest<'a>| {
+        let comm = rest.bracketed(b'[', b']');
+        let is_whole = comm.is_some();
+        Details { comm, is_whole }
+    };
+    let unnamed = |is_whole| Details {
+        comm: None,
+        is_whole,
+    };
     match event.action {
-        Action::Plug => Some(comm(rest)),
+        Action::Plug => Some(named(rest)),
         Action::Unplug | Action::UnplugTimer => {
-            let comm = comm(rest)?;
+            let comm = rest.bracketed(b'[', b']')?;
             event.arg = rest.number()?;
-            Some(Some(comm))
+            Some(Details {
+                comm: Some(comm),
+                is_whole: true,
+            })
         }
         Action::Split => {
             event.sector = rest.number()?;
@@ -107,27 +219,33 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Opti
             // The kernel records the length of the part in front.
             let front = event.arg.checked_sub(event.sector);
             event.bytes = front.and_then(length).unwrap_or(0);
-            Some(comm(rest))
+            Some(named(rest))
         }
         Action::Remap => {
             extent(rest, event)?;
-            if !(rest.take(b'<') && rest.take(b'-') && rest.take(b'(')) {
+            // Pages of the web have `&lt;` where it was.
+            let text = rest.0.trim_ascii_start();
+            rest.0 = text
+                .strip_prefix(b"&lt;")
+                .or_else(|| text.strip_prefix(b"<"))?;
+            if !(rest.take(b'-') && rest.take(b'(')) {
                 return None;
             }
             let end = rest.0.iter().position(|b| *b == b')')?;
             event.from_dev = device(&rest.0[..end])?;
             rest.0 = &rest.0[end + 1..];
             event.arg = rest.number()?;
-            Some(None)
+            Some(unnamed(true))
         }
         Action::Complete | Action::Requeue => {
             if !extent(rest, event)? {
                 event.rwbs = event.rwbs.with(Rwbs::PC);
             }
             skip_parentheses(rest)?;
-            let code = rest.bracketed(b'[', b']').unwrap_or(b"0");
-            event.error = error(code)?;
-            Some(None)
+            skip_priority(rest);
+            let code = rest.bracketed(b'[', b']');
+            event.error = error(code.unwrap_or(b"0"))?;
+            Some(unnamed(code.is_some()))
         }
         _ => {
             let sector = rest.number();
@@ -140,8 +258,17 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Opti
                 event.rwbs = event.rwbs.with(Rwbs::PC);
             }
             skip_parentheses(rest)?;
-            Some(comm(rest))
+            skip_priority(rest);
+            Some(named(rest))
         }
+    }
+}
+
+/// The priority of a request, which no event has room for.
+fn skip_priority(rest: &mut Rest<'_>) {
+    let mut behind = Rest(rest.0);
+    if is_priority(behind.word()) {
+        rest.0 = behind.0;
     }
 }
 
@@ -171,7 +298,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str, comm: Option<&str>) {
-        match parse(line.as_bytes()) {
+        match parse(line.as_bytes(), Time::ZERO) {
             Line::Event {
                 event, comm: found, ..
             } => {
@@ -250,37 +377,113 @@ mod tests {
     #[test]
     fn lines_that_are_no_events() {
         let text = "8,0    0        0     0.000001000     0  m   N cfq12 alloced";
-        let Line::Message { event, text } = parse(text.as_bytes()) else {
+        let Line::Message { event, text } = parse(text.as_bytes(), Time::ZERO) else {
             panic!()
         };
         assert_eq!((event.cpu, text), (0, &b"cfq12 alloced"[..]));
         for elided in ["...", "> ....", "[...]"] {
-            assert_eq!(parse(elided.as_bytes()), Line::Elided);
+            assert_eq!(parse(elided.as_bytes(), Time::ZERO), Line::Elided);
         }
         assert_eq!(
-            parse(b"Total (sda):"),
+            parse(b"Total (sda):", Time::ZERO),
             Line::Note {
                 begins_summary: true
             }
         );
-        assert_eq!(parse(b"  "), Line::Blank);
-        let other = |line: &[u8]| match parse(line) {
+        assert_eq!(parse(b"  ", Time::ZERO), Line::Blank);
+        let other = |line: &[u8]| match parse(line, Time::ZERO) {
             Line::Other(problem) => problem,
             line => panic!("{line:?}"),
         };
+        let damaged = |line: &[u8]| match parse(line, Time::ZERO) {
+            Line::Damaged(problem) => problem,
+            line => panic!("{line:?}"),
+        };
         assert_eq!(other(b"Hello,"), "does not begin with a device, as in 8,0");
-        assert_eq!(other(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
+        assert_eq!(damaged(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
         assert_eq!(
-            parse(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]"),
+            parse(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]", Time::ZERO),
             Line::Incomplete("what follows RWBS does not fit the action")
         );
         for beyond in ["10000000000000.5", "2147483648.0"] {
             let line = format!("8,0 0 1 {beyond} 9 Q R 8 + 8");
-            assert_eq!(other(line.as_bytes()), "time is beyond 68 years");
+            assert_eq!(damaged(line.as_bytes()), "time is beyond 68 years");
         }
         for time in ["1e308", "1e308.5", "-1.5", "inf", "1.1234567890"] {
             let line = format!("8,0 0 1 {time} 9 Q R 8 + 8");
-            assert_eq!(other(line.as_bytes()), "time is not SECONDS.NANOSECONDS");
+            assert_eq!(damaged(line.as_bytes()), "time is not SECONDS.NANOSECONDS");
         }
+    }
+
+    /// What people leave out, and what newer tools print.
+    #[test]
+    fn heads_of_all_kinds() {
+        let at = |line: &str| match parse(line.as_bytes(), Time(7)) {
+            Line::Event {
+                event,
+                sequence,
+                has_time,
+                is_whole,
+                ..
+            } => format!("{sequence:?} {has_time} {is_whole} {event}"),
+            Line::Message { event, text } => {
+                format!("{event} {}", String::from_utf8_lossy(text))
+            }
+            other => format!("{other:?}"),
+        };
+        let read = "8,0 2 0.000000007 99 Q R 8 + 8";
+        assert_eq!(
+            at("8,0 2 5 99 Q R 8 + 8 [x]"),
+            format!("Some(5) false true {read}")
+        );
+        assert_eq!(
+            at("8,0 2 99 Q R 8 + 8 [x]"),
+            format!("None false true {read}")
+        );
+        let half = read.replace("000000007", "500000000");
+        assert_eq!(
+            at("8,0 2 0.5 99 Q R 8 + 8 [x]"),
+            format!("None true true {half}")
+        );
+        assert_eq!(
+            at("8,0 2 5 0.5 99 1a2b,0 Q R 8 + 8 be,0,4 [x]"),
+            format!("Some(5) true true {half}")
+        );
+        assert_eq!(
+            at("* 8,0 2 5 0.5 99 Q R 8 + 8"),
+            format!("Some(5) true false {half}")
+        );
+        assert_eq!(
+            at("8,0 2 0 0.5 39952 1,0  m   N bfq [x] depth 8"),
+            "8,0 2 0.500000000 39952 m N 0 + 0 bfq [x] depth 8"
+        );
+        assert_eq!(
+            at("8,0 2 5 0.5 99 A R 8 + 8 &lt;- (8,1) 0"),
+            "Some(5) true true 8,0 2 0.500000000 99 A R 8 + 8"
+        );
+        for cut in ["8,0 2", "8,0 2 5 0.5", "8,0 2 5 0.5 99", "8,0 2 5 0.5 99 Q"] {
+            assert!(at(cut).starts_with("Incomplete"), "{cut}: {}", at(cut));
+        }
+        for prose in ["8,0 is the disk", "8,0 2 disks"] {
+            assert!(at(prose).starts_with("Other"), "{prose}: {}", at(prose));
+        }
+    }
+
+    /// A live trace has events before that which blkparse saw first.
+    #[test]
+    fn times_before_zero() {
+        let at = |seconds: &str| {
+            let line = format!("259,0 3 1 {seconds} 9 G WS 8 + 8 [fio]");
+            match parse(line.as_bytes(), Time::ZERO) {
+                Line::Event { event, .. } => event.time.0 as i64,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(at("1266874889.709450585"), -101_031);
+        assert_eq!(at("1266874889.709551615"), -1);
+        assert_eq!(at("1266874888.709551616"), -1_000_000_000);
+        // The hundred seconds around it in the year 2010.
+        assert_eq!(at("1266874890.0"), 1_266_874_890_000_000_000);
+        assert_eq!(at("1266873000.0"), 1_266_873_000_000_000_000);
     }
 }

@@ -6,24 +6,36 @@ use crate::input::Input;
 use crate::text::{Dialect, Line, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceSource};
+use blklab_types::Time;
 use std::io::Read;
 
 /// Reads what blkparse prints by default; accepts quoting (`> `), lines that a
 /// mail has wrapped, places where lines were left out (`...`), a missing summary,
-/// and the elapsed times of `-t`.
+/// the elapsed times of `-t`, control groups, prose, missing times, and several
+/// recordings, one behind the other.
 ///
 /// Names of processes come from the `[comm]` of the lines. Times are as
-/// printed, from the first event of the original trace. Sectors of events
+/// printed, from the first event of the original trace; if some are before that,
+/// whole seconds are added to all ([`ReadCounts::shift_s`]). Events of several
+/// CPUs that are not in the order of their times are put in it. Sectors of events
 /// without data are not in the text and read as 0.
 #[derive(Debug)]
 pub struct BlkparseReader<R>(TextReader<R, Blkparse>);
 
+/// Lines of blkparse.
 #[derive(Debug, Default)]
-struct Blkparse;
+pub(crate) struct Blkparse {
+    /// For lines without one.
+    last_time: Time,
+}
 
 impl Dialect for Blkparse {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
-        parse(line)
+        let line = parse(line, self.last_time);
+        if let Line::Event { event, .. } = &line {
+            self.last_time = event.time;
+        }
+        line
     }
 }
 
@@ -35,7 +47,12 @@ impl<R: Read> BlkparseReader<R> {
 
     /// As [`BlkparseReader::new`].
     pub(crate) fn from_input(input: Input<R>) -> BlkparseReader<R> {
-        BlkparseReader(TextReader::new(input))
+        BlkparseReader(TextReader::new(input, Blkparse::default()))
+    }
+
+    /// The same, with lines of these dialects among the others.
+    pub(crate) fn with_others(self, others: Vec<Box<dyn Dialect>>) -> BlkparseReader<R> {
+        BlkparseReader(self.0.with_others(others))
     }
 
     /// What was found so far; complete after the last item.

@@ -169,7 +169,7 @@ impl BlktraceReader<Source> {
         let mut progress = Vec::with_capacity(nr_files);
         for (cpu, path) in files {
             let source = Source::one_of(nr_files, &path)?;
-            opened.ids.push(source.id());
+            opened.ids.extend(source.id());
             progress.push(source.progress());
             let input = Input::one_of(nr_files, source, &path.to_string_lossy());
             streams.push(Stream::new(input, Some(cpu)));
@@ -282,8 +282,7 @@ impl<R: Read> TraceSource for BlktraceReader<R> {
         let Some(event) = self.heads[first].take() else {
             return Ok(None);
         };
-        self.counts.backwards += u64::from(event.time < self.last_time);
-        self.last_time = event.time;
+        self.counts.check_time(&mut self.last_time, event.time);
         if event.action == Action::Message {
             self.counts.messages += 1;
             self.text = std::mem::take(&mut self.texts[first]);

@@ -10,7 +10,7 @@ use super::{
 use crate::input::Input;
 use crate::plausible;
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Item, TraceHeader, TraceSource};
+use blklab_trace::{Actions, Item, TraceHeader, TraceSource};
 use blklab_types::{Dev, Time};
 use std::io::Read;
 
@@ -245,7 +245,8 @@ impl<R: Read> CompactReader<R> {
     fn end(&mut self, nr_records: u64) -> Result<(), FormatError> {
         self.input.skip(END_BYTES);
         let c = &mut self.counts;
-        c.missing = nr_records.saturating_sub(c.events + c.messages + c.processes);
+        let nr_read = c.events + c.messages + c.processes + c.new_recordings;
+        c.missing = nr_records.saturating_sub(nr_read);
         let rest = self.input.fill(1)?.len();
         if rest > 0 {
             self.counts.damaged += 1;
@@ -291,8 +292,7 @@ impl<R: Read> TraceSource for CompactReader<R> {
                     let (name, number) = (&self.input.name, self.counts.events);
                     let place = || format!("{name}: event {number}");
                     plausible::check(&event, &mut self.counts, place);
-                    self.counts.backwards += u64::from(event.time < self.last_time);
-                    self.last_time = event.time;
+                    self.counts.check_time(&mut self.last_time, event.time);
                     self.counts.events += 1;
                     Item::Event(event)
                 }
@@ -311,6 +311,11 @@ impl<R: Read> TraceSource for CompactReader<R> {
                         pid,
                         comm: &self.text,
                     }
+                }
+                Record::NewRecording => {
+                    self.counts.new_recordings += 1;
+                    self.last_time = Time::ZERO;
+                    Item::NewRecording
                 }
             };
             self.input.skip(used);
@@ -333,6 +338,7 @@ fn header_fields(fields: &[u8]) -> Option<TraceHeader> {
         kernel: string(&mut bytes)?,
         origin: string(&mut bytes)?,
         devices: Vec::new(),
+        recorded: Actions::ALL,
     };
     for _ in 0..u32_le(&mut bytes)? {
         let dev = Dev {
@@ -340,6 +346,9 @@ fn header_fields(fields: &[u8]) -> Option<TraceHeader> {
             minor: u16_le(&mut bytes)?,
         };
         header.devices.push((dev, string(&mut bytes)?));
+    }
+    if !bytes.0.is_empty() {
+        header.recorded = Actions::from_bits(u32_le(&mut bytes)?);
     }
     bytes.0.is_empty().then_some(header)
 }

@@ -18,6 +18,9 @@ const SAME_TASK: u8 = 0x20;
 const EXTRAS: u8 = 0x40;
 /// The first byte of a process's name.
 const PROCESS: u8 = 0x80;
+/// All of a record that another recording begins: two bytes, as every record has
+/// at least.
+const NEW_RECORDING: [u8; 2] = [0x81, 0];
 
 /// Place byte: the device changes.
 const DEVICE: u8 = 0x01;
@@ -60,6 +63,12 @@ pub(super) enum Read<'a> {
     Event(Event),
     Message(Event, &'a [u8]),
     Process(Time, Pid, &'a [u8]),
+    NewRecording,
+}
+
+/// Appends that another recording begins.
+pub(super) fn put_new_recording(buf: &mut Vec<u8>) {
+    buf.extend_from_slice(&NEW_RECORDING);
 }
 
 fn device_number(dev: Dev) -> u64 {
@@ -175,6 +184,9 @@ impl Last {
         let first = bytes.byte()?;
         let time = Time(self.0.time.0.wrapping_add(unfold(bytes.number()?)));
         if first & PROCESS != 0 {
+            if first == NEW_RECORDING[0] && time == self.0.time {
+                return Some(Read::NewRecording);
+            }
             if first != PROCESS {
                 return None;
             }

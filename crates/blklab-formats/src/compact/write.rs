@@ -6,7 +6,7 @@ use super::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_MARK, END_MARK, HEADER_BYTES_MAX, MAGIC, VERSION,
 };
 use crate::FormatError;
-use blklab_trace::{Action, Event, TraceHeader, TraceSink};
+use blklab_trace::{Action, Actions, Event, TraceHeader, TraceSink};
 use blklab_types::{Pid, Time};
 use std::io::{self, Write};
 
@@ -42,6 +42,9 @@ fn header_fields(header: &TraceHeader) -> Vec<u8> {
         fields.extend_from_slice(&dev.major.to_le_bytes());
         fields.extend_from_slice(&dev.minor.to_le_bytes());
         put_string(&mut fields, name);
+    }
+    if header.recorded != Actions::ALL {
+        fields.extend_from_slice(&header.recorded.bits().to_le_bytes());
     }
     fields
 }
@@ -175,6 +178,11 @@ impl<W: Write> TraceSink for CompactWriter<W> {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.last.put_process(&mut self.chunk, time, pid, comm);
+        self.end_record();
+    }
+
+    fn new_recording(&mut self) {
+        super::record::put_new_recording(&mut self.chunk);
         self.end_record();
     }
 }

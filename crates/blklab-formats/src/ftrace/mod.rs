@@ -14,4 +14,5 @@
 mod parse;
 mod read;
 
+pub(crate) use parse::Ftrace;
 pub use read::FtraceReader;

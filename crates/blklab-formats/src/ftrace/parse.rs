@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of tracepoints, taken apart.
 
-use crate::blkparse::details;
+use crate::blkparse::{Details, details};
 use crate::plausible;
-use crate::text::{Dialect, Line, Rest, decimal, device, error, length, rwbs, time, unquoted};
+use crate::text::{
+    Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, time, unquoted,
+};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
+use std::collections::HashMap;
+
+/// Tasks whose devices are known: more do not submit at a time.
+const TASKS_MAX: usize = 1 << 16;
 
 /// The tracepoints that were seen decide what others say anew.
 #[derive(Debug, Default)]
-pub(super) struct Ftrace {
+pub(crate) struct Ftrace {
     /// `block_getrq`, which comes just before `block_io_start`.
     has_getrq: bool,
     /// `block_rq_complete`, which comes just before `block_rq_error` and
     /// `block_io_done`.
     has_complete: bool,
+    /// The device for which a task was last given a request. Plugs do not say
+    /// theirs: they come right behind (`blk_add_rq_to_plug`, block/blk-mq.c).
+    devices: HashMap<Pid, Dev>,
+    /// For lines without one.
+    last_time: Time,
 }
 
 /// What stands in front of every event.
@@ -23,6 +34,7 @@ struct Head<'a> {
     pid: Pid,
     cpu: u16,
     time: Time,
+    has_time: bool,
 }
 
 /// What an event of the block layer is, and what its fields are.
@@ -34,13 +46,15 @@ enum Kind {
     Request(Action),
     /// A request that comes back: its command, sectors, and the error.
     Done(Action),
+    /// A plug: the process, and of how many requests it is relieved.
+    Plug(Action),
 }
 
 impl Dialect for Ftrace {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
         match line {
-            [] => return Line::Blank,
+            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
             [b'#', ..] => return overwritten(line),
             [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
             _ => {}
@@ -53,38 +67,109 @@ impl Dialect for Ftrace {
                 begins_summary: false,
             };
         }
-        self.event(line).unwrap_or_else(Line::Other)
+        let parsed = self.event(line).unwrap_or_else(Line::from);
+        if let Line::Event { event, .. } = &parsed {
+            self.last_time = event.time;
+            if matches!(event.action, Action::Queue | Action::GetRequest)
+                && (self.devices.len() < TASKS_MAX || self.devices.contains_key(&event.pid))
+            {
+                self.devices.insert(event.pid, event.dev);
+            }
+        }
+        parsed
     }
 }
 
 impl Ftrace {
-    fn event<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, &'static str> {
+    fn event<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Problem> {
         let mut rest = Rest(line);
-        let head = head(&mut rest).ok_or("no event, as in fio-1234 [000] 56.789012: EVENT: ...")?;
+        let Some(head) = head(&mut rest) else {
+            return self.event_without_head(line);
+        };
         if !plausible::is_time(head.time) {
-            return Err(plausible::BAD_TIME);
+            return Err(Problem::Damaged(plausible::BAD_TIME));
         }
         let word = rest.word();
         if let Some(dev) = device(word) {
             return Ok(traced(&head, dev, &mut rest));
         }
         let Some(name) = word.strip_suffix(b":").filter(|name| !name.is_empty()) else {
-            return Err("no event behind the time");
+            let problem = "no event behind the time";
+            return Err(match word {
+                [] => Problem::Incomplete(problem),
+                _ => Problem::Damaged(problem),
+            });
         };
         // perf says which part of the kernel it is from.
         let name = name.rsplit(|b| *b == b':').next().unwrap_or(name);
+        Ok(self
+            .named(&head, name, rest)
+            .unwrap_or(Line::Incomplete("what follows the event does not fit it")))
+    }
+
+    /// An event by its name; none if what follows does not fit.
+    fn named<'a>(
+        &mut self,
+        head: &Head<'a>,
+        name: &'a [u8],
+        mut rest: Rest<'a>,
+    ) -> Option<Line<'a>> {
         let Some(kind) = self.kind(name) else {
-            return Ok(Line::OtherEvent);
+            return Some(Line::OtherEvent(name));
         };
-        let event = fields(&head, kind, &mut rest);
-        Ok(event.map_or(
-            Line::Incomplete("what follows the event does not fit it"),
-            |event| whole(&head, event),
-        ))
+        if let Kind::Plug(action) = kind {
+            let Some(dev) = self.devices.get(&head.pid) else {
+                return Some(Line::OtherEvent(name));
+            };
+            let mut event = blank(head, *dev, Rwbs::NONE, action);
+            let details = details(&mut rest, &mut event)?;
+            return Some(whole(head, event, details.is_whole));
+        }
+        let (event, is_whole) = fields(head, kind, &mut rest)?;
+        Some(whole(head, event, is_whole))
+    }
+
+    /// An event of the block layer of which a quotation leaves out the CPU, or
+    /// the time, or all that stands in front.
+    fn event_without_head<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Problem> {
+        let other = Problem::Other("no event, as in fio-1234 [000] 56.789012: EVENT: ...");
+        let Some((at, name, rest)) = tracepoint(line) else {
+            return Err(other);
+        };
+        let mut before = line[..at].trim_ascii_end();
+        let mut head = Head {
+            comm: b"",
+            pid: 0,
+            cpu: 0,
+            time: self.last_time,
+            has_time: false,
+        };
+        let last = last_word(before);
+        if let Some(time) = last.strip_suffix(b":").and_then(time) {
+            (head.time, head.has_time) = (time, true);
+            before = before[..before.len() - last.len()].trim_ascii_end();
+        }
+        if !plausible::is_time(head.time) {
+            return Err(Problem::Damaged(plausible::BAD_TIME));
+        }
+        if let Some((at, cpu, _)) = cpu(&[before, b" "].concat()) {
+            head.cpu = cpu;
+            before = before[..at].trim_ascii_end();
+        }
+        if let Some((comm, pid)) = task(before) {
+            (head.comm, head.pid) = (comm, pid);
+        }
+        match self.named(&head, name, rest) {
+            Some(line @ Line::Event { .. }) => Ok(line),
+            _ => Err(other),
+        }
     }
 
     /// What an event is; none if it is no I/O, or if another event said so.
     fn kind(&mut self, name: &[u8]) -> Option<Kind> {
+        if !name.starts_with(b"block_") {
+            return None;
+        }
         Some(match name {
             b"block_bio_queue" => Kind::Bio(Action::Queue),
             b"block_bio_backmerge" => Kind::Bio(Action::BackMerge),
@@ -94,6 +179,9 @@ impl Ftrace {
             b"block_bio_remap" | b"block_rq_remap" => Kind::Bio(Action::Remap),
             b"block_sleeprq" => Kind::Bio(Action::SleepRequest),
             b"block_split" => Kind::Bio(Action::Split),
+            b"block_plug" => Kind::Plug(Action::Plug),
+            b"block_unplug" | b"block_unplug_io" => Kind::Plug(Action::Unplug),
+            b"block_unplug_timer" => Kind::Plug(Action::UnplugTimer),
             b"block_getrq" => {
                 self.has_getrq = true;
                 Kind::Bio(Action::GetRequest)
@@ -107,11 +195,44 @@ impl Ftrace {
                 self.has_complete = true;
                 Kind::Done(Action::Complete)
             }
-            b"block_rq_error" if !self.has_complete => Kind::Done(Action::Complete),
+            b"block_rq_error" | b"block_rq_abort" if !self.has_complete => {
+                Kind::Done(Action::Complete)
+            }
             b"block_io_done" if !self.has_complete => Kind::Request(Action::Complete),
             _ => return None,
         })
     }
+}
+
+/// The name of a tracepoint of the block layer with a colon, where it stands, and
+/// what follows.
+fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Rest<'_>)> {
+    let marker = b"block_";
+    let mut at = 0;
+    loop {
+        at += line[at..].windows(marker.len()).position(|w| w == marker)?;
+        let len = line[at..]
+            .iter()
+            .take_while(|b| b.is_ascii_lowercase() || **b == b'_')
+            .count();
+        let (name, behind) = line[at..].split_at(len);
+        // perf has the name of the system in front.
+        let start = match line[..at].strip_suffix(b"block:") {
+            Some(before) => before.len(),
+            None => at,
+        };
+        let begins = start == 0 || line[start - 1].is_ascii_whitespace();
+        if let ([b':', rest @ ..], true) = (behind, begins) {
+            return Some((start, name, Rest(rest)));
+        }
+        at += len;
+    }
+}
+
+fn last_word(text: &[u8]) -> &[u8] {
+    text.rsplit(u8::is_ascii_whitespace)
+        .next()
+        .unwrap_or_default()
 }
 
 /// How many entries were overwritten before the trace was read, which its header
@@ -169,6 +290,7 @@ fn head<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
         pid,
         cpu,
         time: time(word.strip_suffix(b":")?)?,
+        has_time: true,
     })
 }
 
@@ -211,11 +333,11 @@ fn task(text: &[u8]) -> Option<(&[u8], Pid)> {
 fn traced<'a>(head: &Head<'a>, dev: Dev, rest: &mut Rest<'a>) -> Line<'a> {
     let letters = std::str::from_utf8(rest.word()).unwrap_or_default();
     let Some(action) = Action::from_letters(letters) else {
-        return Line::Other("unknown action");
+        return Line::Damaged("unknown action");
     };
     let flags = rest.word();
     let Some(rwbs) = rwbs(flags) else {
-        return Line::Other("unknown letter in RWBS");
+        return Line::Damaged("unknown letter in RWBS");
     };
     let mut event = blank(head, dev, rwbs, action);
     if action == Action::Message {
@@ -223,21 +345,22 @@ fn traced<'a>(head: &Head<'a>, dev: Dev, rest: &mut Rest<'a>) -> Line<'a> {
         return Line::Message { event, text };
     }
     match details(rest, &mut event) {
-        Some(_) => whole(head, event),
+        Some(Details { is_whole, .. }) => whole(head, event, is_whole),
         None => Line::Incomplete("what follows RWBS does not fit the action"),
     }
 }
 
-/// Reads the fields of an event.
-fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<Event> {
+/// Reads the fields of an event; says whether all were there.
+fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<(Event, bool)> {
     let dev = device(rest.word())?;
     let flags = rwbs(rest.word())?;
-    let (Kind::Bio(action) | Kind::Request(action) | Kind::Done(action)) = kind;
+    let (Kind::Bio(action) | Kind::Request(action) | Kind::Done(action) | Kind::Plug(action)) =
+        kind;
     let mut event = blank(head, dev, flags, action);
     let bytes = match kind {
-        Kind::Bio(_) => {
-            details(rest, &mut event)?;
-            return Some(event);
+        Kind::Bio(_) | Kind::Plug(_) => {
+            let details = details(rest, &mut event)?;
+            return Some((event, details.is_whole));
         }
         Kind::Request(_) => u32::try_from(rest.number()?).ok()?,
         Kind::Done(_) => 0,
@@ -263,16 +386,18 @@ fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<Event> {
     if action == Action::Complete && matches!(kind, Kind::Done(_)) {
         event.error = error(bracketed)?;
     }
-    Some(event)
+    Some((event, true))
 }
 
 /// An event, with the name of its process if it says it.
-fn whole<'a>(head: &Head<'a>, event: Event) -> Line<'a> {
+fn whole<'a>(head: &Head<'a>, event: Event, is_whole: bool) -> Line<'a> {
     let is_known = !head.comm.is_empty() && head.comm != b"<...>" && head.comm != b"<idle>";
     Line::Event {
         event,
         sequence: None,
         comm: is_known.then_some(head.comm),
+        has_time: head.has_time,
+        is_whole,
     }
 }
 
@@ -387,7 +512,7 @@ mod tests {
             let line = format!("a-9 [000] .... 1.5: {fields}");
             match dialect.parse(line.as_bytes()) {
                 Line::Event { event, .. } => event.action.letters(),
-                Line::OtherEvent => "other",
+                Line::OtherEvent(_) => "other",
                 line => panic!("{line:?}"),
             }
         };
@@ -398,7 +523,11 @@ mod tests {
         assert_eq!(kind("block_rq_complete: 8,0 R () 8 + 8 [0]"), "C");
         assert_eq!((kind(start), kind(done)), ("other", "other"));
         assert_eq!(kind("block_rq_error: 8,0 R () 8 + 8 [-5]"), "other");
-        assert_eq!(kind("block_unplug: [a] 1"), "other");
+        // Since a task that was given a request.
+        assert_eq!(
+            (kind("block_plug: [a]"), kind("block_unplug: [a] 1")),
+            ("P", "U")
+        );
         assert_eq!(kind("jbd2_commit_logging: dev 8,1 transaction 5"), "other");
     }
 
@@ -420,14 +549,47 @@ mod tests {
         assert_eq!(parse("..."), Line::Elided);
         assert_eq!(parse(">  "), Line::Blank);
         assert!(matches!(parse("Hello,"), Line::Other(_)));
-        assert!(matches!(parse("a-9 [000] .... 1.5:"), Line::Other(_)));
+        assert!(matches!(parse("a-9 [000] .... 1.5:"), Line::Incomplete(_)));
+        // No task of which the device is known.
+        assert_eq!(
+            parse("a-9 [000] .... 1.5: block_plug: [a]"),
+            Line::OtherEvent(b"block_plug")
+        );
         assert!(matches!(
             parse("a-9 [000] .... 1.5: block_rq_issue:"),
             Line::Incomplete(_)
         ));
         assert!(matches!(
             parse("a-9 [000] .... 9999999999999.5: block_rq_issue:"),
-            Line::Other(_)
+            Line::Damaged(_)
         ));
+    }
+
+    /// perf without the CPU, and what people leave out.
+    #[test]
+    fn heads_of_all_kinds() {
+        let fields = "block_rq_issue: 8,0 R 4096 () 8 + 8 [fio]";
+        let fio = Some("fio");
+        let with = |head: &str| format!("{head}{fields}");
+        let named = "8,0 0 7.123456000 12 D R 8 + 8";
+        check(&with("fio 12 7.123456: block:"), named, fio);
+        check(
+            &with("fio    12/13 7.123456: "),
+            &named.replace("12 D", "13 D"),
+            fio,
+        );
+        check(&with("7.123456: "), &named.replace("12 D", "0 D"), None);
+        check(
+            &with("fio-12 [003] "),
+            "8,0 3 0.000000000 12 D R 8 + 8",
+            fio,
+        );
+        check(&with(""), "8,0 0 0.000000000 0 D R 8 + 8", None);
+        let other = |line: &str| {
+            let line = Ftrace::default().parse(line.as_bytes());
+            matches!(line, Line::Other(_))
+        };
+        assert!(other("see block_rq_issue: it fires") && other("block_rq_issue() fires"));
+        assert!(other("+ trace_block_rq_issue: 8,0 R 4096 () 8 + 8 [fio]"));
     }
 }

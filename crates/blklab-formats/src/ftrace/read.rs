@@ -3,7 +3,7 @@
 
 use super::parse::Ftrace;
 use crate::input::Input;
-use crate::text::TextReader;
+use crate::text::{Dialect, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceSource};
 use std::io::Read;
@@ -12,8 +12,9 @@ use std::io::Read;
 /// a mail has wrapped.
 ///
 /// Times are those of the trace's clock, often in microseconds only. Plugs name
-/// no device here; they and the events of other parts of the kernel are counted
-/// ([`ReadCounts::other_events`]) and passed over.
+/// no device here: theirs is the one for which the task was last given a request.
+/// Events of other parts of the kernel are counted by name
+/// ([`ReadCounts::other_names`]) and passed over.
 #[derive(Debug)]
 pub struct FtraceReader<R>(TextReader<R, Ftrace>);
 
@@ -25,7 +26,12 @@ impl<R: Read> FtraceReader<R> {
 
     /// As [`FtraceReader::new`].
     pub(crate) fn from_input(input: Input<R>) -> FtraceReader<R> {
-        FtraceReader(TextReader::new(input))
+        FtraceReader(TextReader::new(input, Ftrace::default()))
+    }
+
+    /// The same, with lines of these dialects among the others.
+    pub(crate) fn with_others(self, others: Vec<Box<dyn Dialect>>) -> FtraceReader<R> {
+        FtraceReader(self.0.with_others(others))
     }
 
     /// What was found so far; complete after the last item.

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What readers of traces in text have in common: lines, their words, quoting,
-//! and what is counted of them.
+//! the order of events, and what is counted of them.
 
 mod read;
+mod recording;
+mod window;
 mod words;
 
 pub(crate) use read::{Dialect, TextReader};
-pub(crate) use words::{Rest, decimal, device, error, length, rwbs, time};
+pub(crate) use words::{Rest, decimal, device, error, is_priority, length, rwbs, time};
 
 use blklab_trace::Event;
 
 /// What a line is.
+///
+/// Times are nanoseconds of a recording's own clock, as `i64` in the bits of
+/// [`Event::time`]: some are before its zero.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// An event.
@@ -20,13 +25,20 @@ pub(crate) enum Line<'a> {
         sequence: Option<u32>,
         /// The name of its process.
         comm: Option<&'a [u8]>,
+        /// Whether the time is its own.
+        has_time: bool,
+        /// Whether the line has all that such a line has at its end. If not, a
+        /// mail may have wrapped it.
+        is_whole: bool,
     },
+    /// An I/O from its beginning to its end.
+    Io(Io<'a>),
     /// A message of the kernel.
     Message { event: Event, text: &'a [u8] },
     /// The recorder lost so many events here.
     Lost(u64),
-    /// An event of another part of the kernel.
-    OtherEvent,
+    /// An event of another part of the kernel, by name.
+    OtherEvent(&'a [u8]),
     /// Lines were left out here.
     Elided,
     /// Nothing.
@@ -36,13 +48,58 @@ pub(crate) enum Line<'a> {
     /// The beginning of an event, whose rest may be on the next line; and what is
     /// wrong if it is not.
     Incomplete(&'static str),
-    /// None of these, and why it is no event.
+    /// What looks like an event and is none, and why.
+    Damaged(&'static str),
+    /// No part of a trace, and what an event would look like.
     Other(&'static str),
 }
 
-/// The line without spaces at its ends and without the marks of a mail that
-/// quotes it.
+/// Why a line is no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// As [`Line::Incomplete`].
+    Incomplete(&'static str),
+    /// As [`Line::Damaged`].
+    Damaged(&'static str),
+    /// As [`Line::Other`].
+    Other(&'static str),
+}
+
+impl From<Problem> for Line<'_> {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Incomplete(what) => Line::Incomplete(what),
+            Problem::Damaged(what) => Line::Damaged(what),
+            Problem::Other(what) => Line::Other(what),
+        }
+    }
+}
+
+/// An I/O of which only the times are known: those that are make an event each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Io<'a> {
+    /// Place, length, process, and how it ended.
+    pub(crate) event: Event,
+    /// Its times: Q, I, D, C, as ns of a clock that may begin anywhere.
+    pub(crate) times: [Option<i64>; 4],
+    /// The name of its process.
+    pub(crate) comm: Option<&'a [u8]>,
+    /// Whether it was recorded when it was.
+    pub(crate) has_time: bool,
+}
+
+/// The line without spaces at its ends, without the marks of a mail that quotes
+/// it, of a list, or of a comparison.
 pub(crate) fn unquoted(line: &[u8]) -> &[u8] {
+    let mut line = unmarked(line);
+    while let [b'*' | b'+' | b'-', b' ' | b'\t', rest @ ..] = line {
+        line = unmarked(rest);
+    }
+    line
+}
+
+/// The same, but a `+` may be part of an event that goes on here.
+fn unmarked(line: &[u8]) -> &[u8] {
     let mut line = line.trim_ascii();
     while let [b'>' | b'|', rest @ ..] = line {
         line = rest.trim_ascii_start();

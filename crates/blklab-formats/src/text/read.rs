@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading a trace in text, whole or quoted in mail.
 
-use super::{Line, unquoted};
+use super::recording::Recording;
+use super::window::{Held, Said, Window};
+use super::{Io, Line, unmarked};
 use crate::input::Input;
-use crate::names::Names;
+use crate::names::{self, Names};
 use crate::plausible;
 use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Event, Item};
+use blklab_trace::{Action, Event, Item, TraceHeader};
 use blklab_types::Time;
+use std::fmt;
 use std::io::Read;
 
 /// Longest line that is believed.
 const LINE_BYTES_MAX: usize = 128 * 1024;
 /// Lines into which a mail wraps an event, at most.
 const WRAPPED_LINES_MAX: u32 = 3;
+/// Names of events of other parts of the kernel that are counted one by one.
+const OTHER_NAMES_MAX: usize = 512;
 
 /// A kind of text.
-pub(crate) trait Dialect: Default {
+pub(crate) trait Dialect: fmt::Debug {
     /// Takes a line apart.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a>;
+
+    /// How many events a line may come too late.
+    fn window(&self) -> usize {
+        1024
+    }
+
+    /// Whether it is found in mails: quoted, wrapped, several recordings in
+    /// one text, beside other kinds.
+    fn is_mailed(&self) -> bool {
+        true
+    }
+
+    /// What the trace says about itself so far.
+    fn header(&self) -> Option<&TraceHeader> {
+        None
+    }
 }
 
-/// Reads text of a dialect. Names of processes come from the lines.
+/// Reads text of a dialect; lines that are none of it may be of `others`. Names
+/// of processes come from the lines.
 #[derive(Debug)]
 pub(crate) struct TextReader<R, D> {
     dialect: D,
+    others: Vec<Box<dyn Dialect>>,
     input: Input<R>,
+    at_end: bool,
     /// The beginning of an event that may go on in the next line.
     wrapped: Wrapped,
     found: Found,
+    given: Given,
 }
 
 /// Lines that may be one.
@@ -39,8 +64,8 @@ struct Wrapped {
     nr_lines: u32,
     /// Number of the first.
     line_number: u64,
-    /// What is wrong if they are not.
-    problem: &'static str,
+    /// What is wrong if they are not; nothing, if they are an event as they are.
+    problem: Option<&'static str>,
 }
 
 /// What was found so far.
@@ -50,42 +75,56 @@ struct Found {
     name: String,
     line_number: u64,
     in_summary: bool,
-    names: Names,
+    is_mailed: bool,
+    /// Which of the dialects the last event was of.
+    last_dialect: usize,
+    recording: Recording,
     sequences: Sequences,
-    /// The event whose process's name was given just before it.
-    pending: Option<Event>,
-    last_time: Time,
-    /// The last name or message.
-    text: String,
+    window: Window,
     counts: ReadCounts,
 }
 
-/// What became of a line.
-enum Taken {
-    Event { event: Event, name_is_new: bool },
-    Message(Event),
-    Nothing,
+/// What was given so far.
+#[derive(Debug, Default)]
+struct Given {
+    names: Names,
+    /// The event whose process's name was given just before it.
+    pending: Option<Event>,
+    /// What is added to the times of the recording, once one was given.
+    shift_ns: Option<i64>,
+    last_time: Time,
+    /// The last name or message.
+    text: String,
 }
 
 impl<R: Read, D: Dialect> TextReader<R, D> {
     /// Reads from `input`.
-    pub(crate) fn new(input: Input<R>) -> TextReader<R, D> {
+    pub(crate) fn new(input: Input<R>, dialect: D) -> TextReader<R, D> {
         TextReader {
-            dialect: D::default(),
             found: Found {
                 name: input.name.clone(),
                 line_number: 0,
                 in_summary: false,
-                names: Names::default(),
+                is_mailed: dialect.is_mailed(),
+                last_dialect: 0,
+                recording: Recording::default(),
                 sequences: Sequences::default(),
-                pending: None,
-                last_time: Time::ZERO,
-                text: String::new(),
+                window: Window::default(),
                 counts: ReadCounts::default(),
             },
+            dialect,
+            others: Vec::new(),
             input,
+            at_end: false,
             wrapped: Wrapped::default(),
+            given: Given::default(),
         }
+    }
+
+    /// The same, with lines of these dialects among the others.
+    pub(crate) fn with_others(mut self, others: Vec<Box<dyn Dialect>>) -> TextReader<R, D> {
+        self.others = others;
+        self
     }
 
     /// What was found so far; complete after the last item.
@@ -93,40 +132,38 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
         &self.found.counts
     }
 
+    /// What the trace says about itself; complete after the last item.
+    pub(crate) fn header(&self) -> Option<&TraceHeader> {
+        let mut all = self.others.iter().map(|d| d.header());
+        self.dialect.header().or_else(|| all.find_map(|h| h))
+    }
+
     /// The next item.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        if let Some(event) = self.found.pending.take() {
+        if let Some(event) = self.given.pending.take() {
             return Ok(Some(Item::Event(event)));
         }
-        loop {
-            let Some((len, total)) = self.next_line()? else {
-                self.wrapped.give_up(&mut self.found);
-                return Ok(None);
-            };
-            let taken = self.take_line(len);
-            self.input.skip(total);
-            match taken {
-                Taken::Event {
-                    event,
-                    name_is_new: false,
-                } => return Ok(Some(Item::Event(event))),
-                Taken::Event {
-                    event,
-                    name_is_new: true,
-                } => {
-                    let found = &mut self.found;
-                    found.pending = Some(event);
-                    found.counts.processes += 1;
-                    return Ok(Some(Item::Process {
-                        time: event.time,
-                        pid: event.pid,
-                        comm: &found.text,
-                    }));
-                }
-                Taken::Message(event) => return Ok(Some(Item::Message(event, &self.found.text))),
-                Taken::Nothing => {}
-            }
+        let window = match self.found.last_dialect {
+            0 => self.dialect.window(),
+            other => self.others[other - 1].window(),
+        };
+        while !self.at_end && self.found.window.len() <= window {
+            self.read_line()?;
         }
+        let held = self.found.window.pop();
+        Ok(held.map(|held| self.given.item(held, &mut self.found.counts)))
+    }
+
+    /// Reads a line, and puts what it says in its place.
+    fn read_line(&mut self) -> Result<(), FormatError> {
+        let Some((len, total)) = self.next_line()? else {
+            self.end_wrapped();
+            self.at_end = true;
+            return Ok(());
+        };
+        self.take_line(len);
+        self.input.skip(total);
+        Ok(())
     }
 
     /// Makes the next line available: its length, without and with its end.
@@ -146,35 +183,87 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
         }
     }
 
-    fn take_line(&mut self, len: usize) -> Taken {
+    fn take_line(&mut self, len: usize) {
         self.found.line_number += 1;
         if len > LINE_BYTES_MAX {
-            return self.found.line_is_damaged("line too long", len);
+            let number = self.found.line_number;
+            return self.found.damaged(number, "line too long", len);
+        }
+        if self.wrapped.nr_lines > 0 {
+            let bytes = &self.input.available()[..len];
+            let may_go_on = matches!(self.dialect.parse(bytes), Line::Other(_));
+            if may_go_on && self.joined(len) {
+                return;
+            }
+            self.end_wrapped();
         }
         let bytes = &self.input.available()[..len];
         let line = self.dialect.parse(bytes);
-        if self.wrapped.nr_lines > 0 && matches!(line, Line::Other(_)) {
-            self.wrapped.add(bytes);
-            match self.dialect.parse(&self.wrapped.text) {
-                joined @ (Line::Event { .. } | Line::OtherEvent) => {
-                    let taken = self.found.take(joined, len);
-                    self.wrapped.clear();
-                    return taken;
-                }
-                Line::Incomplete(_) if self.wrapped.nr_lines < WRAPPED_LINES_MAX => {
-                    return Taken::Nothing;
-                }
-                _ => {}
+        let problem = match line {
+            Line::Incomplete(problem) if !self.found.in_summary => Some(problem),
+            Line::Event { is_whole, .. } if !is_whole && self.found.is_mailed => None,
+            Line::Other(_) if !self.others.is_empty() => return self.take_other_line(len),
+            _ => return self.found.take(line, 0, len),
+        };
+        self.wrapped.problem = problem;
+        self.wrapped.line_number = self.found.line_number;
+        self.wrapped.add(bytes);
+    }
+
+    /// A line that is none of the dialect.
+    #[cold]
+    fn take_other_line(&mut self, len: usize) {
+        let bytes = &self.input.available()[..len];
+        for (i, dialect) in self.others.iter_mut().enumerate() {
+            let line = dialect.parse(bytes);
+            if !matches!(
+                line,
+                Line::Other(_) | Line::Incomplete(_) | Line::Damaged(_)
+            ) {
+                return self.found.take(line, i + 1, len);
             }
         }
-        self.wrapped.give_up(&mut self.found);
-        if let (Line::Incomplete(problem), false) = (&line, self.found.in_summary) {
-            self.wrapped.problem = problem;
-            self.wrapped.line_number = self.found.line_number;
-            self.wrapped.add(bytes);
-            return Taken::Nothing;
+        let line = self.dialect.parse(bytes);
+        self.found.take(line, 0, len);
+    }
+
+    /// Whether the line is the next part of an event, which it then takes.
+    fn joined(&mut self, len: usize) -> bool {
+        let bytes = &self.input.available()[..len];
+        let before = self.wrapped.text.len();
+        self.wrapped.add(bytes);
+        match self.dialect.parse(&self.wrapped.text) {
+            joined @ (Line::Event { is_whole: true, .. } | Line::OtherEvent(_)) => {
+                self.found.take(joined, 0, len);
+                self.wrapped.clear();
+                true
+            }
+            Line::Incomplete(_) | Line::Event { .. }
+                if self.wrapped.nr_lines < WRAPPED_LINES_MAX =>
+            {
+                true
+            }
+            _ => {
+                self.wrapped.text.truncate(before);
+                false
+            }
         }
-        self.found.take(line, len)
+    }
+
+    /// What was held does not go on: it is an event as it is, or none.
+    fn end_wrapped(&mut self) {
+        if self.wrapped.nr_lines == 0 {
+            return;
+        }
+        let len = self.wrapped.text.len();
+        match self.wrapped.problem {
+            None => {
+                let line = self.dialect.parse(&self.wrapped.text);
+                self.found.take(line, 0, len);
+            }
+            Some(problem) => self.found.damaged(self.wrapped.line_number, problem, len),
+        }
+        self.wrapped.clear();
     }
 }
 
@@ -183,16 +272,8 @@ impl Wrapped {
         if self.nr_lines > 0 {
             self.text.push(b' ');
         }
-        self.text.extend_from_slice(unquoted(line));
+        self.text.extend_from_slice(unmarked(line));
         self.nr_lines += 1;
-    }
-
-    /// What was held is no event.
-    fn give_up(&mut self, found: &mut Found) {
-        if self.nr_lines > 0 {
-            found.damaged(self.line_number, self.problem, self.text.len());
-            self.clear();
-        }
     }
 
     fn clear(&mut self) {
@@ -202,73 +283,188 @@ impl Wrapped {
 }
 
 impl Found {
-    fn take(&mut self, line: Line<'_>, len: usize) -> Taken {
+    /// Takes a line that one of the dialects has taken apart.
+    fn take(&mut self, line: Line<'_>, dialect: usize, len: usize) {
         match line {
             Line::Event {
                 event,
                 sequence,
                 comm,
+                has_time,
+                ..
             } => {
                 self.in_summary = false;
-                let mut name_is_new = false;
-                if let Some(comm) = comm.filter(|c| *c != b"(null)") {
-                    name_is_new = self.names.change(event.pid, comm);
-                    if name_is_new {
-                        self.text.clear();
-                        self.text.push_str(&String::from_utf8_lossy(comm));
-                    }
-                }
+                let comm = comm.filter(|c| *c != b"(null)").map(names::comm);
+                self.counts.untimed += u64::from(!has_time);
+                self.begin(&event, sequence, dialect);
                 if let Some(sequence) = sequence {
-                    self.sequences.check(event.cpu, sequence, &mut self.counts);
+                    self.sequences
+                        .check_text(event.cpu, sequence, &mut self.counts);
                 }
-                self.check_time(event.time);
-                let (name, number) = (&self.name, self.line_number);
-                let place = || format!("{name}:{number}");
-                plausible::check(&event, &mut self.counts, place);
-                self.counts.events += 1;
-                return Taken::Event { event, name_is_new };
+                self.push(event, comm, true);
             }
+            Line::Io(io) => self.take_io(&io, dialect),
             Line::Message { event, text } => {
                 self.in_summary = false;
-                self.text.clear();
-                self.text.push_str(&String::from_utf8_lossy(text));
-                self.check_time(event.time);
+                self.begin(&event, None, dialect);
+                let text = String::from_utf8_lossy(text).into();
                 self.counts.messages += 1;
-                return Taken::Message(event);
+                let said = Said::Message(text);
+                self.counts.reordered += u64::from(self.window.push(Held { event, said }));
             }
             Line::Lost(events) => {
                 self.counts.gaps += 1;
                 self.counts.lost = self.counts.lost.saturating_add(events);
             }
-            Line::OtherEvent => self.counts.other_events += 1,
-            Line::Elided => self.counts.elided += 1,
-            Line::Blank => {}
+            Line::OtherEvent(name) => {
+                self.counts.other_events += 1;
+                self.counts.other_event(name, OTHER_NAMES_MAX);
+            }
+            Line::Elided => {
+                self.counts.elided += 1;
+                self.recording.interrupted();
+            }
+            Line::Blank => self.recording.interrupted(),
             Line::Note { begins_summary } => {
                 self.in_summary |= begins_summary;
                 self.counts.notes += 1;
+                self.recording.interrupted();
             }
-            Line::Incomplete(_) | Line::Other(_) if self.in_summary => self.counts.notes += 1,
-            Line::Incomplete(problem) | Line::Other(problem) => {
-                return self.line_is_damaged(problem, len);
+            Line::Incomplete(_) | Line::Damaged(_) | Line::Other(_) if self.in_summary => {
+                self.counts.notes += 1;
+            }
+            Line::Incomplete(problem) | Line::Damaged(problem) => {
+                self.damaged(self.line_number, problem, len);
+            }
+            Line::Other(problem) => {
+                self.recording.interrupted();
+                self.counts.foreign += 1;
+                self.counts.skipped_bytes += len as u64;
+                let (name, line) = (&self.name, self.line_number);
+                self.counts.example(|| format!("{name}:{line}: {problem}"));
             }
         }
-        Taken::Nothing
     }
 
-    fn line_is_damaged(&mut self, problem: &str, len: usize) -> Taken {
-        self.damaged(self.line_number, problem, len);
-        Taken::Nothing
+    /// The events of an I/O.
+    fn take_io(&mut self, io: &Io<'_>, dialect: usize) {
+        self.in_summary = false;
+        let comm = io.comm.map(names::comm);
+        let mut event = io.event;
+        self.counts.untimed += u64::from(!io.has_time);
+        if let Some(last) = io.times.iter().flatten().last() {
+            event.time = Time(*last as u64);
+            self.begin(&event, None, dialect);
+        }
+        let actions = [
+            Action::Queue,
+            Action::Insert,
+            Action::Issue,
+            Action::Complete,
+        ];
+        for (action, time) in actions.into_iter().zip(io.times) {
+            if let Some(time) = time {
+                let is_end = action == Action::Complete;
+                let event = Event {
+                    time: Time(time as u64),
+                    action,
+                    error: if is_end { event.error } else { 0 },
+                    ..event
+                };
+                self.push(event, comm, false);
+            }
+        }
     }
 
+    /// An event: perhaps the first one of another recording.
+    #[inline]
+    fn begin(&mut self, event: &Event, sequence: Option<u32>, dialect: usize) {
+        if !self.is_mailed {
+            return;
+        }
+        let at_ns = event.time.0 as i64;
+        let mut is_new = self.recording.event(event.cpu, sequence, at_ns);
+        if dialect != self.last_dialect {
+            is_new |= self.counts.events > 0;
+            self.last_dialect = dialect;
+        }
+        if is_new {
+            self.sequences = Sequences::default();
+            let (event, said) = (*event, Said::NewRecording);
+            self.window.close(Held { event, said });
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, event: Event, comm: Option<names::Comm>, is_in_order: bool) {
+        let (name, number) = (&self.name, self.line_number);
+        let place = || format!("{name}:{number}");
+        plausible::check(&event, &mut self.counts, place);
+        self.counts.events += 1;
+        let said = comm.map_or(Said::Event, Said::Named);
+        let is_late = self.window.push(Held { event, said });
+        self.counts.reordered += u64::from(is_late && is_in_order);
+    }
+
+    #[cold]
     fn damaged(&mut self, line: u64, problem: &str, len: usize) {
         self.counts.damaged += 1;
         self.counts.skipped_bytes += len as u64;
         let name = &self.name;
         self.counts.example(|| format!("{name}:{line}: {problem}"));
     }
+}
 
-    fn check_time(&mut self, time: Time) {
-        self.counts.backwards += u64::from(time < self.last_time);
-        self.last_time = time;
+impl Given {
+    /// Gives what has waited.
+    fn item(&mut self, held: Held, counts: &mut ReadCounts) -> Item<'_> {
+        let Held { mut event, said } = held;
+        if matches!(said, Said::NewRecording) {
+            counts.new_recordings += 1;
+            self.shift_ns = None;
+            self.last_time = Time::ZERO;
+            return Item::NewRecording;
+        }
+        event.time = self.time(event.time.0 as i64, counts);
+        counts.check_time(&mut self.last_time, event.time);
+        match said {
+            Said::Named(comm) if self.names.change(event.pid, names::bytes(&comm)) => {
+                self.text.clear();
+                let text = String::from_utf8_lossy(names::bytes(&comm));
+                self.text.push_str(&text);
+                counts.processes += 1;
+                self.pending = Some(event);
+                Item::Process {
+                    time: event.time,
+                    pid: event.pid,
+                    comm: &self.text,
+                }
+            }
+            Said::Message(text) => {
+                self.text = text.into();
+                Item::Message(event, &self.text)
+            }
+            _ => Item::Event(event),
+        }
+    }
+
+    /// The time of an event. The first one given of a recording is the earliest
+    /// of the window: if that is before 0, whole seconds are added to all.
+    fn time(&mut self, at_ns: i64, counts: &mut ReadCounts) -> Time {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let shift_ns = *self.shift_ns.get_or_insert_with(|| {
+            let before_ns = at_ns.min(0).saturating_neg();
+            let seconds = before_ns.saturating_add(SECOND_NS - 1) / SECOND_NS;
+            counts.shift_s = counts.shift_s.max(seconds as u64);
+            seconds * SECOND_NS
+        });
+        match u64::try_from(at_ns.saturating_add(shift_ns)) {
+            Ok(ns) => Time(ns),
+            Err(_) => {
+                counts.impossible += 1;
+                counts.example(|| "an event before the beginning of the trace".to_owned());
+                Time::ZERO
+            }
+        }
     }
 }

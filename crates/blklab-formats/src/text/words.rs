@@ -90,13 +90,9 @@ pub(crate) fn device(word: &[u8]) -> Option<Dev> {
 pub(crate) fn time(word: &[u8]) -> Option<Time> {
     let point = word.iter().position(|b| *b == b'.')?;
     let (seconds, fraction) = (decimal(&word[..point])?, &word[point + 1..]);
-    if fraction.len() > 9 {
-        return None;
-    }
-    let scale = 10_u64.pow(9 - fraction.len() as u32);
     let ns = seconds
         .saturating_mul(1_000_000_000)
-        .saturating_add(decimal(fraction)? * scale);
+        .saturating_add(fraction_ns(fraction)?);
     Some(Time(ns))
 }
 
@@ -148,6 +144,27 @@ pub(crate) fn rwbs(word: &[u8]) -> Option<Rwbs> {
 /// The bytes of so many sectors.
 pub(crate) fn length(nr_sectors: u64) -> Option<u32> {
     nr_sectors.checked_mul(SECTOR_BYTES)?.try_into().ok()
+}
+
+/// Nanoseconds of what stands behind a decimal point, up to nine digits.
+pub(crate) fn fraction_ns(digits: &[u8]) -> Option<u64> {
+    let scale = 10_u64.checked_pow(9_u32.checked_sub(digits.len() as u32)?)?;
+    Some(decimal(digits)? * scale)
+}
+
+/// The priority that requests show from 6.13 on: class, hint and level, as in
+/// `be,0,4`; older versions of perf print the class as a number.
+pub(crate) fn is_priority(word: &[u8]) -> bool {
+    let mut parts = word.split(|b| *b == b',');
+    let class = parts.next().unwrap_or_default();
+    let is_class = matches!(class, b"none" | b"be" | b"rt" | b"idle") || class.starts_with(b"0x");
+    let mut numbers = 0;
+    is_class
+        && parts.all(|p| {
+            numbers += 1;
+            decimal(p).is_some()
+        })
+        && numbers == 2
 }
 
 /// The errno of a completion: a negative or positive number, or the 16 bits of a

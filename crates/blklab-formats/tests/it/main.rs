@@ -5,6 +5,7 @@
 mod arbitrary;
 mod compact;
 mod ftrace;
+mod mailed;
 mod oracle;
 mod readers;
 mod sources;

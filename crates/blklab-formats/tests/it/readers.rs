@@ -346,7 +346,7 @@ fn versions_and_other_files_are_named() {
 #[test]
 fn quoted_traces_are_read() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/blkparse");
-    for (name, nr_events, lost) in [
+    for (name, nr_events, left_out) in [
         ("missed-merge.txt", 17, 29),
         ("sync-write-2.6.24.txt", 10, 141),
         ("sync-write-stall-2.6.26.txt", 37, 23),
@@ -355,8 +355,8 @@ fn quoted_traces_are_read() {
         let (said, counts) = read_text(&text);
         assert_eq!(events(&said).len(), nr_events, "{name}");
         assert_eq!(
-            (counts.damaged, counts.unknown, counts.lost),
-            (0, 0, lost),
+            (counts.damaged, counts.lost, counts.left_out),
+            (0, 0, left_out),
             "{name}"
         );
         let quoted: String = String::from_utf8(text)
@@ -366,7 +366,7 @@ fn quoted_traces_are_read() {
             .collect();
         let (again, counts) = read_text(format!("Hello\n{quoted}> ...\n").as_bytes());
         assert_eq!(again, said);
-        assert_eq!((counts.damaged, counts.elided), (1, 1));
+        assert_eq!((counts.foreign, counts.elided), (1, 1));
         assert_eq!(
             counts.examples,
             ["test:1: does not begin with a device, as in 8,0"]

@@ -44,6 +44,7 @@ pub(crate) fn header(nr_cpus: u16) -> TraceHeader {
         nr_cpus,
         kernel: "2.6.28".into(),
         origin: "synthetic".into(),
+        ..TraceHeader::default()
     }
 }
 

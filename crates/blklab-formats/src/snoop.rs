@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A line for each I/O, when it is over: biosnoop of bcc, libbpf-tools and
+//! bpftrace, and iosnoop of perf-tools.
+//!
+//! ```text
+//! TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)
+//! 0.000000    python3        2527   sda     W 5125728    12288     0.01    0.34
+//! ```
+//!
+//! The columns are those that the line of titles names; without one they are told
+//! by what stands in them. The time is that of the completion; LAT is counted from
+//! D, QUE from the request's accounting to D. So D and C are known, and with QUE
+//! when the request was made: a Q, which carries the process, stands there or else
+//! with D. Without times I/Os are put one behind the other.
+
+use crate::disks::Disks;
+use crate::input::Input;
+use crate::text::{Dialect, Io, Line, TextReader, decimal, device, rwbs, time, unquoted};
+use crate::{FormatError, ReadCounts};
+use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
+use blklab_types::{Dev, Time};
+use std::io::Read;
+
+/// Reads what biosnoop and iosnoop print.
+#[derive(Debug)]
+pub struct SnoopReader<R>(TextReader<R, Snoop>);
+
+impl<R: Read> SnoopReader<R> {
+    /// Reads from `inner`; `name` is for errors.
+    pub fn new(inner: R, name: &str) -> SnoopReader<R> {
+        SnoopReader::from_input(Input::new(inner, name))
+    }
+
+    /// As [`SnoopReader::new`].
+    pub(crate) fn from_input(input: Input<R>) -> SnoopReader<R> {
+        SnoopReader(TextReader::new(input, Snoop::default()))
+    }
+
+    /// The same, with lines of these dialects among the others.
+    pub(crate) fn with_others(self, others: Vec<Box<dyn Dialect>>) -> SnoopReader<R> {
+        SnoopReader(self.0.with_others(others))
+    }
+
+    /// What was found so far; complete after the last item.
+    pub fn counts(&self) -> &ReadCounts {
+        self.0.counts()
+    }
+
+    /// The disks, and what the columns tell; complete after the last item.
+    pub fn header(&self) -> Option<&TraceHeader> {
+        self.0.header()
+    }
+}
+
+impl<R: Read> TraceSource for SnoopReader<R> {
+    type Error = FormatError;
+
+    fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
+        self.0.next_item()
+    }
+}
+
+/// What a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    /// Of the completion, in seconds or milliseconds.
+    TimeS,
+    TimeMs,
+    StartS,
+    EndS,
+    Comm,
+    Pid,
+    Disk,
+    Dev,
+    Major,
+    Minor,
+    Type,
+    Sector,
+    Bytes,
+    QueueMs,
+    LatencyMs,
+    /// Something else.
+    Other,
+}
+
+impl Column {
+    fn titled(title: &[u8]) -> Option<Column> {
+        Some(match title {
+            b"TIME(s)" => Column::TimeS,
+            b"TIME(ms)" => Column::TimeMs,
+            b"STARTs" => Column::StartS,
+            b"ENDs" => Column::EndS,
+            b"COMM" => Column::Comm,
+            b"PID" => Column::Pid,
+            b"DISK" => Column::Disk,
+            b"DEV" => Column::Dev,
+            b"MAJOR" => Column::Major,
+            b"MINOR" => Column::Minor,
+            b"T" | b"TYPE" => Column::Type,
+            b"SECTOR" | b"BLOCK" => Column::Sector,
+            b"BYTES" => Column::Bytes,
+            b"QUE(ms)" => Column::QueueMs,
+            b"LAT(ms)" | b"LATms" => Column::LatencyMs,
+            b"P" | b"PATTERN" => Column::Other,
+            _ => return None,
+        })
+    }
+}
+
+const BIOSNOOP: [Column; 8] = [
+    Column::TimeS,
+    Column::Comm,
+    Column::Pid,
+    Column::Disk,
+    Column::Type,
+    Column::Sector,
+    Column::Bytes,
+    Column::LatencyMs,
+];
+const BIOSNOOP_QUEUED: [Column; 9] = [
+    Column::TimeS,
+    Column::Comm,
+    Column::Pid,
+    Column::Disk,
+    Column::Type,
+    Column::Sector,
+    Column::Bytes,
+    Column::QueueMs,
+    Column::LatencyMs,
+];
+const IOSNOOP: [Column; 7] = [
+    Column::Comm,
+    Column::Pid,
+    Column::Type,
+    Column::Dev,
+    Column::Sector,
+    Column::Bytes,
+    Column::LatencyMs,
+];
+
+/// Lines of biosnoop and iosnoop.
+#[derive(Debug)]
+pub(crate) struct Snoop {
+    /// Of the last line of titles.
+    columns: Vec<Column>,
+    disks: Disks,
+    /// Ns, where the next I/O begins that has no time.
+    next_ns: i64,
+    /// I/Os without a place, so far.
+    nr_unplaced: u64,
+}
+
+impl Default for Snoop {
+    fn default() -> Snoop {
+        Snoop {
+            columns: Vec::new(),
+            disks: Disks::new(Actions::of(&[Action::Issue, Action::Complete])),
+            next_ns: 0,
+            nr_unplaced: 0,
+        }
+    }
+}
+
+impl Dialect for Snoop {
+    fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
+        let line = unquoted(line);
+        match line {
+            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
+            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            _ => {}
+        }
+        let is_note = self.titles(line) || line.starts_with(b"Tracing ");
+        if is_note || line.starts_with(b"Ending tracing") {
+            return Line::Note {
+                begins_summary: false,
+            };
+        }
+        let io = match &self.columns[..] {
+            [] => self.told_by_shape(line),
+            columns => row(columns, line).or_else(|| self.told_by_shape(line)),
+        };
+        match io {
+            Some(row) => Line::Io(self.io(row)),
+            None => Line::Other("no I/O, as in 1.234 fio 42 sda W 2048 4096 0.34"),
+        }
+    }
+
+    /// A line comes when its I/O is over; how many others begin meanwhile has no
+    /// bound, but a device has thousands of commands at most.
+    fn window(&self) -> usize {
+        32 * 1024
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        let header = &self.disks.header;
+        Some(header).filter(|h| !h.devices.is_empty() || self.nr_unplaced > 0)
+    }
+}
+
+impl Snoop {
+    /// Takes a line of titles.
+    fn titles(&mut self, line: &[u8]) -> bool {
+        if !line.starts_with(b"TIME(")
+            && !line.starts_with(b"COMM")
+            && !line.starts_with(b"START")
+            && !line.starts_with(b"ENDs")
+        {
+            return false;
+        }
+        let titles = words(line);
+        let columns: Option<Vec<Column>> = titles.map(Column::titled).collect();
+        let known = columns.filter(|c| c.contains(&Column::LatencyMs));
+        let is_title = known.is_some();
+        self.columns = known.unwrap_or_default();
+        is_title
+    }
+
+    /// A row whose titles were left out.
+    fn told_by_shape<'a>(&self, line: &'a [u8]) -> Option<Row<'a>> {
+        // Both end with bytes and latencies.
+        if !line.last()?.is_ascii_digit() {
+            return None;
+        }
+        let rows = [&BIOSNOOP_QUEUED[..], &BIOSNOOP[..], &IOSNOOP[..]];
+        rows.iter().find_map(|columns| row(columns, line))
+    }
+
+    fn io<'a>(&mut self, row: Row<'a>) -> Io<'a> {
+        let dev = match (row.disk, row.dev) {
+            (_, Some(dev)) => dev,
+            (Some(disk), None) => self.disks.of(disk),
+            (None, None) => Dev::default(),
+        };
+        if row.queue_ns.is_some() {
+            self.disks.header.recorded = self.disks.header.recorded.with(Action::Queue);
+        }
+        let (latency_ns, queue_ns) = (row.latency_ns, row.queue_ns.unwrap_or(0));
+        let issue = match (row.start_ns, row.end_ns) {
+            (Some(start), _) => start,
+            (None, Some(end)) => end.saturating_sub(latency_ns),
+            (None, None) => self.next_ns.saturating_add(queue_ns),
+        };
+        let complete = issue.saturating_add(latency_ns);
+        self.next_ns = complete;
+        let sector = row.sector.unwrap_or_else(|| {
+            // A number of its own tells its events from those of others.
+            self.nr_unplaced += 1;
+            self.nr_unplaced
+        });
+        Io {
+            event: Event {
+                time: Time::ZERO,
+                sector,
+                arg: 0,
+                bytes: row.bytes,
+                pid: row.pid,
+                dev,
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: 0,
+                rwbs: row.rwbs,
+                action: Action::Queue,
+            },
+            times: [
+                Some(issue.saturating_sub(queue_ns)),
+                None,
+                Some(issue),
+                Some(complete),
+            ],
+            comm: row.comm,
+            has_time: row.start_ns.is_some() || row.end_ns.is_some(),
+        }
+    }
+}
+
+/// What a line says.
+#[derive(Debug, Default)]
+struct Row<'a> {
+    start_ns: Option<i64>,
+    end_ns: Option<i64>,
+    comm: Option<&'a [u8]>,
+    pid: u32,
+    disk: Option<&'a [u8]>,
+    dev: Option<Dev>,
+    rwbs: Rwbs,
+    sector: Option<u64>,
+    bytes: u32,
+    queue_ns: Option<i64>,
+    latency_ns: i64,
+}
+
+fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+}
+
+/// A row of these columns; what is more than they are belongs to the process's
+/// name.
+fn row<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
+    let mut row = Row::default();
+    let name_at = columns.iter().position(|c| *c == Column::Comm);
+    let (left, right) = match name_at {
+        Some(at) => (&columns[..at], &columns[at + 1..]),
+        None => (columns, &[][..]),
+    };
+    let mut rest = line;
+    for column in left {
+        rest = rest.trim_ascii_start();
+        let len = rest.iter().position(u8::is_ascii_whitespace);
+        let (word, behind) = rest.split_at(len.unwrap_or(rest.len()));
+        row.set(*column, word)?;
+        rest = behind;
+    }
+    for column in right.iter().rev() {
+        rest = rest.trim_ascii_end();
+        let len = rest.iter().rev().position(u8::is_ascii_whitespace);
+        let (before, word) = rest.split_at(rest.len() - len.unwrap_or(rest.len()));
+        row.set(*column, word)?;
+        rest = before;
+    }
+    let rest = rest.trim_ascii();
+    match name_at {
+        Some(_) => row.comm = Some(rest).filter(|name| !matches!(*name, [] | [b'?'])),
+        None if rest.is_empty() => {}
+        None => return None,
+    }
+    Some(row)
+}
+
+impl<'a> Row<'a> {
+    /// Takes a word; none if it does not fit its column.
+    fn set(&mut self, column: Column, word: &'a [u8]) -> Option<()> {
+        match column {
+            Column::TimeS | Column::EndS => self.end_ns = Some(seconds(word, 1)?),
+            Column::TimeMs => self.end_ns = Some(seconds(word, 1000)?),
+            Column::StartS => self.start_ns = Some(seconds(word, 1)?),
+            Column::Comm => self.comm = Some(word),
+            Column::Pid => self.pid = decimal(word)?.try_into().ok()?,
+            Column::Disk => {
+                // Names of disks have letters.
+                let is_name = word.iter().any(u8::is_ascii_alphabetic);
+                self.disk = Some(word).filter(|_| is_name);
+                self.disk?;
+            }
+            Column::Dev => self.dev = Some(device(word)?),
+            Column::Major => {
+                let major = decimal(word)?.try_into().ok()?;
+                self.dev.get_or_insert_default().major = major;
+            }
+            Column::Minor => {
+                let minor = decimal(word)?.try_into().ok()?;
+                self.dev.get_or_insert_default().minor = minor;
+            }
+            Column::Type => {
+                self.rwbs = if word == b"-" {
+                    Rwbs::NONE
+                } else {
+                    rwbs(word)?
+                }
+            }
+            Column::Sector => {
+                let sector = match word {
+                    // Of a flush.
+                    b"-1" => 0,
+                    digits => decimal(digits)?,
+                };
+                self.sector = Some(sector).map(|s| if s == u64::MAX { 0 } else { s });
+            }
+            Column::Bytes => self.bytes = decimal(word)?.try_into().ok()?,
+            Column::QueueMs => self.queue_ns = Some(milliseconds(word)?),
+            Column::LatencyMs => self.latency_ns = milliseconds(word)?,
+            Column::Other => {}
+        }
+        Some(())
+    }
+}
+
+/// Ns of a number with or without a point, of seconds divided by `parts`.
+fn seconds(word: &[u8], parts: u64) -> Option<i64> {
+    let ns = match word.contains(&b'.') {
+        true => time(word)?.0,
+        false if parts > 1 => decimal(word)?.checked_mul(1_000_000_000)?,
+        false => return None,
+    };
+    let ns = ns / parts;
+    Some(ns as i64).filter(|_| crate::plausible::is_time(Time(ns)))
+}
+
+/// Ns of milliseconds; with a point, unless it is bpftrace that has none.
+fn milliseconds(word: &[u8]) -> Option<i64> {
+    seconds(word, 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The events that the last of some lines makes.
+    fn read(lines: &[&str]) -> Vec<String> {
+        let mut dialect = Snoop::default();
+        let mut found = Vec::new();
+        for line in lines {
+            match dialect.parse(line.as_bytes()) {
+                Line::Io(io) => {
+                    let letters = ["Q", "I", "D", "C"];
+                    let times = letters.iter().zip(io.times);
+                    let times = times.filter_map(|(l, t)| t.map(|t| format!("{l}{}", t / 1000)));
+                    let event = io.event.to_string();
+                    let comm = String::from_utf8_lossy(io.comm.unwrap_or_default()).into_owned();
+                    let place = event
+                        .split_once(' ')
+                        .map(|(dev, _)| dev)
+                        .unwrap_or_default();
+                    found = vec![
+                        times.collect::<Vec<_>>().join(" "),
+                        format!(
+                            "{place} {} {}+{}",
+                            io.event.rwbs, io.event.sector, io.event.bytes
+                        ),
+                        format!("{} {comm}", io.event.pid),
+                    ];
+                }
+                Line::Note { .. } => {}
+                other => found = vec![format!("{other:?}")],
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn rows_of_all_programs() {
+        let check = |lines: &[&str], expected: [&str; 3]| assert_eq!(read(lines), expected);
+        // bcc, with a name of two words, microseconds.
+        let fio = "8.581422    my fio       59558  sda     R 22803672   4096      0.25   44.25";
+        let expected = [
+            "Q8536922 D8537172 C8581422",
+            "8,0 R 22803672+4096",
+            "59558 my fio",
+        ];
+        check(&[fio], expected);
+        check(
+            &[
+                "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  QUE(ms) LAT(ms)",
+                fio,
+            ],
+            expected,
+        );
+        check(
+            &["67.830680000   paranoid       3676   sdb     W  6024      4096       0.66"],
+            [
+                "Q67830020 D67830020 C67830680",
+                "8,16 W 6024+4096",
+                "3676 paranoid",
+            ],
+        );
+        // libbpf-tools, with letters as in a trace, before the first.
+        check(
+            &["0.000000  jbd2/sda1-8 210 nvme0n1 FWFS 8 4096 1.000"],
+            ["Q-1000 D-1000 C0", "0,1 FWFS 8+4096", "210 jbd2/sda1-8"],
+        );
+        // bpftrace has neither place nor direction.
+        let titles = "TIME(ms)     MAJOR MINOR  COMM   PID    LAT(ms)";
+        check(
+            &[titles, "611 8 16 bash 4179 10"],
+            ["Q601000 D601000 C611000", "8,16 N 1+0", "4179 bash"],
+        );
+        // iosnoop without times, and with them.
+        check(
+            &[
+                "COMM PID TYPE DEV BLOCK BYTES LATms",
+                "supervise 1809 W 202,1 17039600 4096 1.32",
+                "supervise 1809 W 202,1 17039616 4096 2.00",
+            ],
+            [
+                "Q1320 D1320 C3320",
+                "202,1 W 17039616+4096",
+                "1809 supervise",
+            ],
+        );
+        check(
+            &[
+                "STARTs          ENDs            COMM         PID    TYPE DEV BLOCK BYTES LATms",
+                "5982800.302061  5982800.302679  supervise    1809   W    202,1 17039600 4096 0.62",
+            ],
+            [
+                "Q5982800302061 D5982800302061 C5982800302681",
+                "202,1 W 17039600+4096",
+                "1809 supervise",
+            ],
+        );
+    }
+
+    #[test]
+    fn prose_is_no_io() {
+        for line in [
+            "Synced in 10031 us",
+            "(biolatency: second mode 32768 -> 65535 us with 18103 of 57483 IOs)",
+            "8,0 0 1 0.5 9 Q R 8 + 8 [x]",
+            "419,W,8792731648,16384,1577808144360767",
+            "the disk sda took W 4096 bytes in 12 8 0.5",
+        ] {
+            assert!(read(&[line])[0].starts_with("Other"), "{:?}", read(&[line]));
+        }
+    }
+}
