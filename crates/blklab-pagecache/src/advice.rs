@@ -2,36 +2,20 @@
 //! `posix_fadvise` and page faults of mappings (mm/fadvise.c and
 //! `filemap_fault` of mm/filemap.c, 2.6.28, 2.6.32 and 3.7).
 
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::features::FaultReadahead;
-use crate::file::{Fd, FileId};
+use crate::file::{Advice, Fd, FileId};
 use crate::folio::FIRST_ORDER;
 use crate::host::Host;
+use crate::range::{file_range, pages_of};
 use crate::readahead::Window;
 use crate::volume::on_volume;
-use crate::write::{file_range, pages_of};
 use blklab_types::PAGE_BYTES;
 
 /// Misses of page faults after which only single pages are read
 /// (`MMAP_LOTSAMISS`).
 const MANY_MISSES: i64 = 100;
-
-/// What a program says about its access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Advice {
-    /// Nothing: the device's read-ahead.
-    #[default]
-    Normal,
-    /// Twice as much read-ahead.
-    Sequential,
-    /// None; before 2.6.34 even reads of many pages go page by page.
-    Random,
-    /// Read the range now, without waiting.
-    WillNeed,
-    /// Drop the range's clean pages, and start writing the dirty ones of the
-    /// file.
-    DontNeed,
-}
 
 /// How a page fault went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

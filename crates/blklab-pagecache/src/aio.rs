@@ -5,14 +5,12 @@
 //! order in which they happen. io_uring's rings are served by the same calls, and
 //! have syncs too.
 
-use crate::cache::{FsError, PageCache};
-use crate::direct::Waits;
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::file::Fd;
 use crate::host::Host;
-use crate::sync::SyncRange;
-use crate::workers::{Deferred, Work};
-use blklab_types::{Span, TaskId};
-use std::collections::VecDeque;
+use crate::state::aio::{AioContext, AioEvent, Deferred, SyncCall, Waits, Work};
+use blklab_types::Span;
 
 /// An asynchronous context, an index in order of creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,24 +31,6 @@ pub struct DirectRequest {
     pub user_data: u64,
 }
 
-/// A call that a worker makes in place of the submitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncCall {
-    /// `fsync`.
-    File,
-    /// `fdatasync`.
-    Data,
-    /// `sync_file_range`.
-    Range {
-        /// First byte.
-        offset: u64,
-        /// Length; 0: up to the end of the file.
-        bytes: u64,
-        /// What it does.
-        steps: SyncRange,
-    },
-}
-
 /// One sync to submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncRequest {
@@ -62,29 +42,6 @@ pub struct SyncRequest {
     pub cost: Span,
     /// The submitter's own mark, handed back in the event.
     pub user_data: u64,
-}
-
-/// The end of an asynchronous I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AioEvent {
-    /// The submitter's mark.
-    pub user_data: u64,
-    /// Bytes transferred.
-    pub result: Result<u64, FsError>,
-}
-
-/// Events that wait to be fetched, and tasks that wait for events.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AioContext {
-    events: VecDeque<AioEvent>,
-    waiters: Vec<TaskId>,
-}
-
-impl AioContext {
-    pub(crate) fn post(&mut self, event: AioEvent, wake: &mut Vec<TaskId>) {
-        self.events.push_back(event);
-        wake.append(&mut self.waiters);
-    }
 }
 
 impl<H: Host> PageCache<H> {

@@ -14,36 +14,13 @@ use crate::bandwidth::{Counts, task_ratelimit};
 use crate::cache::PageCache;
 use crate::host::Host;
 use crate::position::{self, Position};
-use crate::sleeps::Sleep;
 use crate::state::State;
+use crate::state::sleeps::Sleep;
+use crate::state::task_dirty::TaskDirty;
 use blklab_types::{Hz, Jiffies, TaskId};
 
 /// Pages between checks while the limit is exceeded.
 const EXCEEDED_PAGES: u64 = 8;
-
-/// Pages between the first checks of a task.
-const FIRST_PAGES: u64 = 32;
-
-/// What the throttle knows of one task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskDirty {
-    /// Pages that it made dirty since its last pause.
-    pub(crate) nr_dirtied: u64,
-    /// Pages after which it looks at the limits.
-    nr_dirtied_pause: u64,
-    /// When its last pause ended, or was to end.
-    paused_when: Option<Jiffies>,
-}
-
-impl Default for TaskDirty {
-    fn default() -> TaskDirty {
-        TaskDirty {
-            nr_dirtied: 0,
-            nr_dirtied_pause: FIRST_PAGES,
-            paused_when: None,
-        }
-    }
-}
 
 /// What a check comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! separately: a journal writes buffers behind the page's back. Write-out that
 //! must not wait puts a page back whose buffer somebody else is writing.
 
-use crate::bits::PageBits;
 use crate::cache::PageCache;
 use crate::file::{FileId, WaitFor};
 use crate::host::Host;
@@ -15,25 +14,6 @@ use std::ops::Range;
 
 /// A page whose one buffer is meant.
 pub type Place = (FileId, u64);
-
-/// The buffers of a file's pages.
-#[derive(Clone, Debug, Default)]
-pub struct Buffers {
-    /// There are buffers: pages are written one by one through them.
-    pub present: bool,
-    /// Dirty buffers; the page may be dirty without.
-    pub dirty: PageBits,
-    /// Buffers that somebody writes behind the page's back.
-    pub locked: PageBits,
-}
-
-impl Buffers {
-    /// Gives back the memory of empty sets of pages.
-    pub(crate) fn shrink(&mut self) {
-        self.dirty.shrink();
-        self.locked.shrink();
-    }
-}
 
 /// What becomes of a buffer that somebody wants to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

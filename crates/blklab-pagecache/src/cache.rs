@@ -2,62 +2,23 @@
 //! The handle that tasks use: files, sleeping on pages, submitting runs.
 
 use crate::config::{Config, ConfigError};
+use crate::control::BATCH;
+use crate::error::FsError;
 use crate::features::Readahead;
-use crate::file::{Fd, File, FileId, OSync, OpenFile, WaitFor};
+use crate::file::{Advice, Fd, File, FileId, Name, OSync, OpenFile, WaitFor};
 use crate::host::Host;
-use crate::layout::{Extent, Extents};
-use crate::namespace::Name;
+use crate::layout::{Extent, Extents, PageRun};
 use crate::ops::Ops;
+use crate::range::file_range;
 use crate::readahead::RaState;
-use crate::sleeps::Sleep;
+use crate::state::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
-use crate::write::file_range;
-use crate::writeback::BATCH;
 use blklab_types::{Bio, BioFlags, BioKey, Completion, Op, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// Why a call failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FsError {
-    /// The descriptor, file or context does not exist (`EBADF`).
-    BadHandle,
-    /// A direct I/O is not aligned to 512 bytes (`EINVAL`).
-    Unaligned,
-    /// The disk is full (`ENOSPC`).
-    NoSpace,
-    /// The range ends beyond 2 TiB, the largest file of ext3 (`EFBIG`).
-    TooBig,
-    /// It is not a directory (`ENOTDIR`).
-    NotDirectory,
-    /// The directory is not empty, or is the root (`ENOTEMPTY`, `EBUSY`).
-    NotEmpty,
-    /// The filesystem has no direct I/O (`EINVAL`).
-    NoDirect,
-    /// The device reported an error (`EIO`).
-    Io,
-}
-
-impl fmt::Display for FsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FsError::BadHandle => "no such file, descriptor or context",
-            FsError::Unaligned => "offset and length of direct I/O must be multiples of 512 bytes",
-            FsError::NoSpace => "no space left in the layout",
-            FsError::TooBig => "the range ends beyond the largest file",
-            FsError::NotDirectory => "not a directory",
-            FsError::NotEmpty => "the directory is not empty",
-            FsError::NoDirect => "the filesystem has no direct I/O",
-            FsError::Io => "input/output error",
-        })
-    }
-}
-
-impl std::error::Error for FsError {}
 
 /// A key that names no bio in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +174,7 @@ impl<H: Host> PageCache<H> {
         let max = self.config.read_ahead_pages();
         self.with(|s| {
             s.files.get(file.idx()).ok_or(FsError::BadHandle)?;
-            let mapped_as = crate::Advice::Normal;
+            let mapped_as = Advice::Normal;
             let ra = RaState::new(max);
             s.file(file).nr_open += 1;
             let open = OpenFile {
@@ -529,17 +490,6 @@ impl<H: Host> PageCache<H> {
     pub(crate) fn two_windows(&self) -> bool {
         self.config.features.readahead == Readahead::TwoWindow
     }
-}
-
-/// A contiguous run of pages of a file, on the disk and in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRun {
-    /// The first page.
-    pub start: u64,
-    /// How many.
-    pub pages: u64,
-    /// The sector of the first.
-    pub sector: u64,
 }
 
 impl PageRun {

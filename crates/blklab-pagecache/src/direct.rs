@@ -5,39 +5,18 @@
 //! range from the cache, then one bio per contiguous run is submitted. Left
 //! out: pinning user pages.
 
-use crate::aio::AioEvent;
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::features::{DevicePlug, QueuedSync};
 use crate::file::{Fd, FileId, OSync, OpenFile};
 use crate::host::Host;
 use crate::ops::Ops;
+use crate::range::{file_range, pages_of};
+use crate::state::aio::{AioEvent, Deferred, Direct, Waits, Work};
 use crate::state::{BioWork, State};
 use crate::volume::on_volume;
-use crate::workers::{Deferred, Work};
-use crate::write::{file_range, pages_of};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES, TaskId};
 use std::ops::Range;
-
-/// Who is told about the end of a direct I/O.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Waits {
-    /// A task that sleeps until then.
-    Task(TaskId),
-    /// An asynchronous context, with the submitter's mark.
-    Context { context: usize, user_data: u64 },
-}
-
-/// A direct I/O in progress.
-#[derive(Clone, Debug)]
-pub(crate) struct Direct {
-    /// Bios in flight, and one for the submitter while it submits.
-    pending: u32,
-    failed: bool,
-    bytes: u64,
-    waits: Waits,
-    /// What a worker writes out before the end is told.
-    sync: Option<Work>,
-}
 
 /// How a direct write is made.
 #[derive(Clone, Debug, Default)]
@@ -48,19 +27,6 @@ struct Means {
     flags: BioFlags,
     /// Left to a worker, if the write is queued.
     sync: Option<Work>,
-}
-
-impl Direct {
-    /// A direct I/O of one bio: that and the submitter are pending.
-    pub(crate) fn of_one_bio(bytes: u64, waits: Waits) -> Direct {
-        Direct {
-            pending: 2,
-            failed: false,
-            bytes,
-            waits,
-            sync: None,
-        }
-    }
 }
 
 impl State {

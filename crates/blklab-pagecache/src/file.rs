@@ -2,9 +2,7 @@
 //! One file: its pages, who waits for them, and its inode's state.
 
 use crate::bits::PageBits;
-use crate::buffers::Buffers;
 use crate::layout::Extents;
-use crate::namespace::{Directory, Name};
 use crate::readahead::{Cached, RaState};
 use blklab_types::{Jiffies, PAGE_BYTES, TaskId};
 use std::collections::VecDeque;
@@ -45,6 +43,58 @@ impl From<bool> for OSync {
     }
 }
 
+/// A name, as far as it matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// Its length.
+    pub bytes: u8,
+    /// What a filesystem's hash is made from.
+    pub hash: u32,
+}
+
+/// What is in a directory, in order of creation.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    /// Files, in order of creation.
+    pub entries: Vec<FileId>,
+}
+
+/// The buffers of a file's pages.
+#[derive(Clone, Debug, Default)]
+pub struct Buffers {
+    /// There are buffers: pages are written one by one through them.
+    pub present: bool,
+    /// Dirty buffers; the page may be dirty without.
+    pub dirty: PageBits,
+    /// Buffers that somebody writes behind the page's back.
+    pub locked: PageBits,
+}
+
+impl Buffers {
+    /// Gives back the memory of empty sets of pages.
+    pub(crate) fn shrink(&mut self) {
+        self.dirty.shrink();
+        self.locked.shrink();
+    }
+}
+
+/// What a program says about its access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing: the device's read-ahead.
+    #[default]
+    Normal,
+    /// Twice as much read-ahead.
+    Sequential,
+    /// None; before 2.6.34 even reads of many pages go page by page.
+    Random,
+    /// Read the range now, without waiting.
+    WillNeed,
+    /// Drop the range's clean pages, and start writing the dirty ones of the
+    /// file.
+    DontNeed,
+}
+
 /// The state of an open file.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenFile {
@@ -61,7 +111,7 @@ pub struct OpenFile {
     /// Somebody wrote through it.
     pub wrote: bool,
     /// Advice for the mapping (`madvise`).
-    pub mapped_as: crate::Advice,
+    pub mapped_as: Advice,
 }
 
 /// What a task waits for.

@@ -9,14 +9,14 @@
 //! thread's end after five idle minutes.
 
 use crate::cache::PageCache;
+use crate::control::WriteControl;
 use crate::features::{Flusher, InodeLists as ListRule};
 use crate::file::FileId;
 use crate::host::Host;
 use crate::inode_lists::{End, List};
+use crate::state::flusher::Work;
 use crate::state::{State, Superblock};
-use crate::writeback::WriteControl;
-use blklab_types::{Jiffies, TaskId};
-use std::collections::VecDeque;
+use blklab_types::Jiffies;
 
 /// Slices are multiples of so many pages (`MIN_WRITEBACK_PAGES`, 4 MiB).
 const SLICE_PAGES: u64 = 1024;
@@ -24,17 +24,6 @@ const SLICE_PAGES: u64 = 1024;
 /// Pages that a processor counts on its own before others see them
 /// (`BDI_STAT_BATCH` of one processor).
 const UNSEEN_PAGES: u64 = 8;
-
-/// Something that the flusher was asked to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Work {
-    /// Pages to write at most.
-    pages: i64,
-    /// Everything that is dirty now, and wait for it (`WB_SYNC_ALL`).
-    integrity: bool,
-    /// Who sleeps until it is done.
-    waiter: Option<TaskId>,
-}
 
 /// Why the flusher writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,36 +40,6 @@ struct Run {
     integrity: bool,
     left: i64,
     started: Jiffies,
-}
-
-/// The flusher's state.
-#[derive(Debug, Default)]
-pub(crate) struct DeviceFlusher {
-    task: Option<TaskId>,
-    works: VecDeque<Work>,
-    /// Background writing was asked for.
-    background: bool,
-    /// It writes.
-    running: bool,
-    /// It sleeps until it is woken or its timer ends.
-    idle: bool,
-    /// It sleeps without a timer.
-    untimed: bool,
-    last_periodic: Jiffies,
-    /// When its timed sleep ends.
-    due: Option<Jiffies>,
-    timer: Option<TaskId>,
-    /// The timer waits for something to be due.
-    timer_idle: bool,
-    /// Waiters whose work is done.
-    finished: Vec<TaskId>,
-}
-
-impl DeviceFlusher {
-    /// Whether it writes or is about to (`writeback_in_progress`).
-    pub(crate) fn in_progress(&self) -> bool {
-        self.running || self.background || !self.works.is_empty()
-    }
 }
 
 impl<H: Host> PageCache<H> {

@@ -228,6 +228,17 @@ impl Extents {
     }
 }
 
+/// A contiguous run of pages of a file, on the disk and in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRun {
+    /// The first page.
+    pub start: u64,
+    /// How many.
+    pub pages: u64,
+    /// The sector of the first.
+    pub sector: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,9 @@ mod bits;
 mod buffers;
 mod cache;
 mod config;
+mod control;
 mod direct;
+mod error;
 mod features;
 mod file;
 mod flush;
@@ -53,6 +55,7 @@ mod ops;
 mod pdflush;
 mod position;
 mod proportion;
+mod range;
 mod read;
 mod readahead;
 mod slab;
@@ -66,38 +69,36 @@ mod workers;
 mod write;
 mod writeback;
 
-pub use advice::{Advice, Fault};
-pub use aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRequest};
+pub use advice::Fault;
+pub use aio::{AioId, DirectRequest, SyncRequest};
 pub use atime::Atime;
-pub use cache::{FsError, PageCache, UnknownBio};
+pub use cache::{PageCache, UnknownBio};
 pub use config::{Config, ConfigError, OpCosts};
+pub use error::FsError;
 pub use features::{
     Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
     InodeLists, LargeFolios, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
     UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
-pub use file::{Fd, FileId, OSync};
+pub use file::{Advice, Fd, FileId, Name, OSync};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
-pub use namespace::Name;
 pub use ops::{FreeSpace, Ops};
-pub use sleeps::{Sleep, Sleeps};
+pub use state::aio::{AioEvent, SyncCall, SyncRange};
+pub use state::sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
-pub use sync::SyncRange;
 
 // What filesystems work with.
 pub use atime::DAY_S;
 pub use bios::Bios;
 pub use bits::{PageBits, Words};
-pub use buffers::{Buffers, Place, Taken, WaitOrder};
-pub use cache::PageRun;
-pub use file::{File, Mutex, OpenFile};
+pub use buffers::{Place, Taken, WaitOrder};
+pub use control::WriteControl;
+pub use file::{Buffers, Directory, File, Mutex, OpenFile};
 pub use inode_lists::{DirtyInodes, End, List};
-pub use layout::Extents;
+pub use layout::{Extents, PageRun};
 pub use lru::Lru;
-pub use namespace::Directory;
 pub use readahead::{Cached, RaState, Window};
 pub use slab::Slab;
 pub use state::{BioWork, Group, GroupEnd, State};
-pub use writeback::WriteControl;

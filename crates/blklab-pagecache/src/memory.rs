@@ -9,9 +9,9 @@
 
 use crate::cache::PageCache;
 use crate::host::Host;
-use crate::pdflush::Job;
-use crate::sleeps::Sleep;
 use crate::state::State;
+use crate::state::pdflush::Job;
+use crate::state::sleeps::Sleep;
 use blklab_types::Span;
 
 /// Longest sleep for the end of congestion (`HZ/10`).

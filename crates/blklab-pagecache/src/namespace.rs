@@ -10,30 +10,15 @@
 //! it. Left out: links, symbolic links, renaming, permissions, names that are
 //! looked up in vain and remembered.
 
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
 use crate::config::OpCosts;
-use crate::file::{Fd, File, FileId};
+use crate::error::FsError;
+use crate::file::{Fd, File, FileId, Name};
 use crate::host::Host;
 use crate::ops::Ops;
 use crate::state::State;
 use crate::volume::on_volume;
 use blklab_types::Span;
-
-/// A name, as far as it matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Name {
-    /// Its length.
-    pub bytes: u8,
-    /// What a filesystem's hash is made from.
-    pub hash: u32,
-}
-
-/// What is in a directory, in order of creation.
-#[derive(Clone, Debug, Default)]
-pub struct Directory {
-    /// Files, in order of creation.
-    pub entries: Vec<FileId>,
-}
 
 impl State {
     /// The directory at the top of the volume.

@@ -6,12 +6,12 @@
 
 use crate::aio::{AioId, DirectRequest};
 use crate::cache::PageCache;
-use crate::direct::{Direct, Waits};
 use crate::features::DevicePlug;
 use crate::file::{FileId, OSync};
 use crate::host::Host;
 use crate::ops::Ops;
-use crate::sleeps::Sleep;
+use crate::state::aio::{Direct, Waits};
+use crate::state::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
 

@@ -6,13 +6,14 @@
 //! cache is given the type by [`Host::Filesystem`] and calls the value that it
 //! has mounted ([`crate::volume`]).
 
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
 use crate::config::Config;
+use crate::control::WriteControl;
+use crate::error::FsError;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::layout::Extent;
 use crate::state::State;
-use crate::writeback::WriteControl;
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use std::ops::Range;
 

@@ -10,60 +10,12 @@
 //! one event in five seconds.
 
 use crate::cache::PageCache;
+use crate::control::WriteControl;
 use crate::features::Flusher;
 use crate::host::Host;
 use crate::memory::CONGESTION_TIMEOUT;
-use crate::writeback::WriteControl;
-use blklab_types::{Jiffies, TaskId};
-use std::collections::VecDeque;
-
-/// Work for a pdflush thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Job {
-    /// Write until no more than the background limit is dirty, and so many
-    /// pages in any case.
-    Background { min_pages: i64 },
-    /// Write what has been dirty for long (`wb_kupdate`).
-    Periodic,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Thread {
-    task: TaskId,
-    job: Option<Job>,
-    idle_since: Jiffies,
-}
-
-/// The threads, and the timer of the periodic job.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    threads: Vec<Thread>,
-    /// Threads that wait for a job, the most recent first.
-    idle: VecDeque<usize>,
-    running: u32,
-    /// When the last idle thread got a job.
-    last_empty: Jiffies,
-    timer: Option<TaskId>,
-    /// When the periodic job is due.
-    due: Option<Jiffies>,
-}
-
-impl Pool {
-    /// Threads that exist.
-    pub(crate) fn threads(&self) -> u32 {
-        self.running
-    }
-
-    /// Gives a job to an idle thread.
-    fn assign(&mut self, job: Job, now: Jiffies) -> Option<TaskId> {
-        let thread = self.idle.pop_front()?;
-        if self.idle.is_empty() {
-            self.last_empty = now;
-        }
-        self.threads[thread].job = Some(job);
-        Some(self.threads[thread].task)
-    }
-}
+use crate::state::pdflush::{Job, Thread};
+use blklab_types::Jiffies;
 
 impl<H: Host> PageCache<H> {
     /// Starts the threads that write back, as at boot.

@@ -6,16 +6,18 @@
 //! spent before the next thing that could be seen from outside: a submission,
 //! a wait, the end of the call.
 
-use crate::cache::{FsError, PageCache, PageRun};
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::features::{FadviseRandom, LargeFolios, WindowCap};
 use crate::file::{Fd, File, FileId};
 use crate::folio::Folios;
 use crate::host::Host;
+use crate::layout::PageRun;
 use crate::ops::Ops;
+use crate::range::file_range;
 use crate::readahead::Window;
 use crate::state::State;
 use crate::volume::on_volume;
-use crate::write::file_range;
 use blklab_types::{Op, PAGE_BYTES, Span};
 
 /// Pages per piece of a read-ahead that was asked for explicitly (2 MiB).

@@ -6,27 +6,18 @@
 //! fdatasync is the same as fsync, and their last step is to flush the disk's
 //! cache (flush.rs).
 
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
+use crate::control::WriteControl;
+use crate::error::FsError;
 use crate::features::{DeviceFlush, Flusher};
 use crate::file::{Fd, FileId, OSync, OpenFile};
 use crate::host::Host;
 use crate::inode_lists::List;
-use crate::pdflush::Job;
+use crate::range::{file_range, pages_of};
+use crate::state::aio::SyncRange;
+use crate::state::pdflush::Job;
 use crate::volume::on_volume;
-use crate::write::{file_range, pages_of};
-use crate::writeback::WriteControl;
 use std::ops::Range;
-
-/// Steps of `sync_file_range`, in this order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SyncRange {
-    /// Wait for writes that are in flight already.
-    pub wait_before: bool,
-    /// Start writing dirty pages that are not in flight.
-    pub write: bool,
-    /// Wait for all writes.
-    pub wait_after: bool,
-}
 
 impl<H: Host> PageCache<H> {
     /// `fsync`: writes all dirty pages of the file, takes its mutex for the

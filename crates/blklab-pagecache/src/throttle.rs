@@ -8,14 +8,14 @@
 //! has nothing to write; from 3.2 on it never writes (see `balance.rs`).
 
 use crate::cache::PageCache;
+use crate::control::WriteControl;
 use crate::features::{OverLimit, Throttle, WriteChunk};
 use crate::host::Host;
 use crate::limits;
 use crate::memory::CONGESTION_TIMEOUT;
-use crate::pdflush::Job;
-use crate::sleeps::Sleep;
+use crate::state::pdflush::Job;
+use crate::state::sleeps::Sleep;
 use crate::state::{Check, State};
-use crate::writeback::WriteControl;
 
 /// Pages between checks while the limit is exceeded.
 const EXCEEDED_PAGES: u64 = 8;

@@ -5,8 +5,9 @@
 //! the volume (a disk opened as a file, a filesystem's own pages) are those of
 //! the [`BlockDevice`].
 
-use crate::cache::{FsError, PageCache};
+use crate::cache::PageCache;
 use crate::config::Config;
+use crate::error::FsError;
 use crate::file::FileId;
 use crate::host::Host;
 use crate::ops::{FreeSpace, Ops};
@@ -23,7 +24,13 @@ pub(crate) struct BlockDevice;
 /// it.
 macro_rules! on_volume {
     ($cache:expr, $op:ident($id:expr $(, $rest:expr)*)) => {
-        if $cache.is_on_volume($id) { $crate::ops::Ops::<H>::$op(&*$cache.filesystem, $cache, $id $(, $rest)*).await } else { $crate::ops::Ops::<H>::$op(&$crate::volume::BlockDevice, $cache, $id $(, $rest)*).await }
+        if $cache.is_on_volume($id) {
+            let filesystem = &*$cache.filesystem;
+            $crate::ops::Ops::<H>::$op(filesystem, $cache, $id $(, $rest)*).await
+        } else {
+            let device = &$crate::volume::BlockDevice;
+            $crate::ops::Ops::<H>::$op(device, $cache, $id $(, $rest)*).await
+        }
     };
 }
 pub(crate) use on_volume;

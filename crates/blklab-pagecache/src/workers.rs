@@ -6,50 +6,10 @@
 //! There are as many as there is work at a time, so that nothing waits for
 //! something else; a worker without work stays.
 
-use crate::aio::{AioEvent, SyncCall};
-use crate::cache::{FsError, PageCache};
-use crate::file::{Fd, FileId};
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::host::Host;
-use blklab_types::{Span, TaskId};
-use std::collections::VecDeque;
-use std::ops::Range;
-
-/// What a worker does.
-#[derive(Clone, Debug)]
-pub(crate) enum Work {
-    /// The last part of a write with `O_SYNC`.
-    SyncWritten {
-        file: FileId,
-        pages: Range<u64>,
-        data_only: bool,
-    },
-    /// A system call, for so much processor time beside its waits.
-    Call { fd: Fd, call: SyncCall, cost: Span },
-}
-
-/// Work with the event that tells its end.
-#[derive(Clone, Debug)]
-pub(crate) struct Deferred {
-    pub(crate) context: usize,
-    pub(crate) event: AioEvent,
-    pub(crate) work: Work,
-}
-
-/// Work that nobody does yet, and workers without work.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Workers {
-    queue: VecDeque<Deferred>,
-    idle: Vec<TaskId>,
-    /// Workers that were woken or started and have not taken their work.
-    coming: usize,
-}
-
-impl Workers {
-    /// Adds work; [`PageCache::send_workers`] sends somebody.
-    pub(crate) fn add(&mut self, deferred: Deferred) {
-        self.queue.push_back(deferred);
-    }
-}
+use crate::state::aio::{Deferred, SyncCall, Work};
 
 impl<H: Host> PageCache<H> {
     /// Sends a worker for each piece of work that nobody is coming for.

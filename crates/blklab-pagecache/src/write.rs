@@ -6,9 +6,12 @@
 //! dirty when it ends; a page that somebody else has locked is waited for
 //! before it becomes dirty. The file's mutex is held all the while.
 
-use crate::cache::{FsError, PageCache, PageRun};
+use crate::cache::PageCache;
+use crate::error::FsError;
 use crate::file::{Fd, FileId};
 use crate::host::Host;
+use crate::layout::PageRun;
+use crate::range::file_range;
 use crate::volume::on_volume;
 use blklab_types::{BioFlags, Op, PAGE_BYTES};
 use std::ops::Range;
@@ -178,20 +181,4 @@ impl<H: Host> PageCache<H> {
             .await;
         }
     }
-}
-
-/// The largest file of ext3 with blocks of 4 KiB.
-const MAX_FILE_BYTES: u64 = 2 << 40;
-
-/// The bytes of a call, if a file can have them.
-pub(crate) fn file_range(offset: u64, bytes: u64) -> Result<Range<u64>, FsError> {
-    let end = offset
-        .checked_add(bytes)
-        .filter(|end| *end <= MAX_FILE_BYTES);
-    Ok(offset..end.ok_or(FsError::TooBig)?)
-}
-
-/// The pages that bytes lie in.
-pub(crate) fn pages_of(bytes: &Range<u64>) -> Range<u64> {
-    bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES)
 }

@@ -9,60 +9,15 @@
 //! transaction freed may be used again.
 
 use super::Btrfs;
-use super::items::{Change, Of, REFERENCE_BYTES, What};
+use super::items::{self, Change, Of, What};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, Host, Sleep};
-use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span, TaskId};
+use blklab_types::{BioFlags, Jiffies, Op, PAGE_BYTES, PAGE_SECTORS, Span};
 
 /// How often the commit thread looks.
 const LOOK: Span = Span::from_s(5);
 /// Changes to the extent tree between two looks at the clock.
 const BATCH: usize = 256;
-
-/// The state of transactions.
-#[derive(Debug, Default)]
-pub(super) struct Commit {
-    /// When the running one was begun; None while nothing has changed.
-    since: Option<Jiffies>,
-    /// Changes under way.
-    changing: u32,
-    /// New changes wait.
-    blocked: bool,
-    /// Somebody commits.
-    busy: bool,
-    /// The last one on the disk.
-    pub(super) committed: u32,
-    waiters: Vec<TaskId>,
-}
-
-impl Commit {
-    /// Something changes.
-    pub(super) fn begin(&mut self, now: Jiffies) {
-        self.since = self.since.or(Some(now));
-    }
-}
-
-/// What the extent tree must be told, by place: a block that came and went is
-/// not mentioned.
-pub(super) fn changes_of(mut references: Vec<(u64, bool)>) -> Vec<Change> {
-    references.sort_by_key(|r| r.0);
-    let of_place = references.chunk_by(|a, b| a.0 == b.0);
-    let change = |events: &[(u64, bool)]| {
-        let (first, last) = (events.first()?, events.last()?);
-        let what = match (first.1, last.1) {
-            (true, true) => What::Put(REFERENCE_BYTES),
-            (false, false) => What::Remove,
-            (false, true) => What::Touch,
-            (true, false) => return None,
-        };
-        Some(Change {
-            of: Of::Extents,
-            key: first.0,
-            what,
-        })
-    };
-    of_place.filter_map(change).collect()
-}
 
 impl<H: Host> Mount<'_, H, Btrfs> {
     /// Begins a change: joins the running transaction, or waits until there
@@ -212,7 +167,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
             if references.is_empty() {
                 return;
             }
-            for batch in changes_of(references).chunks(BATCH) {
+            for batch in items::changes_of(references).chunks(BATCH) {
                 self.btrfs_change(batch).await;
             }
         }

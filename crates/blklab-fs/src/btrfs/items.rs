@@ -7,6 +7,10 @@
 //! as well.
 
 use super::tree::ITEM_BYTES;
+use blklab_types::PAGE_BYTES;
+
+/// The longest extent (128 MiB).
+pub(super) const MOST_EXTENT_PAGES: u64 = (128 << 20) / PAGE_BYTES;
 
 /// Largest number of an object that a key can hold.
 pub(super) const LAST_OBJECT: u32 = (1 << 24) - 1;
@@ -116,4 +120,26 @@ pub(super) fn checksum_bytes(pages: u64) -> u32 {
 /// Pages whose checksums go into one item of a leaf of so many bytes.
 pub(super) fn checksums_per_item(block_bytes: u32) -> u64 {
     u64::from((block_bytes - 101 - 2 * ITEM_BYTES) / CHECKSUM_BYTES - 1)
+}
+
+/// What the extent tree must be told, by place: a block that came and went is
+/// not mentioned.
+pub(super) fn changes_of(mut references: Vec<(u64, bool)>) -> Vec<Change> {
+    references.sort_by_key(|r| r.0);
+    let of_place = references.chunk_by(|a, b| a.0 == b.0);
+    let change = |events: &[(u64, bool)]| {
+        let (first, last) = (events.first()?, events.last()?);
+        let what = match (first.1, last.1) {
+            (true, true) => What::Put(REFERENCE_BYTES),
+            (false, false) => What::Remove,
+            (false, true) => What::Touch,
+            (true, false) => return None,
+        };
+        Some(Change {
+            of: Of::Extents,
+            key: first.0,
+            what,
+        })
+    };
+    of_place.filter_map(change).collect()
 }

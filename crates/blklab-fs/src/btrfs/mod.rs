@@ -31,6 +31,7 @@ mod kind;
 mod log;
 mod operations;
 mod options;
+mod progress;
 mod reads;
 mod space;
 mod tree;

@@ -2,12 +2,11 @@
 //! The volume: its trees, its blocks, its inodes, and changes in them that do
 //! not sleep.
 
-use super::commit::Commit;
 use super::items::{self, Change, Of, What, of_file};
 use super::options::BtrfsOptions;
+use super::progress::{Commit, WriteOut};
 use super::space::{Space, Use};
 use super::tree::{Blocks, NO_BLOCK, Tree};
-use super::writeout::WriteOut;
 use crate::mount::View;
 use blklab_pagecache::{Extents, File, FileId, FreeSpace, PageBits};
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
@@ -294,7 +293,7 @@ impl View<'_, Btrfs> {
             if references.is_empty() {
                 break;
             }
-            let changes = super::commit::changes_of(references);
+            let changes = items::changes_of(references);
             self.btrfs_apply(&changes, Jiffies(0));
         }
         let b = &mut *self.volume;
@@ -323,7 +322,7 @@ impl View<'_, Btrfs> {
         let mut page = 0;
         while page < pages {
             let b = &mut *self.volume;
-            let want = super::writeout::MOST_EXTENT_PAGES.min(pages - page);
+            let want = items::MOST_EXTENT_PAGES.min(pages - page);
             let Some(run) = b.pool.space.take(Use::Data, want) else {
                 return false;
             };

@@ -5,21 +5,11 @@
 //! too much sleeps until there is less.
 
 use super::Btrfs;
+use super::progress::Job;
 use crate::mount::{Mount, View};
 use blklab_pagecache::{BioWork, FileId, Group, GroupEnd, Host};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS, Span};
 use std::ops::Range;
-
-/// A bio to be, with its copies.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
-    /// What its end brings about.
-    group: u64,
-    sector: u64,
-    copy: Option<u64>,
-    pages: u64,
-    flags: BioFlags,
-}
 
 impl<H: Host> Mount<'_, H, Btrfs> {
     /// Starts the threads, as at mount.

@@ -5,53 +5,13 @@
 
 use super::items::{self, Change, Of, What, of_file};
 use super::part;
+use super::progress::Ordered;
 use super::space::Use;
 use super::volume::Btrfs;
-use super::workers::Job;
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, Host, WriteControl};
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
-use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-
-/// The longest extent (128 MiB).
-pub(super) const MOST_EXTENT_PAGES: u64 = (128 << 20) / PAGE_BYTES;
-
-/// Data that have a place but are not yet in the trees.
-#[derive(Clone, Debug)]
-pub(super) struct Ordered {
-    pub(super) file: FileId,
-    page: u64,
-    /// Where they lie.
-    place: Range<u64>,
-    /// Places that they had before.
-    gone: Vec<Range<u64>>,
-    /// Pages that have not arrived.
-    left: u64,
-}
-
-/// What is on its way to the disk.
-#[derive(Debug, Default)]
-pub(super) struct WriteOut {
-    /// Jobs for the workers.
-    pub(super) checks: VecDeque<Job>,
-    /// Jobs for the submit thread.
-    pub(super) submits: VecDeque<Job>,
-    /// Jobs of both.
-    pub(super) queued: u32,
-    /// Tasks that sleep until there are fewer.
-    pub(super) waiters: Vec<TaskId>,
-    pub(super) idle_workers: Vec<TaskId>,
-    pub(super) idle_submitter: Option<TaskId>,
-    pub(super) idle_finisher: Option<TaskId>,
-    /// By number, in the order in which they got their places.
-    pub(super) ordered: BTreeMap<u64, Ordered>,
-    next_ordered: u64,
-    /// Those whose data have arrived.
-    pub(super) arrived: VecDeque<u64>,
-    /// Tasks that sleep until data are in the trees.
-    pub(super) ordered_waiters: Vec<TaskId>,
-}
 
 /// What comes next in a file.
 enum Next {
@@ -121,7 +81,7 @@ impl View<'_, Btrfs> {
         if small && run.start == 0 && self.files[id.idx()].size_bytes > 0 {
             return Next::Inline;
         }
-        let want = (run.end - run.start).min(MOST_EXTENT_PAGES);
+        let want = (run.end - run.start).min(items::MOST_EXTENT_PAGES);
         let b = &mut *self.volume;
         let Some(place) = b.pool.space.take(Use::Data, want) else {
             return Next::Lost(run);

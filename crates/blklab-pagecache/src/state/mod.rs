@@ -4,24 +4,28 @@
 //! A page counts as dirty or as under write-back, never as both, unless it is
 //! dirtied again while its write is in flight. Functions here never sleep.
 
-use crate::aio::AioContext;
-use crate::balance::TaskDirty;
+pub(crate) mod aio;
+pub(crate) mod flusher;
+pub(crate) mod pdflush;
+pub(crate) mod sleeps;
+pub(crate) mod task_dirty;
+
+use self::aio::{AioContext, Direct, Workers};
+use self::flusher::DeviceFlusher;
+use self::pdflush::Pool;
+use self::sleeps::Account;
+use self::task_dirty::TaskDirty;
 use crate::bandwidth::Bandwidth;
 use crate::bios::Bios;
 use crate::config::Config;
-use crate::direct::Direct;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
 use crate::file::{Fd, File, FileId, OpenFile, WaitFor};
-use crate::flusher::DeviceFlusher;
 use crate::inode_lists::{DirtyInodes, End, List};
 use crate::limits::{self, Limits};
 use crate::lru::Lru;
-use crate::pdflush::Pool;
 use crate::proportion::{Events, Share, Timed, period_shift};
 use crate::slab::Slab;
-use crate::sleeps::Account;
 use crate::stats::Stats;
-use crate::workers::Workers;
 use blklab_types::{Hz, Jiffies, Op, TaskId};
 use std::ops::Range;
 
