@@ -42,6 +42,8 @@ pub struct ReadCounts {
     pub untimed: u64,
     /// Seconds added to all times, since some were before 0.
     pub shift_s: u64,
+    /// Records of another CPU than the file that has them.
+    pub other_cpu: u64,
     /// Lines that are no part of a trace: prose around it.
     pub foreign: u64,
     /// Records or lines that are whole but of a kind that has no event:

@@ -34,8 +34,8 @@ pub enum FormatError {
         format: &'static str,
         /// The version it has.
         found: u32,
-        /// The version that can be read.
-        supported: u32,
+        /// The versions that can be read, in words.
+        supported: &'static str,
     },
     /// The header of the file is damaged, so the rest has no meaning.
     Header {
@@ -89,7 +89,7 @@ impl fmt::Display for FormatError {
                 supported,
             } => write!(
                 f,
-                "{input}: {format} version {found} is not supported, only version {supported}"
+                "{input}: {format} version {found} is not supported, only {supported}"
             ),
             FormatError::Header { input, problem } => {
                 write!(f, "{input}: damaged header: {problem}")

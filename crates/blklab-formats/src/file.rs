@@ -108,6 +108,15 @@ impl TraceFile {
         &self.cpu_files
     }
 
+    /// CPUs below the highest that have no file: they were not online, or their
+    /// files are missing.
+    pub fn missing_cpus(&self) -> Vec<u16> {
+        let cpus = self.cpu_files.iter().filter_map(|path| CpuFile::of(path));
+        let there: Vec<u16> = cpus.map(|file| file.cpu).collect();
+        let highest = there.last().copied().unwrap_or(0);
+        (0..highest).filter(|cpu| !there.contains(cpu)).collect()
+    }
+
     /// The files that are read: an output must be none of them.
     pub fn inputs(&self) -> &[FileId] {
         &self.inputs

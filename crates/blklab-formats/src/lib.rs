@@ -4,9 +4,10 @@
 //! | format | write | read |
 //! |---|---|---|
 //! | `events.blk`, the compact form of this project (`docs/trace-format.md`) | [`compact::CompactWriter`] | [`compact::CompactReader`] |
-//! | blktrace binary, version 7 | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
+//! | blktrace binary (written as version 7, read as 7 and 8) | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
+//! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
 //!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s: they keep their first
 //! error and report it from `finish`. Readers are

@@ -10,10 +10,13 @@ pub(crate) struct Sequences(Vec<Option<u32>>);
 impl Sequences {
     /// Counts what is missing before `sequence`. The first number seen on a
     /// CPU is taken as it is: the trace may be a part of a longer one.
-    pub(crate) fn check(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) {
+    /// Says whether the numbers begin anew.
+    pub(crate) fn check(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) -> bool {
+        let before = counts.restarts;
         let gap = self.gap(cpu, sequence, counts);
         counts.gaps += u64::from(gap > 0);
         counts.lost += u64::from(gap);
+        counts.restarts > before
     }
 
     /// The same for a text, in which numbers are also missing because it shows

@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Reads blktrace binary, version 7, of either byte order.
+/// Reads blktrace binary, versions 7 and 8, of either byte order.
 ///
 /// Times are those of the recording machine; blkparse subtracts that of the
 /// first event. Events of equal time come in blkparse's order. The name of a
@@ -270,6 +270,14 @@ impl<R: Read> TraceSource for BlktraceReader<R> {
                     self.counts.processes += 1;
                     let comm = &self.streams[stream].text;
                     return Ok(Some(Item::Process { time, pid, comm }));
+                }
+                Some(Said::NewRecording) => {
+                    // Of several files only one does so: their times tell.
+                    if self.streams.len() == 1 {
+                        self.counts.new_recordings += 1;
+                        self.last_time = Time::ZERO;
+                        return Ok(Some(Item::NewRecording));
+                    }
                 }
                 Some(Said::Event(event)) => self.loaded(stream, Some(event)),
                 None => self.loaded(stream, None),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The binary records of blktrace, version 7.
+//! The binary records of blktrace, versions 7 and 8.
 //!
 //! Source: `include/uapi/linux/blktrace_api.h` and `kernel/trace/blktrace.c`
-//! (2.6.28 and 6.1 agree on all that is used here). A record is 48 bytes and
-//! a payload:
+//! (2.6.28 and 6.1 agree on all that is used here; version 8 came with 6.19). A
+//! record of version 7 is 48 bytes and a payload:
 //!
 //! | offset | field |
 //! |---|---|
@@ -18,8 +18,13 @@
 //! | 40 | u32 cpu |
 //! | 44 | u16 error, u16 length of the payload |
 //!
-//! Left out: version 8 records, driver data, cgroup ids (blkparse 1.2.0 passes
-//! over messages that have one; they are read here), and the bytes of commands.
+//! In version 8 the process is at 28, and the action, of 64 bits, at 32; all else
+//! is 4 bytes further back, and 12 bytes are left empty, which makes 64. Its
+//! categories above 32 bits tell the operations on zones.
+//!
+//! Left out: driver data, cgroup ids (blkparse 1.2.0 passes over messages that
+//! have one; they are read here), the bytes of commands, and the plugs of zones,
+//! which are counted by name.
 //! 2.6 kernels had one category for barriers where later ones have flushes;
 //! both are written as that bit and read as a flush.
 
@@ -38,8 +43,12 @@ use blklab_types::Dev;
 const RECORD_BYTES: usize = 48;
 /// Magic number, without the version.
 const MAGIC: u32 = 0x6561_7400;
-/// The version handled here.
+/// The version that is written.
 const VERSION: u32 = 7;
+/// The version with wider actions.
+const VERSION_WIDE: u32 = 8;
+/// Length of such a record without its payload.
+const RECORD_WIDE_BYTES: usize = 64;
 /// Set in the code of an action whose payload begins with a cgroup id.
 const CGROUP: u32 = 0x100;
 /// Length of that id.
@@ -49,10 +58,21 @@ const COMM_BYTES: usize = crate::names::COMM_BYTES;
 
 /// Whether `bytes` begin with a magic number, of any version and byte order.
 pub fn is_magic(bytes: &[u8]) -> bool {
-    bytes.first_chunk::<4>().is_some_and(|magic| {
-        let orders = [u32::from_le_bytes(*magic), u32::from_be_bytes(*magic)];
-        orders.iter().any(|found| found & !0xff == MAGIC)
-    })
+    bytes
+        .first_chunk()
+        .is_some_and(|magic| version(*magic).is_some())
+}
+
+/// The version that a magic number names, and whether it is big-endian.
+fn version(magic: [u8; 4]) -> Option<(u32, bool)> {
+    let (little, big) = (u32::from_le_bytes(magic), u32::from_be_bytes(magic));
+    if little & !0xff == MAGIC {
+        Some((little & 0xff, false))
+    } else if big & !0xff == MAGIC {
+        Some((big & 0xff, true))
+    } else {
+        None
+    }
 }
 
 /// Categories of actions, `BLK_TC_*`.
@@ -72,7 +92,19 @@ mod category {
     pub(super) const META: u32 = 0x1000;
     pub(super) const DISCARD: u32 = 0x2000;
     pub(super) const FUA: u32 = 0x8000;
+
+    /// Version 8, in the upper 32 bits of an action.
+    pub(super) mod wide {
+        pub(in super::super) const ZONE_APPEND: u32 = 0x01;
+        /// Reset, reset of all, finish, open, close: they move no data.
+        pub(in super::super) const ZONE_MANAGEMENT: u32 = 0x3e;
+    }
 }
+
+/// Codes of version 8 without an [`Action`]: `__BLK_TA_ZONE_PLUG` and
+/// `__BLK_TA_ZONE_UNPLUG`.
+const ZONE_PLUG: u32 = 18;
+const ZONE_UNPLUG: u32 = 19;
 
 /// Notes, which share the codes of actions: `BLK_TN_*`.
 mod note {
@@ -138,9 +170,11 @@ pub(crate) fn may_be_passed_through(action: Action) -> bool {
 }
 
 /// The flags that categories stand for. A record without data shows no
-/// direction unless it writes, as in blkparse.
-fn rwbs(categories: u32, bytes: u32) -> Rwbs {
-    let mut rwbs = if categories & category::DISCARD != 0 {
+/// direction unless it writes, as in blkparse; the management of zones has none.
+fn rwbs(categories: u32, wide: u32, bytes: u32) -> Rwbs {
+    let mut rwbs = if wide & category::wide::ZONE_MANAGEMENT != 0 {
+        Rwbs::NONE
+    } else if categories & category::DISCARD != 0 {
         Rwbs::DISCARD
     } else if categories & category::WRITE != 0 {
         Rwbs::WRITE
@@ -219,7 +253,7 @@ mod tests {
                 .filter(|d| flags.has(*d))
                 .count();
             if nr_directions == 1 {
-                assert_eq!(rwbs(categories(Action::Issue, flags), 4096), flags);
+                assert_eq!(rwbs(categories(Action::Issue, flags), 0, 4096), flags);
             }
         }
     }

@@ -2,7 +2,8 @@
 //! The records of one blktrace file, in either byte order.
 
 use super::{
-    CGROUP, CGROUP_BYTES, COMM_BYTES, MAGIC, RECORD_BYTES, VERSION, category, device, note, rwbs,
+    CGROUP, CGROUP_BYTES, COMM_BYTES, RECORD_BYTES, RECORD_WIDE_BYTES, VERSION, VERSION_WIDE,
+    ZONE_PLUG, ZONE_UNPLUG, category, device, note, rwbs, version,
 };
 use crate::input::Input;
 use crate::plausible;
@@ -12,6 +13,9 @@ use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 use std::io::Read;
 
+/// Names of other events that are counted: there are three.
+const OTHER_NAMES_MAX: usize = 8;
+
 /// What a record says.
 #[derive(Debug)]
 pub(super) enum Said {
@@ -19,23 +23,70 @@ pub(super) enum Said {
     Event(Event),
     /// A name, whose text is with the stream.
     Process(Time, Pid),
+    /// Another recording begins.
+    NewRecording,
 }
 
 /// One file, or a pipe.
 #[derive(Debug)]
 pub(super) struct Stream<R> {
     input: Input<R>,
-    big_endian: bool,
+    layout: Layout,
     begun: bool,
-    /// CPU that all records must have, for a file of one CPU.
+    /// The CPU whose file it is.
     cpu: Option<u16>,
     sequences: Sequences,
+    last_time: Time,
+    /// The first event of another recording.
+    held: Option<Event>,
     /// Text of the last message or name.
     pub(super) text: String,
 }
 
-/// The fields of a record's head, little-endian.
-struct Head([u8; RECORD_BYTES]);
+/// How records are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    big_endian: bool,
+    /// Whether they are of version 8.
+    is_wide: bool,
+}
+
+impl Layout {
+    /// That of a magic number, if it can be read.
+    fn of(magic: [u8; 4]) -> Option<Layout> {
+        let (version, big_endian) = version(magic)?;
+        let is_wide = version == VERSION_WIDE;
+        (is_wide || version == VERSION).then_some(Layout {
+            big_endian,
+            is_wide,
+        })
+    }
+
+    /// The magic number.
+    #[inline]
+    fn magic(self) -> [u8; 4] {
+        let version = if self.is_wide { VERSION_WIDE } else { VERSION };
+        let magic = super::MAGIC | version;
+        match self.big_endian {
+            true => magic.to_be_bytes(),
+            false => magic.to_le_bytes(),
+        }
+    }
+
+    /// Length of a record without its payload.
+    #[inline]
+    fn record_bytes(self) -> usize {
+        if self.is_wide {
+            RECORD_WIDE_BYTES
+        } else {
+            RECORD_BYTES
+        }
+    }
+}
+
+/// The fields of a record's head, little-endian, where version 7 has them; and the
+/// upper half of an action of version 8.
+struct Head([u8; RECORD_BYTES], u32);
 
 /// Where the fields lie, and how many bytes each has: `struct blk_io_trace` of
 /// blktrace_api.h.
@@ -53,14 +104,37 @@ const FIELDS: [(usize, usize); 11] = [
     (46, 2),
 ];
 
+/// Where version 8 has the fields behind the length, and how long they are: the
+/// process, the halves of the action, device, CPU, error, length of the payload.
+const WIDE_FIELDS: [(usize, usize); 6] = [(28, 4), (32, 8), (40, 4), (44, 4), (48, 2), (50, 2)];
+
 impl Head {
+    /// Of the bytes of a record.
     #[inline]
-    fn new(bytes: &[u8; RECORD_BYTES], big_endian: bool) -> Head {
-        let mut head = Head(*bytes);
-        if big_endian {
+    fn new(bytes: &[u8], layout: Layout) -> Option<Head> {
+        if layout.is_wide {
+            return Head::wide(bytes.first_chunk()?, layout.big_endian);
+        }
+        let mut head = Head(*bytes.first_chunk()?, 0);
+        if layout.big_endian {
             head.turn();
         }
-        head
+        Some(head)
+    }
+
+    fn wide(bytes: &[u8; RECORD_WIDE_BYTES], big_endian: bool) -> Option<Head> {
+        let mut bytes = *bytes;
+        if big_endian {
+            for (at, len) in FIELDS[..5].iter().chain(&WIDE_FIELDS) {
+                bytes[*at..at + len].reverse();
+            }
+        }
+        let mut head = Head(*bytes.first_chunk()?, 0);
+        head.0[28..32].copy_from_slice(&bytes[32..36]);
+        head.0[32..36].copy_from_slice(&bytes[28..32]);
+        head.0[36..48].copy_from_slice(&bytes[40..52]);
+        head.1 = u32::from_le_bytes(*bytes[36..].first_chunk()?);
+        Some(head)
     }
 
     #[cold]
@@ -97,10 +171,15 @@ impl<R: Read> Stream<R> {
     pub(super) fn new(input: Input<R>, cpu: Option<u16>) -> Stream<R> {
         Stream {
             input,
-            big_endian: false,
+            layout: Layout {
+                big_endian: false,
+                is_wide: false,
+            },
             begun: false,
             cpu,
             sequences: Sequences::default(),
+            last_time: Time::ZERO,
+            held: None,
             text: String::new(),
         }
     }
@@ -110,22 +189,27 @@ impl<R: Read> Stream<R> {
         if !self.begun {
             self.begin()?;
         }
+        if let Some(event) = self.held.take() {
+            return Ok(Some(Said::Event(event)));
+        }
         loop {
-            let Some(bytes) = self.input.fill(RECORD_BYTES)?.first_chunk() else {
+            let layout = self.layout;
+            let record_bytes = layout.record_bytes();
+            let bytes = self.input.fill(record_bytes)?;
+            let Some(head) = Head::new(bytes, layout) else {
                 self.cut(counts);
                 return Ok(None);
             };
-            let head = Head::new(bytes, self.big_endian);
-            if head.u32(0) != MAGIC | VERSION {
+            if bytes[..4] != layout.magic() {
                 self.pass_over_damage(counts)?;
                 continue;
             }
-            let total = RECORD_BYTES + usize::from(head.u16(46));
-            if total > RECORD_BYTES && self.input.fill(total)?.len() < total {
+            let total = record_bytes + usize::from(head.u16(46));
+            if total > record_bytes && self.input.fill(total)?.len() < total {
                 self.cut(counts);
                 return Ok(None);
             }
-            let said = self.parse(&head, total, counts);
+            let said = self.parse(&head, record_bytes..total, counts);
             self.input.skip(total);
             if said.is_some() {
                 return Ok(said);
@@ -141,23 +225,23 @@ impl<R: Read> Stream<R> {
         let Some(magic) = first.first_chunk::<4>() else {
             return Ok(());
         };
-        let (little, big) = (u32::from_le_bytes(*magic), u32::from_be_bytes(*magic));
-        self.big_endian = big & !0xff == MAGIC;
-        let found = if self.big_endian { big } else { little };
-        if found & !0xff != MAGIC {
-            return Err(FormatError::Unrecognised {
-                input: name,
-                expected: "\"\\x07tae\" or \"eat\\x07\" (blktrace)",
-                found: format!("\"{}\"", magic.escape_ascii()),
-            });
-        }
-        if found & 0xff != VERSION {
-            return Err(FormatError::Version {
-                input: name,
-                format: "blktrace",
-                found: found & 0xff,
-                supported: VERSION,
-            });
+        match (Layout::of(*magic), version(*magic)) {
+            (Some(layout), _) => self.layout = layout,
+            (None, Some((found, _))) => {
+                return Err(FormatError::Version {
+                    input: name,
+                    format: "blktrace",
+                    found,
+                    supported: "versions 7 and 8",
+                });
+            }
+            (None, None) => {
+                return Err(FormatError::Unrecognised {
+                    input: name,
+                    expected: "\"\\x07tae\" or \"eat\\x07\" (blktrace)",
+                    found: format!("\"{}\"", magic.escape_ascii()),
+                });
+            }
         }
         Ok(())
     }
@@ -172,15 +256,18 @@ impl<R: Read> Stream<R> {
         self.input.skip(rest);
     }
 
-    /// Goes on to the next magic number.
+    /// Goes on to the next magic number. That it is of another version or byte
+    /// order is damage, too, but can be read.
     fn pass_over_damage(&mut self, counts: &mut ReadCounts) -> Result<(), FormatError> {
         counts.damaged += 1;
         let (name, offset) = (&self.input.name, self.input.offset());
-        counts.example(|| format!("{name}: no record at byte {offset}"));
-        let mut magic = (MAGIC | VERSION).to_le_bytes();
-        if self.big_endian {
-            magic.reverse();
+        let other = self.input.available().first_chunk().copied();
+        if let Some(layout) = other.and_then(Layout::of) {
+            counts.example(|| format!("{name}: byte order or version changes at byte {offset}"));
+            self.layout = layout;
+            return Ok(());
         }
+        counts.example(|| format!("{name}: no record at byte {offset}"));
         let mut skip = 1;
         while skip > 0 {
             self.input.skip(skip);
@@ -189,19 +276,31 @@ impl<R: Read> Stream<R> {
                 break;
             }
             let rest = self.input.available();
-            // The last bytes may be the beginning of a magic number.
-            skip = rest
+            let layouts = rest
                 .windows(4)
-                .position(|w| w == magic)
-                .unwrap_or(rest.len() - 3);
+                .map(|w| w.first_chunk().copied().and_then(Layout::of));
+            let next = layouts
+                .enumerate()
+                .find_map(|(at, layout)| Some((at, layout?)));
+            if let Some((_, layout)) = next {
+                self.layout = layout;
+            }
+            // The last bytes may be the beginning of a magic number.
+            skip = next.map_or(rest.len() - 3, |(at, _)| at);
         }
         Ok(())
     }
 
     /// What a whole record, which is available, says. Counts it if that is
     /// nothing.
-    fn parse(&mut self, head: &Head, total: usize, counts: &mut ReadCounts) -> Option<Said> {
-        let payload = &self.input.available()[RECORD_BYTES..total];
+    fn parse(
+        &mut self,
+        head: &Head,
+        payload: std::ops::Range<usize>,
+        counts: &mut ReadCounts,
+    ) -> Option<Said> {
+        let range = payload;
+        let payload = &self.input.available()[range.clone()];
         let categories = head.u32(28) >> 16;
         let code = head.u32(28) & 0xffff;
         let payload = match code & CGROUP {
@@ -213,12 +312,14 @@ impl<R: Read> Stream<R> {
             let (name, offset) = (&self.input.name, self.input.offset());
             format!("{name}: {text} at byte {offset}")
         };
-        let in_file = |cpu| self.cpu.is_none_or(|expected| expected == cpu);
-        let Some(cpu) = u16::try_from(head.u32(40)).ok().filter(|cpu| in_file(*cpu)) else {
+        let Ok(cpu) = u16::try_from(head.u32(40)) else {
             counts.damaged += 1;
             counts.example(|| place(&format!("record of CPU {}", head.u32(40))));
             return None;
         };
+        // blkparse passes over such a record. It is sound otherwise: somebody has
+        // put those of all CPUs in one file.
+        counts.other_cpu += u64::from(self.cpu.is_some_and(|expected| expected != cpu));
         let time = Time(head.u64(8));
         if !plausible::is_time(time) {
             counts.damaged += 1;
@@ -239,7 +340,22 @@ impl<R: Read> Stream<R> {
             action: Action::Message,
         };
         if categories & category::NOTIFY != 0 {
-            return self.parse_note(code, event, RECORD_BYTES..total, payload.len(), counts);
+            return self.parse_note(code, event, range.end - payload.len()..range.end, counts);
+        }
+        let is_place = head.1 & category::wide::ZONE_APPEND != 0
+            && code == Action::Complete as u32
+            && categories & category::COMPLETE == 0;
+        let other = match code {
+            ZONE_PLUG => Some("zone plug"),
+            ZONE_UNPLUG => Some("zone unplug"),
+            // Where the device has put an append; a completion follows.
+            _ if is_place => Some("zone append"),
+            _ => None,
+        };
+        if let Some(name) = other {
+            counts.other_events += 1;
+            counts.other_event(name.as_bytes(), OTHER_NAMES_MAX);
+            return None;
         }
         let known = u8::try_from(code)
             .ok()
@@ -250,7 +366,7 @@ impl<R: Read> Stream<R> {
             return None;
         };
         event.action = action;
-        event.rwbs = rwbs(categories, event.bytes);
+        event.rwbs = rwbs(categories, head.1, event.bytes);
         match (action, payload) {
             (Action::Unplug | Action::UnplugTimer | Action::Split, _) => {
                 if let Some(arg) = payload.first_chunk() {
@@ -278,8 +394,15 @@ impl<R: Read> Stream<R> {
                 self.input.offset()
             )
         });
-        let sequence = head.u32(4);
-        self.sequences.check(cpu, sequence, counts);
+        let is_restart = self.sequences.check(cpu, head.u32(4), counts);
+        let is_earlier = time < self.last_time;
+        self.last_time = time;
+        if is_restart && is_earlier {
+            // Two traces in one file.
+            self.sequences = Sequences::default();
+            self.held = Some(event);
+            return Some(Said::NewRecording);
+        }
         Some(Said::Event(event))
     }
 
@@ -288,11 +411,9 @@ impl<R: Read> Stream<R> {
         code: u32,
         event: Event,
         payload: std::ops::Range<usize>,
-        len: usize,
         counts: &mut ReadCounts,
     ) -> Option<Said> {
-        let start = payload.end - len;
-        let mut text = &self.input.available()[start..payload.end];
+        let mut text = &self.input.available()[payload];
         match code {
             note::PROCESS => {
                 text = &text[..text.len().min(COMM_BYTES)];

@@ -113,7 +113,7 @@ impl<R: Read> CompactReader<R> {
                 input,
                 format: "events.blk",
                 found: version.into(),
-                supported: VERSION.into(),
+                supported: "version 1",
             });
         }
         let len = u32::from_le_bytes([prefix[10], prefix[11], prefix[12], prefix[13]]);

@@ -10,3 +10,4 @@ mod oracle;
 mod readers;
 mod sources;
 mod synthetic;
+mod wide;

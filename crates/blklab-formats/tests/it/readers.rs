@@ -327,8 +327,8 @@ fn versions_and_other_files_are_named() {
         result.unwrap_err().to_string()
     };
     assert_eq!(
-        error(b"\x08tae and so on"),
-        "x.blktrace.0: blktrace version 8 is not supported, only version 7"
+        error(b"\x09tae and so on"),
+        "x.blktrace.0: blktrace version 9 is not supported, only versions 7 and 8"
     );
     assert_eq!(
         error(b"8,0 text"),
