@@ -2,7 +2,7 @@
 //! What can be said of a filesystem before it is mounted, and how its options
 //! are chosen.
 
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::Span;
 use std::fmt;
@@ -25,6 +25,8 @@ pub struct Kind<O> {
     pub options: &'static [MountOption],
     /// Write-back is charged to the control group of the writer (`SB_I_CGROUPWB`).
     pub charges_write_back: bool,
+    /// What the releases changed in it.
+    pub changes: &'static [Change],
     /// The volume that is chosen.
     pub choose: fn(&Mounting<'_>) -> O,
     /// What the mount says.
@@ -41,6 +43,7 @@ impl<O> Kind<O> {
         until: KernelVersion::FOREVER,
         options: &[],
         charges_write_back: false,
+        changes: &[],
         choose: |_| unreachable!("every row says what is chosen"),
         notes: |_| Vec::new(),
     };

@@ -39,6 +39,7 @@ macro_rules! filesystems {
             until: $kind.until,
             options: $kind.options,
             charges_write_back: $kind.charges_write_back,
+            changes: $kind.changes,
             choose: |m| Filesystem::$variant(($kind.choose)(m)),
             notes: $kind.notes,
         }),*),*];

@@ -33,6 +33,7 @@ mod bios;
 mod bits;
 mod buffers;
 mod cache;
+mod changes;
 mod config;
 mod control;
 mod direct;
@@ -73,6 +74,7 @@ pub use advice::Fault;
 pub use aio::{AioId, DirectRequest, SyncRequest};
 pub use atime::Atime;
 pub use cache::{PageCache, UnknownBio};
+pub use changes::CHANGES;
 pub use config::{Config, ConfigError, OpCosts};
 pub use error::FsError;
 pub use features::{

@@ -226,7 +226,11 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
             };
             let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
             let of_schedulers = of.iter().flat_map(tables);
-            for (owner, changes) in std::iter::once(queue).chain(of_schedulers) {
+            let cache = ("page cache", blklab_pagecache::CHANGES);
+            let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
+            let owners = [queue].into_iter().chain(of_schedulers);
+            let owners = owners.chain([cache]).chain(of_filesystems);
+            for (owner, changes) in owners {
                 let new =
                     |c: &&Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
                 for c in changes.iter().filter(new) {

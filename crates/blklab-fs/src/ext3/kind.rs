@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ext2 and ext3.
 
+use super::options::CHANGES;
 use super::{ExtFeatures, ExtOptions};
 use crate::jbd::{Barrier, CommitSync, DataMode};
 use crate::kind::{
@@ -45,6 +46,7 @@ pub(crate) const EXT3: Kind<ExtOptions> = Kind {
         CREATOR_PID,
     ],
     charges_write_back: true,
+    changes: CHANGES,
     choose: |m| options(m, true),
     ..Kind::PLAIN
 };

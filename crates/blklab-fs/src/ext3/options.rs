@@ -3,7 +3,7 @@
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
@@ -34,28 +34,62 @@ impl ExtFeatures {
     pub fn of(kernel: KernelVersion) -> ExtFeatures {
         ExtFeatures {
             commit_sync: match () {
-                () if kernel >= KernelVersion::new(3, 3) => CommitSync::Waited,
-                () if kernel >= KernelVersion::v2_6(30) => CommitSync::SyncHandle,
+                () if kernel.since(3, 3) => CommitSync::Waited,
+                () if kernel.since_2_6(30) => CommitSync::SyncHandle,
                 () => CommitSync::Never,
             },
-            sync_commit_block: kernel >= KernelVersion::v2_6(28),
-            sync_checkpoint: kernel >= KernelVersion::new(3, 3),
-            handle_per_page: kernel < KernelVersion::v2_6(37),
-            data: if kernel >= KernelVersion::v2_6(30) && kernel < KernelVersion::v2_6(36) {
+            sync_commit_block: kernel.since_2_6(28),
+            sync_checkpoint: kernel.since(3, 3),
+            handle_per_page: !kernel.since_2_6(37),
+            data: if kernel.since_2_6(30) && !kernel.since_2_6(36) {
                 DataMode::Writeback
             } else {
                 DataMode::Ordered
             },
-            atime: if kernel >= KernelVersion::v2_6(30) {
+            atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
             },
-            flush_fua: kernel >= KernelVersion::v2_6(37),
-            barrier: kernel >= KernelVersion::new(3, 1),
+            flush_fua: kernel.since_2_6(37),
+            barrier: kernel.since(3, 1),
         }
     }
 }
+
+/// One entry for each release at which [`ExtFeatures::of`] changes.
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(28),
+        what: "commit blocks are synchronous requests",
+        source: "fs/jbd/commit.c, fs/buffer.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(30),
+        what: "a commit that somebody waits for writes synchronously; data are written back, access times relative by default",
+        source: "fs/jbd/commit.c, fs/ext3/Kconfig, fs/namespace.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(36),
+        what: "data are ordered by default",
+        source: "fs/ext3/Kconfig",
+    },
+    Change {
+        release: KernelVersion::v2_6(37),
+        what: "commits are flush and FUA instead of barriers; writing a page opens no handle (the release is taken)",
+        source: "fs/jbd/commit.c, fs/ext3/inode.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "barriers are on by default",
+        source: "fs/ext3/super.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 3),
+        what: "commits and checkpoints that somebody waits for write synchronously",
+        source: "fs/jbd/commit.c, fs/jbd/checkpoint.c",
+    },
+];
 
 /// A volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,5 +168,16 @@ impl ExtOptions {
             batch: JournalRules::BATCH,
             writes_inodes: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, ExtFeatures::of);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ext4.
 
+use super::options::CHANGES;
 use super::{Ext4Features, Ext4Options};
 use crate::jbd::{Barrier, DataMode};
 use crate::kind::{
@@ -29,6 +30,7 @@ pub(crate) const EXT4: Kind<Ext4Options> = Kind {
         ),
     ],
     charges_write_back: true,
+    changes: CHANGES,
     choose: options,
     ..Kind::PLAIN
 };

@@ -4,7 +4,7 @@
 //! 2.6.28 to 6.18).
 
 use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
@@ -62,47 +62,97 @@ impl Ext4Features {
     pub fn of(kernel: KernelVersion) -> Ext4Features {
         Ext4Features {
             commit_sync: match () {
-                () if kernel >= KernelVersion::v2_6(39) => CommitSync::Always,
-                () if kernel >= KernelVersion::v2_6(30) => CommitSync::SyncHandle,
+                () if kernel.since_2_6(39) => CommitSync::Always,
+                () if kernel.since_2_6(30) => CommitSync::SyncHandle,
                 () => CommitSync::Never,
             },
-            sync_checkpoint: kernel >= KernelVersion::new(3, 1),
-            flush_fua: kernel >= KernelVersion::v2_6(37),
-            large_bios: kernel >= KernelVersion::v2_6(37),
-            range_pages: if kernel >= KernelVersion::new(3, 11) {
-                2048
-            } else {
-                32768
-            },
-            bump_pages: if kernel >= KernelVersion::v2_6(32) && kernel < KernelVersion::new(3, 11) {
+            sync_checkpoint: kernel.since(3, 1),
+            flush_fua: kernel.since_2_6(37),
+            large_bios: kernel.since_2_6(37),
+            range_pages: if kernel.since(3, 11) { 2048 } else { 32768 },
+            bump_pages: if kernel.since_2_6(32) && !kernel.since(3, 11) {
                 32768
             } else {
                 0
             },
-            spreads_directories: kernel >= KernelVersion::v2_6(30),
-            exact_if_closed: kernel >= KernelVersion::v2_6(32),
-            fsync_by_transaction: kernel >= KernelVersion::v2_6(32),
-            allocates_on_close: kernel >= KernelVersion::v2_6(30),
-            commit_only_waits: kernel >= KernelVersion::new(4, 7),
-            read_flags: if kernel >= KernelVersion::new(3, 2) {
+            spreads_directories: kernel.since_2_6(30),
+            exact_if_closed: kernel.since_2_6(32),
+            fsync_by_transaction: kernel.since_2_6(32),
+            allocates_on_close: kernel.since_2_6(30),
+            commit_only_waits: kernel.since(4, 7),
+            read_flags: if kernel.since(3, 2) {
                 BioFlags::META | BioFlags::PRIO
             } else {
                 BioFlags::META
             },
-            journal_mark: if kernel >= KernelVersion::new(6, 8) {
+            journal_mark: if kernel.since(6, 8) {
                 BioFlags::META | BioFlags::IDLE
             } else {
                 BioFlags::NONE
             },
-            atime: if kernel >= KernelVersion::v2_6(30) {
+            atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
             },
-            large_journals: kernel >= KernelVersion::new(4, 9),
+            large_journals: kernel.since(4, 9),
         }
     }
 }
+
+/// One entry for each release at which [`Ext4Features::of`] changes.
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(30),
+        what: "a commit that somebody waits for writes synchronously; directories spread over flex groups; truncated files are allocated on close; access times are relative by default",
+        source: "fs/jbd2/commit.c, fs/ext4/ialloc.c, fs/ext4/file.c, fs/namespace.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(32),
+        what: "fsync waits for the transaction of the inode; closed files get what they need; a file is written on up to 32768 pages",
+        source: "fs/ext4/fsync.c, fs/ext4/mballoc.c, fs/ext4/inode.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(37),
+        what: "bios of many pages; flush and FUA instead of barriers",
+        source: "fs/ext4/page-io.c, fs/jbd2/commit.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(39),
+        what: "commits always write synchronously",
+        source: "fs/jbd2/commit.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "checkpoints write synchronously",
+        source: "fs/jbd2/checkpoint.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 2),
+        what: "reads of metadata go before others",
+        source: "fs/ext4/inode.c, include/linux/blk_types.h",
+    },
+    Change {
+        release: KernelVersion::new(3, 11),
+        what: "2048 pages are given a place at a time, and as many written as the flusher asks for",
+        source: "fs/ext4/inode.c",
+    },
+    Change {
+        release: KernelVersion::new(4, 7),
+        what: "a commit waits for new data, and does not write older ones",
+        source: "fs/jbd2/commit.c, fs/ext4/inode.c",
+    },
+    Change {
+        release: KernelVersion::new(4, 9),
+        what: "journals of up to 1 GiB, with checksums, as mke2fs makes them by then",
+        source: "mke2fs(8)",
+    },
+    Change {
+        release: KernelVersion::new(6, 8),
+        what: "writes of the journal pass write-back throttling",
+        source: "fs/jbd2/commit.c",
+    },
+];
 
 /// A volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,5 +219,16 @@ impl Ext4Options {
             },
             writes_inodes: !f.commit_only_waits,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(28)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, Ext4Features::of);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! XFS.
 
+use super::options::CHANGES;
 use super::{XfsFeatures, XfsOptions};
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch, words};
 
@@ -21,6 +22,7 @@ pub(crate) const XFS: Kind<XfsOptions> = Kind {
         ATIME,
     ],
     charges_write_back: true,
+    changes: CHANGES,
     choose: options,
     notes,
     ..Kind::PLAIN

@@ -2,7 +2,7 @@
 //! What can be chosen about an XFS volume, and what the kernel release decides
 //! (fs/xfs/xfs_log.c, fs/xfs/linux-2.6/xfs_buf.c; mkfs.xfs of 2008).
 
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
@@ -47,18 +47,18 @@ impl XfsFeatures {
     /// The features of a release.
     pub fn of(kernel: KernelVersion) -> XfsFeatures {
         XfsFeatures {
-            tail_thread: kernel >= KernelVersion::v2_6(25),
-            contiguous_log_buffers: kernel < KernelVersion::v2_6(25),
-            sync_metadata: kernel < KernelVersion::v2_6(33),
-            delayed_inodes: kernel >= KernelVersion::v2_6(34),
-            syncd_flushes_inodes: kernel < KernelVersion::v2_6(29),
-            no_idle: kernel >= KernelVersion::v2_6(30),
-            task_plugs: kernel >= KernelVersion::v2_6(39),
-            flush_fua: kernel >= KernelVersion::v2_6(37),
-            marks_log: kernel >= KernelVersion::new(5, 4),
-            has_delayed_logging: kernel >= KernelVersion::v2_6(35),
-            delayed_logging: kernel >= KernelVersion::v2_6(39),
-            atime: if kernel >= KernelVersion::v2_6(30) {
+            tail_thread: kernel.since_2_6(25),
+            contiguous_log_buffers: !kernel.since_2_6(25),
+            sync_metadata: !kernel.since_2_6(33),
+            delayed_inodes: kernel.since_2_6(34),
+            syncd_flushes_inodes: !kernel.since_2_6(29),
+            no_idle: kernel.since_2_6(30),
+            task_plugs: kernel.since_2_6(39),
+            flush_fua: kernel.since_2_6(37),
+            marks_log: kernel.since(5, 4),
+            has_delayed_logging: kernel.since_2_6(35),
+            delayed_logging: kernel.since_2_6(39),
+            atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
                 Atime::Strict
@@ -66,6 +66,55 @@ impl XfsFeatures {
         }
     }
 }
+
+/// One entry for each release at which [`XfsFeatures::of`] changes.
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::v2_6(25),
+        what: "a thread pushes the tail of the log; log buffers are separate pages (as far as two traces tell)",
+        source: "fs/xfs/xfs_trans_ail.c, fs/xfs/linux-2.6/xfs_buf.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(29),
+        what: "the periodic sync flushes no inodes",
+        source: "fs/xfs/linux-2.6/xfs_sync.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(30),
+        what: "synchronous writes say that no more will follow; access times are relative by default",
+        source: "fs/xfs/linux-2.6/xfs_buf.c, fs/namespace.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(33),
+        what: "metadata that somebody wrote without waiting are not synchronous, but marked as metadata",
+        source: "fs/xfs/linux-2.6/xfs_buf.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(34),
+        what: "inodes are copied to their clusters, and these queued",
+        source: "fs/xfs/xfs_inode.c, fs/xfs/linux-2.6/xfs_buf.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(35),
+        what: "changes may be collected in memory (delaylog)",
+        source: "fs/xfs/xfs_log_cil.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(37),
+        what: "log records are written behind a flush and with FUA instead of as barriers",
+        source: "fs/xfs/linux-2.6/xfs_buf.c",
+    },
+    Change {
+        release: KernelVersion::v2_6(39),
+        what: "delayed logging by default; plugs belong to tasks",
+        source: "fs/xfs/linux-2.6/xfs_super.c, block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(5, 4),
+        what: "log records say that more will follow, and write-back throttling lets them pass",
+        source: "fs/xfs/xfs_log.c",
+    },
+];
 
 /// A volume. Blocks are 4096 bytes, sectors 512, inodes 256 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,5 +219,11 @@ mod tests {
         let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(24)));
         assert_eq!(o.log_segments(128), 1);
         assert!(!o.features.tail_thread);
+    }
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, XfsFeatures::of);
     }
 }
