@@ -10,7 +10,8 @@ fn on_a_terminal(f: &Folder, command: &str) -> Option<String> {
     if !blklab_testkit::has_program("script") || !blklab_testkit::has_program("timeout") {
         return None;
     }
-    let limited = format!("timeout --foreground -s INT 4 {command}");
+    // Whatever terminal the tests run on: on a dumb one there is no progress.
+    let limited = format!("TERM=xterm timeout --foreground -s INT 4 {command}");
     let done = f.shell(&format!(
         "script -qec '{limited}' screen </dev/null >/dev/null"
     ));
