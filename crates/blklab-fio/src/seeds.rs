@@ -76,7 +76,7 @@ impl Seeds {
     }
 
     /// The seed for a use.
-    pub fn of(&self, usage: Use) -> u64 {
+    pub fn seed(&self, usage: Use) -> u64 {
         self.0[usage as usize]
     }
 }
@@ -98,8 +98,8 @@ pub(crate) struct Generators {
 impl Generators {
     pub(crate) fn new(seeds: &Seeds, settings: &Settings) -> Generators {
         let wide = settings.random_generator == Generator::Tausworthe64;
-        let narrow = |usage| Rng::new(seeds.of(usage), false);
-        let sized = |usage| Rng::new(seeds.of(usage), wide);
+        let narrow = |usage| Rng::new(seeds.seed(usage), false);
+        let sized = |usage| Rng::new(seeds.seed(usage), wide);
         let write = if settings.verify {
             Use::BlockSizeRead
         } else {
@@ -131,7 +131,7 @@ impl Generators {
 /// The generator of start delays.
 pub(crate) fn start_delay_generator(seeds: &Seeds, settings: &Settings) -> Rng {
     Rng::new(
-        seeds.of(Use::StartDelay),
+        seeds.seed(Use::StartDelay),
         settings.random_generator == Generator::Tausworthe64,
     )
 }
@@ -152,9 +152,9 @@ mod tests {
     fn random_jobs_replace_the_seed_of_offsets() {
         let mut settings = Settings::default();
         settings.rw.random = true;
-        assert_eq!(Seeds::new(&settings, 1, 0).of(Use::Offset), 0xb189_9bed);
+        assert_eq!(Seeds::new(&settings, 1, 0).seed(Use::Offset), 0xb189_9bed);
         settings.randrepeat = false;
         settings.given.insert("randseed");
-        assert_ne!(Seeds::new(&settings, 1, 0).of(Use::Offset), 0xb189_9bed);
+        assert_ne!(Seeds::new(&settings, 1, 0).seed(Use::Offset), 0xb189_9bed);
     }
 }

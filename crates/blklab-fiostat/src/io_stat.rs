@@ -100,7 +100,7 @@ impl IoStat {
 mod tests {
     use super::*;
 
-    fn of(samples: &[u64]) -> IoStat {
+    fn stat(samples: &[u64]) -> IoStat {
         let mut stat = IoStat::default();
         samples.iter().for_each(|&s| stat.add(s));
         stat
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn known_series() {
-        let stat = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        let stat = stat(&[2, 4, 4, 4, 5, 5, 7, 9]);
         assert_eq!((stat.samples, stat.min, stat.max), (8, 2, 9));
         assert_eq!(stat.mean, 5.0);
         assert!((stat.stddev() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
@@ -116,16 +116,16 @@ mod tests {
 
     #[test]
     fn one_sample_has_no_deviation() {
-        assert_eq!(of(&[77]).stddev(), 0.0);
+        assert_eq!(stat(&[77]).stddev(), 0.0);
         assert_eq!(IoStat::default().min_or_zero(), 0);
     }
 
     #[test]
     fn merging_equals_adding() {
         let (a, b) = ([5, 9, 1000, 3], [70, 2, 2, 8, 5000]);
-        let mut merged = of(&a);
-        merged.merge(&of(&b));
-        let whole = of(&[&a[..], &b[..]].concat());
+        let mut merged = stat(&a);
+        merged.merge(&stat(&b));
+        let whole = stat(&[&a[..], &b[..]].concat());
         assert_eq!(
             (merged.samples, merged.min, merged.max),
             (whole.samples, whole.min, whole.max)
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn concurrent_rates_are_summed() {
-        let mut sum = of(&[100, 200]);
-        sum.merge_concurrent(&of(&[10, 30]));
+        let mut sum = stat(&[100, 200]);
+        sum.merge_concurrent(&stat(&[10, 30]));
         assert_eq!(
             (sum.samples, sum.min, sum.max, sum.mean),
             (4, 110, 230, 170.0)

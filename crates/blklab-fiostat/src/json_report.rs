@@ -215,7 +215,7 @@ impl LatencyPrinter<'_> {
         if prios.len() < 2 {
             return;
         }
-        let of = |prio: &&crate::PrioStat| {
+        let object = |prio: &&crate::PrioStat| {
             let mut out = Map::new();
             out.insert("prioclass".into(), json!(prio.class()));
             out.insert("prio".into(), json!(prio.level()));
@@ -223,7 +223,7 @@ impl LatencyPrinter<'_> {
             out.insert(format!("{name}_ns"), self.latency(&prio.latency, shown));
             Value::Object(out)
         };
-        out.insert("prios".into(), prios.iter().map(of).collect());
+        out.insert("prios".into(), prios.iter().map(object).collect());
     }
 
     fn latency(&self, latency: &Latency, with_percentiles: bool) -> Value {

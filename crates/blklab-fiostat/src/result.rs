@@ -172,7 +172,7 @@ fn merge_jobs(jobs: Vec<JobRecord>) -> Vec<Entry> {
             .filter(|last| info.group_reporting && last.info.group_id == info.group_id);
         match open {
             Some(entry) => entry.add_member(info, &stat),
-            None => entries.push(Entry::of(info, &stat)),
+            None => entries.push(Entry::new(info, &stat)),
         }
     }
     entries
@@ -180,7 +180,7 @@ fn merge_jobs(jobs: Vec<JobRecord>) -> Vec<Entry> {
 
 impl Entry {
     /// An entry of one thread.
-    pub fn of(info: JobInfo, stat: &ThreadStat) -> Entry {
+    pub fn new(info: JobInfo, stat: &ThreadStat) -> Entry {
         let mut entry = Entry {
             info,
             members: 1,

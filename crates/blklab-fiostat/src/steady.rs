@@ -181,12 +181,12 @@ impl SteadyState {
 
     /// Mean over the window, cut to integers; what is not yet measured counts as 0.
     pub fn mean(&self) -> SteadySample {
-        let of = |rate: fn(&SteadySample) -> u64| {
+        let mean = |rate: fn(&SteadySample) -> u64| {
             self.samples.iter().map(rate).sum::<u64>() / self.criterion.window as u64
         };
         SteadySample {
-            iops: of(|sample| sample.iops),
-            bw: of(|sample| sample.bw),
+            iops: mean(|sample| sample.iops),
+            bw: mean(|sample| sample.bw),
         }
     }
 }

@@ -56,7 +56,7 @@ impl PageBits {
                 *word |= mask;
                 return u64::from(added.count_ones());
             }
-            *self = PageBits::Words(Box::new(Words::of(*word)));
+            *self = PageBits::Words(Box::new(Words::from_word(*word)));
         }
         match self {
             PageBits::Word(_) => 0,
@@ -152,7 +152,7 @@ pub struct Words {
 
 impl Words {
     /// The set of the pages 0 to 63 in `word`.
-    fn of(word: u64) -> Words {
+    fn from_word(word: u64) -> Words {
         let mut words = Words::default();
         if word != 0 {
             let mut chunk = Box::new([0; CHUNK]);

@@ -37,7 +37,7 @@ pub(crate) struct Folios {
 
 impl Folios {
     /// Of the pages of a window, in folios of that order at most.
-    pub(crate) fn of(window: &Range<u64>, order: u32) -> Folios {
+    pub(crate) fn of_window(window: &Range<u64>, order: u32) -> Folios {
         let pages = window.end - window.start;
         Folios {
             order: if pages < MIN_WINDOW {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn sizes(window: Range<u64>, order: u32) -> Vec<u64> {
-        let folios = Folios::of(&window, order);
+        let folios = Folios::of_window(&window, order);
         let mut page = window.start;
         let mut sizes = Vec::new();
         while page < window.end {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_segment_has_64_kib_at_most() {
         let window = 0..512;
-        let segments = |order, run| Folios::of(&window, order).segments(&run);
+        let segments = |order, run| Folios::of_window(&window, order).segments(&run);
         assert_eq!(segments(0, 0..256), 256);
         assert_eq!(segments(2, 0..256), 64);
         assert_eq!(segments(4, 0..256), 16);

@@ -286,7 +286,7 @@ impl<H: Host> PageCache<H> {
             return missing;
         }
         let folios = (order > 0 && self.has_large_folios(id))
-            .then(|| Folios::of(&(window.start..end), order));
+            .then(|| Folios::of_window(&(window.start..end), order));
         self.host.start_plug();
         let mut page = window.start;
         let mut bio: Option<PageRun> = None;

@@ -141,7 +141,7 @@ pub struct FioSummary {
 }
 
 impl FioSummary {
-    fn of(scheduler: &str, reports: &[&FioReport]) -> FioSummary {
+    fn new(scheduler: &str, reports: &[&FioReport]) -> FioSummary {
         let count = |f: &dyn Fn(&FioReport) -> bool| reports.iter().filter(|r| f(r)).count();
         let figures = || reports.iter().flat_map(|r| &r.figures);
         FioSummary {
@@ -165,12 +165,12 @@ impl FioSummary {
         names.retain(|name| !name.is_empty());
         names.sort_unstable();
         names.dedup();
-        let of = |name: &str| {
+        let row = |name: &str| {
             let own = reports.iter().filter(|r| r.scheduler == name);
-            FioSummary::of(name, &own.collect::<Vec<_>>())
+            FioSummary::new(name, &own.collect::<Vec<_>>())
         };
-        let mut all: Vec<FioSummary> = names.into_iter().map(of).collect();
-        all.push(FioSummary::of("all", &reports.iter().collect::<Vec<_>>()));
+        let mut all: Vec<FioSummary> = names.into_iter().map(row).collect();
+        all.push(FioSummary::new("all", &reports.iter().collect::<Vec<_>>()));
         all
     }
 }

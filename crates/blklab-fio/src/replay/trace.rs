@@ -177,11 +177,11 @@ impl Depth {
     }
 
     fn found(&self, count: &[u64; 3]) -> u32 {
-        let of = |at: usize| match self.most[at] {
+        let depth = |at: usize| match self.most[at] {
             0 => i64::from(count[at] > 0),
             most => most,
         };
-        let most = of(0).max(of(1)).max(i64::from(count[2] > 0));
+        let most = depth(0).max(depth(1)).max(i64::from(count[2] > 0));
         most.clamp(1, i64::from(DEPTH_MAX)) as u32
     }
 }

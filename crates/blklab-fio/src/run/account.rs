@@ -133,7 +133,7 @@ impl JobRun {
             }
         }
         if error != 0 {
-            let cause = Cause::Io(FailedIo::of(&slot));
+            let cause = Cause::Io(FailedIo::from_record(&slot));
             self.failed(
                 slot.op,
                 Failure {

@@ -70,7 +70,7 @@ pub struct FailedIo {
 }
 
 impl FailedIo {
-    pub(super) fn of(slot: &Record) -> FailedIo {
+    pub(super) fn from_record(slot: &Record) -> FailedIo {
         FailedIo {
             op: slot.op,
             file: slot.file.unwrap_or(0),

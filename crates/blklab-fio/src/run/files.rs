@@ -96,7 +96,7 @@ impl Files {
         };
         let range = self.all.len() as u64 * 1024;
         self.skewed =
-            Some(Skewed::new(shape, range, None, seeds.of(Use::NextFile) as u32).unscattered());
+            Some(Skewed::new(shape, range, None, seeds.seed(Use::NextFile) as u32).unscattered());
     }
 
     pub(super) fn all_done(&self) -> bool {
@@ -313,7 +313,7 @@ impl File {
         }
         let blocks = map_blocks(job, &range);
         if settings.random_generator == Generator::Lfsr {
-            let lfsr = Lfsr::new(blocks, job.seeds.of(Use::Offset))
+            let lfsr = Lfsr::new(blocks, job.seeds.seed(Use::Offset))
                 .ok_or("fio: failed initializing LFSR")?;
             file.lfsr = Some(lfsr);
         } else if !settings.norandommap {
@@ -390,7 +390,7 @@ fn skewed_blocks(job: &Job, range: &FileRange, name: &str) -> Option<Skewed> {
     let seed = if settings.randrepeat {
         name_hash(name.as_bytes()).wrapping_mul(job.thread)
     } else {
-        job.seeds.of(Use::Offset) as u32
+        job.seeds.seed(Use::Offset) as u32
     };
     Some(Skewed::new(shape, blocks, center, seed))
 }

@@ -232,13 +232,13 @@ impl JobRun {
             loops_left: settings.loops,
             number_ios: settings.number_ios,
             seeds: job.seeds.clone(),
-            offset_seed: job.seeds.of(Use::Offset),
+            offset_seed: job.seeds.seed(Use::Offset),
             generators,
             of_2009: draws_of_2009(&job, &job.seeds),
             files,
             records: Records::new(settings.iodepth),
             granted: false,
-            playback: replay::Playback::of(&job),
+            playback: replay::Playback::new(&job),
             history: History::default(),
             verify_left: 0,
             count: Count::default(),
@@ -412,7 +412,7 @@ impl JobRun {
     /// New generators from the table of seeds.
     fn reseed(&mut self) {
         self.seeds.reseed(&self.job.settings, self.job.thread);
-        self.offset_seed = self.seeds.of(Use::Offset);
+        self.offset_seed = self.seeds.seed(Use::Offset);
         self.generators = Generators::new(&self.seeds, &self.job.settings);
         self.of_2009 = draws_of_2009(&self.job, &self.seeds);
         self.files.reseed_service(&self.job, &self.seeds);

@@ -41,7 +41,7 @@ impl Draws {
     pub(super) fn new(job: &Job, seeds: &Seeds) -> Draws {
         let random = job.entropy.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Draws {
-            offset: Rng48::new(seeds.of(Use::Offset)),
+            offset: Rng48::new(seeds.seed(Use::Offset)),
             length: Rng48::new(random ^ random >> 32),
         }
     }

@@ -354,7 +354,7 @@ impl JobRun {
                 error: ETIMEDOUT,
                 at_ns: now_ns,
                 cause: Cause::Latency {
-                    io: FailedIo::of(slot),
+                    io: FailedIo::from_record(slot),
                     latency_ns,
                     limit_ns,
                 },

@@ -23,7 +23,7 @@ pub(super) struct Playback {
 }
 
 impl Playback {
-    pub(super) fn of(job: &Job) -> Option<Playback> {
+    pub(super) fn new(job: &Job) -> Option<Playback> {
         job.replay.as_ref().map(|replay| Playback {
             entries: replay.entries(),
             next: None,

@@ -164,7 +164,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
             match self.with(|s| s.volume.next_mode(now, hz)) {
                 Some(mode) => {
                     self.lock_changes().await;
-                    self.construct(Plan::of(mode)).await;
+                    self.construct(Plan::new(mode)).await;
                     self.unlock_changes();
                 }
                 None => self.host.suspend().await,
@@ -300,7 +300,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
             (!dirty && !inode.fresh, inode.fresh || open)
         });
         if !clean && !whole {
-            self.construct(Plan::of(Mode::Data(id))).await;
+            self.construct(Plan::new(Mode::Data(id))).await;
         }
         self.unlock_changes();
         if !clean && whole {

@@ -49,7 +49,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(mode: Mode) -> Plan {
+    pub(super) fn new(mode: Mode) -> Plan {
         Plan {
             mode,
             moved: Vec::new(),
@@ -58,7 +58,7 @@ impl Plan {
     }
 
     pub(super) fn checkpoint() -> Plan {
-        Plan::of(Mode::Checkpoint)
+        Plan::new(Mode::Checkpoint)
     }
 }
 

@@ -61,7 +61,7 @@ pub struct Sleeps {
 
 impl Sleeps {
     /// Time slept for one thing, in the dirty throttle or not.
-    pub fn of(&self, what: Sleep) -> Span {
+    pub fn slept_for(&self, what: Sleep) -> Span {
         self.spans[0][what as usize] + self.spans[1][what as usize]
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let twice = a.plus(&a);
         assert_eq!(twice.since(&a), a);
         assert_eq!(twice.total(), Span::from_ms(11_220));
-        assert_eq!(twice.of(Sleep::Log), Span::from_ms(7_000));
+        assert_eq!(twice.slept_for(Sleep::Log), Span::from_ms(7_000));
     }
 
     #[test]
