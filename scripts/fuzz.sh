@@ -18,6 +18,10 @@ seeds() {
     experiment) ls examples/*.toml crates/*/studies/*/*.toml testdata/legacy/cases/* ;;
     blkparse) ls testdata/blkparse/*.txt ;;
     ftrace) ls testdata/ftrace/* ;;
+    snoop) ls testdata/snoop/* ;;
+    rows) ls testdata/rows/* ;;
+    vscsi) ls testdata/vscsi/* ;;
+    trace) ls testdata/blkparse/* testdata/ftrace/* testdata/snoop/* testdata/rows/* testdata/vscsi/* ;;
     blktrace) ls testdata/blkparse/*.blktrace.* ;;
     esac
     find "fuzz/regressions/$1" -type f 2>/dev/null || true

@@ -7,10 +7,14 @@
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::text::{TextOptions, render};
 use blklab_formats::FormatError;
+use blklab_formats::TraceFile;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
 use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::ftrace::FtraceReader;
+use blklab_formats::rows::{KINDS, RowReader};
+use blklab_formats::snoop::SnoopReader;
+use blklab_formats::vscsi::VscsiReader;
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
 use std::io::sink;
 
@@ -27,6 +31,33 @@ pub(crate) fn blkparse(data: &[u8]) {
 /// Tracepoints in text.
 pub(crate) fn ftrace(data: &[u8]) {
     through_everything(FtraceReader::new(data, "fuzz"));
+}
+
+/// Lines of biosnoop and iosnoop.
+pub(crate) fn snoop(data: &[u8]) {
+    through_everything(SnoopReader::new(data, "fuzz"));
+}
+
+/// Rows of every kind, whether or not they would be recognised.
+pub(crate) fn rows(data: &[u8]) {
+    for kind in &KINDS {
+        through_everything(RowReader::new(kind, data, "fuzz"));
+    }
+}
+
+/// SCSI records.
+pub(crate) fn vscsi(data: &[u8]) {
+    if let Ok(reader) = VscsiReader::new(data, "fuzz") {
+        through_everything(reader);
+    }
+}
+
+/// A trace of whatever format is recognised, with lines of others among its own.
+pub(crate) fn trace(data: &[u8]) {
+    let bytes = std::io::Cursor::new(data.to_vec());
+    if let Ok(file) = TraceFile::from_reader(bytes, "fuzz") {
+        through_everything(file);
+    }
 }
 
 /// The compact form: the bytes as a file, and as the payload of a chunk whose

@@ -6,9 +6,11 @@ use crate::blktrace::BlktraceReader;
 use crate::compact::CompactReader;
 use crate::ftrace::{Ftrace, FtraceReader};
 use crate::input::Input;
+use crate::rows::{self, KINDS, RowKind, RowReader};
 use crate::snoop::{Snoop, SnoopReader};
 use crate::source::Source;
 use crate::text::{Dialect, TextReader};
+use crate::vscsi::VscsiReader;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{TraceHeader, TraceSource};
 use std::fmt;
@@ -52,7 +54,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 5] = [
+pub static FORMATS: [Format; 16] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -97,6 +99,83 @@ pub static FORMATS: [Format; 5] = [
             Ok(Box::new(reader.with_others(others_than("biosnoop"))))
         },
     },
+    Format {
+        name: "fio-iolog",
+        summary: "what a fio job asked for (write_iolog, versions 2 and 3); read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[0]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[0], input))),
+    },
+    Format {
+        name: "msr",
+        summary: "MSR Cambridge: asked and answered, in 100 ns; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[1]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[1], input))),
+    },
+    Format {
+        name: "alibaba",
+        summary: "Alibaba Cloud 2020: asked, in microseconds; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[2]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[2], input))),
+    },
+    Format {
+        name: "spc",
+        summary: "Storage Performance Council: asked; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[3]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[3], input))),
+    },
+    Format {
+        name: "fio-lat-log",
+        summary: "fio's latency log (write_lat_log), with offsets by log_offset; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[4]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[4], input))),
+    },
+    Format {
+        name: "tencent",
+        summary: "Tencent CBS: asked, in seconds; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[5]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[5], input))),
+    },
+    Format {
+        name: "fiu",
+        summary: "Florida International University: asked, with processes; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[6]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[6], input))),
+    },
+    Format {
+        name: "disksim-validate",
+        summary: "DiskSim's measured requests: asked and answered; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[7]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[7], input))),
+    },
+    Format {
+        name: "disksim",
+        summary: "DiskSim ASCII: asked; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[8]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[8], input))),
+    },
+    Format {
+        name: "mqsim",
+        summary: "MQSim: asked; read",
+        has_printed_times: false,
+        recognises: |input| begins_with_rows(input, &KINDS[9]),
+        open: |input| Ok(Box::new(RowReader::from_input(&KINDS[9], input))),
+    },
+    Format {
+        name: "vscsi",
+        summary: "VMware's SCSI traces (CloudPhysics), versions 1 and 2; read",
+        has_printed_times: false,
+        recognises: |input| crate::vscsi::is_vscsi(input),
+        open: |input| Ok(Box::new(VscsiReader::from_input(input)?)),
+    },
 ];
 
 /// Mails have lines of several programs side by side: the dialects that may stand
@@ -132,6 +211,14 @@ fn begins_with<D: Dialect>(
         }
     }
     Ok(false)
+}
+
+/// Whether a text begins with rows of this kind.
+fn begins_with_rows(
+    input: &mut Input<Source>,
+    kind: &'static RowKind,
+) -> Result<bool, FormatError> {
+    Ok(rows::recognises(kind, input.fill(SHORT_PREFIX_BYTES)?))
 }
 
 /// The format of an input; none if no row recognises it.
@@ -184,6 +271,26 @@ impl Reader for FtraceReader<Source> {
 }
 
 impl Reader for SnoopReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
+    }
+}
+
+impl Reader for RowReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
+    }
+}
+
+impl Reader for VscsiReader<Source> {
     fn counts(&self) -> &ReadCounts {
         self.counts()
     }

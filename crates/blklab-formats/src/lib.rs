@@ -8,6 +8,8 @@
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
+//! | rows of research traces and fio's logs | | [`rows::RowReader`] |
+//! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
 //!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s: they keep their first
 //! error and report it from `finish`. Readers are
@@ -32,12 +34,15 @@ pub mod ftrace;
 mod input;
 mod limit;
 mod names;
+mod order;
 mod output;
 mod plausible;
+pub mod rows;
 mod sequence;
 pub mod snoop;
 mod source;
 mod text;
+pub mod vscsi;
 
 pub use counts::ReadCounts;
 pub use error::FormatError;

@@ -6,16 +6,17 @@
 mod traces;
 
 fn replay(target: &str, exercise: fn(&[u8])) {
-    let dir = format!(
-        "{}/../../fuzz/regressions/{target}",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    replay_all(&format!("fuzz/regressions/{target}"), exercise);
+}
+
+fn replay_all(folder: &str, exercise: fn(&[u8])) {
+    let dir = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for entry in std::fs::read_dir(dir).expect("the folder is part of the project") {
         exercise(&std::fs::read(entry.unwrap().path()).unwrap());
         count += 1;
     }
-    assert!(count > 0, "{target}");
+    assert!(count > 0, "{folder}");
 }
 
 #[test]
@@ -36,4 +37,14 @@ fn regressions_of_ftrace() {
 #[test]
 fn regressions_of_compact() {
     replay("compact", traces::compact);
+}
+
+#[test]
+fn samples_of_all_readers() {
+    replay_all("testdata/snoop", traces::snoop);
+    replay_all("testdata/rows", traces::rows);
+    replay_all("testdata/vscsi", traces::vscsi);
+    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi"] {
+        replay_all(&format!("testdata/{folder}"), traces::trace);
+    }
 }

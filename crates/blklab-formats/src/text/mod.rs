@@ -4,7 +4,6 @@
 
 mod read;
 mod recording;
-mod window;
 mod words;
 
 pub(crate) use read::{Dialect, TextReader};

@@ -2,10 +2,10 @@
 //! Reading a trace in text, whole or quoted in mail.
 
 use super::recording::Recording;
-use super::window::{Held, Said, Window};
 use super::{Io, Line, unmarked};
 use crate::input::Input;
-use crate::names::{self, Names};
+use crate::names;
+use crate::order::{Given, Held, Said, Window};
 use crate::plausible;
 use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
@@ -84,19 +84,6 @@ struct Found {
     counts: ReadCounts,
 }
 
-/// What was given so far.
-#[derive(Debug, Default)]
-struct Given {
-    names: Names,
-    /// The event whose process's name was given just before it.
-    pending: Option<Event>,
-    /// What is added to the times of the recording, once one was given.
-    shift_ns: Option<i64>,
-    last_time: Time,
-    /// The last name or message.
-    text: String,
-}
-
 impl<R: Read, D: Dialect> TextReader<R, D> {
     /// Reads from `input`.
     pub(crate) fn new(input: Input<R>, dialect: D) -> TextReader<R, D> {
@@ -140,7 +127,7 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
 
     /// The next item.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        if let Some(event) = self.given.pending.take() {
+        if let Some(event) = self.given.pending() {
             return Ok(Some(Item::Event(event)));
         }
         let window = match self.found.last_dialect {
@@ -161,8 +148,14 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
             self.at_end = true;
             return Ok(());
         };
+        let before = self.found.counts.foreign;
         self.take_line(len);
         self.input.skip(total);
+        if len == total && !self.found.is_mailed && self.found.counts.foreign > before {
+            // A row without its end.
+            self.found.counts.foreign = before;
+            self.found.counts.truncated = true;
+        }
         Ok(())
     }
 
@@ -379,11 +372,11 @@ impl Found {
     /// An event: perhaps the first one of another recording.
     #[inline]
     fn begin(&mut self, event: &Event, sequence: Option<u32>, dialect: usize) {
-        if !self.is_mailed {
-            return;
-        }
         let at_ns = event.time.0 as i64;
-        let mut is_new = self.recording.event(event.cpu, sequence, at_ns);
+        let mut is_new = match self.is_mailed {
+            true => self.recording.event(event.cpu, sequence, at_ns),
+            false => self.recording.row(at_ns),
+        };
         if dialect != self.last_dialect {
             is_new |= self.counts.events > 0;
             self.last_dialect = dialect;
@@ -412,59 +405,5 @@ impl Found {
         self.counts.skipped_bytes += len as u64;
         let name = &self.name;
         self.counts.example(|| format!("{name}:{line}: {problem}"));
-    }
-}
-
-impl Given {
-    /// Gives what has waited.
-    fn item(&mut self, held: Held, counts: &mut ReadCounts) -> Item<'_> {
-        let Held { mut event, said } = held;
-        if matches!(said, Said::NewRecording) {
-            counts.new_recordings += 1;
-            self.shift_ns = None;
-            self.last_time = Time::ZERO;
-            return Item::NewRecording;
-        }
-        event.time = self.time(event.time.0 as i64, counts);
-        counts.check_time(&mut self.last_time, event.time);
-        match said {
-            Said::Named(comm) if self.names.change(event.pid, names::bytes(&comm)) => {
-                self.text.clear();
-                let text = String::from_utf8_lossy(names::bytes(&comm));
-                self.text.push_str(&text);
-                counts.processes += 1;
-                self.pending = Some(event);
-                Item::Process {
-                    time: event.time,
-                    pid: event.pid,
-                    comm: &self.text,
-                }
-            }
-            Said::Message(text) => {
-                self.text = text.into();
-                Item::Message(event, &self.text)
-            }
-            _ => Item::Event(event),
-        }
-    }
-
-    /// The time of an event. The first one given of a recording is the earliest
-    /// of the window: if that is before 0, whole seconds are added to all.
-    fn time(&mut self, at_ns: i64, counts: &mut ReadCounts) -> Time {
-        const SECOND_NS: i64 = 1_000_000_000;
-        let shift_ns = *self.shift_ns.get_or_insert_with(|| {
-            let before_ns = at_ns.min(0).saturating_neg();
-            let seconds = before_ns.saturating_add(SECOND_NS - 1) / SECOND_NS;
-            counts.shift_s = counts.shift_s.max(seconds as u64);
-            seconds * SECOND_NS
-        });
-        match u64::try_from(at_ns.saturating_add(shift_ns)) {
-            Ok(ns) => Time(ns),
-            Err(_) => {
-                counts.impossible += 1;
-                counts.example(|| "an event before the beginning of the trace".to_owned());
-                Time::ZERO
-            }
-        }
     }
 }

@@ -52,6 +52,19 @@ impl Recording {
     }
 }
 
+impl Recording {
+    /// Takes a row of a trace that has nothing but rows; says whether another begins
+    /// with it, behind something that is no row.
+    #[inline]
+    pub(super) fn row(&mut self, at_ns: i64) -> bool {
+        let is_interrupted = std::mem::take(&mut self.is_interrupted);
+        let latest_ns = self.latest_ns.unwrap_or(i64::MIN);
+        let begins = is_interrupted && at_ns < latest_ns;
+        self.latest_ns = Some(if begins { at_ns } else { at_ns.max(latest_ns) });
+        begins
+    }
+}
+
 /// Whether an event is the first of another recording, by the last event of its
 /// CPU and the latest of all.
 #[inline]

@@ -188,3 +188,35 @@ fn without_times() {
     assert_eq!(found[2], "8,0 0 7.500000000 0 D R 8 + 8");
     assert_eq!(reader.counts().untimed, 1);
 }
+
+/// Rows of research traces and logs, of public collections.
+#[test]
+fn rows() {
+    let Some(dir) = blklab_testkit::shared("data/real-traces/other") else {
+        return;
+    };
+    for (name, format, nr_events, foreign) in [
+        ("aks_biosnoopQ.txt", "biosnoop", 24, 0),
+        ("alibaba.csv", "alibaba", 5, 0),
+        ("cloudphysics-head.vscsi", "vscsi", 2187, 0),
+        ("disksim-ascii.trace", "disksim", 231, 0),
+        ("fio_v2_issue756.log", "fio-iolog", 4, 0),
+        ("fio_v3_body_issue1537.log", "fio-iolog", 12, 0),
+        ("fio_v3_doc.log", "fio-iolog", 3, 0),
+        ("fiu.txt", "fiu", 1, 0),
+        ("mqsim-head.txt", "mqsim", 97, 1),
+        ("msr.csv", "msr", 4, 0),
+        ("spc.csv", "spc", 6, 0),
+    ] {
+        let mut file = TraceFile::open(&dir.join(name)).expect("a trace");
+        let nr = lines(&mut file).len();
+        let counts = file.counts();
+        let found = (file.format().name, counts.events, counts.foreign);
+        assert_eq!(
+            found,
+            (format, nr_events, foreign),
+            "{name}, {nr}: {counts:?}"
+        );
+        assert_eq!(counts.damaged + counts.backwards, 0, "{name}: {counts:?}");
+    }
+}

@@ -56,7 +56,8 @@ fn both_versions_in_both_byte_orders() {
     let said = trace(5, 400, 3, 1);
     let narrow = binary(&said);
     let (expected, expected_counts) = read_binary(&narrow);
-    let of = |record: &dyn Fn(&[u8], &[u8]) -> Vec<u8>| {
+    type Form<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
+    let of = |record: &Form<'_>| {
         let all = records(&narrow);
         let bytes: Vec<u8> = all.iter().flat_map(|(h, p)| record(h, p)).collect();
         read_binary(&bytes)

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// What waits for its turn.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// An event.
     Event,
     /// An event, and the name of its process.
@@ -21,13 +21,13 @@ pub(super) enum Said {
 
 /// Something of which the text told, and its time in the bits of the event.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) event: Event,
-    pub(super) said: Said,
+pub(crate) struct Held {
+    pub(crate) event: Event,
+    pub(crate) said: Said,
 }
 
 impl Held {
-    pub(super) fn at_ns(&self) -> i64 {
+    pub(crate) fn at_ns(&self) -> i64 {
         self.event.time.0 as i64
     }
 }
@@ -35,7 +35,7 @@ impl Held {
 /// Events in order of time, within each recording. Those of one time stay in the
 /// order of the text.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     entries: VecDeque<Held>,
     /// Entries up to the beginning of the last recording: nothing is put among
     /// them.
@@ -43,14 +43,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Puts an event in its place; says whether others of later times were
     /// there.
     #[inline]
-    pub(super) fn push(&mut self, held: Held) -> bool {
+    pub(crate) fn push(&mut self, held: Held) -> bool {
         let is_late = match self.entries.back() {
             Some(last) => self.nr_closed < self.entries.len() && last.at_ns() > held.at_ns(),
             None => false,
@@ -73,14 +73,14 @@ impl Window {
     }
 
     /// What comes from now on is of another recording.
-    pub(super) fn close(&mut self, mark: Held) {
+    pub(crate) fn close(&mut self, mark: Held) {
         self.entries.push_back(mark);
         self.nr_closed = self.entries.len();
     }
 
     /// What is first.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Held> {
+    pub(crate) fn pop(&mut self) -> Option<Held> {
         let held = self.entries.pop_front();
         self.nr_closed = self.nr_closed.saturating_sub(1);
         held

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Giving out what was put in order: names before the first event of their process,
+//! and times that are not before 0.
+
+use super::window::{Held, Said};
+use crate::ReadCounts;
+use crate::names::{self, Names};
+use blklab_trace::{Event, Item};
+use blklab_types::Time;
+
+/// What was given so far.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    names: Names,
+    /// The event whose process's name was given just before it.
+    pending: Option<Event>,
+    /// What is added to the times of the recording, once one was given.
+    shift_ns: Option<i64>,
+    last_time: Time,
+    /// The last name or message.
+    text: String,
+}
+
+impl Given {
+    /// The event whose process's name was given last.
+    #[inline]
+    pub(crate) fn pending(&mut self) -> Option<Event> {
+        self.pending.take()
+    }
+
+    /// Gives what has waited.
+    pub(crate) fn item(&mut self, held: Held, counts: &mut ReadCounts) -> Item<'_> {
+        let Held { mut event, said } = held;
+        if matches!(said, Said::NewRecording) {
+            counts.new_recordings += 1;
+            self.shift_ns = None;
+            self.last_time = Time::ZERO;
+            return Item::NewRecording;
+        }
+        event.time = self.time(event.time.0 as i64, counts);
+        counts.check_time(&mut self.last_time, event.time);
+        match said {
+            Said::Named(comm) if self.names.change(event.pid, names::bytes(&comm)) => {
+                self.text.clear();
+                let text = String::from_utf8_lossy(names::bytes(&comm));
+                self.text.push_str(&text);
+                counts.processes += 1;
+                self.pending = Some(event);
+                Item::Process {
+                    time: event.time,
+                    pid: event.pid,
+                    comm: &self.text,
+                }
+            }
+            Said::Message(text) => {
+                self.text = text.into();
+                Item::Message(event, &self.text)
+            }
+            _ => Item::Event(event),
+        }
+    }
+
+    /// The time of an event. The first one given of a recording is the earliest
+    /// of the window: if that is before 0, whole seconds are added to all.
+    fn time(&mut self, at_ns: i64, counts: &mut ReadCounts) -> Time {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let shift_ns = *self.shift_ns.get_or_insert_with(|| {
+            let before_ns = at_ns.min(0).saturating_neg();
+            let seconds = before_ns.saturating_add(SECOND_NS - 1) / SECOND_NS;
+            counts.shift_s = counts.shift_s.max(seconds as u64);
+            seconds * SECOND_NS
+        });
+        match u64::try_from(at_ns.saturating_add(shift_ns)) {
+            Ok(ns) => Time(ns),
+            Err(_) => {
+                counts.impossible += 1;
+                counts.example(|| "an event before the beginning of the trace".to_owned());
+                Time::ZERO
+            }
+        }
+    }
+}

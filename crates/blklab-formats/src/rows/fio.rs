@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fio's own logs: what a job asked for (`write_iolog`), and how long it took
+//! (`write_lat_log`). Places are offsets in files.
+
+use super::fields::comma_fields;
+use super::{Place, Rows, Said};
+use crate::text::{Io, decimal};
+use blklab_trace::Rwbs;
+
+/// `fio version 2 iolog`, then FILE ACTION [OFFSET LENGTH], where `wait` counts
+/// microseconds; or `fio version 3 iolog`, then TIME FILE ACTION [OFFSET LENGTH],
+/// with microseconds since the job began (HOWTO of fio 3.33, "Trace file format").
+pub(super) fn iolog<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Said<'a>> {
+    if let Some(rest) = line.strip_prefix(b"fio version ") {
+        let version = rest.strip_suffix(b" iolog").and_then(decimal)?;
+        rows.version = Some(
+            u32::try_from(version)
+                .ok()
+                .filter(|v| (2..=3).contains(v))?,
+        );
+        return Some(Said::Nothing);
+    }
+    let mut fields = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|w| !w.is_empty());
+    // A part of a log of version 3 is told by its times.
+    let time_us = match rows.version {
+        Some(2) => None,
+        _ => Some(decimal(fields.next()?)?),
+    };
+    let (file, action) = (fields.next()?, fields.next()?);
+    let mut number = || fields.next().and_then(decimal);
+    let rwbs = match action {
+        b"add" | b"open" | b"close" => return Some(Said::Nothing),
+        b"wait" => {
+            let wait_ns = number()?.checked_mul(1000)?;
+            rows.now_ns = rows.now_ns.checked_add(i64::try_from(wait_ns).ok()?)?;
+            return Some(Said::Nothing);
+        }
+        b"read" => Rwbs::READ,
+        b"write" => Rwbs::WRITE,
+        b"trim" => Rwbs::DISCARD,
+        b"sync" | b"datasync" => Rwbs::FLUSH,
+        _ => return None,
+    };
+    let (offset, bytes) = match rwbs {
+        Rwbs::FLUSH => (0, 0),
+        _ => (number()?, number()?),
+    };
+    let queue = match time_us {
+        Some(us) => i64::try_from(us.checked_mul(1000)?).ok()?,
+        None => rows.now_ns,
+    };
+    let dev = rows.disks.of(file);
+    let mut io = rows.io(&Place::at_byte(dev, rwbs, offset, bytes), queue, None)?;
+    io.has_time = time_us.is_some() || rows.now_ns > 0;
+    Some(Said::Io(io))
+}
+
+/// A line of `write_lat_log`: ms of the completion, ns that it took, direction,
+/// length, and with `log_offset` where. Without, I/Os that overlap are told
+/// apart by their order only.
+pub(super) fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
+    // Research traces have no spaces.
+    if !line.windows(2).any(|w| w == b", ") {
+        return None;
+    }
+    let ([at, took, kind, size], more) = comma_fields(line)?;
+    let rwbs = match kind {
+        b"0" => Rwbs::READ,
+        b"1" => Rwbs::WRITE,
+        b"2" => Rwbs::DISCARD,
+        _ => return None,
+    };
+    let offset = match more {
+        true => comma_fields::<5>(line).and_then(|(fields, _)| decimal(fields[4]))?,
+        false => 0,
+    };
+    let (at, took, size) = (decimal(at)?, decimal(took)?, decimal(size)?);
+    let end = i64::try_from(at.checked_mul(1_000_000)?).ok()?;
+    let took = i64::try_from(took).ok()?;
+    let dev = rows.disks.of(b"job");
+    let place = Place::at_byte(dev, rwbs, offset, size);
+    rows.io(&place, end.checked_sub(took)?, Some(took))
+}
