@@ -7,8 +7,7 @@
 //! more where there are many different latencies.
 
 use crate::distribution::Distribution;
-use crate::index::Index;
-use crate::lifecycle::{DEVICES_MAX, LifeSink, Lifecycles};
+use crate::lifecycle::{LifeSink, Lifecycles};
 use crate::lives::Lives;
 use crate::seeks::Seeks;
 use crate::stats::{
@@ -17,10 +16,6 @@ use crate::stats::{
 use crate::tally::{add_phases, direction};
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Pid, Time};
-
-/// Processes with statistics of their own, in order of their first bio. Others
-/// are summed: [`TraceStats::other_processes`].
-pub const PROCESSES_MAX: usize = 8192;
 
 /// Computes the statistics of the trace it is given. `S` sees the same lives.
 #[derive(Debug)]
@@ -33,8 +28,8 @@ pub struct StatsCollector<S = ()> {
     last_queue: Option<Time>,
     /// Of all devices, since there are several: before it is the only one's.
     q2q: Distribution,
+    /// In the order of the tracker.
     devices: Vec<DeviceEvents>,
-    places: Index<Dev>,
     other_devices: Option<OtherDevices>,
     overflows: Overflows,
 }
@@ -159,7 +154,6 @@ impl<S: LifeSink> StatsCollector<S> {
             last_queue: None,
             q2q: Distribution::default(),
             devices: Vec::new(),
-            places: Index::new(DEVICES_MAX),
             other_devices: None,
             overflows: Overflows::default(),
         }
@@ -177,11 +171,9 @@ impl<S: LifeSink> StatsCollector<S> {
         *end = (*end).max(time);
     }
 
-    /// Counts an event of a device.
-    fn of_device(&mut self, e: &Event) {
-        let Some(place) = self.places.place(e.dev) else {
-            return self.of_other_device(e);
-        };
+    /// Counts an event of the device at `place`.
+    #[inline]
+    fn of_device(&mut self, place: usize, e: &Event) {
         if place == self.devices.len() {
             if let [only] = &self.devices[..] {
                 self.q2q = only.q2q.clone();
@@ -189,6 +181,22 @@ impl<S: LifeSink> StatsCollector<S> {
             self.devices.push(DeviceEvents::new(e.dev));
         }
         self.devices[place].event(e, &mut self.overflows);
+    }
+
+    /// A bio is queued: counts what is of its process, and of all devices.
+    fn queued(&mut self, e: &Event) {
+        let last = self.last_queue.replace(e.time);
+        if let Some(last) = last.filter(|_| self.devices.len() > 1) {
+            self.q2q.add(e.time.since(last).ns());
+        }
+        let lives = &mut self.tracker.sink().0;
+        let place = lives.place(e.pid);
+        let process = lives.process(place);
+        let last = process.last_queue.replace(e.time);
+        if let Some(last) = last.filter(|_| place.is_some()) {
+            process.q2q.add(e.time.since(last).ns());
+        }
+        direction(&mut process.queued, e.rwbs, e.bytes).add(e.bytes);
     }
 
     #[cold]
@@ -278,25 +286,18 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
         }
         self.nr_events += 1;
         self.extend_span(event.time);
-        if !event.rwbs.has(Rwbs::PC) {
-            self.of_device(event);
-            if event.action == Action::Queue {
-                let last = self.last_queue.replace(event.time);
-                if let Some(last) = last.filter(|_| self.devices.len() > 1) {
-                    self.q2q.add(event.time.since(last).ns());
-                }
-                let lives = &mut self.tracker.sink().0;
-                let place = lives.place(event.pid);
-                let process = lives.process(place);
-                let last = process.last_queue.replace(event.time);
-                if let Some(last) = last.filter(|_| place.is_some()) {
-                    process.q2q.add(event.time.since(last).ns());
-                }
-                let queued = &mut process.queued;
-                direction(queued, event.rwbs, event.bytes).add(event.bytes);
-            }
+        if event.rwbs.has(Rwbs::PC) {
+            return self.tracker.passed_through(event);
         }
-        self.tracker.event(event);
+        let place = self.tracker.place(event.dev);
+        match place {
+            Some(place) => self.of_device(place, event),
+            None => self.of_other_device(event),
+        }
+        if event.action == Action::Queue {
+            self.queued(event);
+        }
+        self.tracker.event_at(place, event);
     }
 
     fn message(&mut self, event: &Event, _: &str) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is counted by life, of devices and processes.
 
-use crate::collect::PROCESSES_MAX;
 use crate::distribution::Distribution;
 use crate::index::Index;
 use crate::lifecycle::{BioLife, DEVICES_MAX, LifeSink, RequestLife};
-use crate::stats::{Activity, DeviceStats, Directions, Overflows, Phases, ProcessStats};
+use crate::stats::{
+    Activity, DeviceStats, Directions, Overflows, PROCESSES_MAX, Phases, ProcessStats,
+};
 use crate::tally::{Pairs, ProcessPlace, Tally};
 use crate::timeline::Timeline;
 use blklab_types::{Dev, Pid, Time};
@@ -22,6 +23,8 @@ const NAME_BYTES_MAX: usize = 64;
 pub(crate) struct Lives {
     /// In the order of the first life.
     devices: Vec<DeviceLives>,
+    /// The one that was asked for last.
+    device: usize,
     device_places: Index<Dev>,
     processes: Vec<ProcessLives>,
     process_places: Index<Pid>,
@@ -37,6 +40,7 @@ impl Default for Lives {
     fn default() -> Lives {
         Lives {
             devices: Vec::new(),
+            device: 0,
             device_places: Index::new(DEVICES_MAX),
             processes: Vec::new(),
             process_places: Index::new(PROCESSES_MAX),
@@ -50,6 +54,7 @@ impl Default for Lives {
 
 #[derive(Debug)]
 struct DeviceLives {
+    dev: Dev,
     stats: DeviceStats,
     /// Its bios; until the end only those of no pair.
     tally: Tally,
@@ -89,11 +94,20 @@ impl ProcessLives {
 }
 
 impl Lives {
+    #[inline]
     fn device(&mut self, dev: Dev) -> &mut DeviceLives {
+        if self.devices.get(self.device).is_none_or(|d| d.dev != dev) {
+            self.device = self.find_device(dev);
+        }
+        &mut self.devices[self.device]
+    }
+
+    fn find_device(&mut self, dev: Dev) -> usize {
         let place = self.device_places.place(dev);
         let place = place.expect("no more devices are followed than have places");
         if place == self.devices.len() {
             self.devices.push(DeviceLives {
+                dev,
                 stats: DeviceStats {
                     dev,
                     ..DeviceStats::default()
@@ -106,7 +120,7 @@ impl Lives {
                 active_until: None,
             });
         }
-        &mut self.devices[place]
+        place
     }
 
     /// The place of a process, if it has one of its own.

@@ -8,6 +8,10 @@ use crate::timeline::Profile;
 use blklab_types::{Dev, Pid};
 use serde::{Serialize, Serializer};
 
+/// Processes with statistics of their own, in order of their first bio. Others
+/// are summed: [`TraceStats::other_processes`].
+pub const PROCESSES_MAX: usize = 8192;
+
 /// Where the time of bios goes, in btt's phases. A bio that began a request
 /// has Q2G, G2I, I2D; one that was merged has Q2M, M2D; all have D2C, Q2C.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -258,7 +262,7 @@ pub struct TraceStats {
     /// Processes that queued something, by id.
     pub processes: Vec<ProcessStats>,
     /// All processes beyond the first
-    /// [`PROCESSES_MAX`](crate::collect::PROCESSES_MAX) as one, with id 0 and
+    /// [`PROCESSES_MAX`] as one, with id 0 and
     /// no Q2Q.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_processes: Option<Box<ProcessStats>>,

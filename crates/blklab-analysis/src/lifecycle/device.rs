@@ -4,7 +4,7 @@
 
 use super::position::Kind;
 use super::slab::Slot;
-use super::table::{Device, Out, Range};
+use super::table::{Bio, Device, Out, Range};
 use super::{BioLife, LifeSink, Merge, REQUEST_BIOS_MAX};
 use blklab_trace::{Action, Event};
 
@@ -39,7 +39,7 @@ impl Device {
             Action::Queue | Action::Split | Action::Issue | Action::Requeue | Action::Complete
         ) {
             out.sink
-                .depth(e.time, self.dev, self.bios.len() as u32, self.nr_issued);
+                .depth(e.time, self.dev, self.nr_bios, self.nr_issued);
         }
     }
 
@@ -69,7 +69,8 @@ impl Device {
         let Some(slot) = self.find_queued(range) else {
             return false;
         };
-        self.bios.get(slot).life.sleep.get_or_insert(e.time);
+        let life = &mut self.bio(slot).life;
+        life.sleep.get_or_insert(e.time);
         true
     }
 
@@ -78,16 +79,18 @@ impl Device {
         let Some(slot) = self.find_queued(range) else {
             return false;
         };
-        let bio = self.bios.get(slot);
-        if e.arg <= bio.start || e.arg >= bio.end {
+        let io = self.ios.get(slot);
+        if e.arg <= io.start || e.arg >= io.end {
             return false;
         }
         let rest = Range {
             class: range.class,
             start: e.arg,
-            end: bio.end,
+            end: io.end,
         };
-        let front_bytes = ((e.arg - bio.start) * blklab_types::SECTOR_BYTES) as u32;
+        let front_bytes = ((e.arg - io.start) * blklab_types::SECTOR_BYTES) as u32;
+        io.end = e.arg;
+        let bio = self.bio(slot);
         let mut rest_life = BioLife {
             is_part: true,
             ..bio.life
@@ -102,16 +105,15 @@ impl Device {
     }
 
     fn get<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
-        let bio = self.find_queued(range);
-        let request = match bio {
-            Some(bio) => self.begin_request_of(bio, e, range, out),
-            None => self.begin_request(e, range, out),
-        };
-        self.requests.get(request).life.get = Some(e.time);
-        let Some(bio) = bio else { return false };
-        self.bios.get(bio).life.get = Some(e.time);
-        self.join(request, bio);
-        true
+        if let Some(slot) = self.find_queued(range) {
+            self.begin_request_of(slot, e, range, out);
+            self.request(slot).life.get = Some(e.time);
+            self.bio(slot).life.get = Some(e.time);
+            return true;
+        }
+        let slot = self.begin_request(e, range, out);
+        self.request(slot).life.get = Some(e.time);
+        false
     }
 
     fn merge<S: LifeSink>(
@@ -123,12 +125,12 @@ impl Device {
     ) -> bool {
         let bio = self
             .find_queued(range)
-            .filter(|s| self.bios.get(*s).end == range.end);
+            .filter(|s| self.ios.get(*s).end == range.end);
         let Some(slot) = bio else {
             return self.merge_requests(range);
         };
-        self.take_queued(slot, range.class);
-        self.bios.get(slot).life.merge = Some((e.time, kind));
+        let mut bio = self.take_queued(slot);
+        bio.life.merge = Some((e.time, kind));
         let target = match kind {
             Merge::Back => self.ending_at(range.class, range.start, None),
             Merge::Front => {
@@ -136,20 +138,21 @@ impl Device {
                 starts.at(Kind::Waiting, range.end).next()
             }
         };
-        let target = target.filter(|t| self.requests.get(*t).life.nr_bios < REQUEST_BIOS_MAX);
+        let target = target.filter(|t| self.nr_bios_of(*t) < REQUEST_BIOS_MAX);
         let Some(target) = target else {
             // Its request was not seen; D will show where it belongs.
             let request = self.begin_request(e, range, out);
-            self.join(request, slot);
+            self.join(request, bio);
             return false;
         };
-        self.join(target, slot);
-        let rq = self.requests.get(target);
+        self.join(target, bio);
+        let io = self.ios.get(target);
+        let (start, end) = (io.start.min(range.start), io.end.max(range.end));
+        let life = &mut self.request(target).life;
         match kind {
-            Merge::Back => rq.life.nr_back_merges += 1,
-            Merge::Front => rq.life.nr_front_merges += 1,
+            Merge::Back => life.nr_back_merges += 1,
+            Merge::Front => life.nr_front_merges += 1,
         }
-        let (start, end) = (rq.start.min(range.start), rq.end.max(range.end));
         self.resize(target, start, end);
         true
     }
@@ -157,16 +160,18 @@ impl Device {
     fn insert<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let found = self.gather(e, range, out);
         let slot = found.unwrap_or_else(|| self.begin_request(e, range, out));
-        let rq = self.requests.get(slot);
+        let rq = self.request(slot);
         rq.life.insert = Some(e.time);
         rq.life.rwbs = e.rwbs;
-        rq.arrival.get_or_insert_with(|| self.scheduler.arrive());
+        if rq.arrival.is_none() {
+            let arrival = self.scheduler.arrive();
+            self.request(slot).arrival = Some(arrival);
+        }
         // The bio that began the request.
-        if let Some(first) = rq.first {
-            let life = &mut self.bios.get(first).life;
-            if life.get.is_some() {
-                life.insert = Some(e.time);
-            }
+        if let Some(first) = self.first_bio(slot)
+            && first.life.get.is_some()
+        {
+            first.life.insert = Some(e.time);
         }
         let nr_waiting = self.scheduler.nr_waiting;
         out.sink.in_scheduler(self.dev, nr_waiting, false);
@@ -176,17 +181,12 @@ impl Device {
     fn issue<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let found = self.gather(e, range, out);
         let slot = found.unwrap_or_else(|| self.begin_request(e, range, out));
-        self.issue_waiting(slot);
-        let rq = self.requests.get(slot);
+        let rq = self.issue_waiting(slot);
         rq.life.issue = Some(e.time);
         rq.life.rwbs = e.rwbs;
-        let overtaken = self.scheduler.issue(rq.arrival.take());
-        let mut next = rq.first;
-        while let Some(bio) = next {
-            let bio = self.bios.get(bio);
-            bio.life.issue = Some(e.time);
-            next = bio.next;
-        }
+        let arrival = rq.arrival.take();
+        let overtaken = self.scheduler.issue(arrival);
+        self.each_bio(slot, |life| life.issue = Some(e.time));
         self.nr_issued += 1;
         let nr_waiting = self.scheduler.nr_waiting;
         out.sink.in_scheduler(self.dev, nr_waiting, overtaken);
@@ -197,15 +197,10 @@ impl Device {
         let Some(slot) = self.find_issued(range) else {
             return false;
         };
-        let rq = self.requests.get(slot);
-        rq.life.issue = None;
-        rq.life.nr_requeues += 1;
-        let mut next = rq.first;
-        while let Some(bio) = next {
-            let bio = self.bios.get(bio);
-            bio.life.issue = None;
-            next = bio.next;
-        }
+        let life = &mut self.request(slot).life;
+        life.issue = None;
+        life.nr_requeues += 1;
+        self.each_bio(slot, |life| life.issue = None);
         self.nr_issued -= 1;
         self.wait_again(slot);
         true
@@ -232,83 +227,102 @@ impl Device {
         range: Range,
         out: &mut Out<S>,
     ) {
-        let rq = self.requests.get(slot);
+        let io = self.ios.get(slot);
         let starts = &mut self.starts[range.class];
-        starts.remove(rq.by_start);
-        if range.end >= rq.end {
+        starts.remove(io.start, slot);
+        if range.end >= io.end {
             self.nr_issued -= 1;
             self.end_request(slot, e, out);
             return;
         }
         // A part in front: bios that end in it are done.
-        rq.start = range.end;
-        rq.by_start = starts.insert(Kind::Issued, rq.start, slot);
-        if rq.life.error == 0 {
-            rq.life.error = e.error;
+        io.start = range.end;
+        starts.insert(Kind::Issued, io.start, slot);
+        let life = &mut self.request(slot).life;
+        if life.error == 0 {
+            life.error = e.error;
         }
-        let mut next = rq.first.take();
-        rq.last = None;
-        // Those that stay are counted again when they join.
-        let nr_bios = rq.life.nr_bios;
-        while let Some(bio) = next {
-            next = self.bios.get(bio).next;
-            if self.bios.get(bio).end <= range.end {
+        self.end_bios_before(slot, range.end, e, out);
+    }
+
+    /// Ends the bios of a request that do not go beyond `end`.
+    fn end_bios_before<S: LifeSink>(&mut self, slot: Slot, end: u64, e: &Event, out: &mut Out<S>) {
+        if let Some(bio) = self.take_first_if(slot, |bio| bio.end <= end) {
+            self.end_bio(bio, e, out);
+        }
+        let mut next = self.take_rest(slot);
+        while let Some(at) = next {
+            let bio = self.rest.get(at);
+            next = bio.next;
+            if bio.end <= end {
+                let bio = self.rest.remove(at);
                 self.end_bio(bio, e, out);
             } else {
-                self.join(slot, bio);
+                self.append(slot, at);
             }
         }
-        self.requests.get(slot).life.nr_bios = nr_bios;
+        self.fill_first(slot);
     }
 
     fn end_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
-        let rq = self.requests.get(slot);
-        self.scheduler.leave(rq.arrival);
+        let mut rest = self.take_rest(slot);
+        if let Some(first) = self.first_bio(slot) {
+            end_life(&mut first.life, e, out);
+            self.nr_bios -= 1;
+        }
+        while let Some(bio) = self.take_next(&mut rest) {
+            self.end_bio(bio, e, out);
+        }
+        let rq = self.request(slot);
         rq.life.complete = Some(e.time);
         if rq.life.error == 0 {
             rq.life.error = e.error;
         }
-        let mut next = rq.first;
-        while let Some(bio) = next {
-            next = self.bios.get(bio).next;
-            self.end_bio(bio, e, out);
-        }
-        out.sink.request(&self.requests.get(slot).life);
-        self.requests.free(slot);
-        if self.requests.len() == 0 {
+        out.sink.request(&rq.life);
+        let arrival = rq.arrival;
+        self.scheduler.leave(arrival);
+        self.forget(slot);
+        self.nr_requests -= 1;
+        if self.nr_requests == 0 {
             self.ends = None;
+            self.shrink();
         }
     }
 
-    fn end_bio<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
-        let life = &mut self.bios.get(slot).life;
-        life.complete = Some(e.time);
-        life.error = e.error;
-        out.sink.bio(life);
-        self.bios.free(slot);
+    fn end_bio<S: LifeSink>(&mut self, mut bio: Bio, e: &Event, out: &mut Out<S>) {
+        end_life(&mut bio.life, e, out);
+        self.nr_bios -= 1;
     }
 
     /// Bios of a device without requests.
     fn complete_bios<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let exact = self
             .find_queued(range)
-            .filter(|s| self.bios.get(*s).end == range.end);
+            .filter(|s| self.ios.get(*s).end == range.end);
         let mut found = std::mem::take(&mut self.scratch);
         found.clear();
         found.extend(exact);
         if exact.is_none() {
-            let bios = &mut self.bios;
+            let ios = &mut self.ios;
             let Range { class, start, end } = range;
             self.starts[class].within(Kind::Queued, start, end, &mut found, |slot| {
-                bios.get(slot).end <= end
+                ios.get(slot).end <= end
             });
         }
         for slot in &found {
-            self.take_queued(*slot, range.class);
-            self.end_bio(*slot, e, out);
+            let bio = self.take_queued(*slot);
+            self.end_bio(bio, e, out);
         }
         let matched = !found.is_empty();
         self.scratch = found;
         matched
     }
+}
+
+/// A bio completes.
+#[inline]
+fn end_life<S: LifeSink>(life: &mut BioLife, e: &Event, out: &mut Out<S>) {
+    life.complete = Some(e.time);
+    life.error = e.error;
+    out.sink.bio(life);
 }

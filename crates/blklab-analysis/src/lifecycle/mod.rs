@@ -34,6 +34,7 @@
 
 mod device;
 mod position;
+mod sectors;
 mod slab;
 mod table;
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //!
 //! Nearly every event names the exact sector of what it is about, so sectors are
 //! hashed, and a bio that becomes a request, or a request that is issued, stays
-//! where it is. Things between two sectors are only asked for by parts and
-//! by merges that the trace does not show. Few things are then looked through;
-//! many get an index in order, which is kept until all of them are gone.
+//! where it is. Nearly every sector has one thing, which then needs no lists. Things
+//! between two sectors are only asked for by parts and by merges that the trace does
+//! not show. Few things are then looked through; many get an index in order, which is
+//! kept until all of them are gone.
 
-use super::slab::Slot;
-use foldhash::fast::RandomState;
-use std::collections::{BTreeMap, HashMap};
+use super::sectors::{Place, Sectors};
+use super::slab::{KEPT_MAX, Slot};
+use std::collections::BTreeSet;
 
 /// Things at one sector that are looked at. Real traces have a few; a made-up
 /// one with a million at the same would take the square of that.
@@ -33,220 +34,278 @@ pub(super) enum Kind {
 
 const NR_KINDS: usize = 3;
 
-/// Where a thing was put, to change it or to take it away again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place(u32);
+/// No slot: the end of a list.
+const NONE: Slot = Slot::MAX;
 
-/// No place: the end of a list.
-const NONE: u32 = u32::MAX;
-
-/// A thing, linked with the others of its kind at its sector. A free place
-/// links to the next free one.
+/// What is at a sector.
 #[derive(Clone, Copy, Debug)]
-struct Thing {
-    /// When it became what it is, counted from 1; 0: the place is free.
-    serial: u64,
-    kind: Kind,
-    slot: Slot,
-    spot: u32,
-    before: u32,
-    after: u32,
+enum Spot {
+    /// One thing.
+    One(Kind, Slot),
+    /// A crowd, by its place: several things, or one that was among several.
+    Crowd(u32),
 }
 
 /// The oldest and the latest thing of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
-    first: u32,
-    last: u32,
+    first: Slot,
+    last: Slot,
 }
 
-/// A sector with things. The next one of a free spot is its `sector`.
+/// Things at one sector: a list of each kind.
 #[derive(Clone, Copy, Debug)]
-struct Spot {
-    sector: u64,
+struct Crowd {
     nr_things: u32,
     kinds: [Ends; NR_KINDS],
 }
 
-/// Things by sector and age.
-type InOrder = BTreeMap<(u64, u64), Slot>;
+const EMPTY: Crowd = Crowd {
+    nr_things: 0,
+    kinds: [Ends {
+        first: NONE,
+        last: NONE,
+    }; NR_KINDS],
+};
+
+/// How a thing of a crowd is linked with the others of its kind.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    before: Slot,
+    after: Slot,
+    kind: Kind,
+}
+
+/// Sectors that have things of each kind.
+type InOrder = [BTreeSet<u64>; NR_KINDS];
 
 /// Things by position.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
-    by_sector: HashMap<u64, u32, RandomState>,
-    spots: Vec<Spot>,
-    free_spots: Vec<u32>,
-    /// The spot of the last event: many are about the same sector as the one
-    /// before.
-    last: Option<(u64, u32)>,
-    things: Vec<Thing>,
-    free_things: Vec<u32>,
+    spots: Sectors<Spot>,
+    /// The sector of the last event and its place: many events are about the same
+    /// sector as the one before.
+    last: Option<(u64, Place)>,
+    crowds: Vec<Crowd>,
+    free_crowds: Vec<u32>,
+    /// By slot; only those of things in crowds mean anything.
+    links: Vec<Link>,
     /// How many there are of each kind.
     len: [usize; NR_KINDS],
-    nr_changes: u64,
-    /// All of each kind, since they were many and somebody wanted to know.
-    in_order: Option<Box<[InOrder; NR_KINDS]>>,
-    /// Of a few things: sector, age, slot. Needed only during one search.
-    scratch: Vec<(u64, u64, Slot)>,
+    /// Since they were many and somebody wanted to know.
+    in_order: Option<Box<InOrder>>,
 }
 
 impl Positions {
-    pub(super) fn insert(&mut self, kind: Kind, sector: u64, slot: Slot) -> Place {
-        let spot = match self.spot_of(sector) {
-            Some(spot) => spot,
-            None => self.new_spot(sector),
-        };
-        self.spots[spot as usize].nr_things += 1;
-        let thing = Thing {
-            serial: 0,
-            kind,
-            slot,
-            spot,
-            before: NONE,
-            after: NONE,
-        };
-        let at = match self.free_things.pop() {
-            Some(at) => {
-                self.things[at as usize] = thing;
-                at
-            }
-            None => {
-                self.things.push(thing);
-                (self.things.len() - 1) as u32
-            }
-        };
-        self.link(at);
-        Place(at)
-    }
-
-    /// A thing becomes another one at the same sector.
-    pub(super) fn turn(&mut self, place: Place, kind: Kind, slot: Slot) {
-        self.unlink(place.0);
-        let thing = &mut self.things[place.0 as usize];
-        (thing.kind, thing.slot) = (kind, slot);
-        self.link(place.0);
-    }
-
-    pub(super) fn remove(&mut self, place: Place) {
-        self.unlink(place.0);
-        let thing = &mut self.things[place.0 as usize];
-        thing.serial = 0;
-        let at = thing.spot;
-        self.free_things.push(place.0);
-        let spot = &mut self.spots[at as usize];
-        spot.nr_things -= 1;
-        if spot.nr_things > 0 {
-            return;
-        }
-        self.by_sector.remove(&spot.sector);
-        self.free_spots.push(at);
-        self.last = None;
-        if self.by_sector.is_empty() {
-            self.things.clear();
-            self.free_things.clear();
-            self.spots.clear();
-            self.free_spots.clear();
-            self.in_order = None;
-        }
-    }
-
-    /// The spot of a sector that has things.
+    /// A thing comes to be, under a slot that no other one has.
     #[inline]
-    fn spot_of(&mut self, sector: u64) -> Option<u32> {
-        if let Some((last, spot)) = self.last
+    pub(super) fn insert(&mut self, kind: Kind, sector: u64, slot: Slot) {
+        self.len[kind as usize] += 1;
+        match self.place_of(sector) {
+            Some(place) => self.join(place, kind, slot),
+            None => {
+                let place = self.spots.insert(sector, Spot::One(kind, slot));
+                self.last = Some((sector, place));
+            }
+        }
+        if let Some(in_order) = &mut self.in_order {
+            in_order[kind as usize].insert(sector);
+        }
+    }
+
+    /// A thing becomes one of another kind at the same sector.
+    #[inline]
+    pub(super) fn turn(&mut self, sector: u64, slot: Slot, kind: Kind) {
+        let place = self
+            .place_of(sector)
+            .expect("things are where they were put");
+        let before = match self.spots.get(place).1 {
+            Spot::One(now, one) => {
+                assert!(*one == slot, "another thing is there");
+                std::mem::replace(now, kind)
+            }
+            Spot::Crowd(crowd) => {
+                let crowd = *crowd;
+                let before = self.unlink(crowd, slot);
+                self.link(crowd, kind, slot);
+                before
+            }
+        };
+        self.len[before as usize] -= 1;
+        self.len[kind as usize] += 1;
+        if self.in_order.is_some() {
+            self.keep_order(sector, before);
+            self.keep_order(sector, kind);
+        }
+    }
+
+    /// A thing is no more.
+    #[inline]
+    pub(super) fn remove(&mut self, sector: u64, slot: Slot) {
+        let place = self
+            .place_of(sector)
+            .expect("things are where they were put");
+        let before = match *self.spots.get(place).1 {
+            Spot::One(kind, one) => {
+                assert!(one == slot, "another thing is there");
+                self.vacate(place);
+                kind
+            }
+            Spot::Crowd(crowd) => self.leave(place, crowd, slot),
+        };
+        self.len[before as usize] -= 1;
+        if self.in_order.is_some() {
+            self.keep_order(sector, before);
+        }
+        if self.spots.len() == 0 {
+            self.emptied();
+        }
+    }
+
+    /// Nothing is left at a sector.
+    #[inline(always)]
+    fn vacate(&mut self, place: Place) {
+        self.spots.remove(place);
+        self.last = None;
+    }
+
+    /// Nothing is left anywhere: what was for many things goes.
+    #[inline]
+    fn emptied(&mut self) {
+        if self.in_order.is_some() || self.spots.nr_places() > KEPT_MAX {
+            self.clear();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Positions::default();
+    }
+
+    /// Where a sector is that has things.
+    #[inline(always)]
+    fn place_of(&mut self, sector: u64) -> Option<Place> {
+        if let Some((last, place)) = self.last
             && last == sector
         {
-            return Some(spot);
+            return Some(place);
         }
-        let spot = *self.by_sector.get(&sector)?;
-        self.last = Some((sector, spot));
-        Some(spot)
+        let place = self.spots.find(sector)?;
+        self.last = Some((sector, place));
+        Some(place)
     }
 
-    fn new_spot(&mut self, sector: u64) -> u32 {
-        let nothing = Ends {
-            first: NONE,
-            last: NONE,
-        };
-        let spot = Spot {
-            sector,
-            nr_things: 0,
-            kinds: [nothing; NR_KINDS],
-        };
-        let at = match self.free_spots.pop() {
-            Some(at) => {
-                self.spots[at as usize] = spot;
-                at
-            }
-            None => {
-                self.spots.push(spot);
-                (self.spots.len() - 1) as u32
+    // Crowds -----------------------------------------------------------------
+
+    /// Another thing at a sector that has some.
+    #[cold]
+    fn join(&mut self, place: Place, kind: Kind, slot: Slot) {
+        let crowd = match *self.spots.get(place).1 {
+            Spot::Crowd(crowd) => crowd,
+            Spot::One(kind, one) => {
+                let crowd = self.new_crowd();
+                *self.spots.get(place).1 = Spot::Crowd(crowd);
+                self.crowds[crowd as usize].nr_things += 1;
+                self.link(crowd, kind, one);
+                crowd
             }
         };
-        self.by_sector.insert(sector, at);
-        self.last = Some((sector, at));
-        at
+        self.crowds[crowd as usize].nr_things += 1;
+        self.link(crowd, kind, slot);
+    }
+
+    fn new_crowd(&mut self) -> u32 {
+        self.free_crowds.pop().unwrap_or_else(|| {
+            self.crowds.push(EMPTY);
+            (self.crowds.len() - 1) as u32
+        })
+    }
+
+    /// A thing of a crowd is no more: what it was.
+    #[cold]
+    fn leave(&mut self, place: Place, crowd: u32, slot: Slot) -> Kind {
+        let before = self.unlink(crowd, slot);
+        let left = &mut self.crowds[crowd as usize];
+        left.nr_things -= 1;
+        if left.nr_things == 0 {
+            self.free_crowds.push(crowd);
+            self.vacate(place);
+        }
+        before
     }
 
     /// Puts a thing behind the others of its kind.
-    #[inline]
-    fn link(&mut self, at: u32) {
-        self.nr_changes += 1;
-        let thing = &mut self.things[at as usize];
-        let kind = thing.kind as usize;
-        let spot = &mut self.spots[thing.spot as usize];
-        let ends = &mut spot.kinds[kind];
-        let before = std::mem::replace(&mut ends.last, at);
-        thing.serial = self.nr_changes;
-        (thing.before, thing.after) = (before, NONE);
-        self.len[kind] += 1;
-        if let Some(in_order) = &mut self.in_order {
-            in_order[kind].insert((spot.sector, thing.serial), thing.slot);
+    #[cold]
+    fn link(&mut self, crowd: u32, kind: Kind, slot: Slot) {
+        let ends = &mut self.crowds[crowd as usize].kinds[kind as usize];
+        let link = Link {
+            before: std::mem::replace(&mut ends.last, slot),
+            after: NONE,
+            kind,
+        };
+        if slot as usize >= self.links.len() {
+            self.links.resize(slot as usize + 1, link);
         }
-        match before {
-            NONE => ends.first = at,
-            before => self.things[before as usize].after = at,
+        self.links[slot as usize] = link;
+        match link.before {
+            NONE => ends.first = slot,
+            before => self.links[before as usize].after = slot,
         }
     }
 
-    /// Takes a thing from among the others of its kind.
-    #[inline]
-    fn unlink(&mut self, at: u32) {
-        let thing = self.things[at as usize];
-        assert!(thing.serial > 0, "a thing is taken away once");
-        let kind = thing.kind as usize;
-        let spot = &mut self.spots[thing.spot as usize];
-        let ends = &mut spot.kinds[kind];
-        match thing.before {
-            NONE => ends.first = thing.after,
-            before => self.things[before as usize].after = thing.after,
+    /// Takes a thing from among the others of its kind: which that was.
+    #[cold]
+    fn unlink(&mut self, crowd: u32, slot: Slot) -> Kind {
+        let link = self.links[slot as usize];
+        let ends = &mut self.crowds[crowd as usize].kinds[link.kind as usize];
+        match link.before {
+            NONE => ends.first = link.after,
+            before => self.links[before as usize].after = link.after,
         }
-        match thing.after {
-            NONE => ends.last = thing.before,
-            after => self.things[after as usize].before = thing.before,
+        match link.after {
+            NONE => ends.last = link.before,
+            after => self.links[after as usize].before = link.before,
         }
-        self.len[kind] -= 1;
-        if let Some(in_order) = &mut self.in_order {
-            in_order[kind].remove(&(spot.sector, thing.serial));
+        link.kind
+    }
+
+    // Questions --------------------------------------------------------------
+
+    /// The oldest and the latest of a kind at `sector`.
+    #[inline(always)]
+    fn ends(&mut self, kind: Kind, sector: u64) -> Option<(Ends, bool)> {
+        if self.len[kind as usize] == 0 {
+            return None;
+        }
+        let place = self.place_of(sector)?;
+        match *self.spots.get(place).1 {
+            Spot::One(now, slot) if now == kind => {
+                let (first, last) = (slot, slot);
+                Some((Ends { first, last }, true))
+            }
+            Spot::One(..) => None,
+            Spot::Crowd(crowd) => Some((self.crowds[crowd as usize].kinds[kind as usize], false)),
         }
     }
 
     /// All of a kind at `sector`, the oldest first.
-    #[inline]
-    pub(super) fn at(&mut self, kind: Kind, sector: u64) -> impl Iterator<Item = Slot> + '_ {
-        let spot = match self.len[kind as usize] {
-            0 => None,
-            _ => self.spot_of(sector),
+    #[inline(always)]
+    fn all_at(&mut self, kind: Kind, sector: u64) -> impl Iterator<Item = Slot> + '_ {
+        let (mut next, links) = match self.ends(kind, sector) {
+            None => (NONE, &[][..]),
+            Some((ends, true)) => (ends.first, &[][..]),
+            Some((ends, false)) => (ends.first, &self.links[..]),
         };
-        let first = spot.map(|spot| self.spots[spot as usize].kinds[kind as usize].first);
-        let mut next = first.unwrap_or(NONE);
-        let things = std::iter::from_fn(move || {
-            let thing = self.things.get(next as usize)?;
-            next = thing.after;
-            Some(thing.slot)
-        });
-        things.take(SAME_SECTOR_MAX)
+        std::iter::from_fn(move || {
+            let slot = next;
+            next = links.get(slot as usize).map_or(NONE, |link| link.after);
+            (slot != NONE).then_some(slot)
+        })
+    }
+
+    /// The same, not too many.
+    #[inline(always)]
+    pub(super) fn at(&mut self, kind: Kind, sector: u64) -> impl Iterator<Item = Slot> + '_ {
+        self.all_at(kind, sector).take(SAME_SECTOR_MAX)
     }
 
     /// Appends all of a kind from `start` to before `end`, by sector, of which
@@ -262,17 +321,24 @@ impl Positions {
         if self.len[kind as usize] == 0 || start >= end {
             return;
         }
-        if let Some(in_order) = self.index(kind) {
-            let inside = in_order.range((start, 0)..(end, 0)).take(WITHIN_MAX);
-            found.extend(inside.map(|(_, slot)| *slot).filter(|s| wanted(*s)));
-            return;
+        let inside: Vec<u64> = match self.index(kind) {
+            Some(in_order) => in_order
+                .range(start..end)
+                .take(WITHIN_MAX)
+                .copied()
+                .collect(),
+            None => {
+                let inside = self.with_kind(kind).filter(|s| (start..end).contains(s));
+                let mut inside: Vec<u64> = inside.collect();
+                inside.sort_unstable();
+                inside
+            }
+        };
+        let mut left = WITHIN_MAX;
+        for sector in inside {
+            let here = self.all_at(kind, sector).take(left);
+            found.extend(here.inspect(|_| left -= 1).filter(|s| wanted(*s)));
         }
-        let mut inside = std::mem::take(&mut self.scratch);
-        inside.clear();
-        inside.extend(self.all(kind).filter(|t| (start..end).contains(&t.0)));
-        inside.sort_unstable();
-        found.extend(inside.iter().map(|t| t.2).filter(|s| wanted(*s)));
-        self.scratch = inside;
     }
 
     /// The last of a kind before `sector`.
@@ -280,39 +346,55 @@ impl Positions {
         if self.len[kind as usize] == 0 {
             return None;
         }
-        if let Some(in_order) = self.index(kind) {
-            let mut before = in_order.range(..(sector, 0));
-            return before.next_back().map(|(_, slot)| *slot);
+        let before = match self.index(kind) {
+            Some(in_order) => in_order.range(..sector).next_back().copied(),
+            None => self.with_kind(kind).filter(|s| *s < sector).max(),
+        };
+        self.ends(kind, before?).map(|(ends, _)| ends.last)
+    }
+
+    /// Whether there is something of a kind at a spot.
+    fn has(&self, spot: Spot, kind: Kind) -> bool {
+        match spot {
+            Spot::One(now, _) => now == kind,
+            Spot::Crowd(crowd) => self.crowds[crowd as usize].kinds[kind as usize].first != NONE,
         }
-        let before = self.all(kind).filter(|t| t.0 < sector);
-        before.max().map(|t| t.2)
     }
 
-    /// Sector, age and slot of all things of a kind.
-    fn all(&self, kind: Kind) -> impl Iterator<Item = (u64, u64, Slot)> + '_ {
-        let things = self.things.iter();
-        let things = things.filter(move |t| t.serial > 0 && t.kind == kind);
-        things.map(|t| (self.spots[t.spot as usize].sector, t.serial, t.slot))
+    /// Sectors that have things of a kind, in no order.
+    fn with_kind(&self, kind: Kind) -> impl Iterator<Item = u64> + '_ {
+        let spots = self.spots.iter();
+        spots
+            .filter(move |(_, spot)| self.has(*spot, kind))
+            .map(|(sector, _)| sector)
     }
 
-    /// The things of a kind in order, if all are too many to look through.
-    fn index(&mut self, kind: Kind) -> Option<&InOrder> {
-        if self.things.len() <= UNORDERED_MAX {
+    /// Sectors that have things of a kind in order, if all are too many to look
+    /// through.
+    fn index(&mut self, kind: Kind) -> Option<&BTreeSet<u64>> {
+        if self.spots.nr_places() <= 4 * UNORDERED_MAX {
             return None;
         }
         if self.in_order.is_none() {
-            let in_order = [Kind::Queued, Kind::Waiting, Kind::Issued].map(|kind| {
-                let all = self.all(kind);
-                all.map(|(sector, serial, slot)| ((sector, serial), slot))
-                    .collect()
-            });
-            self.in_order = Some(Box::new(in_order));
+            let kinds = [Kind::Queued, Kind::Waiting, Kind::Issued];
+            self.in_order = Some(Box::new(kinds.map(|kind| self.with_kind(kind).collect())));
         }
         self.in_order.as_ref().map(|all| &all[kind as usize])
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Positions::default();
+    /// Something of a kind came to a sector or went from it.
+    #[cold]
+    fn keep_order(&mut self, sector: u64, kind: Kind) {
+        let place = self.place_of(sector);
+        let has = place.is_some_and(|place| {
+            let spot = *self.spots.get(place).1;
+            self.has(spot, kind)
+        });
+        let in_order = self.in_order.as_mut().expect("there is an order to keep");
+        match has {
+            true => in_order[kind as usize].insert(sector),
+            false => in_order[kind as usize].remove(&sector),
+        };
     }
 }
 
@@ -323,7 +405,7 @@ mod tests {
 
     /// The same by definition: a list in order of change.
     #[derive(Default)]
-    struct Listed(Vec<(u64, Kind, Slot, Place)>);
+    struct Listed(Vec<(u64, Kind, Slot)>);
 
     impl Listed {
         fn slots(&self, kind: Kind, wanted: impl Fn(u64) -> bool) -> Vec<Slot> {
@@ -351,16 +433,16 @@ mod tests {
                 let slot = slot as Slot;
                 let kind = KINDS[slot as usize % NR_KINDS];
                 if step < growth {
-                    let place = positions.insert(kind, sector, slot);
-                    listed.0.push((sector, kind, slot, place));
+                    positions.insert(kind, sector, slot);
+                    listed.0.push((sector, kind, slot));
                 } else if !listed.0.is_empty() {
                     let at = sector as usize % listed.0.len();
                     let thing = listed.0.remove(at);
                     if step < 10 {
-                        positions.remove(thing.3);
+                        positions.remove(thing.0, thing.2);
                     } else {
-                        positions.turn(thing.3, kind, slot);
-                        listed.0.push((thing.0, kind, slot, thing.3));
+                        positions.turn(thing.0, thing.2, kind);
+                        listed.0.push((thing.0, kind, thing.2));
                     }
                 }
                 if length > 3 {

@@ -6,7 +6,7 @@
 pub(super) type Slot = u32;
 
 /// Places that an empty table keeps.
-const KEPT_MAX: usize = 4096;
+pub(super) const KEPT_MAX: usize = 4096;
 
 /// Places for `T`.
 #[derive(Debug)]
@@ -25,11 +25,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    pub(super) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, value: T) -> Slot {
         if let Some(slot) = self.free.pop() {
             self.places[slot as usize] = Some(value);
@@ -47,6 +43,7 @@ impl<T> Slab<T> {
             .expect("slots are used only while occupied")
     }
 
+    #[inline]
     pub(super) fn remove(&mut self, slot: Slot) -> T {
         let value = self.places[slot as usize].take();
         self.vacate(slot);
@@ -70,22 +67,61 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Places, occupied or free: as many as there ever were things at a time.
-    pub(super) fn nr_places(&self) -> usize {
-        self.places.len()
+    /// All that is there, by place.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
+        let places = self.places.iter().enumerate();
+        places.filter_map(|(slot, value)| Some((slot as Slot, value.as_ref()?)))
+    }
+}
+
+/// Values beside those of a [`Slab`], under the same slots: for what not all of
+/// them have.
+#[derive(Debug)]
+pub(super) struct Beside<T>(Vec<Option<T>>);
+
+impl<T> Default for Beside<T> {
+    fn default() -> Beside<T> {
+        Beside(Vec::new())
+    }
+}
+
+impl<T> Beside<T> {
+    #[inline(always)]
+    pub(super) fn put(&mut self, slot: Slot, value: T) {
+        let slot = slot as usize;
+        if slot >= self.0.len() {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some(value);
     }
 
-    /// All that is there, by place.
-    pub(super) fn each(&self, mut f: impl FnMut(Slot, &T)) {
-        for (slot, value) in self.places.iter().enumerate() {
-            if let Some(value) = value {
-                f(slot as Slot, value);
-            }
+    #[inline]
+    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+        self.0.get(slot as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.0.get_mut(slot as usize)?.as_mut()
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, slot: Slot) -> Option<T> {
+        self.0.get_mut(slot as usize)?.take()
+    }
+
+    /// The value, if there is one, is no longer needed.
+    #[inline]
+    pub(super) fn free(&mut self, slot: Slot) {
+        if let Some(place) = self.0.get_mut(slot as usize) {
+            *place = None;
         }
     }
 
-    /// Empties all places, in order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
-        std::mem::take(self).places.into_iter().flatten()
+    /// Gives the memory of a burst back, when all values are gone.
+    pub(super) fn shrink(&mut self) {
+        if self.0.len() > KEPT_MAX {
+            *self = Beside::default();
+        }
     }
 }

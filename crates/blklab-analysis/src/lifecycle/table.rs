@@ -3,8 +3,8 @@
 //! and the few things that can be done with them. `device.rs` says which event
 //! does what.
 
-use super::position::{Kind, Place, Positions, UNORDERED_MAX};
-use super::slab::{Slab, Slot};
+use super::position::{Kind, Positions, UNORDERED_MAX};
+use super::slab::{Beside, KEPT_MAX, Slab, Slot};
 use super::{BioLife, LifeSink, REQUEST_BIOS_MAX, RequestLife, Unmatched};
 use blklab_trace::Event;
 use blklab_types::{Dev, Op, Time};
@@ -54,33 +54,36 @@ impl Range {
     }
 }
 
+/// A bio.
 #[derive(Debug)]
 pub(super) struct Bio {
     pub(super) life: BioLife,
-    pub(super) start: u64,
+    /// The sector behind its last.
     pub(super) end: u64,
-    /// Where it is while it has no request.
-    pub(super) queued: Place,
-    /// The next bio of its request.
+    /// The next one of its request, behind the first.
     pub(super) next: Option<Slot>,
 }
 
+/// A request.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) life: RequestLife,
+    pub(super) is_issued: bool,
+    /// Which insertion put it into the scheduler, while it is there.
+    pub(super) arrival: Option<u64>,
+    /// Its bios but for the first, of which most have no other.
+    rest: Option<Slot>,
+    last: Option<Slot>,
+}
+
+/// Where something is under way: a bio without a request, or a request. A bio
+/// that begins a request becomes it where it is.
+#[derive(Debug)]
+pub(super) struct Io {
     pub(super) class: usize,
     /// What is left of it to complete.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where it is.
-    pub(super) by_start: Place,
-    /// Where it is in `ends`, while waiting.
-    pub(super) by_end: Place,
-    pub(super) is_issued: bool,
-    pub(super) first: Option<Slot>,
-    pub(super) last: Option<Slot>,
-    /// Which insertion put it into the scheduler, while it is there.
-    pub(super) arrival: Option<u64>,
 }
 
 /// Requests between I and D.
@@ -120,13 +123,22 @@ impl InScheduler {
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) dev: Dev,
-    pub(super) bios: Slab<Bio>,
-    pub(super) requests: Slab<Request>,
+    pub(super) ios: Slab<Io>,
+    /// The bio that is there, or the first one of the request.
+    bios: Beside<Bio>,
+    /// The request that it is.
+    requests: Beside<Request>,
+    /// Bios of requests that have several, but for the first of each.
+    pub(super) rest: Slab<Bio>,
     /// Bios without a request, and requests, by first sector.
     pub(super) starts: [Positions; NR_CLASSES],
     /// Requests before D, by the sector behind the last, since they were many
     /// and something was merged.
     pub(super) ends: Option<Box<[Positions; NR_CLASSES]>>,
+    pub(super) nr_bios: u32,
+    pub(super) nr_requests: u32,
+    /// Most of them at a time.
+    most_requests: u32,
     pub(super) nr_issued: u32,
     /// Who is in the scheduler, and in which order they came and went.
     pub(super) scheduler: InScheduler,
@@ -138,34 +150,57 @@ impl Device {
     pub(super) fn new(dev: Dev) -> Device {
         Device {
             dev,
-            bios: Slab::default(),
-            requests: Slab::default(),
+            ios: Slab::default(),
+            bios: Beside::default(),
+            requests: Beside::default(),
+            rest: Slab::default(),
             starts: Default::default(),
             ends: None,
+            nr_bios: 0,
+            nr_requests: 0,
+            most_requests: 0,
             nr_issued: 0,
             scheduler: InScheduler::default(),
             scratch: Vec::new(),
         }
     }
 
+    #[inline]
     pub(super) fn add_queued(&mut self, range: Range, life: BioLife) {
         let Range { class, start, end } = range;
-        let bio = Bio {
-            life,
-            start,
-            end,
-            queued: Place::default(),
-            next: None,
-        };
-        let slot = self.bios.insert(bio);
-        self.bios.get(slot).queued = self.starts[class].insert(Kind::Queued, start, slot);
+        let slot = self.ios.insert(Io { class, start, end });
+        let next = None;
+        self.bios.put(slot, Bio { life, end, next });
+        self.nr_bios += 1;
+        self.starts[class].insert(Kind::Queued, start, slot);
+    }
+
+    /// The bio that is queued there.
+    #[inline]
+    pub(super) fn bio(&mut self, slot: Slot) -> &mut Bio {
+        let bio = self.bios.get_mut(slot);
+        bio.expect("what is queued is a bio")
+    }
+
+    /// The first bio of a request, if it has any.
+    #[inline]
+    pub(super) fn first_bio(&mut self, slot: Slot) -> Option<&mut Bio> {
+        self.bios.get_mut(slot)
+    }
+
+    /// The request that is there.
+    #[inline]
+    pub(super) fn request(&mut self, slot: Slot) -> &mut Request {
+        let request = self.requests.get_mut(slot);
+        request.expect("what waits or is issued is a request")
     }
 
     /// The bio queued at `range`: of that length, or else the first there.
+    #[inline]
     pub(super) fn find_queued(&mut self, range: Range) -> Option<Slot> {
         let mut first = None;
         for slot in self.starts[range.class].at(Kind::Queued, range.start) {
-            if self.bios.get(slot).end == range.end {
+            if self.ios.get(slot).end == range.end {
                 return Some(slot);
             }
             first = first.or(Some(slot));
@@ -173,9 +208,12 @@ impl Device {
         first
     }
 
-    pub(super) fn take_queued(&mut self, slot: Slot, class: usize) {
-        let place = self.bios.get(slot).queued;
-        self.starts[class].remove(place);
+    /// Takes a bio from those without a request.
+    pub(super) fn take_queued(&mut self, slot: Slot) -> Bio {
+        let io = self.ios.remove(slot);
+        self.starts[io.class].remove(io.start, slot);
+        let bio = self.bios.take(slot);
+        bio.expect("what is queued is a bio")
     }
 
     /// A request of the range of `e`, without bios.
@@ -185,32 +223,37 @@ impl Device {
         range: Range,
         out: &mut Out<S>,
     ) -> Slot {
-        let slot = self.new_request(e, range, out);
-        let by_start = self.starts[range.class].insert(Kind::Waiting, range.start, slot);
-        self.requests.get(slot).by_start = by_start;
+        let Range { class, start, end } = range;
+        let slot = self.ios.insert(Io { class, start, end });
+        self.new_request(slot, e, out);
+        self.starts[class].insert(Kind::Waiting, start, slot);
         self.add_end(slot);
         slot
     }
 
-    /// The same, in the place of a bio that begins there.
+    /// A bio begins a request of the range of `e`, where it is.
+    #[inline]
     pub(super) fn begin_request_of<S: LifeSink>(
         &mut self,
-        bio: Slot,
+        slot: Slot,
         e: &Event,
         range: Range,
         out: &mut Out<S>,
-    ) -> Slot {
-        let slot = self.new_request(e, range, out);
-        let place = self.bios.get(bio).queued;
-        self.starts[range.class].turn(place, Kind::Waiting, slot);
-        self.requests.get(slot).by_start = place;
+    ) {
+        let number = self.new_request(slot, e, out);
+        self.request(slot).life.nr_bios = 1;
+        self.bio(slot).life.request = Some(number);
+        self.ios.get(slot).end = range.end;
+        self.starts[range.class].turn(range.start, slot, Kind::Waiting);
         self.add_end(slot);
-        slot
     }
 
-    fn new_request<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> Slot {
+    /// A request without bios is there from now on: its number.
+    #[inline]
+    fn new_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) -> u64 {
+        let number = out.nr_requests;
         let life = RequestLife {
-            number: out.nr_requests,
+            number,
             dev: self.dev,
             pid: e.pid,
             rwbs: e.rwbs,
@@ -229,58 +272,60 @@ impl Device {
             nr_requeues: 0,
         };
         out.nr_requests += 1;
-        let Range { class, start, end } = range;
-        let request = Request {
-            life,
-            class,
-            start,
-            end,
-            by_start: Place::default(),
-            by_end: Place::default(),
-            is_issued: false,
-            first: None,
-            last: None,
-            arrival: None,
-        };
-        self.requests.insert(request)
+        self.nr_requests += 1;
+        self.most_requests = self.most_requests.max(self.nr_requests);
+        self.requests.put(
+            slot,
+            Request {
+                life,
+                is_issued: false,
+                arrival: None,
+                rest: None,
+                last: None,
+            },
+        );
+        number
     }
 
     /// A request that was issued waits again.
     pub(super) fn wait_again(&mut self, slot: Slot) {
-        let request = self.requests.get(slot);
-        request.is_issued = false;
-        self.starts[request.class].turn(request.by_start, Kind::Waiting, slot);
+        self.request(slot).is_issued = false;
+        let io = self.ios.get(slot);
+        self.starts[io.class].turn(io.start, slot, Kind::Waiting);
         self.add_end(slot);
     }
 
     /// A waiting request is issued.
-    pub(super) fn issue_waiting(&mut self, slot: Slot) {
+    #[inline]
+    pub(super) fn issue_waiting(&mut self, slot: Slot) -> &mut Request {
         self.remove_end(slot);
-        let request = self.requests.get(slot);
+        let io = self.ios.get(slot);
+        self.starts[io.class].turn(io.start, slot, Kind::Issued);
+        let request = self.request(slot);
         request.is_issued = true;
-        self.starts[request.class].turn(request.by_start, Kind::Issued, slot);
+        request
     }
 
     /// Takes a request from those before D.
     pub(super) fn take_waiting(&mut self, slot: Slot) {
         self.remove_end(slot);
-        let request = self.requests.get(slot);
-        self.starts[request.class].remove(request.by_start);
+        let io = self.ios.get(slot);
+        self.starts[io.class].remove(io.start, slot);
     }
 
     #[inline]
     fn add_end(&mut self, slot: Slot) {
         if let Some(ends) = &mut self.ends {
-            let request = self.requests.get(slot);
-            request.by_end = ends[request.class].insert(Kind::Waiting, request.end, slot);
+            let io = self.ios.get(slot);
+            ends[io.class].insert(Kind::Waiting, io.end, slot);
         }
     }
 
     #[inline]
     fn remove_end(&mut self, slot: Slot) {
         if let Some(ends) = &mut self.ends {
-            let request = self.requests.get(slot);
-            ends[request.class].remove(request.by_end);
+            let io = self.ios.get(slot);
+            ends[io.class].remove(io.end, slot);
         }
     }
 
@@ -295,34 +340,31 @@ impl Device {
             let mut ending = ends[class].at(Kind::Waiting, sector);
             return ending.find(|slot| Some(*slot) != but);
         }
-        let mut oldest: Option<(u64, Slot)> = None;
-        self.requests.each(|slot, rq| {
-            let ends = rq.end == sector && rq.class == class && !rq.is_issued;
-            let number = rq.life.number;
-            if ends && Some(slot) != but && oldest.is_none_or(|(before, _)| number < before) {
-                oldest = Some((number, slot));
-            }
+        let ios = self.ios.iter();
+        let ending =
+            ios.filter(|(slot, io)| io.end == sector && io.class == class && Some(*slot) != but);
+        let waiting = ending.filter_map(|(slot, _)| {
+            let request = self.requests.get(slot).filter(|r| !r.is_issued)?;
+            Some((request.life.number, slot))
         });
-        oldest.map(|(_, slot)| slot)
+        waiting.min().map(|(_, slot)| slot)
     }
 
     /// Waiting requests by their ends, if all are too many to look through.
     fn index_of_ends(&mut self) -> Option<&mut [Positions; NR_CLASSES]> {
-        if self.requests.nr_places() <= UNORDERED_MAX {
+        if self.most_requests as usize <= UNORDERED_MAX {
             return None;
         }
         if self.ends.is_none() {
-            let mut waiting: Vec<(u64, Slot)> = Vec::new();
-            self.requests.each(|slot, rq| {
-                if !rq.is_issued {
-                    waiting.push((rq.life.number, slot));
-                }
+            let waiting = self.ios.iter().filter_map(|(slot, io)| {
+                let request = self.requests.get(slot).filter(|r| !r.is_issued)?;
+                Some((request.life.number, slot, io))
             });
-            waiting.sort_unstable();
+            let mut waiting: Vec<(u64, Slot, &Io)> = waiting.collect();
+            waiting.sort_unstable_by_key(|(number, ..)| *number);
             let mut ends: Box<[Positions; NR_CLASSES]> = Box::default();
-            for (_, slot) in waiting {
-                let rq = self.requests.get(slot);
-                rq.by_end = ends[rq.class].insert(Kind::Waiting, rq.end, slot);
+            for (_, slot, io) in waiting {
+                ends[io.class].insert(Kind::Waiting, io.end, slot);
             }
             self.ends = Some(ends);
         }
@@ -331,35 +373,100 @@ impl Device {
 
     /// Gives a waiting request another range.
     pub(super) fn resize(&mut self, slot: Slot, start: u64, end: u64) {
-        let request = self.requests.get(slot);
-        if start != request.start {
-            let starts = &mut self.starts[request.class];
-            starts.remove(request.by_start);
-            request.by_start = starts.insert(Kind::Waiting, start, slot);
-            request.life.sector = start;
+        let io = self.ios.get(slot);
+        let moves = start != io.start;
+        if moves {
+            let starts = &mut self.starts[io.class];
+            starts.remove(io.start, slot);
+            starts.insert(Kind::Waiting, start, slot);
         }
         if let Some(ends) = &mut self.ends
-            && end != request.end
+            && end != io.end
         {
-            let ends = &mut ends[request.class];
-            ends.remove(request.by_end);
-            request.by_end = ends.insert(Kind::Waiting, end, slot);
+            let ends = &mut ends[io.class];
+            ends.remove(io.end, slot);
+            ends.insert(Kind::Waiting, end, slot);
         }
-        (request.start, request.end) = (start, end);
-        request.life.bytes = (end - start).saturating_mul(blklab_types::SECTOR_BYTES);
+        (io.start, io.end) = (start, end);
+        let life = &mut self.request(slot).life;
+        if moves {
+            life.sector = start;
+        }
+        life.bytes = (end - start).saturating_mul(blklab_types::SECTOR_BYTES);
     }
 
     /// Appends a bio to a request.
-    pub(super) fn join(&mut self, request: Slot, slot: Slot) {
-        let rq = self.requests.get(request);
-        rq.life.nr_bios += 1;
-        let bio = self.bios.get(slot);
-        bio.life.request = Some(rq.life.number);
-        bio.next = None;
-        let before = rq.last.replace(slot);
-        match before {
-            Some(before) => self.bios.get(before).next = Some(slot),
-            None => rq.first = Some(slot),
+    pub(super) fn join(&mut self, slot: Slot, mut bio: Bio) {
+        let request = self.request(slot);
+        request.life.nr_bios += 1;
+        bio.life.request = Some(request.life.number);
+        if self.bios.get(slot).is_none() {
+            return self.bios.put(slot, bio);
+        }
+        let at = self.rest.insert(bio);
+        self.append(slot, at);
+    }
+
+    /// Links a bio behind the others of a request that has a first one.
+    pub(super) fn append(&mut self, slot: Slot, at: Slot) {
+        self.rest.get(at).next = None;
+        let request = self.request(slot);
+        match request.last.replace(at) {
+            Some(before) => self.rest.get(before).next = Some(at),
+            None => request.rest = Some(at),
+        }
+    }
+
+    /// Does something with each bio of a request, in order.
+    #[inline]
+    pub(super) fn each_bio(&mut self, slot: Slot, mut f: impl FnMut(&mut BioLife)) {
+        if let Some(first) = self.first_bio(slot) {
+            f(&mut first.life);
+        }
+        let mut next = self.request(slot).rest;
+        while let Some(at) = next {
+            let bio = self.rest.get(at);
+            f(&mut bio.life);
+            next = bio.next;
+        }
+    }
+
+    /// The first bio of a request leaves it, if it is wanted.
+    pub(super) fn take_first_if(
+        &mut self,
+        slot: Slot,
+        wanted: impl FnOnce(&Bio) -> bool,
+    ) -> Option<Bio> {
+        self.bios.get(slot).filter(|bio| wanted(bio))?;
+        self.bios.take(slot)
+    }
+
+    /// All bios of a request but the first leave it: the first of these.
+    #[inline]
+    pub(super) fn take_rest(&mut self, slot: Slot) -> Option<Slot> {
+        let request = self.request(slot);
+        request.last = None;
+        request.rest.take()
+    }
+
+    /// The next one of bios that have left their request.
+    pub(super) fn take_next(&mut self, next: &mut Option<Slot>) -> Option<Bio> {
+        let bio = self.rest.remove((*next)?);
+        *next = bio.next;
+        Some(bio)
+    }
+
+    /// If the first bio of a request has left, the next one takes its place.
+    pub(super) fn fill_first(&mut self, slot: Slot) {
+        if self.bios.get(slot).is_some() {
+            return;
+        }
+        let mut rest = self.request(slot).rest;
+        if let Some(bio) = self.take_next(&mut rest) {
+            self.bios.put(slot, bio);
+            let request = self.request(slot);
+            request.rest = rest;
+            request.last = request.last.filter(|_| rest.is_some());
         }
     }
 
@@ -368,37 +475,48 @@ impl Device {
         let Some(victim) = self.find_waiting(range) else {
             return false;
         };
-        let nr_bios = self.requests.get(victim).life.nr_bios;
+        let nr_bios = self.nr_bios_of(victim);
         let room = REQUEST_BIOS_MAX.saturating_sub(nr_bios);
         let target = self.ending_at(range.class, range.start, Some(victim));
         let target = target.or_else(|| {
             let mut starting = self.starts[range.class].at(Kind::Waiting, range.end);
             starting.find(|other| *other != victim)
         });
-        let target = target.filter(|other| self.requests.get(*other).life.nr_bios <= room);
+        let target = target.filter(|other| self.nr_bios_of(*other) <= room);
         let Some(target) = target else { return false };
         self.absorb(target, victim);
         true
     }
 
+    /// Bios of a request.
+    pub(super) fn nr_bios_of(&mut self, slot: Slot) -> u32 {
+        self.request(slot).life.nr_bios
+    }
+
     /// The waiting request of exactly this range.
+    #[inline]
     pub(super) fn find_waiting(&mut self, range: Range) -> Option<Slot> {
-        let requests = &mut self.requests;
+        let ios = &mut self.ios;
         self.starts[range.class]
             .at(Kind::Waiting, range.start)
-            .find(|slot| requests.get(*slot).end == range.end)
+            .find(|slot| ios.get(*slot).end == range.end)
     }
 
     /// `target` takes over the bios and the range of `victim`.
     pub(super) fn absorb(&mut self, target: Slot, victim: Slot) {
         self.take_waiting(victim);
-        let gone = self.requests.remove(victim);
-        let mut next = gone.first;
-        while let Some(slot) = next {
-            next = self.bios.get(slot).next;
-            self.join(target, slot);
+        let mut rest = self.take_rest(victim);
+        let mut next = self.bios.take(victim);
+        while let Some(bio) = next {
+            self.join(target, bio);
+            next = self.take_next(&mut rest);
         }
-        let rq = self.requests.get(target);
+        let gone = self.requests.take(victim).expect("it waited");
+        let victim = self.ios.remove(victim);
+        self.nr_requests -= 1;
+        let io = self.ios.get(target);
+        let (start, end) = (io.start.min(victim.start), io.end.max(victim.end));
+        let rq = self.requests.get_mut(target).expect("it waits");
         match rq.arrival {
             Some(_) => self.scheduler.leave(gone.arrival),
             None => rq.arrival = gone.arrival,
@@ -407,93 +525,132 @@ impl Device {
         rq.life.nr_front_merges += gone.life.nr_front_merges;
         rq.life.nr_absorbed += gone.life.nr_absorbed + 1;
         rq.life.nr_silent_merges += gone.life.nr_silent_merges;
-        let (start, end) = (rq.start.min(gone.start), rq.end.max(gone.end));
         self.resize(target, start, end);
     }
 
     /// The waiting request that an I or D of `range` shows. Others inside the
     /// range have silently merged with it; bios inside it that have no request
     /// belong to it if it is too small otherwise.
+    #[inline]
     pub(super) fn gather<S: LifeSink>(
         &mut self,
         e: &Event,
         range: Range,
         out: &mut Out<S>,
     ) -> Option<Slot> {
-        if let Some(slot) = self.find_waiting(range) {
-            return Some(slot);
+        match self.find_waiting(range) {
+            Some(slot) => Some(slot),
+            None => self.gather_parts(e, range, out),
         }
+    }
+
+    /// The same, if none has exactly this range.
+    #[cold]
+    fn gather_parts<S: LifeSink>(
+        &mut self,
+        e: &Event,
+        range: Range,
+        out: &mut Out<S>,
+    ) -> Option<Slot> {
         let mut found = std::mem::take(&mut self.scratch);
         found.clear();
-        let requests = &mut self.requests;
+        let ios = &mut self.ios;
         let Range { class, start, end } = range;
         self.starts[class].within(Kind::Waiting, start, end, &mut found, |slot| {
-            requests.get(slot).end <= end
+            ios.get(slot).end <= end
         });
         let lengths = found.iter().map(|slot| {
-            let request = requests.get(*slot);
-            request.end - request.start
+            let io = ios.get(*slot);
+            io.end - io.start
         });
         let covered = lengths.fold(0_u64, u64::saturating_add);
         let mut request = found.first().copied();
         for victim in found.iter().skip(1) {
             self.absorb(found[0], *victim);
-            self.requests.get(found[0]).life.nr_silent_merges += 1;
+            self.request(found[0]).life.nr_silent_merges += 1;
         }
         if covered < range.end - range.start {
             found.clear();
-            let bios = &mut self.bios;
+            let ios = &mut self.ios;
             self.starts[class].within(Kind::Queued, start, end, &mut found, |slot| {
-                bios.get(slot).end <= end
+                ios.get(slot).end <= end
             });
-            for bio in &found {
+            for slot in &found {
                 let target = *request.get_or_insert_with(|| self.begin_request(e, range, out));
-                self.take_queued(*bio, range.class);
-                self.join(target, *bio);
+                let bio = self.take_queued(*slot);
+                self.join(target, bio);
             }
         }
         self.scratch = found;
         // Or a larger one, of which a part is shown.
         let mut larger = || self.starts[class].at(Kind::Waiting, start).next();
         let slot = request.or_else(&mut larger)?;
-        let rq = self.requests.get(slot);
-        let (start, end) = (rq.start.min(range.start), rq.end.max(range.end));
+        let io = self.ios.get(slot);
+        let (start, end) = (io.start.min(range.start), io.end.max(range.end));
         self.resize(slot, start, end);
         Some(slot)
     }
 
     /// The issued request at the beginning of `range`, or the one around it.
+    #[inline]
     pub(super) fn find_issued(&mut self, range: Range) -> Option<Slot> {
         let starts = &mut self.starts[range.class];
         if let Some(slot) = starts.at(Kind::Issued, range.start).next() {
             return Some(slot);
         }
         let slot = starts.before(Kind::Issued, range.start)?;
-        (self.requests.get(slot).end > range.start).then_some(slot)
+        (self.ios.get(slot).end > range.start).then_some(slot)
     }
 
     /// Bios and requests under way.
+    #[inline]
     pub(super) fn in_flight(&self) -> usize {
-        self.bios.len() + self.requests.len()
+        self.nr_bios as usize + self.nr_requests as usize
     }
 
     /// Ends the lives of all, unfinished.
     pub(super) fn give_up<S: LifeSink>(&mut self, out: &mut Out<S>) {
-        for bio in self.bios.drain() {
-            out.unmatched.unfinished_bios += 1;
-            out.sink.bio(&bio.life);
+        let slots: Vec<Slot> = self.ios.iter().map(|(slot, _)| slot).collect();
+        for slot in &slots {
+            let mut rest = self.requests.get(*slot).and_then(|r| r.rest);
+            let mut next = self.bios.take(*slot);
+            while let Some(bio) = next {
+                out.unmatched.unfinished_bios += 1;
+                out.sink.bio(&bio.life);
+                next = self.take_next(&mut rest);
+            }
         }
-        for request in self.requests.drain() {
+        for request in slots.iter().filter_map(|slot| self.requests.take(*slot)) {
             out.unmatched.unfinished_requests += 1;
             out.sink.request(&request.life);
         }
+        self.ios = Slab::default();
+        self.shrink();
         let ends = self.ends.iter_mut().flat_map(|ends| ends.iter_mut());
         self.starts
             .iter_mut()
             .chain(ends)
             .for_each(Positions::clear);
-        self.nr_issued = 0;
+        (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
+        self.most_requests = 0;
         self.scheduler = InScheduler::default();
+    }
+
+    /// Nothing is under way there any more.
+    #[inline]
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.ios.free(slot);
+        self.bios.free(slot);
+        self.requests.free(slot);
+    }
+
+    /// Gives the memory of a burst back.
+    pub(super) fn shrink(&mut self) {
+        self.bios.shrink();
+        self.requests.shrink();
+        if self.most_requests as usize > KEPT_MAX {
+            self.most_requests = 0;
+        }
     }
 
     /// As [`Device::give_up`], at the end of the trace.

@@ -41,6 +41,39 @@ impl<S: LifeSink> Lifecycles<S> {
         &mut self.out.sink
     }
 
+    /// The place of a device, in order of their first events; none if it is not
+    /// followed.
+    #[inline]
+    pub(crate) fn place(&mut self, dev: Dev) -> Option<usize> {
+        self.places.place(dev)
+    }
+
+    /// Takes an event of the device at `place`.
+    #[inline]
+    pub(crate) fn event_at(&mut self, place: Option<usize>, event: &Event) {
+        self.last_time = event.time;
+        let Some(place) = place else {
+            self.out.unmatched.beyond_devices += 1;
+            return;
+        };
+        if place == self.devices.len() {
+            self.devices.push(Device::new(event.dev));
+        }
+        let device = &mut self.devices[place];
+        let before = device.in_flight();
+        device.event(event, &mut self.out);
+        self.in_flight = self.in_flight - before + device.in_flight();
+        if self.in_flight >= IN_FLIGHT_MAX {
+            self.give_up();
+        }
+    }
+
+    /// Takes an event of a command that was passed through to the device.
+    pub(crate) fn passed_through(&mut self, event: &Event) {
+        self.last_time = event.time;
+        self.out.unmatched.passed_through += 1;
+    }
+
     /// More is under way than can be followed, or it is not heard of again.
     #[cold]
     fn give_up(&mut self) {
@@ -63,25 +96,11 @@ impl<S: LifeSink> Lifecycles<S> {
 
 impl<S: LifeSink> TraceSink for Lifecycles<S> {
     fn event(&mut self, event: &Event) {
-        self.last_time = event.time;
         if event.rwbs.has(Rwbs::PC) {
-            self.out.unmatched.passed_through += 1;
-            return;
+            return self.passed_through(event);
         }
-        let Some(place) = self.places.place(event.dev) else {
-            self.out.unmatched.beyond_devices += 1;
-            return;
-        };
-        if place == self.devices.len() {
-            self.devices.push(Device::new(event.dev));
-        }
-        let device = &mut self.devices[place];
-        let before = device.in_flight();
-        device.event(event, &mut self.out);
-        self.in_flight = self.in_flight - before + device.in_flight();
-        if self.in_flight >= IN_FLIGHT_MAX {
-            self.give_up();
-        }
+        let place = self.place(event.dev);
+        self.event_at(place, event);
     }
 
     /// What is under way is not heard of again.

@@ -2,8 +2,9 @@
 //! Traces of very many processes, devices and unfinished I/Os: memory and time
 //! stay within bounds, and the result says what was summed.
 
-use blklab_analysis::collect::{PROCESSES_MAX, StatsCollector};
+use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::{DEVICES_MAX, IN_FLIGHT_MAX};
+use blklab_analysis::stats::PROCESSES_MAX;
 use blklab_analysis::stats::TraceStats;
 use blklab_analysis::text::{TextOptions, render};
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
