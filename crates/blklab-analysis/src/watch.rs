@@ -2,11 +2,10 @@
 //! Figures about some of the bios of a run and their requests, taken from its
 //! trace events: those of one direction, synchronous or not, of one process.
 
-use crate::findings::Seen;
-use crate::findings::missed_merge::{MissedMerges, Pair};
-use crate::findings::stall::{Stall, Stalls};
 use crate::lifecycle::{BioLife, LifeSink, RequestLife};
+use crate::merges::{MissedMerges, Pair};
 use crate::spread::{Spread, percentile};
+use crate::stalls::{Stall, Stalls};
 use blklab_trace::Rwbs;
 use blklab_types::{Op, Pid, SECTOR_BYTES};
 
@@ -80,7 +79,7 @@ impl BioFigures {
         depths.max().unwrap_or(0) as u64
     }
 
-    /// Number of stalls; see [`crate::findings::stall`].
+    /// Number of stalls; see [`crate::stalls`].
     pub fn nr_stalls(&self) -> u64 {
         self.stalls.len() as u64
     }
@@ -120,7 +119,7 @@ impl BioFigures {
 
     /// Pairs of requests of which the second was inserted right behind the
     /// first while that waited, and not merged into it; see
-    /// [`crate::findings::missed_merge`].
+    /// [`crate::merges`].
     pub fn missed_merges(&self) -> u64 {
         self.missed_merges.len() as u64
     }
@@ -152,8 +151,6 @@ pub struct Watch {
     request: Option<u64>,
     stalls: Stalls,
     missed_merges: MissedMerges,
-    /// Of no use here: nobody asks for evidence.
-    seen: Seen,
     figures: BioFigures,
 }
 
@@ -213,7 +210,7 @@ impl Watch {
             issue: bio.issue.map(|d| d.0),
             complete: complete.0,
         });
-        self.stalls.add(bio, &self.seen);
+        self.stalls.add(bio);
         self.request = bio.request;
     }
 
@@ -226,7 +223,7 @@ impl Watch {
         let sectors = r.bytes / SECTOR_BYTES;
         f.requests += 1;
         f.request_sectors_max = f.request_sectors_max.max(sectors);
-        self.missed_merges.add(r, &self.seen);
+        self.missed_merges.add(r);
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum Command {
     /// Read a trace: print it as blkparse does, or its statistics as btt does
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Say why I/O in a trace was slow: who waited, for what, and what to change
+    Why(WhyArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -424,6 +426,8 @@ pub(crate) enum ListWhat {
     Filesystems,
     /// Trace formats
     Formats,
+    /// Findings of blklab why
+    Findings,
     /// I/O engines of fio jobs
     Engines,
     /// Options of fio jobs and what each does here
@@ -479,6 +483,52 @@ pub(crate) enum TraceCommand {
         /// NAME.txt, NAME.blk, or a name for NAME.blktrace.0
         output: PathBuf,
     },
+}
+
+const WHY_NOTES: &str = "\
+Findings come with those who suffered and those who caused it, the events that
+show it, how sure it is, what is missing to be sure, and what to change; the
+worst total delay first. Where nothing stands out, that is the answer. Events
+alone leave much open: what else is known of the machine is a context, lines of
+key=value or a copy of /sys/block/DEVICE. One line of shell writes it:
+
+  (cd /sys/block/sda && grep -r . queue device/queue_depth 2>/dev/null |
+   sed 's/:/=/'; echo kernel=$(uname -r)) > context.txt
+
+A run directory has its context in it. docs/why.md explains each finding;
+blklab list findings lists them with their rules.
+
+Examples:
+  blklab why sda.blktrace.0 --context context.txt
+  blklab why sda.blktrace.0 --sched bfq --kernel 6.12 --set slice_idle=8
+  blklab why mail.txt --output-format json
+  blklab why results                          a run directory";
+
+#[derive(Debug, Args)]
+#[command(after_help = WHY_NOTES)]
+pub(crate) struct WhyArgs {
+    /// A trace of any kind that is read, or a run directory
+    #[arg(value_name = "TRACE|RUN")]
+    pub(crate) file: PathBuf,
+    /// What is known of the machine: a file of key=value lines, or a copy of
+    /// /sys/block/DEVICE; several add up
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) context: Vec<PathBuf>,
+    /// The kernel's release
+    #[arg(long, value_name = "V")]
+    pub(crate) kernel: Option<String>,
+    /// The I/O scheduler
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sched: Option<String>,
+    /// An attribute of the queue or a tunable of the scheduler, as in sysfs
+    #[arg(long, value_name = "KEY=V")]
+    pub(crate) set: Vec<String>,
+    /// At most so many findings
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+    pub(crate) output_format: PlainFormat,
 }
 
 const EXAMPLE_EXAMPLES: &str = "\

@@ -19,6 +19,7 @@ mod run;
 pub mod stack;
 mod table;
 mod trace;
+mod why;
 mod workload;
 
 use anyhow::Context as _;
@@ -54,6 +55,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Run(a) => run::run(&a, schedulers),
         Command::Workload(a) => workload::workload(&a, schedulers),
         Command::Trace(c) => trace::trace(&c),
+        Command::Why(a) => why::why(&a, schedulers),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

@@ -20,6 +20,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
         ListWhat::Scenarios => list::scenarios(),
         ListWhat::Filesystems => list::filesystems(),
         ListWhat::Formats => list::formats(),
+        ListWhat::Findings => list::findings(),
         ListWhat::Engines => list::engines(),
         ListWhat::FioOptions => list::fio_options(),
     };

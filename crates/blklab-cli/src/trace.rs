@@ -25,7 +25,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
 }
 
 /// Opens a trace, or that of a run directory.
-fn open(file: &Path) -> Result<TraceFile> {
+pub(crate) fn open(file: &Path) -> Result<TraceFile> {
     Ok(match file.is_dir() {
         true => RunDir::open(file)?.events()?,
         false => TraceFile::open(file)?,
@@ -185,7 +185,7 @@ fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
 }
 
 /// Damage is counted and said, never silent.
-fn report_damage(file: &Path, counts: &ReadCounts) {
+pub(crate) fn report_damage(file: &Path, counts: &ReadCounts) {
     if let Some(text) = damage(counts) {
         let _ = writeln!(std::io::stderr(), "blklab: {}: {text}", file.display());
     }

@@ -42,7 +42,7 @@
 //! | run it; write a trace; stop early | [`run`] |
 //! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
-//! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`findings`] |
+//! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
 //! | write a scheduler | [`scheduler`] |
 //! | keep all that belongs to a run | [`run_directory`] |
 //!
@@ -69,6 +69,7 @@ pub mod same;
 pub mod scheduler;
 pub mod summary;
 pub mod trace_file;
+pub mod why;
 pub mod workload;
 
 pub use blklab_analysis::collect::StatsCollector;

@@ -327,6 +327,15 @@ pub fn formats() -> Vec<Entry> {
     FORMATS.iter().map(|f| entry(f.name, f.summary)).collect()
 }
 
+/// Kinds of findings of `blklab why`.
+pub fn findings() -> Vec<Entry> {
+    let of = |k: &blklab_analysis::findings::Kind| Entry {
+        details: vec![("rule".into(), format!("{}.", k.rule))],
+        ..entry(k.name, k.what)
+    };
+    blklab_analysis::findings::ALL.iter().map(of).collect()
+}
+
 /// I/O engines of fio jobs and how they are run.
 pub fn engines() -> Vec<Entry> {
     ENGINES

@@ -1,49 +1,69 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What went wrong in a trace, and who is to blame.
+//! What went wrong in a trace: who waited, for what, why, and what to change.
 //!
-//! A [`Detector`] watches events and lives of bios and requests pass by, and says
-//! in the end what it found: who suffered, who caused it, how much it cost, which
-//! events show it. [`ALL`] lists the detectors; a new one is a module here and a
-//! row there.
+//! ```text
+//! events ─► Lifecycles ─► Gatherer ─► Section ─► detectors ─► judge ─► Report
+//!                                        └─ Disk ─ Wait         ▲
+//!                                 Context, Reading ─────────────┘
+//! ```
+//!
+//! A trace is cut into sections. Of each, the life of every request is divided into
+//! the things that it waited for ([`waits`]), each nanosecond in one place. Detectors
+//! look at sections, one kind of finding each, and add instances up; what is known
+//! beside the trace (a [`Context`]) decides what its events leave open. In the end
+//! findings that another one explains are left out (`judge`), and the worst comes
+//! first. [`ALL`] lists the kinds; a new one is a module in `kinds` and a row there.
 //!
 //! ```
-//! use blklab_analysis::findings::Search;
+//! use blklab_analysis::findings::{Context, Reading, Search};
 //! use blklab_trace::{Action, Event, Rwbs, TraceSink};
 //! use blklab_types::{Dev, Time};
 //!
-//! // A write waits for half a second before it goes to the disk.
-//! let mut search = Search::all();
-//! for (ms, action) in [(0, Action::Queue), (0, Action::GetRequest), (0, Action::Insert),
-//!     (500, Action::Issue), (510, Action::Complete)]
+//! // A read waits for half a second before it goes to a disk that does nothing.
+//! let mut search = Search::all(Context::default());
+//! for (ms, sector, action) in [
+//!     (0, 8, Action::Issue), (1, 8, Action::Complete),
+//!     (2, 2048, Action::Queue), (2, 2048, Action::GetRequest), (2, 2048, Action::Insert),
+//!     (502, 2048, Action::Issue), (503, 2048, Action::Complete)]
 //! {
 //!     search.event(&Event {
-//!         time: Time(ms * 1_000_000), sector: 2048, arg: 0, bytes: 4096, pid: 7,
+//!         time: Time(ms * 1_000_000), sector, arg: 0, bytes: 4096, pid: 7,
 //!         dev: Dev { major: 8, minor: 0 }, from_dev: Dev::default(), error: 0, cpu: 0,
-//!         rwbs: Rwbs::WRITE, action,
+//!         rwbs: Rwbs::READ, action,
 //!     });
 //! }
-//! let found = search.finish();
-//! assert_eq!(found[0].kind, "stall");
-//! assert_eq!(found[0].victims[0].pid, 7);
-//! assert_eq!(found[0].cost.to_string(), "500.0 ms of waiting");
-//! // By its Q and its D.
-//! assert_eq!(found[0].evidence, [0, 3]);
+//! let report = search.finish(Reading::default());
+//! let found = &report.findings[0];
+//! assert_eq!((found.kind, found.total_ns), ("held-back", Some(500_000_000)));
+//! assert_eq!(found.victims[0].pid, 7);
+//! // The C before, and its Q, I, D and C.
+//! let shown = &found.first.as_ref().expect("there is one").evidence;
+//! assert_eq!(shown.iter().map(|e| e.number).collect::<Vec<_>>(), [2, 3, 5, 6, 7]);
 //! ```
 
-pub mod missed_merge;
-mod seen;
-pub mod stall;
+pub mod context;
+pub mod disk;
+pub mod finding;
+pub mod harm;
+mod judge;
+pub mod kinds;
+pub mod section;
+pub mod waits;
+pub mod whole;
 
-pub use seen::Seen;
+pub use context::{Context, ContextError};
+pub use finding::{Confidence, Evidence, Finding, Instance, Party, Remedy, Weight, time_text};
+pub use kinds::ALL;
+pub use whole::{Account, DiskSum, Reading, Whole};
 
 use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
-use blklab_trace::{Event, TraceSink};
+use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
-use serde::{Serialize, Serializer};
+use section::{Gatherer, Section};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
-
-/// All kinds of findings.
-pub static ALL: &[Kind] = &[missed_merge::KIND, stall::KIND];
+use whole::Sums;
 
 /// A kind of finding.
 #[derive(Clone, Copy, Debug)]
@@ -52,155 +72,188 @@ pub struct Kind {
     pub name: &'static str,
     /// What it is, in a line.
     pub what: &'static str,
+    /// Its rule, with its thresholds, in a sentence or two.
+    pub rule: &'static str,
+    /// Kinds that are but its symptoms, where the same processes are concerned.
+    pub explains: &'static [&'static str],
+    /// Whether it rests on what the trace does not show, so that lost events make it
+    /// doubtful.
+    pub rests_on_absence: bool,
     /// A detector that has seen nothing yet.
     pub detector: fn() -> Box<dyn Detector>,
 }
 
 /// Looks for findings of one kind in a trace.
-///
-/// Lives are given when they end, as to a [`LifeSink`]; the event that ends them has
-/// been given before.
 pub trait Detector: fmt::Debug {
-    /// An event, with its number in the trace from 0.
-    fn event(&mut self, number: u64, event: &Event) {
-        let _ = (number, event);
+    /// A message of the kernel, with its number in the trace from 0.
+    fn message(&mut self, number: u64, event: &Event, text: &str) {
+        let _ = (number, event, text);
     }
 
-    /// A bio has ended.
-    fn bio(&mut self, bio: &BioLife, seen: &Seen) {
-        let _ = (bio, seen);
+    /// A process has this name from now on.
+    fn process(&mut self, pid: Pid, comm: &str) {
+        let _ = (pid, comm);
     }
 
-    /// A request has ended; its bios were given just before.
-    fn request(&mut self, request: &RequestLife, seen: &Seen) {
-        let _ = (request, seen);
-    }
+    /// A section has ended.
+    fn section(&mut self, section: &Section, context: &Context);
 
-    /// The trace has ended: what was found, in order of time.
-    fn finish(&mut self, seen: &Seen) -> Vec<Finding>;
+    /// The trace has ended: what was found.
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding>;
 }
 
-/// One thing that went wrong.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
-    /// The name of its [`Kind`].
-    pub kind: &'static str,
-    /// The device.
+/// What is to be said about a trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What was found, the worst first.
+    pub findings: Vec<Finding>,
+    /// The devices, with where the time went.
+    pub devices: Vec<DiskReport>,
+    /// Events in the trace.
+    pub nr_events: u64,
+    /// Captures that it was put together from.
+    pub nr_captures: u64,
+    /// What its reader says.
+    pub reading: Reading,
+    /// When the first event was.
+    #[serde(skip)]
+    pub start: Time,
+    /// Names of processes.
+    #[serde(skip)]
+    pub names: BTreeMap<Pid, String>,
+}
+
+/// A device in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskReport {
+    /// Which.
     #[serde(serialize_with = "crate::stats::dev_text")]
     pub dev: Dev,
-    /// When it began.
-    #[serde(rename = "time_ns", serialize_with = "ns")]
-    pub time: Time,
-    /// Whose I/O suffered, most bios first.
-    pub victims: Vec<Party>,
-    /// Whose I/O caused it, most bios first; empty if no process did.
-    pub causes: Vec<Party>,
-    /// How much.
-    pub cost: Cost,
-    /// Numbers of the events that show it, ascending, from 0 at the beginning of
-    /// the trace.
-    pub evidence: Vec<u64>,
-    /// How sure it is.
-    pub confidence: Confidence,
-    /// What else there is to say: a name and a number with its unit.
-    pub figures: Vec<(&'static str, u64, &'static str)>,
+    /// What it did.
+    #[serde(flatten)]
+    pub sum: DiskSum,
+    /// Where the time went, and what the trace does not show, in sentences.
+    pub words: Vec<String>,
 }
 
-/// A process and its part in a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Party {
-    /// The process.
-    pub pid: Pid,
-    /// Its name, if the trace gives one.
-    pub comm: Option<String>,
-    /// Its bios that are concerned.
-    pub bios: u64,
-}
-
-/// How much a finding cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cost {
-    /// Time of waiting, in ns.
-    WaitedNs(u64),
-    /// Commands that the device got more than it needed.
-    Commands(u64),
-}
-
-impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cost::WaitedNs(ns) => write!(f, "{:.1} ms of waiting", *ns as f64 / 1e6),
-            Cost::Commands(1) => f.write_str("1 command more than needed"),
-            Cost::Commands(n) => write!(f, "{n} commands more than needed"),
-        }
-    }
-}
-
-/// How sure a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Confidence {
-    /// The trace allows another explanation, which it cannot rule out.
-    Possible,
-    /// Other explanations need something unusual.
-    Likely,
-    /// The events say so.
-    Certain,
-}
-
-// serde calls this with a reference.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn ns<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(time.0)
-}
-
-/// Looks for several kinds of findings at once.
+/// Looks for findings in a trace.
 #[derive(Debug)]
 pub struct Search {
     lives: Lifecycles<Watchers>,
+    unmatched: u64,
 }
 
 impl Search {
     /// For all kinds.
-    pub fn all() -> Search {
-        Search::of(ALL)
+    pub fn all(context: Context) -> Search {
+        Search::of(ALL, context)
     }
 
     /// For these kinds.
-    pub fn of(kinds: &[Kind]) -> Search {
+    pub fn of(kinds: &'static [Kind], context: Context) -> Search {
+        let watchers = Watchers {
+            detectors: kinds.iter().map(|k| (k.detector)()).collect(),
+            gatherer: Gatherer::new(0),
+            sums: Sums::default(),
+            context,
+        };
         Search {
-            lives: Lifecycles::new(Watchers {
-                detectors: kinds.iter().map(|k| (k.detector)()).collect(),
-                seen: Seen::default(),
-            }),
+            lives: Lifecycles::new(watchers),
+            unmatched: 0,
         }
     }
 
-    /// What was found, in order of time.
-    pub fn finish(self) -> Vec<Finding> {
+    /// What was found in the whole trace.
+    pub fn finish(self, reading: Reading) -> Report {
         let (mut watchers, _) = self.lives.finish();
-        let mut all = Vec::new();
-        for detector in &mut watchers.detectors {
-            all.extend(detector.finish(&watchers.seen));
+        watchers.end_section();
+        let Watchers {
+            mut detectors,
+            sums,
+            context,
+            ..
+        } = watchers;
+        let whole = Whole {
+            context: &context,
+            reading,
+            sums: &sums,
+        };
+        let all = detectors
+            .iter_mut()
+            .flat_map(|d| d.finish(&whole))
+            .collect();
+        let findings = judge::judge(all, &whole);
+        let disk = |(dev, sum): (&Dev, &DiskSum)| DiskReport {
+            dev: *dev,
+            sum: sum.clone(),
+            words: judge::words(sum, &context),
+        };
+        Report {
+            findings,
+            devices: sums.disks.iter().map(disk).collect(),
+            nr_events: sums.nr_events,
+            nr_captures: sums.nr_captures + 1,
+            reading,
+            start: sums.start.unwrap_or_default(),
+            names: sums.names,
         }
-        all.sort_by_key(|f| f.time);
-        all
+    }
+
+    /// Ends the section, and with it all lives if another capture begins.
+    #[cold]
+    fn cut(&mut self, capture_ends: bool) {
+        if capture_ends {
+            self.lives.new_recording();
+            self.lives.sink().sums.nr_captures += 1;
+        }
+        self.lives.sink().end_section();
     }
 }
 
 impl TraceSink for Search {
     fn event(&mut self, event: &Event) {
-        let watchers = self.lives.sink();
-        let number = watchers.seen.event(event);
-        for detector in &mut watchers.detectors {
-            detector.event(number, event);
+        let gatherer = &self.lives.sink().gatherer;
+        if gatherer.begins_capture(event) {
+            self.cut(true);
+        } else if gatherer.is_full() {
+            self.cut(false);
         }
+        let watchers = self.lives.sink();
+        watchers.sums.start.get_or_insert(event.time);
+        watchers.gatherer.event(event);
         self.lives.event(event);
+        if event.action == Action::Complete {
+            let unmatched = self.lives.unmatched().events(Action::Complete);
+            if unmatched > self.unmatched && event.bytes > 0 {
+                self.lives.sink().gatherer.unknown_completion(event);
+            }
+            self.unmatched = unmatched;
+        }
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        let watchers = self.lives.sink();
+        watchers.sums.start.get_or_insert(event.time);
+        let number = watchers.gatherer.next();
+        for detector in &mut watchers.detectors {
+            detector.message(number, event, text);
+        }
+    }
+
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn new_recording(&mut self) {
+        self.cut(true);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.lives.sink().seen.process(pid, comm);
+        let watchers = self.lives.sink();
+        watchers.sums.name(pid, comm);
+        for detector in &mut watchers.detectors {
+            detector.process(pid, comm);
+        }
         self.lives.process(time, pid, comm);
     }
 
@@ -210,40 +263,35 @@ impl TraceSink for Search {
     }
 }
 
-/// Detectors behind one tracker of lives.
+/// What is behind the tracker of lives.
 #[derive(Debug)]
 struct Watchers {
     detectors: Vec<Box<dyn Detector>>,
-    seen: Seen,
+    gatherer: Gatherer,
+    sums: Sums,
+    context: Context,
+}
+
+impl Watchers {
+    fn end_section(&mut self) {
+        if self.gatherer.is_empty() {
+            return;
+        }
+        let (section, next) = std::mem::take(&mut self.gatherer).finish();
+        self.gatherer = next;
+        self.sums.section(&section);
+        for detector in &mut self.detectors {
+            detector.section(&section, &self.context);
+        }
+    }
 }
 
 impl LifeSink for Watchers {
     fn bio(&mut self, bio: &BioLife) {
-        for detector in &mut self.detectors {
-            detector.bio(bio, &self.seen);
-        }
+        self.gatherer.bio(bio);
     }
 
     fn request(&mut self, request: &RequestLife) {
-        for detector in &mut self.detectors {
-            detector.request(request, &self.seen);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_told_apart_and_start_empty() {
-        for (i, kind) in ALL.iter().enumerate() {
-            assert!(!kind.what.is_empty() && !kind.what.ends_with('.'));
-            let same = |k: &Kind| k.name == kind.name;
-            assert_eq!(ALL.iter().position(same), Some(i), "{}", kind.name);
-            let plain = |c: char| c.is_ascii_lowercase() || c == '-';
-            assert!(kind.name.chars().all(plain), "{}", kind.name);
-            assert_eq!((kind.detector)().finish(&Seen::default()), []);
-        }
+        self.gatherer.request(request);
     }
 }

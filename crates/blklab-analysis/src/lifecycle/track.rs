@@ -41,6 +41,11 @@ impl<S: LifeSink> Lifecycles<S> {
         &mut self.out.sink
     }
 
+    /// What could not be matched so far.
+    pub fn unmatched(&self) -> &Unmatched {
+        &self.out.unmatched
+    }
+
     /// The place of a device, in order of their first events; none if it is not
     /// followed.
     #[inline]

@@ -35,4 +35,5 @@ mod support;
 mod syncs;
 mod trace;
 mod transcript;
+mod why;
 mod workload;

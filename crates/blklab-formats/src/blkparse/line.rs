@@ -204,6 +204,29 @@ pub(super) fn put_event(buf: &mut Vec<u8>, event: &Event, shown: &Shown<'_>) {
     buf.push(b'\n');
 }
 
+/// The line of one event, or of a message if it has a text. `number` stands where
+/// blkparse shows the number of the event on its CPU.
+pub fn line_of(event: &Event, number: u64, time_ns: u64, comm: Option<&str>, text: &str) -> String {
+    let mut buf = Vec::new();
+    match event.action {
+        Action::Message => put_message(&mut buf, event, time_ns, text),
+        _ => {
+            let shown = Shown {
+                sequence: number.min(i32::MAX as u64) as u32,
+                time_ns,
+                comm: comm.map(str::as_bytes),
+            };
+            put_event(&mut buf, event, &shown);
+        }
+    }
+    let mut line = String::new();
+    blklab_types::push_visibly(
+        &mut line,
+        String::from_utf8_lossy(&buf).trim_end_matches('\n'),
+    );
+    line
+}
+
 /// Appends the line of a message: no number, no process, and the text up to
 /// its first NUL. An empty message has no line.
 pub(super) fn put_message(buf: &mut Vec<u8>, event: &Event, time_ns: u64, text: &str) {

@@ -19,6 +19,7 @@ mod summary;
 mod ties;
 mod write;
 
+pub use line::line_of;
 pub(crate) use parse::{Details, details};
 pub(crate) use read::Blkparse;
 pub use read::BlkparseReader;

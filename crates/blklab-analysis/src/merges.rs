@@ -7,23 +7,10 @@
 //! ext3's journal). The block layer tries to merge a bio into a waiting request, from
 //! its own process's requests or by the scheduler's hash, and two waiting requests when
 //! one has grown up to the other; where it does not, the device gets a command more.
-//!
-//! The trace does not show how large a request the queue allows. A pair that
-//! together is no larger than the largest request of the device is likely a fault,
-//! a larger one only possibly.
 
-use super::{Confidence, Cost, Detector, Finding, Kind, Seen};
 use crate::lifecycle::RequestLife;
-use blklab_trace::Action;
-use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
+use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, VecDeque};
-
-/// The row of [`super::ALL`].
-pub const KIND: Kind = Kind {
-    name: "missed-merge",
-    what: "a request inserted right behind one that waits, and not merged into it",
-    detector: || Box::new(MissedMerges::default()),
-};
 
 /// Requests of a device among which pairs are found, counted back from the latest
 /// that has ended.
@@ -40,7 +27,6 @@ pub struct Extent {
     pub insert: Time,
     /// D.
     pub issue: Time,
-    pid: Pid,
 }
 
 impl Extent {
@@ -64,7 +50,6 @@ pub struct Pair {
     pub first: Extent,
     /// The one that was inserted behind it.
     pub second: Extent,
-    evidence: [Option<u64>; 3],
 }
 
 /// A request that has ended, and whether it is the second of a pair.
@@ -132,8 +117,6 @@ impl Side {
 #[derive(Clone, Debug, Default)]
 pub struct MissedMerges {
     sides: BTreeMap<(Dev, Option<Op>), Side>,
-    /// Of the largest request of each device.
-    sectors_max: BTreeMap<Dev, u64>,
     nr_ended: u64,
     pairs: Vec<Pair>,
 }
@@ -145,7 +128,7 @@ impl MissedMerges {
     }
 
     /// Takes in a request that has ended.
-    pub fn add(&mut self, r: &RequestLife, seen: &Seen) {
+    pub fn add(&mut self, r: &RequestLife) {
         let (Some(insert), Some(issue)) = (r.insert, r.issue) else {
             return;
         };
@@ -154,63 +137,17 @@ impl MissedMerges {
             end: r.sector + r.bytes / SECTOR_BYTES,
             insert,
             issue,
-            pid: r.pid,
         };
-        let largest = self.sectors_max.entry(r.dev).or_default();
-        *largest = new.sectors().max(*largest);
         let side = self.sides.entry((r.dev, r.rwbs.op())).or_default();
         let found = side.pairs_with(self.nr_ended, new);
         self.nr_ended += 1;
         for (first, second) in found {
-            let number =
-                |action, time, e: &Extent| seen.number(action, r.dev, time, [e.begin, e.end]);
             self.pairs.push(Pair {
                 dev: r.dev,
                 first,
                 second,
-                evidence: [
-                    number(Action::Insert, first.insert, &first),
-                    number(Action::Insert, second.insert, &second),
-                    number(Action::Issue, first.issue, &first),
-                ],
             });
         }
-    }
-}
-
-impl Detector for MissedMerges {
-    fn request(&mut self, request: &RequestLife, seen: &Seen) {
-        self.add(request, seen);
-    }
-
-    fn finish(&mut self, seen: &Seen) -> Vec<Finding> {
-        let finding = |p: &Pair| {
-            let largest = self.sectors_max.get(&p.dev).copied().unwrap_or(0);
-            let fits = p.first.sectors() + p.second.sectors() <= largest;
-            let mut evidence: Vec<u64> = p.evidence.into_iter().flatten().collect();
-            evidence.sort_unstable();
-            Finding {
-                kind: KIND.name,
-                dev: p.dev,
-                time: p.second.insert,
-                victims: seen.parties([p.second.pid]),
-                causes: Vec::new(),
-                cost: Cost::Commands(1),
-                evidence,
-                confidence: match fits {
-                    true => Confidence::Likely,
-                    false => Confidence::Possible,
-                },
-                figures: vec![
-                    ("first request", p.first.sectors(), "sectors"),
-                    ("second request", p.second.sectors(), "sectors"),
-                    ("largest request", largest, "sectors"),
-                ],
-            }
-        };
-        let mut all: Vec<Finding> = self.pairs.iter().map(finding).collect();
-        all.sort_by_key(|f| f.time);
-        all
     }
 }
 
@@ -244,7 +181,7 @@ mod tests {
     fn sizes(requests: &[RequestLife]) -> Vec<(u64, u64)> {
         let mut all = MissedMerges::default();
         for r in requests {
-            all.add(r, &Seen::default());
+            all.add(r);
         }
         let sizes = |p: &Pair| (p.first.sectors(), p.second.sectors());
         all.pairs().iter().map(sizes).collect()
@@ -270,25 +207,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_larger_than_any_request_may_be_none() {
-        let confidence = |largest: u64| {
-            let mut all = MissedMerges::default();
-            let other = request(2, 90_000, largest, 1, 2);
-            for r in [
-                request(0, 0, 100, 10, 50),
-                request(1, 100, 28, 20, 55),
-                other,
-            ] {
-                all.add(&r, &Seen::default());
-            }
-            let found = all.finish(&Seen::default());
-            (found.len(), found[0].confidence)
-        };
-        assert_eq!(confidence(128), (1, Confidence::Likely));
-        assert_eq!(confidence(127), (1, Confidence::Possible));
-    }
-
-    #[test]
     fn requests_that_ended_long_ago_are_forgotten() {
         let mut side = Side::default();
         let extent = |n: u64| Extent {
@@ -296,7 +214,6 @@ mod tests {
             end: n * 8 + 8,
             insert: Time(n),
             issue: Time(n),
-            pid: 1,
         };
         for n in 0..WINDOW as u64 + 10 {
             assert!(side.pairs_with(n, extent(n)).is_empty());

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known about the machine beside its trace: kernel, scheduler and tunables,
+//! limits of the queue, write cache, control groups, mounts.
+//!
+//! The text form is one `key=value` a line. Keys are paths below
+//! `/sys/block/DEVICE` (`queue/nr_requests`, `queue/iosched/fifo_batch`,
+//! `device/queue_depth`), and `kernel`, `device`, `mount`, `vm.NAME`,
+//! `cgroup.NAME.FILE`. A detector asks for what it needs; nothing that is not said
+//! is assumed.
+
+use blklab_kernel::KernelVersion;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Attributes below `queue/` whose value is a number, as far as anything here asks
+/// for them (`Documentation/ABI/stable/sysfs-block`).
+const NUMBERS: &[&str] = &[
+    "chunk_sectors",
+    "discard_granularity",
+    "discard_max_bytes",
+    "hw_sector_size",
+    "logical_block_size",
+    "max_hw_sectors_kb",
+    "max_sectors_kb",
+    "max_segment_size",
+    "max_segments",
+    "minimum_io_size",
+    "nomerges",
+    "nr_requests",
+    "nr_zones",
+    "optimal_io_size",
+    "physical_block_size",
+    "read_ahead_kb",
+    "rotational",
+    "wbt_lat_usec",
+    "zone_write_granularity",
+];
+
+/// Attributes below `queue/` whose value is a text.
+const TEXTS: &[&str] = &["scheduler", "write_cache", "zoned"];
+
+/// What is known beside the trace; empty if nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    kernel: Option<KernelVersion>,
+    facts: BTreeMap<String, String>,
+}
+
+/// Why a context cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextError {
+    /// The line, from 1; 0 if it has none.
+    pub line: usize,
+    what: String,
+}
+
+impl fmt::Display for ContextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for ContextError {}
+
+impl Context {
+    /// Reads lines of `key=value`; empty lines and those that begin with `#` say
+    /// nothing.
+    ///
+    /// # Errors
+    /// A line without `=`, a value that cannot be one of its key.
+    pub fn parse(text: &str) -> Result<Context, ContextError> {
+        let mut context = Context::default();
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim_start_matches('\u{feff}').trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let at = |what| ContextError { line: i + 1, what };
+            let Some((key, value)) = line.split_once('=') else {
+                let shown = blklab_types::shown(line);
+                return Err(at(format!(
+                    "{shown}: expected key=value, as in queue/nr_requests=128"
+                )));
+            };
+            context.set(key, value).map_err(|e| at(e.what))?;
+        }
+        Ok(context)
+    }
+
+    /// Sets one fact; the last word counts.
+    ///
+    /// # Errors
+    /// A value that cannot be one of its key.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ContextError> {
+        let (key, value) = (key.trim(), value.trim());
+        let fail = |expected: &str| ContextError {
+            line: 0,
+            what: format!("{key}={}: expected {expected}", blklab_types::shown(value)),
+        };
+        if key.is_empty() {
+            return Err(fail("a key before ="));
+        }
+        let own = key.strip_prefix("queue/").unwrap_or_default();
+        if key == "kernel" {
+            let release = release_of(value).ok_or_else(|| fail("a release, as in 6.12"))?;
+            self.kernel = Some(release);
+        } else if (NUMBERS.contains(&own) || key == "device/queue_depth")
+            && value.parse::<u64>().is_err()
+        {
+            return Err(fail("a number"));
+        }
+        self.facts.insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// Sets a fact by its short name: an attribute of the queue, `queue_depth`, else
+    /// a tunable of the scheduler; anything with `/` or `.` is a key of the text form.
+    ///
+    /// # Errors
+    /// As [`Context::set`].
+    pub fn set_short(&mut self, name: &str, value: &str) -> Result<(), ContextError> {
+        let key = match name.trim() {
+            name if name.contains(['/', '.']) || ["kernel", "device", "mount"].contains(&name) => {
+                name.to_owned()
+            }
+            "queue_depth" => "device/queue_depth".to_owned(),
+            name if NUMBERS.contains(&name) || TEXTS.contains(&name) => format!("queue/{name}"),
+            name => format!("queue/iosched/{name}"),
+        };
+        self.set(&key, value)
+    }
+
+    /// Names of attributes of the queue that [`Context::set_short`] knows.
+    pub fn queue_names() -> impl Iterator<Item = &'static str> {
+        let more = ["queue_depth"];
+        NUMBERS.iter().chain(TEXTS).copied().chain(more)
+    }
+
+    /// Takes all that another one knows.
+    pub fn add(&mut self, other: Context) {
+        self.kernel = other.kernel.or(self.kernel);
+        self.facts.extend(other.facts);
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    /// All facts, by key.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.facts.iter().map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Option<KernelVersion> {
+        self.kernel
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.facts.get(key).map(String::as_str)
+    }
+
+    /// An attribute of the queue that is a number.
+    pub fn queue(&self, name: &str) -> Option<u64> {
+        self.text(&format!("queue/{name}"))?.parse().ok()
+    }
+
+    /// The scheduler: the one in brackets, or the only one.
+    pub fn scheduler(&self) -> Option<&str> {
+        let text = self.text("queue/scheduler")?;
+        let chosen = text
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'));
+        match chosen {
+            Some((name, _)) => Some(name),
+            None => Some(text).filter(|t| !t.is_empty() && !t.contains(' ')),
+        }
+    }
+
+    /// Whether the scheduler is one of these; none if it is not known.
+    pub fn scheduler_is(&self, names: &[&str]) -> Option<bool> {
+        self.scheduler().map(|s| names.contains(&s))
+    }
+
+    /// A tunable of the scheduler.
+    pub fn tunable(&self, name: &str) -> Option<i64> {
+        self.text(&format!("queue/iosched/{name}"))?.parse().ok()
+    }
+
+    /// The largest request in sectors.
+    pub fn sectors_max(&self) -> Option<u64> {
+        self.queue("max_sectors_kb").map(|kb| kb * 2)
+    }
+
+    /// Whether the device has a cache for writes that a flush empties.
+    pub fn has_write_cache(&self) -> Option<bool> {
+        self.text("queue/write_cache").map(|t| t == "write back")
+    }
+
+    /// Whether it is a disk that rotates.
+    pub fn rotates(&self) -> Option<bool> {
+        self.queue("rotational").map(|n| n != 0)
+    }
+
+    /// Commands that the device takes at a time.
+    pub fn queue_depth(&self) -> Option<u64> {
+        self.text("device/queue_depth")?.parse().ok()
+    }
+
+    /// Limits of control groups: name of the group and what its `io.max` says, of
+    /// those that have one.
+    pub fn io_max(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.of_groups("io.max")
+    }
+
+    /// What a file of control groups says, of those where it says something.
+    pub fn of_groups<'a>(&'a self, file: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.facts().filter_map(move |(key, value)| {
+            let group = key.strip_prefix("cgroup.")?.strip_suffix(file)?;
+            let group = group.strip_suffix('.')?;
+            (!value.is_empty()).then_some((group, value))
+        })
+    }
+}
+
+/// The release in what `uname -r` prints.
+fn release_of(text: &str) -> Option<KernelVersion> {
+    if let Ok(release) = text.parse() {
+        return Some(release);
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let mut parts = text[..end.unwrap_or(text.len())]
+        .trim_matches('.')
+        .split('.');
+    let major: u16 = parts.next()?.parse().ok()?;
+    let minor: u16 = parts.next()?.parse().ok()?;
+    match (major, minor) {
+        (2, 6) => Some(KernelVersion::v2_6(parts.next()?.parse().ok()?)),
+        (3.., _) => Some(KernelVersion::new(major, minor)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_read_and_asked() {
+        let text = "# a machine\nkernel=6.12.117+deb12-amd64\nqueue/scheduler=none [mq-deadline] \n\
+                    queue/nr_requests=64\nqueue/iosched/fifo_batch=16\n\
+                    queue/write_cache=write back\ncgroup.batch.io.max=8:0 riops=100\n\
+                    cgroup.web.io.max=\n\ndevice/queue_depth=31\nqueue/max_sectors_kb=64\n";
+        let c = Context::parse(text).expect("sound");
+        assert_eq!(c.kernel(), Some(KernelVersion::new(6, 12)));
+        assert_eq!(c.scheduler(), Some("mq-deadline"));
+        assert_eq!(
+            (c.queue("nr_requests"), c.tunable("fifo_batch")),
+            (Some(64), Some(16))
+        );
+        assert_eq!(
+            (c.has_write_cache(), c.queue_depth()),
+            (Some(true), Some(31))
+        );
+        assert_eq!(c.sectors_max(), Some(128));
+        assert_eq!(c.io_max().collect::<Vec<_>>(), [("batch", "8:0 riops=100")]);
+        assert_eq!((c.rotates(), c.queue("read_ahead_kb")), (None, None));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_line() {
+        let error = |text| Context::parse(text).expect_err("not sound");
+        let e = error("kernel=6.1\nnr_requests 5\n");
+        assert_eq!(
+            (e.line, e.to_string().contains("expected key=value")),
+            (2, true)
+        );
+        assert!(
+            error("queue/nr_requests=many")
+                .to_string()
+                .contains("a number")
+        );
+        assert!(error("kernel=new").to_string().contains("a release"));
+    }
+
+    #[test]
+    fn releases_are_found_in_what_uname_prints() {
+        assert_eq!(release_of("2.6.28"), Some(KernelVersion::v2_6(28)));
+        assert_eq!(
+            release_of("2.6.32-71.el6.x86_64"),
+            Some(KernelVersion::v2_6(32))
+        );
+        assert_eq!(
+            release_of("6.18.44-fc-v669"),
+            Some(KernelVersion::new(6, 18))
+        );
+        assert_eq!(release_of("6"), None);
+    }
+
+    #[test]
+    fn short_names_are_those_of_sysfs() {
+        let mut c = Context::default();
+        for (name, value) in [
+            ("nr_requests", "8"),
+            ("queue_depth", "4"),
+            ("slice_idle", "0"),
+        ] {
+            c.set_short(name, value).expect("sound");
+        }
+        assert_eq!(
+            (c.queue("nr_requests"), c.queue_depth()),
+            (Some(8), Some(4))
+        );
+        assert_eq!(c.tunable("slice_idle"), Some(0));
+    }
+}

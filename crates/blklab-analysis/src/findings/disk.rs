@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One device in a section of a trace: its requests in the order in which it got
+//! them, when it had nothing to do, how long it takes for one request.
+
+use super::waits::Wait;
+use crate::lifecycle::{BioLife, RequestLife};
+use blklab_trace::{Action, Rwbs};
+use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
+
+/// Requests in flight that are looked at, back from one: more than the tags of a
+/// SATA or SCSI disk and of most hardware queues.
+const IN_FLIGHT_SEEN: usize = 512;
+
+/// A device from which no D and no C comes for so long at the beginning of a trace has
+/// nothing to do: what it had before would have ended.
+const QUIET_NS: u64 = 20_000_000;
+
+/// A device that is not shown to end a request is taken to be busy with it for so long.
+const NO_END_NS: u64 = 1_000_000_000;
+
+/// A request with what its bios say.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its life.
+    pub life: RequestLife,
+    /// Who queued its first bio, or began it.
+    pub pid: Pid,
+    /// Whether that is known: a request whose D or I is the first that the trace shows
+    /// of it may be anybody's.
+    pub is_owner_known: bool,
+    /// The first Q of its bios.
+    pub queue: Option<Time>,
+    /// The last Q of its bios.
+    pub last_queue: Option<Time>,
+    /// The first S of its first bio.
+    pub sleep: Option<Time>,
+    /// Flags of all its bios together, and its own.
+    pub flags: Rwbs,
+    /// Whether somebody waits for it: a read, a write with the sync flag, a flush.
+    pub is_sync: bool,
+}
+
+impl Request {
+    /// What it does.
+    pub fn op(&self) -> Option<Op> {
+        self.flags.op()
+    }
+
+    /// Whether it reads.
+    pub fn is_read(&self) -> bool {
+        self.op() == Some(Op::Read)
+    }
+
+    /// Whether it writes.
+    pub fn is_write(&self) -> bool {
+        self.op() == Some(Op::Write)
+    }
+
+    /// Whether it is a command that empties the device's cache.
+    pub fn is_flush(&self) -> bool {
+        self.life.bytes == 0 && self.life.rwbs.has(Rwbs::FLUSH)
+    }
+
+    /// When the block layer had it.
+    pub fn start(&self) -> Option<Time> {
+        let life = &self.life;
+        self.queue.or(life.get).or(life.insert).or(life.issue)
+    }
+
+    /// When the scheduler, or the list in its place, had it.
+    pub fn handed_over(&self) -> Option<Time> {
+        self.life.insert.or(self.life.get).or(self.queue)
+    }
+
+    /// Behind its last sector.
+    pub fn end(&self) -> u64 {
+        self.life.sector + self.sectors()
+    }
+
+    /// Its length in sectors.
+    pub fn sectors(&self) -> u64 {
+        self.life.bytes / SECTOR_BYTES
+    }
+
+    /// From D to C.
+    pub fn d2c(&self) -> Option<u64> {
+        Some(self.life.complete?.since(self.life.issue?).0)
+    }
+
+    /// From the beginning to C.
+    pub fn whole(&self) -> Option<u64> {
+        Some(self.life.complete?.since(self.start()?).0)
+    }
+}
+
+/// How long the device takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Median from D to C of requests that came to an idle device: reads, writes.
+    pub alone_ns: [Option<u64>; 2],
+    /// Requests that these are the median of.
+    pub nr_alone: [usize; 2],
+    /// Shortest from D to C of any request with data.
+    pub best_ns: Option<u64>,
+    /// Mean time from one C to the next while it is busy.
+    pub interval_ns: Option<u64>,
+}
+
+impl Service {
+    /// What a request of this direction takes if nothing else is there: measured, or
+    /// the other direction's, or the shortest of all. It never is more than what
+    /// the device takes for one request when it has many.
+    pub fn alone(&self, op: Option<Op>) -> Option<u64> {
+        let side = usize::from(op != Some(Op::Read));
+        self.alone_ns[side]
+            .or(self.alone_ns[1 - side].filter(|ns| Some(*ns) < self.best_ns.map(|b| b * 4)))
+            .or(self.best_ns)
+    }
+}
+
+/// One device.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// Which.
+    pub dev: Dev,
+    /// Events by action, see [`Disk::has`].
+    pub(super) nr_events: [u64; 17],
+    /// Its requests: those that went to the device in the order of their D, then the
+    /// others in the order of their beginning.
+    pub requests: Vec<Request>,
+    /// How many of them went to the device.
+    pub nr_issued: usize,
+    /// Bios that became no request, in order of their Q.
+    pub bios: Vec<BioLife>,
+    /// When it had nothing to do, in order of time, between the first D and the last
+    /// C, and before a first D that comes late.
+    pub idle: Vec<[Time; 2]>,
+    idle_before: Vec<u64>,
+    /// Commands that empty its cache: D and C.
+    pub flushes: Vec<[Time; 2]>,
+    /// How long it takes.
+    pub service: Service,
+    /// Mean number of requests between D and C while there is one.
+    pub mean_depth: f64,
+    /// Time in which it had something to do, ns.
+    pub busy_ns: u64,
+    /// Requests between D and C at each D, by place in `requests`.
+    pub depth_at_issue: Vec<u32>,
+    /// What each of `requests` waited for.
+    pub waits: Vec<Wait>,
+    /// The first and the last event.
+    pub span: [Time; 2],
+}
+
+impl Disk {
+    /// Takes the requests of a device apart. It is busy until `busy_until` with
+    /// requests that went to it before the section begins.
+    pub(super) fn new(
+        dev: Dev,
+        mut requests: Vec<Request>,
+        mut bios: Vec<BioLife>,
+        nr_events: [u64; 17],
+        busy_until: Option<Time>,
+        span: [Time; 2],
+    ) -> Disk {
+        requests.sort_by_key(|r| (r.life.issue.unwrap_or(Time::MAX), r.start(), r.life.number));
+        bios.sort_by_key(|b| b.queue);
+        let nr_issued = requests.partition_point(|r| r.life.issue.is_some());
+        let mut disk = Disk {
+            dev,
+            nr_events,
+            requests,
+            nr_issued,
+            bios,
+            idle: Vec::new(),
+            idle_before: Vec::new(),
+            flushes: Vec::new(),
+            service: Service::default(),
+            mean_depth: 0.0,
+            busy_ns: 0,
+            depth_at_issue: Vec::new(),
+            waits: Vec::new(),
+            span,
+        };
+        disk.flushes = disk.flush_commands();
+        disk.count_depths();
+        disk.find_idle(busy_until);
+        disk.measure_service();
+        disk.waits = (0..disk.requests.len())
+            .map(|i| Wait::of(&disk, i))
+            .collect();
+        disk
+    }
+
+    /// Whether the trace shows events of this kind on this device.
+    pub fn has(&self, action: Action) -> bool {
+        self.nr_events[action as usize] > 0
+    }
+
+    /// Events of a kind.
+    pub fn nr(&self, action: Action) -> u64 {
+        self.nr_events[action as usize]
+    }
+
+    /// The requests that went to the device, in the order in which it got them.
+    pub fn issued(&self) -> &[Request] {
+        &self.requests[..self.nr_issued]
+    }
+
+    /// The places of the requests that went to the device after `from` and before
+    /// `to`.
+    pub fn issued_between(&self, from: Time, to: Time) -> std::ops::Range<usize> {
+        let at = |t: Time, inclusive: bool| {
+            self.issued()
+                .partition_point(|r| r.life.issue.is_some_and(|d| d < t || (inclusive && d == t)))
+        };
+        at(from, true)..at(to, false)
+    }
+
+    /// The places of the requests that were at the device at a time, latest first.
+    pub fn in_flight_at(&self, time: Time) -> impl Iterator<Item = usize> + '_ {
+        let upto = self
+            .issued()
+            .partition_point(|r| r.life.issue <= Some(time));
+        let seen = (0..upto).rev().take(IN_FLIGHT_SEEN);
+        seen.filter(move |i| self.requests[*i].life.complete.is_some_and(|c| c > time))
+    }
+
+    /// How much of a time it had nothing to do, in ns.
+    pub fn idle_within(&self, from: Time, to: Time) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let before = |t: Time| {
+            let i = self.idle.partition_point(|[begin, _]| *begin < t);
+            match i.checked_sub(1) {
+                None => 0,
+                Some(i) => {
+                    let [begin, end] = self.idle[i];
+                    self.idle_before[i] + end.min(t).since(begin).0
+                }
+            }
+        };
+        before(to) - before(from)
+    }
+
+    /// How much of a time it emptied its cache, in ns.
+    pub fn flushing_within(&self, from: Time, to: Time) -> u64 {
+        let first = self.flushes.partition_point(|[_, end]| *end <= from);
+        let then = self.flushes[first..]
+            .iter()
+            .take_while(|[begin, _]| *begin < to);
+        let within = then.map(|[begin, end]| (*end).min(to).0.saturating_sub((*begin).max(from).0));
+        within.sum()
+    }
+
+    fn flush_commands(&self) -> Vec<[Time; 2]> {
+        let flushes = self.issued().iter().filter(|r| r.is_flush());
+        let mut all: Vec<[Time; 2]> = flushes
+            .filter_map(|r| Some([r.life.issue?, r.life.complete?]))
+            .collect();
+        all.sort_unstable();
+        // Those that overlap are one, so that none is counted twice.
+        let mut merged: Vec<[Time; 2]> = Vec::new();
+        for [begin, end] in all {
+            match merged.last_mut() {
+                Some(last) if begin <= last[1] => last[1] = last[1].max(end),
+                _ => merged.push([begin, end]),
+            }
+        }
+        merged
+    }
+
+    fn count_depths(&mut self) {
+        let mut ends: Vec<Time> = self
+            .issued()
+            .iter()
+            .filter_map(|r| r.life.complete)
+            .collect();
+        ends.sort_unstable();
+        let (mut begun, mut ended) = (0_u32, 0_u32);
+        let mut depths = Vec::with_capacity(self.nr_issued);
+        for r in self.issued() {
+            let issue = r.life.issue.expect("it went to the device");
+            while ends.get(ended as usize).is_some_and(|c| *c <= issue) {
+                ended += 1;
+            }
+            depths.push(begun.saturating_sub(ended));
+            // One whose end is not shown says nothing about the device.
+            begun += u32::from(r.life.complete.is_some());
+        }
+        self.depth_at_issue = depths;
+    }
+
+    fn find_idle(&mut self, busy_until: Option<Time>) {
+        let start = self.span[0];
+        let mut busy: Option<[Time; 2]> = busy_until.map(|until| [start, until]);
+        let first = self.requests[..self.nr_issued]
+            .first()
+            .and_then(|r| r.life.issue);
+        if let (None, Some(first)) = (busy_until, first)
+            && first.since(start).0 >= QUIET_NS
+        {
+            busy = Some([start; 2]);
+        }
+        let mut in_flight_ns = 0_u64;
+        let mut nr_ended = 0_u64;
+        for r in &self.requests[..self.nr_issued] {
+            let issue = r.life.issue.expect("it went to the device");
+            let complete = match r.life.complete {
+                Some(complete) => {
+                    in_flight_ns += complete.since(issue).0;
+                    nr_ended += 1;
+                    complete
+                }
+                None => self.span[1].min(Time(issue.0.saturating_add(NO_END_NS))),
+            };
+            match &mut busy {
+                Some([_, end]) if issue <= *end => *end = (*end).max(complete),
+                Some([begin, end]) => {
+                    self.busy_ns += end.since(*begin).0;
+                    self.idle.push([*end, issue]);
+                    busy = Some([issue, complete]);
+                }
+                None => busy = Some([issue, complete]),
+            }
+        }
+        if let Some([begin, end]) = busy {
+            self.busy_ns += end.since(begin).0;
+        }
+        let mut sum = 0;
+        self.idle_before = self
+            .idle
+            .iter()
+            .map(|[begin, end]| {
+                let before = sum;
+                sum += end.since(*begin).0;
+                before
+            })
+            .collect();
+        if nr_ended > 0 && self.busy_ns > 0 {
+            self.service.interval_ns = Some(self.busy_ns / nr_ended);
+            self.mean_depth = in_flight_ns as f64 / self.busy_ns as f64;
+        }
+    }
+
+    fn measure_service(&mut self) {
+        let mut alone: [Vec<u64>; 2] = Default::default();
+        let mut best = None;
+        for (r, depth) in self.issued().iter().zip(&self.depth_at_issue) {
+            let (Some(d2c), false) = (r.d2c(), r.life.bytes == 0) else {
+                continue;
+            };
+            if r.flags.has(Rwbs::FUA) || r.op() == Some(Op::Discard) || r.life.nr_requeues > 0 {
+                continue;
+            }
+            best = Some(best.map_or(d2c, |b: u64| b.min(d2c)));
+            if *depth == 0 {
+                alone[usize::from(!r.is_read())].push(d2c);
+            }
+        }
+        self.service.best_ns = best;
+        self.service.nr_alone = [alone[0].len(), alone[1].len()];
+        self.service.alone_ns = alone.map(|mut all| {
+            all.sort_unstable();
+            all.get(all.len() / 2).copied()
+        });
+    }
+}

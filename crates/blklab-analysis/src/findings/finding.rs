@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a finding says.
+
+use blklab_trace::Event;
+use blklab_types::{Dev, Pid, Time};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// One thing that went wrong, with all its instances.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The name of its [`Kind`](super::Kind).
+    pub kind: &'static str,
+    /// The device.
+    #[serde(serialize_with = "crate::stats::dev_text")]
+    pub dev: Dev,
+    /// What happened, in a sentence.
+    pub what: String,
+    /// How it came about, in a sentence or two; empty if that says itself.
+    pub how: String,
+    /// Whose I/O suffered, most delay first.
+    pub victims: Vec<Party>,
+    /// Whose I/O caused it, most first; empty if no process did.
+    pub causes: Vec<Party>,
+    /// The cause in words, where it is no other process's I/O.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// What is counted: requests, commands.
+    pub of: &'static str,
+    /// Delay of all instances, as far as the trace shows it.
+    #[serde(rename = "total_ns", skip_serializing_if = "Option::is_none")]
+    pub total_ns: Option<u64>,
+    /// The longest.
+    #[serde(rename = "worst_ns", skip_serializing_if = "Option::is_none")]
+    pub worst_ns: Option<u64>,
+    /// Commands that the device got more than it needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_commands: Option<u64>,
+    /// How much it weighs against others.
+    pub weight: Weight,
+    /// The first instance.
+    pub first: Option<Instance>,
+    /// The worst, if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Instance>,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What is missing to be sure.
+    pub missing: Vec<String>,
+    /// What to change.
+    pub remedies: Vec<Remedy>,
+    /// What else there is to say: a name and a number with its unit.
+    pub figures: Vec<(&'static str, f64, &'static str)>,
+    /// Kinds of findings that were seen too, and that this one explains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explains: Vec<&'static str>,
+}
+
+impl Finding {
+    /// One that says nothing yet.
+    pub fn new(kind: &'static str, dev: Dev, what: impl Into<String>) -> Finding {
+        Finding {
+            kind,
+            dev,
+            what: what.into(),
+            how: String::new(),
+            victims: Vec::new(),
+            causes: Vec::new(),
+            cause: None,
+            count: 0,
+            of: "requests",
+            total_ns: None,
+            worst_ns: None,
+            extra_commands: None,
+            weight: Weight::Harm,
+            first: None,
+            worst: None,
+            confidence: Confidence::Certain,
+            missing: Vec::new(),
+            remedies: Vec::new(),
+            figures: Vec::new(),
+            explains: Vec::new(),
+        }
+    }
+
+    /// Sees to it that it is no surer than this, and says why.
+    pub fn doubt(&mut self, at_most: Confidence, why: impl Into<String>) {
+        self.confidence = self.confidence.min(at_most);
+        self.missing.push(why.into());
+    }
+}
+
+/// A process and its part in a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Party {
+    /// The process.
+    pub pid: Pid,
+    /// Its name, if the trace gives one.
+    pub comm: Option<String>,
+    /// Its requests that are concerned.
+    pub requests: u64,
+    /// Their delay in ns; 0 for causes.
+    pub delay_ns: u64,
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.comm {
+            Some(comm) => write!(f, "{comm} ({})", self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
+    }
+}
+
+/// How a finding weighs: those of one weight are in order of their delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Data may be lost, or the numbers of the trace are not what they seem.
+    Fault,
+    /// Somebody waits longer, or the device does more, than needed.
+    Harm,
+    /// A process's own choice, which it pays for itself: latency for throughput.
+    OwnChoice,
+    /// Worth knowing, and no fault.
+    Note,
+}
+
+/// When it happened once, how long it took, what the trace shows of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Instance {
+    /// When it began.
+    #[serde(rename = "time_ns", serialize_with = "ns")]
+    pub time: Time,
+    /// How long it took, if the trace shows it.
+    pub delay_ns: Option<u64>,
+    /// The events that show it, in the trace's order.
+    pub evidence: Vec<Evidence>,
+}
+
+/// An event that shows something.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// Its number in the trace, from 1.
+    pub number: u64,
+    /// The event.
+    #[serde(rename = "line", serialize_with = "line")]
+    pub event: Event,
+    /// What it says, if it is a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The trace allows another explanation, which it cannot rule out.
+    Possible,
+    /// Other explanations need something unusual.
+    Likely,
+    /// The events say so.
+    Certain,
+}
+
+impl Confidence {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Confidence::Possible => "possible",
+            Confidence::Likely => "likely",
+            Confidence::Certain => "certain",
+        }
+    }
+}
+
+/// Something to change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Remedy {
+    /// A tunable, by its path below `/sys/block/DEVICE` or another path of the
+    /// context.
+    Set {
+        /// `queue/iosched/slice_idle`.
+        key: String,
+        /// `0`.
+        value: String,
+        /// What else it does.
+        note: String,
+    },
+    /// What the application or the administrator does.
+    Do {
+        /// In a clause: `submit in batches`.
+        text: String,
+    },
+    /// A change of the kernel.
+    Kernel {
+        /// In a clause.
+        text: String,
+    },
+}
+
+impl Remedy {
+    /// A tunable with its value.
+    pub fn set(key: &str, value: impl fmt::Display, note: &str) -> Remedy {
+        Remedy::Set {
+            key: key.to_owned(),
+            value: value.to_string(),
+            note: note.to_owned(),
+        }
+    }
+
+    /// Something to do.
+    pub fn act(text: impl Into<String>) -> Remedy {
+        Remedy::Do { text: text.into() }
+    }
+
+    /// Something to patch.
+    pub fn kernel(text: impl Into<String>) -> Remedy {
+        Remedy::Kernel { text: text.into() }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::Set { key, value, note } if note.is_empty() => write!(f, "{key} = {value}"),
+            Remedy::Set { key, value, note } => write!(f, "{key} = {value}: {note}"),
+            Remedy::Do { text } => f.write_str(text),
+            Remedy::Kernel { text } => write!(f, "kernel: {text}"),
+        }
+    }
+}
+
+/// A time in the largest unit that leaves a figure before the point.
+pub fn time_text(ns: u64) -> String {
+    let ns = ns as f64;
+    match ns {
+        ns if ns >= 10e9 => format!("{:.1} s", ns / 1e9),
+        ns if ns >= 1e9 => format!("{:.2} s", ns / 1e9),
+        ns if ns >= 10e6 => format!("{:.1} ms", ns / 1e6),
+        ns if ns >= 1e6 => format!("{:.2} ms", ns / 1e6),
+        ns if ns >= 10e3 => format!("{:.1} us", ns / 1e3),
+        ns if ns >= 1e3 => format!("{:.2} us", ns / 1e3),
+        ns => format!("{ns} ns"),
+    }
+}
+
+// serde calls these with references.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn ns<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time.0)
+}
+
+fn line<S: Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_their_unit() {
+        let shown = [7, 1_500, 35_000, 2_720_000, 71_000_000, 1_180_000_000].map(time_text);
+        assert_eq!(
+            shown,
+            ["7 ns", "1.50 us", "35.0 us", "2.72 ms", "71.0 ms", "1.18 s"]
+        );
+    }
+
+    #[test]
+    fn remedies_say_what_to_set() {
+        let set = Remedy::set("queue/iosched/slice_idle", 0, "").to_string();
+        assert_eq!(set, "queue/iosched/slice_idle = 0");
+        assert_eq!(Remedy::kernel("plug").to_string(), "kernel: plug");
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Findings compete: who names the cause stays, its symptoms go.
+
+use super::finding::{Confidence, Finding, time_text};
+use super::kinds::ALL;
+use super::whole::{Account, DiskSum, Whole};
+use super::{Context, Kind};
+use blklab_trace::Action;
+use blklab_types::Pid;
+
+/// A cause explains a symptom if it costs at least this part of what the symptom does.
+const EXPLAINS_SHARE: f64 = 0.3;
+
+/// What stays of all findings, the worst first.
+pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
+    for f in &mut all {
+        let reading = whole.reading;
+        if kind(f.kind).is_some_and(|k| k.rests_on_absence) && reading.lost + reading.elided > 0 {
+            f.doubt(
+                Confidence::Likely,
+                match reading.lost {
+                    0 => "lines were left out of the trace".to_owned(),
+                    1 => "1 event is missing from the trace".to_owned(),
+                    n => format!("{n} events are missing from the trace"),
+                },
+            );
+        }
+    }
+    sort(&mut all);
+    let explained = |symptom: &Finding| all.iter().position(|cause| explains(cause, symptom));
+    let by: Vec<Option<usize>> = all.iter().map(explained).collect();
+    let mut explains: Vec<Vec<&'static str>> = vec![Vec::new(); all.len()];
+    for (f, by) in all.iter().zip(&by) {
+        if let Some(by) = by {
+            explains[*by].push(f.kind);
+        }
+    }
+    let mut kept = Vec::new();
+    for ((mut f, by), explains) in all.into_iter().zip(by).zip(explains) {
+        if by.is_none() {
+            f.explains = explains;
+            kept.push(f);
+        }
+    }
+    kept
+}
+
+fn kind(name: &str) -> Option<&'static Kind> {
+    ALL.iter().find(|k| k.name == name)
+}
+
+fn sort(all: &mut [Finding]) {
+    all.sort_by_key(|f| {
+        (
+            f.weight,
+            std::cmp::Reverse(f.total_ns.unwrap_or(0)),
+            std::cmp::Reverse(f.extra_commands.unwrap_or(0)),
+            f.dev,
+            f.kind,
+        )
+    });
+}
+
+fn explains(cause: &Finding, symptom: &Finding) -> bool {
+    let names = kind(cause.kind).is_some_and(|k| k.explains.contains(&symptom.kind));
+    if !names || cause.dev != symptom.dev {
+        return false;
+    }
+    let pids =
+        |f: &Finding| -> Vec<Pid> { f.victims.iter().chain(&f.causes).map(|p| p.pid).collect() };
+    let concerned = pids(cause);
+    // Most of the delay must be that of processes that the cause concerns.
+    let (mut shared, mut all) = (0, 0);
+    for p in &symptom.victims {
+        let delay = p.delay_ns.max(1);
+        all += delay;
+        shared += if concerned.contains(&p.pid) { delay } else { 0 };
+    }
+    let outweighs = match (cause.total_ns, symptom.total_ns) {
+        (Some(cause), Some(symptom)) => cause as f64 >= EXPLAINS_SHARE * symptom as f64,
+        _ => true,
+    };
+    shared * 2 > all && outweighs
+}
+
+/// Where the time went on a device, and what the trace does not show of it.
+pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
+    let mut words = Vec::new();
+    match sum.nr_ended {
+        0 => {}
+        _ if sum.waited.requests > 0 => words.push(went(&sum.waited, sum, "waited for")),
+        _ => words.push(went(&sum.background, sum, "of write-back")),
+    }
+    let (nr, total, worst) = (sum.flushes.0, sum.flushes.1, sum.flush_worst_ns);
+    if nr > 0 {
+        words.push(format!(
+            "{} of the device's cache: {} in all, {} the longest.",
+            plural(nr, "flush", "flushes"),
+            time_text(total),
+            time_text(worst)
+        ));
+    }
+    words.extend(not_shown(sum));
+    if context.is_empty() && sum.nr_issued > 0 {
+        words.push(
+            "Scheduler, limits and write cache of the device are not known; --context \
+             gives them."
+                .to_owned(),
+        );
+    }
+    words
+}
+
+fn plural(n: u64, one: &str, many: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {many}"),
+    }
+}
+
+/// The sentence of where the time went.
+fn went(a: &Account, sum: &DiskSum, what: &str) -> String {
+    let mean = a.waited_ns / a.requests.max(1);
+    let mut parts: Vec<(u64, &str)> = vec![
+        (a.get_ns, "for a request or tag (Q-G)"),
+        (a.plug_ns, "on a plug (G-I)"),
+        (a.idle_ns, "in the scheduler while the device was idle"),
+        (a.ahead_ns, "in the scheduler while the device was busy"),
+        (a.alone_ns, "in service at the device"),
+        (
+            a.behind_ns,
+            "at the device, beyond what a request takes alone",
+        ),
+        (a.flush_ns, "for cache flushes"),
+    ];
+    parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let percent = |ns: u64| (ns as f64 * 100.0 / a.waited_ns.max(1) as f64).round() as u64;
+    let shown = parts.iter().filter(|(ns, _)| percent(*ns) >= 1).take(4);
+    let shown: Vec<String> = shown
+        .map(|(ns, what)| format!("{} % {what}", percent(*ns)))
+        .collect();
+    format!(
+        "{} {what}, {} each on average, {} the longest: {}. Mean depth at the device while \
+         busy {:.1}.",
+        plural(a.requests, "request", "requests"),
+        time_text(mean),
+        time_text(a.worst_ns),
+        match shown.is_empty() {
+            true => "no time that the trace shows".to_owned(),
+            false => shown.join(", "),
+        },
+        sum.mean_depth
+    )
+}
+
+/// What cannot be concluded since events of some kind are absent.
+fn not_shown(sum: &DiskSum) -> Vec<String> {
+    let has = |action| sum.nr(action) > 0;
+    let mut words = Vec::new();
+    if !has(Action::Complete) && (has(Action::Issue) || has(Action::Queue)) {
+        words.push(
+            "No completions (C): how long the device took, and whether it was idle, is not \
+             shown."
+                .to_owned(),
+        );
+    }
+    if !has(Action::Queue) && has(Action::Issue) {
+        words.push(
+            "No Q: how long requests waited before the device got them is not shown.".to_owned(),
+        );
+    }
+    if !has(Action::Issue) && has(Action::Queue) {
+        words.push(match has(Action::Complete) {
+            true => "No D: a device that takes bios, or dispatch was not recorded; waits in \
+                     the kernel and in the device cannot be told apart."
+                .to_owned(),
+            false => "Only arrivals: no wait can be measured.".to_owned(),
+        });
+    }
+    words
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process with few requests waits behind another that keeps many queued.
+
+use super::writes_starved::names;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::Section;
+use crate::findings::waits::{Ahead, Reason};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use blklab_types::{Dev, Pid};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "behind-other",
+    what: "a process with few requests waits behind one that keeps many queued",
+    rule: "a request that somebody waits for waits for more than 4 times what the device takes \
+           for one, and another process has most of those ahead of it, 4 times as many as its \
+           own; 20 % of its process's waiting or more",
+    explains: &[],
+    rests_on_absence: false,
+    detector: || Box::new(BehindOther::default()),
+};
+
+#[derive(Debug, Default)]
+struct BehindOther {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+/// Waits behind another process on a device.
+#[derive(Debug, Default)]
+pub(super) struct Sum {
+    pub(super) harm: Harm,
+    pub(super) ahead: u64,
+    in_device_ns: u64,
+}
+
+/// Goes through what waits behind another process: how long, behind whom.
+pub(super) fn each(disk: &Disk, mut then: impl FnMut(&Request, Pid, u64, Ahead, bool)) {
+    for (r, w) in disk
+        .requests
+        .iter()
+        .zip(&disk.waits)
+        .filter(|(r, _)| r.is_sync)
+    {
+        for (why, ns, ahead) in w.behind_others(r) {
+            if let Reason::Other(pid) = why {
+                let in_device = w.behind == Some(ahead) && w.behind_ns == ns;
+                then(r, pid, ns, ahead, in_device);
+            }
+        }
+    }
+}
+
+impl Sum {
+    pub(super) fn add(
+        &mut self,
+        section: &Section,
+        r: &Request,
+        pid: Pid,
+        ns: u64,
+        ahead: Ahead,
+        in_device: bool,
+    ) {
+        self.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+        self.harm.blame(pid, ahead.top().map_or(0, |(_, n)| n));
+        self.ahead += ahead.all;
+        self.in_device_ns += u64::from(in_device) * ns;
+    }
+}
+
+impl Detector for BehindOther {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            each(disk, |r, pid, ns, ahead, in_device| {
+                let sum = self.disks.entry(disk.dev).or_default();
+                sum.add(section, r, pid, ns, ahead, in_device);
+            });
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let each = self.ahead / self.harm.count().max(1);
+        self.harm.keep_who_suffers(dev, whole);
+        if self.harm.is_empty() {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
+        let victims = names(f.victims.iter().map(|p| p.pid), whole);
+        let causes = names(f.causes.iter().map(|p| p.pid), whole);
+        f.what = format!(
+            "{victims} wait{} behind the queue of {causes}: about {each} requests ahead of each, \
+             {} on average.",
+            if f.victims.len() == 1 { "s" } else { "" },
+            time_text(self.harm.total_ns() / self.harm.count().max(1))
+        );
+        let in_device = self.in_device_ns * 2 > self.harm.total_ns();
+        f.how = match in_device {
+            true => "They wait in the device (D-C): it has them all, and no scheduler reaches \
+                     them."
+                .to_owned(),
+            false => "They wait in the scheduler (I-D) while those are served; who has more \
+                      queued gets more of the device."
+                .to_owned(),
+        };
+        f.remedies.push(Remedy::act(
+            "fewer requests at a time in the process that has many",
+        ));
+        f.remedies.push(match in_device {
+            true => Remedy::act(
+                "a smaller queue depth of the device, with a scheduler that shares it (bfq)",
+            ),
+            false => Remedy::act(
+                "a scheduler that shares the device by process (bfq), other ioprio or io.weight",
+            ),
+        });
+        f.figures = vec![("requests ahead of each", each as f64, "")];
+        Some(f)
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! BFQ joined the queues of two processes, so that they share one by how many
+//! requests each has queued.
+//!
+//! BFQ joins the queue of a process to another's where their requests are close to each
+//! other on the disk, or where both were created within a short time of each other
+//! (`bfq_setup_cooperator`, block/bfq-iosched.c); that pays for processes that read one
+//! file together, and takes the fair share from a process with few requests that
+//! happens to be beside one with many. The kernel says so in a message.
+
+use super::behind_other::{Sum, each};
+use super::writes_starved::names;
+use crate::findings::section::Section;
+use crate::findings::{
+    Confidence, Context, Detector, Evidence, Finding, Kind, Remedy, Whole, time_text,
+};
+use blklab_trace::Event;
+use blklab_types::{Dev, Pid};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "bfq-queue-merge",
+    what: "BFQ joined the queues of processes; the one with few requests waits",
+    rule: "as behind-other, and BFQ says in a message that it merges queues ('merging with \
+           queue', 'scheduling merge with queue')",
+    explains: &["behind-other", "slice"],
+    rests_on_absence: false,
+    detector: || Box::new(BfqMerge::default()),
+};
+
+/// What BFQ says of it.
+const SAYINGS: [&str; 2] = ["merging with queue", "scheduling merge with"];
+
+#[derive(Debug, Default)]
+struct BfqMerge {
+    messages: BTreeMap<Dev, Said>,
+    disks: BTreeMap<Dev, Sum>,
+}
+
+/// Messages of merges on a device.
+#[derive(Debug, Default)]
+struct Said {
+    count: u64,
+    first: Vec<Evidence>,
+    /// Whose queues, as far as the messages say.
+    joined: Vec<[Pid; 2]>,
+}
+
+/// Pairs of processes that are kept.
+const JOINED_MAX: usize = 1024;
+
+/// The two processes that a message names: `bfq713S merging with queue 711`.
+fn joined(text: &str) -> Option<[Pid; 2]> {
+    let digits = |text: &str| {
+        text.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+    };
+    let own = digits(text.strip_prefix("bfq")?);
+    let other = digits(text.rsplit(' ').next()?);
+    Some([own.parse().ok()?, other.parse().ok()?])
+}
+
+impl Detector for BfqMerge {
+    fn message(&mut self, number: u64, event: &Event, text: &str) {
+        if SAYINGS.iter().any(|s| text.contains(s)) {
+            let said = self.messages.entry(event.dev).or_default();
+            said.count += 1;
+            if said.first.len() < 2 {
+                said.first.push(Evidence {
+                    number: number + 1,
+                    event: *event,
+                    text: Some(text.to_owned()),
+                });
+            }
+            let pair = joined(text).filter(|pair| !said.joined.contains(pair));
+            said.joined
+                .extend(pair.filter(|_| said.joined.len() < JOINED_MAX));
+        }
+    }
+
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            each(disk, |r, pid, ns, ahead, in_device| {
+                if !in_device {
+                    let sum = self.disks.entry(disk.dev).or_default();
+                    sum.add(section, r, pid, ns, ahead, in_device);
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, mut sum): (Dev, Sum)| {
+            let Said {
+                count,
+                first: messages,
+                joined,
+            } = self.messages.get(&dev)?;
+            let ahead = sum.ahead / sum.harm.count().max(1);
+            sum.harm.keep_who_suffers(dev, whole);
+            if sum.harm.is_empty() {
+                return None;
+            }
+            let mut f = Finding::new(KIND.name, dev, "");
+            sum.harm.fill(&mut f, whole);
+            let victims = names(f.victims.iter().map(|p| p.pid), whole);
+            let causes = names(f.causes.iter().map(|p| p.pid), whole);
+            f.what = format!(
+                "BFQ joined the queues of {victims} and {causes}: {victims} waits behind {ahead} \
+                 requests, {} on average.",
+                time_text(sum.harm.total_ns() / sum.harm.count().max(1))
+            );
+            f.how = "In one queue a process gets its share by the number of its requests, not \
+                     half of the device."
+                .to_owned();
+            let concerned = |pid: &Pid| f.victims.iter().chain(&f.causes).any(|p| p.pid == *pid);
+            if !joined.iter().any(|pair| pair.iter().all(concerned)) {
+                f.doubt(
+                    Confidence::Possible,
+                    "the messages do not say that these two processes' queues were joined",
+                );
+            }
+            for instance in [&mut f.first, &mut f.worst].into_iter().flatten() {
+                instance.evidence.splice(0..0, messages.iter().cloned());
+            }
+            f.remedies = vec![
+                Remedy::act(
+                    "keep them apart: another ioprio or another control group for one of them",
+                ),
+                Remedy::act("start them further apart than 180 ms"),
+            ];
+            f.figures = vec![
+                ("messages of merges", *count as f64, ""),
+                ("requests ahead of each", ahead as f64, ""),
+            ];
+            Some(f)
+        };
+        all.into_iter().filter_map(finding).collect()
+    }
+}

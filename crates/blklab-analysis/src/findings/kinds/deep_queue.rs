@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A deep queue that the process makes itself: latency is depth times service time.
+//!
+//! A device that works on several requests at a time needs a depth to do so; beyond
+//! that a deeper queue gives no more throughput, but every request waits for those
+//! ahead of it (Little's law).
+
+use crate::findings::disk::Disk;
+use crate::findings::harm::Harm;
+use crate::findings::section::Section;
+use crate::findings::waits::Reason;
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
+};
+use blklab_types::Dev;
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "deep-queue",
+    what: "requests wait behind those of their own process: depth times service time",
+    rule: "a request that somebody waits for takes 5 times what it takes on an idle device or \
+           more, most of those ahead of it in scheduler and device are its own process's (or as \
+           many of each of several), and that is 20 % of the process's waiting or more",
+    explains: &[],
+    rests_on_absence: false,
+    detector: || Box::new(DeepQueue::default()),
+};
+
+/// Requests that came to an idle device, so that what one takes alone is sure.
+const ALONE_SURE: usize = 3;
+
+#[derive(Debug, Default)]
+struct DeepQueue {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    /// Requests ahead, summed.
+    ahead: u64,
+    in_device_ns: u64,
+    alone_ns: Option<u64>,
+    nr_alone: usize,
+    interval_ns: Option<u64>,
+}
+
+impl Detector for DeepQueue {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            self.disk(section, disk);
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+impl DeepQueue {
+    fn disk(&mut self, section: &Section, disk: &Disk) {
+        let sum = self.disks.entry(disk.dev).or_default();
+        for (r, w) in disk.requests.iter().zip(&disk.waits) {
+            if !r.is_sync {
+                continue;
+            }
+            let of_load = w.behind_others(r).filter(|(why, ..)| *why == Reason::Load);
+            let (mut ns, mut ahead) = (0, 0);
+            for (_, part, who) in of_load {
+                ns += part;
+                ahead += who.all;
+            }
+            if ns == 0 {
+                continue;
+            }
+            sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+            sum.ahead += ahead;
+            sum.in_device_ns += w.behind_ns;
+        }
+        if !sum.harm.is_empty() {
+            sum.alone_ns = disk.service.alone(None);
+            sum.nr_alone = disk.service.nr_alone.iter().sum();
+            sum.interval_ns = disk.service.interval_ns;
+        }
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let nr_before = self.harm.count().max(1);
+        self.harm.keep_who_suffers(dev, whole);
+        if self.harm.is_empty() {
+            return None;
+        }
+        let depth = self.ahead / nr_before + 1;
+        let interval = self.interval_ns?;
+        let alone = self.alone_ns?;
+        // What the device does at a time: requests that end while one would take alone.
+        let parallel = (alone as f64 / interval.max(1) as f64).max(1.0);
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
+        f.weight = Weight::OwnChoice;
+        let who = match f.victims.len() {
+            1 => whole.who(f.victims[0].pid),
+            n => format!("{n} processes"),
+        };
+        f.what = format!(
+            "{who} keep{} about {depth} requests queued, and the device ends one every {}: each \
+             waits for those ahead of it.",
+            if f.victims.len() == 1 { "s" } else { "" },
+            time_text(interval)
+        );
+        let place = match self.in_device_ns * 2 > self.harm.total_ns() {
+            true => "in the device (D-C), where no scheduler reaches them",
+            false => "in the scheduler (I-D)",
+        };
+        f.how = format!(
+            "Alone a request takes {}. The device works on about {parallel:.1} at a time; what is \
+             queued beyond that adds latency and no throughput. They wait {place}.",
+            time_text(alone)
+        );
+        f.cause = Some("their own queue depth".to_owned());
+        if self.nr_alone < ALONE_SURE {
+            f.doubt(
+                Confidence::Likely,
+                "few requests came to an idle device: what one takes alone is their shortest time",
+            );
+        }
+        let enough = (2.0 * parallel).ceil().max(4.0) as u64;
+        f.remedies = vec![Remedy::act(format!(
+            "fewer requests at a time if latency counts: about {enough} give the same throughput \
+             (iodepth, threads, or nr_requests and queue_depth of the device)"
+        ))];
+        f.figures = vec![
+            ("requests queued", depth as f64, ""),
+            ("time between completions", interval as f64, "ns"),
+            ("a request alone", alone as f64, "ns"),
+        ];
+        Some(f)
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waits for the device to empty its write cache: journal commits, fsync, FUA.
+//!
+//! A commit of a journal is a chain: the data, the journal's blocks, then the commit
+//! record, before which the cache is flushed and which is written with FUA or flushed
+//! again (`fs/jbd2/commit.c`, `block/blk-flush.c`). The trace shows the flush as a
+//! command without sectors (FN, FF), or only as the time that the commit record takes.
+//! Who called fsync waits from its last write to the end of the chain.
+
+use super::writes_starved::names;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use blklab_trace::Rwbs;
+use blklab_types::{Dev, Pid, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "flush",
+    what: "fsync, journal commits and other I/O wait while the device empties its write cache",
+    rule: "requests that flush (F before the direction, FUA behind it) take 1 ms or more, and so \
+           long that it is 20 % of the waiting of whoever they delay: a process whose request \
+           ends at most 1 ms before the chain begins and that goes on at most 1 ms after it has \
+           ended, 3 times or more and in half of its pauses, or one whose request is at the \
+           device meanwhile",
+    explains: &["deep-queue", "behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(Flushes::default()),
+};
+
+/// A flush that takes less is none that anybody waits for.
+pub const SLOW_NS: u64 = 1_000_000;
+
+/// Between what a process does and the chain that it waits for.
+const NEAR_NS: u64 = 1_000_000;
+
+/// So often a process goes on after a chain, so that it waits for it.
+const TIMES_MIN: u64 = 3;
+
+#[derive(Debug, Default)]
+struct Flushes {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    /// Who waits for chains, and who is delayed beside them.
+    harm: Harm,
+    chains: u64,
+    chain_ns: u64,
+    flush_ns: u64,
+    flushes: u64,
+    waiters: BTreeSet<Pid>,
+    has_fua: bool,
+    journals: BTreeSet<Pid>,
+}
+
+/// From the first write of a commit to the end of its record.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    begin: Time,
+    end: Time,
+    pid: Pid,
+    /// Places of its first request and of its record.
+    places: [usize; 2],
+    flush_ns: u64,
+}
+
+impl Detector for Flushes {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            let chains = chains(disk);
+            if !chains.is_empty() || !disk.flushes.is_empty() {
+                self.disk(section, disk, &chains);
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+fn flushes(r: &Request) -> bool {
+    !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))
+}
+
+/// Commits, in order of their ends: a request that flushes or forces its data out, and
+/// the writes of its process that went right before it.
+fn chains(disk: &Disk) -> Vec<Chain> {
+    let mut begun: BTreeMap<Pid, (Time, Time, usize)> = BTreeMap::new();
+    let mut chains = Vec::new();
+    let mut order: Vec<usize> = (0..disk.requests.len()).collect();
+    order.sort_by_key(|i| (disk.requests[*i].start(), *i));
+    for i in order {
+        let r = &disk.requests[i];
+        let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
+            continue;
+        };
+        if r.is_flush() || !r.is_write() {
+            continue;
+        }
+        let (begin, until, first) = begun.remove(&r.pid).unwrap_or((start, end, i));
+        let goes_on = start.0 <= until.0.saturating_add(NEAR_NS);
+        let (begin, first) = if goes_on { (begin, first) } else { (start, i) };
+        if !flushes(r) {
+            begun.insert(r.pid, (begin, until.max(end), first));
+            continue;
+        }
+        chains.push(Chain {
+            begin,
+            end: end.max(until),
+            pid: r.pid,
+            places: [first, i],
+            flush_ns: end.since(start).0,
+        });
+    }
+    chains.sort_by_key(|c| c.end);
+    chains
+}
+
+impl Flushes {
+    fn disk(&mut self, section: &Section, disk: &Disk, chains: &[Chain]) {
+        let waiters = waiters(disk, chains);
+        let sum = self.disks.entry(disk.dev).or_default();
+        sum.chains += chains.len() as u64;
+        sum.chain_ns += chains.iter().map(|c| c.end.since(c.begin).0).sum::<u64>();
+        sum.flush_ns += chains.iter().map(|c| c.flush_ns).sum::<u64>();
+        sum.flushes += disk.flushes.len() as u64;
+        sum.has_fua |= disk.requests.iter().any(|r| r.flags.has(Rwbs::FUA));
+        sum.journals.extend(chains.iter().map(|c| c.pid));
+        for (pid, waited) in &waiters {
+            sum.waiters.insert(*pid);
+            for (chain, ns) in waited {
+                sum.harm
+                    .add(*pid, *ns, || instance(section, disk, chain, *ns));
+            }
+        }
+        let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
+        for (r, w) in disk.requests.iter().zip(&disk.waits) {
+            let is_own = own.contains(&r.pid);
+            let is_waiter = waiters.contains_key(&r.pid);
+            // Without somebody else who waits, the process flushes for itself.
+            let for_itself = is_own && waiters.is_empty() && flushes(r);
+            let ns = match for_itself {
+                true => r.whole().unwrap_or(0),
+                false => w.flush_ns,
+            };
+            if !r.is_sync || r.is_flush() || ns < SLOW_NS || (is_own && !for_itself) || is_waiter {
+                continue;
+            }
+            sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+        }
+    }
+}
+
+/// Processes that wait for chains of others, with each chain and how long they waited.
+fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain, u64)>> {
+    let mut of_pid: BTreeMap<Pid, Vec<[Time; 2]>> = BTreeMap::new();
+    for r in &disk.requests {
+        if let (Some(start), Some(end)) = (r.start(), r.life.complete) {
+            of_pid.entry(r.pid).or_default().push([start, end]);
+        }
+    }
+    let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
+    of_pid.retain(|pid, _| !own.contains(pid));
+    let mut waiters = BTreeMap::new();
+    for (pid, mut ios) in of_pid {
+        ios.sort_unstable();
+        let mut waited = Vec::new();
+        let mut pauses = 0;
+        for pair in ios.windows(2) {
+            let [[_, end], [next, _]] = [pair[0], pair[1]];
+            if next <= end || next.since(end).0 < SLOW_NS {
+                continue;
+            }
+            pauses += 1;
+            let i = chains.partition_point(|c| c.end <= next);
+            let Some(chain) = i.checked_sub(1).map(|i| chains[i]) else {
+                continue;
+            };
+            let starts = chain.begin >= end && chain.begin.since(end).0 <= NEAR_NS;
+            if starts && next.since(chain.end).0 <= NEAR_NS {
+                waited.push((chain, next.since(end).0));
+            }
+        }
+        if waited.len() as u64 >= TIMES_MIN && waited.len() * 2 >= pauses {
+            waiters.insert(pid, waited);
+        }
+    }
+    waiters
+}
+
+/// The chain: its first request and its record.
+fn instance(section: &Section, disk: &Disk, chain: &Chain, ns: u64) -> Instance {
+    let mut evidence = Vec::new();
+    for place in chain.places {
+        evidence.extend(section.of_request(&disk.requests[place]));
+    }
+    let within = disk.issued_between(chain.begin, chain.end);
+    for r in within
+        .map(|i| &disk.requests[i])
+        .filter(|r| r.is_flush())
+        .take(1)
+    {
+        evidence.extend(section.of_request(r));
+    }
+    in_order(&mut evidence);
+    Instance {
+        time: chain.begin,
+        delay_ns: Some(ns),
+        evidence,
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let is_waiter = |pid: &Pid| self.waiters.contains(pid);
+        let waited: u64 = self.harm.victims().values().map(|(_, ns)| ns).sum();
+        if self.harm.is_empty() || waited / self.harm.count() < SLOW_NS {
+            return None;
+        }
+        self.harm.keep_who_suffers(dev, whole);
+        if self.harm.is_empty() {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
+        f.of = "waits";
+        // Who waits for commits comes before who is delayed beside them.
+        f.victims
+            .sort_by_key(|p| (!is_waiter(&p.pid), std::cmp::Reverse(p.delay_ns)));
+        f.causes = self
+            .journals
+            .iter()
+            .map(|pid| crate::findings::Party {
+                pid: *pid,
+                comm: whole.comm(*pid),
+                requests: self.chains,
+                delay_ns: 0,
+            })
+            .collect();
+        let sum = whole.disk(dev);
+        let mean = |total: u64, n: u64| time_text(total / n.max(1));
+        let waiters = f
+            .victims
+            .iter()
+            .filter(|p| is_waiter(&p.pid))
+            .map(|p| p.pid);
+        let who = names(waiters, whole);
+        f.what = match self.waiters.is_empty() {
+            true => format!(
+                "{} wait{} for the device to empty its write cache: {} each on average.",
+                names(f.victims.iter().map(|p| p.pid), whole),
+                if f.victims.len() == 1 { "s" } else { "" },
+                time_text(self.harm.total_ns() / self.harm.count().max(1))
+            ),
+            false => format!(
+                "{who} waits for {} journal commit{} of {}, {} each on average.",
+                self.chains,
+                if self.chains == 1 { "" } else { "s" },
+                names(self.journals.iter().copied(), whole),
+                mean(self.chain_ns, self.chains)
+            ),
+        };
+        f.how = "The data is written, then the journal's blocks, then the commit record, with \
+                 the device's cache flushed before it"
+            .to_owned();
+        f.how += match self.has_fua {
+            true => " and FUA on it.",
+            false => ".",
+        };
+        f.how += &match sum.flushes.0 {
+            0 => format!(
+                " The record takes {} with its flush.",
+                mean(self.flush_ns, self.chains)
+            ),
+            n => format!(
+                " {n} flushes take {} each on average.",
+                mean(sum.flushes.1, n)
+            ),
+        };
+        let beside: Vec<Pid> = f
+            .victims
+            .iter()
+            .map(|p| p.pid)
+            .filter(|pid| !is_waiter(pid))
+            .collect();
+        if !beside.is_empty() && !self.waiters.is_empty() {
+            f.how += &format!(
+                " Requests of {} are at the device meanwhile and wait too.",
+                names(beside.into_iter(), whole)
+            );
+        }
+        f.cause = Some("flushes of the device's write cache".to_owned());
+        remedies(&mut f, whole.context);
+        f.figures = vec![
+            ("commits", self.chains as f64, ""),
+            (
+                "a commit",
+                (self.chain_ns / self.chains.max(1)) as f64,
+                "ns",
+            ),
+            ("flush commands", sum.flushes.0 as f64, ""),
+            ("longest flush", sum.flush_worst_ns as f64, "ns"),
+        ];
+        Some(f)
+    }
+}
+
+fn remedies(f: &mut Finding, context: &Context) {
+    f.remedies.push(Remedy::act(
+        "commit less often: several writes before an fsync, group commit, one fsync for many \
+         files",
+    ));
+    match context.has_write_cache() {
+        Some(true) => f.remedies.push(Remedy::set(
+            "queue/write_cache",
+            "write through",
+            "only if the cache survives a loss of power: no flush is sent then",
+        )),
+        Some(false) => f.doubt(
+            Confidence::Likely,
+            "the queue says that the device has no write cache, yet it gets flushes",
+        ),
+        None => f.missing.push("queue/write_cache of the device".to_owned()),
+    }
+    f.remedies.push(Remedy::act(
+        "the journal on a device with a protected cache (external journal, logdev)",
+    ));
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small contiguous requests that go to the device one by one.
+//!
+//! The block layer merges a bio into a request that waits: on its task's plug, or in
+//! the scheduler. Without a plug and without a scheduler that holds requests there is
+//! nothing to merge into; two requests that wait side by side can still be left alone
+//! (linux-kernel, October 2008, on cfq and ext3's journal).
+
+use super::writes_starved::names;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use blklab_trace::{Action, Rwbs};
+use blklab_types::{Dev, Pid, Time};
+use std::collections::{BTreeMap, HashMap};
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "missed-merge",
+    what: "contiguous requests of one direction go to the device one by one",
+    rule: "a request is inserted right behind one that still waits in the scheduler; or one of \
+           64 KiB or less is queued right behind one of its own process that has not ended, and \
+           together they are no larger than max_sectors_kb (or than any request of the trace); \
+           5 % of the device's requests or more",
+    explains: &["deep-queue", "behind-other"],
+    rests_on_absence: true,
+    detector: || Box::new(MissedMerges::default()),
+};
+
+/// Larger requests gain little by merging.
+const SMALL_SECTORS: u64 = 128;
+
+/// Where the trace shows no completions, requests queued so close to each other were
+/// under way together.
+const TOGETHER_NS: u64 = 100_000;
+
+/// Less than this part of the requests is not worth a word.
+const SHARE_MIN: f64 = 0.05;
+
+/// The largest request assumed if neither context nor trace tells: the `max_sectors_kb`
+/// of old kernels was 512, that of none is less than 64.
+const SECTORS_MAX_ASSUMED: u64 = 128;
+
+#[derive(Debug, Default)]
+struct MissedMerges {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    /// Both waited in the scheduler.
+    waiting: u64,
+    /// The second came after an unplug of its process.
+    unplugged: u64,
+    issued_at_once: u64,
+    sectors: [u64; 2],
+    nr_issued: u64,
+    fits_largest: u64,
+    costs: bool,
+    is_read: u64,
+    is_ahead: u64,
+    /// How many in a row, at most.
+    longest_run: u64,
+}
+
+impl Detector for MissedMerges {
+    fn section(&mut self, section: &Section, context: &Context) {
+        for disk in &section.disks {
+            let unplugs: Vec<(Pid, Time)> = unplugs(section, disk.dev);
+            self.disk(section, disk, &unplugs, context);
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+/// When processes unplugged, in order.
+fn unplugs(section: &Section, dev: Dev) -> Vec<(Pid, Time)> {
+    let of_dev = section.events().iter().filter(|e| e.dev == dev);
+    let mut all: Vec<(Pid, Time)> = of_dev
+        .filter(|e| matches!(e.action, Action::Unplug | Action::UnplugTimer))
+        .map(|e| (e.pid, e.time))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// Whether a process unplugged between two times.
+fn unplugged(unplugs: &[(Pid, Time)], pid: Pid, from: Time, to: Time) -> bool {
+    let first = unplugs.partition_point(|(p, t)| (*p, *t) < (pid, from));
+    unplugs
+        .get(first)
+        .is_some_and(|(p, t)| *p == pid && *t <= to)
+}
+
+/// Whether a request may be merged with another at all.
+fn can_merge(r: &Request) -> bool {
+    let special = [
+        Rwbs::FLUSH,
+        Rwbs::FUA,
+        Rwbs::DISCARD,
+        Rwbs::BARRIER,
+        Rwbs::PC,
+    ];
+    r.life.bytes > 0 && !special.iter().any(|flag| r.flags.has(*flag))
+}
+
+/// How the second of two was missed.
+enum Missed {
+    /// Both waited.
+    Waiting,
+    /// The first was under way.
+    UnderWay,
+}
+
+fn missed(first: &Request, second: &Request, sectors_max: u64, known: bool) -> Option<Missed> {
+    let fits = first.sectors() + second.sectors() <= sectors_max;
+    let waits = first.life.insert.is_some()
+        && first.life.insert < second.life.insert
+        && second.life.insert < first.life.issue;
+    if waits {
+        return (fits || !known).then_some(Missed::Waiting);
+    }
+    let begin = second.start()?;
+    let follows = first.pid == second.pid && first.start() <= Some(begin);
+    let under_way = match first.life.complete {
+        Some(complete) => begin < complete,
+        None => first
+            .last_queue
+            .or(first.start())
+            .is_some_and(|t| begin >= t && begin.since(t).0 <= TOGETHER_NS),
+    };
+    let small = first.sectors().max(second.sectors()) <= SMALL_SECTORS;
+    (follows && under_way && small && fits).then_some(Missed::UnderWay)
+}
+
+impl MissedMerges {
+    fn disk(&mut self, section: &Section, disk: &Disk, unplugs: &[(Pid, Time)], context: &Context) {
+        let largest = disk
+            .requests
+            .iter()
+            .map(Request::sectors)
+            .max()
+            .unwrap_or(0);
+        let known = context.sectors_max();
+        let sectors_max = known.unwrap_or(largest.max(SECTORS_MAX_ASSUMED));
+        // By where they end, the latest last, with the length of the row they end.
+        let mut ends: HashMap<(bool, u64), Vec<(usize, u64)>> = HashMap::new();
+        let mut begun: Vec<usize> = (0..disk.requests.len()).collect();
+        begun.retain(|i| can_merge(&disk.requests[*i]));
+        begun.sort_by_key(|i| (disk.requests[*i].start(), *i));
+        for i in begun {
+            let second = &disk.requests[i];
+            let key = (second.is_read(), second.life.sector);
+            let before = ends.get(&key).into_iter().flatten().rev().take(4);
+            let found = before
+                .filter_map(|(j, run)| {
+                    let first = &disk.requests[*j];
+                    missed(first, second, sectors_max, known.is_some())
+                        .map(|how| (first, how, run + 1))
+                })
+                .next();
+            let run = found.as_ref().map_or(1, |(.., run)| *run);
+            let own = ends.entry((second.is_read(), second.end())).or_default();
+            own.push((i, run));
+            if own.len() > 8 {
+                own.remove(0);
+            }
+            let Some((first, how, run)) = found else {
+                continue;
+            };
+            let sum = self.disks.entry(disk.dev).or_default();
+            let took = second.whole();
+            let instance = || instance(section, disk, first, second, took);
+            sum.harm.add(second.pid, took.unwrap_or(0), instance);
+            sum.costs |= took.is_some();
+            sum.waiting += u64::from(matches!(how, Missed::Waiting));
+            sum.fits_largest += u64::from(first.sectors() + second.sectors() <= largest);
+            let [from, to] = [first.start(), second.start()].map(Option::unwrap_or_default);
+            sum.unplugged += u64::from(unplugged(unplugs, second.pid, from, to));
+            sum.issued_at_once += u64::from(first.life.issue < second.start());
+            sum.sectors[0] = sum.sectors[0].max(first.sectors());
+            sum.sectors[1] = sum.sectors[1].max(second.sectors());
+            sum.is_read += u64::from(second.is_read());
+            sum.is_ahead += u64::from(second.flags.has(Rwbs::AHEAD));
+            sum.longest_run = sum.longest_run.max(run);
+        }
+        if let Some(sum) = self.disks.get_mut(&disk.dev) {
+            sum.nr_issued += disk.requests.len() as u64;
+        }
+    }
+}
+
+/// The first: its beginning and D; the second: its beginning, I and D.
+fn instance(
+    section: &Section,
+    disk: &Disk,
+    first: &Request,
+    second: &Request,
+    took: Option<u64>,
+) -> Instance {
+    let mut evidence = Vec::new();
+    for r in [first, second] {
+        let sectors = [r.life.sector, r.end()];
+        let life = &r.life;
+        for (action, time) in [
+            (Action::Queue, r.queue),
+            (Action::GetRequest, life.get),
+            (Action::Insert, life.insert),
+            (Action::Issue, life.issue),
+        ] {
+            evidence.extend(time.and_then(|t| section.find(action, disk.dev, t, sectors)));
+        }
+    }
+    in_order(&mut evidence);
+    Instance {
+        time: second.start().unwrap_or_default(),
+        delay_ns: took,
+        evidence,
+    }
+}
+
+impl Sum {
+    fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let count = self.harm.count();
+        if (count as f64) < SHARE_MIN * self.nr_issued as f64 {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
+        f.extra_commands = Some(count);
+        f.of = "requests that could have been merged";
+        if !self.costs {
+            (f.total_ns, f.worst_ns) = (None, None);
+            f.missing
+                .push("completions (C): what the commands cost is not shown".to_owned());
+        }
+        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let what = match (self.is_ahead * 2 > count, self.is_read * 2 > count) {
+            (true, _) => "read-ahead reads",
+            (_, true) => "reads",
+            _ => "writes",
+        };
+        f.what = match count {
+            1 => format!(
+                "A request of {who} is made right behind one that waits instead of being merged \
+                 into it: {} and {} sectors, each its own command.",
+                self.sectors[0], self.sectors[1]
+            ),
+            n => format!(
+                "Contiguous {what} of {who}, up to {} KiB each, go to the device one by one: {n} \
+                 commands more than needed, up to {} in a row.",
+                self.sectors[0].max(self.sectors[1]) / 2,
+                self.longest_run
+            ),
+        };
+        self.explain(&mut f, whole);
+        Some(f)
+    }
+
+    fn explain(&self, f: &mut Finding, whole: &Whole<'_>) {
+        let count = self.harm.count();
+        let context = whole.context;
+        let scheduler = context.scheduler();
+        if self.waiting * 2 > count {
+            f.how = "Both were in the scheduler at the same time, so neither a plug nor the \
+                     scheduler's hash of requests brought them together."
+                .to_owned();
+            match context.sectors_max() {
+                Some(_) if context.queue("max_segments").is_some() => {}
+                Some(_) => f.doubt(Confidence::Likely, "max_segments of the queue"),
+                None if self.fits_largest * 2 > count => f.doubt(
+                    Confidence::Likely,
+                    "max_segments and max_sectors_kb of the queue",
+                ),
+                None => f.doubt(
+                    Confidence::Possible,
+                    "max_sectors_kb and max_segments of the queue: no request of the trace is as \
+                     large as the two together",
+                ),
+            }
+            f.remedies = vec![
+                Remedy::kernel(
+                    "look the neighbour up when a request is made or grows (cfq did not for \
+                     requests of another process; 2.6.28 tries on each insertion)",
+                ),
+                Remedy::act("larger writes, or write-back of a file by one process at a time"),
+            ];
+            return;
+        }
+        let mut how = format!(
+            "Each is queued while the one before it is under way, {}",
+            match self.unplugged * 2 > count {
+                true => "but the task unplugs in between: it submits one at a time",
+                false => "without a plug in between that would have held it",
+            }
+        );
+        match scheduler {
+            Some(name @ ("none" | "noop")) => {
+                how += &format!(", and {name} holds nothing that it could be merged into.");
+            }
+            _ => how.push('.'),
+        }
+        f.how = how;
+        f.confidence = Confidence::Likely;
+        if self.unplugged == 0 && whole.disk(f.dev).nr(Action::Unplug) == 0 {
+            f.missing
+                .push("whether plug and unplug (P, U) were recorded".to_owned());
+        }
+        if let (Some(mean), false) = (f.total_ns.map(|t| t / count.max(1)), count == 1) {
+            f.how += &format!(
+                " One such command takes {} from its beginning.",
+                time_text(mean)
+            );
+        }
+        f.remedies = vec![match self.is_ahead * 2 > count {
+            true => Remedy::kernel(
+                "plug around the loop that submits them (blk_start_plug, blk_finish_plug): \
+                 read-ahead of metadata without one sends each block alone",
+            ),
+            false => Remedy::act(
+                "submit in batches, so that a plug holds them (io_submit of many, fio \
+                 iodepth_batch, io_uring), or in larger blocks",
+            ),
+        }];
+        if matches!(scheduler, Some("none" | "noop")) {
+            f.remedies.push(Remedy::set(
+                "queue/scheduler",
+                "mq-deadline",
+                "holds requests while the device is busy, so that they merge; with nr_requests \
+                 well above the device's depth",
+            ));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kinds of findings, one module each.
+
+pub mod behind_other;
+pub mod bfq_merge;
+pub mod deep_queue;
+pub mod flush;
+pub mod idle;
+pub mod missed_merge;
+pub mod no_readahead;
+pub mod reads_behind_writes;
+pub mod slice;
+pub mod split;
+pub mod throttle;
+pub mod writes_starved;
+
+use super::Kind;
+
+/// All kinds of findings.
+pub static ALL: &[Kind] = &[
+    throttle::KIND,
+    idle::IDLING,
+    idle::PLUG_TIMER,
+    idle::HELD_BACK,
+    writes_starved::KIND,
+    reads_behind_writes::KIND,
+    bfq_merge::KIND,
+    slice::KIND,
+    behind_other::KIND,
+    flush::KIND,
+    missed_merge::KIND,
+    split::KIND,
+    no_readahead::KIND,
+    deep_queue::KIND,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::{Context, Reading, Search};
+
+    #[test]
+    fn kinds_are_told_apart_and_start_empty() {
+        for (i, kind) in ALL.iter().enumerate() {
+            for text in [kind.what, kind.rule] {
+                assert!(!text.is_empty() && !text.ends_with('.'), "{}", kind.name);
+            }
+            let same = |k: &Kind| k.name == kind.name;
+            assert_eq!(ALL.iter().position(same), Some(i), "{}", kind.name);
+            let plain = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(kind.name.chars().all(plain), "{}", kind.name);
+            for other in kind.explains {
+                assert!(
+                    ALL.iter().any(|k| k.name == *other),
+                    "{}: {other}",
+                    kind.name
+                );
+            }
+        }
+        let nothing = Search::all(Context::default()).finish(Reading::default());
+        assert_eq!((nothing.findings.len(), nothing.nr_events), (0, 0));
+    }
+}

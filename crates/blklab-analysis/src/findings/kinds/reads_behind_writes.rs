@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads that wait behind writes, in the queue or in the device.
+//!
+//! Somebody waits for a read; write-back can wait. A queue in order of arrival (noop,
+//! none) and a device that chooses by itself do not know that.
+
+use super::writes_starved::names;
+use crate::findings::harm::Harm;
+use crate::findings::section::Section;
+use crate::findings::waits::Reason;
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use blklab_types::Dev;
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "reads-behind-writes",
+    what: "reads wait behind writes of other processes, in the queue or in the device",
+    rule: "a read waits for more than 4 times what the device takes for one, and most of what \
+           goes to the device before it, or is there with it, are others' writes; 20 % of its \
+           process's waiting or more",
+    explains: &["behind-other", "deep-queue"],
+    rests_on_absence: false,
+    detector: || Box::new(ReadsBehindWrites::default()),
+};
+
+#[derive(Debug, Default)]
+struct ReadsBehindWrites {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    in_queue_ns: u64,
+    in_device_ns: u64,
+    writes: u64,
+    later: u64,
+}
+
+impl Detector for ReadsBehindWrites {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            for (r, w) in disk
+                .requests
+                .iter()
+                .zip(&disk.waits)
+                .filter(|(r, _)| r.is_read())
+            {
+                let behind = w
+                    .behind_others(r)
+                    .filter(|(why, ..)| *why == Reason::Writes);
+                let parts: Vec<_> = behind.collect();
+                let ns: u64 = parts.iter().map(|(_, ns, _)| ns).sum();
+                if ns == 0 {
+                    continue;
+                }
+                let sum = self.disks.entry(disk.dev).or_default();
+                sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+                for (_, _, who) in parts {
+                    sum.writes += who.writes;
+                    sum.later += who.later;
+                    for (pid, n) in who.writers() {
+                        sum.harm.blame(pid, n);
+                    }
+                }
+                let is_writes = |ahead: Option<crate::findings::waits::Ahead>| {
+                    ahead.is_some_and(|a| a.reason(r) == Reason::Writes)
+                };
+                sum.in_queue_ns += u64::from(is_writes(w.ahead)) * w.ahead_ns;
+                sum.in_device_ns += u64::from(is_writes(w.behind)) * w.behind_ns;
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let nr = self.harm.count().max(1);
+        self.harm.keep_who_suffers(dev, whole);
+        if self.harm.is_empty() {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
+        let victims = names(f.victims.iter().map(|p| p.pid), whole);
+        let causes = names(f.causes.iter().map(|p| p.pid), whole);
+        f.what = format!(
+            "Reads of {victims} wait behind the writes of {causes}: {} each on average, {} the \
+             longest.",
+            time_text(self.harm.total_ns() / self.harm.count().max(1)),
+            time_text(self.harm.worst_ns())
+        );
+        let (queue, device) = (self.in_queue_ns, self.in_device_ns);
+        let mut how = Vec::new();
+        if queue > 0 {
+            how.push(format!(
+                "{} in the queue (I-D), behind {} writes each",
+                time_text(queue),
+                self.writes / nr
+            ));
+        }
+        if device > 0 {
+            how.push(format!(
+                "{} in the device (D-C), which serves writes that it also has",
+                time_text(device)
+            ));
+        }
+        f.how = format!("They wait {}.", how.join(", and "));
+        self.remedies(&mut f, whole.context);
+        f.figures = vec![
+            ("in the queue", queue as f64, "ns"),
+            ("in the device", device as f64, "ns"),
+            ("writes ahead of each", (self.writes / nr) as f64, ""),
+        ];
+        Some(f)
+    }
+
+    fn remedies(&self, f: &mut Finding, context: &Context) {
+        let in_order = context.scheduler_is(&["noop", "none"]);
+        let is_old = context
+            .kernel()
+            .is_some_and(blklab_kernel::KernelVersion::has_single_queue);
+        if in_order == Some(true) {
+            f.how += match is_old {
+                true => " noop serves in order of arrival: reads have no precedence.",
+                false => " Without a scheduler reads have no precedence.",
+            };
+        }
+        if in_order != Some(false) {
+            let better = match (is_old, in_order) {
+                (true, _) => "cfq, deadline or anticipatory",
+                (false, Some(true)) => "mq-deadline, kyber or bfq",
+                _ => "one that prefers reads, as deadline, mq-deadline or bfq do",
+            };
+            f.remedies.push(Remedy::act(format!("scheduler: {better}")));
+        }
+        if in_order.is_none() && self.in_queue_ns > 0 {
+            f.missing.push("which scheduler it is".to_owned());
+        }
+        if self.in_device_ns > 0 {
+            let depth = context.queue_depth().filter(|d| *d > 1);
+            let key = "device/queue_depth";
+            f.remedies.push(match depth {
+                Some(d) => Remedy::set(
+                    key,
+                    (d / 8).max(1),
+                    "the device has fewer writes to prefer; less throughput of random I/O",
+                ),
+                None => Remedy::act("a smaller queue depth of the device"),
+            });
+        }
+        f.remedies.push(Remedy::act(
+            "less write-back at a time: vm.dirty_background_bytes, nr_requests, wbt, or a rate \
+             limit for the writer",
+        ));
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process waits for the time slice of another (CFQ, BFQ) or for its batch.
+
+use super::behind_other::{Sum, each};
+use super::writes_starved::names;
+use crate::findings::section::Section;
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use blklab_types::Dev;
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "slice",
+    what: "a process waits while another is served alone, for its slice (CFQ, BFQ)",
+    rule: "as behind-other, under cfq or bfq, and the other process has 9 of 10 of those \
+           served meanwhile, none of them the waiting process's, for 10 ms or more",
+    explains: &["behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(Slice::default()),
+};
+
+/// Of those served meanwhile, the part that is one process's.
+const ALONE_PERCENT: u64 = 90;
+
+/// Shorter is no slice.
+const SLICE_NS: u64 = 10_000_000;
+
+#[derive(Debug, Default)]
+struct Slice {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+impl Detector for Slice {
+    fn section(&mut self, section: &Section, context: &Context) {
+        if context.scheduler_is(&["cfq", "bfq"]) != Some(true) {
+            return;
+        }
+        for disk in &section.disks {
+            each(disk, |r, pid, ns, ahead, in_device| {
+                let top = ahead.top().map_or(0, |(_, n)| n);
+                let alone = ahead.own == 0 && top * 100 >= ahead.all * ALONE_PERCENT;
+                if alone && !in_device && ns >= SLICE_NS {
+                    let sum = self.disks.entry(disk.dev).or_default();
+                    sum.add(section, r, pid, ns, ahead, in_device);
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, mut sum): (Dev, Sum)| {
+            sum.harm.keep_who_suffers(dev, whole);
+            if sum.harm.is_empty() {
+                return None;
+            }
+            let mut f = Finding::new(KIND.name, dev, "");
+            sum.harm.fill(&mut f, whole);
+            let victims = names(f.victims.iter().map(|p| p.pid), whole);
+            let causes = names(f.causes.iter().map(|p| p.pid), whole);
+            let scheduler = whole.context.scheduler().unwrap_or_default();
+            f.what = format!(
+                "{victims} waits for the slices of {causes}: {} of {} on average.",
+                sum.harm.count(),
+                time_text(sum.harm.total_ns() / sum.harm.count().max(1))
+            );
+            f.how = format!(
+                "{scheduler} serves one process at a time for its slice or budget; the others \
+                 wait."
+            );
+            f.remedies = match scheduler {
+                "bfq" => vec![
+                    Remedy::set("queue/iosched/timeout_sync", 32, "shorter slices"),
+                    Remedy::set(
+                        "queue/iosched/low_latency",
+                        1,
+                        "if the one that waits is interactive or starts short bursts",
+                    ),
+                ],
+                _ => vec![Remedy::set(
+                    "queue/iosched/slice_sync",
+                    40,
+                    "shorter slices",
+                )],
+            };
+            f.remedies.push(Remedy::act(
+                "a higher priority (ionice) for the one that waits",
+            ));
+            Some(f)
+        };
+        all.into_iter().filter_map(finding).collect()
+    }
+}

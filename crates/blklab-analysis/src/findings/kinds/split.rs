@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bios that the block layer cuts into many, since a limit of the queue or the
+//! geometry of the device forbids larger ones.
+
+use super::writes_starved::names;
+use crate::findings::section::Section;
+use crate::findings::{
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Whole,
+    time_text,
+};
+use blklab_trace::{Action, Event};
+use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "split",
+    what: "bios are cut into many commands, by a limit or by the geometry of the device",
+    rule: "X events cut 10 % of a device's bios or more into 4 pieces or more on average",
+    explains: &["deep-queue", "missed-merge", "behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(Splits::default()),
+};
+
+/// Pieces of a bio on average, below which nobody needs to hear of it: a large direct
+/// I/O is cut in two or three by any limit.
+const PIECES_MIN: f64 = 4.0;
+
+/// Less than this part of the bios is not worth a word.
+const SHARE_MIN: f64 = 0.1;
+
+#[derive(Debug, Default)]
+struct Splits {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    bios: u64,
+    cut: u64,
+    pieces: u64,
+    victims: BTreeMap<Pid, (u64, u64)>,
+    /// How large pieces are, and how often; the last ones of bios are left out.
+    sizes: BTreeMap<u64, u64>,
+    /// What the places of cuts have in common: the largest power of two that divides.
+    boundary: Option<u64>,
+    cuts: u64,
+    first: Option<Instance>,
+    took_ns: u64,
+    worst_ns: u64,
+    costs: bool,
+}
+
+/// A bio that is being cut.
+#[derive(Debug)]
+struct Cut {
+    begin: u64,
+    end: u64,
+    at: Vec<u64>,
+    queue: Time,
+    pid: Pid,
+    evidence: Vec<usize>,
+}
+
+impl Detector for Splits {
+    fn section(&mut self, section: &Section, _: &Context) {
+        let mut open: BTreeMap<(Dev, Pid), Cut> = BTreeMap::new();
+        for (place, e) in section.events().iter().enumerate() {
+            match e.action {
+                Action::Queue if e.bytes > 0 => {
+                    let cut = Cut {
+                        begin: e.sector,
+                        end: e.sector + e.nr_sectors(),
+                        at: Vec::new(),
+                        queue: e.time,
+                        pid: e.pid,
+                        evidence: vec![place],
+                    };
+                    self.disks.entry(e.dev).or_default().bios += 1;
+                    if let Some(cut) = open.insert((e.dev, e.pid), cut) {
+                        self.end(section, e.dev, cut);
+                    }
+                }
+                Action::Split => {
+                    if let Some(cut) = open.get_mut(&(e.dev, e.pid)) {
+                        add(cut, place, e);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for ((dev, _), cut) in open {
+            self.end(section, dev, cut);
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        all.into_iter()
+            .filter_map(|(dev, sum)| sum.finding(dev, whole))
+            .collect()
+    }
+}
+
+fn add(cut: &mut Cut, place: usize, e: &Event) {
+    if cut.begin < e.arg && e.arg < cut.end && cut.at.last().is_none_or(|at| *at < e.arg) {
+        cut.at.push(e.arg);
+        if cut.evidence.len() < 5 {
+            cut.evidence.push(place);
+        }
+    }
+}
+
+impl Splits {
+    fn end(&mut self, section: &Section, dev: Dev, cut: Cut) {
+        if cut.at.is_empty() {
+            return;
+        }
+        let sum = self.disks.entry(dev).or_default();
+        let pieces = cut.at.len() as u64 + 1;
+        sum.cut += 1;
+        sum.pieces += pieces;
+        let mut before = cut.begin;
+        for at in &cut.at {
+            *sum.sizes.entry(at - before).or_default() += 1;
+            before = *at;
+            let own = 1 << at.trailing_zeros().min(40);
+            sum.boundary = Some(sum.boundary.map_or(own, |b| b.min(own)));
+            sum.cuts += 1;
+        }
+        // It ends with the last of its pieces.
+        let disk = section.disks.iter().find(|d| d.dev == dev);
+        let last = disk.into_iter().flat_map(|d| {
+            let upto = d
+                .issued()
+                .partition_point(|r| r.life.issue < Some(cut.queue));
+            let then = d.issued()[upto..].iter().take(4 * pieces as usize);
+            then.filter(|r| r.queue == Some(cut.queue) && r.pid == cut.pid)
+                .filter_map(|r| r.life.complete)
+        });
+        let took = last.max().map(|c| c.since(cut.queue).0);
+        sum.costs |= took.is_some();
+        sum.took_ns += took.unwrap_or(0);
+        sum.worst_ns = sum.worst_ns.max(took.unwrap_or(0));
+        let (n, ns) = sum.victims.entry(cut.pid).or_default();
+        *n += 1;
+        *ns += took.unwrap_or(0);
+        let evidence = || -> Vec<Evidence> {
+            cut.evidence
+                .iter()
+                .map(|place| section.evidence(*place))
+                .collect()
+        };
+        sum.first.get_or_insert_with(|| Instance {
+            time: cut.queue,
+            delay_ns: took,
+            evidence: evidence(),
+        });
+    }
+}
+
+impl Sum {
+    fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let mean = self.pieces as f64 / self.cut.max(1) as f64;
+        if mean < PIECES_MIN || (self.cut as f64) < SHARE_MIN * self.bios as f64 {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        f.count = self.cut;
+        f.of = "bios that were cut";
+        f.extra_commands = Some(self.pieces - self.cut);
+        if self.costs {
+            (f.total_ns, f.worst_ns) = (Some(self.took_ns), Some(self.worst_ns));
+        } else {
+            f.missing
+                .push("completions (C): what it costs is not shown".to_owned());
+        }
+        f.victims = self
+            .victims
+            .iter()
+            .map(|(pid, (requests, delay_ns))| Party {
+                pid: *pid,
+                comm: whole.comm(*pid),
+                requests: *requests,
+                delay_ns: *delay_ns,
+            })
+            .collect();
+        f.victims
+            .sort_by_key(|p| std::cmp::Reverse((p.delay_ns, p.requests)));
+        f.first = self.first.clone();
+        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let (size, times) = self.sizes.iter().max_by_key(|(_, n)| **n)?;
+        let (size, times) = (*size, *times);
+        f.what = format!(
+            "Each I/O of {who} is cut into {mean:.1} commands, mostly of {size} sectors \
+             ({:.0} KiB): {} commands more than I/Os.",
+            (size * SECTOR_BYTES) as f64 / 1024.0,
+            self.pieces - self.cut
+        );
+        let odd: u64 = self.sizes.values().sum::<u64>() - times;
+        self.explain(&mut f, whole.context, size, odd);
+        f.figures = vec![
+            ("commands of an I/O", mean, ""),
+            ("size of most pieces", size as f64, "sectors"),
+            ("pieces of another size", odd as f64, ""),
+        ];
+        Some(f)
+    }
+
+    fn explain(&self, f: &mut Finding, context: &Context, size: u64, odd: u64) {
+        if let Some(took) = f.total_ns {
+            f.how = format!(
+                "An I/O takes {} with all its pieces. ",
+                time_text(took / self.cut)
+            );
+        }
+        let is_limit = context.sectors_max() == Some(size);
+        let chunk = context.queue("chunk_sectors").filter(|n| *n > 0);
+        let boundary = self.boundary.filter(|b| *b >= 8 && *b == size);
+        if let (true, Some(hw)) = (is_limit, context.queue("max_hw_sectors_kb")) {
+            let kb = size / 2;
+            f.cause = Some(format!("max_sectors_kb = {kb}"));
+            f.how += &format!(
+                "max_sectors_kb is {kb}; the device takes {hw} KiB at a time (max_hw_sectors_kb)."
+            );
+            if hw > kb {
+                f.remedies.push(Remedy::set(
+                    "queue/max_sectors_kb",
+                    hw,
+                    "one command for an I/O",
+                ));
+            } else {
+                f.remedies
+                    .push(Remedy::act("smaller I/Os: the device takes no larger ones"));
+            }
+            return;
+        }
+        match (chunk, boundary) {
+            (Some(chunk), _) if chunk == size => {
+                f.cause = Some(format!("chunk_sectors = {chunk}"));
+                f.how += &format!("No command may cross a multiple of {chunk} sectors.");
+            }
+            (_, Some(b)) => {
+                f.cause = Some(format!("a limit of the device at multiples of {b} sectors"));
+                f.how += &format!(
+                    "Every cut is at a multiple of {b} sectors{}: a chunk or stripe of the device, \
+                     or a limit of that size.",
+                    match odd {
+                        0 => "",
+                        _ =>
+                            ", and the first piece of an I/O that does not begin at one is shorter",
+                    }
+                );
+            }
+            _ => {
+                f.cause = Some(format!("a limit of {size} sectors"));
+                f.how += &format!(
+                    "Pieces are counted from the beginning of the I/O: a limit of size or \
+                     segments, {size} sectors."
+                );
+            }
+        }
+        f.doubt(
+            Confidence::Likely,
+            "the limits of the queue: max_sectors_kb, max_segments, chunk_sectors",
+        );
+        f.remedies.push(Remedy::act(
+            "raise the limit that cuts (max_sectors_kb up to max_hw_sectors_kb), or begin I/Os at \
+             multiples of the device's chunk",
+        ));
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes that somebody waits for, held back while reads that came later are served.
+//!
+//! deadline and mq-deadline serve `fifo_batch` reads a batch, and `writes_starved`
+//! batches of them before one of writes, as long as there are reads.
+
+use crate::findings::harm::Harm;
+use crate::findings::section::Section;
+use crate::findings::waits::{Ahead, Reason};
+use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use blklab_types::{Dev, Pid};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "writes-starved",
+    what: "sync writes wait while reads that came later are served",
+    rule: "a sync write waits from I to D for more than 4 times what the device takes for a \
+           request, most of what goes to the device meanwhile are reads, and most of those came \
+           later; 20 % of its process's waiting or more",
+    explains: &["behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(WritesStarved::default()),
+};
+
+#[derive(Debug, Default)]
+struct WritesStarved {
+    disks: BTreeMap<Dev, (Harm, u64)>,
+}
+
+impl Detector for WritesStarved {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            for (r, w) in disk
+                .requests
+                .iter()
+                .zip(&disk.waits)
+                .filter(|(r, _)| r.is_sync)
+            {
+                let later = w
+                    .behind_others(r)
+                    .filter(|(why, ..)| *why == Reason::LaterReads);
+                let (mut ns, mut reads, mut others) = (0, 0, None);
+                for (_, part, who) in later {
+                    ns += part;
+                    reads += who.reads;
+                    others = others.or(Some(who));
+                }
+                if ns == 0 {
+                    continue;
+                }
+                let (harm, sum) = self.disks.entry(disk.dev).or_default();
+                harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+                *sum += reads;
+                for (pid, n) in others.iter().flat_map(Ahead::others) {
+                    harm.blame(pid, n);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, (mut harm, reads)): (Dev, (Harm, u64))| {
+            let reads_each = reads / harm.count().max(1);
+            harm.keep_who_suffers(dev, whole);
+            if harm.is_empty() {
+                return None;
+            }
+            let mut f = Finding::new(KIND.name, dev, "");
+            harm.fill(&mut f, whole);
+            let victims = names(f.victims.iter().map(|p| p.pid), whole);
+            f.what = format!(
+                "Sync writes of {victims} wait {} each on average while {reads_each} reads are \
+                 served before them, most of which came later.",
+                time_text(harm.total_ns() / harm.count().max(1))
+            );
+            explain(&mut f, whole.context);
+            f.figures = vec![("reads served before each", reads_each as f64, "")];
+            Some(f)
+        };
+        all.into_iter().filter_map(finding).collect()
+    }
+}
+
+/// The mechanism and its remedies, by scheduler.
+fn explain(f: &mut Finding, context: &Context) {
+    let is_deadline = context.scheduler_is(&["deadline", "mq-deadline"]);
+    let starved = context.tunable("writes_starved").unwrap_or(2);
+    let batch = context.tunable("fifo_batch").unwrap_or(16);
+    match (is_deadline, context.scheduler()) {
+        (Some(true), Some(name)) => {
+            f.how = format!(
+                "{name} serves batches of up to {batch} requests (fifo_batch), and as long as \
+                 reads are queued {starved} batches of them before one of writes \
+                 (writes_starved)."
+            );
+            if starved > 1 {
+                f.remedies.push(Remedy::set(
+                    "queue/iosched/writes_starved",
+                    1,
+                    "a batch of writes after each batch of reads",
+                ));
+            }
+            if batch > 1 {
+                f.remedies.push(Remedy::set(
+                    "queue/iosched/fifo_batch",
+                    (batch / 4).max(1),
+                    "shorter batches; more seeks on a disk that rotates",
+                ));
+            }
+        }
+        (_, Some(name)) => {
+            f.how = format!("{name} prefers the reads that are queued.");
+            f.confidence = f.confidence.min(Confidence::Likely);
+            f.remedies
+                .push(Remedy::act("a scheduler that bounds how long writes wait"));
+        }
+        (_, None) => {
+            f.how = "The scheduler prefers reads, as deadline and mq-deadline do.".to_owned();
+            f.doubt(
+                Confidence::Likely,
+                "which scheduler it is, and its tunables",
+            );
+            f.remedies.push(Remedy::set(
+                "queue/iosched/writes_starved",
+                1,
+                "if the scheduler is deadline or mq-deadline",
+            ));
+        }
+    }
+    f.remedies.push(Remedy::act("fewer reads queued at a time"));
+}
+
+/// Processes in words: at most three.
+pub(super) fn names(pids: impl Iterator<Item = Pid>, whole: &Whole<'_>) -> String {
+    let mut pids: Vec<Pid> = pids.collect();
+    let more = pids.len().saturating_sub(3);
+    pids.truncate(3);
+    let mut shown: Vec<String> = pids.into_iter().map(|pid| whole.who(pid)).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    match shown.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "no process".to_owned(),
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A stretch of a trace, taken apart: what detectors look at.
+//!
+//! A trace is looked at in sections, so that memory is bound whatever its length. A
+//! section ends when it is full and where time goes back, which is where whoever put
+//! the trace together began another capture.
+
+use super::disk::{Disk, Request};
+use super::finding::{Evidence, Instance};
+use crate::lifecycle::{BioLife, RequestLife};
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
+use std::collections::BTreeMap;
+
+/// Events of a section.
+pub(super) const EVENTS_MAX: usize = 1 << 19;
+
+/// Time that goes back by more than this begins another capture; less is the disorder
+/// of processors whose buffers were printed one after the other.
+pub(super) const ANOTHER_CAPTURE_NS: u64 = 5_000_000;
+
+/// A section.
+#[derive(Debug, Default)]
+pub struct Section {
+    /// Number of its first event, from 0.
+    first: u64,
+    events: Vec<Event>,
+    /// Places of the events in order of time, where they are not.
+    order: Option<Vec<u32>>,
+    /// The devices, by number.
+    pub disks: Vec<Disk>,
+}
+
+impl Section {
+    /// Its events, in the order of the trace.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// From the first event to the last.
+    pub fn span(&self) -> [Time; 2] {
+        let times = || self.events.iter().map(|e| e.time);
+        [times().min(), times().max()].map(Option::unwrap_or_default)
+    }
+
+    /// The event at a place among [`Section::events`].
+    pub fn evidence(&self, place: usize) -> Evidence {
+        Evidence {
+            number: self.first + place as u64 + 1,
+            event: self.events[place],
+            text: None,
+        }
+    }
+
+    /// The event of this kind that happened on a device at a time and has something
+    /// of the sectors from `begin` to before `end`.
+    pub fn find(
+        &self,
+        action: Action,
+        dev: Dev,
+        time: Time,
+        [begin, end]: [u64; 2],
+    ) -> Option<Evidence> {
+        let place = |i: usize| self.order.as_ref().map_or(i, |order| order[i] as usize);
+        let (mut low, mut high) = (0, self.events.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.events[place(middle)].time < time {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let then = (low..self.events.len()).map(place);
+        let mut then = then.take_while(|i| self.events[*i].time == time);
+        let found = then.find(|i| {
+            let e = &self.events[*i];
+            let end_of = e.sector + (u64::from(e.bytes) / SECTOR_BYTES).max(1);
+            e.action == action && e.dev == dev && e.sector < end.max(begin + 1) && begin < end_of
+        });
+        found.map(|i| self.evidence(i))
+    }
+
+    /// The events of a request that show where its time went: Q or G, S, I, D, C.
+    pub fn of_request(&self, r: &Request) -> Vec<Evidence> {
+        let life = &r.life;
+        let sectors = [life.sector, r.end()];
+        let mut all = Vec::new();
+        let mut add = |action, time: Option<Time>| {
+            all.extend(time.and_then(|t| self.find(action, life.dev, t, sectors)));
+        };
+        add(Action::Queue, r.queue);
+        add(Action::SleepRequest, r.sleep);
+        if r.queue.is_none() || r.sleep.is_some() {
+            add(Action::GetRequest, life.get);
+        }
+        add(Action::Insert, life.insert);
+        add(Action::Issue, life.issue);
+        add(Action::Complete, life.complete);
+        in_order(&mut all);
+        all
+    }
+
+    /// An instance that the events of a request show.
+    pub fn instance(&self, r: &Request, delay_ns: Option<u64>) -> Instance {
+        Instance {
+            time: r.start().unwrap_or_default(),
+            delay_ns,
+            evidence: self.of_request(r),
+        }
+    }
+}
+
+/// Brings evidence into the trace's order, each event once.
+pub fn in_order(evidence: &mut Vec<Evidence>) {
+    evidence.sort_by_key(|e| e.number);
+    evidence.dedup_by_key(|e| e.number);
+}
+
+/// Gathers what becomes a section.
+#[derive(Debug, Default)]
+pub(super) struct Gatherer {
+    first: u64,
+    events: Vec<Event>,
+    devices: BTreeMap<Dev, Gathered>,
+    is_sorted: bool,
+}
+
+#[derive(Debug, Default)]
+struct Gathered {
+    requests: Vec<Request>,
+    /// Bios of the request that is about to end, then those of none.
+    bios: Vec<BioLife>,
+    alone: Vec<BioLife>,
+    nr_events: [u64; 17],
+    busy_until: Option<Time>,
+    span: Option<[Time; 2]>,
+}
+
+impl Gatherer {
+    pub(super) fn new(first: u64) -> Gatherer {
+        Gatherer {
+            first,
+            is_sorted: true,
+            ..Gatherer::default()
+        }
+    }
+
+    /// Takes an event; returns its number.
+    pub(super) fn event(&mut self, event: &Event) -> u64 {
+        self.is_sorted &= self.events.last().is_none_or(|e| e.time <= event.time);
+        let number = self.first + self.events.len() as u64;
+        self.events.push(*event);
+        let device = self.devices.entry(event.dev).or_default();
+        device.nr_events[event.action as usize] += 1;
+        let span = device.span.get_or_insert([event.time; 2]);
+        span[0] = span[0].min(event.time);
+        span[1] = span[1].max(event.time);
+        number
+    }
+
+    /// Whether the event belongs to another capture than the latest.
+    pub(super) fn begins_capture(&self, event: &Event) -> bool {
+        let last = self.events.last();
+        last.is_some_and(|last| last.time.0.saturating_sub(event.time.0) > ANOTHER_CAPTURE_NS)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.events.len() >= EVENTS_MAX
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The number of the next event.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// A completion that fits no request: the device had it before the section began.
+    pub(super) fn unknown_completion(&mut self, event: &Event) {
+        let device = self.devices.entry(event.dev).or_default();
+        device.busy_until = device.busy_until.max(Some(event.time));
+    }
+
+    pub(super) fn bio(&mut self, bio: &BioLife) {
+        let device = self.devices.entry(bio.dev).or_default();
+        match bio.request {
+            Some(_) => device.bios.push(*bio),
+            None => device.alone.push(*bio),
+        }
+    }
+
+    pub(super) fn request(&mut self, life: &RequestLife) {
+        let device = self.devices.entry(life.dev).or_default();
+        let mut request = Request {
+            life: *life,
+            pid: life.pid,
+            is_owner_known: life.get.is_some() || life.nr_bios > 0,
+            queue: None,
+            last_queue: None,
+            sleep: None,
+            flags: life.rwbs,
+            is_sync: false,
+        };
+        let own = |b: &BioLife| b.request == Some(life.number);
+        for bio in device.bios.iter().filter(|b| own(b)) {
+            request.flags = request.flags.with(bio.rwbs);
+            request.last_queue = request.last_queue.max(Some(bio.queue));
+            if request.queue.is_none_or(|q| bio.queue < q) {
+                request.queue = Some(bio.queue);
+                request.pid = bio.pid;
+            }
+            if bio.get.is_some() {
+                request.sleep = bio.sleep;
+            }
+        }
+        device.bios.retain(|b| !own(b));
+        let op = request.flags.op();
+        request.is_sync = matches!(op, Some(Op::Read | Op::Flush))
+            || request.flags.has(Rwbs::SYNC)
+            || request.flags.has(Rwbs::FLUSH);
+        device.requests.push(request);
+    }
+
+    /// The section, and what the next one is gathered in.
+    pub(super) fn finish(self) -> (Section, Gatherer) {
+        let next = Gatherer::new(self.next());
+        let order = (!self.is_sorted).then(|| {
+            let mut order: Vec<u32> = (0..self.events.len() as u32).collect();
+            order.sort_by_key(|i| self.events[*i as usize].time);
+            order
+        });
+        let disk = |(dev, g): (Dev, Gathered)| {
+            let mut bios = g.alone;
+            bios.extend(g.bios);
+            let span = g.span.unwrap_or_default();
+            Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span)
+        };
+        let section = Section {
+            first: self.first,
+            events: self.events,
+            order,
+            disks: self.devices.into_iter().map(disk).collect(),
+        };
+        (section, next)
+    }
+}

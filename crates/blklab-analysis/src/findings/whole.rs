@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of the trace as a whole when it has ended.
+
+use super::context::Context;
+use super::disk::Disk;
+use super::waits::Wait;
+use blklab_types::{Dev, Pid};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Names that are kept.
+const NAMES_MAX: usize = 1 << 16;
+
+/// What the reader of the trace says about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reading {
+    /// Events that are known to be missing: lost, or left out by whoever quoted the
+    /// trace.
+    pub lost: u64,
+    /// Places where lines were left out.
+    pub elided: u64,
+}
+
+/// Time that somebody waited for I/O of a device, by where it went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Requests that somebody waited for.
+    pub requests: u64,
+    /// All of their time.
+    pub waited_ns: u64,
+    /// From Q to G.
+    pub get_ns: u64,
+    /// On a plug.
+    pub plug_ns: u64,
+    /// In the scheduler while the device had nothing to do.
+    pub idle_ns: u64,
+    /// In the scheduler while the device was busy.
+    pub ahead_ns: u64,
+    /// In the device: what a request takes alone.
+    pub alone_ns: u64,
+    /// In the device: the rest.
+    pub behind_ns: u64,
+    /// While the device emptied its cache.
+    pub flush_ns: u64,
+    /// The longest of a request.
+    pub worst_ns: u64,
+}
+
+impl Account {
+    fn add(&mut self, w: &Wait, worst_ns: u64) {
+        self.requests += 1;
+        for (sum, part) in [
+            (&mut self.waited_ns, w.whole_ns()),
+            (&mut self.get_ns, w.get_ns),
+            (&mut self.plug_ns, w.plug_ns),
+            (&mut self.idle_ns, w.idle_ns),
+            (&mut self.ahead_ns, w.ahead_ns),
+            (&mut self.alone_ns, w.alone_ns),
+            (&mut self.behind_ns, w.behind_ns),
+            (&mut self.flush_ns, w.flush_ns),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+        self.worst_ns = self.worst_ns.max(worst_ns);
+    }
+}
+
+/// A device over all sections.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DiskSum {
+    /// Of what somebody waited for.
+    pub waited: Account,
+    /// Of what nobody waits for: write-back.
+    pub background: Account,
+    /// Requests that went to the device.
+    pub nr_issued: u64,
+    /// Requests that ended.
+    pub nr_ended: u64,
+    /// Time in which it had something to do, ns.
+    pub busy_ns: u64,
+    /// From its first event to its last, ns.
+    pub span_ns: u64,
+    /// Mean requests at the device while it is busy; of the longest section.
+    pub mean_depth: f64,
+    /// Median from D to C on an idle device, reads then writes, ns.
+    pub alone_ns: [Option<u64>; 2],
+    /// Largest request in sectors.
+    pub sectors_max: u64,
+    /// Commands that empty the cache, and how long they took, ns.
+    pub flushes: (u64, u64),
+    /// The longest of them, ns.
+    pub flush_worst_ns: u64,
+    events_of: [u64; 17],
+    #[serde(skip)]
+    processes: BTreeMap<Pid, Account>,
+}
+
+/// The trace as a whole.
+#[derive(Debug)]
+pub struct Whole<'a> {
+    /// What is known beside it.
+    pub context: &'a Context,
+    /// What its reader says.
+    pub reading: Reading,
+    pub(super) sums: &'a Sums,
+}
+
+impl Whole<'_> {
+    /// The name of a process.
+    pub fn comm(&self, pid: Pid) -> Option<String> {
+        self.sums.names.get(&pid).cloned()
+    }
+
+    /// A process in words.
+    pub fn who(&self, pid: Pid) -> String {
+        match self.sums.names.get(&pid) {
+            Some(comm) => format!("{comm} ({pid})"),
+            None => format!("process {pid}"),
+        }
+    }
+
+    /// What a process waited for on a device.
+    pub fn waited(&self, dev: Dev, pid: Pid) -> Account {
+        let disk = self.sums.disks.get(&dev);
+        disk.and_then(|d| d.processes.get(&pid))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// A device over all sections.
+    pub fn disk(&self, dev: Dev) -> &DiskSum {
+        static NONE: std::sync::LazyLock<DiskSum> = std::sync::LazyLock::new(DiskSum::default);
+        self.sums.disks.get(&dev).unwrap_or(&NONE)
+    }
+}
+
+/// What is added up while sections pass by.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) names: BTreeMap<Pid, String>,
+    pub(super) disks: BTreeMap<Dev, DiskSum>,
+    pub(super) nr_events: u64,
+    pub(super) nr_captures: u64,
+    pub(super) start: Option<blklab_types::Time>,
+}
+
+impl Sums {
+    pub(super) fn name(&mut self, pid: Pid, comm: &str) {
+        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
+            self.names.insert(pid, comm.to_owned());
+        }
+    }
+
+    pub(super) fn section(&mut self, section: &super::section::Section) {
+        self.nr_events += section.events().len() as u64;
+        for disk in &section.disks {
+            self.disk(disk);
+        }
+    }
+
+    fn disk(&mut self, disk: &Disk) {
+        let sum = self.disks.entry(disk.dev).or_default();
+        for (r, w) in disk.requests.iter().zip(&disk.waits) {
+            sum.sectors_max = sum.sectors_max.max(r.sectors());
+            let Some(whole) = r.whole().filter(|_| !r.is_flush()) else {
+                continue;
+            };
+            sum.nr_ended += 1;
+            if r.is_sync {
+                sum.waited.add(w, whole);
+                sum.processes.entry(r.pid).or_default().add(w, whole);
+            } else {
+                sum.background.add(w, whole);
+            }
+        }
+        let flushes = disk.requests.iter().filter(|r| r.is_flush());
+        for ns in flushes.filter_map(super::disk::Request::d2c) {
+            sum.flushes.0 += 1;
+            sum.flushes.1 += ns;
+            sum.flush_worst_ns = sum.flush_worst_ns.max(ns);
+        }
+        let is_longest = disk.busy_ns * 2 > sum.busy_ns;
+        sum.nr_issued += disk.nr_issued as u64;
+        sum.busy_ns += disk.busy_ns;
+        sum.span_ns += disk.span[1].since(disk.span[0]).0;
+        if is_longest {
+            sum.mean_depth = disk.mean_depth;
+            sum.alone_ns = disk.service.alone_ns;
+        }
+        for (sum, n) in sum.events_of.iter_mut().zip(disk.nr_events) {
+            *sum += n;
+        }
+    }
+}
+
+impl DiskSum {
+    /// Events of a kind.
+    pub fn nr(&self, action: blklab_trace::Action) -> u64 {
+        self.events_of[action as usize]
+    }
+}

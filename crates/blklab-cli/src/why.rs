@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab why`.
+
+use crate::Outcome;
+use crate::args::{PlainFormat, WhyArgs};
+use crate::output::{WIDTH, fold};
+use crate::progress::Watcher;
+use anyhow::{Result, bail};
+use blklab::findings::finding::time_text;
+use blklab::findings::{Context, Finding, Instance, Party, Report, Weight};
+use blklab::run_directory::RunDir;
+use blklab::scheduler::Schedulers;
+use std::io::Write;
+
+/// Lines of evidence that are shown of an instance.
+const EVIDENCE_MAX: usize = 10;
+
+/// Processes that are shown on one side of a finding.
+const PARTIES_MAX: usize = 4;
+
+pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
+    let context = context(a, schedulers)?;
+    let mut input = crate::trace::open(&a.file)?;
+    let shown = Watcher::reading(input.progress());
+    let mut report = blklab::why::why(&mut input, context.clone())?;
+    drop(shown);
+    crate::trace::report_damage(&a.file, input.counts());
+    if let Some(limit) = a.limit {
+        report.findings.truncate(limit as usize);
+    }
+    let mut out = std::io::stdout().lock();
+    match a.output_format {
+        PlainFormat::Json => {
+            serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        PlainFormat::Table => {
+            let times_as_given = input.format().has_printed_times;
+            let mut text = Text {
+                out: &mut out,
+                report: &report,
+                times_as_given,
+            };
+            text.all(&context)?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// All that is known beside the trace; what is said on the command line counts last.
+fn context(a: &WhyArgs, schedulers: Schedulers) -> Result<Context> {
+    let mut context = match a.file.is_dir() {
+        true => blklab::why::context_of(&RunDir::open(&a.file)?.experiment)?,
+        false => Context::default(),
+    };
+    for path in &a.context {
+        context.add(blklab::why::context_at(path)?);
+    }
+    if let Some(kernel) = &a.kernel
+        && context.set("kernel", kernel).is_err()
+    {
+        let shown = blklab::shown(kernel);
+        bail!("--kernel {shown}: expected a release, as in 6.12");
+    }
+    if let Some(name) = &a.sched {
+        let known: Vec<&str> = schedulers.iter().map(|s| s.name).collect();
+        if !known.contains(&name.as_str()) {
+            bail!("--sched: {}", blklab::no_such("scheduler", name, &known));
+        }
+        context.set("queue/scheduler", name)?;
+    }
+    for setting in &a.set {
+        if let Err(e) = blklab::why::set(&mut context, setting, schedulers) {
+            bail!("--set {e}");
+        }
+    }
+    Ok(context)
+}
+
+/// The report for people.
+struct Text<'a, W> {
+    out: &'a mut W,
+    report: &'a Report,
+    times_as_given: bool,
+}
+
+impl<W: Write> Text<'_, W> {
+    fn all(&mut self, context: &Context) -> Result<()> {
+        let report = self.report;
+        let complaints = report
+            .findings
+            .iter()
+            .filter(|f| f.weight < Weight::Note)
+            .count();
+        self.heading(context)?;
+        if complaints == 0 {
+            writeln!(self.out, "\n{}", self.nothing())?;
+        }
+        for (i, finding) in report.findings.iter().enumerate() {
+            writeln!(self.out)?;
+            self.finding(i + 1, finding)?;
+        }
+        writeln!(self.out, "\nWhere the time went")?;
+        for disk in &report.devices {
+            let name = format!("{},{}", disk.dev.major, disk.dev.minor);
+            let words = match disk.words.is_empty() {
+                true => "no I/O whose time the trace shows.".to_owned(),
+                false => disk.words.join(" "),
+            };
+            self.entry(&name, &words)?;
+        }
+        if report.reading.lost > 0 || report.reading.elided > 0 {
+            let text = match (report.reading.lost, report.reading.elided) {
+                (0, n) => format!("lines left out in {n} places."),
+                (n, 0) => format!("{n} events are missing from the trace."),
+                (n, m) => format!("{n} events are missing; lines left out in {m} places."),
+            };
+            self.entry("missing", &text)?;
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, context: &Context) -> Result<()> {
+        let r = self.report;
+        let mut parts = vec![format!("{} events", r.nr_events)];
+        if r.nr_captures > 1 {
+            parts.push(format!("{} captures", r.nr_captures));
+        }
+        if let Some(kernel) = context.kernel() {
+            parts.push(format!("Linux {kernel}"));
+        }
+        if let Some(scheduler) = context.scheduler() {
+            parts.push(format!("scheduler {scheduler}"));
+        }
+        writeln!(self.out, "{}", parts.join(", "))?;
+        Ok(())
+    }
+
+    /// What is said where there is nothing to complain of.
+    fn nothing(&self) -> &'static str {
+        let timed = |d: &blklab::findings::DiskReport| d.sum.nr_ended > 0;
+        match self.report.devices.iter().any(timed) {
+            true => "Nothing is wrong here.",
+            false => {
+                "Nothing can be said to be wrong: the trace shows no I/O from beginning to end."
+            }
+        }
+    }
+
+    fn finding(&mut self, number: usize, f: &Finding) -> Result<()> {
+        let mut amounts = Vec::new();
+        if let Some(total) = f.total_ns {
+            amounts.push(format!("{} in all", time_text(total)));
+        }
+        if let Some(worst) = f.worst_ns.filter(|_| f.count > 1) {
+            amounts.push(format!("{} the worst", time_text(worst)));
+        }
+        if f.count > 0 {
+            amounts.push(format!("{} {}", f.count, f.of));
+        }
+        if let Some(n) = f.extra_commands {
+            amounts.push(format!("{n} commands too many"));
+        }
+        writeln!(
+            self.out,
+            "{number}. {} on {},{}: {}",
+            f.kind,
+            f.dev.major,
+            f.dev.minor,
+            f.confidence.word()
+        )?;
+        self.lines("", &f.what)?;
+        if !f.how.is_empty() {
+            self.lines("", &f.how)?;
+        }
+        self.entry("how much", &amounts.join(", "))?;
+        self.parties("suffers", &f.victims)?;
+        match (&f.cause, f.causes.is_empty()) {
+            (Some(cause), true) => self.entry("cause", cause)?,
+            (Some(cause), false) => {
+                self.entry("cause", cause)?;
+                self.parties("causes", &f.causes)?;
+            }
+            (None, _) => self.parties("causes", &f.causes)?,
+        }
+        for missing in &f.missing {
+            self.entry("not known", missing)?;
+        }
+        for remedy in &f.remedies {
+            self.entry("change", &remedy.to_string())?;
+        }
+        if !f.explains.is_empty() {
+            self.entry("explains", &f.explains.join(", "))?;
+        }
+        let instance = f.worst.as_ref().or(f.first.as_ref());
+        if let Some(instance) = instance {
+            self.evidence(instance, f.count > 1 && f.worst.is_some())?;
+        }
+        Ok(())
+    }
+
+    fn evidence(&mut self, instance: &Instance, is_worst: bool) -> Result<()> {
+        if instance.evidence.is_empty() {
+            return Ok(());
+        }
+        let took = instance.delay_ns.filter(|ns| *ns > 0).map(time_text);
+        writeln!(
+            self.out,
+            "   {}{}:",
+            if is_worst { "the worst" } else { "the first" },
+            took.map(|t| format!(", {t}")).unwrap_or_default()
+        )?;
+        for e in instance.evidence.iter().take(EVIDENCE_MAX) {
+            let line = blklab::why::line(e, self.report, self.times_as_given);
+            writeln!(self.out, "   {line}")?;
+        }
+        let more = instance.evidence.len().saturating_sub(EVIDENCE_MAX);
+        if more > 0 {
+            writeln!(self.out, "   and {more} more")?;
+        }
+        Ok(())
+    }
+
+    fn parties(&mut self, name: &str, all: &[Party]) -> Result<()> {
+        if all.is_empty() {
+            return Ok(());
+        }
+        let shown = all.iter().take(PARTIES_MAX).map(|p| match p.delay_ns {
+            0 => p.to_string(),
+            ns => format!("{p}: {} of {}", time_text(ns), count(p.requests)),
+        });
+        let mut shown: Vec<String> = shown.collect();
+        if all.len() > PARTIES_MAX {
+            shown.push(format!("{} more", all.len() - PARTIES_MAX));
+        }
+        self.entry(name, &shown.join("; "))
+    }
+
+    /// A name, and a text beside it on as many lines as it needs.
+    fn entry(&mut self, name: &str, text: &str) -> Result<()> {
+        for (i, line) in fold(text, WIDTH - 14).iter().enumerate() {
+            writeln!(self.out, "   {:<10} {line}", if i == 0 { name } else { "" })?;
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, indent: &str, text: &str) -> Result<()> {
+        for line in fold(text, WIDTH - 3 - indent.len()) {
+            writeln!(self.out, "   {indent}{line}")?;
+        }
+        Ok(())
+    }
+}
+
+fn count(n: u64) -> String {
+    match n {
+        1 => "1 request".to_owned(),
+        n => format!("{n} requests"),
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab why`: on own samples; on real traces whose cause is known, where they are.
+
+use crate::support::{Folder, root};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A case: its folder, the kind that must come first, a process that must be the first
+/// sufferer, one that must be among the causes, and what must not be said.
+struct Case {
+    name: &'static str,
+    kind: Option<&'static str>,
+    suffers: &'static str,
+    causes: &'static str,
+    not: &'static [&'static str],
+}
+
+const fn case(
+    name: &'static str,
+    kind: &'static str,
+    suffers: &'static str,
+    causes: &'static str,
+    not: &'static [&'static str],
+) -> Case {
+    Case {
+        name,
+        kind: Some(kind),
+        suffers,
+        causes,
+        not,
+    }
+}
+
+/// Traces of real kernels whose cause is known by construction. This list may only grow.
+const ORACLE: &[Case] = &[
+    case(
+        "01-io-max-throttle",
+        "cgroup-limit",
+        "limited",
+        "",
+        &["device-slow", "behind-other"],
+    ),
+    case(
+        "04a-mqd-writes-starved",
+        "writes-starved",
+        "logwriter",
+        "readers",
+        &["wbt", "flush"],
+    ),
+    case(
+        "06-bfq-slice-idle",
+        "idling",
+        "other",
+        "thinker",
+        &["device-slow", "behind-other"],
+    ),
+    case(
+        "07a-bfq-queue-merge",
+        "bfq-queue-merge",
+        "small",
+        "hog",
+        &["idling"],
+    ),
+    case(
+        "08a-jbd2-flush",
+        "flush",
+        "dbcommit",
+        "jbd2/oradisk0-8",
+        &["deep-queue"],
+    ),
+    case("10-deep-queue", "deep-queue", "scan", "", &["device-slow"]),
+    case(
+        "12-missed-merge",
+        "missed-merge",
+        "ingest",
+        "",
+        &["device-slow", "deep-queue"],
+    ),
+    case(
+        "13b-split-storm-host",
+        "split",
+        "backup",
+        "",
+        &["deep-queue"],
+    ),
+    case(
+        "15-no-readahead",
+        "no-readahead",
+        "import",
+        "",
+        &["missed-merge", "device-slow"],
+    ),
+    Case {
+        name: "16a-nothing-wrong",
+        kind: None,
+        suffers: "",
+        causes: "",
+        not: &[],
+    },
+    case(
+        "17a-2628-noop-behind-writer",
+        "reads-behind-writes",
+        "fio",
+        "pdflush",
+        &["no-request-free", "missed-merge"],
+    ),
+];
+
+fn json(f: &Folder, args: &[&str]) -> Value {
+    let mut all = vec!["why", "--output-format", "json"];
+    all.extend(args);
+    let done = f.run(&all);
+    assert_eq!(done.code, Some(0), "{args:?}: {}", done.stderr);
+    serde_json::from_str(&done.stdout).expect("JSON")
+}
+
+fn has(parties: &Value, comm: &str) -> bool {
+    let all = parties.as_array().expect("a list");
+    all.iter().any(|p| p["comm"] == comm)
+}
+
+fn trace_in(folder: &Path) -> PathBuf {
+    let names = ["trace.blktrace.0.zst", "trace.ftrace.txt.zst"];
+    let paths = names.map(|name| folder.join(name));
+    paths.into_iter().find(|p| p.is_file()).expect("a trace")
+}
+
+fn check(f: &Folder, folder: &Path, case: &Case) {
+    let trace = trace_in(folder);
+    let context = folder.join("context.txt");
+    let report = json(
+        f,
+        &[
+            trace.to_str().expect("UTF-8"),
+            "--context",
+            context.to_str().expect("UTF-8"),
+        ],
+    );
+    let found = report["findings"].as_array().expect("a list");
+    let complaints: Vec<&Value> = found.iter().filter(|f| f["weight"] != "note").collect();
+    let kinds: Vec<&str> = complaints
+        .iter()
+        .filter_map(|f| f["kind"].as_str())
+        .collect();
+    assert_eq!(
+        kinds.first().copied(),
+        case.kind,
+        "{}: {kinds:?}",
+        case.name
+    );
+    for kind in case.not {
+        assert!(
+            !kinds.contains(kind),
+            "{}: {kind} must not be said",
+            case.name
+        );
+    }
+    let Some(first) = complaints.first() else {
+        return;
+    };
+    assert_eq!(first["victims"][0]["comm"], case.suffers, "{}", case.name);
+    if !case.causes.is_empty() {
+        assert!(
+            has(&first["causes"], case.causes),
+            "{}: {}",
+            case.name,
+            first["causes"]
+        );
+    }
+    assert_ne!(
+        first["remedies"].as_array().map(Vec::len),
+        Some(0),
+        "{}",
+        case.name
+    );
+    let evidence = first["first"]["evidence"].as_array();
+    assert!(evidence.is_some_and(|e| !e.is_empty()), "{}", case.name);
+}
+
+#[test]
+fn causes_of_real_traces_are_named_first() {
+    let Some(shared) = blklab_testkit::shared("data/oracle") else {
+        return;
+    };
+    let f = Folder::new();
+    for case in ORACLE {
+        check(&f, &shared.join(case.name), case);
+    }
+}
+
+#[test]
+fn a_report_says_who_waited_for_what_and_what_to_change() {
+    let f = Folder::new();
+    let sample = root().join("testdata/blkparse/sync-write-2.6.24.txt");
+    let sample = sample.to_str().expect("UTF-8");
+    let text = f.run(&["why", sample]).stdout;
+    for part in [
+        "1. held-back on 104,48: likely",
+        "python (2761)",
+        "not known",
+        "Where the time",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let evidence = "104,48   0        1     1.707253442  2761  Q  WS 35753545 + 128 [python]";
+    assert!(text.contains(evidence), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    // A scheduler that is known changes what is said.
+    let text = f
+        .run(&["why", sample, "--sched", "deadline", "--kernel", "2.6.24"])
+        .stdout;
+    assert!(text.contains("deadline does not idle"), "{text}");
+}
+
+#[test]
+fn a_context_that_cannot_be_used_is_one_line() {
+    let f = Folder::new();
+    f.write("bad.txt", "kernel=6.1\nnr_requests\n");
+    f.write("dir/readme", "nothing here\n");
+    f.write("t.txt", "8,0 0 1 0.0 7 Q W 8 + 8 [p]\n");
+    for (args, said) in [
+        (
+            &["--context", "bad.txt"][..],
+            "bad.txt:2: nr_requests: expected key=value",
+        ),
+        (&["--context", "dir"], "dir: neither context.txt nor a copy"),
+        (&["--kernel", "new"], "--kernel new: expected a release"),
+        (&["--sched", "cfk"], "cfq"),
+        (&["--set", "nr_request=5"], "nr_requests"),
+        (&["--set", "nr_requests=x"], "expected a number"),
+        (&["--set", "nr_requests"], "expected KEY=VALUE"),
+    ] {
+        let mut all = vec!["why", "t.txt"];
+        all.extend(args);
+        let done = f.run(&all);
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert_eq!(
+            (done.stderr.lines().count(), done.stdout.as_str()),
+            (1, ""),
+            "{args:?}"
+        );
+        assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_copied_folder_of_sysfs_is_a_context() {
+    let f = Folder::new();
+    f.write("sda/queue/scheduler", "none [mq-deadline] \n");
+    f.write("sda/queue/nr_requests", "64\n");
+    f.write("sda/queue/iosched/writes_starved", "8\n");
+    f.write("sda/device/queue_depth", "31\n");
+    f.write("t.txt", "8,0 0 1 0.0 7 Q W 8 + 8 [p]\n");
+    let text = f.ok(&["why", "t.txt", "--context", "sda"]);
+    assert!(text.contains("1 events, scheduler mq-deadline"), "{text}");
+    // A copy of queue alone.
+    let text = f.ok(&["why", "t.txt", "--context", "sda/queue"]);
+    assert!(text.contains("scheduler mq-deadline"), "{text}");
+    assert!(text.contains("Nothing can be said to be wrong"), "{text}");
+}

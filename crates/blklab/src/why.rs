@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why somebody waited: findings of a trace, with what is known beside it.
+//!
+//! ```no_run
+//! use blklab::why::{context_at, why};
+//! use blklab::TraceFile;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let context = context_at("context.txt".as_ref())?;
+//! let report = why(&mut TraceFile::open("sda.blktrace.0".as_ref())?, context)?;
+//! for finding in &report.findings {
+//!     println!("{}: {}", finding.kind, finding.what);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use blklab_analysis::findings::{Context, Evidence, Reading, Report, Search};
+use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
+use blklab_formats::blkparse::line_of;
+use blklab_formats::{FormatError, TraceFile};
+use blklab_sched::Schedulers;
+use blklab_trace::TraceSource as _;
+use std::path::Path;
+
+/// Files of a copied folder of sysfs that are read, at most.
+const FILES_MAX: usize = 4096;
+
+/// What was found in a trace, which is read to its end.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatError> {
+    let mut search = Search::all(context);
+    input.send_all(&mut search)?;
+    let counts = input.counts();
+    Ok(search.finish(Reading {
+        lost: counts.lost + counts.missing,
+        elided: counts.elided,
+    }))
+}
+
+/// The line of an event in a report, as blkparse prints it, with the event's number in
+/// the trace where blkparse shows its number on its CPU.
+pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> String {
+    let event = &evidence.event;
+    let time_ns = match times_as_given {
+        true => event.time.0,
+        false => event.time.0.saturating_sub(report.start.0),
+    };
+    let comm = report.names.get(&event.pid).map(String::as_str);
+    // blkparse shows the error of a completion where others have the process.
+    let text = evidence.text.as_deref().unwrap_or_default();
+    line_of(event, evidence.number, time_ns, comm, text)
+}
+
+/// Reads a context: a file of `key=value` lines, or a copy of `/sys/block/DEVICE` (or a
+/// folder with one in it beside `context.txt`).
+///
+/// # Errors
+/// One line: the file, the line in it, what is wrong.
+pub fn context_at(path: &Path) -> Result<Context, ExperimentError> {
+    if !path.is_dir() {
+        return read(path);
+    }
+    let mut context = Context::default();
+    let own = path.join("context.txt");
+    if own.is_file() {
+        context.add(read(&own)?);
+    }
+    let mut files = 0;
+    // What a copy of `queue` alone holds is below `queue`.
+    let prefix = match path.join("nr_requests").is_file() {
+        true => "queue/",
+        false => "",
+    };
+    add_folder(&mut context, path, prefix, &mut files)?;
+    if context.is_empty() {
+        let shown = path.display().to_string();
+        return Err(ExperimentError::new(
+            "neither context.txt nor a copy of /sys/block/DEVICE (queue/nr_requests and the like)",
+        )
+        .in_file(&shown));
+    }
+    Ok(context)
+}
+
+fn read(path: &Path) -> Result<Context, ExperimentError> {
+    let name = path.display().to_string();
+    let text = read_named(path, NAMED_BYTES_MAX).map_err(|e| e.in_file(&name))?;
+    Context::parse(&text).map_err(|e| {
+        ExperimentError {
+            line: (e.line > 0).then_some(e.line),
+            ..ExperimentError::new(e.to_string())
+        }
+        .in_file(&name)
+    })
+}
+
+/// Takes the attributes of a copied folder: what is below `queue` and `device`.
+fn add_folder(
+    context: &mut Context,
+    dir: &Path,
+    prefix: &str,
+    files: &mut usize,
+) -> Result<(), ExperimentError> {
+    let fail = |e: std::io::Error| {
+        ExperimentError::new(format!("cannot read it: {e}")).in_file(&dir.display().to_string())
+    };
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        entries.push(entry.map_err(fail)?);
+    }
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let key = format!("{prefix}{name}");
+        let kind = entry.file_type().map_err(fail)?;
+        let wanted = ["queue", "queue/iosched", "device"].contains(&key.as_str());
+        if kind.is_dir() && wanted {
+            add_folder(context, &entry.path(), &format!("{key}/"), files)?;
+        } else if kind.is_file() && (key.starts_with("queue/") || key == "device/queue_depth") {
+            *files += 1;
+            if *files > FILES_MAX {
+                return Err(fail(std::io::Error::other("too many files")));
+            }
+            let shown = entry.path().display().to_string();
+            let text = std::fs::read_to_string(entry.path()).map_err(|e| {
+                ExperimentError::new(format!("cannot read it: {e}")).in_file(&shown)
+            })?;
+            context
+                .set(&key, text.trim())
+                .map_err(|e| ExperimentError::new(e.to_string()).in_file(&shown))?;
+        }
+    }
+    Ok(())
+}
+
+/// What an experiment says about its machine.
+///
+/// # Errors
+/// If the experiment cannot run.
+pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
+    let mut facts: Vec<(String, String)> = vec![
+        ("kernel".into(), e.kernel.to_string()),
+        ("device".into(), e.device.name.clone()),
+        ("queue/scheduler".into(), format!("[{}]", e.scheduler)),
+    ];
+    let limits = e.queue_limits()?;
+    let cache = match limits.has_flush {
+        true => "write back",
+        false => "write through",
+    };
+    for (key, value) in [
+        ("queue/max_sectors_kb", (limits.max_sectors / 2).to_string()),
+        ("queue/max_segments", limits.max_segments.to_string()),
+        ("queue/rotational", u8::from(limits.rotational).to_string()),
+        ("queue/nomerges", limits.nomerges.to_string()),
+        ("queue/write_cache", cache.to_owned()),
+        ("queue/nr_requests", e.nr_requests()?.to_string()),
+        (
+            "queue/read_ahead_kb",
+            (e.read_ahead_bytes() >> 10).to_string(),
+        ),
+        ("device/queue_depth", e.queue_depth()?.to_string()),
+    ] {
+        facts.push((key.to_owned(), value));
+    }
+    if let Some(us) = e.queue.wbt_lat_usec {
+        facts.push(("queue/wbt_lat_usec".into(), us.to_string()));
+    }
+    let (_, tunables) = e.scheduler()?;
+    for name in tunables.names() {
+        let value = tunables.get(name);
+        facts.push((format!("queue/iosched/{name}"), value.to_string()));
+    }
+    for group in &e.cgroups {
+        for (file, value) in group.files() {
+            facts.push((format!("cgroup.{}.{file}", group.name), value));
+        }
+    }
+    let mut context = Context::default();
+    for (key, value) in facts {
+        context
+            .set(&key, &value)
+            .map_err(|e| ExperimentError::new(e.to_string()))?;
+    }
+    Ok(context)
+}
+
+/// Sets one fact by its short name: `nr_requests=8`, `slice_idle=0`.
+///
+/// # Errors
+/// If the name is neither of the queue nor of a scheduler, or the value cannot be.
+pub fn set(
+    context: &mut Context,
+    setting: &str,
+    schedulers: Schedulers,
+) -> Result<(), ExperimentError> {
+    let Some((name, value)) = setting.split_once('=') else {
+        let what = format!("{}: expected KEY=VALUE", blklab_types::shown(setting));
+        return Err(ExperimentError::new(what));
+    };
+    let name = name.trim();
+    let tunables = schedulers
+        .iter()
+        .flat_map(|s| s.tunables.iter().map(|t| t.name));
+    let mut known: Vec<&str> = Context::queue_names().chain(tunables).collect();
+    known.sort_unstable();
+    known.dedup();
+    if !name.contains(['/', '.']) && !known.contains(&name) {
+        let text = blklab_experiment::no_such("setting of a context", name, &known);
+        return Err(ExperimentError::new(text));
+    }
+    let set = context.set_short(name, value);
+    set.map_err(|e| ExperimentError::new(e.to_string()))
+}
