@@ -499,10 +499,9 @@ A run directory has its context in it. docs/why.md explains each finding;
 blklab list findings lists them with their rules.
 
 Examples:
-  blklab why sda.blktrace.0 --context context.txt
-  blklab why sda.blktrace.0 --sched bfq --kernel 6.12 --set slice_idle=8
-  blklab why mail.txt --output-format json
-  blklab why results                          a run directory";
+  blklab why testdata/blkparse/sync-write-2.6.24.txt --sched cfq
+  blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
+  blklab why testdata/blkparse/missed-merge.txt --output-format json";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]

@@ -35,7 +35,7 @@ pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatErro
     input.send_all(&mut search)?;
     let counts = input.counts();
     Ok(search.finish(Reading {
-        lost: counts.lost + counts.missing,
+        lost: counts.lost + counts.left_out + counts.missing,
         elided: counts.elided,
     }))
 }

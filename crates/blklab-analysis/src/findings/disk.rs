@@ -2,10 +2,11 @@
 //! One device in a section of a trace: its requests in the order in which it got
 //! them, when it had nothing to do, how long it takes for one request.
 
+pub use super::request::Request;
 use super::waits::Wait;
-use crate::lifecycle::{BioLife, RequestLife};
+use crate::lifecycle::BioLife;
 use blklab_trace::{Action, Rwbs};
-use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
+use blklab_types::{Dev, Op, Time};
 
 /// Requests in flight that are looked at, back from one: more than the tags of a
 /// SATA or SCSI disk and of most hardware queues.
@@ -17,81 +18,6 @@ const QUIET_NS: u64 = 20_000_000;
 
 /// A device that is not shown to end a request is taken to be busy with it for so long.
 const NO_END_NS: u64 = 1_000_000_000;
-
-/// A request with what its bios say.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Its life.
-    pub life: RequestLife,
-    /// Who queued its first bio, or began it.
-    pub pid: Pid,
-    /// Whether that is known: a request whose D or I is the first that the trace shows
-    /// of it may be anybody's.
-    pub is_owner_known: bool,
-    /// The first Q of its bios.
-    pub queue: Option<Time>,
-    /// The last Q of its bios.
-    pub last_queue: Option<Time>,
-    /// The first S of its first bio.
-    pub sleep: Option<Time>,
-    /// Flags of all its bios together, and its own.
-    pub flags: Rwbs,
-    /// Whether somebody waits for it: a read, a write with the sync flag, a flush.
-    pub is_sync: bool,
-}
-
-impl Request {
-    /// What it does.
-    pub fn op(&self) -> Option<Op> {
-        self.flags.op()
-    }
-
-    /// Whether it reads.
-    pub fn is_read(&self) -> bool {
-        self.op() == Some(Op::Read)
-    }
-
-    /// Whether it writes.
-    pub fn is_write(&self) -> bool {
-        self.op() == Some(Op::Write)
-    }
-
-    /// Whether it is a command that empties the device's cache.
-    pub fn is_flush(&self) -> bool {
-        self.life.bytes == 0 && self.life.rwbs.has(Rwbs::FLUSH)
-    }
-
-    /// When the block layer had it.
-    pub fn start(&self) -> Option<Time> {
-        let life = &self.life;
-        self.queue.or(life.get).or(life.insert).or(life.issue)
-    }
-
-    /// When the scheduler, or the list in its place, had it.
-    pub fn handed_over(&self) -> Option<Time> {
-        self.life.insert.or(self.life.get).or(self.queue)
-    }
-
-    /// Behind its last sector.
-    pub fn end(&self) -> u64 {
-        self.life.sector + self.sectors()
-    }
-
-    /// Its length in sectors.
-    pub fn sectors(&self) -> u64 {
-        self.life.bytes / SECTOR_BYTES
-    }
-
-    /// From D to C.
-    pub fn d2c(&self) -> Option<u64> {
-        Some(self.life.complete?.since(self.life.issue?).0)
-    }
-
-    /// From the beginning to C.
-    pub fn whole(&self) -> Option<u64> {
-        Some(self.life.complete?.since(self.start()?).0)
-    }
-}
 
 /// How long the device takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,7 +72,7 @@ pub struct Disk {
     pub busy_ns: u64,
     /// Requests between D and C at each D, by place in `requests`.
     pub depth_at_issue: Vec<u32>,
-    /// What each of `requests` waited for.
+    /// What each of `requests` waited for: empty until they are divided.
     pub waits: Vec<Wait>,
     /// The first and the last event.
     pub span: [Time; 2],
@@ -186,9 +112,6 @@ impl Disk {
         disk.count_depths();
         disk.find_idle(busy_until);
         disk.measure_service();
-        disk.waits = (0..disk.requests.len())
-            .map(|i| Wait::of(&disk, i))
-            .collect();
         disk
     }
 

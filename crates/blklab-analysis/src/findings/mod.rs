@@ -43,10 +43,12 @@
 
 pub mod context;
 pub mod disk;
+mod divide;
 pub mod finding;
 pub mod harm;
 mod judge;
 pub mod kinds;
+pub mod request;
 pub mod section;
 pub mod waits;
 pub mod whole;
@@ -257,10 +259,6 @@ impl TraceSink for Search {
         self.lives.process(time, pid, comm);
     }
 
-    fn new_recording(&mut self) {
-        self.lives.new_recording();
-        self.lives.sink().seen.new_recording();
-    }
 }
 
 /// What is behind the tracker of lives.

@@ -6,6 +6,7 @@
 //! the trace together began another capture.
 
 use super::disk::{Disk, Request};
+use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use crate::lifecycle::{BioLife, RequestLife};
 use blklab_trace::{Action, Event, Rwbs};
@@ -235,7 +236,9 @@ impl Gatherer {
             let mut bios = g.alone;
             bios.extend(g.bios);
             let span = g.span.unwrap_or_default();
-            Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span)
+            let mut disk = Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span);
+            disk.waits = divide(&disk);
+            disk
         };
         let section = Section {
             first: self.first,

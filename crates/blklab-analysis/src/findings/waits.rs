@@ -11,16 +11,12 @@
 //! D to C a request takes what it would take alone; the rest is for others that the
 //! device has at the same time.
 
-use super::disk::{Disk, Request};
+use super::request::Request;
 use blklab_types::Pid;
-use blklab_types::Time;
 
 /// A wait is looked into if it is so many times what the device takes for a request:
 /// less is what any queue costs.
 pub const LONG_FACTOR: u64 = 4;
-
-/// Requests ahead that are counted one by one; of more, so many spread evenly.
-const AHEAD_SEEN: usize = 1024;
 
 /// A process stands out among those ahead if it has so many times as many requests
 /// there as the one that waits.
@@ -85,64 +81,6 @@ pub enum Reason {
 }
 
 impl Wait {
-    /// That of the request at a place.
-    pub(super) fn of(disk: &Disk, place: usize) -> Wait {
-        let r = &disk.requests[place];
-        let life = &r.life;
-        let span = |from: Option<Time>, to: Option<Time>| match (from, to) {
-            (Some(from), Some(to)) if from < to => to.since(from).0,
-            _ => 0,
-        };
-        let mut wait = Wait {
-            get_ns: span(r.queue, life.get),
-            ..Wait::default()
-        };
-        let between = |from: Option<Time>, to: Option<Time>| match (from, to) {
-            (Some(from), Some(to)) => disk.flushing_within(from, to),
-            _ => 0,
-        };
-        if r.is_flush() {
-            wait.flush_ns = span(r.start(), life.complete);
-            return wait;
-        }
-        let on_plug = span(life.get, life.insert);
-        let flushing = between(life.get, life.insert);
-        match flushing * 2 > on_plug {
-            true => wait.flush_ns = on_plug,
-            false => wait.plug_ns = on_plug,
-        }
-        let (Some(issue), Some(from)) = (life.issue, r.handed_over()) else {
-            return wait;
-        };
-        let queued = span(Some(from), Some(issue));
-        wait.idle_ns = disk.idle_within(from, issue).min(queued);
-        wait.ahead_ns = queued - wait.idle_ns;
-        let alone = disk.service.alone(r.op()).unwrap_or(0);
-        if wait.ahead_ns > LONG_FACTOR * alone.max(1) {
-            let flushing = between(Some(from), Some(issue)).min(wait.ahead_ns);
-            if flushing * 2 > wait.ahead_ns {
-                wait.flush_ns += flushing;
-                wait.ahead_ns -= flushing;
-            } else {
-                wait.ahead = Some(Ahead::of(disk, r, from, issue));
-            }
-        }
-        if let (Some(complete), Some(d2c)) = (life.complete, r.d2c()) {
-            wait.alone_ns = d2c.min(alone);
-            wait.behind_ns = d2c - wait.alone_ns;
-            if wait.behind_ns > (LONG_FACTOR - 1) * alone.max(1) {
-                let flushing = between(Some(issue), Some(complete)).min(wait.behind_ns);
-                if flushing * 2 > wait.behind_ns {
-                    wait.flush_ns += flushing;
-                    wait.behind_ns -= flushing;
-                } else {
-                    wait.behind = Some(Ahead::of(disk, r, issue, complete));
-                }
-            }
-        }
-        wait
-    }
-
     /// From the beginning to C.
     pub fn whole_ns(&self) -> u64 {
         let queue = self.get_ns + self.plug_ns + self.idle_ns + self.ahead_ns;
@@ -158,48 +96,6 @@ impl Wait {
 }
 
 impl Ahead {
-    /// Those that the device has at `from` or gets before `to`, and that are done
-    /// before the one that waits.
-    fn of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
-        let mut ahead = Ahead::default();
-        let mut pids: Vec<(Pid, u64)> = Vec::new();
-        let mut writers: Vec<(Pid, u64)> = Vec::new();
-        let arrived = waiting.handed_over();
-        let mut count = |other: &Request, weight: u64| {
-            if other.life.number == waiting.life.number {
-                return;
-            }
-            ahead.all += weight;
-            if other.pid == waiting.pid && other.op() == waiting.op() {
-                ahead.own += weight;
-                return;
-            }
-            ahead.reads += weight * u64::from(other.is_read());
-            ahead.writes += weight * u64::from(other.is_write());
-            ahead.later += weight * u64::from(other.handed_over() > arrived);
-            if other.is_owner_known && other.pid != waiting.pid {
-                add(&mut pids, other.pid, weight);
-                if other.is_write() {
-                    add(&mut writers, other.pid, weight);
-                }
-            }
-        };
-        for i in disk.in_flight_at(from) {
-            count(&disk.requests[i], 1);
-        }
-        let since = disk.issued_between(from, to);
-        let step = since.len().div_ceil(AHEAD_SEEN).max(1);
-        for i in since.step_by(step) {
-            let other = &disk.requests[i];
-            if waiting.life.issue > Some(from) || other.life.complete <= Some(to) {
-                count(other, step as u64);
-            }
-        }
-        ahead.others = most(pids);
-        ahead.writers = most(writers);
-        ahead
-    }
-
     /// Why one waits that has these ahead.
     pub fn reason(&self, waiting: &Request) -> Reason {
         let others = self.all - self.own;
@@ -234,21 +130,4 @@ impl Ahead {
     pub fn writers(&self) -> impl Iterator<Item = (Pid, u64)> {
         self.writers.into_iter().filter(|(_, n)| *n > 0)
     }
-}
-
-fn add(all: &mut Vec<(Pid, u64)>, pid: Pid, weight: u64) {
-    match all.iter_mut().find(|(p, _)| *p == pid) {
-        Some((_, n)) => *n += weight,
-        None => all.push((pid, weight)),
-    }
-}
-
-/// The processes with most, most first.
-fn most(mut all: Vec<(Pid, u64)>) -> [(Pid, u64); 4] {
-    all.sort_unstable_by_key(|(pid, n)| (std::cmp::Reverse(*n), *pid));
-    let mut most = [(0, 0); 4];
-    for (place, other) in most.iter_mut().zip(all) {
-        *place = other;
-    }
-    most
 }
