@@ -258,7 +258,6 @@ impl TraceSink for Search {
         }
         self.lives.process(time, pid, comm);
     }
-
 }
 
 /// What is behind the tracker of lives.
