@@ -125,7 +125,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Adds work; [`PageCache::send_workers`] sends somebody.
+    /// Adds work; [`PageCache::send_workers`](crate::PageCache) sends somebody.
     pub(crate) fn add(&mut self, deferred: Deferred) {
         self.queue.push_back(deferred);
     }
