@@ -275,7 +275,7 @@ impl Experiment {
         Ok(())
     }
 
-    fn default_scheduler(&mut self) {
+    pub(crate) fn default_scheduler(&mut self) {
         if !self.scheduler_chosen {
             let (name, params) = (&self.device.name, &self.device.params);
             let hw_queues = blklab_device::limits(name, params).map_or(1, |l| l.hw_queues);
@@ -671,7 +671,7 @@ impl Experiment {
             );
             return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
         }
-        settings::all().try_for_each(|s| s.check(self))?;
+        self.settings().iter().try_for_each(|s| s.check(self))?;
         self.scheduler()?;
         self.queue_limits()?;
         self.queue_depth()?;

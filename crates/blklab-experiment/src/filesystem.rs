@@ -3,8 +3,8 @@
 //!
 //! Values stay text here; who builds the filesystem gives them their types.
 
+use crate::settings::{Setting, filesystem_rows};
 use crate::{Experiment, ExperimentError, no_such};
-use blklab_fs::{Kind, MountOption, Values};
 use blklab_types::shown;
 use std::fmt;
 
@@ -52,11 +52,13 @@ impl FilesystemSpec {
             let names: Vec<&str> = blklab_fs::ALL.iter().map(|kind| kind.name).collect();
             return Err(fail(no_such("filesystem", name, &names)));
         };
+        let rows = filesystem_rows(kind);
         for (key, value) in &options {
-            let Some(option) = kind.options.iter().find(|o| o.key == key) else {
-                return Err(fail(no_option(kind, key)));
+            let Some(row) = rows.iter().find(|row| row.is_called(key)) else {
+                return Err(fail(no_option(name, &rows, key)));
             };
-            check_value(option, value)?;
+            row.check_text(value)
+                .map_err(|err| err.about("filesystem"))?;
             if let Some((_, other)) = options.iter().find(|(k, v)| k == key && v != value) {
                 return Err(fail(format!("{key} has two values, {value} and {other}")));
             }
@@ -96,25 +98,12 @@ impl FilesystemSpec {
     }
 }
 
-fn no_option<O>(kind: &Kind<O>, key: &str) -> String {
-    let (name, known) = (kind.name, kind.options.iter().map(|o| o.key));
-    let known: Vec<&str> = known.collect();
-    match known.is_empty() {
-        true => format!("{name} has no options, and so no '{}'", shown(key)),
-        false => no_such(&format!("option of {name}"), key, &known),
+fn no_option(filesystem: &str, rows: &[Setting], key: &str) -> String {
+    if rows.is_empty() {
+        return format!("{filesystem} has no options, and so no '{}'", shown(key));
     }
-}
-
-fn check_value(option: &MountOption, value: &str) -> Result<(), ExperimentError> {
-    let (key, values) = (option.key, option.values);
-    if values.contain(value) {
-        return Ok(());
-    }
-    let expected = match values {
-        Values::Words(_) => format!("one of {values}"),
-        Values::Numbers(low, high) => format!("a number from {low} to {high}"),
-    };
-    Err(fail(format!("{key}={}: expected {expected}", shown(value))))
+    let known: Vec<&str> = rows.iter().map(Setting::name).collect();
+    no_such(&format!("option of {filesystem}"), key, &known)
 }
 
 impl Experiment {

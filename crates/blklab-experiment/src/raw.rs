@@ -3,7 +3,7 @@
 
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, Variant};
 use crate::load::ReadFile;
-use crate::settings::{Home, Setting};
+use crate::settings::{Home, Setting, device_rows};
 use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such};
 use blklab_types::shown;
 use blklab_workload::Process;
@@ -438,13 +438,15 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
     };
     let name = name.text();
     let folder = Path::new(&e.file).parent().unwrap_or(Path::new(""));
-    let is_path = |key: &str| {
-        let known = blklab_device::find(&name).is_ok();
-        known && blklab_device::is_path(&name, key)
-    };
-    let value = |k: &str, v: &Scalar| match is_path(k) {
-        true => folder.join(v.text()).display().to_string(),
-        false => v.text(),
+    let rows = blklab_device::find(&name).map(device_rows);
+    let rows = rows.unwrap_or_default();
+    let is_path = |key: &str| rows.iter().any(|row| row.is_called(key) && row.is_path());
+    let value = |key: &str, value: &Scalar| {
+        if is_path(key) {
+            folder.join(value.text()).display().to_string()
+        } else {
+            value.text()
+        }
     };
     let params = table.iter().map(|(k, v)| (k.clone(), value(k, v)));
     let params = params.collect();

@@ -29,7 +29,8 @@ impl Experiment {
                 top.insert("sections".into(), json!(self.sections));
             }
         }
-        top.insert("tunables".into(), self.tunables_value());
+        let tunables = self.settings_of(Home::Scheduler);
+        top.insert("tunables".into(), Value::Object(tunables));
         top.insert("queue".into(), Value::Object(self.settings_of(Home::Queue)));
         top.insert("device".into(), self.device_value());
         if let Some(md) = &self.md {
@@ -68,17 +69,10 @@ impl Experiment {
         })
     }
 
-    /// The tunables that were written. Defaults stay unwritten: the kernel
-    /// computes those of times in ticks, and 31 ticks at 250 per second are
-    /// not the 32 that a written 125 ms becomes.
-    fn tunables_value(&self) -> Value {
-        let all = self.tunables.iter();
-        Value::Object(all.map(|(name, v)| (name.clone(), json!(v))).collect())
-    }
-
     /// Settings by name, as files have them.
     fn settings_of(&self, home: Home) -> Map<String, Value> {
-        let saved = home.settings().filter_map(|s| s.saved(self));
+        let rows = self.rows(home);
+        let saved = rows.iter().filter_map(|row| row.saved(self));
         saved
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
@@ -88,26 +82,14 @@ impl Experiment {
         let mut d = Map::new();
         d.insert("name".into(), json!(self.device.name));
         d.extend(self.settings_of(Home::Driver));
-        if let Ok(info) = blklab_device::find(&self.device.name) {
-            for p in info.params {
-                let default = info.default_of(p);
-                if !default.is_empty() {
-                    d.insert(p.name.to_owned(), json!(default));
-                }
-            }
-        }
-        for (k, v) in &self.device.params {
-            d.insert(k.clone(), json!(v));
-        }
+        d.extend(self.settings_of(Home::Device));
         Value::Object(d)
     }
 
     fn filesystem_value(&self) -> Value {
         let mut f = Map::new();
         f.insert("name".into(), json!(self.filesystem.name));
-        for (k, v) in &self.filesystem.options {
-            f.insert(k.clone(), json!(v));
-        }
+        f.extend(self.settings_of(Home::Filesystem));
         Value::Object(f)
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `KEY=VALUE`: who takes the key, and what is said where nobody does.
 
-use crate::settings::{self, Setting};
-use crate::{Experiment, ExperimentError, Workload};
-use blklab_kernel::{Tunable, existence};
+use crate::settings::{self, Home, Setting};
+use crate::{Experiment, ExperimentError, Workload, no_such};
+use blklab_kernel::existence;
 use blklab_types::{choices, nearest_name, shown};
 
 /// A setting that the kernel does not have, as [`Experiment::absent`] finds it.
@@ -18,8 +18,9 @@ pub struct Absent {
 }
 
 impl Experiment {
-    /// Applies one `KEY=VALUE`: a parameter of the scenario, a row of the table of
-    /// settings, a file of a control group, or a tunable of the scheduler.
+    /// Applies one `KEY=VALUE`: a parameter of the scenario, or a row of the table of
+    /// settings: those of the device, the filesystem and control groups are called
+    /// `device.PARAMETER`, `filesystem.OPTION` and `cgroup.NAME.FILE`.
     ///
     /// # Errors
     /// If nothing has that name, or the value is not possible.
@@ -34,21 +35,43 @@ impl Experiment {
                 .set(key, value)
                 .map_err(|what| ExperimentError::new(what).about(key));
         }
-        if let Some(setting) = settings::find(key) {
-            return setting.set(self, value);
+        match self.setting(key)? {
+            Some(row) => row.set(self, value),
+            None => Err(self.unknown_key(key)),
         }
-        let (scheduler, tunables) = self.scheduler()?;
-        if !tunables.names().any(|name| name == key) {
-            return Err(self.unknown_key(key, scheduler.tunables));
+    }
+
+    /// The row that `KEY=VALUE` means: of the queue, the machine or the experiment,
+    /// a tunable of the scheduler, `device.PARAMETER`, `filesystem.OPTION`.
+    ///
+    /// # Errors
+    /// If the kernel has no such scheduler, or there is no such parameter or option.
+    fn setting(&self, key: &str) -> Result<Option<Setting>, ExperimentError> {
+        if let Some(row) = settings::find(key) {
+            return Ok(Some(row.clone()));
         }
-        let number = value.parse().map_err(|_| {
-            let value = shown(value);
-            ExperimentError::new(format!("{key}={value}: the value is not a whole number"))
-                .about(key)
-        })?;
-        self.tunables.retain(|(k, _)| k != key);
-        self.tunables.push((key.to_owned(), number));
-        Ok(())
+        for (home, what, owner) in [
+            (Home::Device, "parameter", &self.device.name),
+            (Home::Filesystem, "option", &self.filesystem.name),
+        ] {
+            let prefix = home.table();
+            let Some(name) = key.strip_prefix(prefix).and_then(|k| k.strip_prefix('.')) else {
+                continue;
+            };
+            let mut rows = self.rows(home);
+            if home == Home::Device {
+                rows.extend(Home::Driver.settings().cloned());
+            }
+            let valid: Vec<&str> = rows.iter().map(Setting::name).collect();
+            let refused = no_such(&format!("{what} of {owner}"), name, &valid);
+            let found = rows.into_iter().find(|row| row.is_called(name));
+            let found = found.ok_or_else(|| ExperimentError::new(refused).about(key))?;
+            return Ok(Some(found));
+        }
+        self.schedulers.find(&self.scheduler, self.kernel)?;
+        let tunables = self.rows(Home::Scheduler).into_iter();
+        let is_it = |row: &Setting| row.is_called(key) && row.row_in(self.kernel).is_some();
+        Ok(tunables.into_iter().find(is_it))
     }
 
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
@@ -59,12 +82,8 @@ impl Experiment {
         if self.has_parameter(key) {
             return true;
         }
-        match settings::find(key) {
-            Some(setting) => setting.row_in(self.kernel).is_some(),
-            None => self
-                .scheduler()
-                .is_ok_and(|(_, t)| t.names().any(|name| name == key)),
-        }
+        let row = self.setting(key).ok().flatten();
+        row.is_some_and(|row| row.row_in(self.kernel).is_some())
     }
 
     /// Why [`Experiment::set`] refuses a key that it knows: the kernel or the
@@ -109,16 +128,20 @@ impl Experiment {
         matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
-    fn unknown_key(&self, key: &str, sched: &[Tunable]) -> ExperimentError {
-        let of = |table: &[Tunable]| {
-            let there = table.iter().filter(|t| t.is_in(self.kernel));
-            there.map(|t| t.name).collect::<Vec<_>>().join(", ")
+    fn unknown_key(&self, key: &str) -> ExperimentError {
+        let tunables = self.rows(Home::Scheduler);
+        let in_kernel = |row: &&Setting| row.row_in(self.kernel).is_some();
+        let own: Vec<&str> = tunables
+            .iter()
+            .filter(in_kernel)
+            .map(Setting::name)
+            .collect();
+        let own = if own.is_empty() {
+            "none".to_owned()
+        } else {
+            own.join(", ")
         };
-        let own = match of(sched) {
-            names if names.is_empty() => "none".to_owned(),
-            names => names,
-        };
-        let own_names = sched.iter().map(|t| t.name);
+        let own_names = tunables.iter().map(Setting::name);
         let all = own_names.chain(settings::all().map(Setting::name));
         let owner = self
             .schedulers
@@ -144,10 +167,10 @@ impl Experiment {
             }
             _ => String::new(),
         };
-        let there = settings::all().filter(|s| s.row_in(self.kernel).is_some());
-        let others: Vec<&str> = there
+        let others: Vec<&str> = settings::all()
+            .filter(in_kernel)
             .map(Setting::name)
-            .chain(["cgroup.NAME.FILE"])
+            .chain(["cgroup.NAME.FILE", "device.PARAMETER", "filesystem.OPTION"])
             .collect();
         ExperimentError::new(format!(
             "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue and the \

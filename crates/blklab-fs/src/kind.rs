@@ -61,6 +61,10 @@ pub struct MountOption {
     pub key: &'static str,
     /// What it takes.
     pub values: Values,
+    /// What it is if not given, in words: releases differ.
+    pub default: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
 }
 
 /// What an option takes.
@@ -69,60 +73,85 @@ pub enum Values {
     /// One of these words.
     Words(&'static [&'static str]),
     /// A number from the first to the last.
-    Numbers(u64, u64),
-}
-
-impl Values {
-    /// Whether a value is one of them.
-    pub fn contain(&self, value: &str) -> bool {
-        match *self {
-            Values::Words(words) => words.contains(&value),
-            Values::Numbers(low, high) => value.parse().is_ok_and(|n| (low..=high).contains(&n)),
-        }
-    }
-}
-
-/// The words, or `1 to 3600`.
-impl fmt::Display for Values {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Values::Words(words) => f.write_str(&words.join(", ")),
-            Values::Numbers(low, high) => write!(f, "{low} to {high}"),
-        }
-    }
+    Numbers(u32, u32),
 }
 
 /// An option that takes one of these words.
-pub(crate) const fn words(key: &'static str, words: &'static [&'static str]) -> MountOption {
+pub(crate) const fn words(
+    key: &'static str,
+    words: &'static [&'static str],
+    default: &'static str,
+    help: &'static str,
+) -> MountOption {
     MountOption {
         key,
         values: Values::Words(words),
+        default,
+        help,
     }
 }
 
 /// An option that is 0 or 1.
-pub(crate) const fn switch(key: &'static str) -> MountOption {
-    words(key, &["0", "1"])
+pub(crate) const fn switch(
+    key: &'static str,
+    default: &'static str,
+    help: &'static str,
+) -> MountOption {
+    words(key, &["0", "1"], default, help)
 }
 
 /// An option that takes a number.
-pub(crate) const fn numbers(key: &'static str, low: u64, high: u64) -> MountOption {
+pub(crate) const fn numbers(
+    key: &'static str,
+    low: u32,
+    high: u32,
+    default: &'static str,
+    help: &'static str,
+) -> MountOption {
     MountOption {
         key,
         values: Values::Numbers(low, high),
+        default,
+        help,
     }
 }
 
 /// `atime`.
-pub(crate) const ATIME: MountOption = words("atime", &["strict", "relative", "never"]);
+pub(crate) const ATIME: MountOption = words(
+    "atime",
+    &["strict", "relative", "never"],
+    "by release: strict, then relative",
+    "when a read changes the access time",
+);
 /// `barrier`.
-pub(crate) const BARRIER: MountOption = switch("barrier");
+pub(crate) const BARRIER: MountOption = switch(
+    "barrier",
+    "by filesystem and release",
+    "the log is ordered against the disk's cache",
+);
 /// `commit_s`.
-pub(crate) const COMMIT_S: MountOption = numbers("commit_s", 1, 3600);
+pub(crate) const COMMIT_S: MountOption = numbers(
+    "commit_s",
+    1,
+    3600,
+    "5; 30 on btrfs",
+    "time between commits, s",
+);
 /// `journal_blocks`.
-pub(crate) const JOURNAL_BLOCKS: MountOption = numbers("journal_blocks", 1024, 10_240_000);
+pub(crate) const JOURNAL_BLOCKS: MountOption = numbers(
+    "journal_blocks",
+    1024,
+    10_240_000,
+    "by size of the disk",
+    "blocks of 4 KiB of the journal",
+);
 /// `inode_size`.
-pub(crate) const INODE_SIZE: MountOption = words("inode_size", &["128", "256"]);
+pub(crate) const INODE_SIZE: MountOption = words(
+    "inode_size",
+    &["128", "256"],
+    "256",
+    "bytes of an inode on the disk",
+);
 
 /// What a volume is chosen by.
 pub struct Mounting<'a> {

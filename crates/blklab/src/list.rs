@@ -2,7 +2,7 @@
 //! What can be chosen, read off the tables that the models themselves use.
 
 use blklab_block::{mq, sq};
-use blklab_experiment::settings;
+use blklab_experiment::settings::{self, Setting, device_rows, filesystem_rows, scheduler_rows};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
@@ -47,6 +47,31 @@ fn entry(name: &str, summary: impl Into<String>) -> Entry {
     }
 }
 
+/// The parameters that rows of settings describe, in all kernels or in one.
+fn params(rows: &[Setting], kernel: Option<KernelVersion>) -> Vec<Param> {
+    let in_kernel = move |t: &&Tunable| kernel.is_none_or(|v| t.is_in(v));
+    let of_row = |row: &Setting| -> Vec<Param> {
+        if row.takes().is_empty() {
+            return row
+                .rows()
+                .iter()
+                .filter(in_kernel)
+                .map(tunable_param)
+                .collect();
+        }
+        vec![Param {
+            name: row.name().to_owned(),
+            default: match row.default_doc() {
+                text if text.is_empty() => "as others say".to_owned(),
+                text => text,
+            },
+            range: row.takes().to_owned(),
+            help: row.doc().to_owned(),
+        }]
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
 fn tunable_param(t: &Tunable) -> Param {
     Param {
         name: t.name.to_owned(),
@@ -59,20 +84,12 @@ fn tunable_param(t: &Tunable) -> Param {
     }
 }
 
-/// The rows of a table, of all kernels or of one.
-fn rows_of(
-    table: &'static [Tunable],
-    kernel: Option<KernelVersion>,
-) -> impl Iterator<Item = &'static Tunable> {
-    let in_kernel = move |t: &&Tunable| kernel.is_none_or(|v| t.is_in(v));
-    table.iter().filter(in_kernel)
-}
-
 /// The default as text; one outside the range is that of what is not set.
 fn shown_default(t: &Tunable) -> String {
-    match (t.range.0..=t.range.1).contains(&t.default) {
-        true => t.default.to_string(),
-        false => "unset".to_owned(),
+    if (t.range.0..=t.range.1).contains(&t.default) {
+        t.default.to_string()
+    } else {
+        "unset".to_owned()
     }
 }
 
@@ -96,44 +113,52 @@ fn from_until(since: KernelVersion, until: KernelVersion) -> String {
     }
 }
 
-fn there(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersion) -> bool {
+fn exists(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersion) -> bool {
     kernel.is_none_or(|v| since <= v && v < until)
 }
 
 /// I/O schedulers, of all kernels or of one.
-pub fn schedulers(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let all = of.iter().filter(|s| there(kernel, s.since, s.until));
+pub fn schedulers(schedulers: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let all = schedulers
+        .iter()
+        .filter(|s| exists(kernel, s.since, s.until));
     all.map(|s| Entry {
         details: vec![("kernels".into(), from_until(s.since, s.until))],
-        params: rows_of(s.tunables, kernel).map(tunable_param).collect(),
+        params: params(&scheduler_rows(s), kernel),
         ..entry(s.name, s.summary)
     })
     .collect()
 }
 
-/// Tunables of schedulers, and the table of settings: those of the queue, the
-/// machine and the experiment.
-pub fn tunables(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let of_schedulers = of
-        .iter()
-        .filter(|s| there(kernel, s.since, s.until))
-        .flat_map(|s| rows_of(s.tunables, kernel).map(|t| (s.name, t)));
-    let of_schedulers = of_schedulers.map(|(owner, t)| tunable(owner, t, kernel));
-    let settings = settings::all().flat_map(|s| {
-        let entry = move |t| match s.is_text() {
-            true => text_setting(s),
-            false => tunable(s.home.owner(), t, kernel),
-        };
-        rows_of(s.rows(), kernel).map(entry)
-    });
-    of_schedulers.chain(settings).collect()
+/// Tunables of schedulers, settings of the queue, the machine and the experiment,
+/// and files of control groups.
+pub fn tunables(schedulers: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let schedulers = schedulers.iter();
+    let schedulers = schedulers.filter(|s| exists(kernel, s.since, s.until));
+    let of_schedulers = schedulers.flat_map(scheduler_rows);
+    let others = settings::all().chain(settings::cgroup_files()).cloned();
+    let entries = |s: Setting| -> Vec<Entry> {
+        let in_kernel = |t: &&Tunable| kernel.is_none_or(|v| t.is_in(v));
+        let rows = s.rows().iter().filter(in_kernel);
+        if s.is_text() {
+            rows.map(|_| text_setting(&s, kernel)).collect()
+        } else {
+            rows.map(|t| tunable(s.owner(), t, kernel)).collect()
+        }
+    };
+    of_schedulers.chain(others).flat_map(entries).collect()
+}
+
+/// The releases of a row, where those of all kernels are listed.
+fn told_releases(t: &Tunable, kernel: Option<KernelVersion>) -> String {
+    match releases(t).filter(|_| kernel.is_none()) {
+        Some(releases) => format!("; {releases}"),
+        None => String::new(),
+    }
 }
 
 fn tunable(owner: &str, t: &Tunable, kernel: Option<KernelVersion>) -> Entry {
-    let of = match releases(t).filter(|_| kernel.is_none()) {
-        Some(releases) => format!("; {releases}"),
-        None => String::new(),
-    };
+    let of = told_releases(t, kernel);
     let default = shown_default(t);
     Entry {
         details: vec![
@@ -149,16 +174,17 @@ fn tunable(owner: &str, t: &Tunable, kernel: Option<KernelVersion>) -> Entry {
     }
 }
 
-fn text_setting(s: &settings::Setting) -> Entry {
-    let (help, default) = (s.rows()[0].help, s.default_doc());
+fn text_setting(s: &Setting, kernel: Option<KernelVersion>) -> Entry {
+    let (row, default) = (&s.rows()[0], s.default_doc());
+    let (help, of) = (row.help, told_releases(row, kernel));
     Entry {
         details: vec![
             ("unit".into(), "text".into()),
             ("default".into(), default.clone()),
         ],
         ..entry(
-            &format!("{}/{}", s.home.owner(), s.name()),
-            format!("{help} (default {default})"),
+            &format!("{}/{}", s.owner(), s.name()),
+            format!("{help} (default {default}{of})"),
         )
     }
 }
@@ -181,19 +207,7 @@ pub fn devices() -> Vec<Entry> {
             ("source".into(), d.source.to_owned()),
             ("queue depth".into(), d.queue_depth.to_string()),
         ],
-        params: d
-            .params
-            .iter()
-            .map(|p| Param {
-                name: p.name.to_owned(),
-                default: match d.default_of(p) {
-                    "" => "as others say".to_owned(),
-                    text => text.to_owned(),
-                },
-                range: p.kind.to_string(),
-                help: p.help.to_owned(),
-            })
-            .collect(),
+        params: params(&device_rows(d), None),
         ..entry(d.name, d.summary)
     })
     .collect()
@@ -248,7 +262,7 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
 
 /// Historical patches.
 pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let all = PATCHES.iter().filter(|p| there(kernel, p.since, p.until));
+    let all = PATCHES.iter().filter(|p| exists(kernel, p.since, p.until));
     all.map(|p| {
         let evidence = match p.evidence {
             Evidence::Source => "read from released source",
@@ -306,16 +320,7 @@ pub fn filesystems() -> Vec<Entry> {
         let page = kind.page.map(|page| format!("docs/filesystems/{page}.md"));
         Entry {
             details: page.into_iter().map(|p| ("options".into(), p)).collect(),
-            params: kind
-                .options
-                .iter()
-                .map(|option| Param {
-                    name: option.key.to_owned(),
-                    default: String::new(),
-                    range: option.values.to_string(),
-                    help: String::new(),
-                })
-                .collect(),
+            params: params(&filesystem_rows(kind), None),
             ..entry(kind.name, kind.summary)
         }
     })

@@ -2,16 +2,10 @@
 //! Whether the kernel has the control groups of an experiment.
 
 use super::Cgroup;
-use super::file::{FILES, LEAF_WEIGHTS, MULTI_QUEUE};
+use crate::settings::cgroup::FIRST;
+use crate::settings::cgroup_files;
 use crate::{Experiment, ExperimentError, Workload, no_such};
-use blklab_kernel::KernelVersion;
 use blklab_types::shown;
-
-/// The first release with control groups for I/O.
-const FIRST: KernelVersion = KernelVersion::v2_6(33);
-
-/// The first release with weights below 100.
-const SMALL_WEIGHTS: KernelVersion = KernelVersion::new(3, 0);
 
 impl Experiment {
     /// Refuses groups and files that the kernel does not have, and processes in
@@ -27,10 +21,15 @@ impl Experiment {
             .about(format!("cgroup.{}", g.name)));
         }
         for g in &self.cgroups {
-            check_files(g, self.kernel).map_err(|(file, what)| {
-                ExperimentError::new(format!("cgroup {}: {what}", g.name))
-                    .about(format!("cgroup.{}.{file}", g.name))
-            })?;
+            for file in cgroup_files() {
+                file.check_in(g, self.kernel).map_err(|what| {
+                    ExperimentError::new(format!("cgroup {}: {what}", g.name)).about(format!(
+                        "cgroup.{}.{}",
+                        g.name,
+                        file.name()
+                    ))
+                })?;
+            }
         }
         self.check_processes()
     }
@@ -63,7 +62,7 @@ impl Experiment {
         &self,
         mut members: impl Iterator<Item = (String, &'a str)>,
     ) -> Result<(), ExperimentError> {
-        if self.kernel < MULTI_QUEUE {
+        if self.kernel.has_single_queue() {
             return Ok(());
         }
         let below = |name: &str| {
@@ -79,35 +78,5 @@ impl Experiment {
              hold processes",
             child.name
         )))
-    }
-}
-
-/// Refuses what was written to files that a release does not have, or does not
-/// take: the file, and why.
-fn check_files(g: &Cgroup, v: KernelVersion) -> Result<(), (&'static str, String)> {
-    let is_missing = |name: &str| FILES.iter().any(|(n, file)| *n == name && !file.is_in(v));
-    let mut written = g.files().into_iter().map(|(name, _)| name);
-    if let Some(file) = written.find(|name| is_missing(name)) {
-        let what = match file {
-            "io.max" => format!(
-                "io.max is modelled from 5.0 on; the limits of kernel {v}, blkio.throttle, are \
-                 not modelled"
-            ),
-            "io.bfq.weight" => {
-                format!("{file} is BFQ's, from 5.0 on; weights of kernel {v} are blkio.weight")
-            }
-            "blkio.leaf_weight" if v < LEAF_WEIGHTS => {
-                format!("{file} came with 3.9, the kernel is {v}")
-            }
-            _ => format!("{file} is CFQ's, to 4.20; weights of kernel {v} are io.bfq.weight"),
-        };
-        return Err((file, what));
-    }
-    match g.blkio_weight {
-        Some(n) if n < 100 && v < SMALL_WEIGHTS => Err((
-            "blkio.weight",
-            format!("blkio.weight = {n}: expected a number from 100 to 1000 in kernel {v}"),
-        )),
-        _ => Ok(()),
     }
 }

@@ -2,12 +2,14 @@
 //! Control groups of an experiment: their names, and who makes them.
 
 mod check;
-mod file;
+mod io_max;
 #[cfg(test)]
 mod tests;
 
-use self::file::{FILES, MULTI_QUEUE, io_max_text};
-use crate::{Experiment, ExperimentError};
+pub(crate) use io_max::{io_max_text, write_io_max};
+
+use crate::settings::{Setting, cgroup_files};
+use crate::{Experiment, ExperimentError, no_such};
 use blklab_block::IoMax;
 use blklab_fio::job::Job;
 use blklab_types::shown;
@@ -40,16 +42,18 @@ impl Cgroup {
 
     /// What its files hold, by name.
     pub fn files(&self) -> Vec<(&'static str, String)> {
-        let number = |n: Option<u32>| n.map(|n| n.to_string());
-        let all = [
-            ("io.max", self.limits().map(|max| io_max_text(&max))),
-            ("io.bfq.weight", number(self.bfq_weight)),
-            ("blkio.weight", number(self.blkio_weight)),
-            ("blkio.leaf_weight", number(self.blkio_leaf_weight)),
-        ];
-        all.into_iter()
-            .filter_map(|(name, text)| Some((name, text?)))
+        let files = cgroup_files();
+        files
+            .filter_map(|file| Some((file.name(), file.text_of(self)?)))
             .collect()
+    }
+
+    /// Writes to one of its files.
+    fn write(&mut self, file: &str, text: &str) -> Result<(), String> {
+        match find_file(file) {
+            Some(row) => row.write_to(self, text),
+            None => Err(no_file(file)),
+        }
     }
 }
 
@@ -64,6 +68,30 @@ fn cgroup_name(text: &str) -> Result<&str, String> {
         ));
     }
     Ok(name)
+}
+
+/// Beginnings of the names of files that are not modelled.
+const NOT_MODELLED: [&str; 5] = [
+    "io.cost.",
+    "io.latency",
+    "io.prio.class",
+    "blkio.throttle.",
+    "blkio.bfq.",
+];
+
+fn find_file(name: &str) -> Option<&'static Setting> {
+    cgroup_files().find(|file| file.is_called(name))
+}
+
+fn no_file(name: &str) -> String {
+    if NOT_MODELLED.iter().any(|start| name.starts_with(start)) {
+        return format!(
+            "{name} is not modelled; modelled are io.max and io.bfq.weight from 5.0 on, and \
+             blkio.weight under cfq before"
+        );
+    }
+    let names: Vec<&str> = cgroup_files().flat_map(Setting::names).collect();
+    no_such("file", name, &names)
 }
 
 /// Splits `NAME.FILE`, as `a.io.max`.
@@ -123,8 +151,8 @@ impl Experiment {
         let about = |what: String, key: String| {
             ExperimentError::new(format!("cgroup {}: {what}", shown(name))).about(key)
         };
-        if let Some((one, other)) = both_weights(files) {
-            let what = format!("{one} and {other} are the same weight; give one");
+        if let Some((one, other)) = twice(files) {
+            let what = format!("{one} and {other} are the same; give one");
             return Err(about(what, format!("cgroup.{name}.{other}")));
         }
         let group = self.cgroup_mut(name);
@@ -149,8 +177,8 @@ impl Experiment {
 
     /// Whether `NAME.FILE` names a file that the kernel has.
     pub(crate) fn can_set_cgroup(&self, rest: &str) -> bool {
-        let file = split_key(rest).and_then(|(_, file)| FILES.iter().find(|(n, _)| *n == file));
-        file.is_some_and(|(_, file)| file.is_in(self.kernel))
+        let file = split_key(rest).and_then(|(_, file)| find_file(file));
+        file.is_some_and(|file| file.row_in(self.kernel).is_some())
     }
 
     /// With the groups that fio jobs name: fio makes those that are missing and
@@ -160,7 +188,7 @@ impl Experiment {
     /// If a name is none, or the kernel does not have such groups.
     pub fn with_cgroups_of(&self, jobs: &[Job]) -> Result<Experiment, ExperimentError> {
         let mut e = self.clone();
-        let multi_queue = e.kernel >= MULTI_QUEUE;
+        let single_queue = e.kernel.has_single_queue();
         for job in jobs {
             let in_job = |what: String| ExperimentError::new(format!("job {}: {what}", job.name));
             let Some(name) = &job.settings.cgroup else {
@@ -171,10 +199,12 @@ impl Experiment {
             };
             let group = e.cgroup_mut(name).map_err(in_job)?;
             if let Some(weight) = job.settings.cgroup_weight {
-                match multi_queue {
-                    true => group.bfq_weight = Some(weight),
-                    false => group.blkio_weight = Some(weight),
-                }
+                let own = if single_queue {
+                    &mut group.blkio_weight
+                } else {
+                    &mut group.bfq_weight
+                };
+                *own = Some(weight);
             }
         }
         e.check_cgroups()?;
@@ -203,8 +233,9 @@ impl Experiment {
     }
 }
 
-/// Two names of the same weight.
-fn both_weights(files: &[(String, String)]) -> Option<(&str, &str)> {
-    let find = |name: &str| files.iter().find(|(file, _)| file == name);
-    Some((&find("io.bfq.weight")?.0, &find("io.weight")?.0))
+/// Two names of the same file.
+fn twice(files: &[(String, String)]) -> Option<(&str, &str)> {
+    let names = || files.iter().map(|(file, _)| file.as_str());
+    let is_other = |a: &str, b: &&str| *b != a && find_file(a).is_some_and(|f| f.is_called(b));
+    names().find_map(|a| Some((a, names().find(|b| is_other(a, b))?)))
 }

@@ -84,10 +84,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             MQ,
             "io.weight = 50\nio.bfq.weight = 50",
-            line(
-                8,
-                "io.bfq.weight and io.weight are the same weight; give one",
-            ),
+            line(8, "io.bfq.weight and io.weight are the same; give one"),
         ),
         (
             MQ,
@@ -136,22 +133,23 @@ fn kernels_without_a_file_refuse_it() {
         (
             CFQ,
             "io.max = 'rbps=1'",
-            "io.max is modelled from 5.0 on; the limits of kernel 4.19, blkio.throttle, are not",
+            "io.max: kernel 4.19: it is modelled from 5.0 on; the limits of earlier kernels, \
+             blkio.throttle, are not",
         ),
         (
             CFQ,
             "io.bfq.weight = 1",
-            "io.bfq.weight is BFQ's, from 5.0 on; weights of kernel 4.19",
+            "io.bfq.weight: kernel 4.19: it is BFQ's, from 5.0 on; weights of earlier kernels are",
         ),
         (
             MQ,
             "blkio.weight = 10",
-            "blkio.weight is CFQ's, to 4.20; weights of kernel 6.12 are",
+            "blkio.weight: kernel 6.12: it is CFQ's, to 4.20; weights of later kernels are",
         ),
         (
             "kernel = '3.8'\nscheduler = 'cfq'\n",
             "blkio.leaf_weight = 10",
-            "blkio.leaf_weight came with 3.9, the kernel is 3.8",
+            "blkio.leaf_weight: kernel 3.8: it is CFQ's, from 3.9 to 4.20; weights of later",
         ),
         (
             "kernel = '2.6.38'\nscheduler = 'cfq'\n",

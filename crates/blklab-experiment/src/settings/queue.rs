@@ -31,7 +31,7 @@ impl Value for Fetch {
         }
     }
 
-    fn of(number: i64) -> Fetch {
+    fn from_number(number: i64) -> Fetch {
         match number {
             0 => Fetch::PeekThenCheck,
             _ => Fetch::CheckThenPeek,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every row of the table: set, read from files, saved, listed, refused.
 
-use super::{Form, Home, Setting, all, find};
+use super::{
+    Form, Home, Setting, all, cgroup_files, device_rows, filesystem_rows, find, scheduler_rows,
+};
 use crate::{Experiment, Source, Workload, parse};
 use blklab_kernel::{KernelVersion, PRESETS, Tunable, releases};
 
@@ -25,6 +27,7 @@ fn values(s: &Setting, row: &Tunable) -> Vec<String> {
         Form::Size => vec![format!("{low}k"), format!("{high}k")],
         Form::Words(words) => words.iter().map(|(word, _)| (*word).to_owned()).collect(),
         Form::OneOf(_, values) => values.iter().map(i64::to_string).collect(),
+        Form::Choice(words) => words.iter().map(|word| (*word).to_owned()).collect(),
         Form::Number => vec![high.to_string(), low.to_string()],
     }
 }
@@ -72,6 +75,94 @@ fn every_setting_survives_being_saved() {
             }
         }
     }
+}
+
+/// The same for what schedulers, devices, filesystems and control groups have.
+#[test]
+fn what_models_and_groups_have_survives_being_saved() {
+    let spoken = |e: &Experiment| e.to_toml("a.fio").expect("it can be written");
+    let check = |e: &mut Experiment, key: &str, value: &str| {
+        let before = spoken(e);
+        e.set(key, value)
+            .unwrap_or_else(|err| panic!("{key}={value}: {err}"));
+        let after = spoken(e);
+        assert_ne!(after, before, "{key}={value} changes nothing");
+        assert_eq!(spoken(&read(&after)), after, "{key}={value}");
+        assert!(e.can_set(key), "{key}");
+    };
+    for kernel in PRESETS.iter().map(|p| p.version) {
+        for scheduler in on(kernel).schedulers.in_release(kernel) {
+            let mut e = on(kernel);
+            e.choose_scheduler(scheduler.name).expect("a scheduler");
+            let rows = scheduler_rows(scheduler);
+            for s in rows.iter().filter(|s| s.row_in(kernel).is_some()) {
+                check(&mut e, s.name(), "3");
+            }
+        }
+    }
+    let newest = releases().last().expect("a release");
+    for kind in blklab_fs::ALL {
+        let mut e = on(newest);
+        e.choose_filesystem(kind.name).expect("a filesystem");
+        for s in filesystem_rows(kind) {
+            let row = s.row_in(newest).expect("it has all options");
+            let key = format!("filesystem.{}", s.name());
+            for value in values(&s, row) {
+                check(&mut e, &key, &value);
+            }
+            let err = e.set(&key, "a lot").unwrap_err();
+            assert!(err.what.contains("expected "), "{err}");
+            assert!(!s.rows()[0].help.is_empty() && !s.default_doc().is_empty());
+        }
+    }
+    for device in blklab_device::ALL {
+        let mut e = on(newest);
+        e.device.name = device.name.to_owned();
+        for s in device_rows(device) {
+            // What it means is for the device to say.
+            check(&mut e, &format!("device.{}", s.name()), "77");
+        }
+    }
+    for kernel in ["2.6.33", "3.9", "6.1"] {
+        let kernel = kernel.parse().expect("a release");
+        for s in cgroup_files() {
+            let mut e = on(kernel);
+            let key = format!("cgroup.a.{}", s.name());
+            let value = if s.is_text() { "rbps=5" } else { "500" };
+            assert_eq!(e.can_set(&key), s.row_in(kernel).is_some(), "{key}");
+            check_group(&mut e, &key, value, s.row_in(kernel).is_some());
+        }
+    }
+}
+
+fn check_group(e: &mut Experiment, key: &str, value: &str, exists: bool) {
+    e.set(key, value).expect("a file that is modelled");
+    assert_eq!(e.check().is_ok(), exists, "{key}");
+    let text = e.to_toml("a.fio").expect("it can be written");
+    assert_eq!(read(&text).cgroups, e.cgroups, "{key}");
+}
+
+#[test]
+fn parameters_and_options_are_named_with_their_owner() {
+    let mut e = on(releases().last().expect("a release"));
+    e.set("device.rpm", "5400").expect("a parameter");
+    e.set("device.queue_depth", "3").expect("the driver's");
+    assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
+    assert_eq!(e.queue_depth(), Ok(3));
+    let refused = e.set("device.rmp", "5400").unwrap_err();
+    assert!(
+        refused
+            .what
+            .starts_with("no parameter of sata-7200-2008 is called 'rmp'; did you mean 'rpm'?"),
+        "{refused}"
+    );
+    e.set("filesystem", "ext3").expect("a filesystem");
+    e.set("filesystem.commit_s", "30").expect("an option");
+    e.set("filesystem.commit_s", "60").expect("an option");
+    assert_eq!(e.filesystem.to_string(), "ext3:commit_s=60");
+    let refused = e.set("filesystem.commit_s", "0").unwrap_err();
+    assert_eq!(refused.what, "commit_s=0: expected a number from 1 to 3600");
+    assert_eq!(refused.key, "filesystem.commit_s");
 }
 
 impl Experiment {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values of settings: read from texts, kept in an experiment, written.
 
-use super::{Access, Form, Setting};
-use crate::{Experiment, ExperimentError};
-use blklab_kernel::Tunable;
+use super::{Access, Form, Home, Setting};
+use crate::{Cgroup, Experiment, ExperimentError};
+use blklab_kernel::{KernelVersion, Tunable};
 use blklab_types::shown;
 use serde_json::{Value, json};
 
@@ -41,15 +41,83 @@ impl Setting {
     /// If that has no such setting, or it does not take the value.
     pub fn set(&self, e: &mut Experiment, value: &str) -> Result<(), ExperimentError> {
         let Some(row) = self.row_in(e.kernel) else {
-            let what = format!(
-                "{}: kernel {} does not have it; it exists {}",
-                self.name(),
-                e.kernel,
-                self.exists()
-            );
+            let what = format!("{}: {}", self.name(), self.absence(e.kernel));
             return Err(ExperimentError::new(what).about(self.key()));
         };
         self.write(e, row, value)
+    }
+
+    /// Why a kernel does not have it.
+    pub(crate) fn absence(&self, kernel: KernelVersion) -> String {
+        match self.elsewhere {
+            "" => format!(
+                "kernel {kernel} does not have it; it exists {}",
+                self.exists()
+            ),
+            elsewhere => format!("kernel {kernel}: {elsewhere}"),
+        }
+    }
+
+    /// Writes a text to the file of a control group.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn write_to(&self, g: &mut Cgroup, text: &str) -> Result<(), String> {
+        match self.access {
+            Access::GroupText { set, .. } => set(g, text),
+            Access::GroupNumber { set, .. } => {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                let number = match words[..] {
+                    [number] | ["default", number] => number.parse().ok(),
+                    _ => None,
+                };
+                let (low, high) = self.widest().range;
+                match number.filter(|n| (low..=high).contains(&i64::from(*n))) {
+                    Some(number) => set(g, number),
+                    None => {
+                        let name = self.name();
+                        return Err(format!(
+                            "{name} = {}: expected a number from {low} to {high}",
+                            shown(text)
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            _ => unreachable!("{} is no file of a control group", self.name()),
+        }
+    }
+
+    /// What the file of a control group holds.
+    pub(crate) fn text_of(&self, g: &Cgroup) -> Option<String> {
+        match self.access {
+            Access::GroupText { get, .. } => get(g),
+            Access::GroupNumber { get, .. } => Some(get(g)?.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Refuses what was written to the file of a control group and the kernel does
+    /// not have or take.
+    pub(crate) fn check_in(&self, g: &Cgroup, kernel: KernelVersion) -> Result<(), String> {
+        let Some(text) = self.text_of(g) else {
+            return Ok(());
+        };
+        let Some(row) = self.row_in(kernel) else {
+            return Err(format!("{}: {}", self.name(), self.absence(kernel)));
+        };
+        let (low, high) = row.range;
+        match self.access {
+            Access::GroupNumber { get, .. }
+                if get(g).is_some_and(|n| !(low..=high).contains(&i64::from(n))) =>
+            {
+                let name = self.name();
+                Err(format!(
+                    "{name} = {text}: expected a number from {low} to {high} in kernel {kernel}"
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes what an experiment file says. Whether the kernel has it, and takes
@@ -77,7 +145,9 @@ impl Setting {
 
     /// The last releases have the widest range.
     fn widest(&self) -> &Tunable {
-        &self.rows()[self.nr_eras - 1]
+        self.rows()
+            .last()
+            .expect("a row has a first range of releases")
     }
 
     fn write(&self, e: &mut Experiment, row: &Tunable, value: &str) -> Result<(), ExperimentError> {
@@ -89,7 +159,42 @@ impl Setting {
                 self.put(e, Some(number));
                 Ok(())
             }
+            Access::Tunable => {
+                let number = whole(self.name(), value).map_err(about)?;
+                replace(&mut e.tunables, self.name(), number);
+                Ok(())
+            }
+            Access::Param => {
+                replace(&mut e.device.params, self.name(), value.to_owned());
+                e.default_scheduler();
+                Ok(())
+            }
+            Access::MountOption => {
+                self.check_text(value).map_err(about)?;
+                replace(&mut e.filesystem.options, self.name(), value.to_owned());
+                Ok(())
+            }
+            Access::GroupNumber { .. } | Access::GroupText { .. } => {
+                unreachable!("{} is written in a group", self.name())
+            }
         }
+    }
+
+    /// Refuses a text that an option of a filesystem does not take.
+    pub(crate) fn check_text(&self, value: &str) -> Result<(), ExperimentError> {
+        let (low, high) = self.widest().range;
+        let (is_good, expected) = match self.form {
+            Form::Choice(words) => (words.contains(&value), format!("one of {}", self.takes())),
+            _ => (
+                value.parse().is_ok_and(|n| (low..=high).contains(&n)),
+                format!("a number from {low} to {high}"),
+            ),
+        };
+        if is_good {
+            return Ok(());
+        }
+        let what = format!("{}={}: expected {expected}", self.name(), shown(value));
+        Err(ExperimentError::new(what))
     }
 
     /// The value of a text, in the unit of the field.
@@ -124,7 +229,7 @@ impl Setting {
                 }
                 number
             }
-            Form::Number | Form::Text => whole(name, value)?,
+            Form::Number | Form::Text | Form::Choice(_) => whole(name, value)?,
         };
         self.check_range(row, number)?;
         Ok(number * self.per_unit)
@@ -147,14 +252,12 @@ impl Setting {
 
     fn check_range(&self, row: &Tunable, number: i64) -> Result<(), ExperimentError> {
         let (low, high) = row.range;
-        match (low..=high).contains(&number) {
-            true => Ok(()),
-            false => {
-                let name = self.name();
-                let what = format!("{name}={number}: expected a number from {low} to {high}");
-                Err(ExperimentError::new(what).about(self.key()))
-            }
+        if (low..=high).contains(&number) {
+            return Ok(());
         }
+        let name = self.name();
+        let what = format!("{name}={number}: expected a number from {low} to {high}");
+        Err(ExperimentError::new(what).about(self.key()))
     }
 
     fn put(&self, e: &mut Experiment, value: Option<i64>) {
@@ -167,8 +270,19 @@ impl Setting {
     pub(crate) fn stored(&self, e: &Experiment) -> Option<i64> {
         match self.access {
             Access::Number { get, .. } => get(e),
-            Access::Text { .. } => None,
+            Access::Tunable => given(&e.tunables, self.name()).copied(),
+            _ => None,
         }
+    }
+
+    /// The text that was given to a parameter or an option.
+    fn given_text<'e>(&self, e: &'e Experiment) -> Option<&'e str> {
+        let given_texts = match self.access {
+            Access::Param => &e.device.params,
+            Access::MountOption => &e.filesystem.options,
+            _ => return None,
+        };
+        given(given_texts, self.name()).map(String::as_str)
     }
 
     /// Forgets what was set.
@@ -188,6 +302,13 @@ impl Setting {
 
     /// Refuses a value that other releases take, and this one does not.
     pub(crate) fn check(&self, e: &Experiment) -> Result<(), ExperimentError> {
+        if let (Home::Filesystem, Some(text)) = (self.home, self.given_text(e)) {
+            return self.check_text(text).map_err(|err| err.about(self.key()));
+        }
+        // The kernel takes the nearest value that a tunable can have.
+        if self.home == Home::Scheduler {
+            return Ok(());
+        }
         match (self.stored(e), self.row_in(e.kernel)) {
             (Some(value), Some(row)) => {
                 let number = value.div_euclid(self.per_unit);
@@ -214,8 +335,17 @@ impl Setting {
     /// not have it.
     pub(crate) fn saved(&self, e: &Experiment) -> Option<(&'static str, Value)> {
         let row = self.row_in(e.kernel)?;
-        if let Access::Text { get, .. } = self.access {
-            return Some((self.name(), json!(get(e))));
+        match self.access {
+            Access::Text { get, .. } => return Some((self.name(), json!(get(e)))),
+            Access::Tunable => return Some((self.name(), json!(self.stored(e)?))),
+            Access::MountOption => return Some((self.name(), json!(self.given_text(e)?))),
+            Access::Param => {
+                let default = Some(self.default_doc).filter(|text| !text.is_empty());
+                let text = self.given_text(e).or(default)?;
+                return Some((self.name(), json!(text)));
+            }
+            Access::Number { .. } => {}
+            Access::GroupNumber { .. } | Access::GroupText { .. } => return None,
         }
         let in_range = |n: &i64| (row.range.0..=row.range.1).contains(&n.div_euclid(self.per_unit));
         let default = || {
@@ -240,6 +370,18 @@ impl Setting {
             },
         ))
     }
+}
+
+/// The value of that name.
+fn given<'v, T>(values: &'v [(String, T)], name: &str) -> Option<&'v T> {
+    let found = values.iter().rev().find(|(key, _)| key == name);
+    found.map(|(_, value)| value)
+}
+
+/// Gives a name another value.
+fn replace<T>(values: &mut Vec<(String, T)>, name: &str, value: T) {
+    values.retain(|(key, _)| key != name);
+    values.push((name.to_owned(), value));
 }
 
 fn whole(name: &str, value: &str) -> Result<i64, ExperimentError> {

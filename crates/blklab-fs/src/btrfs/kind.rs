@@ -34,13 +34,45 @@ pub(crate) const BTRFS_UNSTABLE: Kind<BtrfsOptions> = Kind {
 };
 
 const OPTIONS: &[MountOption] = &[
-    words("metadata", &["dup", "single"]),
-    words("nodesize", &["4096", "8192", "16384", "32768", "65536"]),
-    numbers("max_inline", 0, 3949),
+    words(
+        "metadata",
+        &["dup", "single"],
+        "dup",
+        "copies of a tree block",
+    ),
+    words(
+        "nodesize",
+        &["4096", "8192", "16384", "32768", "65536"],
+        "16384; 4096 in 2008",
+        "bytes of a tree block",
+    ),
+    numbers(
+        "max_inline",
+        0,
+        3949,
+        "2048; 3899 in 2008",
+        "bytes of the largest file that lies in a leaf",
+    ),
     COMMIT_S,
-    numbers("metadata_dirty_mib", 1, 1_048_576),
-    numbers("kept_back_percent", 0, 99),
-    switch("log_tree"),
+    numbers(
+        "metadata_dirty_mib",
+        1,
+        1_048_576,
+        "32",
+        "MiB of dirty tree blocks below which the flusher leaves them alone",
+    ),
+    numbers(
+        "kept_back_percent",
+        0,
+        99,
+        "50; 0 in btrfs-0.16",
+        "share of dirty tree blocks that a pass of the flusher leaves alone",
+    ),
+    switch(
+        "log_tree",
+        "1; 0 in 2008",
+        "whether fsync writes a log of its own",
+    ),
     BARRIER,
     ATIME,
 ];

@@ -41,7 +41,12 @@ pub(crate) const EXT3: Kind<ExtOptions> = Kind {
         JOURNAL_BLOCKS,
         COMMIT_S,
         ATIME,
-        words("jbd_commit_sync", &["never", "always", "when_waited"]),
+        words(
+            "jbd_commit_sync",
+            &["never", "always", "when_waited"],
+            "by release",
+            "which commit blocks are written as sync",
+        ),
         DIRECTORY_GROUP_OPTION,
         CREATOR_PID,
     ],
@@ -51,11 +56,34 @@ pub(crate) const EXT3: Kind<ExtOptions> = Kind {
     ..Kind::PLAIN
 };
 
-const DATA: MountOption = words("data", &["ordered", "writeback", "journal"]);
-const INODE_RATIO: MountOption = numbers("inode_ratio", 1024, 67_108_864);
-const DIR_INDEX: MountOption = switch("dir_index");
-const DIRECTORY_GROUP_OPTION: MountOption = numbers("directory_group", 0, 131_071);
-const CREATOR_PID: MountOption = numbers("creator_pid", 0, 4_194_304);
+const DATA: MountOption = words(
+    "data",
+    &["ordered", "writeback", "journal"],
+    "ordered; writeback in 2.6.30 to 2.6.35",
+    "what is written before a transaction commits",
+);
+const INODE_RATIO: MountOption = numbers(
+    "inode_ratio",
+    1024,
+    67_108_864,
+    "16384; 8192 with inodes of 128 bytes",
+    "bytes of disk for each inode",
+);
+const DIR_INDEX: MountOption = switch("dir_index", "1", "directories have a hash index");
+const DIRECTORY_GROUP_OPTION: MountOption = numbers(
+    "directory_group",
+    0,
+    131_071,
+    "3",
+    "group of 128 MiB that has the directory of files from before the run",
+);
+const CREATOR_PID: MountOption = numbers(
+    "creator_pid",
+    0,
+    4_194_304,
+    "fio's",
+    "process that made the files from before the run",
+);
 
 /// Block groups of 128 MiB.
 const GROUP_SECTORS: u64 = 32_768 * 8;

@@ -11,9 +11,19 @@ pub(crate) const NTFS_3G: Kind<NtfsOptions> = Kind {
     summary: "NTFS in a user-space daemon behind FUSE (2008)",
     page: Some("ntfs-3g"),
     options: &[
-        switch("big_writes"),
-        switch("noatime"),
-        numbers("timeout_ms", 0, 3_600_000),
+        switch(
+            "big_writes",
+            "0",
+            "a message carries up to 32 pages of a write instead of one, from 2.6.27 on",
+        ),
+        switch("noatime", "0", "reads do not change access times"),
+        numbers(
+            "timeout_ms",
+            0,
+            3_600_000,
+            "1000",
+            "how long the kernel caches a name and its attributes, ms",
+        ),
     ],
     choose: options,
     ..Kind::PLAIN

@@ -12,11 +12,27 @@ pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
     summary: "ReiserFS 3.6: one tree, tails, journal",
     page: Some("reiserfs"),
     options: &[
-        words("data", &["ordered", "writeback"]),
-        words("tails", &["on", "small", "off"]),
+        words(
+            "data",
+            &["ordered", "writeback"],
+            "ordered",
+            "whether data of new blocks are written before their transaction commits",
+        ),
+        words(
+            "tails",
+            &["on", "small", "off"],
+            "small",
+            "which files keep their last partial block in the tree; off: none (notail)",
+        ),
         BARRIER,
         ATIME,
-        numbers("max_age_s", 1, 3600),
+        numbers(
+            "max_age_s",
+            1,
+            3600,
+            "30",
+            "age at which a transaction accepts no more handles, s",
+        ),
     ],
     choose: options,
     ..Kind::PLAIN
