@@ -47,6 +47,11 @@ plant() {
             disk "testdata/device/disksim/$name" >"$corpus/$name"
         done
         ;;
+    tracedat)
+        for packed in testdata/tracedat/*.dat.zst; do
+            zstd -dqf "$packed" -o "$corpus/$(basename "$packed" .zst)"
+        done
+        ;;
     compact)
         cargo run --quiet --release --bin blklab -- \
             trace convert testdata/blkparse/missed-merge.txt "$corpus/missed-merge.blk"

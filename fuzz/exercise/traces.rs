@@ -14,6 +14,7 @@ use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::ftrace::FtraceReader;
 use blklab_formats::rows::{KINDS, RowReader};
 use blklab_formats::snoop::SnoopReader;
+use blklab_formats::tracedat::TraceDatReader;
 use blklab_formats::vscsi::VscsiReader;
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
 use std::io::sink;
@@ -48,6 +49,13 @@ pub(crate) fn rows(data: &[u8]) {
 /// SCSI records.
 pub(crate) fn vscsi(data: &[u8]) {
     if let Ok(reader) = VscsiReader::new(data, "fuzz") {
+        through_everything(reader);
+    }
+}
+
+/// Ring buffers with their formats.
+pub(crate) fn tracedat(data: &[u8]) {
+    if let Ok(reader) = TraceDatReader::new(data, "fuzz") {
         through_everything(reader);
     }
 }

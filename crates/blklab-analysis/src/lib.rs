@@ -18,6 +18,7 @@ mod index;
 pub mod lifecycle;
 mod lives;
 pub mod merges;
+pub mod scope;
 pub mod seeks;
 pub mod spread;
 pub mod stalls;

@@ -470,10 +470,14 @@ pub(crate) enum TraceCommand {
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
     },
-    /// Number of events, time span, devices, and what was lost or damaged
+    /// What was recognised, the kinds of events, time span, devices, what was lost or
+    /// damaged, and what can therefore be concluded
     Info {
         /// A trace
         file: PathBuf,
+        /// How to show it
+        #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+        output_format: PlainFormat,
     },
     /// The same events in another format, by the name of the output, which may
     /// replace another trace but no other file

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab trace`.
 
+mod info;
+
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
 use blklab::run_directory::RunDir;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
-use blklab::{ReadCounts, StatsCollector, TextOptions, TraceSource as _, TraceStats, render_stats};
+use blklab::{
+    NullSink, ReadCounts, StatsCollector, TextOptions, TraceSink, TraceSource as _, TraceStats,
+    render_stats,
+};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -18,7 +23,10 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
             file,
             output_format,
         } => stats(file, *output_format)?,
-        TraceCommand::Info { file } => info(file)?,
+        TraceCommand::Info {
+            file,
+            output_format,
+        } => info::info(file, *output_format)?,
         TraceCommand::Convert { file, output } => convert(file, output)?,
     }
     Ok(Outcome::Done)
@@ -58,17 +66,18 @@ fn name_inputs(input: &TraceFile) -> Result<()> {
     Ok(())
 }
 
-/// The statistics of all that is in a trace, which is read to its end.
-fn collect(input: &mut TraceFile) -> Result<TraceStats> {
+/// The statistics of all that is in a trace, which is read to its end; `also` sees
+/// it, too.
+fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStats> {
     let _shown = Watcher::reading(input.progress());
-    let mut collector = StatsCollector::new();
-    input.send_all(&mut collector)?;
-    Ok(collector.finish())
+    let mut both = (StatsCollector::new(), also);
+    input.send_all(&mut both)?;
+    Ok(both.0.finish())
 }
 
 fn stats(file: &Path, format: PlainFormat) -> Result<()> {
     let mut input = open(file)?;
-    let stats = collect(&mut input)?;
+    let stats = collect(&mut input, &mut NullSink)?;
     report_damage(file, input.counts());
     let mut out = std::io::stdout().lock();
     match format {
@@ -78,59 +87,6 @@ fn stats(file: &Path, format: PlainFormat) -> Result<()> {
             writeln!(out)?;
         }
     }
-    out.flush()?;
-    Ok(())
-}
-
-fn info(file: &Path) -> Result<()> {
-    let mut input = open(file)?;
-    let header = input.header().cloned();
-    let stats = collect(&mut input)?;
-    let mut out = std::io::stdout().lock();
-    if let Some(h) = header {
-        writeln!(out, "kernel    {}", h.kernel)?;
-        writeln!(out, "origin    {}", h.origin)?;
-    }
-    writeln!(out, "format    {}", input.format().name)?;
-    writeln!(out, "events    {}", stats.nr_events)?;
-    writeln!(out, "messages  {}", stats.nr_messages)?;
-    let seconds = (stats.end_ns - stats.start_ns) as f64 / 1e9;
-    writeln!(out, "span      {seconds:.9} s")?;
-    for d in &stats.devices {
-        let q = d.queued.total();
-        writeln!(
-            out,
-            "device    {},{}: {} bios, {} requests",
-            d.dev.major, d.dev.minor, q.count, d.nr_issued
-        )?;
-    }
-    if let Some(others) = stats.other_devices {
-        let n = others.nr_events;
-        writeln!(
-            out,
-            "others    {n} events of devices beyond the first {}",
-            stats.devices.len()
-        )?;
-    }
-    let other_events = input.counts().other_events;
-    if other_events > 0 {
-        writeln!(
-            out,
-            "passed    {other_events} events of other parts of the kernel, or that repeat one"
-        )?;
-    }
-    if stats.nr_overflows > 0 {
-        writeln!(
-            out,
-            "overflow  {} additions went beyond 64 bits",
-            stats.nr_overflows
-        )?;
-    }
-    writeln!(
-        out,
-        "damage    {}",
-        damage(input.counts()).unwrap_or("none".to_owned())
-    )?;
     out.flush()?;
     Ok(())
 }

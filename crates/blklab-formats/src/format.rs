@@ -10,6 +10,7 @@ use crate::rows::{self, KINDS, RowKind, RowReader};
 use crate::snoop::{Snoop, SnoopReader};
 use crate::source::Source;
 use crate::text::{Dialect, TextReader};
+use crate::tracedat::TraceDatReader;
 use crate::vscsi::VscsiReader;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{TraceHeader, TraceSource};
@@ -54,7 +55,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 16] = [
+pub static FORMATS: [Format; 17] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -68,6 +69,16 @@ pub static FORMATS: [Format; 16] = [
         has_printed_times: false,
         recognises: |input| Ok(input.fill(MAGIC_BYTES)?.starts_with(&crate::compact::MAGIC)),
         open: |input| Ok(Box::new(CompactReader::from_input(input)?)),
+    },
+    Format {
+        name: "trace.dat",
+        summary: "trace.dat of trace-cmd, versions 6 and 7; read",
+        has_printed_times: false,
+        recognises: |input| {
+            let magic = crate::tracedat::MAGIC;
+            Ok(input.fill(magic.len())?.starts_with(magic))
+        },
+        open: |input| Ok(Box::new(TraceDatReader::from_input(input)?)),
     },
     Format {
         name: "blkparse",
@@ -297,5 +308,15 @@ impl Reader for VscsiReader<Source> {
 
     fn header(&self) -> Option<&TraceHeader> {
         self.header()
+    }
+}
+
+impl Reader for TraceDatReader {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        Some(self.header()).filter(|h| !h.kernel.is_empty())
     }
 }

@@ -89,8 +89,24 @@ impl<R: Read> Input<R> {
         self.offset += len as u64;
     }
 
+    /// What is left: what is available, and what can be read.
+    pub(crate) fn into_rest(self) -> impl Read {
+        let mut buf = self.buf;
+        buf.truncate(self.end);
+        let mut available = io::Cursor::new(buf);
+        available.set_position(self.at as u64);
+        available.chain(self.inner)
+    }
+
     /// Bytes before the current place.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
+    }
+}
+
+impl Input<crate::source::Source> {
+    /// The file, where it can be read anywhere.
+    pub(crate) fn file(&self) -> Option<std::fs::File> {
+        self.inner.file()
     }
 }

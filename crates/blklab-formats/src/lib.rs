@@ -7,6 +7,7 @@
 //! | blktrace binary (written as version 7, read as 7 and 8) | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
+//! | `trace.dat` of trace-cmd | | [`tracedat::TraceDatReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
 //! | rows of research traces and fio's logs | | [`rows::RowReader`] |
 //! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
@@ -42,6 +43,8 @@ mod sequence;
 pub mod snoop;
 mod source;
 mod text;
+pub mod tracedat;
+mod tracepoints;
 pub mod vscsi;
 
 pub use counts::ReadCounts;

@@ -55,6 +55,8 @@ pub struct Source {
     compression: Option<Compression>,
     memory_max: u64,
     id: Option<FileId>,
+    /// Another handle to it.
+    file: Option<File>,
     is_file: bool,
     /// Length of the file as it is stored; 0 for a pipe.
     stored_bytes: u64,
@@ -104,7 +106,10 @@ impl Source {
             // In the words of the system.
             return Err(io::Error::from_raw_os_error(Errno::ISDIR.raw_os_error()));
         }
-        Source::with(file, Some(&meta), memory_max)
+        let again = file.try_clone().ok().filter(|_| meta.is_file());
+        let mut source = Source::with(file, Some(&meta), memory_max)?;
+        source.file = again;
+        Ok(source)
     }
 
     fn with(
@@ -138,6 +143,7 @@ impl Source {
             compression,
             memory_max,
             id: meta.map(FileId::new),
+            file: None,
             is_file: meta.is_some_and(Metadata::is_file),
             stored_bytes: meta.filter(|m| m.is_file()).map_or(0, Metadata::len),
             taken_bytes,
@@ -147,6 +153,14 @@ impl Source {
     /// Whether it is a regular file: no pipe, no device.
     pub fn is_file(&self) -> bool {
         self.is_file
+    }
+
+    /// The file, where it is a regular one whose bytes are read as they are.
+    pub(crate) fn file(&self) -> Option<File> {
+        let file = self.file.as_ref()?;
+        file.try_clone()
+            .ok()
+            .filter(|_| self.compression.is_none() && self.is_file)
     }
 
     /// Which file it is, if it is one.

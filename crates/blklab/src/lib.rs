@@ -74,6 +74,7 @@ pub mod workload;
 
 pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::findings;
+pub use blklab_analysis::scope;
 pub use blklab_analysis::spread::Spread;
 pub use blklab_analysis::stats::{ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
@@ -92,5 +93,7 @@ pub use blklab_target::{
     CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
     Site, Target, memory,
 };
-pub use blklab_trace::{Action, Digest, Event, Rwbs, TraceHeader, TraceSink, TraceSource};
+pub use blklab_trace::{
+    Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
+};
 pub use blklab_types::{Dev, Op, Pid, Span, Time, one_line, shown};

@@ -44,7 +44,8 @@ fn samples_of_all_readers() {
     replay_all("testdata/snoop", traces::snoop);
     replay_all("testdata/rows", traces::rows);
     replay_all("testdata/vscsi", traces::vscsi);
-    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi"] {
+    replay_all("testdata/tracedat", traces::tracedat);
+    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat"] {
         replay_all(&format!("testdata/{folder}"), traces::trace);
     }
 }

@@ -6,24 +6,14 @@ use crate::plausible;
 use crate::text::{
     Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, time, unquoted,
 };
+use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
-use std::collections::HashMap;
 
-/// Tasks whose devices are known: more do not submit at a time.
-const TASKS_MAX: usize = 1 << 16;
-
-/// The tracepoints that were seen decide what others say anew.
+/// Lines of tracepoints.
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
-    /// `block_getrq`, which comes just before `block_io_start`.
-    has_getrq: bool,
-    /// `block_rq_complete`, which comes just before `block_rq_error` and
-    /// `block_io_done`.
-    has_complete: bool,
-    /// The device for which a task was last given a request. Plugs do not say
-    /// theirs: they come right behind (`blk_add_rq_to_plug`, block/blk-mq.c).
-    devices: HashMap<Pid, Dev>,
+    kinds: Kinds,
     /// For lines without one.
     last_time: Time,
 }
@@ -35,19 +25,6 @@ struct Head<'a> {
     cpu: u16,
     time: Time,
     has_time: bool,
-}
-
-/// What an event of the block layer is, and what its fields are.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// A bio, or a request without its bytes: as blkparse shows it.
-    Bio(Action),
-    /// A request: its bytes, its command, sectors, and the process.
-    Request(Action),
-    /// A request that comes back: its command, sectors, and the error.
-    Done(Action),
-    /// A plug: the process, and of how many requests it is relieved.
-    Plug(Action),
 }
 
 impl Dialect for Ftrace {
@@ -70,11 +47,7 @@ impl Dialect for Ftrace {
         let parsed = self.event(line).unwrap_or_else(Line::from);
         if let Line::Event { event, .. } = &parsed {
             self.last_time = event.time;
-            if matches!(event.action, Action::Queue | Action::GetRequest)
-                && (self.devices.len() < TASKS_MAX || self.devices.contains_key(&event.pid))
-            {
-                self.devices.insert(event.pid, event.dev);
-            }
+            self.kinds.saw(event);
         }
         parsed
     }
@@ -114,14 +87,14 @@ impl Ftrace {
         name: &'a [u8],
         mut rest: Rest<'a>,
     ) -> Option<Line<'a>> {
-        let Some(kind) = self.kind(name) else {
+        let Some(kind) = self.kinds.kind(name) else {
             return Some(Line::OtherEvent(name));
         };
         if let Kind::Plug(action) = kind {
-            let Some(dev) = self.devices.get(&head.pid) else {
+            let Some(dev) = self.kinds.plugged(head.pid) else {
                 return Some(Line::OtherEvent(name));
             };
-            let mut event = blank(head, *dev, Rwbs::NONE, action);
+            let mut event = blank(head, dev, Rwbs::NONE, action);
             let details = details(&mut rest, &mut event)?;
             return Some(whole(head, event, details.is_whole));
         }
@@ -163,44 +136,6 @@ impl Ftrace {
             Some(line @ Line::Event { .. }) => Ok(line),
             _ => Err(other),
         }
-    }
-
-    /// What an event is; none if it is no I/O, or if another event said so.
-    fn kind(&mut self, name: &[u8]) -> Option<Kind> {
-        if !name.starts_with(b"block_") {
-            return None;
-        }
-        Some(match name {
-            b"block_bio_queue" => Kind::Bio(Action::Queue),
-            b"block_bio_backmerge" => Kind::Bio(Action::BackMerge),
-            b"block_bio_frontmerge" => Kind::Bio(Action::FrontMerge),
-            b"block_bio_bounce" => Kind::Bio(Action::Bounce),
-            b"block_bio_complete" => Kind::Bio(Action::Complete),
-            b"block_bio_remap" | b"block_rq_remap" => Kind::Bio(Action::Remap),
-            b"block_sleeprq" => Kind::Bio(Action::SleepRequest),
-            b"block_split" => Kind::Bio(Action::Split),
-            b"block_plug" => Kind::Plug(Action::Plug),
-            b"block_unplug" | b"block_unplug_io" => Kind::Plug(Action::Unplug),
-            b"block_unplug_timer" => Kind::Plug(Action::UnplugTimer),
-            b"block_getrq" => {
-                self.has_getrq = true;
-                Kind::Bio(Action::GetRequest)
-            }
-            b"block_io_start" if !self.has_getrq => Kind::Request(Action::GetRequest),
-            b"block_rq_merge" => Kind::Request(Action::BackMerge),
-            b"block_rq_insert" => Kind::Request(Action::Insert),
-            b"block_rq_issue" => Kind::Request(Action::Issue),
-            b"block_rq_requeue" => Kind::Done(Action::Requeue),
-            b"block_rq_complete" => {
-                self.has_complete = true;
-                Kind::Done(Action::Complete)
-            }
-            b"block_rq_error" | b"block_rq_abort" if !self.has_complete => {
-                Kind::Done(Action::Complete)
-            }
-            b"block_io_done" if !self.has_complete => Kind::Request(Action::Complete),
-            _ => return None,
-        })
     }
 }
 
@@ -370,15 +305,8 @@ fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<(Event, bo
     if !rest.take(b'+') {
         return None;
     }
-    event.bytes = length(rest.number()?)?;
-    // An empty flush has the sector -1, or 0.
-    if sector != u64::MAX {
-        event.sector = sector;
-    }
-    if event.bytes == 0 && !flags.has(Rwbs::FLUSH) && (bytes > 0 || flags.op().is_none()) {
-        event.rwbs = flags.with(Rwbs::PC);
-        event.bytes = bytes;
-    }
+    let length = length(rest.number()?)?;
+    place(&mut event, sector, length, bytes);
     // From 6.18 on the priority follows: class, hint and level.
     let last = rest.0.iter().rposition(|b| *b == b'[')?;
     rest.0 = &rest.0[last..];

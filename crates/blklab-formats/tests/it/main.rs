@@ -10,4 +10,5 @@ mod oracle;
 mod readers;
 mod sources;
 mod synthetic;
+mod tracedat;
 mod wide;

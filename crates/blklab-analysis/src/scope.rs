@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from a trace and what does not, by the kinds of events that it
+//! has, that its recorder writes down, and that were lost.
+
+use blklab_trace::{Action, Actions, Event, Rwbs, TraceSink};
+
+/// What a trace has, counted.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    counts: [u64; Action::ALL.len() + 1],
+    /// Q of no process.
+    nr_nobody: u64,
+    /// Q, D and C that have a length.
+    nr_with_data: u64,
+    nr_flushes: u64,
+    nr_errors: u64,
+}
+
+impl TraceSink for Scope {
+    fn event(&mut self, event: &Event) {
+        self.counts[event.action as usize] += 1;
+        let is_queue = event.action == Action::Queue;
+        self.nr_nobody += u64::from(is_queue && event.pid == 0);
+        self.nr_with_data += u64::from(event.bytes > 0);
+        self.nr_flushes += u64::from(event.rwbs.has(Rwbs::FLUSH));
+        self.nr_errors += u64::from(event.error != 0);
+    }
+
+    fn message(&mut self, _: &Event, _: &str) {
+        self.counts[Action::Message as usize] += 1;
+    }
+}
+
+/// What makes all that follows uncertain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// Events that the recorder lost.
+    pub lost: u64,
+    /// Events or passages that whoever showed the trace left out.
+    pub left_out: u64,
+    /// Events without a time of their own.
+    pub untimed: u64,
+    /// Events that are given behind later ones.
+    pub backwards: u64,
+    /// Places where the trace is damaged.
+    pub damaged: u64,
+}
+
+/// How far something can be concluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// As far as a trace can show it.
+    Yes,
+    /// Of a part, or with a doubt.
+    Partly,
+    /// Not at all: no statement about it, neither that it was nor that it was not.
+    No,
+}
+
+impl Known {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Known::Yes => "yes",
+            Known::Partly => "partly",
+            Known::No => "no",
+        }
+    }
+}
+
+/// Whether something can be concluded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conclusion {
+    /// What.
+    pub about: &'static str,
+    /// Whether.
+    pub known: Known,
+    /// Why not, or what to mind.
+    pub why: String,
+}
+
+impl Scope {
+    /// How many events of a kind there are.
+    pub fn count(&self, action: Action) -> u64 {
+        self.counts[action as usize]
+    }
+
+    /// The kinds that the trace has.
+    pub fn seen(&self) -> Actions {
+        let mut seen = Actions::NONE;
+        for action in Action::ALL {
+            if self.count(action) > 0 {
+                seen = seen.with(action);
+            }
+        }
+        seen
+    }
+
+    /// What follows from the trace. `recorded` are the kinds that its recorder
+    /// writes down, or that were really observed.
+    pub fn conclusions(&self, recorded: Actions, doubts: Doubts) -> Vec<Conclusion> {
+        let mut all = Vec::new();
+        let mut say = |about, (known, why): (Known, String)| {
+            all.push(Conclusion { about, known, why });
+        };
+        let pair = |from, to| self.pair(recorded, from, to);
+        say(
+            "time of I/Os as a whole (Q to C)",
+            pair(Action::Queue, Action::Complete),
+        );
+        say(
+            "time in the device (D to C)",
+            pair(Action::Issue, Action::Complete),
+        );
+        say(
+            "time in the scheduler (I to D)",
+            pair(Action::Insert, Action::Issue),
+        );
+        say(
+            "time before the device (Q to D)",
+            pair(Action::Queue, Action::Issue),
+        );
+        say(
+            "waits for a free request (Q to G, S)",
+            pair(Action::Queue, Action::GetRequest),
+        );
+        say("merges, made and missed (M, F)", self.merges(recorded));
+        say(
+            "plugging (P, U)",
+            self.kind(
+                recorded,
+                &[Action::Plug, Action::Unplug, Action::UnplugTimer],
+            ),
+        );
+        say(
+            "splits (X) and remaps (A)",
+            self.kind(recorded, &[Action::Split, Action::Remap]),
+        );
+        say("requeues (R) and errors", self.errors(recorded));
+        say("flushes", self.flushes());
+        say("who does it", self.processes(recorded));
+        say(
+            "the scheduler's own messages (m)",
+            self.kind(recorded, &[Action::Message]),
+        );
+        say("that something is absent", absence(doubts));
+        all
+    }
+
+    /// The time between two kinds of events.
+    fn pair(&self, recorded: Actions, from: Action, to: Action) -> (Known, String) {
+        let missing: Vec<&str> = [from, to]
+            .into_iter()
+            .filter(|action| self.count(*action) == 0 || !recorded.has(*action))
+            .map(Action::letters)
+            .collect();
+        if !missing.is_empty() {
+            return (Known::No, format!("no {}", missing.join(", no ")));
+        }
+        let (begun, ended) = (self.count(from), self.count(to));
+        let share = begun.min(ended) as f64 / begun.max(ended) as f64;
+        // Merging and splitting make them differ, not by such numbers.
+        if share < 0.05 {
+            let (from, to) = (from.letters(), to.letters());
+            return (Known::Partly, format!("{begun} {from}, {ended} {to}"));
+        }
+        (Known::Yes, String::new())
+    }
+
+    /// Something that the events of these kinds show.
+    fn kind(&self, recorded: Actions, kinds: &[Action]) -> (Known, String) {
+        let nr: u64 = kinds.iter().map(|action| self.count(*action)).sum();
+        if !kinds.iter().any(|action| recorded.has(*action)) {
+            return (Known::No, "not recorded".to_owned());
+        }
+        if nr == 0 {
+            return (
+                Known::Partly,
+                "none seen: none happened, or none recorded".to_owned(),
+            );
+        }
+        (Known::Yes, String::new())
+    }
+
+    fn merges(&self, recorded: Actions) -> (Known, String) {
+        let (known, why) = self.kind(recorded, &[Action::BackMerge, Action::FrontMerge]);
+        if known == Known::Partly && self.count(Action::Queue) == 0 {
+            return (
+                Known::No,
+                "no Q, no M: what was merged cannot be seen".to_owned(),
+            );
+        }
+        (known, why)
+    }
+
+    fn errors(&self, recorded: Actions) -> (Known, String) {
+        if self.count(Action::Complete) == 0 || !recorded.has(Action::Complete) {
+            return (Known::No, "no C".to_owned());
+        }
+        match (self.nr_errors, recorded.has(Action::Requeue)) {
+            (_, false) => (Known::Partly, "neither is recorded here".to_owned()),
+            (0, true) => (Known::Yes, "no error".to_owned()),
+            (nr, true) => (Known::Yes, format!("{nr} events with an error")),
+        }
+    }
+
+    fn flushes(&self) -> (Known, String) {
+        match self.nr_flushes {
+            0 => (Known::Partly, "none seen: a tool may hide them".to_owned()),
+            nr => (Known::Yes, format!("{nr} events")),
+        }
+    }
+
+    fn processes(&self, recorded: Actions) -> (Known, String) {
+        let nr_queued = self.count(Action::Queue);
+        if nr_queued > 0 && self.nr_nobody < nr_queued {
+            return match self.nr_nobody {
+                0 => (Known::Yes, String::new()),
+                nr => (
+                    Known::Partly,
+                    format!("{nr} of {nr_queued} Q without a process"),
+                ),
+            };
+        }
+        if nr_queued == 0 && recorded.has(Action::Queue) {
+            return (Known::Partly, "no Q: only who dispatched".to_owned());
+        }
+        (Known::No, "no process is recorded".to_owned())
+    }
+}
+
+fn absence(doubts: Doubts) -> (Known, String) {
+    let reasons = [
+        (doubts.lost, "events lost"),
+        (doubts.left_out, "left out"),
+        (doubts.damaged, "damaged places"),
+        (doubts.untimed, "without a time"),
+        (doubts.backwards, "out of order"),
+    ];
+    let said: Vec<String> = reasons
+        .iter()
+        .filter(|(nr, _)| *nr > 0)
+        .map(|(nr, what)| format!("{nr} {what}"))
+        .collect();
+    if said.is_empty() {
+        return (Known::Yes, String::new());
+    }
+    (Known::No, said.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_types::{Dev, Time};
+
+    fn scope(letters: &str, pid: u32) -> Scope {
+        let mut scope = Scope::default();
+        for letter in letters.split(' ') {
+            scope.event(&Event {
+                time: Time(1),
+                sector: 8,
+                arg: 0,
+                bytes: 4096,
+                pid,
+                dev: Dev::default(),
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: 0,
+                rwbs: Rwbs::READ,
+                action: Action::from_letters(letter).expect("a letter"),
+            });
+        }
+        scope
+    }
+
+    fn check(scope: &Scope, recorded: Actions, doubts: Doubts, about: &str, expected: &str) {
+        let all = scope.conclusions(recorded, doubts);
+        let found = all
+            .iter()
+            .find(|c| c.about.contains(about))
+            .expect("a subject");
+        assert_eq!(
+            format!("{} {}", found.known.word(), found.why).trim_end(),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_follows() {
+        let whole = scope("Q G I D C", 7);
+        let of_whole = |about, expected| {
+            check(&whole, Actions::ALL, Doubts::default(), about, expected);
+        };
+        of_whole("Q to C", "yes");
+        of_whole("I to D", "yes");
+        of_whole(
+            "plugging",
+            "partly none seen: none happened, or none recorded",
+        );
+        of_whole("who does", "yes");
+        of_whole("absent", "yes");
+        // biosnoop: Q only carries the process.
+        let observed = Actions::of(&[Action::Issue, Action::Complete]);
+        let snoop = scope("Q D C", 7);
+        let of_snoop =
+            |about, expected| check(&snoop, observed, Doubts::default(), about, expected);
+        of_snoop("D to C", "yes");
+        of_snoop("Q to C", "no no Q");
+        of_snoop("Q to G", "no no Q, no G");
+        of_snoop("merges", "no not recorded");
+        of_snoop("who does", "yes");
+        // D alone, with holes.
+        let doubts = Doubts {
+            left_out: 29,
+            ..Doubts::default()
+        };
+        let issues = scope("D D", 7);
+        check(&issues, Actions::ALL, doubts, "D to C", "no no C");
+        check(&issues, Actions::ALL, doubts, "absent", "no 29 left out");
+        check(
+            &issues,
+            Actions::ALL,
+            doubts,
+            "merges",
+            "no no Q, no M: what was merged cannot be seen",
+        );
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `trace.dat` of trace-cmd, versions 6 and 7: the kernel's ring buffers of all CPUs
+//! with the formats of the events in them (trace-cmd.dat.v6(5), trace-cmd.dat.v7(5)).
+//!
+//! Its parts lie anywhere in the file: a regular file is read where they are, a page
+//! at a time; a pipe or a compressed file is held in memory.
+
+mod container;
+mod formats;
+mod pages;
+mod read;
+mod store;
+
+pub use read::TraceDatReader;
+
+/// What every such file begins with.
+pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";

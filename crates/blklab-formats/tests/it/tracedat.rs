@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! trace.dat against what trace-cmd prints of it.
+
+use blklab_formats::TraceFile;
+use blklab_formats::tracedat::TraceDatReader;
+use blklab_trace::{Event, Item, TraceSource};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tracedat")
+}
+
+/// A sample, decompressed.
+fn sample(name: &str) -> Vec<u8> {
+    let packed = std::fs::read(folder().join(name)).expect("a sample");
+    let mut bytes = Vec::new();
+    let mut decoder = zstd::Decoder::new(&packed[..]).expect("zstd");
+    decoder.read_to_end(&mut bytes).expect("zstd");
+    bytes
+}
+
+/// The events, and the names of processes.
+fn read(file: &mut TraceFile) -> (Vec<Event>, Vec<String>) {
+    let (mut events, mut names) = (Vec::new(), Vec::new());
+    while let Some(item) = file.next_item().expect("it can be read") {
+        match item {
+            Item::Event(event) => events.push(event),
+            Item::Process { pid, comm, .. } => names.push(format!("{pid} {comm}")),
+            _ => {}
+        }
+    }
+    (events, names)
+}
+
+#[test]
+fn as_trace_cmd_prints_it() {
+    let mut report = TraceFile::open(&folder().join("loop-6.18.report.txt.zst")).expect("text");
+    let (expected, names) = read(&mut report);
+    assert!(expected.len() >= 80, "{}", expected.len());
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for name in ["v6", "v7-none", "v7-zlib", "v7-zstd"] {
+        let packed = format!("loop-6.18-{name}.dat.zst");
+        let path = dir.path().join(name);
+        std::fs::write(&path, sample(&packed)).expect("a file");
+        // From a file, and from memory.
+        for path in [path, folder().join(&packed)] {
+            let mut file = TraceFile::open(&path).expect("a trace");
+            assert_eq!(file.format().name, "trace.dat");
+            let (events, found_names) = read(&mut file);
+            assert!(file.counts().is_clean(), "{name}: {:?}", file.counts());
+            assert_eq!(found_names, names);
+            assert_eq!(events.len(), expected.len(), "{name}");
+            for (event, expected) in events.iter().zip(&expected) {
+                // The text has microseconds.
+                let off_ns = event.time.0.abs_diff(expected.time.0);
+                assert!(off_ns < 1000, "{event} {expected}");
+                let rounded = Event {
+                    time: expected.time,
+                    ..*event
+                };
+                assert_eq!(rounded, *expected, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_lost() {
+    let mut bytes = sample("loop-6.18-v6.dat.zst");
+    // The pages are at the end: one of the first CPU, two of the second.
+    let page = bytes.len() - 3 * 4096;
+    bytes[page + 11] |= 0x80;
+    let mut reader = TraceDatReader::new(&bytes[..], "test").expect("a trace");
+    reader.send_all(&mut Vec::new()).expect("it can be read");
+    assert_eq!((reader.counts().gaps, reader.counts().lost), (1, 1));
+}
+
+#[test]
+fn damage_is_counted_or_one_line() {
+    let bytes = sample("loop-6.18-v6.dat.zst");
+    let error = |bytes: &[u8]| match TraceDatReader::new(bytes, "x.dat") {
+        Err(e) => e.to_string(),
+        Ok(_) => "none".to_owned(),
+    };
+    assert_eq!(
+        error(&bytes[..200]),
+        "x.dat: damaged header: the file ends inside it"
+    );
+    let mut version = bytes.clone();
+    version[10] = b'9';
+    assert_eq!(
+        error(&version),
+        "x.dat: trace.dat version 9 is not supported, only versions 6 and 7"
+    );
+    // Cut behind the head of a page, and a page of nonsense.
+    let pages = bytes.len() - 3 * 4096;
+    for damaged in [bytes[..pages + 12].to_vec(), {
+        let mut bytes = bytes.clone();
+        bytes[pages + 8..pages + 64].fill(0xee);
+        bytes
+    }] {
+        let mut reader = TraceDatReader::new(&damaged[..], "x.dat").expect("a head");
+        reader
+            .send_all(&mut Vec::<Event>::new())
+            .expect("it can be read");
+        assert!(!reader.counts().is_clean(), "{:?}", reader.counts());
+    }
+}
