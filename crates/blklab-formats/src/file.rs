@@ -6,7 +6,7 @@ use crate::format::{FORMATS, Format, Reader, recognise};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Item, TraceHeader, TraceSource};
+use blklab_trace::{Item, TraceHeader, TraceSink, TraceSource};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -164,5 +164,9 @@ impl TraceSource for TraceFile {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
         self.reader.next_item()
+    }
+
+    fn send_all(&mut self, sink: &mut dyn TraceSink) -> Result<(), FormatError> {
+        self.reader.send_all(sink)
     }
 }

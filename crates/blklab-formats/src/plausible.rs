@@ -17,6 +17,15 @@ pub(crate) fn is_time(time: Time) -> bool {
     time.0 / 1_000_000_000 <= SECONDS_MAX
 }
 
+/// Whether all numbers of an event without a count can be.
+#[inline]
+pub(crate) fn is_event(event: &Event) -> bool {
+    // The nanoseconds of the last second are left to the closer look.
+    let is_time = event.time.0 <= SECONDS_MAX * 1_000_000_000;
+    let end = event.sector.saturating_add(event.nr_sectors());
+    is_time && (event.bytes == 0 || end <= SECTORS_MAX)
+}
+
 /// What is wrong with a time.
 pub(crate) const BAD_TIME: &str = "time is beyond 68 years";
 

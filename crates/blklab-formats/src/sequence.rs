@@ -8,6 +8,19 @@ use crate::ReadCounts;
 pub(crate) struct Sequences(Vec<Option<u32>>);
 
 impl Sequences {
+    /// Whether `sequence` is the one that comes next on a CPU, which it then was.
+    #[inline]
+    pub(crate) fn is_next(&mut self, cpu: u16, sequence: u32) -> bool {
+        let Some(Some(last)) = self.0.get_mut(usize::from(cpu)) else {
+            return false;
+        };
+        let is_next = last.checked_add(1) == Some(sequence);
+        if is_next {
+            *last = sequence;
+        }
+        is_next
+    }
+
     /// Counts what is missing before `sequence`. The first number seen on a
     /// CPU is taken as it is: the trace may be a part of a longer one.
     /// Says whether the numbers begin anew.

@@ -5,7 +5,7 @@ use super::read::{Said, Stream};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::{FormatError, ReadCounts, TraceFile};
-use blklab_trace::{Action, Event, Item, TraceSource};
+use blklab_trace::{Action, Event, Item, TraceSink, TraceSource};
 use blklab_types::Time;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -260,8 +260,32 @@ impl<R: Read> BlktraceReader<R> {
     }
 }
 
+impl<R: Read> BlktraceReader<R> {
+    /// Sends the plain records behind the last event, as far as its stream goes on.
+    fn send_plain(&mut self, sink: &mut dyn TraceSink) {
+        let (Some(stream), true) = (self.loading, self.primed) else {
+            return;
+        };
+        let next = self.queue.get(1);
+        let until = next.map_or(Time::MAX, |next| self.time(*next));
+        while let Some(event) = self.streams[stream].next_plain(until) {
+            self.counts.check_time(&mut self.last_time, event.time);
+            self.counts.events += 1;
+            sink.event(&event);
+        }
+    }
+}
+
 impl<R: Read> TraceSource for BlktraceReader<R> {
     type Error = FormatError;
+
+    fn send_all(&mut self, sink: &mut dyn TraceSink) -> Result<(), FormatError> {
+        while let Some(item) = self.next_item()? {
+            item.send_to(sink);
+            self.send_plain(sink);
+        }
+        Ok(())
+    }
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
         while let Some(stream) = self.loading {

@@ -29,6 +29,7 @@
 //! both are written as that bit and read as a flush.
 
 mod files;
+mod plain;
 mod read;
 mod write;
 
@@ -192,6 +193,16 @@ fn rwbs(categories: u32, wide: u32, bytes: u32) -> Rwbs {
         rwbs = rwbs.with(Rwbs::PC);
     }
     rwbs
+}
+
+/// Kernels record the negative errno cut to 16 bits; older ones a positive
+/// number.
+fn error(recorded: u16) -> u16 {
+    if recorded > u16::MAX - 4096 {
+        recorded.wrapping_neg()
+    } else {
+        recorded
+    }
 }
 
 fn device_number(dev: Dev) -> u32 {

@@ -3,7 +3,7 @@
 
 use super::{
     CGROUP, CGROUP_BYTES, COMM_BYTES, RECORD_BYTES, RECORD_WIDE_BYTES, VERSION, VERSION_WIDE,
-    ZONE_PLUG, ZONE_UNPLUG, category, device, note, rwbs, version,
+    ZONE_PLUG, ZONE_UNPLUG, category, device, error, note, rwbs, version,
 };
 use crate::input::Input;
 use crate::plausible;
@@ -30,13 +30,13 @@ pub(super) enum Said {
 /// One file, or a pipe.
 #[derive(Debug)]
 pub(super) struct Stream<R> {
-    input: Input<R>,
+    pub(super) input: Input<R>,
     layout: Layout,
     begun: bool,
     /// The CPU whose file it is.
-    cpu: Option<u16>,
-    sequences: Sequences,
-    last_time: Time,
+    pub(super) cpu: Option<u16>,
+    pub(super) sequences: Sequences,
+    pub(super) last_time: Time,
     /// The first event of another recording.
     held: Option<Event>,
     /// Text of the last message or name.
@@ -215,6 +215,17 @@ impl<R: Read> Stream<R> {
                 return Ok(said);
             }
         }
+    }
+
+    /// Whether the next record begins at the current place, and is little-endian of
+    /// version 7.
+    #[inline]
+    pub(super) fn is_narrow(&self) -> bool {
+        let Layout {
+            big_endian,
+            is_wide,
+        } = self.layout;
+        self.begun && !big_endian && !is_wide && self.held.is_none()
     }
 
     /// Looks at the first magic number.
@@ -437,15 +448,5 @@ impl<R: Read> Stream<R> {
                 None
             }
         }
-    }
-}
-
-/// Kernels record the negative errno cut to 16 bits; older ones a positive
-/// number.
-fn error(recorded: u16) -> u16 {
-    if recorded > u16::MAX - 4096 {
-        recorded.wrapping_neg()
-    } else {
-        recorded
     }
 }
