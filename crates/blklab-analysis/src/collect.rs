@@ -213,8 +213,13 @@ impl<S: LifeSink> StatsCollector<S> {
 
     /// The statistics of all that was given.
     pub fn finish(self) -> TraceStats {
+        self.finish_with().0
+    }
+
+    /// The same, and the other sink of lives, which has been told of all of them.
+    pub fn finish_with(self) -> (TraceStats, S) {
         let (start, end) = self.span.unwrap_or_default();
-        let ((mut lives, _), unmatched) = self.tracker.finish();
+        let ((mut lives, also), unmatched) = self.tracker.finish();
         lives.sum_up();
         let mut all = Phases {
             q2q: match &self.devices[..] {
@@ -235,7 +240,7 @@ impl<S: LifeSink> StatsCollector<S> {
         let nr_overflows = self.overflows.0 + lives.overflows.0;
         let (processes, other_processes) = lives.into_processes();
         let events = Action::ALL.map(|a| (a.letters(), unmatched.events(a)));
-        TraceStats {
+        let stats = TraceStats {
             nr_events: self.nr_events,
             nr_messages: self.nr_messages,
             start_ns: start.ns(),
@@ -252,7 +257,8 @@ impl<S: LifeSink> StatsCollector<S> {
                 unfinished_requests: unmatched.unfinished_requests,
                 passed_through: unmatched.passed_through,
             },
-        }
+        };
+        (stats, also)
     }
 }
 

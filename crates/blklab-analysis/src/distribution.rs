@@ -20,9 +20,10 @@ pub const PERCENTILES: [f64; 17] = [
 ];
 
 /// Values, counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distribution {
     count: u64,
+    /// The largest number there is, while there is no value.
     min: u64,
     max: u64,
     sum: u128,
@@ -147,11 +148,9 @@ impl Pages {
 
 #[inline]
 fn bucket_of(value: u64) -> usize {
-    let Some(highest) = value.checked_ilog2().filter(|bit| *bit > STEP_BITS) else {
-        return value as usize;
-    };
-    let shift = highest - STEP_BITS;
-    let idx = ((shift as usize + 1) << STEP_BITS) + (value >> shift & 63) as usize;
+    // Values of the first two groups have a bucket each.
+    let shift = (value | 1 << STEP_BITS).ilog2() - STEP_BITS;
+    let idx = ((shift as usize) << STEP_BITS) + (value >> shift) as usize;
     idx.min(BUCKET_MAX)
 }
 
@@ -165,13 +164,23 @@ fn value_of(bucket: usize) -> u64 {
     low + (1 << shift >> 1)
 }
 
+impl Default for Distribution {
+    fn default() -> Distribution {
+        Distribution {
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+            buckets: Buckets::default(),
+        }
+    }
+}
+
 impl Distribution {
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        if self.count == 0 || value < self.min {
-            self.min = value;
-        }
+        self.min = self.min.min(value);
         self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
@@ -180,14 +189,7 @@ impl Distribution {
 
     /// Counts all values of `other`.
     pub fn merge(&mut self, other: &Distribution) {
-        if other.count == 0 {
-            return;
-        }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.count += other.count;
         self.sum += other.sum;
@@ -203,7 +205,10 @@ impl Distribution {
 
     /// Smallest value; 0 if there is none.
     pub fn min(&self) -> u64 {
-        self.min
+        match self.count {
+            0 => 0,
+            _ => self.min,
+        }
     }
 
     /// Largest value; 0 if there is none.
@@ -267,7 +272,7 @@ impl Serialize for Distribution {
         };
         let shown = Shown {
             count: self.count,
-            min: self.min,
+            min: self.min(),
             mean: self.mean(),
             max: self.max,
             percentiles,
