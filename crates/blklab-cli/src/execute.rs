@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab::Plan;
 use blklab::matrix::Cell;
-use blklab::run::{RunOptions, RunOutput};
+use blklab::run::{Collect, RunOptions, RunOutput};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +35,7 @@ pub(crate) fn execute(
             stop: Arc::clone(stop),
             meter: meter.clone(),
             fingerprint: compares,
+            collect: collected(a, plan),
             ..RunOptions::default()
         };
         let result = files
@@ -56,6 +57,17 @@ pub(crate) fn execute(
     Ok(runs)
 }
 
+/// What somebody will read: the statistics of the trace stand in JSON and in run
+/// directories, and the table of explicit processes is made of them.
+fn collected(a: &RunArgs, plan: &Plan<'_>) -> Collect {
+    let mut formats = a.output_format.split(',').map(str::trim);
+    let reads_all = formats.any(|f| !["table", "csv", "normal", "terse"].contains(&f));
+    match reads_all || a.out.is_some() || plan.jobs().is_none() {
+        true => Collect::Statistics,
+        false => Collect::Totals,
+    }
+}
+
 fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput> {
     let e = plan.experiment();
     let run = |options: &RunOptions| blklab::run::run(plan, options).map_err(|err| err.of(e));
@@ -65,6 +77,7 @@ fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOut
     }
     let second = run(&RunOptions {
         traces: Vec::new(),
+        collect: Collect::Totals,
         ..options.clone()
     })?;
     if second.interrupted {
@@ -103,7 +116,7 @@ fn learn_merged_queues(
     let learnt = blklab::parallel::map(&again, threads, |&i| {
         let options = RunOptions {
             stop: Arc::clone(stop),
-            only_watches: true,
+            collect: Collect::Watches,
             merged_queues: true,
             ..RunOptions::default()
         };

@@ -9,7 +9,8 @@
 //! Times are in ns. An array counts the bios that it gets and nothing else
 //! (`make_request` of drivers/md/raid0.c and raid1.c, 2.6.28).
 
-use blklab_analysis::lifecycle::{LifeSink, RequestLife};
+use crate::life_totals::LifeTotals;
+use blklab_analysis::lifecycle::{BioLife, LifeSink, RequestLife};
 use blklab_trace::{Action, Event};
 use blklab_types::{Dev, Op, Time};
 
@@ -63,34 +64,59 @@ impl LifeSink for DiskStats {
     }
 }
 
+/// A device of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Device {
+    dev: Dev,
+    is_array: bool,
+    stats: DiskStats,
+    lives: LifeTotals,
+}
+
 /// Counters of all devices of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllStats {
-    /// Disks in the order of their first request.
-    disks: Vec<(Dev, DiskStats)>,
+    /// The array, if there is one, then disks in the order of their first bio.
+    devices: Vec<Device>,
+    /// The one of the last event.
     current: usize,
-    /// The array, if there is one.
-    array: Option<(Dev, DiskStats)>,
+    has_array: bool,
 }
 
 impl AllStats {
     /// With an array among the devices, if it is named.
     pub fn new(array: Option<Dev>) -> AllStats {
-        AllStats {
-            array: array.map(|dev| (dev, DiskStats::default())),
-            ..AllStats::default()
+        let mut all = AllStats::default();
+        if let Some(dev) = array {
+            all.add(dev, true);
+            all.has_array = true;
         }
+        all
+    }
+
+    fn add(&mut self, dev: Dev, is_array: bool) {
+        self.devices.push(Device {
+            dev,
+            is_array,
+            stats: DiskStats::default(),
+            lives: LifeTotals::default(),
+        });
     }
 
     /// An event, before its life is told.
+    #[inline]
     pub fn event(&mut self, e: &Event) {
-        let Some((dev, stats)) = &mut self.array else {
-            return;
-        };
-        if e.dev == *dev && e.action == Action::Queue && e.bytes > 0 {
+        if self.has_array {
+            self.event_beside_array(e);
+        }
+    }
+
+    fn event_beside_array(&mut self, e: &Event) {
+        let array = &mut self.devices[0];
+        if e.dev == array.dev && e.action == Action::Queue && e.bytes > 0 {
             match e.rwbs.op() {
-                Some(Op::Read) => stats.read.ios += 1,
-                Some(Op::Write) => stats.write.ios += 1,
+                Some(Op::Read) => array.stats.read.ios += 1,
+                Some(Op::Write) => array.stats.write.ios += 1,
                 _ => {}
             }
         }
@@ -98,38 +124,56 @@ impl AllStats {
 
     /// The counters of a device at `now`, when the run ends.
     pub fn at(&self, dev: Dev, now: Time) -> DiskStats {
-        let mut all = self.array.iter().chain(&self.disks);
-        all.find(|(d, _)| *d == dev)
-            .map_or(DiskStats::default(), |(_, stats)| stats.at(now))
+        let known = self.devices.iter().find(|d| d.dev == dev);
+        known.map_or(DiskStats::default(), |d| d.stats.at(now))
     }
 
-    fn is_array(&self, dev: Dev) -> bool {
-        self.array.as_ref().is_some_and(|(array, _)| *array == dev)
+    /// The sums over the bios of a device.
+    pub fn lives(&self, dev: Dev) -> LifeTotals {
+        let known = self.devices.iter().find(|d| d.dev == dev);
+        known.map_or(LifeTotals::default(), |d| d.lives)
     }
 
-    fn disk(&mut self, dev: Dev) -> &mut DiskStats {
-        if self.disks.get(self.current).is_none_or(|d| d.0 != dev) {
-            let known = self.disks.iter().position(|d| d.0 == dev);
-            self.current = known.unwrap_or_else(|| {
-                self.disks.push((dev, DiskStats::default()));
-                self.disks.len() - 1
-            });
+    #[inline]
+    fn device(&mut self, dev: Dev) -> &mut Device {
+        if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
+            self.current = self.find(dev);
         }
-        &mut self.disks[self.current].1
+        &mut self.devices[self.current]
+    }
+
+    fn find(&mut self, dev: Dev) -> usize {
+        let known = self.devices.iter().position(|d| d.dev == dev);
+        known.unwrap_or_else(|| {
+            self.add(dev, false);
+            self.devices.len() - 1
+        })
     }
 }
 
 impl LifeSink for AllStats {
+    fn bio(&mut self, bio: &BioLife) {
+        self.device(bio.dev).lives.bio(bio);
+    }
+
     fn request(&mut self, r: &RequestLife) {
-        if !self.is_array(r.dev) {
-            self.disk(r.dev).request(r);
+        let device = self.device(r.dev);
+        if !device.is_array {
+            device.stats.request(r);
         }
     }
 
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
-        if !self.is_array(dev) {
-            self.disk(dev).depth(time, dev, nr_bios, nr_issued);
+        let device = self.device(dev);
+        if !device.is_array {
+            device.stats.depth(time, dev, nr_bios, nr_issued);
         }
+        device.lives.depth(time, dev, nr_bios, nr_issued);
+    }
+
+    fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
+        let lives = &mut self.device(dev).lives;
+        lives.in_scheduler(dev, nr_waiting, overtaken);
     }
 }
 

@@ -54,6 +54,7 @@ pub mod csv_table;
 pub mod disk_stats;
 pub mod failures;
 pub mod job_rows;
+pub mod life_totals;
 pub mod list;
 pub mod matrix;
 pub mod meter;

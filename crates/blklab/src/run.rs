@@ -2,6 +2,7 @@
 //! Running a plan: its events digested, analysed and, if wanted, written.
 
 use crate::disk_stats::{AllStats, DiskStats};
+use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
 use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
@@ -12,13 +13,27 @@ use blklab_analysis::watch::{BioFigures, BioFilter, Watch, Watches};
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
-use blklab_trace::{Digest, DigestSink, Event, TraceHeader, TraceSink};
+use blklab_trace::{Digest, Event, TraceHeader, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// What is made of the events of a run: the less, the less time it takes. Numbers
+/// that are made are the same in each case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collect {
+    /// All there is: the digest, counters of the disks, statistics of the trace.
+    #[default]
+    Statistics,
+    /// The same without the statistics, which stay empty: enough for the tables, the
+    /// CSV and the figures of fio jobs.
+    Totals,
+    /// The figures that the options ask for; everything else stays empty.
+    Watches,
+}
 
 /// What to do beside running.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +44,8 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
     /// Bios to take figures of.
     pub watches: Vec<BioFilter>,
-    /// Of the events only these figures are of interest: digest, statistics and
-    /// counters of the disks stay empty, and the run takes less time.
-    pub only_watches: bool,
+    /// What is made of the events.
+    pub collect: Collect,
     /// Keep all trace events in memory: for short runs, such as tests of a
     /// scheduler.
     pub keep_events: bool,
@@ -60,7 +74,7 @@ pub struct RunOutput {
     pub fingerprint: Option<Fingerprint>,
     /// Whose queues the scheduler merged, if the options asked for it.
     pub merged_queues: MergedQueues,
-    /// Statistics of the event stream.
+    /// Statistics of the event stream, if they were collected.
     pub stats: TraceStats,
     /// Counters of the disks.
     pub disks: Vec<DeviceUse>,
@@ -93,11 +107,17 @@ pub struct DeviceUse {
     pub name: String,
     /// Its counters.
     pub stats: DiskStats,
+    /// Sums over its bios.
+    pub lives: LifeTotals,
 }
+
+/// Who is told of lives beside the statistics.
+type Beside = (AllStats, Watches);
 
 /// What is made of the events of a run.
 enum Analysis {
-    All(Box<DigestSink<StatsCollector<(AllStats, Watches)>>>),
+    Statistics(Digest, Box<StatsCollector<Beside>>),
+    Totals(Digest, Box<Lifecycles<Beside>>),
     Watches(Box<Lifecycles<Watches>>),
     Nothing,
 }
@@ -106,24 +126,33 @@ impl Analysis {
     fn new(plan: &Plan<'_>, options: &RunOptions) -> Analysis {
         let watches = options.watches.iter().cloned().map(Watch::new).collect();
         let watches = Watches(watches);
-        if !options.only_watches {
-            let sink = DigestSink {
-                digest: Digest::default(),
-                inner: StatsCollector::with((AllStats::new(array_dev(plan)), watches)),
-            };
-            return Analysis::All(Box::new(sink));
-        }
-        match watches.0.is_empty() {
-            true => Analysis::Nothing,
-            false => Analysis::Watches(Box::new(Lifecycles::new(watches))),
+        let beside = |watches| (AllStats::new(array_dev(plan)), watches);
+        match options.collect {
+            Collect::Statistics => {
+                let collector = StatsCollector::with(beside(watches));
+                Analysis::Statistics(Digest::default(), Box::new(collector))
+            }
+            Collect::Totals => {
+                let lives = Lifecycles::new(beside(watches));
+                Analysis::Totals(Digest::default(), Box::new(lives))
+            }
+            Collect::Watches if watches.0.is_empty() => Analysis::Nothing,
+            Collect::Watches => Analysis::Watches(Box::new(Lifecycles::new(watches))),
         }
     }
 
+    #[inline]
     fn event(&mut self, event: &Event) {
         match self {
-            Analysis::All(all) => {
-                all.inner.also().0.event(event);
-                all.event(event);
+            Analysis::Totals(digest, lives) => {
+                digest.event(event);
+                lives.sink().0.event(event);
+                lives.event(event);
+            }
+            Analysis::Statistics(digest, collector) => {
+                digest.event(event);
+                collector.also().0.event(event);
+                collector.event(event);
             }
             Analysis::Watches(lives) => lives.event(event),
             Analysis::Nothing => {}
@@ -132,10 +161,11 @@ impl Analysis {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let watches = match self {
-            Analysis::All(all) => {
-                all.process(time, pid, comm);
-                &mut all.inner.also().1
+            Analysis::Statistics(_, collector) => {
+                collector.process(time, pid, comm);
+                &mut collector.also().1
             }
+            Analysis::Totals(_, lives) => &mut lives.sink().1,
             Analysis::Watches(lives) => lives.sink(),
             Analysis::Nothing => return,
         };
@@ -145,32 +175,48 @@ impl Analysis {
     }
 
     /// Puts what was found into the output of a run that has ended.
-    fn finish(self, plan: &Plan<'_>, output: &mut RunOutput) {
-        let watches = match self {
-            Analysis::All(mut all) => {
-                output.digest = all.digest;
-                // Before the statistics finish: the disk is busy until the run
-                // ends, not until the last event.
-                let mut uses: Vec<DeviceUse> = plan
-                    .site()
-                    .devices
-                    .iter()
-                    .map(|(dev, name)| DeviceUse {
-                        dev: *dev,
-                        name: name.clone(),
-                        stats: all.inner.also().0.at(*dev, output.end),
-                    })
-                    .collect();
-                output.array = plan.experiment().md.map(|_| uses.remove(0));
-                output.disks = uses;
-                let watches = std::mem::take(&mut all.inner.also().1);
-                output.stats = all.inner.finish();
-                watches
+    fn finish(mut self, plan: &Plan<'_>, output: &mut RunOutput) {
+        let at_end = self.disks_at(plan, output.end);
+        let ((all, watches), digest) = match self {
+            Analysis::Statistics(digest, collector) => {
+                let (stats, beside) = collector.finish_with();
+                output.stats = stats;
+                (beside, digest)
             }
-            Analysis::Watches(lives) => lives.finish().0,
-            Analysis::Nothing => Watches::default(),
+            Analysis::Totals(digest, lives) => (lives.finish().0, digest),
+            Analysis::Watches(lives) => {
+                ((AllStats::default(), lives.finish().0), Digest::default())
+            }
+            Analysis::Nothing => Default::default(),
         };
+        output.digest = digest;
+        let mut uses = at_end;
+        for of in &mut uses {
+            of.lives = all.lives(of.dev);
+        }
+        if plan.experiment().md.is_some() && !uses.is_empty() {
+            output.array = Some(uses.remove(0));
+        }
+        output.disks = uses;
         output.watched = watches.0.into_iter().map(Watch::finish).collect();
+    }
+
+    /// The counters of all devices at the end of the run, before lives end with the
+    /// last event: the disk is busy until the run ends. None if nobody asked.
+    fn disks_at(&mut self, plan: &Plan<'_>, end: Time) -> Vec<DeviceUse> {
+        let all = match self {
+            Analysis::Statistics(_, collector) => &collector.also().0,
+            Analysis::Totals(_, lives) => &lives.sink().0,
+            Analysis::Watches(_) | Analysis::Nothing => return Vec::new(),
+        };
+        let devices = plan.site().devices.iter();
+        let uses = devices.map(|(dev, name)| DeviceUse {
+            dev: *dev,
+            name: name.clone(),
+            stats: all.at(*dev, end),
+            lives: LifeTotals::default(),
+        });
+        uses.collect()
     }
 }
 
@@ -208,8 +254,8 @@ impl TraceSink for Shared {
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        if let Analysis::All(all) = &mut s.analysis {
-            all.message(event, text);
+        if let Analysis::Statistics(_, collector) = &mut s.analysis {
+            collector.message(event, text);
         }
         if let Some(merged) = &mut s.merged_queues {
             merged.message(text);

@@ -7,9 +7,9 @@
 //! every bio was queued, dispatched and completed at the same times, and the
 //! jobs measured the same.
 
+use crate::life_totals::{LifeTotals, Processes};
 use crate::matrix::Cell;
 use crate::run::RunOutput;
-use blklab_analysis::stats::DeviceStats;
 use blklab_target::{FIO_PID, JobResult};
 use blklab_trace::{Action, Digest, Event};
 use blklab_types::Pid;
@@ -112,7 +112,7 @@ pub fn unexplained(runs: &Runs<'_>) -> Vec<usize> {
     });
     let cells = classes.flatten().map(|of| of[0]);
     let wanted = cells
-        .filter(|(cell, run)| cell.experiment.scheduler == "bfq" && run.stats.processes.len() > 1);
+        .filter(|(cell, run)| cell.experiment.scheduler == "bfq" && has_several_processes(run));
     let index = |(wanted, _): (&Cell, _)| {
         runs.iter()
             .position(|(cell, _)| std::ptr::eq(*cell, wanted))
@@ -139,10 +139,11 @@ fn sentence(class: &Class<'_, '_>) -> String {
 
 /// What the events of all these runs show.
 fn reason(all: &Runs<'_>) -> String {
-    let disks: Vec<&DeviceStats> = all.iter().flat_map(|(_, run)| disks_of(run)).collect();
-    let inserts = disks.iter().any(|d| d.phases.i2d.count() > 0);
-    if inserts && disks.iter().all(|d| d.phases.i2d.max() == 0) {
-        let most = disks.iter().map(|d| d.device_depth.max).max().unwrap_or(0);
+    let disks = all.iter().flat_map(|(_, run)| &run.disks);
+    let disks: Vec<&LifeTotals> = disks.map(|d| &d.lives).collect();
+    let inserts = disks.iter().any(|d| d.i2d.count > 0);
+    if inserts && disks.iter().all(|d| d.i2d.max_ns == 0) {
+        let most = disks.iter().map(|d| d.issued_max).max().unwrap_or(0);
         let depths = all.iter().map(|(cell, _)| cell.experiment.queue_depth());
         return match depths.flatten().min() {
             Some(depth) if most <= depth => format!(
@@ -152,19 +153,20 @@ fn reason(all: &Runs<'_>) -> String {
             _ => "no request ever waited in the scheduler (I2D 0)".to_owned(),
         };
     }
-    if inserts && disks.iter().all(|d| d.scheduler.max_waiting <= 1) {
+    if inserts && disks.iter().all(|d| d.waiting_max <= 1) {
         return "there was never more than one request in the scheduler to choose from".to_owned();
     }
-    if inserts && disks.iter().all(|d| d.scheduler.nr_overtaken == 0) {
+    if inserts && disks.iter().all(|d| d.nr_overtaken == 0) {
         return "requests left the scheduler in the order in which they came".to_owned();
     }
     "every request was queued, dispatched and completed at the same times".to_owned()
 }
 
-/// Statistics of the disks, without an array of them.
-fn disks_of(run: &RunOutput) -> impl Iterator<Item = &DeviceStats> {
-    let is_disk = |d: &&DeviceStats| run.disks.iter().any(|disk| disk.dev == d.dev);
-    run.stats.devices.iter().filter(is_disk)
+/// Whether several processes had I/O.
+fn has_several_processes(run: &RunOutput) -> bool {
+    let devices = run.disks.iter().chain(&run.array);
+    let all = devices.map(|d| d.lives.processes);
+    all.fold(Processes::None, Processes::and) == Processes::Several
 }
 
 /// BFQ makes one queue of those that were created within this time of each

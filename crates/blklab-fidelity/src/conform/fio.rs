@@ -20,7 +20,7 @@ pub use measured::Variation;
 
 use super::measured_on::LINUX_6_1;
 use blklab::metric::{self, Numbers};
-use blklab::run::{RunOptions, run};
+use blklab::run::{Collect, RunOptions, run};
 use blklab::{Planner, Sim, Spread};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fiostat::Ddir;
@@ -245,7 +245,7 @@ fn outcome(
 ) -> Result<(), ExperimentError> {
     let options = RunOptions {
         stop: Arc::clone(stop),
-        only_watches: true,
+        collect: Collect::Watches,
         ..RunOptions::default()
     };
     let sim = Sim::default();

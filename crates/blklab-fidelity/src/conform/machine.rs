@@ -11,7 +11,7 @@
 use super::measured_on::LINUX_2_6_28;
 use super::table::rows;
 use blklab::metric::{self, Numbers};
-use blklab::run::{RunOptions, run};
+use blklab::run::{Collect, RunOptions, run};
 use blklab::{Planner, Sim, Spread};
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fiostat::Ddir;
@@ -342,7 +342,7 @@ impl MachineCase {
 fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError> {
     let options = RunOptions {
         stop: Arc::clone(stop),
-        only_watches: true,
+        collect: Collect::Watches,
         ..RunOptions::default()
     };
     let sim = Sim::default();

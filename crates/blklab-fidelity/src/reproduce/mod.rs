@@ -19,7 +19,7 @@ pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyEr
 pub use subject::{Jobs, Subject};
 
 use blklab::parallel;
-use blklab::run::{RunOptions, run};
+use blklab::run::{Collect, RunOptions, run};
 use blklab::watch::BioFilter;
 use blklab::{Planner, Sim};
 use blklab_experiment::{Experiment, ExperimentError};
@@ -116,7 +116,7 @@ impl<'a> Plan<'a> {
         let options = RunOptions {
             stop: Arc::clone(stop),
             watches: cell.filters.clone(),
-            only_watches: true,
+            collect: Collect::Watches,
             ..RunOptions::default()
         };
         let plan = planner.plan(&cell.experiment)?;

@@ -3,6 +3,7 @@
 
 use super::{Metric, Source, Unit};
 use crate::disk_stats::DiskStats;
+use crate::life_totals::{LifeTotals, Times};
 use crate::run::RunOutput;
 
 /// Of the disks of a run, in the order of CSV.
@@ -81,16 +82,16 @@ impl DiskNumbers {
         let requests = sum(run, |d| d.read.ios + d.write.ios);
         let merged = sum(run, |d| d.read.merges + d.write.merges);
         let busiest = run.disks.iter().map(|d| d.stats.busy_ns).max();
-        let is_disk = |dev| run.disks.iter().any(|d| d.dev == dev);
-        let disks = run.stats.devices.iter().filter(|d| is_disk(d.dev));
-        let phases = &run.stats.all;
+        let all = || run.disks.iter().chain(&run.array).map(|d| &d.lives);
+        let times = |of: fn(&LifeTotals) -> Times| all().map(of).fold(Times::default(), Times::and);
+        let (q2c_ns, d2c_ns) = (times(|l| l.q2c).mean_ns(), times(|l| l.d2c).mean_ns());
         DiskNumbers {
             requests,
             merged_percent: 100.0 * merged as f64 / (merged + requests).max(1) as f64,
             busy_percent: 100.0 * busiest.unwrap_or(0) as f64 / run.end.0.max(1) as f64,
-            queue_size: disks.map(|d| d.depth.mean).sum(),
-            q2d_ns: (phases.q2c.mean() - phases.d2c.mean()).max(0.0),
-            d2c_ns: phases.d2c.mean(),
+            queue_size: run.disks.iter().map(|d| d.lives.in_flight.mean()).sum(),
+            q2d_ns: (q2c_ns - d2c_ns).max(0.0),
+            d2c_ns,
         }
     }
 }
