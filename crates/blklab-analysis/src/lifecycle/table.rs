@@ -625,14 +625,14 @@ impl Device {
             out.sink.request(&request.life);
         }
         self.ios = Slab::default();
+        (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
+        self.most_requests = 0;
         self.shrink();
         let ends = self.ends.iter_mut().flat_map(|ends| ends.iter_mut());
         self.starts
             .iter_mut()
             .chain(ends)
             .for_each(Positions::clear);
-        (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
-        self.most_requests = 0;
         self.scheduler = InScheduler::default();
     }
 
@@ -644,12 +644,16 @@ impl Device {
         self.requests.free(slot);
     }
 
-    /// Gives the memory of a burst back.
+    /// Gives the memory of a burst back that is over.
     pub(super) fn shrink(&mut self) {
-        self.bios.shrink();
-        self.requests.shrink();
-        if self.most_requests as usize > KEPT_MAX {
-            self.most_requests = 0;
+        if self.nr_bios == 0 {
+            self.bios.shrink();
+        }
+        if self.nr_requests == 0 {
+            self.requests.shrink();
+            if self.most_requests as usize > KEPT_MAX {
+                self.most_requests = 0;
+            }
         }
     }
 

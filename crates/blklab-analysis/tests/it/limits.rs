@@ -135,6 +135,35 @@ fn nothing_ever_completes() {
     }
 }
 
+/// A burst of bios that wait for the only request: what is kept for many is given
+/// back when all of them are gone, not before.
+#[test]
+fn a_burst_goes_one_by_one() {
+    const BIOS: u64 = 10_000;
+    let (stats, ..) = measure(|c| {
+        for burst in 0..2 {
+            let at = |n: u64| burst * BIOS * 10 + n;
+            for n in 0..BIOS {
+                c.event(&event(at(n), Action::Queue, 1, 1, 8 * n));
+            }
+            for n in 0..BIOS {
+                for action in [
+                    Action::GetRequest,
+                    Action::Insert,
+                    Action::Issue,
+                    Action::Complete,
+                ] {
+                    c.event(&event(at(BIOS + n), action, 1, 1, 8 * n));
+                }
+            }
+        }
+    });
+    assert_eq!(stats.all.q2c.count(), 2 * BIOS);
+    assert_eq!(stats.devices[0].nr_issued, 2 * BIOS);
+    assert_eq!(stats.devices[0].depth.max, BIOS as u32);
+    assert!(stats.unmatched.events.is_empty());
+}
+
 /// Everything at one sector, or in one request: each event looks at a few
 /// others, not at all.
 #[test]
