@@ -16,6 +16,10 @@ pub(crate) const GIVEN_BYTES_MAX: u64 = 64 << 20;
 /// description: 16 MiB.
 pub const NAMED_BYTES_MAX: u64 = 16 << 20;
 
+/// Reads a job file that an experiment names: its name for messages, and its
+/// text.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
+
 /// Reads a text that the command line names: a regular file, a pipe, a
 /// terminal; `-` is standard input.
 ///

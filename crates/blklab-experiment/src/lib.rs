@@ -22,11 +22,10 @@ pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
 pub use experiment::{Described, DeviceSpec, Experiment, Published, Variant, Workload};
 pub use filesystem::FilesystemSpec;
-pub use input::{NAMED_BYTES_MAX, read_named};
-pub use load::{FORMAT, ReadFile, Source, load, parse};
+pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
+pub use load::{FORMAT, Source, load, parse};
 pub use md::MdSpec;
-pub use set::Absent;
-pub use settings::{QueueSettings, Setting, Vm, parse_size};
+pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 
 #[cfg(test)]
 mod tests;

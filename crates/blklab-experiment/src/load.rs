@@ -2,7 +2,7 @@
 //! Reading experiment files and fio job files.
 
 use crate::cgroup;
-use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, read_given, read_named};
+use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, ReadFile, read_given, read_named};
 use crate::raw::RawExperiment;
 use crate::{Experiment, ExperimentError, Workload, no_such};
 use std::path::Path;
@@ -29,10 +29,6 @@ impl Source {
         }
     }
 }
-
-/// Reads a job file that an experiment names: its name for messages, and its
-/// text.
-pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
 
 /// Reads an experiment or job file. `-` is standard input with a job file; the
 /// name of a built-in scenario is that, unless there is such a file.

@@ -2,7 +2,7 @@
 //! Experiment files as they are written.
 
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, Variant};
-use crate::load::ReadFile;
+use crate::input::ReadFile;
 use crate::settings::{Home, Setting, device_rows};
 use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such};
 use blklab_types::shown;

@@ -2,20 +2,9 @@
 //! `KEY=VALUE`: who takes the key, and what is said where nobody does.
 
 use crate::settings::{self, Home, Setting};
-use crate::{Experiment, ExperimentError, Workload, no_such};
+use crate::{Absent, Experiment, ExperimentError, Workload, no_such};
 use blklab_kernel::existence;
 use blklab_types::{choices, nearest_name, shown};
-
-/// A setting that the kernel does not have, as [`Experiment::absent`] finds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Absent {
-    /// Where experiment files have it: `queue`, `device` or `vm`.
-    pub table: &'static str,
-    /// Its name.
-    pub name: &'static str,
-    /// The releases that have it, in words.
-    pub exists: String,
-}
 
 impl Experiment {
     /// Applies one `KEY=VALUE`: a parameter of the scenario, or a row of the table of

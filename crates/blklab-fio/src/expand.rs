@@ -7,7 +7,7 @@
 //! fio 3.33 calls the program `bc` for the calculation; here it is done in
 //! place, with integers as `bc` does by default (division drops the fraction).
 
-use crate::parse::Surroundings;
+use crate::surroundings::Surroundings;
 
 /// Longest line after replacement: a variable may be long, but not that long.
 const EXPANDED_BYTES_MAX: usize = 64 * 1024;

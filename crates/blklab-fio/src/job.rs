@@ -193,7 +193,7 @@ impl Job {
                     .to_owned(),
             );
         }
-        crate::run::cmdprio::check(&self.settings.cmdprio, &self.name)?;
+        self.settings.cmdprio.check(&self.name)?;
         self.fix_rate_bps()?;
         Ok(warnings)
     }

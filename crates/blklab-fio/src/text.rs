@@ -7,7 +7,7 @@
 //! and the name of an included file starts eight characters into the line.
 
 use crate::error::{JobFileError, Place};
-use crate::parse::{ParseOptions, Surroundings};
+use crate::surroundings::{ParseOptions, Surroundings};
 use blklab_types::shown;
 use std::borrow::Cow;
 
@@ -42,6 +42,11 @@ impl Section {
     /// Whether the section changes the template instead of making a job.
     pub(crate) fn is_global(&self) -> bool {
         self.name.starts_with("global")
+    }
+
+    /// Whether its lines count.
+    fn is_wanted(&self, options: &ParseOptions) -> bool {
+        self.is_global() || options.sections.is_empty() || options.sections.contains(&self.name)
     }
 }
 
@@ -99,7 +104,7 @@ pub(crate) fn sections(
             if !section.is_global() && !names.contains(&section.name) {
                 names.push(section.name.clone());
             }
-            open = if options.wants(&section) {
+            open = if section.is_wanted(options) {
                 out.push(section);
                 Open::Section(out.len() - 1)
             } else {

@@ -53,6 +53,7 @@
 pub mod csv_table;
 pub mod disk_stats;
 pub mod failures;
+pub mod fingerprint;
 pub mod job_rows;
 pub mod life_totals;
 pub mod list;

@@ -2,9 +2,9 @@
 //! Running a plan: its events digested, analysed and, if wanted, written.
 
 use crate::disk_stats::{AllStats, DiskStats};
+use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
-use crate::same::{Fingerprint, MergedQueues};
 use crate::trace_file::TraceOut;
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What changed in the multi-queue block layer.
 
-use super::TagWakes;
 use blklab_kernel::{Change, KernelVersion};
 
 /// Order in which a plug's requests leave it.
@@ -159,6 +158,21 @@ pub const CHANGES: &[Change] = &[
         source: "block/blk-settings.c",
     },
 ];
+
+/// Which sleepers freed tags wake. A batch is both: so many freed tags wake, and
+/// so many tasks are woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagWakes {
+    /// Freed tags count for the first wait queue with sleepers; each queue has a
+    /// count of its own (lib/sbitmap.c, 5.10).
+    PerQueue,
+    /// One count; a batch wakes sleepers of one queue only, even if it has fewer
+    /// (6.1.192).
+    OneQueue,
+    /// One count; what a queue has too few sleepers for goes to the next
+    /// (6.12).
+    Spill,
+}
 
 #[cfg(test)]
 mod tests {

@@ -33,9 +33,9 @@ mod wbt;
 
 pub use self::core::Core;
 pub use self::elevator::Elevator;
-pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder};
+pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};
 pub use self::limits::Limits;
-pub use self::tags::{TagRules, TagWakes, Tags};
+pub use self::tags::{TagRules, Tags};
 pub use self::throttle::{HoldStats, Throttle, Throttled};
 pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 

@@ -86,6 +86,17 @@ impl Home {
     }
 }
 
+/// A setting that the kernel does not have, as [`crate::Experiment::absent`] finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Where experiment files have it: `queue`, `device` or `vm`.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The releases that have it, in words.
+    pub exists: String,
+}
+
 /// The settings that every experiment has, in the order of lists: without those of
 /// its scheduler, device and filesystem ([`crate::Experiment::settings`]) and the
 /// files of its control groups ([`cgroup_files`]).

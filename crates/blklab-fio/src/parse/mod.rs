@@ -17,11 +17,10 @@ mod names;
 mod recordings;
 mod spell_out;
 mod steady;
-mod surroundings;
 
+pub use crate::surroundings::{Fixed, ParseOptions, Recording, Surroundings};
 pub use recordings::log_names;
 pub use spell_out::Rename;
-pub use surroundings::{Fixed, Recording, Surroundings};
 
 use crate::apply::read;
 use crate::assign::assign;
@@ -30,7 +29,6 @@ use crate::expand::expand;
 use crate::job::Job;
 use crate::lists::priorities_have_hints;
 use crate::option::{Effect, Kind, OptionSpec, Queueing, engine_options, find};
-use crate::release::Release;
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
 use crate::text::{Line, Section, sections};
@@ -41,29 +39,6 @@ use names::own_file_names;
 pub const JOBS_MAX: usize = 4096;
 /// Most files over all jobs.
 pub const FILES_MAX: usize = 1 << 20;
-
-/// What a caller may choose.
-#[derive(Clone, Debug, Default)]
-pub struct ParseOptions {
-    /// Only these sections make jobs; all if empty.
-    pub sections: Vec<String>,
-    /// Option lines set before the first file, as on fio's command line.
-    pub template: Vec<String>,
-    /// Stands for the system's entropy with `randrepeat=0`.
-    pub entropy: u64,
-    /// The release of fio that the jobs follow.
-    pub release: Release,
-    /// Messages say nothing of what the file holds but names of options: a file
-    /// of a stranger named it, and it may be no job file at all.
-    pub keeps_text: bool,
-}
-
-impl ParseOptions {
-    /// Whether the lines of a section count.
-    pub(crate) fn wants(&self, section: &Section) -> bool {
-        section.is_global() || self.sections.is_empty() || self.sections.contains(&section.name)
-    }
-}
 
 /// The jobs of one or several files.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,7 @@ pub mod trace;
 pub use packed::Cursor;
 
 use crate::error::{Place, Problem};
-use crate::run::IoOp;
+use crate::io_op::IoOp;
 use crate::settings::{Dir, PerDir, ReplayOptions};
 use packed::Packer;
 use std::sync::Arc;

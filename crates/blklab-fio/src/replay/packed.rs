@@ -6,7 +6,7 @@
 //! tag does not cover, as numbers of seven bits a byte, lowest first.
 
 use super::{Act, Entry};
-use crate::run::IoOp;
+use crate::io_op::IoOp;
 use std::sync::Arc;
 
 /// The file is that of the entry before.

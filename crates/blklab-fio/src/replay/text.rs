@@ -14,7 +14,7 @@
 
 use super::{Act, Builder, Replay, problem};
 use crate::error::Problem;
-use crate::run::IoOp;
+use crate::io_op::IoOp;
 use crate::settings::{ReplayOptions, Skip};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read as _};

@@ -10,7 +10,7 @@
 
 use super::{Builder, Replay, problem};
 use crate::error::Problem;
-use crate::run::IoOp;
+use crate::io_op::IoOp;
 use crate::settings::ReplayOptions;
 use std::collections::BTreeMap;
 

@@ -20,31 +20,6 @@ fn implied(prio: &CmdPrio, dir: usize) -> (u32, u32) {
     (class, prio.level[dir])
 }
 
-/// Refuses what fio refuses when the job starts.
-///
-/// # Errors
-/// fio's message.
-pub(crate) fn check(prio: &CmdPrio, name: &str) -> Result<(), String> {
-    let percentage = prio.percentage.iter().any(|&percent| percent != 0);
-    if percentage && prio.splits.iter().any(|list| !list.is_empty()) {
-        return Err(format!(
-            "{name}: cmdprio_percentage and cmdprio_bssplit options are mutually exclusive"
-        ));
-    }
-    for list in &prio.splits {
-        for split in list {
-            let same = list.iter().filter(|other| other.bytes == split.bytes);
-            if same.map(|other| other.percent).sum::<u32>() > 100 {
-                return Err(format!(
-                    "fio: cmdprio_bssplit total percentage for bs: {} exceeds 100",
-                    split.bytes
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The priorities that requests of a job may get beside the job's own, in fio's
 /// order.
 pub fn priorities(prio: &CmdPrio) -> Vec<(u32, u32)> {

@@ -50,10 +50,11 @@ mod replay;
 mod step;
 mod turn;
 
+pub use crate::io_op::IoOp;
 pub use cmdprio::priorities;
 pub use errors::{Cause, FailedIo, Failure};
 pub use files::random_map_bytes;
-pub use step::{Answer, Completion, Io, IoOp, Outcome, Step};
+pub use step::{Answer, Completion, Io, Outcome, Step};
 
 use crate::job::Job;
 use crate::range::Ranges;

@@ -278,6 +278,33 @@ pub struct CmdPrio {
     pub splits: PerDir<Vec<PrioSplit>>,
 }
 
+impl CmdPrio {
+    /// Refuses what fio refuses when the job starts.
+    ///
+    /// # Errors
+    /// fio's message.
+    pub(crate) fn check(&self, job: &str) -> Result<(), String> {
+        let percentage = self.percentage.iter().any(|&percent| percent != 0);
+        if percentage && self.splits.iter().any(|list| !list.is_empty()) {
+            return Err(format!(
+                "{job}: cmdprio_percentage and cmdprio_bssplit options are mutually exclusive"
+            ));
+        }
+        for list in &self.splits {
+            for split in list {
+                let same = list.iter().filter(|other| other.bytes == split.bytes);
+                if same.map(|other| other.percent).sum::<u32>() > 100 {
+                    return Err(format!(
+                        "fio: cmdprio_bssplit total percentage for bs: {} exceeds 100",
+                        split.bytes
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Requests of one length that get a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrioSplit {

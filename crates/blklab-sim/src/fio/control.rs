@@ -3,8 +3,9 @@
 
 use super::files::{Plan, write_first};
 use super::flow::Flows;
-use super::job::{Recording, Settings, run_job};
+use super::job::{Settings, run_job};
 use super::offload::Overlaps;
+use super::recording::{Recording, Slot};
 use super::steady::{Steady, SteadyWatch};
 use crate::Machine;
 use blklab_fio::settings::ExitWhat;
@@ -21,8 +22,6 @@ const START_JITTER_NS: u64 = 10_000_000;
 /// The main process sleeps so long between two looks (`do_usleep(10000)` in
 /// backend.c, and the slack of a timer, 50 us).
 const LOOK_INTERVAL: Span = Span::from_us(10_050);
-
-pub(crate) type Slot = Rc<RefCell<Option<Recording>>>;
 
 /// What the controller knows of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod job;
 mod offload;
 mod program;
 mod recorder;
+mod recording;
 mod steady;
 
 use crate::build::machine_with;
@@ -225,7 +226,7 @@ impl Ready {
         let jobs: Vec<JobResult> = results
             .iter()
             .filter_map(|slot| slot.borrow_mut().take())
-            .map(|mut recording: job::Recording| {
+            .map(|mut recording: recording::Recording| {
                 notes.append(&mut recording.notes);
                 recording.finish(end)
             })

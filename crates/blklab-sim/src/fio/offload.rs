@@ -12,9 +12,8 @@
 //!
 //! Left out: the processor time of handing work over.
 
-use super::control::Slot;
 use super::engine::Engine;
-use super::job::{Record, account};
+use super::recording::{Record, Slot, account};
 use crate::Machine;
 use blklab_fio::run::{Answer, Completion, Io};
 use blklab_pagecache::Fd;

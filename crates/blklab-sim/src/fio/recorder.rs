@@ -2,8 +2,7 @@
 //! Statistics of a program that is no fio job, kept as fio keeps its own: one
 //! completion latency per call, run time from the first call to the last.
 
-use super::control::Slot;
-use super::job::Recording;
+use super::recording::{Recording, Slot};
 use crate::Machine;
 use blklab_fio::job::Job;
 use blklab_fio::run::Outcome;

@@ -6,9 +6,8 @@
 //! that one does not run, nobody judges. A job in its ramp time is not looked at,
 //! and when one ends its ramp time the next look is a second later.
 
-use super::control::Slot;
 use super::files::Plan;
-use super::job::Recording;
+use super::recording::{Recording, Slot};
 use blklab_fio::settings::{SteadyMeasure, SteadyOptions};
 use blklab_fiostat::{SteadyCriterion, SteadyRate, SteadySample, SteadyState};
 use blklab_types::{Span, Time};

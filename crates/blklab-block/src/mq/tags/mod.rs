@@ -15,11 +15,9 @@
 mod tests;
 mod wait;
 
-pub use self::wait::TagWakes;
-
 use self::wait::Waiters;
-use super::Features;
 use super::core::tags_per_word;
+use super::{Features, TagWakes};
 use blklab_types::TaskId;
 
 /// What kernel version and driver decide about tags.

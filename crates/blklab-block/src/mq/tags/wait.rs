@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks that sleep for a tag: eight wait queues, woken in batches.
 
+use crate::mq::TagWakes;
 use blklab_types::TaskId;
 use std::collections::VecDeque;
 
 /// Wait queues of a bitmap of tags.
 pub(super) const QUEUES: usize = 8;
-
-/// Which sleepers freed tags wake. A batch is both: so many freed tags wake, and
-/// so many tasks are woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagWakes {
-    /// Freed tags count for the first wait queue with sleepers; each queue has a
-    /// count of its own (lib/sbitmap.c, 5.10).
-    PerQueue,
-    /// One count; a batch wakes sleepers of one queue only, even if it has fewer
-    /// (6.1.192).
-    OneQueue,
-    /// One count; what a queue has too few sleepers for goes to the next
-    /// (6.12).
-    Spill,
-}
 
 #[derive(Debug)]
 pub(super) struct Waiters {

@@ -5,8 +5,8 @@ mod cat;
 mod compile;
 mod pvfs;
 
-use super::control::Slot;
 use super::recorder::Recorder;
+use super::recording::Slot;
 use crate::Machine;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::job::Job;

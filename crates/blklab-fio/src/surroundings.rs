@@ -1,8 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The world outside a job file, as far as its text may ask about it.
+//! What a reader of a job file is told beside its text: what its caller chooses, and
+//! the world outside, as far as the text may ask about it.
 
+use crate::release::Release;
 use crate::replay::trace::TraceEvents;
 use std::io::{BufRead, Cursor};
+
+/// What a caller may choose.
+#[derive(Clone, Debug, Default)]
+pub struct ParseOptions {
+    /// Only these sections make jobs; all if empty.
+    pub sections: Vec<String>,
+    /// Option lines set before the first file, as on fio's command line.
+    pub template: Vec<String>,
+    /// Stands for the system's entropy with `randrepeat=0`.
+    pub entropy: u64,
+    /// The release of fio that the jobs follow.
+    pub release: Release,
+    /// Messages say nothing of what the file holds but names of options: a file
+    /// of a stranger named it, and it may be no job file at all.
+    pub keeps_text: bool,
+}
 
 /// A file that `read_iolog` names.
 pub enum Recording<'a> {
