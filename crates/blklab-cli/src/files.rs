@@ -52,7 +52,7 @@ impl Files {
             outputs::check_folder(dir).context("--out")?;
         }
         if files.out.is_some() {
-            let contents = plans.iter().map(Contents::of);
+            let contents = plans.iter().map(Contents::new);
             files.contents = contents.collect::<Result<_, _>>().context("--out")?;
         }
         for (i, plan) in plans.iter().enumerate() {

@@ -63,8 +63,8 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
 
 /// The entries of a name; of a tunable also without its owner.
 fn named(mut entries: Vec<Entry>, name: &str) -> Result<Vec<Entry>> {
-    let own = |e: &Entry| e.name.rsplit('/').next().unwrap_or_default().to_owned();
-    let is_it = |e: &Entry| e.name == name || own(e) == name;
+    let last_word = |e: &Entry| e.name.rsplit('/').next().unwrap_or_default().to_owned();
+    let is_it = |e: &Entry| e.name == name || last_word(e) == name;
     if !entries.iter().any(is_it) {
         let mut valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
         valid.dedup();

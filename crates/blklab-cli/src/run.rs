@@ -138,9 +138,10 @@ fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)
         .files
         .iter()
         .map(|f| {
-            let e = match f.is_dir() {
-                true => RunDir::open(f)?.experiment,
-                false => blklab::load(f)?,
+            let e = if f.is_dir() {
+                RunDir::open(f)?.experiment
+            } else {
+                blklab::load(f)?
             };
             Ok(Experiment { schedulers, ..e })
         })

@@ -34,9 +34,10 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
 
 /// Opens a trace, or that of a run directory.
 pub(crate) fn open(file: &Path) -> Result<TraceFile> {
-    Ok(match file.is_dir() {
-        true => RunDir::open(file)?.events()?,
-        false => TraceFile::open(file)?,
+    Ok(if file.is_dir() {
+        RunDir::open(file)?.events()?
+    } else {
+        TraceFile::open(file)?
     })
 }
 

@@ -261,10 +261,10 @@ impl Experiment {
     pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), ExperimentError> {
         let mut params = device.params;
         for setting in Home::Driver.settings() {
-            let own = |(key, _): &(String, String)| key == setting.name();
-            if let Some((_, value)) = params.iter().find(|p| own(p)) {
+            let is_it = |(key, _): &(String, String)| key == setting.name();
+            if let Some((_, value)) = params.iter().find(|p| is_it(p)) {
                 setting.set_in_file(self, value)?;
-                params.retain(|p| !own(p));
+                params.retain(|p| !is_it(p));
             }
         }
         self.device = DeviceSpec {
@@ -413,9 +413,10 @@ impl Experiment {
         let is_on = |(name, value): &(String, String)| {
             name == "memory_backed" && !matches!(value.as_str(), "0" | "off" | "false" | "no")
         };
-        match self.device.params.iter().any(is_on) {
-            true => self.cost(self.vm.driver_copy_ns(self.kernel)),
-            false => Span::ZERO,
+        if self.device.params.iter().any(is_on) {
+            self.cost(self.vm.driver_copy_ns(self.kernel))
+        } else {
+            Span::ZERO
         }
     }
 
@@ -682,9 +683,10 @@ impl Experiment {
         self.check_cgroups()?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(disk);
-            let max_sectors = match self.kernel.has_single_queue() {
-                true => self.bio_max_sectors()?,
-                false => u32::MAX,
+            let max_sectors = if self.kernel.has_single_queue() {
+                self.bio_max_sectors()?
+            } else {
+                u32::MAX
             };
             for p in processes {
                 check_process(p, max_sectors, capacity)?;

@@ -21,7 +21,7 @@ pub enum Source {
 impl Source {
     /// By the end of the file's name: `.toml`, `.json`, anything else is a
     /// fio job file.
-    pub fn of(path: &Path) -> Source {
+    pub fn from_path(path: &Path) -> Source {
         match path.extension().and_then(|e| e.to_str()) {
             Some("toml") => Source::Toml,
             Some("json") => Source::Json,
@@ -47,7 +47,7 @@ pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
         return Ok(e);
     }
     let text = read_given(path).map_err(|e| e.in_file(&shown))?;
-    parse(&shown, Source::of(path), &text, &|relative| {
+    parse(&shown, Source::from_path(path), &text, &|relative| {
         let file = path.parent().unwrap_or(Path::new("")).join(relative);
         let name = file.display().to_string();
         match read_named(&file, NAMED_BYTES_MAX) {
@@ -203,12 +203,12 @@ impl ExperimentError {
     /// The error of an experiment, with the file that it was read from and the
     /// line of the key that it is about.
     #[must_use]
-    pub fn of(self, e: &Experiment) -> ExperimentError {
+    pub fn located_in(self, e: &Experiment) -> ExperimentError {
         if self.file.is_some() || e.file.is_empty() {
             return self;
         }
         let path = Path::new(&e.file);
-        let located = match Source::of(path) {
+        let located = match Source::from_path(path) {
             Source::Fio => self,
             _ => match read_named(path, GIVEN_BYTES_MAX) {
                 Ok(text) => self.at_key_in(&text),

@@ -45,7 +45,7 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
         if !queue.has_group_limits() {
             return Vec::new();
         }
-        let of = |(name, number): (&str, u16)| {
+        let use_of = |(name, number): (&str, u16)| {
             let stats = queue.hold_stats(number);
             CgroupUse {
                 name: name.to_owned(),
@@ -54,7 +54,7 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
             }
         };
         let names = e.cgroups.iter().map(|g| g.name.as_str());
-        names.zip(1..).map(of).collect()
+        names.zip(1..).map(use_of).collect()
     })
 }
 

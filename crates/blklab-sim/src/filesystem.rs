@@ -15,9 +15,10 @@ pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
         return Ok(());
     }
     let (kernel, name) = (e.kernel, kind.name);
-    let when = match e.kernel < kind.since {
-        true => format!("it came with {}", kind.since),
-        false => format!("it went with {}", kind.until),
+    let when = if e.kernel < kind.since {
+        format!("it came with {}", kind.since)
+    } else {
+        format!("it went with {}", kind.until)
     };
     Err(ExperimentError::new(format!("kernel {kernel} has no {name}: {when}")).about("filesystem"))
 }

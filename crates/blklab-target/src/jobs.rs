@@ -40,7 +40,7 @@ pub(crate) struct JobKey {
 
 impl JobKey {
     /// Of an experiment; none if it has no fio jobs.
-    pub(crate) fn of(e: &Experiment) -> Option<JobKey> {
+    pub(crate) fn for_experiment(e: &Experiment) -> Option<JobKey> {
         let (name, text) = job_file_of(&e.workload)?;
         Some(JobKey {
             name: name.to_owned(),
@@ -87,9 +87,10 @@ impl JobKey {
         let missing = self.sections.iter().find(|s| !names.contains(s));
         match missing {
             Some(missing) if !names.is_empty() => {
-                let known: Vec<&str> = match self.keeps_text {
-                    true => Vec::new(),
-                    false => names.iter().map(String::as_str).collect(),
+                let known: Vec<&str> = if self.keeps_text {
+                    Vec::new()
+                } else {
+                    names.iter().map(String::as_str).collect()
                 };
                 ExperimentError::new(no_such("section", missing, &known)).in_file(&self.name)
             }

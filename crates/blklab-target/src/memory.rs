@@ -42,7 +42,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Of an experiment with these jobs.
-    pub fn of(e: &Experiment, jobs: Option<&JobFile>, disk_bytes: u64) -> Estimate {
+    pub fn new(e: &Experiment, jobs: Option<&JobFile>, disk_bytes: u64) -> Estimate {
         let mut estimate = Estimate::default();
         let nr_processes = match &e.workload {
             Workload::Processes(p) => p.len() as u64,
@@ -71,9 +71,12 @@ impl Estimate {
         for job in &jobs.jobs {
             slots = slots.saturating_add(u64::from(job.settings.iodepth));
             nr_files += job.files.len() as u64;
-            let state = |name: &str| match name.starts_with("/dev/") {
-                true => FileState::Device(disk_bytes),
-                false => FileState::Missing,
+            let state = |name: &str| {
+                if name.starts_with("/dev/") {
+                    FileState::Device(disk_bytes)
+                } else {
+                    FileState::Missing
+                }
             };
             let Ok(ranges) = find_ranges(job, state) else {
                 continue;
@@ -149,9 +152,10 @@ pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
     let kept = kept.fold(0, u64::saturating_add);
     let total = at_once.saturating_add(kept);
     if total > BYTES_MAX {
-        let hint = match at_once > kept {
-            true => format!("{} of them run at a time", running.len()),
-            false => "results are kept to the end: give several commands".to_owned(),
+        let hint = if at_once > kept {
+            format!("{} of them run at a time", running.len())
+        } else {
+            "results are kept to the end: give several commands".to_owned()
         };
         let failed: Result<(), ExperimentError> = fail(format!(
             "{} experiments would take about {} of memory ({hint})",
@@ -178,8 +182,11 @@ mod tests {
             text: text.into(),
         };
         let e = Experiment::new("a", workload);
-        let read = crate::jobs::JobKey::of(&e).unwrap().parse().unwrap();
-        Estimate::of(
+        let read = crate::jobs::JobKey::for_experiment(&e)
+            .unwrap()
+            .parse()
+            .unwrap();
+        Estimate::new(
             &e,
             Some(&read.jobs),
             500 * 1000 * 1000 * 1000 / SECTOR_BYTES * SECTOR_BYTES,

@@ -82,7 +82,7 @@ impl<'t> Planner<'t> {
     /// # Errors
     /// What is wrong with the first bad section.
     pub fn jobs(&self, e: &Experiment) -> Result<Option<Arc<JobText>>, ExperimentError> {
-        let Some(key) = JobKey::of(e) else {
+        let Some(key) = JobKey::for_experiment(e) else {
             return Ok(None);
         };
         let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl<'t> Planner<'t> {
     /// # Errors
     /// The first thing that is wrong.
     pub fn plan(&self, e: &Experiment) -> Result<Plan<'t>, ExperimentError> {
-        let site = self.survey(e).map_err(|err| err.of(e))?;
+        let site = self.survey(e).map_err(|err| err.located_in(e))?;
         self.plan_at(e, site)
     }
 
@@ -130,9 +130,9 @@ impl<'t> Planner<'t> {
         plan.needs.read.extend(described_in);
         match self.jobs(e)? {
             None => {
-                plan.needs.memory = Estimate::of(e, None, 0);
+                plan.needs.memory = Estimate::new(e, None, 0);
                 memory::check(std::slice::from_ref(&plan.needs.memory), 1)
-                    .map_err(|err| err.of(e))?;
+                    .map_err(|err| err.located_in(e))?;
             }
             Some(text) => {
                 plan.add_jobs(&text)
@@ -151,7 +151,7 @@ impl<'t> Plan<'t> {
         self.needs.logs = text.check()?;
         let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
         self.notes = text.notes(&e, &self.site)?;
-        self.needs.memory = Estimate::of(&e, Some(&text.jobs), self.site.disk_bytes);
+        self.needs.memory = Estimate::new(&e, Some(&text.jobs), self.site.disk_bytes);
         memory::check(std::slice::from_ref(&self.needs.memory), 1)?;
         self.target.rehearse(&self.experiment, &text.jobs)
     }
@@ -225,9 +225,12 @@ impl JobText {
 /// A job on the disk itself must begin before its end; beyond it, it is cut.
 fn place_on_disk(job: &Job, disk_bytes: u64) -> Result<Option<String>, ExperimentError> {
     let is_device = |name: &str| name.starts_with("/dev/");
-    let state = |name: &str| match is_device(name) {
-        true => FileState::Device(disk_bytes),
-        false => FileState::Missing,
+    let state = |name: &str| {
+        if is_device(name) {
+            FileState::Device(disk_bytes)
+        } else {
+            FileState::Missing
+        }
     };
     if job.is_diskless() {
         return Ok(None);

@@ -68,7 +68,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Median over the repetitions of a metric of the reads.
 fn microseconds(repetitions: &[(&Cell, &RunOutput)], metric: &Metric) -> f64 {
-    let reads = |run: &RunOutput| Numbers::of(&run.jobs, Some(Ddir::Read));
+    let reads = |run: &RunOutput| Numbers::new(&run.jobs, Some(Ddir::Read));
     let values = repetitions
         .iter()
         .filter_map(|(_, run)| metric.of_jobs(&reads(run)));

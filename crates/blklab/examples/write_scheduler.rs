@@ -70,7 +70,7 @@ pub(crate) fn main() -> Result<(), ExperimentError> {
         let sim = Sim::default();
         let plan = Planner::new(&sim).plan(&experiment)?;
         let output = run(&plan, &RunOptions::default())?;
-        let reads = Numbers::of(&output.jobs, Some(Ddir::Read));
+        let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
         let value = |key: &str| metric::named(key).of_jobs(&reads).unwrap_or(0.0) / 1e6;
         println!(
             "{scheduler:<12} median {:>6.1} ms, longest {:>7.1} ms",

@@ -112,7 +112,7 @@ fn filesystem(e: &Experiment) -> String {
 }
 
 fn of_run(run: &RunOutput) -> Vec<String> {
-    let disk = DiskNumbers::of(run);
+    let disk = DiskNumbers::new(run);
     let mut fields: Vec<String> = DISK.iter().map(|m| shown(m.of_disk(&disk))).collect();
     fields.push(run.end.0.to_string());
     fields.push(run.interrupted.to_string());

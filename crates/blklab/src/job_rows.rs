@@ -90,7 +90,7 @@ fn row(
     part: &Part,
     key: Option<&JobKey>,
 ) -> Option<JobRow> {
-    let numbers = Numbers::of(jobs_of(run, group, part), dir);
+    let numbers = Numbers::new(jobs_of(run, group, part), dir);
     (numbers.jobs > 0).then(|| JobRow {
         level: if key.is_some() { "job" } else { "group" },
         group: Some(group),

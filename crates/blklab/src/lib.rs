@@ -22,7 +22,7 @@
 //! let sim = Sim::default();
 //! let plan = Planner::new(&sim).plan(&experiment)?;
 //! let output = run(&plan, &RunOptions::default())?;
-//! let reads = Numbers::of(&output.jobs, Some(Ddir::Read));
+//! let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
 //! assert_eq!(reads.jobs, 2);
 //! let p99_ns = metric::named("clat_p99").of_jobs(&reads).expect("there are reads");
 //! assert!(p99_ns > 1e6, "a disk takes milliseconds: {p99_ns}");

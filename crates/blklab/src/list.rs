@@ -234,9 +234,10 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
                 "schedulers".into(),
                 format!("{} (default {default})", names.join(", ")),
             )];
-            let queue = match p.version.has_single_queue() {
-                true => ("block layer", sq::CHANGES),
-                false => ("block layer", mq::CHANGES),
+            let queue = if p.version.has_single_queue() {
+                ("block layer", sq::CHANGES)
+            } else {
+                ("block layer", mq::CHANGES)
             };
             let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
             let of_schedulers = of.iter().flat_map(tables);
@@ -334,11 +335,11 @@ pub fn formats() -> Vec<Entry> {
 
 /// Kinds of findings of `blklab why`.
 pub fn findings() -> Vec<Entry> {
-    let of = |k: &blklab_analysis::findings::Kind| Entry {
+    let finding = |k: &blklab_analysis::findings::Kind| Entry {
         details: vec![("rule".into(), format!("{}.", k.rule))],
         ..entry(k.name, k.what)
     };
-    blklab_analysis::findings::ALL.iter().map(of).collect()
+    blklab_analysis::findings::ALL.iter().map(finding).collect()
 }
 
 /// I/O engines of fio jobs and how they are run.
@@ -361,7 +362,7 @@ pub fn engines() -> Vec<Entry> {
 /// Options of fio jobs: what each does here. Those of one engine are called
 /// `ENGINE.OPTION` where another engine has the same.
 pub fn fio_options() -> Vec<Entry> {
-    let of = |name: String, spec: &OptionSpec| {
+    let option = |name: String, spec: &OptionSpec| {
         let effect = spec.effect;
         let mut e = entry(&name, format!("{}: {}", effect.class(), effect.reason()));
         if !spec.alias.is_empty() {
@@ -373,12 +374,12 @@ pub fn fio_options() -> Vec<Entry> {
         }
         e
     };
-    let all = fio_option::ALL.iter().map(|s| of(s.name.to_owned(), s));
+    let all = fio_option::ALL.iter().map(|s| option(s.name.to_owned(), s));
     let engines = ENGINES.iter().flat_map(|engine| {
         let own = engine.options.iter();
         own.map(move |spec| (format!("{}.{}", engine.name, spec.name), spec))
     });
-    all.chain(engines.map(|(name, spec)| of(name, spec)))
+    all.chain(engines.map(|(name, spec)| option(name, spec)))
         .collect()
 }
 

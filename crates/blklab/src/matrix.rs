@@ -78,10 +78,10 @@ impl Refused {
     }
 
     /// With the file of an experiment, if that is where the fault lies.
-    fn of(self, e: &Experiment) -> Refused {
+    fn located_in(self, e: &Experiment) -> Refused {
         match self.choice {
             Some(_) => self,
-            None => self.error.of(e).into(),
+            None => self.error.located_in(e).into(),
         }
     }
 }
@@ -180,7 +180,7 @@ pub fn expand(
             base.experiment.seed = seed;
         }
         let of_file = combinations(base, overrides, planner);
-        cells.extend(of_file.map_err(|err| err.of(e))?);
+        cells.extend(of_file.map_err(|err| err.located_in(e))?);
     }
     Ok(cells)
 }
@@ -192,7 +192,7 @@ pub fn expand(
 pub fn survey(cell: &Cell, overrides: &Overrides, planner: &Planner<'_>) -> Result<Site, Refused> {
     let e = &cell.experiment;
     let site = planner.survey(e);
-    site.map_err(|err| by_choice(err, overrides, e).of(e))
+    site.map_err(|err| by_choice(err, overrides, e).located_in(e))
 }
 
 /// The plans of all cells. What is wrong with an experiment is found before what is

@@ -17,7 +17,7 @@ struct Goal {
 }
 
 impl Goal {
-    fn of(jobs: &[Job]) -> Goal {
+    fn new(jobs: &[Job]) -> Goal {
         let end_ns = |job: &Job| {
             let s = &job.settings;
             let us = job.start_delay_us + s.ramp_time_us + s.runtime_us;
@@ -50,7 +50,7 @@ impl Meter {
     /// The run has these jobs.
     pub(crate) fn begin(&self, jobs: &[Job]) {
         // A second run of the same experiment has the same goal.
-        let _ = self.goal.set(Goal::of(jobs));
+        let _ = self.goal.set(Goal::new(jobs));
     }
 
     /// An event of the run.

@@ -110,9 +110,10 @@ pub fn named_in_job(folder: &Path, name: &str, anywhere: bool) -> Result<PathBuf
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
         };
-        let within = match folder == Path::new("") || folder == Path::new(".") {
-            true => "the working folder".to_owned(),
-            false => folder.display().to_string(),
+        let within = if folder == Path::new("") || folder == Path::new(".") {
+            "the working folder".to_owned()
+        } else {
+            folder.display().to_string()
         };
         match below {
             Ok(true) => {}
@@ -151,9 +152,10 @@ fn folder_of(path: &Path) -> &Path {
 /// A path without links and `..`. Its end may not exist yet.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut missing = Vec::new();
-    let mut there = match path.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => path,
+    let mut there = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
     };
     while there.symlink_metadata().is_err() {
         match there.components().next_back() {
@@ -162,14 +164,13 @@ fn real_path(path: &Path) -> io::Result<PathBuf> {
         }
         there = folder_of(there);
     }
-    let mut real = match missing.is_empty() && !there.is_dir() {
+    let mut real = if missing.is_empty() && !there.is_dir() {
         // A link at the end is not followed: it would be replaced.
-        true => {
-            let folder = there.parent().unwrap_or(Path::new(""));
-            let name = there.file_name().unwrap_or_default();
-            real_path(folder)?.join(name)
-        }
-        false => there.canonicalize()?,
+        let folder = there.parent().unwrap_or(Path::new(""));
+        let name = there.file_name().unwrap_or_default();
+        real_path(folder)?.join(name)
+    } else {
+        there.canonicalize()?
     };
     real.extend(missing.iter().rev());
     Ok(real)

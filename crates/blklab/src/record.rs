@@ -76,7 +76,7 @@ pub struct DeviceRecord {
 
 impl RunRecord {
     /// Of a run that has ended.
-    pub fn of(cell: &Cell, run: &RunOutput) -> RunRecord {
+    pub fn new(cell: &Cell, run: &RunOutput) -> RunRecord {
         let e = &cell.experiment;
         let cgroup = |g: &blklab_target::CgroupUse| {
             let (bios, hold) = (g.held_bios, g.longest_hold.ns());
@@ -119,7 +119,7 @@ impl RunRecord {
 
 /// Every metric of the jobs and of the disks.
 fn metrics(run: &RunOutput) -> Value {
-    let disk = DiskNumbers::of(run);
+    let disk = DiskNumbers::new(run);
     let of_disk = DISK.iter().map(|m| (m.column(), json!(m.of_disk(&disk))));
     json!({
         "jobs": job_rows(run).iter().map(JobRow::to_json).collect::<Vec<_>>(),

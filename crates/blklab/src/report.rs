@@ -46,11 +46,12 @@ pub fn fio_result(cell: &Cell, run: &RunOutput) -> FioResult {
         elapsed_s: run.end.0.div_ceil(1_000_000_000),
         global_options: run.global_options.clone(),
         jobs,
-        disk_util: match run.jobs.iter().any(|j| reports(j, "disk_util")) {
-            true => disk_util(run),
-            false => Vec::new(),
+        disk_util: if run.jobs.iter().any(|j| reports(j, "disk_util")) {
+            disk_util(run)
+        } else {
+            Vec::new()
         },
-        blklab: Some(json!(RunRecord::of(cell, run))),
+        blklab: Some(json!(RunRecord::new(cell, run))),
     }
     .result()
 }

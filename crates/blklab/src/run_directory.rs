@@ -39,7 +39,7 @@ impl Contents {
     ///
     /// # Errors
     /// If something that the experiment depends on cannot be written down.
-    pub fn of(plan: &Plan<'_>) -> Result<Contents, ExperimentError> {
+    pub fn new(plan: &Plan<'_>) -> Result<Contents, ExperimentError> {
         let mut contents = Contents::default();
         let mut e = plan.experiment().clone();
         contents.add_device(&mut e, &plan.site().described_in)?;

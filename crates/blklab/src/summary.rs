@@ -130,7 +130,7 @@ pub(crate) fn names<'a>(
             Some(dir) => job.stat.dir(*dir).total_ios,
             None => job.stat.sync.stat.samples,
         };
-        let key = JobKey::of(job);
+        let key = JobKey::new(job);
         if job.job.group == group && ios > 0 && !names.contains(&key) {
             names.push(key);
         }
@@ -203,7 +203,7 @@ fn by_experiment(
 }
 
 fn row(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, part: &Part, label: String) -> Option<Row> {
-    let numbers = |run| Numbers::of(jobs_of(run, group, part), dir);
+    let numbers = |run| Numbers::new(jobs_of(run, group, part), dir);
     let numbers: Vec<Numbers> = runs.iter().map(|(_, r)| numbers(r)).collect();
     let first = numbers.iter().find(|n| n.jobs > 0)?;
     Some(Row {
@@ -223,7 +223,7 @@ pub(crate) fn jobs_of<'a>(
     part: &'a Part,
 ) -> impl Iterator<Item = &'a JobResult> {
     let in_group = run.jobs.iter().filter(move |j| j.job.group == group);
-    in_group.filter(|j| part.has(&JobKey::of(j)))
+    in_group.filter(|j| part.has(&JobKey::new(j)))
 }
 
 fn published(cell: &Cell, dir: Option<Ddir>) -> Option<Published> {

@@ -26,7 +26,7 @@ pub enum TraceFormat {
 
 impl TraceFormat {
     /// By the end of the name.
-    pub fn of(path: &Path) -> TraceFormat {
+    pub fn from_path(path: &Path) -> TraceFormat {
         match path.extension().and_then(|e| e.to_str()) {
             Some("txt") => TraceFormat::Blkparse,
             Some("blk") => TraceFormat::Compact,
@@ -65,7 +65,7 @@ impl TraceOut {
         times_as_given: bool,
     ) -> Result<TraceOut, FormatError> {
         let file = || PartialFile::create(path).map(BufWriter::new);
-        Ok(match TraceFormat::of(path) {
+        Ok(match TraceFormat::from_path(path) {
             TraceFormat::Blktrace => {
                 let base = blktrace_base(path);
                 let writer = BlktraceWriter::create(&base, header)?;
@@ -128,7 +128,7 @@ impl TraceOut {
 
 /// The files that a trace of this name is written to on one processor.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
-    match TraceFormat::of(path) {
+    match TraceFormat::from_path(path) {
         TraceFormat::Blktrace => vec![file_of_cpu(&blktrace_base(path), 0)],
         TraceFormat::Blkparse | TraceFormat::Compact => vec![path.to_path_buf()],
     }
@@ -152,7 +152,7 @@ fn blktrace_base(path: &Path) -> PathBuf {
 /// `path`, or become part of it.
 pub fn replaced_by(path: &Path) -> Vec<PathBuf> {
     let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
-    if TraceFormat::of(path) != TraceFormat::Blktrace {
+    if TraceFormat::from_path(path) != TraceFormat::Blktrace {
         return Some(path.to_path_buf())
             .filter(is_there)
             .into_iter()

@@ -25,7 +25,7 @@ pub fn jobs(
         )
         .in_file(&e.file));
     };
-    let estimate = Estimate::of(e, Some(&text.jobs), site.disk_bytes);
+    let estimate = Estimate::new(e, Some(&text.jobs), site.disk_bytes);
     memory::check(&[estimate], 1).map_err(|err| err.in_file(&text.name))?;
     Ok(text)
 }

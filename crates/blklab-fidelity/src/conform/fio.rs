@@ -223,7 +223,7 @@ pub fn run_fio_case(
     let sim = Sim::default();
     let Some(text) = Planner::new(&sim).jobs(&e)? else {
         let what = "no fio job: a case of fio has 'job' or 'job_file'";
-        return Err(ExperimentError::new(what).of(&e));
+        return Err(ExperimentError::new(what).located_in(&e));
     };
     let jobs = &text.jobs.jobs;
     e.vm.io_cost_ns = cpu_cost_ns.or(e.vm.io_cost_ns);
@@ -271,7 +271,7 @@ fn outcome(
             output.jobs.len(),
             names(output.jobs.iter().map(|j| j.job.name.as_str()).collect())
         );
-        return Err(ExperimentError::new(what).of(e));
+        return Err(ExperimentError::new(what).located_in(e));
     }
     let wanted = FIGURES.map(|f| metric::find(f).expect("a metric"));
     let (mut here, mut there) = (0.0, 0.0);
@@ -279,7 +279,7 @@ fn outcome(
         for direction in &job.directions {
             let at = DIRECTIONS.iter().position(|rw| *rw == direction.rw);
             let dir = Ddir::ALL[at.unwrap_or(0)];
-            let numbers = Numbers::of([result], Some(dir));
+            let numbers = Numbers::new([result], Some(dir));
             let simulated = wanted.map(|w| {
                 let value = w.metric.of_jobs(&numbers);
                 value.map_or(0.0, |v| w.convert(v))

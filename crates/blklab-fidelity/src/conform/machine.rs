@@ -359,9 +359,9 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError>
     let readers = || output.jobs.iter().filter(|j| !is_writer(j));
     let contended = readers().filter(|j| j.job.start_delay_us < writer_us);
     Ok(Took {
-        writer: Numbers::of([writer], Some(Ddir::Write)),
-        readers: Numbers::of(readers(), Some(Ddir::Read)),
-        contended: Numbers::of(contended, Some(Ddir::Read)),
+        writer: Numbers::new([writer], Some(Ddir::Write)),
+        readers: Numbers::new(readers(), Some(Ddir::Read)),
+        contended: Numbers::new(contended, Some(Ddir::Read)),
     })
 }
 

@@ -120,7 +120,7 @@ impl<'a> Plan<'a> {
             ..RunOptions::default()
         };
         let plan = planner.plan(&cell.experiment)?;
-        let output = run(&plan, &options).map_err(|e| e.of(&cell.experiment))?;
+        let output = run(&plan, &options).map_err(|e| e.located_in(&cell.experiment))?;
         if output.interrupted {
             return Ok(Vec::new());
         }

@@ -68,7 +68,7 @@ impl Subject {
             }
             Subject::Jobs(jobs, dir) => {
                 let jobs = run.jobs.iter().filter(|j| jobs.wants(j));
-                wanted.metric.of_jobs(&Numbers::of(jobs, Some(*dir)))
+                wanted.metric.of_jobs(&Numbers::new(jobs, Some(*dir)))
             }
         };
         value.map(|v| wanted.convert(v))

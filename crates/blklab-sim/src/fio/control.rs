@@ -90,7 +90,7 @@ pub(crate) async fn control(
         plan.overlaps = overlaps.clone();
     }
     let mut watch = SteadyWatch::new(&mut plans, begin);
-    let rules: Vec<Rule> = plans.iter().map(|p| Rule::of(p, &plans)).collect();
+    let rules: Vec<Rule> = plans.iter().map(|p| Rule::new(p, &plans)).collect();
     let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
     let board = Rc::new(RefCell::new(Board {
         states: vec![State::Waiting; plans.len()],
@@ -154,7 +154,7 @@ struct Rule {
 }
 
 impl Rule {
-    fn of(plan: &Plan, all: &[Plan]) -> Rule {
+    fn new(plan: &Plan, all: &[Plan]) -> Rule {
         let settings = &plan.job.settings;
         let waits_for = settings.wait_for.as_ref().map_or_else(Vec::new, |name| {
             let named = |(_, p): &(usize, &Plan)| &p.job.section == name || &p.job.name == name;

@@ -55,7 +55,7 @@ pub(crate) struct CallSettings {
 
 impl CallSettings {
     /// Those of a job.
-    pub(crate) fn of(settings: &JobSettings, sync_cost: Span) -> CallSettings {
+    pub(crate) fn new(settings: &JobSettings, sync_cost: Span) -> CallSettings {
         // The flags of sync_file_range(2).
         let has = |bit: u32| settings.sync_file_range_flags & bit != 0;
         CallSettings {

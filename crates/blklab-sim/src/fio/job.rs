@@ -87,7 +87,7 @@ pub(crate) async fn run_job(
             &job.ioengine,
             job.direct,
             depth,
-            CallSettings::of(job, settings.io_cost),
+            CallSettings::new(job, settings.io_cost),
             m,
             cache,
         ),
@@ -250,7 +250,7 @@ impl Runner<'_> {
         }
         let (m, cache) = (self.m.clone(), self.cache.clone());
         let (name, direct) = (job.ioengine.clone(), job.direct);
-        let calls = CallSettings::of(job, self.settings.io_cost);
+        let calls = CallSettings::new(job, self.settings.io_cost);
         let sets_prio = self.settings.request_prio;
         let setup = Setup {
             m: m.clone(),

@@ -21,8 +21,8 @@ impl World {
     /// The queue that a timer belongs to: timers are registered disk by disk,
     /// each queue's own last, and the array's after them.
     pub(super) fn queue_of_timer(&self, timer: TimerId) -> QueueNo {
-        let own = |d: &Disk| timer <= d.queue.last_timer();
-        match self.disks.iter().position(own) {
+        let has_timer = |d: &Disk| timer <= d.queue.last_timer();
+        match self.disks.iter().position(has_timer) {
             Some(i) => QueueNo(i as u32),
             None => QueueNo::ARRAY,
         }

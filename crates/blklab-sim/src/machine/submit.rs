@@ -28,8 +28,8 @@ impl Machine {
     pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
         let state = {
             let mut w = self.inner.world.borrow_mut();
-            let of = |task: TaskId| w.states[task.idx()].request_prio;
-            if let Some(prio) = w.running.task.and_then(of) {
+            let prio_of = |task: TaskId| w.states[task.idx()].request_prio;
+            if let Some(prio) = w.running.task.and_then(prio_of) {
                 bio.ioprio = prio;
             }
             if self.has_array() {

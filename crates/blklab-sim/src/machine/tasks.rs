@@ -114,8 +114,8 @@ impl Machine {
     /// The running task's control group; the root outside of tasks.
     pub(crate) fn group(&self) -> u16 {
         let w = self.inner.world.borrow();
-        let of = |task| w.tasks.get(task).group;
-        w.running.task.map_or(TaskTable::ROOT_GROUP, of)
+        let group = |task| w.tasks.get(task).group;
+        w.running.task.map_or(TaskTable::ROOT_GROUP, group)
     }
 
     /// The task that runs.
@@ -234,9 +234,10 @@ impl Future for SleepUntil<'_> {
         let mut w = self.m.inner.world.borrow_mut();
         let now = w.agenda.now();
         if self.begun {
-            return match now < self.time {
-                true => Poll::Pending,
-                false => Poll::Ready(()),
+            return if now < self.time {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
             };
         }
         if self.time > now {

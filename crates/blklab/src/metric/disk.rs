@@ -78,7 +78,7 @@ pub struct DiskNumbers {
 }
 impl DiskNumbers {
     /// Those of a run.
-    pub fn of(run: &RunOutput) -> DiskNumbers {
+    pub fn new(run: &RunOutput) -> DiskNumbers {
         let requests = sum(run, |d| d.read.ios + d.write.ios);
         let merged = sum(run, |d| d.read.merges + d.write.merges);
         let busiest = run.disks.iter().map(|d| d.stats.busy_ns).max();

@@ -146,7 +146,7 @@ pub struct Numbers {
 
 impl Numbers {
     /// Those of some jobs of a run; of syncs if there is no direction.
-    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, dir: Option<Ddir>) -> Numbers {
+    pub fn new<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, dir: Option<Ddir>) -> Numbers {
         let mut n = Numbers::default();
         let mut merged = ThreadStat::default();
         let mut ran: Vec<(u64, u64)> = Vec::new();

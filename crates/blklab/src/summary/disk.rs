@@ -30,7 +30,7 @@ impl DiskRow {
 pub fn disk_rows(runs: &[(&Cell, &RunOutput)]) -> Vec<DiskRow> {
     let row = |runs: &[(&Cell, &RunOutput)]| DiskRow {
         label: runs[0].0.name_in_file(),
-        numbers: runs.iter().map(|(_, r)| DiskNumbers::of(r)).collect(),
+        numbers: runs.iter().map(|(_, r)| DiskNumbers::new(r)).collect(),
     };
     repetitions(runs).map(row).collect()
 }

@@ -15,7 +15,7 @@ pub struct JobKey {
 
 impl JobKey {
     /// That of a job.
-    pub(super) fn of(job: &JobResult) -> JobKey {
+    pub(super) fn new(job: &JobResult) -> JobKey {
         JobKey {
             name: job.job.name.clone(),
             cgroup: job.job.settings.cgroup.clone(),
