@@ -21,7 +21,8 @@ seeds() {
     snoop) ls testdata/snoop/* ;;
     rows) ls testdata/rows/* ;;
     vscsi) ls testdata/vscsi/* ;;
-    trace) ls testdata/blkparse/* testdata/ftrace/* testdata/snoop/* testdata/rows/* testdata/vscsi/* ;;
+    lttng) ls testdata/lttng/* ;;
+    trace) ls testdata/blkparse/* testdata/ftrace/* testdata/snoop/* testdata/rows/* testdata/vscsi/* testdata/lttng/* ;;
     blktrace) ls testdata/blkparse/*.blktrace.* ;;
     esac
     find "fuzz/regressions/$1" -type f 2>/dev/null || true

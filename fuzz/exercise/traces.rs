@@ -10,6 +10,7 @@ use blklab_formats::FormatError;
 use blklab_formats::TraceFile;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
+use blklab_formats::braces::BracesReader;
 use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::ftrace::FtraceReader;
 use blklab_formats::rows::{KINDS, RowReader};
@@ -51,6 +52,11 @@ pub(crate) fn vscsi(data: &[u8]) {
     if let Ok(reader) = VscsiReader::new(data, "fuzz") {
         through_everything(reader);
     }
+}
+
+/// Events of LTTng in text.
+pub(crate) fn lttng(data: &[u8]) {
+    through_everything(BracesReader::new(data, "fuzz"));
 }
 
 /// Ring buffers with their formats.

@@ -3,6 +3,7 @@
 
 use crate::blkparse::{Blkparse, BlkparseReader};
 use crate::blktrace::BlktraceReader;
+use crate::braces::{Braces, BracesReader};
 use crate::compact::CompactReader;
 use crate::ftrace::{Ftrace, FtraceReader};
 use crate::input::Input;
@@ -55,7 +56,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 17] = [
+pub static FORMATS: [Format; 18] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -109,6 +110,13 @@ pub static FORMATS: [Format; 17] = [
             let reader = SnoopReader::from_input(input);
             Ok(Box::new(reader.with_others(others_than("biosnoop"))))
         },
+    },
+    Format {
+        name: "lttng",
+        summary: "events of LTTng in text: babeltrace, LTTV of 2009; read",
+        has_printed_times: false,
+        recognises: |input| begins_with(input, Braces::default),
+        open: |input| Ok(Box::new(BracesReader::from_input(input))),
     },
     Format {
         name: "fio-iolog",
@@ -318,5 +326,11 @@ impl Reader for TraceDatReader {
 
     fn header(&self) -> Option<&TraceHeader> {
         Some(self.header()).filter(|h| !h.kernel.is_empty())
+    }
+}
+
+impl Reader for BracesReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
     }
 }

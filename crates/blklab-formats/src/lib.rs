@@ -8,6 +8,7 @@
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
 //! | `trace.dat` of trace-cmd | | [`tracedat::TraceDatReader`] |
+//! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
 //! | rows of research traces and fio's logs | | [`rows::RowReader`] |
 //! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
@@ -25,6 +26,7 @@
 
 pub mod blkparse;
 pub mod blktrace;
+pub mod braces;
 pub mod compact;
 mod counts;
 mod disks;

@@ -25,41 +25,47 @@ impl Sequences {
     /// CPU is taken as it is: the trace may be a part of a longer one.
     /// Says whether the numbers begin anew.
     pub(crate) fn check(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) -> bool {
-        let before = counts.restarts;
-        let gap = self.gap(cpu, sequence, counts);
-        counts.gaps += u64::from(gap > 0);
-        counts.lost += u64::from(gap);
-        counts.restarts > before
+        match self.gap(cpu, sequence) {
+            Some(0) => false,
+            Some(gap) => {
+                counts.gaps += 1;
+                counts.lost += u64::from(gap);
+                false
+            }
+            None => {
+                counts.restarts += 1;
+                true
+            }
+        }
     }
 
     /// The same for a text, in which numbers are also missing because it shows
     /// only a part.
     pub(crate) fn check_text(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) {
-        counts.left_out += u64::from(self.gap(cpu, sequence, counts));
+        match self.gap(cpu, sequence) {
+            Some(gap) => counts.left_out += u64::from(gap),
+            None => counts.restarts += 1,
+        }
     }
 
-    /// How many numbers are missing before `sequence`.
+    /// How many numbers are missing before `sequence`; none if they begin anew.
     #[inline]
-    fn gap(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) -> u32 {
+    fn gap(&mut self, cpu: u16, sequence: u32) -> Option<u32> {
         let idx = usize::from(cpu);
         if idx >= self.0.len() {
             self.0.resize(idx + 1, None);
         }
         // Streams of `trace_pipe` are not numbered.
         if sequence == 0 && self.0[idx] != Some(u32::MAX) {
-            return 0;
+            return Some(0);
         }
         if let Some(last) = self.0[idx].replace(sequence) {
             let gap = sequence.wrapping_sub(last).wrapping_sub(1);
             // The numbers wrap at 2^32: one that goes back by less than half
             // of that is a fresh start, not a gap.
-            if gap >= u32::MAX / 2 {
-                counts.restarts += 1;
-            } else {
-                return gap;
-            }
+            return (gap < u32::MAX / 2).then_some(gap);
         }
-        0
+        Some(0)
     }
 }
 

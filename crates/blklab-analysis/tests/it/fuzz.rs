@@ -45,7 +45,8 @@ fn samples_of_all_readers() {
     replay_all("testdata/rows", traces::rows);
     replay_all("testdata/vscsi", traces::vscsi);
     replay_all("testdata/tracedat", traces::tracedat);
-    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat"] {
+    replay_all("testdata/lttng", traces::lttng);
+    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng"] {
         replay_all(&format!("testdata/{folder}"), traces::trace);
     }
 }

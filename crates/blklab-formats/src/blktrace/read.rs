@@ -51,7 +51,29 @@ struct Layout {
     is_wide: bool,
 }
 
+/// What stands at the current place.
+enum Looked {
+    /// A record, and the length of its head.
+    Head(Head, usize),
+    /// Something else, which was passed over.
+    Damage,
+    End,
+}
+
+/// Whether a record begins with the magic number of [`Layout::COMMON`].
+#[inline]
+fn is_common(bytes: &[u8; RECORD_BYTES]) -> bool {
+    let magic = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    u32::from_le_bytes(magic) == super::MAGIC | VERSION
+}
+
 impl Layout {
+    /// Version 7, little-endian.
+    const COMMON: Layout = Layout {
+        big_endian: false,
+        is_wide: false,
+    };
+
     /// That of a magic number, if it can be read.
     fn of(magic: [u8; 4]) -> Option<Layout> {
         let (version, big_endian) = version(magic)?;
@@ -171,10 +193,7 @@ impl<R: Read> Stream<R> {
     pub(super) fn new(input: Input<R>, cpu: Option<u16>) -> Stream<R> {
         Stream {
             input,
-            layout: Layout {
-                big_endian: false,
-                is_wide: false,
-            },
+            layout: Layout::COMMON,
             begun: false,
             cpu,
             sequences: Sequences::default(),
@@ -193,17 +212,17 @@ impl<R: Read> Stream<R> {
             return Ok(Some(Said::Event(event)));
         }
         loop {
-            let layout = self.layout;
-            let record_bytes = layout.record_bytes();
-            let bytes = self.input.fill(record_bytes)?;
-            let Some(head) = Head::new(bytes, layout) else {
-                self.cut(counts);
-                return Ok(None);
+            let bytes = self.input.fill(RECORD_BYTES)?.first_chunk();
+            let (head, record_bytes) = match bytes {
+                Some(bytes) if is_common(bytes) && self.layout == Layout::COMMON => {
+                    (Head(*bytes, 0), RECORD_BYTES)
+                }
+                _ => match self.other_head(counts)? {
+                    Looked::Head(head, record_bytes) => (head, record_bytes),
+                    Looked::Damage => continue,
+                    Looked::End => return Ok(None),
+                },
             };
-            if bytes[..4] != layout.magic() {
-                self.pass_over_damage(counts)?;
-                continue;
-            }
             let total = record_bytes + usize::from(head.u16(46));
             if total > record_bytes && self.input.fill(total)?.len() < total {
                 self.cut(counts);
@@ -226,6 +245,23 @@ impl<R: Read> Stream<R> {
             is_wide,
         } = self.layout;
         self.begun && !big_endian && !is_wide && self.held.is_none()
+    }
+
+    /// The head of a record that is not of the most common layout, or none.
+    #[cold]
+    fn other_head(&mut self, counts: &mut ReadCounts) -> Result<Looked, FormatError> {
+        let layout = self.layout;
+        let record_bytes = layout.record_bytes();
+        let bytes = self.input.fill(record_bytes)?;
+        let Some(head) = Head::new(bytes, layout) else {
+            self.cut(counts);
+            return Ok(Looked::End);
+        };
+        if bytes[..4] != layout.magic() {
+            self.pass_over_damage(counts)?;
+            return Ok(Looked::Damage);
+        }
+        Ok(Looked::Head(head, record_bytes))
     }
 
     /// Looks at the first magic number.

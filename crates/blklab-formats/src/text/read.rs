@@ -164,7 +164,7 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
         let mut looked_at = 0;
         loop {
             let have = self.input.available();
-            if let Some(at) = have[looked_at..].iter().position(|b| *b == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &have[looked_at..]) {
                 let len = looked_at + at;
                 return Ok(Some((len, len + 1)));
             }

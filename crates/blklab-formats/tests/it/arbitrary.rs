@@ -3,9 +3,9 @@
 
 use crate::synthetic::{Said, header, send};
 use crate::{compact, readers};
-use blklab_formats::ReadCounts;
 use blklab_formats::blktrace::BlktraceStream;
-use blklab_trace::{Action, Event, Rwbs};
+use blklab_formats::{ReadCounts, TraceFile};
+use blklab_trace::{Action, Event, Rwbs, TraceSource as _};
 use blklab_types::{Dev, Time};
 use proptest::prelude::*;
 
@@ -76,13 +76,38 @@ fn binary(said: &[Said]) -> Vec<u8> {
     stream.finish().unwrap()
 }
 
+/// Samples of all formats.
+fn samples() -> Vec<Vec<u8>> {
+    let testdata = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let folders = [
+        "blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng",
+    ];
+    let mut all = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(testdata.join(folder)).expect("samples") {
+            let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
+            // What is compressed would be damaged as such.
+            all.push(match zstd::decode_all(&bytes[..]) {
+                Ok(plain) => plain,
+                Err(_) => bytes,
+            });
+        }
+    }
+    assert!(all.len() > 25, "{}", all.len());
+    all
+}
+
 /// Reads `bytes` with every reader; none may panic.
 fn read_all_ways(bytes: &[u8]) {
+    let recognised = TraceFile::from_reader(std::io::Cursor::new(bytes.to_vec()), "x");
+    if let Ok(mut file) = recognised {
+        let _ = file.send_all(&mut Vec::new());
+    }
     let _ = compact::read(bytes);
     readers::read_text(bytes);
     if let Some(b'\x07' | b'e') = bytes.first() {
         let mut reader = blklab_formats::blktrace::BlktraceReader::from_stream(bytes, "x");
-        while let Ok(Some(_)) = blklab_trace::TraceSource::next_item(&mut reader) {}
+        while let Ok(Some(_)) = reader.next_item() {}
     }
 }
 
@@ -139,6 +164,15 @@ proptest! {
         read_all_ways(&edited(compact::write(&said, &header(2)), &edits, cut));
         read_all_ways(&edited(binary(&said), &edits, cut));
         read_all_ways(&edited(readers::print(&said), &edits, cut));
+    }
+
+    #[test]
+    fn damaged_samples_do_no_harm(
+        sample in prop::sample::select(samples()),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        read_all_ways(&edited(sample, &edits, cut));
     }
 
     #[test]
