@@ -46,7 +46,9 @@ fn samples_of_all_readers() {
     replay_all("testdata/vscsi", traces::vscsi);
     replay_all("testdata/tracedat", traces::tracedat);
     replay_all("testdata/lttng", traces::lttng);
-    for folder in ["blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng"] {
+    for folder in [
+        "blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng",
+    ] {
         replay_all(&format!("testdata/{folder}"), traces::trace);
     }
 }
