@@ -183,3 +183,39 @@ fn real_traces() {
         assert_eq!(found, (nr_events, 0, files), "{name}: {:?}", file.counts());
     }
 }
+
+/// Traces of known cause: every event is read, none is damaged.
+#[test]
+fn known_causes() {
+    let Some(dir) = blklab_testkit::shared("data/oracle") else {
+        return;
+    };
+    let index = std::fs::read_to_string(dir.join("index.csv")).expect("an index");
+    let mut nr_cases = 0;
+    for row in index.lines().skip(1) {
+        let mut fields = row.split(',');
+        let (case, trace) = (
+            fields.next().expect("a case"),
+            fields.next().expect("a file"),
+        );
+        let nr_events: u64 = fields
+            .nth(1)
+            .and_then(|n| n.parse().ok())
+            .expect("a number");
+        let mut file = TraceFile::open(&dir.join(case).join(trace)).expect("a trace");
+        file.send_all(&mut Vec::new()).expect("it can be read");
+        let counts = file.counts();
+        let all = counts.events + counts.other_events;
+        assert!(
+            all.abs_diff(nr_events) <= nr_events / 50,
+            "{case}: {all} of {nr_events}"
+        );
+        assert_eq!(
+            (counts.damaged, counts.unknown, counts.lost),
+            (0, 0, 0),
+            "{case}: {counts:?}"
+        );
+        nr_cases += 1;
+    }
+    assert!(nr_cases >= 11, "{nr_cases}");
+}
