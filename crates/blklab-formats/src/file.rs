@@ -151,7 +151,7 @@ fn unrecognised(input: &Input<Source>) -> FormatError {
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),
-        expected: "blktrace records, text of blkparse, of tracepoints or of biosnoop, or events.blk",
+        expected: "a trace: blktrace, blkparse, ftrace, perf, trace.dat, biosnoop, LTTng in text, events.blk, or rows of fio or a research trace (docs/traces.md)",
         found: match head.len() {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),
