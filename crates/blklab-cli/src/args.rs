@@ -470,6 +470,31 @@ pub(crate) enum TraceCommand {
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
     },
+    /// The slowest I/Os with their lives, phase by phase
+    Slow {
+        /// A trace
+        file: PathBuf,
+        /// How many
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+        count: u16,
+        /// How to show it
+        #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+        output_format: PlainFormat,
+    },
+    /// The life of the requests at a sector, or of the one that an event belongs to
+    Life {
+        /// A trace
+        file: PathBuf,
+        /// A sector, or #N: the event N of the trace, counted from 1
+        #[arg(value_name = "SECTOR|#N")]
+        which: String,
+        /// How many at most
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
+        count: u16,
+        /// How to show it
+        #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+        output_format: PlainFormat,
+    },
     /// What was recognised, the kinds of events, time span, devices, what was lost or
     /// damaged, and what can therefore be concluded
     Info {

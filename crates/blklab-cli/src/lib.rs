@@ -11,6 +11,7 @@ mod execute;
 mod files;
 mod interrupt;
 mod list;
+mod lives;
 mod man;
 mod output;
 mod progress;

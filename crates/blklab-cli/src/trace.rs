@@ -7,6 +7,7 @@ use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
+use blklab::findings::slow::Which;
 use blklab::run_directory::RunDir;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
 use blklab::{
@@ -27,6 +28,23 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
             file,
             output_format,
         } => info::info(file, *output_format)?,
+        TraceCommand::Slow {
+            file,
+            count,
+            output_format,
+        } => {
+            let which = Which::Slowest(usize::from(*count));
+            crate::lives::lives(file, which, *output_format)?;
+        }
+        TraceCommand::Life {
+            file,
+            which,
+            count,
+            output_format,
+        } => {
+            let which = crate::lives::which(which, usize::from(*count))?;
+            crate::lives::lives(file, which, *output_format)?;
+        }
         TraceCommand::Convert { file, output } => convert(file, output)?,
     }
     Ok(Outcome::Done)

@@ -15,7 +15,8 @@
 //! # }
 //! ```
 
-use blklab_analysis::findings::{Context, Evidence, Reading, Report, Search};
+use blklab_analysis::findings::slow::{Life, Lives, Which};
+use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
 use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
@@ -38,6 +39,20 @@ pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatErro
         lost: counts.lost + counts.left_out + counts.missing,
         elided: counts.elided,
     }))
+}
+
+/// Single requests of a trace with their lives, and the report that
+/// [`line`] needs.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn lives(input: &mut TraceFile, which: Which) -> Result<(Vec<Life>, Report), FormatError> {
+    let lives = Lives::new(which);
+    let detector: Box<dyn Detector> = Box::new(lives.clone());
+    let mut search = Search::with(vec![detector], Context::default());
+    input.send_all(&mut search)?;
+    let report = search.finish(Reading::default());
+    Ok((lives.take(), report))
 }
 
 /// The line of an event in a report, as blkparse prints it, with the event's number in

@@ -198,6 +198,11 @@ impl Context {
         self.text("queue/write_cache").map(|t| t == "write back")
     }
 
+    /// Whether it takes the writes of a zone in order only.
+    pub fn is_zoned(&self) -> Option<bool> {
+        self.text("queue/zoned").map(|t| t.starts_with("host"))
+    }
+
     /// Whether it is a disk that rotates.
     pub fn rotates(&self) -> Option<bool> {
         self.queue("rotational").map(|n| n != 0)

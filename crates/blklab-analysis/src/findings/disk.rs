@@ -5,6 +5,7 @@
 pub use super::request::Request;
 use super::waits::Wait;
 use crate::lifecycle::BioLife;
+use crate::spread::percentile;
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Op, Time};
 
@@ -26,6 +27,8 @@ pub struct Service {
     pub alone_ns: [Option<u64>; 2],
     /// Requests that these are the median of.
     pub nr_alone: [usize; 2],
+    /// What 9 of 10 of all requests with data do not exceed from D to C.
+    pub p90_ns: Option<u64>,
     /// Shortest from D to C of any request with data.
     pub best_ns: Option<u64>,
     /// Mean time from one C to the next while it is busy.
@@ -76,6 +79,8 @@ pub struct Disk {
     pub waits: Vec<Wait>,
     /// The first and the last event.
     pub span: [Time; 2],
+    /// Places of completions that fit no request among the section's events.
+    pub unknown_completions: Vec<usize>,
 }
 
 impl Disk {
@@ -107,6 +112,7 @@ impl Disk {
             depth_at_issue: Vec::new(),
             waits: Vec::new(),
             span,
+            unknown_completions: Vec::new(),
         };
         disk.flushes = disk.flush_commands();
         disk.count_depths();
@@ -270,6 +276,7 @@ impl Disk {
     fn measure_service(&mut self) {
         let mut alone: [Vec<u64>; 2] = Default::default();
         let mut best = None;
+        let mut all = Vec::new();
         for (r, depth) in self.issued().iter().zip(&self.depth_at_issue) {
             let (Some(d2c), false) = (r.d2c(), r.life.bytes == 0) else {
                 continue;
@@ -278,11 +285,13 @@ impl Disk {
                 continue;
             }
             best = Some(best.map_or(d2c, |b: u64| b.min(d2c)));
+            all.push(d2c);
             if *depth == 0 {
                 alone[usize::from(!r.is_read())].push(d2c);
             }
         }
         self.service.best_ns = best;
+        self.service.p90_ns = percentile(90, all);
         self.service.nr_alone = [alone[0].len(), alone[1].len()];
         self.service.alone_ns = alone.map(|mut all| {
             all.sort_unstable();

@@ -8,6 +8,9 @@ use blklab_types::{Pid, Time};
 /// Requests ahead that are counted one by one; of more, so many spread evenly.
 const AHEAD_SEEN: usize = 1024;
 
+/// A request or tag that comes within this time was not waited for.
+const LONG_GET_NS: u64 = 50_000;
+
 /// What each request of a device waited for, in the order of its requests.
 pub(super) fn divide(disk: &Disk) -> Vec<Wait> {
     (0..disk.requests.len())
@@ -48,6 +51,11 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     wait.idle_ns = disk.idle_within(from, issue).min(queued);
     wait.ahead_ns = queued - wait.idle_ns;
     let alone = disk.service.alone(r.op()).unwrap_or(0);
+    if let (Some(queue), Some(get)) = (r.queue, life.get)
+        && wait.get_ns > LONG_FACTOR * alone.max(LONG_GET_NS)
+    {
+        wait.get = Some(ahead_of(disk, r, queue, get));
+    }
     if wait.ahead_ns > LONG_FACTOR * alone.max(1) {
         let flushing = between(Some(from), Some(issue)).min(wait.ahead_ns);
         if flushing * 2 > wait.ahead_ns {

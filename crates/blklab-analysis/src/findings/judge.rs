@@ -8,6 +8,9 @@ use super::{Context, Kind};
 use blklab_trace::Action;
 use blklab_types::Pid;
 
+/// Flushes that take less explain no wait.
+const SLOW_NS: u64 = 1_000_000;
+
 /// A cause explains a symptom if it costs at least this part of what the symptom does.
 const EXPLAINS_SHARE: f64 = 0.3;
 
@@ -99,6 +102,45 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
             time_text(total),
             time_text(worst)
         ));
+    }
+    let (nr, total) = sum.forced;
+    if nr > 0 {
+        let innocent = match sum.forced_worst_ns < SLOW_NS {
+            true => "; flushing explains no long wait here",
+            false => "",
+        };
+        words.push(format!(
+            "{} that flush the cache or pass it (F): {} in all, {} the longest{innocent}.",
+            plural(nr, "request", "requests"),
+            time_text(total),
+            time_text(sum.forced_worst_ns)
+        ));
+    }
+    if sum.writes_after_flush > 0 && context.has_write_cache() != Some(false) {
+        words.push(format!(
+            "{} after the last flush that the trace shows: if the device has a volatile cache, it \
+             is not shown that they are safe.",
+            match sum.writes_after_flush {
+                1 => "1 write ended".to_owned(),
+                n => format!("{n} writes ended"),
+            }
+        ));
+    }
+    if sum.nr_silent_merges > 0 {
+        words.push(format!(
+            "{} into another without an event of it (inferred from sizes): nothing is lost.",
+            match sum.nr_silent_merges {
+                1 => "1 request was merged".to_owned(),
+                n => format!("{n} requests were merged"),
+            }
+        ));
+    }
+    if sum.nr_issued > 0 && sum.nr_direct == sum.nr_issued && sum.nr(Action::GetRequest) > 0 {
+        words.push(
+            "Requests went to the device without having been in a scheduler (no I): issued \
+             directly by whoever submitted them."
+                .to_owned(),
+        );
     }
     words.extend(not_shown(sum));
     if context.is_empty() && sum.nr_issued > 0 {

@@ -50,6 +50,7 @@ mod judge;
 pub mod kinds;
 pub mod request;
 pub mod section;
+pub mod slow;
 pub mod waits;
 pub mod whole;
 
@@ -153,8 +154,13 @@ impl Search {
 
     /// For these kinds.
     pub fn of(kinds: &'static [Kind], context: Context) -> Search {
+        Search::with(kinds.iter().map(|k| (k.detector)()).collect(), context)
+    }
+
+    /// With these detectors.
+    pub fn with(detectors: Vec<Box<dyn Detector>>, context: Context) -> Search {
         let watchers = Watchers {
-            detectors: kinds.iter().map(|k| (k.detector)()).collect(),
+            detectors,
             gatherer: Gatherer::new(0),
             sums: Sums::default(),
             context,

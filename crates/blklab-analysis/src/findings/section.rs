@@ -101,6 +101,20 @@ impl Section {
         all
     }
 
+    /// Whether the event of a number, from 1, is one of a request: on its device, in its
+    /// sectors, in its time.
+    pub fn event_is_of(&self, number: u64, r: &Request) -> bool {
+        let place = number.checked_sub(self.first + 1).map(|n| n as usize);
+        let Some(e) = place.and_then(|place| self.events.get(place)) else {
+            return false;
+        };
+        e.dev == r.life.dev
+            && r.life.sector <= e.sector
+            && e.sector < r.end()
+            && r.start() <= Some(e.time)
+            && r.life.complete.is_none_or(|c| e.time <= c)
+    }
+
     /// An instance that the events of a request show.
     pub fn instance(&self, r: &Request, delay_ns: Option<u64>) -> Instance {
         Instance {
@@ -134,6 +148,7 @@ struct Gathered {
     alone: Vec<BioLife>,
     nr_events: [u64; 17],
     busy_until: Option<Time>,
+    unknown_completions: Vec<usize>,
     span: Option<[Time; 2]>,
 }
 
@@ -180,7 +195,9 @@ impl Gatherer {
 
     /// A completion that fits no request: the device had it before the section began.
     pub(super) fn unknown_completion(&mut self, event: &Event) {
+        let place = self.events.len() - 1;
         let device = self.devices.entry(event.dev).or_default();
+        device.unknown_completions.push(place);
         device.busy_until = device.busy_until.max(Some(event.time));
     }
 
@@ -237,6 +254,7 @@ impl Gatherer {
             bios.extend(g.bios);
             let span = g.span.unwrap_or_default();
             let mut disk = Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span);
+            disk.unknown_completions = g.unknown_completions;
             disk.waits = divide(&disk);
             disk
         };

@@ -43,6 +43,8 @@ pub struct Wait {
     pub ahead: Option<Ahead>,
     /// Who is there from D to C, if that is long.
     pub behind: Option<Ahead>,
+    /// Who has requests from Q to G, if that is long.
+    pub get: Option<Ahead>,
 }
 
 /// Requests that the device has or gets while one waits.
@@ -76,8 +78,8 @@ pub enum Reason {
     Other(Pid),
     /// The process's own requests, or as many of each of several.
     Load,
-    /// The device empties its cache.
-    Flush,
+    /// Nobody: the device takes long by itself.
+    Device,
 }
 
 impl Wait {
@@ -89,9 +91,14 @@ impl Wait {
 
     /// Long waits behind others: why, how long, who is there.
     pub fn behind_others(&self, r: &Request) -> impl Iterator<Item = (Reason, u64, Ahead)> {
-        let both = [(self.ahead, self.ahead_ns), (self.behind, self.behind_ns)];
-        let reasons = both.map(|(ahead, ns)| Some((ahead?.reason(r), ns, ahead?)));
-        reasons.into_iter().flatten()
+        let in_queue = self.ahead.map(|a| (a.reason(r), self.ahead_ns, a));
+        // All those at the device, one after the other, would not take so long.
+        let by_itself = |a: Ahead| self.behind_ns > LONG_FACTOR * self.alone_ns * (a.all + 1);
+        let at_device = self.behind.map(|a| match by_itself(a) {
+            true => (Reason::Device, self.behind_ns, a),
+            false => (a.reason(r), self.behind_ns, a),
+        });
+        [in_queue, at_device].into_iter().flatten()
     }
 }
 

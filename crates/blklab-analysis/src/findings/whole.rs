@@ -4,7 +4,8 @@
 use super::context::Context;
 use super::disk::Disk;
 use super::waits::Wait;
-use blklab_types::{Dev, Pid};
+use blklab_trace::Rwbs;
+use blklab_types::{Dev, Op, Pid};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -90,7 +91,19 @@ pub struct DiskSum {
     pub flushes: (u64, u64),
     /// The longest of them, ns.
     pub flush_worst_ns: u64,
+    /// Requests and bios that flush the cache or pass it (F): how many, how long, ns.
+    pub forced: (u64, u64),
+    /// The longest of them, ns.
+    pub forced_worst_ns: u64,
+    /// Writes that ended after the last flush.
+    pub writes_after_flush: u64,
+    /// Requests whose merge into another the trace does not show.
+    pub nr_silent_merges: u64,
+    /// Requests that went to the device without having been in a scheduler (no I).
+    pub nr_direct: u64,
     events_of: [u64; 17],
+    #[serde(skip)]
+    last_flush: Option<blklab_types::Time>,
     #[serde(skip)]
     processes: BTreeMap<Pid, Account>,
 }
@@ -173,6 +186,7 @@ impl Sums {
                 sum.background.add(w, whole);
             }
         }
+        sum.flushes_and_writes(disk);
         let flushes = disk.requests.iter().filter(|r| r.is_flush());
         for ns in flushes.filter_map(super::disk::Request::d2c) {
             sum.flushes.0 += 1;
@@ -194,6 +208,47 @@ impl Sums {
 }
 
 impl DiskSum {
+    /// Counts what flushes the cache or passes it, and writes after the last of them.
+    fn flushes_and_writes(&mut self, disk: &Disk) {
+        let force = |flags: Rwbs| flags.has(Rwbs::FLUSH) || flags.has(Rwbs::FUA);
+        let of_requests = disk.requests.iter().map(|r| {
+            let is_write = r.is_write() && r.life.bytes > 0;
+            (r.flags, is_write, r.start(), r.life.complete)
+        });
+        let of_bios = disk.bios.iter().map(|b| {
+            let is_write = b.op() == Some(Op::Write) && b.bytes > 0;
+            (b.rwbs, is_write, Some(b.queue), b.complete)
+        });
+        let all: Vec<_> = of_requests.chain(of_bios).collect();
+        for (flags, _, start, complete) in &all {
+            let (Some(start), Some(complete)) = (*start, *complete) else {
+                continue;
+            };
+            if force(*flags) {
+                let ns = complete.since(start).0;
+                self.forced.0 += 1;
+                self.forced.1 += ns;
+                self.forced_worst_ns = self.forced_worst_ns.max(ns);
+            }
+            if flags.has(Rwbs::FLUSH) && self.last_flush < Some(complete) {
+                self.last_flush = Some(complete);
+                self.writes_after_flush = 0;
+            }
+        }
+        let last = self.last_flush;
+        let after = all.iter().filter(|(flags, is_write, _, complete)| {
+            *is_write && !flags.has(Rwbs::FUA) && last.is_some() && *complete > last
+        });
+        self.writes_after_flush += after.count() as u64;
+        let issued = disk.issued().iter();
+        self.nr_direct += issued.filter(|r| r.life.insert.is_none()).count() as u64;
+        let silent = disk
+            .requests
+            .iter()
+            .map(|r| u64::from(r.life.nr_silent_merges));
+        self.nr_silent_merges += silent.sum::<u64>();
+    }
+
     /// Events of a kind.
     pub fn nr(&self, action: blklab_trace::Action) -> u64 {
         self.events_of[action as usize]

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Statistics of recorded and made-up traces against real btt; arbitrary events.
 
+mod answers;
 mod arbitrary;
 mod btt;
 mod findings;
 mod fuzz;
+mod kinds;
 mod legacy;
 mod limits;
 mod metrics;

@@ -258,3 +258,40 @@ fn a_copied_folder_of_sysfs_is_a_context() {
     assert!(text.contains("scheduler mq-deadline"), "{text}");
     assert!(text.contains("Nothing can be said to be wrong"), "{text}");
 }
+
+#[test]
+fn the_slowest_are_shown_with_their_lives() {
+    let f = Folder::new();
+    let sample = root().join("testdata/blkparse/sync-write-stall-2.6.26.txt");
+    let sample = sample.to_str().expect("UTF-8");
+    let text = f.run(&["trace", "slow", sample, "-n", "1"]).stdout;
+    assert!(
+        text.starts_with("WS 35624860 + 128 of pdflush (4160): 592.7 ms"),
+        "{text}"
+    );
+    assert!(
+        text.contains("592.0 ms  in the scheduler (I-D), the device idle"),
+        "{text}"
+    );
+    assert!(
+        text.contains("4160  Q  WS 35624860 + 128 [pdflush]"),
+        "{text}"
+    );
+    let by_sector = f.run(&["trace", "life", sample, "35624988"]).stdout;
+    assert!(
+        by_sector.contains("WS 35624988 + 128 of python (4159): no end"),
+        "{by_sector}"
+    );
+    // The fourth event is its Q.
+    let by_event = f.run(&["trace", "life", sample, "#4"]).stdout;
+    assert_eq!(by_event, by_sector);
+    for (which, said) in [
+        ("1", "no request at sector 1"),
+        ("#999", "event 999 belongs to no request"),
+        ("x", "expected a sector"),
+    ] {
+        let done = f.run(&["trace", "life", sample, which]);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{which}");
+        assert!(done.stderr.contains(said), "{which}: {}", done.stderr);
+    }
+}

@@ -21,11 +21,15 @@ pub const KIND: Kind = Kind {
     what: "requests wait behind those of their own process: depth times service time",
     rule: "a request that somebody waits for takes 5 times what it takes on an idle device or \
            more, most of those ahead of it in scheduler and device are its own process's (or as \
-           many of each of several), and that is 20 % of the process's waiting or more",
+           many of each of several), there are 4 of them or more on average, and \
+           that is 20 % of the process's waiting or more",
     explains: &[],
     rests_on_absence: false,
     detector: || Box::new(DeepQueue::default()),
 };
+
+/// Requests queued on average, below which a queue is not deep.
+const DEPTH_MIN: u64 = 4;
 
 /// Requests that came to an idle device, so that what one takes alone is sure.
 const ALONE_SURE: usize = 3;
@@ -97,6 +101,9 @@ impl Sum {
             return None;
         }
         let depth = self.ahead / nr_before + 1;
+        if depth < DEPTH_MIN {
+            return None;
+        }
         let interval = self.interval_ns?;
         let alone = self.alone_ns?;
         // What the device does at a time: requests that end while one would take alone.

@@ -14,7 +14,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
-use blklab_trace::Rwbs;
+use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub const KIND: Kind = Kind {
            ends at most 1 ms before the chain begins and that goes on at most 1 ms after it has \
            ended, 3 times or more and in half of its pauses, or one whose request is at the \
            device meanwhile",
-    explains: &["deep-queue", "behind-other"],
+    explains: &["deep-queue", "behind-other", "device-slow", "journal-chain"],
     rests_on_absence: false,
     detector: || Box::new(Flushes::default()),
 };
@@ -37,6 +37,9 @@ pub const SLOW_NS: u64 = 1_000_000;
 
 /// Between what a process does and the chain that it waits for.
 const NEAR_NS: u64 = 1_000_000;
+
+/// A second C later than this belongs to something else.
+const BEHIND_MAX_NS: u64 = 30_000_000_000;
 
 /// So often a process goes on after a chain, so that it waits for it.
 const TIMES_MIN: u64 = 3;
@@ -57,6 +60,8 @@ struct Sum {
     waiters: BTreeSet<Pid>,
     has_fua: bool,
     journals: BTreeSet<Pid>,
+    /// Of flushes behind the data.
+    behind_ns: u64,
 }
 
 /// From the first write of a commit to the end of its record.
@@ -157,6 +162,37 @@ impl Flushes {
                 continue;
             }
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
+        }
+        sum.flushes_behind(section, disk);
+    }
+}
+
+impl Sum {
+    /// A request that is flushed behind its data ends twice: the second C has no length.
+    fn flushes_behind(&mut self, section: &Section, disk: &Disk) {
+        let mut of_sector: BTreeMap<u64, Vec<&Request>> = BTreeMap::new();
+        for r in disk.requests.iter().filter(|r| flushes(r)) {
+            of_sector.entry(r.life.sector).or_default().push(r);
+        }
+        for (place, e) in section.events().iter().enumerate() {
+            if e.action != Action::Complete || e.bytes > 0 || e.dev != disk.dev || e.sector == 0 {
+                continue;
+            }
+            let own = of_sector.get(&e.sector).into_iter().flatten();
+            let before = own.filter(|r| r.life.complete.is_some_and(|c| c <= e.time));
+            let Some(r) = before.max_by_key(|r| r.life.complete) else {
+                continue;
+            };
+            let ns = e.time.since(r.life.complete.unwrap_or_default()).0;
+            if ns < SLOW_NS || ns > BEHIND_MAX_NS {
+                continue;
+            }
+            self.behind_ns += ns;
+            self.harm.add(r.pid, ns, || {
+                let mut instance = section.instance(r, Some(ns));
+                instance.evidence.push(section.evidence(place));
+                instance
+            });
         }
     }
 }
@@ -287,6 +323,12 @@ impl Sum {
                 mean(sum.flushes.1, n)
             ),
         };
+        if self.behind_ns > 0 {
+            f.how += &format!(
+                " The cache is flushed behind the data, too (a second C without length): {}.",
+                time_text(self.behind_ns)
+            );
+        }
         let beside: Vec<Pid> = f
             .victims
             .iter()

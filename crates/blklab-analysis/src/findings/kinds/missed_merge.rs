@@ -25,7 +25,7 @@ pub const KIND: Kind = Kind {
            64 KiB or less is queued right behind one of its own process that has not ended, and \
            together they are no larger than max_sectors_kb (or than any request of the trace); \
            5 % of the device's requests or more",
-    explains: &["deep-queue", "behind-other"],
+    explains: &["deep-queue", "no-request-free", "behind-other"],
     rests_on_absence: true,
     detector: || Box::new(MissedMerges::default()),
 };

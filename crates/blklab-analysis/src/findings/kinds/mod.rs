@@ -4,20 +4,33 @@
 pub mod behind_other;
 pub mod bfq_merge;
 pub mod deep_queue;
+pub mod dependent_read;
+pub mod device_slow;
+pub mod discards;
+pub mod false_latency;
 pub mod flush;
 pub mod idle;
+pub mod journal_chain;
+pub mod misaligned;
 pub mod missed_merge;
 pub mod no_readahead;
+pub mod no_request_free;
+pub mod passthrough;
 pub mod reads_behind_writes;
 pub mod slice;
 pub mod split;
 pub mod throttle;
+pub mod write_order;
 pub mod writes_starved;
 
 use super::Kind;
 
 /// All kinds of findings.
 pub static ALL: &[Kind] = &[
+    write_order::KIND,
+    write_order::IO_ERROR,
+    false_latency::FALSE_LATENCY,
+    false_latency::NEVER_COMPLETED,
     throttle::KIND,
     idle::IDLING,
     idle::PLUG_TIMER,
@@ -28,10 +41,18 @@ pub static ALL: &[Kind] = &[
     slice::KIND,
     behind_other::KIND,
     flush::KIND,
+    journal_chain::KIND,
+    no_request_free::KIND,
+    device_slow::CAPPED,
+    device_slow::SLOW,
     missed_merge::KIND,
     split::KIND,
     no_readahead::KIND,
+    dependent_read::KIND,
+    misaligned::KIND,
+    discards::KIND,
     deep_queue::KIND,
+    passthrough::KIND,
 ];
 
 #[cfg(test)]

@@ -17,7 +17,13 @@ pub const KIND: Kind = Kind {
     name: "split",
     what: "bios are cut into many commands, by a limit or by the geometry of the device",
     rule: "X events cut 10 % of a device's bios or more into 4 pieces or more on average",
-    explains: &["deep-queue", "missed-merge", "behind-other"],
+    explains: &[
+        "deep-queue",
+        "no-request-free",
+        "missed-merge",
+        "behind-other",
+        "device-slow",
+    ],
     rests_on_absence: false,
     detector: || Box::new(Splits::default()),
 };

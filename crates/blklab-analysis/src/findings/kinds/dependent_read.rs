@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads of data that lie around a block of metadata wait until that has been read.
+//!
+//! A block that maps a file (an indirect block of ext2, a node of an extent tree) lies
+//! among the data that it maps. Who needs it to know where the data go on reads it by
+//! itself, waits, and then reads the data on both sides: the order on the disk is lost,
+//! and nothing merges.
+
+use super::writes_starved::names;
+use crate::findings::disk::Request;
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use blklab_types::{Dev, Pid};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "dependent-read",
+    what: "a process waits for a small read and only then reads what lies on both sides of it",
+    rule: "a read of 4 KiB or less ends, and within 1 ms its process queues one read that ends \
+           where it begins and one that begins where it ends",
+    explains: &["missed-merge"],
+    rests_on_absence: false,
+    detector: || Box::new(DependentReads::default()),
+};
+
+const SMALL_SECTORS: u64 = 8;
+const NEAR_NS: u64 = 1_000_000;
+
+#[derive(Debug, Default)]
+struct DependentReads {
+    disks: BTreeMap<Dev, Harm>,
+}
+
+impl Detector for DependentReads {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            let mut of_pid: BTreeMap<Pid, Vec<&Request>> = BTreeMap::new();
+            for r in disk
+                .requests
+                .iter()
+                .filter(|r| r.is_read() && r.queue.is_some())
+            {
+                of_pid.entry(r.pid).or_default().push(r);
+            }
+            for (pid, mut reads) in of_pid {
+                reads.sort_by_key(|r| (r.queue, r.life.number));
+                for (i, first) in reads.iter().enumerate() {
+                    let Some(end) = first.life.complete else {
+                        continue;
+                    };
+                    if first.sectors() > SMALL_SECTORS {
+                        continue;
+                    }
+                    let then = reads[i + 1..].iter().filter(|r| {
+                        r.queue
+                            .is_some_and(|q| q >= end && q.since(end).0 <= NEAR_NS)
+                    });
+                    let then: Vec<&&Request> = then.take(16).collect();
+                    let before = then.iter().find(|r| r.end() == first.life.sector);
+                    let behind = then.iter().find(|r| r.life.sector == first.end());
+                    let (Some(before), Some(behind)) = (before, behind) else {
+                        continue;
+                    };
+                    let ns = first.whole().unwrap_or(0);
+                    self.disks.entry(disk.dev).or_default().add(pid, ns, || {
+                        let mut evidence = Vec::new();
+                        for r in [first, before, behind] {
+                            evidence.extend(section.of_request(r));
+                        }
+                        in_order(&mut evidence);
+                        Instance {
+                            time: first.queue.unwrap_or_default(),
+                            delay_ns: Some(ns),
+                            evidence,
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, harm): (Dev, Harm)| {
+            let mut f = Finding::new(KIND.name, dev, "");
+            harm.fill(&mut f, whole);
+            f.extra_commands = Some(2 * harm.count());
+            f.what = format!(
+                "{} waits {} for a small read, then reads what lies right before and right behind \
+                 it: three commands and two waits instead of one.",
+                names(f.victims.iter().map(|p| p.pid), whole),
+                time_text(harm.total_ns() / harm.count())
+            );
+            f.how = "So does a file whose map (an indirect block, a node of its extent tree) lies \
+                     among its data: the data that are known already are not submitted before the \
+                     process waits for the map."
+                .to_owned();
+            f.doubt(
+                Confidence::Likely,
+                "the filesystem's own events, which show that the small read is the file's map",
+            );
+            f.remedies = vec![Remedy::kernel(
+                "submit what is mapped before reading the next block of the map (or read it ahead)",
+            )];
+            f
+        };
+        all.into_iter().map(finding).collect()
+    }
+}

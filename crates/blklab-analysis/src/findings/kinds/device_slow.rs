@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests that the device takes long for by itself: nobody else's are there to
+//! explain it. If all of them take the same time, something below limits the rate.
+
+use super::writes_starved::names;
+use crate::findings::disk::Disk;
+use crate::findings::harm::Harm;
+use crate::findings::section::Section;
+use crate::findings::waits::{LONG_FACTOR, Reason};
+use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use blklab_types::{Dev, Time};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const SLOW: Kind = Kind {
+    name: "device-slow",
+    what: "the device takes long for single requests, by itself",
+    rule: "a request that somebody waits for takes from D to C more than 4 times what it would if \
+           the device served all that it has one after the other, 10 ms or more, and 4 times what \
+           9 of 10 requests do not exceed; 20 requests or more are shown; 20 % of its process's \
+           waiting or more",
+    explains: &["behind-other", "deep-queue"],
+    rests_on_absence: false,
+    detector: || Box::new(Slow::new(false)),
+};
+
+/// The row of [`super::ALL`].
+pub const CAPPED: Kind = Kind {
+    name: "rate-capped",
+    what: "all slow requests take the same time: something below the kernel limits the rate",
+    rule: "5 requests or more, a quarter of all, take from D to C more than 4 times what the \
+           fastest takes, times the requests that the device has, and 9 of 10 of them lie within \
+           2 % of their median; if they are all reads or all writes, the fastest of these",
+    explains: &["device-slow", "deep-queue", "behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(Slow::new(true)),
+};
+
+/// A single request that takes less is not worth a word.
+const SLOW_NS: u64 = 10_000_000;
+
+/// Requests so many, so that 9 of 10 of them mean something.
+const REQUESTS_MIN: usize = 20;
+
+/// As many as lie within [`NARROW`] of the median.
+const NARROW_SHARE: f64 = 0.9;
+
+/// So near to the median.
+const NARROW: f64 = 0.02;
+
+/// So many, and this part of all.
+const CAPPED_MIN: usize = 5;
+const CAPPED_SHARE: f64 = 0.25;
+
+#[derive(Debug)]
+struct Slow {
+    capped: bool,
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    when: Vec<Time>,
+    d2c: Vec<u64>,
+    reads: u64,
+    all: u64,
+}
+
+impl Slow {
+    fn new(capped: bool) -> Slow {
+        Slow {
+            capped,
+            disks: BTreeMap::new(),
+        }
+    }
+}
+
+impl Detector for Slow {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            let ended = disk
+                .issued()
+                .iter()
+                .filter(|r| r.life.complete.is_some())
+                .count();
+            let sum = self.disks.entry(disk.dev).or_default();
+            sum.all += ended as u64;
+            let limited = capped(disk, ended);
+            if self.capped {
+                for i in limited {
+                    let (r, took) = (&disk.requests[i], disk.requests[i].d2c().unwrap_or(0));
+                    sum.d2c.push(took);
+                    sum.reads += u64::from(r.is_read());
+                    sum.harm
+                        .add(r.pid, took, || section.instance(r, Some(took)));
+                }
+                continue;
+            }
+            if !limited.is_empty() || ended < REQUESTS_MIN {
+                continue;
+            }
+            let by_itself = disk.requests.iter().zip(&disk.waits).filter(|(r, w)| {
+                let mut reasons = w.behind_others(r);
+                r.life.bytes > 0 && reasons.any(|(why, ..)| why == Reason::Device)
+            });
+            let far = 4 * disk.service.p90_ns.unwrap_or(0);
+            for (r, w) in by_itself {
+                let took = r.d2c().unwrap_or(0);
+                if took < SLOW_NS || took <= far || !r.is_sync {
+                    continue;
+                }
+                sum.d2c.push(took);
+                sum.when.extend(r.life.issue);
+                sum.reads += u64::from(r.is_read());
+                sum.harm.add(r.pid, w.behind_ns, || {
+                    section.instance(r, Some(w.behind_ns))
+                });
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let found = all.into_iter();
+        found
+            .filter_map(|(dev, sum)| sum.finding(dev, self.capped, whole))
+            .collect()
+    }
+}
+
+/// The places of requests that all take the same time, far more than the device needs
+/// for those that it has; none if there are no such.
+fn capped(disk: &Disk, ended: usize) -> Vec<usize> {
+    let data = |i: &usize| {
+        let (r, w) = (&disk.requests[*i], &disk.waits[*i]);
+        r.life.bytes > 0 && r.d2c().is_some() && w.flush_ns == 0
+    };
+    let all: Vec<usize> = (0..disk.nr_issued).filter(data).collect();
+    let took = |i: &usize| disk.requests[*i].d2c().unwrap_or(0);
+    let best = |reads: Option<bool>| {
+        let of = all
+            .iter()
+            .filter(|i| reads.is_none_or(|w| w == disk.requests[**i].is_read()));
+        of.map(took).min().unwrap_or(0)
+    };
+    let far = |best: u64, i: &usize| {
+        took(i) > LONG_FACTOR * best * (u64::from(disk.depth_at_issue[*i]) + 1)
+    };
+    let any = best(None);
+    let mut slow: Vec<usize> = all.iter().copied().filter(|i| far(any, i)).collect();
+    let reads = slow.iter().filter(|i| disk.requests[**i].is_read()).count();
+    // One direction alone may be slower than the other by nature.
+    if reads == 0 || reads == slow.len() {
+        let own = best(Some(reads > 0));
+        slow.retain(|i| far(own, i));
+    }
+    let d2c: Vec<u64> = slow.iter().map(took).collect();
+    let enough = slow.len() >= CAPPED_MIN && slow.len() as f64 >= CAPPED_SHARE * ended as f64;
+    match enough && is_narrow(&d2c) {
+        true => slow,
+        false => Vec::new(),
+    }
+}
+
+fn is_narrow(d2c: &[u64]) -> bool {
+    let mut sorted = d2c.to_vec();
+    sorted.sort_unstable();
+    let Some(median) = sorted.get(sorted.len() / 2) else {
+        return false;
+    };
+    let near = |ns: &&u64| ns.abs_diff(*median) as f64 <= NARROW * *median as f64;
+    d2c.iter().filter(near).count() as f64 >= NARROW_SHARE * d2c.len() as f64
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, capped: bool, whole: &Whole<'_>) -> Option<Finding> {
+        if !capped {
+            self.harm.keep_who_suffers(dev, whole);
+        }
+        if self.harm.is_empty() {
+            return None;
+        }
+        self.d2c.sort_unstable();
+        let median = self.d2c[self.d2c.len() / 2];
+        let mut f = Finding::new(if capped { CAPPED.name } else { SLOW.name }, dev, "");
+        self.harm.fill(&mut f, whole);
+        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let n = self.d2c.len() as u64;
+        if capped {
+            f.what = format!(
+                "{n} of {} requests of {who} take {} to {} at the device, the same for {}, wherever \
+                 they are.",
+                self.all,
+                time_text(self.d2c[0]),
+                time_text(self.d2c[self.d2c.len() - 1]),
+                match (self.reads, n - self.reads) {
+                    (0, _) => "all writes",
+                    (_, 0) => "all reads",
+                    _ => "reads and writes",
+                }
+            );
+            f.how = "Neither seeks nor a device's own work make all requests equally slow: a rate \
+                     limit below this kernel does (a hypervisor's, a cloud disk's, an array's). \
+                     The queue above is not what they wait in."
+                .to_owned();
+            f.cause = Some("a rate limit below the kernel".to_owned());
+            f.doubt(
+                Confidence::Likely,
+                "the disk's limit, and a longer series: a limit shows as a constant rate",
+            );
+            f.remedies = vec![
+                Remedy::act("a larger limit of the disk (IOPS, bandwidth, instance size)"),
+                Remedy::act("fewer or larger I/Os, so that the limit is not reached"),
+            ];
+        } else {
+            f.what = format!(
+                "The device takes {} (median of {n}) for single requests of {who}, {} the longest; \
+                 9 of 10 take {} or less.",
+                time_text(median),
+                time_text(self.harm.worst_ns()),
+                time_text(
+                    whole
+                        .disk(dev)
+                        .alone_ns
+                        .iter()
+                        .flatten()
+                        .max()
+                        .copied()
+                        .unwrap_or(0)
+                )
+            );
+            f.how = "It had too little to do to explain it: work of its own (garbage collection, \
+                     retries, error recovery, power states)."
+                .to_owned();
+            if let Some(period) = period(&mut self.when) {
+                f.how += &format!(" It comes about every {}.", time_text(period));
+            }
+            f.cause = Some("the device itself".to_owned());
+            f.doubt(
+                Confidence::Likely,
+                "what the device did: SMART, the kernel's log",
+            );
+            f.remedies = vec![
+                Remedy::act("look at the device's health and the kernel's log"),
+                Remedy::act("free space and discards on flash, so that it has less to clean up"),
+            ];
+        }
+        f.figures = vec![("median at the device", median as f64, "ns")];
+        Some(f)
+    }
+}
+
+/// The time between one and the next, if it is nearly the same.
+fn period(when: &mut [Time]) -> Option<u64> {
+    when.sort_unstable();
+    let gaps: Vec<u64> = when.windows(2).map(|w| w[1].since(w[0]).0).collect();
+    (gaps.len() >= 4 && {
+        let mut sorted = gaps.clone();
+        sorted.sort_unstable();
+        let median = sorted[sorted.len() / 2];
+        let near = gaps.iter().filter(|g| g.abs_diff(median) * 5 <= median);
+        near.count() * 10 >= gaps.len() * 8
+    })
+    .then(|| gaps.iter().sum::<u64>() / gaps.len() as u64)
+}

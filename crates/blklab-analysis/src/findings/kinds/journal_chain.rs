@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fsync as a chain of writes that wait for each other: the data, then the journal's,
+//! each as long as the device takes for one.
+
+use super::flush;
+use super::writes_starved::names;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use blklab_types::{Dev, Pid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "journal-chain",
+    what: "fsync is a chain of writes that wait for each other: the data, then the journal's",
+    rule: "a write of the journal's thread (jbd2, kjournald) is queued at most 200 us after a sync \
+           write of another process ends, that write took 1 ms or more at the device, and that is \
+           20 % of the process's waiting or more",
+    explains: &[],
+    rests_on_absence: false,
+    detector: || Box::new(JournalChain::default()),
+};
+
+/// The journal's thread begins so soon after what it waits for.
+const SOON_NS: u64 = 200_000;
+
+#[derive(Debug, Default)]
+struct JournalChain {
+    journals: BTreeSet<Pid>,
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    in_device_ns: u64,
+}
+
+impl Detector for JournalChain {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        match comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
+            true => self.journals.insert(pid),
+            false => self.journals.remove(&pid),
+        };
+    }
+
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            self.disk(section, disk);
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, mut sum): (Dev, Sum)| {
+            sum.harm.keep_who_suffers(dev, whole);
+            if sum.harm.is_empty() {
+                return None;
+            }
+            let mut f = Finding::new(KIND.name, dev, "");
+            sum.harm.fill(&mut f, whole);
+            f.of = "writes with the journal behind them";
+            let who = names(f.victims.iter().map(|p| p.pid), whole);
+            let percent = sum.in_device_ns * 100 / sum.harm.total_ns().max(1);
+            f.what = format!(
+                "Each fsync of {who} is a chain: its write ({} on average, {percent} % of it at the \
+                 device), and only then the journal's of {}.",
+                time_text(sum.harm.total_ns() / sum.harm.count()),
+                names(f.causes.iter().map(|p| p.pid), whole)
+            );
+            f.how = "The time is the device's: a disk that rotates takes about a revolution for \
+                     each write of a chain. Scheduler and queue have no part in it."
+                .to_owned();
+            if whole.context.has_write_cache().is_none() {
+                f.doubt(
+                    Confidence::Likely,
+                    "queue/write_cache: no flush is shown, so the cache may be off or safe",
+                );
+            }
+            f.remedies = vec![
+                Remedy::act("fewer fsyncs: group commits, several writes before each"),
+                Remedy::act(
+                    "write into allocated blocks (no change of the map: fdatasync, \
+                             fallocate), so that the journal has nothing to write",
+                ),
+                Remedy::act("the journal on another device, or one with a protected cache"),
+            ];
+            Some(f)
+        };
+        all.into_iter().filter_map(finding).collect()
+    }
+}
+
+impl JournalChain {
+    fn disk(&mut self, section: &Section, disk: &Disk) {
+        let mut begun: Vec<&Request> = disk.requests.iter().filter(|r| r.is_write()).collect();
+        begun.sort_by_key(|r| (r.start(), r.life.number));
+        for r in begun
+            .iter()
+            .filter(|r| r.is_sync && !self.journals.contains(&r.pid))
+        {
+            let (Some(end), Some(took)) = (r.life.complete, r.d2c()) else {
+                continue;
+            };
+            if took < flush::SLOW_NS {
+                continue;
+            }
+            let next = begun.partition_point(|n| n.start() < Some(end));
+            let soon = |n: &&&Request| n.start().is_some_and(|t| t.since(end).0 <= SOON_NS);
+            let mut then = begun[next..].iter().take_while(soon);
+            let Some(journal) = then.find(|n| self.journals.contains(&n.pid)) else {
+                continue;
+            };
+            let sum = self.disks.entry(disk.dev).or_default();
+            let whole = r.whole().unwrap_or(took);
+            sum.in_device_ns += took;
+            sum.harm.blame(journal.pid, 1);
+            sum.harm.add(r.pid, whole, || {
+                let mut evidence = section.of_request(r);
+                evidence.extend(section.of_request(journal));
+                in_order(&mut evidence);
+                Instance {
+                    time: r.start().unwrap_or_default(),
+                    delay_ns: Some(whole),
+                    evidence,
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors, and sequential writes that went to the device in another order than they
+//! were queued, which a zoned device refuses.
+
+use super::writes_starved::names;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole,
+};
+use blklab_trace::Action;
+use blklab_types::{Dev, Pid};
+use std::collections::{BTreeMap, HashMap};
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "write-order",
+    what: "a write went to the device before one that was queued before it and lies before it",
+    rule: "a write is issued while the one that ends where it begins, of the same process and \
+           inserted earlier, still waits; and the device is zoned (queue/zoned) or completes a \
+           write with an error",
+    explains: &["io-error"],
+    rests_on_absence: true,
+    detector: || Box::new(WriteOrder::default()),
+};
+
+/// The row of [`super::ALL`].
+pub const IO_ERROR: Kind = Kind {
+    name: "io-error",
+    what: "the device ended I/O with an error",
+    rule: "a C has an error",
+    explains: &[],
+    rests_on_absence: false,
+    detector: || Box::new(Errors::default()),
+};
+
+#[derive(Debug, Default)]
+struct WriteOrder {
+    disks: BTreeMap<Dev, Harm>,
+}
+
+/// Requests that went ahead of the one before them.
+fn ahead(disk: &Disk) -> Vec<(&Request, &Request)> {
+    let writes = || {
+        disk.requests
+            .iter()
+            .filter(|r| r.is_write() && r.life.bytes > 0)
+    };
+    let ends: HashMap<u64, &Request> = writes().map(|r| (r.end(), r)).collect();
+    let earlier = |r: &&Request| {
+        let before = ends.get(&r.life.sector)?;
+        let queued = before.pid == r.pid && before.handed_over() < r.handed_over();
+        let issued = r.life.issue?;
+        let waits = before.handed_over()? < issued
+            && before.life.issue.is_none_or(|d| d > issued)
+            && before.life.complete.is_none_or(|c| c > issued);
+        (queued && waits).then_some(*before)
+    };
+    writes().filter_map(|r| Some((earlier(&r)?, r))).collect()
+}
+
+impl Detector for WriteOrder {
+    fn section(&mut self, section: &Section, context: &Context) {
+        let is_zoned = context.is_zoned() == Some(true);
+        for disk in &section.disks {
+            let fails = |e: &blklab_trace::Event| {
+                e.dev == disk.dev && e.action == Action::Complete && e.error != 0
+            };
+            let error = section.events().iter().position(fails);
+            if !is_zoned && error.is_none() {
+                continue;
+            }
+            for (before, r) in ahead(disk) {
+                let harm = self.disks.entry(disk.dev).or_default();
+                harm.add(r.pid, 0, || {
+                    let mut evidence = section.of_request(before);
+                    evidence.extend(section.of_request(r));
+                    evidence.extend(error.map(|place| section.evidence(place)));
+                    in_order(&mut evidence);
+                    Instance {
+                        time: r.life.issue.unwrap_or_default(),
+                        delay_ns: None,
+                        evidence,
+                    }
+                });
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, harm): (Dev, Harm)| {
+            let mut f = Finding::new(KIND.name, dev, "");
+            harm.fill(&mut f, whole);
+            (f.total_ns, f.worst_ns) = (None, None);
+            f.of = "writes";
+            f.weight = Weight::Fault;
+            f.what = format!(
+                "{} of {} went to the device before the write that was queued before it and ends \
+                 where it begins.",
+                match harm.count() {
+                    1 => "A write".to_owned(),
+                    n => format!("{n} writes"),
+                },
+                names(f.victims.iter().map(|p| p.pid), whole)
+            );
+            f.how =
+                "A zoned device takes the writes of a zone in order only, and ends others with \
+                     an error."
+                    .to_owned();
+            if whole.context.is_zoned() != Some(true) {
+                f.doubt(
+                    Confidence::Likely,
+                    "whether the device is zoned, and where zones begin",
+                );
+            }
+            f.cause = Some("the order in which the scheduler or a requeue dispatched".to_owned());
+            f.remedies = vec![
+                Remedy::act("for zoned devices a scheduler that keeps the order (mq-deadline)"),
+                Remedy::kernel("requeued writes of a zone must go before those behind them"),
+            ];
+            f
+        };
+        all.into_iter().map(finding).collect()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Errors {
+    disks: BTreeMap<Dev, (Harm, BTreeMap<u16, u64>)>,
+}
+
+impl Detector for Errors {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for (place, e) in section.events().iter().enumerate() {
+            if e.action != Action::Complete || e.error == 0 {
+                continue;
+            }
+            let (harm, errors) = self.disks.entry(e.dev).or_default();
+            *errors.entry(errno(e.error)).or_default() += 1;
+            harm.add(owner(section, e.dev, e.sector).unwrap_or(e.pid), 0, || {
+                Instance {
+                    time: e.time,
+                    delay_ns: None,
+                    evidence: vec![section.evidence(place)],
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let all = std::mem::take(&mut self.disks);
+        let finding = |(dev, (harm, errors)): (Dev, (Harm, BTreeMap<u16, u64>))| {
+            let mut f = Finding::new(IO_ERROR.name, dev, "");
+            harm.fill(&mut f, whole);
+            (f.total_ns, f.worst_ns) = (None, None);
+            f.weight = Weight::Fault;
+            f.of = "completions";
+            let shown = errors
+                .iter()
+                .map(|(error, n)| format!("{n} with {}", error_name(*error)));
+            f.what = format!(
+                "The device ended I/O with an error: {}.",
+                shown.collect::<Vec<_>>().join(", ")
+            );
+            f.remedies = vec![Remedy::act(
+                "look at the kernel's log for what the driver says",
+            )];
+            f
+        };
+        all.into_iter().map(finding).collect()
+    }
+}
+
+/// Whose I/O it is that begins at a sector.
+fn owner(section: &Section, dev: Dev, sector: u64) -> Option<Pid> {
+    let disk = section.disks.iter().find(|d| d.dev == dev)?;
+    let within = |r: &&Request| r.life.sector <= sector && sector < r.end() && r.is_owner_known;
+    disk.requests.iter().find(within).map(|r| r.pid)
+}
+
+/// blkparse prints the error of some kernels as a number of 16 bits without sign.
+fn errno(error: u16) -> u16 {
+    match error > 32_767 {
+        true => 0_u16.wrapping_sub(error),
+        false => error,
+    }
+}
+
+/// The name of an errno that the block layer returns (`blk_errors`, block/blk-core.c).
+fn error_name(errno: u16) -> String {
+    let name = match errno {
+        5 => "EIO",
+        11 => "EAGAIN",
+        28 => "ENOSPC",
+        52 => "EBADE",
+        61 => "ENODATA",
+        62 => "ETIME",
+        67 => "ENOLINK",
+        84 => "EILSEQ",
+        95 => "EOPNOTSUPP",
+        110 => "ETIMEDOUT",
+        121 => "EREMOTEIO",
+        _ => return format!("error {errno}"),
+    };
+    format!("-{errno} ({name})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_decoded() {
+        assert_eq!(error_name(errno(65_531)), "-5 (EIO)");
+        assert_eq!(error_name(errno(5)), "-5 (EIO)");
+        assert_eq!(error_name(7), "error 7");
+    }
+}

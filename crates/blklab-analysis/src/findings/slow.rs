@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Single requests with their lives: the slowest of a trace, or those at a sector.
+
+use super::disk::{Disk, Request};
+use super::finding::Evidence;
+use super::section::Section;
+use super::waits::Wait;
+use super::{Context, Detector, Finding, Whole};
+use blklab_types::{Dev, Pid, Time};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Which requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// So many, the slowest first.
+    Slowest(usize),
+    /// Those that have something of a sector, in order of time, so many at most.
+    At(u64, usize),
+    /// The one of an event, by its number in the trace from 1.
+    OfEvent(u64),
+}
+
+/// A request and what happened meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Life {
+    /// The device.
+    #[serde(serialize_with = "crate::stats::dev_text")]
+    pub dev: Dev,
+    /// Whose it is.
+    pub pid: Pid,
+    /// Direction and flags.
+    pub rwbs: String,
+    /// First sector.
+    pub sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// Bios in it.
+    pub bios: u32,
+    /// From the beginning to C, if it ended, ns.
+    pub whole_ns: Option<u64>,
+    /// From Q to G, ns.
+    pub get_ns: u64,
+    /// On a plug, ns.
+    pub plug_ns: u64,
+    /// From I to D while the device was idle, ns.
+    pub idle_ns: u64,
+    /// From I to D while it was busy, ns.
+    pub ahead_ns: u64,
+    /// From D to C: alone, ns.
+    pub alone_ns: u64,
+    /// From D to C: the rest, ns.
+    pub behind_ns: u64,
+    /// While the device emptied its cache, ns.
+    pub flush_ns: u64,
+    /// Reads and writes that went to the device between its beginning and its D.
+    pub issued_before: [u64; 2],
+    /// Requests at the device when it got there.
+    pub depth_at_issue: Option<u32>,
+    /// Its events.
+    pub events: Vec<Evidence>,
+    #[serde(skip)]
+    start: Time,
+}
+
+/// Gathers lives while a [`Search`](super::Search) goes through a trace.
+#[derive(Clone, Debug)]
+pub struct Lives {
+    which: Which,
+    found: Rc<RefCell<Vec<Life>>>,
+}
+
+impl Lives {
+    /// None yet.
+    pub fn new(which: Which) -> Lives {
+        Lives {
+            which,
+            found: Rc::default(),
+        }
+    }
+
+    /// What was found.
+    pub fn take(&self) -> Vec<Life> {
+        self.found.take()
+    }
+
+    fn wants(&self, section: &Section, r: &Request) -> bool {
+        match self.which {
+            Which::Slowest(_) => r.whole().is_some() && r.is_sync && !r.is_flush(),
+            Which::At(sector, _) => {
+                r.life.sector <= sector && sector < r.end().max(r.life.sector + 1)
+            }
+            Which::OfEvent(number) => {
+                section.of_request(r).iter().any(|e| e.number == number)
+                    || section.event_is_of(number, r)
+            }
+        }
+    }
+}
+
+impl Detector for Lives {
+    fn section(&mut self, section: &Section, _: &Context) {
+        let mut found = self.found.borrow_mut();
+        for disk in &section.disks {
+            let mut wanted: Vec<usize> = (0..disk.requests.len())
+                .filter(|i| self.wants(section, &disk.requests[*i]))
+                .collect();
+            if let Which::Slowest(n) = self.which {
+                wanted.sort_by_key(|i| std::cmp::Reverse(disk.requests[*i].whole()));
+                wanted.truncate(n);
+            }
+            found.extend(wanted.into_iter().map(|i| life(section, disk, i)));
+        }
+        match self.which {
+            Which::Slowest(n) => {
+                found.sort_by_key(|l| (std::cmp::Reverse(l.whole_ns), l.start));
+                found.truncate(n);
+            }
+            Which::At(_, n) => {
+                found.sort_by_key(|l| l.start);
+                found.truncate(n);
+            }
+            Which::OfEvent(_) => found.truncate(1),
+        }
+    }
+
+    fn finish(&mut self, _: &Whole<'_>) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+fn life(section: &Section, disk: &Disk, place: usize) -> Life {
+    let r = &disk.requests[place];
+    let none = Wait::default();
+    let w = disk.waits.get(place).unwrap_or(&none);
+    let mut before = [0; 2];
+    if let (Some(from), Some(to)) = (r.start(), r.life.issue) {
+        for other in disk.issued_between(from, to).map(|i| &disk.requests[i]) {
+            before[usize::from(!other.is_read())] += 1;
+        }
+    }
+    Life {
+        dev: disk.dev,
+        pid: r.pid,
+        rwbs: r.flags.to_string(),
+        sector: r.life.sector,
+        sectors: r.sectors(),
+        bios: r.life.nr_bios,
+        whole_ns: r.whole(),
+        get_ns: w.get_ns,
+        plug_ns: w.plug_ns,
+        idle_ns: w.idle_ns,
+        ahead_ns: w.ahead_ns,
+        alone_ns: w.alone_ns,
+        behind_ns: w.behind_ns,
+        flush_ns: w.flush_ns,
+        issued_before: before,
+        depth_at_issue: disk.depth_at_issue.get(place).copied(),
+        events: section.of_request(r),
+        start: r.start().unwrap_or_default(),
+    }
+}

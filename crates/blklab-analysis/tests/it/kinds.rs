@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A small trace for each kind of finding, made up to have it and nothing worse.
+
+use blklab_analysis::findings::{ALL, Context, Reading, Report, Search};
+use blklab_formats::blkparse::BlkparseReader;
+use blklab_trace::TraceSource as _;
+use std::collections::BTreeSet;
+
+/// Lines of blkparse with their times in us.
+#[derive(Default)]
+struct Lines(Vec<(u64, String)>);
+
+/// One request: who, what, where, and when in us.
+struct Io {
+    who: (u32, &'static str),
+    rw: &'static str,
+    at: (u64, u64),
+    /// Q, I, D, C.
+    times: [u64; 4],
+}
+
+impl Lines {
+    fn line(&mut self, us: u64, rest: &str) {
+        self.0.push((us, rest.to_owned()));
+    }
+
+    fn event(&mut self, us: u64, pid: u32, action: &str, rw: &str, at: (u64, u64), comm: &str) {
+        self.line(
+            us,
+            &format!("{pid} {action} {rw} {} + {} [{comm}]", at.0, at.1),
+        );
+    }
+
+    fn io(&mut self, io: &Io) {
+        let ((pid, comm), [q, i, d, c]) = (io.who, io.times);
+        self.event(q, pid, "Q", io.rw, io.at, comm);
+        self.event(q, pid, "G", io.rw, io.at, comm);
+        self.event(i, pid, "I", io.rw, io.at, comm);
+        self.event(d, pid, "D", io.rw, io.at, comm);
+        self.event(c, 0, "C", io.rw, io.at, "0");
+    }
+
+    fn report(mut self, context: &str) -> Report {
+        self.0.sort_by_key(|(us, _)| *us);
+        let mut text = String::new();
+        for (n, (us, rest)) in self.0.iter().enumerate() {
+            let (s, us) = (us / 1_000_000, us % 1_000_000);
+            text += &format!("8,0 0 {} {s}.{us:06}000 {rest}\n", n + 1);
+        }
+        let mut search = Search::all(Context::parse(context).expect("a context"));
+        let mut reader = BlkparseReader::new(text.as_bytes(), "text");
+        reader.send_all(&mut search).expect("a trace");
+        search.finish(Reading::default())
+    }
+}
+
+/// Requests one at a time, each from an idle device in 100 us.
+fn alone(lines: &mut Lines, who: (u32, &'static str), rw: &'static str, from: u64, n: u64) {
+    for k in 0..n {
+        let t = from + k * 5000;
+        let at = ((k * 7919 % 1000) * 1000, 8);
+        lines.io(&Io {
+            who,
+            rw,
+            at,
+            times: [t, t, t + 1, t + 101],
+        });
+    }
+}
+
+/// A queue of one process, `depth` deep, on a device that serves one in 500 us.
+fn deep(lines: &mut Lines, who: (u32, &'static str), rw: &'static str, depth: u64, n: u64) {
+    for k in 0..n {
+        let d = 500 * k;
+        let q = d.saturating_sub(500 * depth);
+        let at = (1_000_000 + (k * 7919 % 1000) * 1000, 8);
+        lines.io(&Io {
+            who,
+            rw,
+            at,
+            times: [q, q, d, d + 500],
+        });
+    }
+}
+
+fn kinds(report: &Report) -> Vec<&'static str> {
+    report.findings.iter().map(|f| f.kind).collect()
+}
+
+const A: (u32, &str) = (1, "a");
+const B: (u32, &str) = (2, "b");
+
+/// The traces: the kind that must come first, its context, its lines, who suffers.
+fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
+    let mut all = Vec::new();
+    let mut add = |kind, context, victim, make: &dyn Fn(&mut Lines)| {
+        let mut lines = Lines::default();
+        make(&mut lines);
+        all.push((kind, context, lines, victim));
+    };
+    add("deep-queue", "", 1, &|l| deep(l, A, "R", 32, 200));
+    add("writes-starved", "queue/scheduler=mq-deadline", 2, &|l| {
+        deep(l, A, "R", 8, 300);
+        for k in 0..4 {
+            let t = 10_000 + k * 35_000;
+            let times = [t, t, t + 30_250, t + 30_750];
+            l.io(&Io {
+                who: B,
+                rw: "WS",
+                at: (k * 4000, 8),
+                times,
+            });
+        }
+    });
+    add("reads-behind-writes", "queue/scheduler=noop", 2, &|l| {
+        deep(l, A, "W", 64, 300);
+        for k in 0..4 {
+            let t = 10_000 + k * 35_000;
+            let times = [t, t, t + 30_250, t + 30_750];
+            l.io(&Io {
+                who: B,
+                rw: "R",
+                at: (k * 4000, 8),
+                times,
+            });
+        }
+    });
+    let crowded = |l: &mut Lines| {
+        deep(l, A, "R", 64, 300);
+        for k in 0..4 {
+            let t = 10_000 + k * 35_000;
+            let times = [t, t, t + 30_250, t + 30_750];
+            l.io(&Io {
+                who: B,
+                rw: "R",
+                at: (k * 4000, 8),
+                times,
+            });
+        }
+    };
+    add("behind-other", "queue/scheduler=mq-deadline", 2, &crowded);
+    add("slice", "queue/scheduler=bfq", 2, &crowded);
+    add("bfq-queue-merge", "queue/scheduler=bfq", 2, &|l| {
+        crowded(l);
+        l.line(50, "0 m N bfq2S scheduling merge with queue 1");
+        l.line(60, "0 m N bfq2S merging with queue 1");
+    });
+    add("idling", "queue/scheduler=cfq", 2, &|l| {
+        for k in 0..20 {
+            let t = k * 10_000;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 8, 8),
+                times: [t, t, t + 1, t + 101],
+            });
+            let times = [t + 50, t + 50, t + 8000, t + 8100];
+            l.io(&Io {
+                who: B,
+                rw: "R",
+                at: (900_000 + k * 999, 8),
+                times,
+            });
+        }
+    });
+    add("plug-timer", "kernel=2.6.28", 1, &|l| {
+        for k in 0..20 {
+            let t = k * 10_000;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 999, 8),
+                times: [t, t, t + 3010, t + 3110],
+            });
+            l.line(t + 3000, "0 UT N [swapper] 1");
+        }
+    });
+    add("held-back", "queue/scheduler=none", 1, &|l| {
+        for k in 0..20 {
+            let t = k * 10_000;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 999, 8),
+                times: [t, t, t + 5000, t + 5100],
+            });
+        }
+    });
+    add("flush", "queue/write_cache=write back", 1, &|l| {
+        for k in 0..20 {
+            let t = k * 30_000;
+            l.io(&Io {
+                who: A,
+                rw: "WS",
+                at: (k * 8, 8),
+                times: [t, t, t + 1, t + 101],
+            });
+            let (j, at) = ((9, "jbd2/sda-8"), (500_000 + k * 8, 8));
+            l.event(t + 120, 9, "Q", "FWFSM", at, j.1);
+            l.event(t + 121, 9, "G", "FWFSM", at, j.1);
+            l.line(t + 125, "7 D FN [kworker/0:1H]");
+            l.line(t + 15_125, "0 C FN 0 [0]");
+            l.event(t + 15_130, 7, "I", "WFSM", at, "kworker/0:1H");
+            l.event(t + 15_131, 7, "D", "WFSM", at, "kworker/0:1H");
+            l.event(t + 17_131, 0, "C", "WFSM", at, "0");
+            // It goes on right after the commit.
+            let times = [t + 17_200, t + 17_200, t + 17_201, t + 17_301];
+            l.io(&Io {
+                who: A,
+                rw: "WS",
+                at: (800_000 + k * 999, 8),
+                times,
+            });
+        }
+    });
+    add(
+        "journal-chain",
+        "queue/write_cache=write through",
+        1,
+        &|l| {
+            for k in 0..10 {
+                let t = k * 30_000;
+                l.io(&Io {
+                    who: A,
+                    rw: "WS",
+                    at: (k * 999, 8),
+                    times: [t, t, t + 1, t + 8000],
+                });
+                let (who, at) = ((9, "jbd2/sda-8"), (500_000 + k * 8, 8));
+                let times = [t + 8020, t + 8020, t + 8021, t + 16_000];
+                l.io(&Io {
+                    who,
+                    rw: "WS",
+                    at,
+                    times,
+                });
+            }
+        },
+    );
+    add("missed-merge", "queue/scheduler=none", 1, &|l| {
+        for k in 0..200 {
+            let t = k * 300;
+            l.io(&Io {
+                who: A,
+                rw: "WS",
+                at: (k * 8, 8),
+                times: [t, t, t, t + 2400],
+            });
+            l.line(t, "1 U N [a] 1");
+        }
+    });
+    add(
+        "split",
+        "queue/max_sectors_kb=64\nqueue/max_hw_sectors_kb=1280",
+        1,
+        &|l| {
+            for k in 0..20 {
+                let (t, begin) = (k * 10_000, k * 1024);
+                l.event(t, 1, "Q", "R", (begin, 1024), "a");
+                for piece in 0..8 {
+                    let at = begin + piece * 128;
+                    if piece < 7 {
+                        l.line(t + piece * 2, &format!("1 X R {at} / {} [a]", at + 128));
+                    }
+                    l.event(t + piece * 2 + 1, 1, "G", "R", (at, 128), "a");
+                    l.event(t + piece * 2 + 1, 1, "D", "R", (at, 128), "a");
+                    l.event(t + 500 + piece * 500, 0, "C", "R", (at, 128), "0");
+                }
+            }
+        },
+    );
+    add("no-readahead", "queue/read_ahead_kb=0", 1, &|l| {
+        for k in 0..100 {
+            let t = k * 510;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 8, 8),
+                times: [t, t, t + 1, t + 501],
+            });
+        }
+    });
+    add("dependent-read", "", 1, &|l| {
+        for k in 0..4 {
+            let (t, at) = (k * 10_000, 98_400 + k * 4096);
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (at, 8),
+                times: [t, t, t + 1, t + 701],
+            });
+            let times = [t + 750, t + 760, t + 770, t + 1300];
+            l.io(&Io {
+                who: A,
+                rw: "RA",
+                at: (at - 16, 16),
+                times,
+            });
+            let times = [t + 755, t + 765, t + 1310, t + 1900];
+            l.io(&Io {
+                who: A,
+                rw: "RA",
+                at: (at + 8, 16),
+                times,
+            });
+        }
+    });
+    add("misaligned", "queue/physical_block_size=4096", 1, &|l| {
+        for k in 0..20 {
+            let t = k * 5000;
+            l.io(&Io {
+                who: A,
+                rw: "WS",
+                at: (k * 64 + 1, 8),
+                times: [t, t, t + 1, t + 101],
+            });
+        }
+    });
+    add("small-discards", "", 0, &|l| {
+        for k in 0..100 {
+            let t = k * 1000;
+            l.io(&Io {
+                who: A,
+                rw: "D",
+                at: (k * 1024, 8),
+                times: [t, t, t + 1, t + 101],
+            });
+        }
+    });
+    add("no-request-free", "queue/nr_requests=4", 2, &|l| {
+        deep(l, A, "W", 4, 300);
+        for k in 0..4 {
+            let t = 10_000 + k * 35_000;
+            l.event(t, 2, "Q", "R", (k * 4000, 8), "b");
+            l.event(t, 2, "S", "R", (k * 4000, 8), "b");
+            l.event(t + 30_000, 2, "G", "R", (k * 4000, 8), "b");
+            l.event(t + 30_000, 2, "I", "R", (k * 4000, 8), "b");
+            l.event(t + 30_250, 2, "D", "R", (k * 4000, 8), "b");
+            l.event(t + 30_750, 0, "C", "R", (k * 4000, 8), "0");
+        }
+    });
+    add("device-slow", "", 1, &|l| {
+        alone(l, A, "R", 0, 100);
+        for k in 0..4 {
+            let t = 600_000 + k * 200_000;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 999, 8),
+                times: [t, t, t + 1, t + 90_001 + k * 9000],
+            });
+        }
+    });
+    add("rate-capped", "", 1, &|l| {
+        alone(l, A, "R", 0, 20);
+        for k in 0..20 {
+            let t = 200_000 + k * 50_000;
+            let rw = if k % 2 == 0 { "R" } else { "WS" };
+            l.io(&Io {
+                who: A,
+                rw,
+                at: (k * 99_999, 8),
+                times: [t, t, t + 1, t + 44_001 + k * 10],
+            });
+        }
+    });
+    add("write-order", "queue/zoned=host-managed", 1, &|l| {
+        l.io(&Io {
+            who: A,
+            rw: "WS",
+            at: (0, 256),
+            times: [0, 1, 400, 500],
+        });
+        l.io(&Io {
+            who: A,
+            rw: "WS",
+            at: (256, 256),
+            times: [10, 11, 100, 200],
+        });
+    });
+    add("io-error", "", 1, &|l| {
+        l.io(&Io {
+            who: A,
+            rw: "R",
+            at: (0, 8),
+            times: [0, 0, 1, 100],
+        });
+        l.event(200, 1, "Q", "R", (64, 8), "a");
+        l.event(200, 1, "G", "R", (64, 8), "a");
+        l.event(201, 1, "D", "R", (64, 8), "a");
+        l.line(300, "0 C R 64 + 8 [65531]");
+    });
+    add("false-latency", "", 1, &|l| {
+        l.event(0, 1, "I", "WS", (64, 16), "a");
+        l.event(1, 1, "D", "WS", (64, 16), "a");
+        l.event(90_000_000, 0, "C", "R", (64, 16), "0");
+    });
+    add("never-completed", "", 1, &|l| {
+        l.event(0, 1, "Q", "R", (5_000_000, 8), "a");
+        l.event(1, 1, "G", "R", (5_000_000, 8), "a");
+        l.event(2, 1, "D", "R", (5_000_000, 8), "a");
+        alone(l, B, "R", 1000, 300);
+    });
+    add("limited-passthrough", "", 0, &|l| {
+        l.line(0, "1 m N bfq [bfq_limit_depth] wr_busy 0 sync 0 depth 8");
+        l.line(8, "1 D R 24 [dmraid]");
+        l.line(20, "0 C R [0]");
+    });
+    add(
+        "cgroup-limit",
+        "cgroup.batch.io.max=8:0 riops=100",
+        1,
+        &|l| {
+            for k in 0..5 {
+                let t = k * 100_000;
+                let who = (77, "kworker/0:1");
+                l.io(&Io {
+                    who,
+                    rw: "R",
+                    at: (k * 4000, 8),
+                    times: [t + 100, t + 100, t + 101, t + 201],
+                });
+                for n in 0..8 {
+                    let q = t + 220 + n * 120;
+                    l.io(&Io {
+                        who: A,
+                        rw: "R",
+                        at: (k * 999 + n * 64, 8),
+                        times: [q, q, q, q + 100],
+                    });
+                }
+                l.line(
+                    t + 1300,
+                    "0 m N throtl [R] bio. bdisp=40960 sz=4096 bps=1 iodisp=10 iops=100 queued=0/0",
+                );
+                l.line(t + 100_090, "0 m N throtl bios disp=1");
+            }
+        },
+    );
+    all
+}
+
+#[test]
+fn each_kind_is_found_first_in_its_trace() {
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (kind, context, lines, victim) in samples() {
+        let report = lines.report(context);
+        seen.insert(kind);
+        let first = report.findings.first();
+        let sufferer = first.and_then(|f| f.victims.first()).map_or(0, |p| p.pid);
+        if first.map(|f| f.kind) != Some(kind) || sufferer != victim {
+            wrong.push(format!(
+                "{kind}: {:?}, {sufferer} suffers: {:#?}",
+                kinds(&report),
+                first.map(|f| (&f.what, &f.how))
+            ));
+        }
+    }
+    let all: BTreeSet<&str> = ALL.iter().map(|k| k.name).collect();
+    assert_eq!(all, seen, "every kind has its trace");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn loads_with_nothing_wrong_have_no_finding() {
+    let mut light = Lines::default();
+    alone(&mut light, A, "R", 0, 300);
+    alone(&mut light, B, "WS", 2500, 300);
+    // A device that works on 32 at a time: depth costs nothing.
+    let mut parallel = Lines::default();
+    for k in 0..400_u64 {
+        let t = k * 4;
+        let at = ((k * 7919 % 1000) * 1000, 8);
+        parallel.io(&Io {
+            who: A,
+            rw: "R",
+            at,
+            times: [t, t, t + 1, t + 101],
+        });
+    }
+    // Read-ahead that works: two windows under way, contiguous and large.
+    let mut sequential = Lines::default();
+    for k in 0..100_u64 {
+        let t = k * 1000;
+        sequential.io(&Io {
+            who: A,
+            rw: "RA",
+            at: (k * 256, 256),
+            times: [t, t, t + 1, t + 1500],
+        });
+    }
+    // Write-back behind itself: nobody waits.
+    let mut background = Lines::default();
+    deep(&mut background, A, "W", 64, 300);
+    for (name, lines) in [
+        ("light", light),
+        ("parallel", parallel),
+        ("sequential", sequential),
+        ("background", background),
+    ] {
+        let report = lines.report("queue/max_sectors_kb=1280\nqueue/scheduler=mq-deadline");
+        assert_eq!(kinds(&report), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn the_manual_has_every_kind_with_its_rule() {
+    let path = blklab_testkit::root().join("docs/why.md");
+    let manual = std::fs::read_to_string(path).expect("the manual");
+    for kind in ALL {
+        let row = format!("| `{}` | {}: {}. |", kind.name, kind.what, kind.rule);
+        assert!(manual.contains(&row), "docs/why.md lacks: {row}");
+    }
+}
