@@ -184,7 +184,7 @@ impl Sum {
                 continue;
             };
             let ns = e.time.since(r.life.complete.unwrap_or_default()).0;
-            if ns < SLOW_NS || ns > BEHIND_MAX_NS {
+            if !(SLOW_NS..=BEHIND_MAX_NS).contains(&ns) {
                 continue;
             }
             self.behind_ns += ns;
