@@ -168,8 +168,8 @@ impl Runner<'_> {
 
     /// Adds to the job's iolog, which is kept in memory: writing cannot fail.
     fn log(&mut self, f: impl FnOnce(&mut IologWriter<Vec<u8>>, u64, &[String])) {
-        let now_us = self.m.now().since(self.started).0 / 1000;
         if let Some(log) = &mut self.iolog {
+            let now_us = self.m.now().since(self.started).0 / 1000;
             f(log, now_us, &self.names);
         }
     }
