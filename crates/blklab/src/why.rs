@@ -42,7 +42,7 @@ pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatErro
 }
 
 /// Single requests of a trace with their lives, and the report that
-/// [`line`] needs.
+/// [`line()`] needs.
 ///
 /// # Errors
 /// If it cannot be read.
