@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod source;
 pub mod stack;
 mod table;
 mod trace;

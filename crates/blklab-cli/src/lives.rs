@@ -26,11 +26,11 @@ pub(crate) fn which(text: &str, count: usize) -> Result<Which> {
 }
 
 pub(crate) fn lives(file: &Path, which: Which, format: PlainFormat) -> Result<()> {
-    let mut input = crate::trace::open(file)?;
+    let mut input = crate::source::open(file)?;
     let shown = Watcher::reading(input.progress());
     let (lives, report) = blklab::why::lives(&mut input, which)?;
     drop(shown);
-    crate::trace::report_damage(file, input.counts());
+    crate::source::report_damage(file, input.counts());
     if lives.is_empty() {
         match which {
             Which::Slowest(_) => bail!("{}: no I/O that ended in it", file.display()),

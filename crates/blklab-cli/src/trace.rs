@@ -6,13 +6,12 @@ mod info;
 use crate::Outcome;
 use crate::args::{PlainFormat, TraceCommand};
 use crate::progress::Watcher;
+use crate::source::{open, report_damage};
 use anyhow::{Result, bail};
 use blklab::findings::slow::Which;
-use blklab::run_directory::RunDir;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
 use blklab::{
-    NullSink, ReadCounts, StatsCollector, TextOptions, TraceSink, TraceSource as _, TraceStats,
-    render_stats,
+    NullSink, StatsCollector, TextOptions, TraceSink, TraceSource as _, TraceStats, render_stats,
 };
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -48,15 +47,6 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
         TraceCommand::Convert { file, output } => convert(file, output)?,
     }
     Ok(Outcome::Done)
-}
-
-/// Opens a trace, or that of a run directory.
-pub(crate) fn open(file: &Path) -> Result<TraceFile> {
-    Ok(if file.is_dir() {
-        RunDir::open(file)?.events()?
-    } else {
-        TraceFile::open(file)?
-    })
 }
 
 fn print(file: &Path, quiet: bool) -> Result<()> {
@@ -157,42 +147,4 @@ fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
         bail!("{shown} exists and is no trace; give another name or remove it");
     }
     Ok(())
-}
-
-/// Damage is counted and said, never silent.
-pub(crate) fn report_damage(file: &Path, counts: &ReadCounts) {
-    if let Some(text) = damage(counts) {
-        let _ = writeln!(std::io::stderr(), "blklab: {}: {text}", file.display());
-    }
-}
-
-/// What is wrong with a trace, in words; none if it is whole.
-fn damage(c: &ReadCounts) -> Option<String> {
-    if c.is_clean() {
-        return None;
-    }
-    let counts = [
-        ("events lost by the recorder", c.lost),
-        ("events that the text leaves out", c.left_out),
-        ("sequence numbers that went back", c.restarts),
-        ("events out of order", c.backwards),
-        ("times that jump by more than ten days", c.jumps),
-        ("events without a time", c.untimed),
-        ("records of unknown kind", c.unknown),
-        ("damaged records", c.damaged),
-        ("events with impossible numbers", c.impossible),
-        ("passages left out", c.elided),
-        ("lines that are no trace", c.foreign),
-        ("events missing at the end", c.missing),
-        ("the file ends inside a record", u64::from(c.truncated)),
-    ];
-    let parts = counts
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(what, n)| format!("{what}: {n}"));
-    let mut text = parts.collect::<Vec<_>>().join("; ");
-    if let Some(first) = c.examples.first() {
-        text = format!("{text} (first: {first})");
-    }
-    Some(text)
 }

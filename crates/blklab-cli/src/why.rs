@@ -20,11 +20,11 @@ const PARTIES_MAX: usize = 4;
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let context = context(a, schedulers)?;
-    let mut input = crate::trace::open(&a.file)?;
+    let mut input = crate::source::open(&a.file)?;
     let shown = Watcher::reading(input.progress());
     let mut report = blklab::why::why(&mut input, context.clone())?;
     drop(shown);
-    crate::trace::report_damage(&a.file, input.counts());
+    crate::source::report_damage(&a.file, input.counts());
     if let Some(limit) = a.limit {
         report.findings.truncate(limit as usize);
     }
@@ -157,10 +157,10 @@ impl<W: Write> Text<'_, W> {
             amounts.push(format!("{} the worst", time_text(worst)));
         }
         if f.count > 0 {
-            amounts.push(format!("{} {}", f.count, f.of));
+            amounts.push(counted(f.count, f.of));
         }
         if let Some(n) = f.extra_commands {
-            amounts.push(format!("{n} commands too many"));
+            amounts.push(counted(n, "commands too many"));
         }
         writeln!(
             self.out,
@@ -228,7 +228,11 @@ impl<W: Write> Text<'_, W> {
         }
         let shown = all.iter().take(PARTIES_MAX).map(|p| match p.delay_ns {
             0 => p.to_string(),
-            ns => format!("{p}: {} of {}", time_text(ns), count(p.requests)),
+            ns => format!(
+                "{p}: {} of {}",
+                time_text(ns),
+                counted(p.requests, "requests")
+            ),
         });
         let mut shown: Vec<String> = shown.collect();
         if all.len() > PARTIES_MAX {
@@ -253,9 +257,12 @@ impl<W: Write> Text<'_, W> {
     }
 }
 
-fn count(n: u64) -> String {
-    match n {
-        1 => "1 request".to_owned(),
-        n => format!("{n} requests"),
-    }
+/// A number of things that are named in the plural: `1 bio cut`.
+fn counted(n: u64, things: &str) -> String {
+    let (noun, rest) = things.split_once(' ').unwrap_or((things, ""));
+    let noun = match noun.strip_suffix('s').filter(|_| n == 1) {
+        Some(one) => one,
+        None => noun,
+    };
+    format!("{n} {noun} {rest}").trim_end().to_owned()
 }

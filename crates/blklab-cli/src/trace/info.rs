@@ -2,8 +2,9 @@
 //! `blklab trace info`: what was recognised, what is in it, what is missing or
 //! damaged, and what follows from that.
 
-use super::{collect, damage, open};
+use super::collect;
 use crate::args::PlainFormat;
+use crate::source::{damage, open};
 use anyhow::Result;
 use blklab::scope::{Conclusion, Doubts, Scope};
 use blklab::trace_file::TraceFile;

@@ -173,7 +173,7 @@ impl Sum {
         }
         let mut f = Finding::new(KIND.name, dev, "");
         f.count = self.cut;
-        f.of = "bios that were cut";
+        f.of = "bios cut";
         f.extra_commands = Some(self.pieces - self.cut);
         if self.costs {
             (f.total_ns, f.worst_ns) = (Some(self.took_ns), Some(self.worst_ns));

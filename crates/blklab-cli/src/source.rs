@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces that commands are given, and what is wrong with them.
+
+use anyhow::Result;
+use blklab::ReadCounts;
+use blklab::run_directory::RunDir;
+use blklab::trace_file::TraceFile;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Opens a trace, or that of a run directory.
+pub(crate) fn open(file: &Path) -> Result<TraceFile> {
+    Ok(if file.is_dir() {
+        RunDir::open(file)?.events()?
+    } else {
+        TraceFile::open(file)?
+    })
+}
+
+/// Damage is counted and said, never silent.
+pub(crate) fn report_damage(file: &Path, counts: &ReadCounts) {
+    if let Some(text) = damage(counts) {
+        let _ = writeln!(std::io::stderr(), "blklab: {}: {text}", file.display());
+    }
+}
+
+/// What is wrong with a trace, in words; none if it is whole.
+pub(crate) fn damage(c: &ReadCounts) -> Option<String> {
+    if c.is_clean() {
+        return None;
+    }
+    let counts = [
+        ("events lost by the recorder", c.lost),
+        ("events that the text leaves out", c.left_out),
+        ("sequence numbers that went back", c.restarts),
+        ("events out of order", c.backwards),
+        ("times that jump by more than ten days", c.jumps),
+        ("events without a time", c.untimed),
+        ("records of unknown kind", c.unknown),
+        ("damaged records", c.damaged),
+        ("events with impossible numbers", c.impossible),
+        ("passages left out", c.elided),
+        ("lines that are no trace", c.foreign),
+        ("events missing at the end", c.missing),
+        ("the file ends inside a record", u64::from(c.truncated)),
+    ];
+    let parts = counts
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{what}: {n}"));
+    let mut text = parts.collect::<Vec<_>>().join("; ");
+    if let Some(first) = c.examples.first() {
+        text = format!("{text} (first: {first})");
+    }
+    Some(text)
+}
