@@ -364,9 +364,10 @@ fn amounts(out: &mut String, stats: &TraceStats) -> fmt::Result {
         writeln!(
             out,
             "{:<15} | {:12} {:8} | {:12} {:8} | {:8}",
-            match is_others {
-                true => "all others".to_owned(),
-                false => process_name(process),
+            if is_others {
+                "all others".to_owned()
+            } else {
+                process_name(process)
             },
             read.bytes / 1024,
             read.count,

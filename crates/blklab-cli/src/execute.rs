@@ -62,9 +62,10 @@ pub(crate) fn execute(
 fn collected(a: &RunArgs, plan: &Plan<'_>) -> Collect {
     let mut formats = a.output_format.split(',').map(str::trim);
     let reads_all = formats.any(|f| !["table", "csv", "normal", "terse"].contains(&f));
-    match reads_all || a.out.is_some() || plan.jobs().is_none() {
-        true => Collect::Statistics,
-        false => Collect::Totals,
+    if reads_all || a.out.is_some() || plan.jobs().is_none() {
+        Collect::Statistics
+    } else {
+        Collect::Totals
     }
 }
 

@@ -116,10 +116,13 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         }
     }
     output.commit()?;
-    Ok(match pairs.iter().any(|(_, run)| failures::any(run)) {
-        _ if interrupt.happened() => Outcome::Interrupted,
-        true => Outcome::JobFailed,
-        false => Outcome::Done,
+    let failed = pairs.iter().any(|(_, run)| failures::any(run));
+    Ok(if interrupt.happened() {
+        Outcome::Interrupted
+    } else if failed {
+        Outcome::JobFailed
+    } else {
+        Outcome::Done
     })
 }
 

@@ -50,9 +50,10 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
 
 /// All that is known beside the trace; what is said on the command line counts last.
 fn context(a: &WhyArgs, schedulers: Schedulers) -> Result<Context> {
-    let mut context = match a.file.is_dir() {
-        true => blklab::why::context_of(&RunDir::open(&a.file)?.experiment)?,
-        false => Context::default(),
+    let mut context = if a.file.is_dir() {
+        blklab::why::context_of(&RunDir::open(&a.file)?.experiment)?
+    } else {
+        Context::default()
     };
     for path in &a.context {
         context.add(blklab::why::context_at(path)?);
@@ -104,9 +105,10 @@ impl<W: Write> Text<'_, W> {
         writeln!(self.out, "\nWhere the time went")?;
         for disk in &report.devices {
             let name = format!("{},{}", disk.dev.major, disk.dev.minor);
-            let words = match disk.words.is_empty() {
-                true => "no I/O whose time the trace shows.".to_owned(),
-                false => disk.words.join(" "),
+            let words = if disk.words.is_empty() {
+                "no I/O whose time the trace shows.".to_owned()
+            } else {
+                disk.words.join(" ")
             };
             self.entry(&name, &words)?;
         }
@@ -140,11 +142,10 @@ impl<W: Write> Text<'_, W> {
     /// What is said where there is nothing to complain of.
     fn nothing(&self) -> &'static str {
         let timed = |d: &blklab::findings::DiskReport| d.sum.nr_ended > 0;
-        match self.report.devices.iter().any(timed) {
-            true => "Nothing is wrong here.",
-            false => {
-                "Nothing can be said to be wrong: the trace shows no I/O from beginning to end."
-            }
+        if self.report.devices.iter().any(timed) {
+            "Nothing is wrong here."
+        } else {
+            "Nothing can be said to be wrong: the trace shows no I/O from beginning to end."
         }
     }
 

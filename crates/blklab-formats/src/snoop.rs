@@ -377,10 +377,12 @@ impl<'a> Row<'a> {
 
 /// Ns of a number with or without a point, of seconds divided by `parts`.
 fn seconds(word: &[u8], parts: u64) -> Option<i64> {
-    let ns = match word.contains(&b'.') {
-        true => time(word)?.0,
-        false if parts > 1 => decimal(word)?.checked_mul(1_000_000_000)?,
-        false => return None,
+    let ns = if word.contains(&b'.') {
+        time(word)?.0
+    } else if parts > 1 {
+        decimal(word)?.checked_mul(1_000_000_000)?
+    } else {
+        return None;
     };
     let ns = ns / parts;
     Some(ns as i64).filter(|_| crate::plausible::is_time(Time(ns)))

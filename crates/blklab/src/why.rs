@@ -59,9 +59,10 @@ pub fn lives(input: &mut TraceFile, which: Which) -> Result<(Vec<Life>, Report),
 /// the trace where blkparse shows its number on its CPU.
 pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> String {
     let event = &evidence.event;
-    let time_ns = match times_as_given {
-        true => event.time.0,
-        false => event.time.0.saturating_sub(report.start.0),
+    let time_ns = if times_as_given {
+        event.time.0
+    } else {
+        event.time.0.saturating_sub(report.start.0)
     };
     let comm = report.names.get(&event.pid).map(String::as_str);
     // blkparse shows the error of a completion where others have the process.
@@ -85,9 +86,10 @@ pub fn context_at(path: &Path) -> Result<Context, ExperimentError> {
     }
     let mut files = 0;
     // What a copy of `queue` alone holds is below `queue`.
-    let prefix = match path.join("nr_requests").is_file() {
-        true => "queue/",
-        false => "",
+    let prefix = if path.join("nr_requests").is_file() {
+        "queue/"
+    } else {
+        ""
     };
     add_folder(&mut context, path, prefix, &mut files)?;
     if context.is_empty() {
@@ -163,9 +165,10 @@ pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
         ("queue/scheduler".into(), format!("[{}]", e.scheduler)),
     ];
     let limits = e.queue_limits()?;
-    let cache = match limits.has_flush {
-        true => "write back",
-        false => "write through",
+    let cache = if limits.has_flush {
+        "write back"
+    } else {
+        "write through"
     };
     for (key, value) in [
         ("queue/max_sectors_kb", (limits.max_sectors / 2).to_string()),

@@ -40,9 +40,10 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     }
     let on_plug = span(life.get, life.insert);
     let flushing = between(life.get, life.insert);
-    match flushing * 2 > on_plug {
-        true => wait.flush_ns = on_plug,
-        false => wait.plug_ns = on_plug,
+    if flushing * 2 > on_plug {
+        wait.flush_ns = on_plug;
+    } else {
+        wait.plug_ns = on_plug;
     }
     let (Some(issue), Some(from)) = (life.issue, r.handed_over()) else {
         return wait;

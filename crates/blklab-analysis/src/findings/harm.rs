@@ -2,6 +2,7 @@
 //! Instances of one kind, added up: who waited how long, who is to blame, which were
 //! the first and the worst.
 
+use super::Kind;
 use super::finding::{Finding, Instance, Party};
 use super::whole::Whole;
 use blklab_types::{Dev, Pid};
@@ -92,6 +93,17 @@ impl Harm {
         self.total_ns = self.victims.values().map(|(_, ns)| ns).sum();
     }
 
+    /// A finding of a kind on a device, filled in, if there is somebody who suffers.
+    pub fn finding(&mut self, kind: &Kind, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        self.keep_who_suffers(dev, whole);
+        if self.is_empty() {
+            return None;
+        }
+        let mut finding = Finding::new(kind.name, dev, "");
+        self.fill(&mut finding, whole);
+        Some(finding)
+    }
+
     /// Fills a finding in.
     pub fn fill(&self, finding: &mut Finding, whole: &Whole<'_>) {
         finding.count = self.count;
@@ -113,7 +125,7 @@ pub const SHARE_MIN: f64 = 0.2;
 pub const LONG_NS: u64 = 100_000_000;
 
 /// Processes, most delay first, then most requests.
-fn parties(all: &BTreeMap<Pid, (u64, u64)>, whole: &Whole<'_>) -> Vec<Party> {
+pub fn parties(all: &BTreeMap<Pid, (u64, u64)>, whole: &Whole<'_>) -> Vec<Party> {
     let mut parties: Vec<Party> = all
         .iter()
         .map(|(pid, (requests, delay_ns))| Party {
@@ -125,4 +137,13 @@ fn parties(all: &BTreeMap<Pid, (u64, u64)>, whole: &Whole<'_>) -> Vec<Party> {
         .collect();
     parties.sort_by_key(|p| std::cmp::Reverse((p.delay_ns, p.requests)));
     parties
+}
+
+/// The findings of all devices, in order.
+pub fn of_disks<S>(
+    disks: &mut BTreeMap<Dev, S>,
+    mut finding: impl FnMut(S, Dev) -> Option<Finding>,
+) -> Vec<Finding> {
+    let disks = std::mem::take(disks).into_iter();
+    disks.filter_map(|(dev, sum)| finding(sum, dev)).collect()
 }

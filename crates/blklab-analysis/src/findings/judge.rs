@@ -105,9 +105,10 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
     }
     let (nr, total) = sum.forced;
     if nr > 0 {
-        let innocent = match sum.forced_worst_ns < SLOW_NS {
-            true => "; flushing explains no long wait here",
-            false => "",
+        let innocent = if sum.forced_worst_ns < SLOW_NS {
+            "; flushing explains no long wait here"
+        } else {
+            ""
         };
         words.push(format!(
             "{} that flush the cache or pass it (F): {} in all, {} the longest{innocent}.",
@@ -187,9 +188,10 @@ fn went(a: &Account, sum: &DiskSum, what: &str) -> String {
         plural(a.requests, "request", "requests"),
         time_text(mean),
         time_text(a.worst_ns),
-        match shown.is_empty() {
-            true => "no time that the trace shows".to_owned(),
-            false => shown.join(", "),
+        if shown.is_empty() {
+            "no time that the trace shows".to_owned()
+        } else {
+            shown.join(", ")
         },
         sum.mean_depth
     )
@@ -212,11 +214,12 @@ fn not_shown(sum: &DiskSum) -> Vec<String> {
         );
     }
     if !has(Action::Issue) && has(Action::Queue) {
-        words.push(match has(Action::Complete) {
-            true => "No D: a device that takes bios, or dispatch was not recorded; waits in \
+        words.push(if has(Action::Complete) {
+            "No D: a device that takes bios, or dispatch was not recorded; waits in \
                      the kernel and in the device cannot be told apart."
-                .to_owned(),
-            false => "Only arrivals: no wait can be measured.".to_owned(),
+                .to_owned()
+        } else {
+            "Only arrivals: no wait can be measured.".to_owned()
         });
     }
     words

@@ -66,9 +66,10 @@ impl Section {
         let (mut low, mut high) = (0, self.events.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            match self.events[place(middle)].time < time {
-                true => low = middle + 1,
-                false => high = middle,
+            if self.events[place(middle)].time < time {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         let then = (low..self.events.len()).map(place);

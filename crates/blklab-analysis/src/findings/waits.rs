@@ -94,9 +94,12 @@ impl Wait {
         let in_queue = self.ahead.map(|a| (a.reason(r), self.ahead_ns, a));
         // All those at the device, one after the other, would not take so long.
         let by_itself = |a: Ahead| self.behind_ns > LONG_FACTOR * self.alone_ns * (a.all + 1);
-        let at_device = self.behind.map(|a| match by_itself(a) {
-            true => (Reason::Device, self.behind_ns, a),
-            false => (a.reason(r), self.behind_ns, a),
+        let at_device = self.behind.map(|a| {
+            if by_itself(a) {
+                (Reason::Device, self.behind_ns, a)
+            } else {
+                (a.reason(r), self.behind_ns, a)
+            }
         });
         [in_queue, at_device].into_iter().flatten()
     }

@@ -391,9 +391,10 @@ impl Positions {
             self.has(spot, kind)
         });
         let in_order = self.in_order.as_mut().expect("there is an order to keep");
-        match has {
-            true => in_order[kind as usize].insert(sector),
-            false => in_order[kind as usize].remove(&sector),
+        if has {
+            in_order[kind as usize].insert(sector)
+        } else {
+            in_order[kind as usize].remove(&sector)
         };
     }
 }

@@ -58,9 +58,10 @@ fn works(f: &Folder, command: &str, place: &str) {
 
 /// Likewise; a study whose numbers are off is right, too.
 fn works_or_differs(f: &Folder, command: &str, place: &str) {
-    match command.starts_with("blklab reproduce") {
-        true => works(f, &format!("{command} || test $? = 1"), place),
-        false => works(f, command, place),
+    if command.starts_with("blklab reproduce") {
+        works(f, &format!("{command} || test $? = 1"), place);
+    } else {
+        works(f, command, place);
     }
 }
 

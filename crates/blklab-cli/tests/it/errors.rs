@@ -527,9 +527,10 @@ fn a_full_disk() {
             "{command}: {}",
             done.stderr
         );
-        let named = match command.contains("--output") {
-            true => "/dev/full",
-            false => "standard output",
+        let named = if command.contains("--output") {
+            "/dev/full"
+        } else {
+            "standard output"
         };
         assert!(done.stderr.contains(named), "{command}: {}", done.stderr);
     }

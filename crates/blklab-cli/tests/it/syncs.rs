@@ -81,9 +81,10 @@ fn the_documented_latencies_of_fdatasync_come_out() {
     let page = std::fs::read_to_string(root().join("docs/page-cache.md")).expect("the page");
     for device in ["sata-7200-2008", "sata-7200-2008,write_cache=off"] {
         let of = [1, 8, 64].map(|after| mean(after, device));
-        let name = match device.contains(',') {
-            true => format!("`{device}`"),
-            false => format!("`{device}`, mean"),
+        let name = if device.contains(',') {
+            format!("`{device}`")
+        } else {
+            format!("`{device}`, mean")
         };
         let row = format!("| {name} | {} |", of.join(" | "));
         assert!(page.contains(&row), "docs/page-cache.md lacks\n{row}");

@@ -9,7 +9,7 @@
 //! Rows of the queue, the machine, control groups and the experiment itself stand
 //! here; whoever builds the machine reads the typed fields of [`QueueSettings`],
 //! [`Vm`] and [`crate::Cgroup`]. Schedulers, devices and filesystems have their rows
-//! beside their models ([`models`]); what is set of them is kept by name, for the
+//! beside their models (`models`); what is set of them is kept by name, for the
 //! model to read.
 
 pub(crate) mod cgroup;

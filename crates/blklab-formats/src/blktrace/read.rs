@@ -89,9 +89,10 @@ impl Layout {
     fn magic(self) -> [u8; 4] {
         let version = if self.is_wide { VERSION_WIDE } else { VERSION };
         let magic = super::MAGIC | version;
-        match self.big_endian {
-            true => magic.to_be_bytes(),
-            false => magic.to_le_bytes(),
+        if self.big_endian {
+            magic.to_be_bytes()
+        } else {
+            magic.to_le_bytes()
         }
     }
 

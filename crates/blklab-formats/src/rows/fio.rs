@@ -72,9 +72,10 @@ pub(super) fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
         b"2" => Rwbs::DISCARD,
         _ => return None,
     };
-    let offset = match more {
-        true => comma_fields::<5>(line).and_then(|(fields, _)| decimal(fields[4]))?,
-        false => 0,
+    let offset = if more {
+        comma_fields::<5>(line).and_then(|(fields, _)| decimal(fields[4]))?
+    } else {
+        0
     };
     let (at, took, size) = (decimal(at)?, decimal(took)?, decimal(size)?);
     let end = i64::try_from(at.checked_mul(1_000_000)?).ok()?;

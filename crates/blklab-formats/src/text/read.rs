@@ -373,9 +373,10 @@ impl Found {
     #[inline]
     fn begin(&mut self, event: &Event, sequence: Option<u32>, dialect: usize) {
         let at_ns = event.time.0 as i64;
-        let mut is_new = match self.is_mailed {
-            true => self.recording.event(event.cpu, sequence, at_ns),
-            false => self.recording.row(at_ns),
+        let mut is_new = if self.is_mailed {
+            self.recording.event(event.cpu, sequence, at_ns)
+        } else {
+            self.recording.row(at_ns)
         };
         if dialect != self.last_dialect {
             is_new |= self.counts.events > 0;

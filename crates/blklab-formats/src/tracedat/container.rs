@@ -118,9 +118,10 @@ impl Cursor<'_> {
 
     fn expect(&mut self, expected: &[u8]) -> Result<(), FormatError> {
         let is_there = self.bytes(expected.len() as u64)? == expected;
-        match is_there {
-            true => Ok(()),
-            false => self.damaged("a part of it is not where it should be"),
+        if is_there {
+            Ok(())
+        } else {
+            self.damaged("a part of it is not where it should be")
         }
     }
 }

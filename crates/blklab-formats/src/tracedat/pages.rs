@@ -180,9 +180,10 @@ impl Pages {
     /// Takes the record at the current place; none if it has no data.
     fn step(&mut self) -> Option<Next> {
         let word = self.order.u32(&self.page[self.from..])?;
-        let (kind, delta) = match self.order.big_endian {
-            true => (word >> 27, word & 0x07ff_ffff),
-            false => (word & 0x1f, word >> 5),
+        let (kind, delta) = if self.order.big_endian {
+            (word >> 27, word & 0x07ff_ffff)
+        } else {
+            (word & 0x1f, word >> 5)
         };
         self.from += 4;
         let array = self.page[..self.to].get(self.from..);

@@ -66,25 +66,28 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn u16(self, bytes: &[u8]) -> Option<u16> {
         let bytes = *bytes.first_chunk()?;
-        Some(match self.big_endian {
-            true => u16::from_be_bytes(bytes),
-            false => u16::from_le_bytes(bytes),
+        Some(if self.big_endian {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
         })
     }
 
     pub(super) fn u32(self, bytes: &[u8]) -> Option<u32> {
         let bytes = *bytes.first_chunk()?;
-        Some(match self.big_endian {
-            true => u32::from_be_bytes(bytes),
-            false => u32::from_le_bytes(bytes),
+        Some(if self.big_endian {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
         })
     }
 
     pub(super) fn u64(self, bytes: &[u8]) -> Option<u64> {
         let bytes = *bytes.first_chunk()?;
-        Some(match self.big_endian {
-            true => u64::from_be_bytes(bytes),
-            false => u64::from_le_bytes(bytes),
+        Some(if self.big_endian {
+            u64::from_be_bytes(bytes)
+        } else {
+            u64::from_le_bytes(bytes)
         })
     }
 

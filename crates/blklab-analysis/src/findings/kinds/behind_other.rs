@@ -3,7 +3,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::waits::{Ahead, Reason};
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
@@ -80,22 +80,14 @@ impl Detector for BehindOther {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
 impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let each = self.ahead / self.harm.count().max(1);
-        self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
-        }
-        let mut f = Finding::new(KIND.name, dev, "");
-        self.harm.fill(&mut f, whole);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
         let victims = names(f.victims.iter().map(|p| p.pid), whole);
         let causes = names(f.causes.iter().map(|p| p.pid), whole);
         f.what = format!(
@@ -105,24 +97,26 @@ impl Sum {
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
         let in_device = self.in_device_ns * 2 > self.harm.total_ns();
-        f.how = match in_device {
-            true => "They wait in the device (D-C): it has them all, and no scheduler reaches \
+        f.how = if in_device {
+            "They wait in the device (D-C): it has them all, and no scheduler reaches \
                      them."
-                .to_owned(),
-            false => "They wait in the scheduler (I-D) while those are served; who has more \
+                .to_owned()
+        } else {
+            "They wait in the scheduler (I-D) while those are served; who has more \
                       queued gets more of the device."
-                .to_owned(),
+                .to_owned()
         };
         f.remedies.push(Remedy::act(
             "fewer requests at a time in the process that has many",
         ));
-        f.remedies.push(match in_device {
-            true => Remedy::act(
+        f.remedies.push(if in_device {
+            Remedy::act(
                 "a smaller queue depth of the device, with a scheduler that shares it (bfq)",
-            ),
-            false => Remedy::act(
+            )
+        } else {
+            Remedy::act(
                 "a scheduler that shares the device by process (bfq), other ioprio or io.weight",
-            ),
+            )
         });
         f.figures = vec![("requests ahead of each", each as f64, "")];
         Some(f)

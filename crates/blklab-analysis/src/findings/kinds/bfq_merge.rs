@@ -100,12 +100,7 @@ impl Detector for BfqMerge {
                 joined,
             } = self.messages.get(&dev)?;
             let ahead = sum.ahead / sum.harm.count().max(1);
-            sum.harm.keep_who_suffers(dev, whole);
-            if sum.harm.is_empty() {
-                return None;
-            }
-            let mut f = Finding::new(KIND.name, dev, "");
-            sum.harm.fill(&mut f, whole);
+            let mut f = sum.harm.finding(&KIND, dev, whole)?;
             let victims = names(f.victims.iter().map(|p| p.pid), whole);
             let causes = names(f.causes.iter().map(|p| p.pid), whole);
             f.what = format!(

@@ -6,7 +6,7 @@
 //! ahead of it (Little's law).
 
 use crate::findings::disk::Disk;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::waits::Reason;
 use crate::findings::{
@@ -58,10 +58,7 @@ impl Detector for DeepQueue {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
@@ -121,9 +118,10 @@ impl Sum {
             if f.victims.len() == 1 { "s" } else { "" },
             time_text(interval)
         );
-        let place = match self.in_device_ns * 2 > self.harm.total_ns() {
-            true => "in the device (D-C), where no scheduler reaches them",
-            false => "in the scheduler (I-D)",
+        let place = if self.in_device_ns * 2 > self.harm.total_ns() {
+            "in the device (D-C), where no scheduler reaches them"
+        } else {
+            "in the scheduler (I-D)"
         };
         f.how = format!(
             "Alone a request takes {}. The device works on about {parallel:.1} at a time; what is \

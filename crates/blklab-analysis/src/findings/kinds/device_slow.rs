@@ -4,7 +4,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::Disk;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::waits::{LONG_FACTOR, Reason};
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
@@ -121,11 +121,9 @@ impl Detector for Slow {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let found = all.into_iter();
-        found
-            .filter_map(|(dev, sum)| sum.finding(dev, self.capped, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| {
+            sum.finding(dev, self.capped, whole)
+        })
     }
 }
 
@@ -157,9 +155,10 @@ fn capped(disk: &Disk, ended: usize) -> Vec<usize> {
     }
     let d2c: Vec<u64> = slow.iter().map(took).collect();
     let enough = slow.len() >= CAPPED_MIN && slow.len() as f64 >= CAPPED_SHARE * ended as f64;
-    match enough && is_narrow(&d2c) {
-        true => slow,
-        false => Vec::new(),
+    if enough && is_narrow(&d2c) {
+        slow
+    } else {
+        Vec::new()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -86,10 +86,7 @@ impl Detector for Flushes {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
@@ -154,9 +151,10 @@ impl Flushes {
             let is_waiter = waiters.contains_key(&r.pid);
             // Without somebody else who waits, the process flushes for itself.
             let for_itself = is_own && waiters.is_empty() && flushes(r);
-            let ns = match for_itself {
-                true => r.whole().unwrap_or(0),
-                false => w.flush_ns,
+            let ns = if for_itself {
+                r.whole().unwrap_or(0)
+            } else {
+                w.flush_ns
             };
             if !r.is_sync || r.is_flush() || ns < SLOW_NS || (is_own && !for_itself) || is_waiter {
                 continue;
@@ -263,12 +261,7 @@ impl Sum {
         if self.harm.is_empty() || waited / self.harm.count() < SLOW_NS {
             return None;
         }
-        self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
-        }
-        let mut f = Finding::new(KIND.name, dev, "");
-        self.harm.fill(&mut f, whole);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
         f.of = "waits";
         // Who waits for commits comes before who is delayed beside them.
         f.victims
@@ -291,28 +284,26 @@ impl Sum {
             .filter(|p| is_waiter(&p.pid))
             .map(|p| p.pid);
         let who = names(waiters, whole);
-        f.what = match self.waiters.is_empty() {
-            true => format!(
+        f.what = if self.waiters.is_empty() {
+            format!(
                 "{} wait{} for the device to empty its write cache: {} each on average.",
                 names(f.victims.iter().map(|p| p.pid), whole),
                 if f.victims.len() == 1 { "s" } else { "" },
                 time_text(self.harm.total_ns() / self.harm.count().max(1))
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{who} waits for {} journal commit{} of {}, {} each on average.",
                 self.chains,
                 if self.chains == 1 { "" } else { "s" },
                 names(self.journals.iter().copied(), whole),
                 mean(self.chain_ns, self.chains)
-            ),
+            )
         };
         f.how = "The data is written, then the journal's blocks, then the commit record, with \
                  the device's cache flushed before it"
             .to_owned();
-        f.how += match self.has_fua {
-            true => " and FUA on it.",
-            false => ".",
-        };
+        f.how += if self.has_fua { " and FUA on it." } else { "." };
         f.how += &match sum.flushes.0 {
             0 => format!(
                 " The record takes {} with its flush.",

@@ -9,7 +9,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -130,11 +130,9 @@ impl Detector for Idle {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let found = all.into_iter();
-        found
-            .filter_map(|(dev, sum)| sum.finding(dev, self.why, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| {
+            sum.finding(dev, self.why, whole)
+        })
     }
 }
 

@@ -42,9 +42,10 @@ struct Sum {
 
 impl Detector for JournalChain {
     fn process(&mut self, pid: Pid, comm: &str) {
-        match comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
-            true => self.journals.insert(pid),
-            false => self.journals.remove(&pid),
+        if comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
+            self.journals.insert(pid)
+        } else {
+            self.journals.remove(&pid)
         };
     }
 
@@ -57,12 +58,7 @@ impl Detector for JournalChain {
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
         let all = std::mem::take(&mut self.disks);
         let finding = |(dev, mut sum): (Dev, Sum)| {
-            sum.harm.keep_who_suffers(dev, whole);
-            if sum.harm.is_empty() {
-                return None;
-            }
-            let mut f = Finding::new(KIND.name, dev, "");
-            sum.harm.fill(&mut f, whole);
+            let mut f = sum.harm.finding(&KIND, dev, whole)?;
             f.of = "writes with the journal behind them";
             let who = names(f.victims.iter().map(|p| p.pid), whole);
             let percent = sum.in_device_ns * 100 / sum.harm.total_ns().max(1);

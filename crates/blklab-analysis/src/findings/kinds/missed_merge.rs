@@ -8,7 +8,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -76,10 +76,7 @@ impl Detector for MissedMerges {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
@@ -299,9 +296,10 @@ impl Sum {
         }
         let mut how = format!(
             "Each is queued while the one before it is under way, {}",
-            match self.unplugged * 2 > count {
-                true => "but the task unplugs in between: it submits one at a time",
-                false => "without a plug in between that would have held it",
+            if self.unplugged * 2 > count {
+                "but the task unplugs in between: it submits one at a time"
+            } else {
+                "without a plug in between that would have held it"
             }
         );
         match scheduler {
@@ -322,15 +320,16 @@ impl Sum {
                 time_text(mean)
             );
         }
-        f.remedies = vec![match self.is_ahead * 2 > count {
-            true => Remedy::kernel(
+        f.remedies = vec![if self.is_ahead * 2 > count {
+            Remedy::kernel(
                 "plug around the loop that submits them (blk_start_plug, blk_finish_plug): \
                  read-ahead of metadata without one sends each block alone",
-            ),
-            false => Remedy::act(
+            )
+        } else {
+            Remedy::act(
                 "submit in batches, so that a plug holds them (io_submit of many, fio \
                  iodepth_batch, io_uring), or in larger blocks",
-            ),
+            )
         }];
         if matches!(scheduler, Some("none" | "noop")) {
             f.remedies.push(Remedy::set(

@@ -4,7 +4,7 @@
 
 use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -61,10 +61,7 @@ impl Detector for NoReadahead {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 

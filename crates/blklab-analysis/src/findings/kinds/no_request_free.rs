@@ -3,7 +3,7 @@
 //! throttling lets no more writes through.
 
 use super::writes_starved::names;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
@@ -60,22 +60,14 @@ impl Detector for NoRequestFree {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
 impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let n = self.harm.count().max(1);
-        self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
-        }
-        let mut f = Finding::new(KIND.name, dev, "");
-        self.harm.fill(&mut f, whole);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
         let who = names(f.victims.iter().map(|p| p.pid), whole);
         let own = self.own * 2 > self.held;
         f.what = format!(

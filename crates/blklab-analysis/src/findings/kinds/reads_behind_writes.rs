@@ -5,7 +5,7 @@
 //! none) and a device that chooses by itself do not know that.
 
 use super::writes_starved::names;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::waits::Reason;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
@@ -74,22 +74,14 @@ impl Detector for ReadsBehindWrites {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
 impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let nr = self.harm.count().max(1);
-        self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
-        }
-        let mut f = Finding::new(KIND.name, dev, "");
-        self.harm.fill(&mut f, whole);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
         let victims = names(f.victims.iter().map(|p| p.pid), whole);
         let causes = names(f.causes.iter().map(|p| p.pid), whole);
         f.what = format!(
@@ -129,9 +121,10 @@ impl Sum {
             .kernel()
             .is_some_and(blklab_kernel::KernelVersion::has_single_queue);
         if in_order == Some(true) {
-            f.how += match is_old {
-                true => " noop serves in order of arrival: reads have no precedence.",
-                false => " Without a scheduler reads have no precedence.",
+            f.how += if is_old {
+                " noop serves in order of arrival: reads have no precedence."
+            } else {
+                " Without a scheduler reads have no precedence."
             };
         }
         if in_order != Some(false) {

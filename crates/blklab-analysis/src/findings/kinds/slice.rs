@@ -50,12 +50,7 @@ impl Detector for Slice {
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
         let all = std::mem::take(&mut self.disks);
         let finding = |(dev, mut sum): (Dev, Sum)| {
-            sum.harm.keep_who_suffers(dev, whole);
-            if sum.harm.is_empty() {
-                return None;
-            }
-            let mut f = Finding::new(KIND.name, dev, "");
-            sum.harm.fill(&mut f, whole);
+            let mut f = sum.harm.finding(&KIND, dev, whole)?;
             let victims = names(f.victims.iter().map(|p| p.pid), whole);
             let causes = names(f.causes.iter().map(|p| p.pid), whole);
             let scheduler = whole.context.scheduler().unwrap_or_default();

@@ -3,10 +3,10 @@
 //! geometry of the device forbids larger ones.
 
 use super::writes_starved::names;
+use crate::findings::harm::{of_disks, parties};
 use crate::findings::section::Section;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Whole,
-    time_text,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
 use blklab_trace::{Action, Event};
 use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
@@ -101,10 +101,7 @@ impl Detector for Splits {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 
@@ -181,18 +178,7 @@ impl Sum {
             f.missing
                 .push("completions (C): what it costs is not shown".to_owned());
         }
-        f.victims = self
-            .victims
-            .iter()
-            .map(|(pid, (requests, delay_ns))| Party {
-                pid: *pid,
-                comm: whole.comm(*pid),
-                requests: *requests,
-                delay_ns: *delay_ns,
-            })
-            .collect();
-        f.victims
-            .sort_by_key(|p| std::cmp::Reverse((p.delay_ns, p.requests)));
+        f.victims = parties(&self.victims, whole);
         f.first = self.first.clone();
         let who = names(f.victims.iter().map(|p| p.pid), whole);
         let (size, times) = self.sizes.iter().max_by_key(|(_, n)| **n)?;

@@ -8,7 +8,7 @@
 //! kworker, after a pause, at the beginning of a burst.
 
 use super::writes_starved::names;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -83,9 +83,10 @@ impl Detector for Throttle {
     }
 
     fn process(&mut self, pid: Pid, comm: &str) {
-        match comm.starts_with("kworker") {
-            true => self.kworkers.insert(pid),
-            false => self.kworkers.remove(&pid),
+        if comm.starts_with("kworker") {
+            self.kworkers.insert(pid)
+        } else {
+            self.kworkers.remove(&pid)
         };
     }
 
@@ -101,10 +102,7 @@ impl Detector for Throttle {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        all.into_iter()
-            .filter_map(|(dev, sum)| sum.finding(dev, whole))
-            .collect()
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
     }
 }
 

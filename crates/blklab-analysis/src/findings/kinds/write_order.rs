@@ -182,9 +182,10 @@ fn owner(section: &Section, dev: Dev, sector: u64) -> Option<Pid> {
 
 /// blkparse prints the error of some kernels as a number of 16 bits without sign.
 fn errno(error: u16) -> u16 {
-    match error > 32_767 {
-        true => 0_u16.wrapping_sub(error),
-        false => error,
+    if error > 32_767 {
+        0_u16.wrapping_sub(error)
+    } else {
+        error
     }
 }
 
