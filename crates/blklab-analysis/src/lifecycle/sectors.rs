@@ -146,7 +146,10 @@ mod tests {
                         prop_assert_eq!(table.get(place), (sector, &mut value.clone()));
                         map.insert(sector, value);
                     }
-                    (Some(place), true) => *table.get(place).1 = *map.entry(sector).insert_entry(value).get(),
+                    (Some(place), true) => {
+                        *table.get(place).1 = value;
+                        map.insert(sector, value);
+                    }
                     (Some(place), false) => {
                         table.remove(place);
                         map.remove(&sector);
