@@ -17,7 +17,7 @@ scripts/lint.sh
 cargo check --manifest-path fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/fuzz" \
     --no-default-features --bins
 status=0
-cargo test --workspace || status=$?
+cargo test --workspace --no-fail-fast || status=$?
 if [ -s "$BLKLAB_SKIPS" ]; then
     echo "test: $(wc -l <"$BLKLAB_SKIPS") times a test left something out:" >&2
     sort -u "$BLKLAB_SKIPS" >&2

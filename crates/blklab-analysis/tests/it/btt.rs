@@ -76,6 +76,14 @@ fn btt(binary: &[u8]) -> Option<Report> {
     }
 }
 
+/// Whether the btt that is installed is the one that wrote the stored reports. All say
+/// 2.09, but 1.3.0 of blktrace counts the parts of a bio only once; blkparse tells
+/// them apart.
+fn is_stored_version() -> bool {
+    let said = Command::new("blkparse").arg("-V").output();
+    said.is_ok_and(|run| String::from_utf8_lossy(&run.stdout).contains("1.2.0"))
+}
+
 /// The line of `section` that begins with `key`, its columns.
 fn row(report: &Report, section: &str, key: &str) -> Option<Vec<String>> {
     let lines = report.get(section)?;
@@ -255,6 +263,11 @@ fn samples() {
         let report = directory.join(format!("{}.btt.txt", trace.case));
         let report = sections(&std::fs::read_to_string(report).unwrap());
         check_recorded(trace, &report);
+        let splits = trace.events.iter().any(|e| e.action == Action::Split);
+        if splits && !is_stored_version() {
+            blklab_testkit::skipped("btt is not of blktrace 1.2.0: later ones count parts of bios");
+            continue;
+        }
         if let Some(fresh) = btt(&binary(&trace.events, &trace.names)) {
             assert_eq!(
                 fresh, report,
