@@ -76,14 +76,6 @@ fn btt(binary: &[u8]) -> Option<Report> {
     }
 }
 
-/// Whether the btt that is installed is the one that wrote the stored reports. All say
-/// 2.09, but 1.3.0 of blktrace counts the parts of a bio only once; blkparse tells
-/// them apart.
-fn is_stored_version() -> bool {
-    let said = Command::new("blkparse").arg("-V").output();
-    said.is_ok_and(|run| String::from_utf8_lossy(&run.stdout).contains("1.2.0"))
-}
-
 /// The line of `section` that begins with `key`, its columns.
 fn row(report: &Report, section: &str, key: &str) -> Option<Vec<String>> {
     let lines = report.get(section)?;
@@ -264,8 +256,7 @@ fn samples() {
         let report = sections(&std::fs::read_to_string(report).unwrap());
         check_recorded(trace, &report);
         let splits = trace.events.iter().any(|e| e.action == Action::Split);
-        if splits && !is_stored_version() {
-            blklab_testkit::skipped("btt is not of blktrace 1.2.0: later ones count parts of bios");
+        if splits && !blklab_testkit::has_blktrace_1_2() {
             continue;
         }
         if let Some(fresh) = btt(&binary(&trace.events, &trace.names)) {

@@ -20,7 +20,7 @@ const JOBS: &[(&str, &str)] = &[
 
 #[test]
 fn blkparse_and_btt_read_them() {
-    if !blklab_testkit::has_program("blkparse") || !blklab_testkit::has_program("btt") {
+    if !blklab_testkit::has_blktrace_1_2() || !blklab_testkit::has_program("btt") {
         return;
     }
     let f = Folder::new();

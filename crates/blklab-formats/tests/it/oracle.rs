@@ -11,6 +11,9 @@ use std::process::{Command, Output};
 
 /// Runs a tool in `dir`; `None` if it is not installed.
 pub(crate) fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
+    if name == "blkparse" && !blklab_testkit::has_blktrace_1_2() {
+        return None;
+    }
     match Command::new(name).args(args).current_dir(dir).output() {
         Ok(output) => Some(output),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {

@@ -30,6 +30,9 @@ pub const KIND: Kind = Kind {
 const SMALL_SECTORS: u64 = 8;
 const NEAR_NS: u64 = 1_000_000;
 
+/// Reads that are looked at behind a small one.
+const THEN_SEEN: usize = 16;
+
 #[derive(Debug, Default)]
 struct DependentReads {
     disks: BTreeMap<Dev, Harm>,
@@ -55,11 +58,12 @@ impl Detector for DependentReads {
                     if first.sectors() > SMALL_SECTORS {
                         continue;
                     }
-                    let then = reads[i + 1..].iter().filter(|r| {
-                        r.queue
-                            .is_some_and(|q| q >= end && q.since(end).0 <= NEAR_NS)
-                    });
-                    let then: Vec<&&Request> = then.take(16).collect();
+                    let queued = |r: &Request| r.queue.unwrap_or_default();
+                    let later = &reads[i + 1..];
+                    let from = later.partition_point(|r| queued(r) < end);
+                    let then = later[from..].iter().take(THEN_SEEN);
+                    let then = then.take_while(|r| queued(r).since(end).0 <= NEAR_NS);
+                    let then: Vec<&&Request> = then.collect();
                     let before = then.iter().find(|r| r.end() == first.life.sector);
                     let behind = then.iter().find(|r| r.life.sector == first.end());
                     let (Some(before), Some(behind)) = (before, behind) else {
