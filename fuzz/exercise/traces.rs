@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of any content as a trace: reader, lives, statistics, their texts,
-//! and every writer. Nothing may panic, and the compact form must hold what
+//! Bytes of any content as a trace: reader, lives, findings, statistics, their
+//! texts, and every writer. Nothing may panic, and the compact form must hold what
 //! was read. Shared by the fuzz targets and by the test that replays what they
 //! found.
 
 use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::findings::slow::{Lives, Which};
+use blklab_analysis::findings::{ALL, Context, Detector, Reading, Search};
 use blklab_analysis::text::{TextOptions, render};
 use blklab_formats::FormatError;
 use blklab_formats::TraceFile;
@@ -102,17 +104,26 @@ fn chunk(payload: &[u8]) -> Vec<u8> {
     [file, rest, end].concat()
 }
 
+/// Every detector, and lives by each way of asking for them.
+fn search() -> Search {
+    let mut detectors: Vec<Box<dyn Detector>> = ALL.iter().map(|k| (k.detector)()).collect();
+    for which in [Which::Slowest(3), Which::At(0, 3), Which::OfEvent(1)] {
+        detectors.push(Box::new(Lives::new(which)));
+    }
+    Search::with(detectors, Context::default())
+}
+
 fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
     let mut stats = StatsCollector::new();
+    let mut findings = search();
     let mut text = BlkparseWriter::new(sink(), BlkparseOptions::default());
     let mut binary = BlktraceStream::new(sink());
     let mut compact =
         CompactWriter::new(Vec::new(), &TraceHeader::default()).expect("a vector takes all");
     let mut digest = DigestSink::<NullSink>::default();
-    let mut all = (
-        &mut stats,
-        (&mut text, (&mut binary, (&mut compact, &mut digest))),
-    );
+    let mut seen = (&mut stats, &mut findings);
+    let mut written = (&mut text, (&mut binary, (&mut compact, &mut digest)));
+    let mut all = (&mut seen, &mut written);
     // An input of another kind is refused; what came before has been sent.
     let _ = source.send_all(&mut all);
     text.finish().expect("nothing is written");
@@ -122,6 +133,9 @@ fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
     let shown = render(&stats, TextOptions { all: true });
     assert!(shown.lines().count() > 10);
     serde_json::to_string(&stats).expect("statistics have no keys but texts");
+
+    let report = findings.finish(Reading::default());
+    serde_json::to_string(&report).expect("reports have no keys but texts");
 
     let bytes = compact.finish().expect("a vector takes all");
     let mut again = CompactReader::new(&bytes[..], "fuzz").expect("what was written is a trace");

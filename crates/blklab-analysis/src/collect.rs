@@ -75,7 +75,7 @@ impl DeviceEvents {
     }
 
     fn event(&mut self, e: &Event, overflows: &mut Overflows) {
-        let (start, end) = (e.sector, e.sector.saturating_add(e.nr_sectors()));
+        let (start, end) = (e.sector, e.end_sector());
         let has_data = e.bytes > 0;
         match e.action {
             Action::Queue => {

@@ -9,7 +9,7 @@
 //! one has grown up to the other; where it does not, the device gets a command more.
 
 use crate::lifecycle::RequestLife;
-use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
+use blklab_types::{Dev, Op, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Requests of a device among which pairs are found, counted back from the latest
@@ -134,7 +134,7 @@ impl MissedMerges {
         };
         let new = Extent {
             begin: r.sector,
-            end: r.sector + r.bytes / SECTOR_BYTES,
+            end: r.end(),
             insert,
             issue,
         };
@@ -155,6 +155,7 @@ impl MissedMerges {
 mod tests {
     use super::*;
     use blklab_trace::Rwbs;
+    use blklab_types::SECTOR_BYTES;
 
     fn request(number: u64, sector: u64, sectors: u64, insert: u64, issue: u64) -> RequestLife {
         RequestLife {

@@ -341,7 +341,7 @@ impl Braces {
 
     /// What a bio does to the length of its request.
     fn bio(&mut self, bio: &Event, is_write: bool) {
-        let end = bio.sector.saturating_add(bio.nr_sectors());
+        let end = bio.end_sector();
         match bio.action {
             Action::GetRequest if self.lengths.len() < REQUESTS_MAX => {
                 self.lengths.insert((is_write, bio.sector), bio.bytes);

@@ -22,7 +22,7 @@ pub(crate) fn is_time(time: Time) -> bool {
 pub(crate) fn is_event(event: &Event) -> bool {
     // The nanoseconds of the last second are left to the closer look.
     let is_time = event.time.0 <= SECONDS_MAX * 1_000_000_000;
-    let end = event.sector.saturating_add(event.nr_sectors());
+    let end = event.end_sector();
     is_time && (event.bytes == 0 || end <= SECTORS_MAX)
 }
 
@@ -32,7 +32,7 @@ pub(crate) const BAD_TIME: &str = "time is beyond 68 years";
 /// Counts an event whose numbers cannot be; `place` is where it was read.
 #[inline]
 pub(crate) fn check(event: &Event, counts: &mut ReadCounts, place: impl FnOnce() -> String) {
-    let is_end_possible = event.sector.saturating_add(event.nr_sectors()) <= SECTORS_MAX;
+    let is_end_possible = event.end_sector() <= SECTORS_MAX;
     let problem = match event.action {
         Action::Unplug | Action::UnplugTimer if event.arg > u64::from(u32::MAX) => {
             "more than 4294967295 requests at an unplug"

@@ -248,6 +248,12 @@ impl Event {
     pub fn nr_sectors(&self) -> u64 {
         u64::from(self.bytes) / blklab_types::SECTOR_BYTES
     }
+
+    /// The sector behind its last one; the largest number there is where a trace names
+    /// sectors that no device has.
+    pub fn end_sector(&self) -> u64 {
+        self.sector.saturating_add(self.nr_sectors())
+    }
 }
 
 /// One line for test failures and snapshots, blkparse's order of fields:

@@ -42,7 +42,8 @@ impl Service {
     pub fn alone(&self, op: Option<Op>) -> Option<u64> {
         let side = usize::from(op != Some(Op::Read));
         self.alone_ns[side]
-            .or(self.alone_ns[1 - side].filter(|ns| Some(*ns) < self.best_ns.map(|b| b * 4)))
+            .or(self.alone_ns[1 - side]
+                .filter(|ns| Some(*ns) < self.best_ns.map(|b| b.saturating_mul(4))))
             .or(self.best_ns)
     }
 }
@@ -94,7 +95,10 @@ impl Disk {
         busy_until: Option<Time>,
         span: [Time; 2],
     ) -> Disk {
-        requests.sort_by_key(|r| (r.life.issue.unwrap_or(Time::MAX), r.start(), r.life.number));
+        requests.sort_by_key(|r| {
+            let never = r.life.issue.is_none();
+            (never, r.life.issue, r.start(), r.life.number)
+        });
         bios.sort_by_key(|b| b.queue);
         let nr_issued = requests.partition_point(|r| r.life.issue.is_some());
         let mut disk = Disk {
@@ -134,6 +138,16 @@ impl Disk {
     /// The requests that went to the device, in the order in which it got them.
     pub fn issued(&self) -> &[Request] {
         &self.requests[..self.nr_issued]
+    }
+
+    /// Its requests with what each waited for.
+    pub fn divided(&self) -> impl Iterator<Item = (&Request, &Wait)> {
+        self.requests.iter().zip(&self.waits)
+    }
+
+    /// Those of them that somebody waits for.
+    pub fn waited_for(&self) -> impl Iterator<Item = (&Request, &Wait)> {
+        self.divided().filter(|(r, _)| r.is_sync)
     }
 
     /// The places of the requests that went to the device after `from` and before
@@ -232,13 +246,13 @@ impl Disk {
         {
             busy = Some([start; 2]);
         }
-        let mut in_flight_ns = 0_u64;
+        let mut in_flight_ns = 0_u128;
         let mut nr_ended = 0_u64;
         for r in &self.requests[..self.nr_issued] {
             let issue = r.life.issue.expect("it went to the device");
             let complete = match r.life.complete {
                 Some(complete) => {
-                    in_flight_ns += complete.since(issue).0;
+                    in_flight_ns += u128::from(complete.since(issue).0);
                     nr_ended += 1;
                     complete
                 }

@@ -2,6 +2,7 @@
 //! Divides the lives of a device's requests into what they waited for.
 
 use super::disk::{Disk, Request};
+use super::sums::{add, is_longer, is_most};
 use super::waits::{Ahead, LONG_FACTOR, Wait};
 use blklab_types::{Pid, Time};
 
@@ -40,7 +41,7 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     }
     let on_plug = span(life.get, life.insert);
     let flushing = between(life.get, life.insert);
-    if flushing * 2 > on_plug {
+    if is_most(flushing, on_plug) {
         wait.flush_ns = on_plug;
     } else {
         wait.plug_ns = on_plug;
@@ -53,14 +54,14 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     wait.ahead_ns = queued - wait.idle_ns;
     let alone = disk.service.alone(r.op()).unwrap_or(0);
     if let (Some(queue), Some(get)) = (r.queue, life.get)
-        && wait.get_ns > LONG_FACTOR * alone.max(LONG_GET_NS)
+        && is_longer(wait.get_ns, LONG_FACTOR, alone.max(LONG_GET_NS))
     {
         wait.get = Some(ahead_of(disk, r, queue, get));
     }
-    if wait.ahead_ns > LONG_FACTOR * alone.max(1) {
+    if is_longer(wait.ahead_ns, LONG_FACTOR, alone.max(1)) {
         let flushing = between(Some(from), Some(issue)).min(wait.ahead_ns);
-        if flushing * 2 > wait.ahead_ns {
-            wait.flush_ns += flushing;
+        if is_most(flushing, wait.ahead_ns) {
+            add(&mut wait.flush_ns, flushing);
             wait.ahead_ns -= flushing;
         } else {
             wait.ahead = Some(ahead_of(disk, r, from, issue));
@@ -69,10 +70,10 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     if let (Some(complete), Some(d2c)) = (life.complete, r.d2c()) {
         wait.alone_ns = d2c.min(alone);
         wait.behind_ns = d2c - wait.alone_ns;
-        if wait.behind_ns > (LONG_FACTOR - 1) * alone.max(1) {
+        if is_longer(wait.behind_ns, LONG_FACTOR - 1, alone.max(1)) {
             let flushing = between(Some(issue), Some(complete)).min(wait.behind_ns);
-            if flushing * 2 > wait.behind_ns {
-                wait.flush_ns += flushing;
+            if is_most(flushing, wait.behind_ns) {
+                add(&mut wait.flush_ns, flushing);
                 wait.behind_ns -= flushing;
             } else {
                 wait.behind = Some(ahead_of(disk, r, issue, complete));
@@ -102,9 +103,9 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
         ahead.writes += weight * u64::from(other.is_write());
         ahead.later += weight * u64::from(other.handed_over() > arrived);
         if other.is_owner_known && other.pid != waiting.pid {
-            add(&mut pids, other.pid, weight);
+            tally(&mut pids, other.pid, weight);
             if other.is_write() {
-                add(&mut writers, other.pid, weight);
+                tally(&mut writers, other.pid, weight);
             }
         }
     };
@@ -124,7 +125,7 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
     ahead
 }
 
-fn add(all: &mut Vec<(Pid, u64)>, pid: Pid, weight: u64) {
+fn tally(all: &mut Vec<(Pid, u64)>, pid: Pid, weight: u64) {
     match all.iter_mut().find(|(p, _)| *p == pid) {
         Some((_, n)) => *n += weight,
         None => all.push((pid, weight)),

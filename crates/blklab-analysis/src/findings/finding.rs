@@ -59,6 +59,16 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Who suffered, in words.
+    pub fn victim_names(&self) -> String {
+        listed(self.victims.iter().map(Party::to_string))
+    }
+
+    /// Who caused it, in words.
+    pub fn cause_names(&self) -> String {
+        listed(self.causes.iter().map(Party::to_string))
+    }
+
     /// One that says nothing yet.
     pub fn new(kind: &'static str, dev: Dev, what: impl Into<String>) -> Finding {
         Finding {
@@ -111,6 +121,21 @@ impl fmt::Display for Party {
             Some(comm) => write!(f, "{comm} ({})", self.pid),
             None => write!(f, "process {}", self.pid),
         }
+    }
+}
+
+/// Things in a row, as a sentence has them: at most three.
+pub(super) fn listed(things: impl Iterator<Item = String>) -> String {
+    let mut shown: Vec<String> = things.collect();
+    if shown.len() > 3 {
+        let more = shown.len() - 3;
+        shown.truncate(3);
+        shown.push(format!("{more} more"));
+    }
+    match shown.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "no process".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::Kind;
 use super::finding::{Finding, Instance, Party};
+use super::sums::{add, total};
 use super::whole::Whole;
 use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
@@ -26,10 +27,10 @@ impl Harm {
     pub fn add(&mut self, victim: Pid, delay_ns: u64, instance: impl FnOnce() -> Instance) {
         let is_worst = self.count == 0 || delay_ns > self.worst_ns;
         self.count += 1;
-        self.total_ns = self.total_ns.saturating_add(delay_ns);
+        add(&mut self.total_ns, delay_ns);
         let (n, ns) = self.victims.entry(victim).or_default();
         *n += 1;
-        *ns = ns.saturating_add(delay_ns);
+        add(ns, delay_ns);
         if is_worst {
             self.worst_ns = delay_ns;
             let instance = instance();
@@ -42,7 +43,7 @@ impl Harm {
 
     /// Blames a process, with a weight.
     pub fn blame(&mut self, pid: Pid, weight: u64) {
-        *self.causes.entry(pid).or_default() += weight;
+        add(self.causes.entry(pid).or_default(), weight);
     }
 
     /// Whether there is nothing.
@@ -79,18 +80,20 @@ impl Harm {
             let waited = whole.waited(dev, pid).waited_ns.max(1);
             ns as f64 >= SHARE_MIN * waited as f64 || ns / n.max(1) >= LONG_NS
         };
-        self.victims.retain(|pid, (n, ns)| suffers(*pid, *ns, *n));
-        self.count = self.victims.values().map(|(n, _)| n).sum();
-        self.total_ns = self.victims.values().map(|(_, ns)| ns).sum();
+        self.keep(|pid, (n, ns)| suffers(pid, ns, n));
     }
 
     /// Leaves out those who have less than this part of all instances: they were taken
     /// for somebody else.
     pub fn keep_most(&mut self, part: f64) {
         let all = self.count as f64;
-        self.victims.retain(|_, (n, _)| *n as f64 >= part * all);
+        self.keep(|_, (n, _)| n as f64 >= part * all);
+    }
+
+    fn keep(&mut self, stays: impl Fn(Pid, (u64, u64)) -> bool) {
+        self.victims.retain(|pid, sums| stays(*pid, *sums));
         self.count = self.victims.values().map(|(n, _)| n).sum();
-        self.total_ns = self.victims.values().map(|(_, ns)| ns).sum();
+        self.total_ns = total(self.victims.values().map(|(_, ns)| *ns));
     }
 
     /// A finding of a kind on a device, filled in, if there is somebody who suffers.
@@ -102,6 +105,18 @@ impl Harm {
         let mut finding = Finding::new(kind.name, dev, "");
         self.fill(&mut finding, whole);
         Some(finding)
+    }
+
+    /// A finding of a kind on a device whose instances delay nobody by a time that could
+    /// be told.
+    pub fn without_delay(&self, kind: &Kind, dev: Dev, whole: &Whole<'_>) -> Finding {
+        let mut finding = Finding::new(kind.name, dev, "");
+        self.fill(&mut finding, whole);
+        (finding.total_ns, finding.worst_ns) = (None, None);
+        for victim in &mut finding.victims {
+            victim.delay_ns = 0;
+        }
+        finding
     }
 
     /// Fills a finding in.

@@ -3,6 +3,7 @@
 
 use super::finding::{Confidence, Finding, time_text};
 use super::kinds::ALL;
+use super::sums::{add, is_most};
 use super::whole::{Account, DiskSum, Whole};
 use super::{Context, Kind};
 use blklab_trace::Action;
@@ -76,14 +77,16 @@ fn explains(cause: &Finding, symptom: &Finding) -> bool {
     let (mut shared, mut all) = (0, 0);
     for p in &symptom.victims {
         let delay = p.delay_ns.max(1);
-        all += delay;
-        shared += if concerned.contains(&p.pid) { delay } else { 0 };
+        add(&mut all, delay);
+        if concerned.contains(&p.pid) {
+            add(&mut shared, delay);
+        }
     }
     let outweighs = match (cause.total_ns, symptom.total_ns) {
         (Some(cause), Some(symptom)) => cause as f64 >= EXPLAINS_SHARE * symptom as f64,
         _ => true,
     };
-    shared * 2 > all && outweighs
+    is_most(shared, all) && outweighs
 }
 
 /// Where the time went on a device, and what the trace does not show of it.

@@ -51,6 +51,7 @@ pub mod kinds;
 pub mod request;
 pub mod section;
 pub mod slow;
+mod sums;
 pub mod waits;
 pub mod whole;
 

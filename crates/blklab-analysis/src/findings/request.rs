@@ -59,9 +59,9 @@ impl Request {
         self.life.insert.or(self.life.get).or(self.queue)
     }
 
-    /// Behind its last sector.
+    /// The sector behind its last one.
     pub fn end(&self) -> u64 {
-        self.life.sector + self.sectors()
+        self.life.end()
     }
 
     /// Its length in sectors.

@@ -10,7 +10,7 @@ use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use crate::lifecycle::{BioLife, RequestLife};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
+use blklab_types::{Dev, Op, Time};
 use std::collections::BTreeMap;
 
 /// Events of a section.
@@ -62,6 +62,17 @@ impl Section {
         time: Time,
         [begin, end]: [u64; 2],
     ) -> Option<Evidence> {
+        let mut then = self.places_from(time).take_while(|(_, e)| e.time == time);
+        let found = then.find(|(_, e)| {
+            let is_there = overlap([e.sector, e.end_sector()], [begin, end]);
+            e.action == action && e.dev == dev && is_there
+        });
+        found.map(|(place, _)| self.evidence(place))
+    }
+
+    /// The events from a time on, in order of time, each with its place among
+    /// [`Section::events`].
+    pub fn places_from(&self, time: Time) -> impl Iterator<Item = (usize, &Event)> {
         let place = |i: usize| self.order.as_ref().map_or(i, |order| order[i] as usize);
         let (mut low, mut high) = (0, self.events.len());
         while low < high {
@@ -72,14 +83,8 @@ impl Section {
                 high = middle;
             }
         }
-        let then = (low..self.events.len()).map(place);
-        let mut then = then.take_while(|i| self.events[*i].time == time);
-        let found = then.find(|i| {
-            let e = &self.events[*i];
-            let end_of = e.sector + (u64::from(e.bytes) / SECTOR_BYTES).max(1);
-            e.action == action && e.dev == dev && e.sector < end.max(begin + 1) && begin < end_of
-        });
-        found.map(|i| self.evidence(i))
+        let places = (low..self.events.len()).map(place);
+        places.map(|place| (place, &self.events[place]))
     }
 
     /// The events of a request that show where its time went: Q or G, S, I, D, C.
@@ -124,6 +129,12 @@ impl Section {
             evidence: self.of_request(r),
         }
     }
+}
+
+/// Whether two stretches of sectors have one in common; what is empty counts as its first.
+fn overlap(a: [u64; 2], b: [u64; 2]) -> bool {
+    let last = |[begin, end]: [u64; 2]| end.saturating_sub(1).max(begin);
+    a[0] <= last(b) && b[0] <= last(a)
 }
 
 /// Brings evidence into the trace's order, each event once.

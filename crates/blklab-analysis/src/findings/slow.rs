@@ -89,7 +89,7 @@ impl Lives {
         match self.which {
             Which::Slowest(_) => r.whole().is_some() && r.is_sync && !r.is_flush(),
             Which::At(sector, _) => {
-                r.life.sector <= sector && sector < r.end().max(r.life.sector + 1)
+                sector == r.life.sector || (r.life.sector..r.end()).contains(&sector)
             }
             Which::OfEvent(number) => {
                 section.of_request(r).iter().any(|e| e.number == number)

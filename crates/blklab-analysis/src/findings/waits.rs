@@ -12,6 +12,7 @@
 //! device has at the same time.
 
 use super::request::Request;
+use super::sums::{is_longer, is_most, total};
 use blklab_types::Pid;
 
 /// A wait is looked into if it is so many times what the device takes for a request:
@@ -85,15 +86,17 @@ pub enum Reason {
 impl Wait {
     /// From the beginning to C.
     pub fn whole_ns(&self) -> u64 {
-        let queue = self.get_ns + self.plug_ns + self.idle_ns + self.ahead_ns;
-        queue + self.alone_ns + self.behind_ns + self.flush_ns
+        let in_queue = [self.get_ns, self.plug_ns, self.idle_ns, self.ahead_ns];
+        let in_device = [self.alone_ns, self.behind_ns, self.flush_ns];
+        total(in_queue.into_iter().chain(in_device))
     }
 
     /// Long waits behind others: why, how long, who is there.
     pub fn behind_others(&self, r: &Request) -> impl Iterator<Item = (Reason, u64, Ahead)> {
         let in_queue = self.ahead.map(|a| (a.reason(r), self.ahead_ns, a));
         // All those at the device, one after the other, would not take so long.
-        let by_itself = |a: Ahead| self.behind_ns > LONG_FACTOR * self.alone_ns * (a.all + 1);
+        let by_itself =
+            |a: Ahead| is_longer(self.behind_ns, LONG_FACTOR * (a.all + 1), self.alone_ns);
         let at_device = self.behind.map(|a| {
             if by_itself(a) {
                 (Reason::Device, self.behind_ns, a)
@@ -112,14 +115,14 @@ impl Ahead {
         if others <= self.own || others == 0 {
             return Reason::Load;
         }
-        if waiting.is_read() && self.writes * 2 > others {
+        if waiting.is_read() && is_most(self.writes, others) {
             return Reason::Writes;
         }
-        if waiting.is_write() && self.reads * 2 > others && self.later * 2 > others {
+        if waiting.is_write() && is_most(self.reads, others) && is_most(self.later, others) {
             return Reason::LaterReads;
         }
         match self.top() {
-            Some((pid, n)) if n >= STANDS_OUT * self.own.max(1) && n * 2 > others => {
+            Some((pid, n)) if n >= STANDS_OUT * self.own.max(1) && is_most(n, others) => {
                 Reason::Other(pid)
             }
             _ => Reason::Load,

@@ -3,6 +3,8 @@
 
 use super::context::Context;
 use super::disk::Disk;
+use super::finding::listed;
+use super::sums::{add, is_most};
 use super::waits::Wait;
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Op, Pid};
@@ -132,6 +134,11 @@ impl Whole<'_> {
         }
     }
 
+    /// Processes in words.
+    pub fn names(&self, pids: impl IntoIterator<Item = Pid>) -> String {
+        listed(pids.into_iter().map(|pid| self.who(pid)))
+    }
+
     /// What a process waited for on a device.
     pub fn waited(&self, dev: Dev, pid: Pid) -> Account {
         let disk = self.sums.disks.get(&dev);
@@ -173,7 +180,7 @@ impl Sums {
 
     fn disk(&mut self, disk: &Disk) {
         let sum = self.disks.entry(disk.dev).or_default();
-        for (r, w) in disk.requests.iter().zip(&disk.waits) {
+        for (r, w) in disk.divided() {
             sum.sectors_max = sum.sectors_max.max(r.sectors());
             let Some(whole) = r.whole().filter(|_| !r.is_flush()) else {
                 continue;
@@ -190,13 +197,13 @@ impl Sums {
         let flushes = disk.requests.iter().filter(|r| r.is_flush());
         for ns in flushes.filter_map(super::disk::Request::d2c) {
             sum.flushes.0 += 1;
-            sum.flushes.1 += ns;
+            add(&mut sum.flushes.1, ns);
             sum.flush_worst_ns = sum.flush_worst_ns.max(ns);
         }
-        let is_longest = disk.busy_ns * 2 > sum.busy_ns;
+        let is_longest = is_most(disk.busy_ns, sum.busy_ns);
         sum.nr_issued += disk.nr_issued as u64;
-        sum.busy_ns += disk.busy_ns;
-        sum.span_ns += disk.span[1].since(disk.span[0]).0;
+        add(&mut sum.busy_ns, disk.busy_ns);
+        add(&mut sum.span_ns, disk.span[1].since(disk.span[0]).0);
         if is_longest {
             sum.mean_depth = disk.mean_depth;
             sum.alone_ns = disk.service.alone_ns;
@@ -227,7 +234,7 @@ impl DiskSum {
             if force(*flags) {
                 let ns = complete.since(start).0;
                 self.forced.0 += 1;
-                self.forced.1 += ns;
+                add(&mut self.forced.1, ns);
                 self.forced_worst_ns = self.forced_worst_ns.max(ns);
             }
             if flags.has(Rwbs::FLUSH) && self.last_flush < Some(complete) {

@@ -44,7 +44,7 @@ mod track;
 pub use track::Lifecycles;
 
 use blklab_trace::{Action, Rwbs};
-use blklab_types::{Dev, Op, Pid, Time};
+use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
 
 /// Bios and requests followed at a time, of all devices: some 300 MB. When a
 /// trace has more, whose completion it does not show, all are given up and
@@ -152,6 +152,14 @@ pub struct RequestLife {
     pub nr_silent_merges: u32,
     /// Times it was given back.
     pub nr_requeues: u32,
+}
+
+impl RequestLife {
+    /// The sector behind its last one; the largest number there is where a trace names
+    /// sectors that no device has.
+    pub fn end(&self) -> u64 {
+        self.sector.saturating_add(self.bytes / SECTOR_BYTES)
+    }
 }
 
 /// Who wants to know.

@@ -45,11 +45,10 @@ impl Range {
             (_, Some(Op::Discard)) => 2,
             _ => 0,
         };
-        let end = event.sector.saturating_add(event.nr_sectors());
         Range {
             class,
             start: event.sector,
-            end,
+            end: event.end_sector(),
         }
     }
 }

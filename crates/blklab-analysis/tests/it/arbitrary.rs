@@ -2,6 +2,8 @@
 //! Any events in any order: nothing panics, and every bio ends exactly once.
 
 use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::findings::slow::{Lives, Which};
+use blklab_analysis::findings::{Context, Reading, Search, time_text};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_analysis::text::{TextOptions, render};
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
@@ -35,6 +37,24 @@ fn event() -> impl Strategy<Value = Event> {
     })
 }
 
+/// Sectors, lengths and times that no device and no clock has, among others that fit.
+fn hostile() -> impl Strategy<Value = Event> {
+    let far = prop::sample::select(vec![0, 1, 1_000, 30_000_000, 1 << 40, 1 << 62, u64::MAX]);
+    let edge = prop::sample::select(vec![0, 8, 1 << 54, u64::MAX - 8, u64::MAX]);
+    let bytes = prop::sample::select(vec![0, 512, 4096, u32::MAX]);
+    (event(), far, edge, bytes).prop_map(|(event, far, edge, bytes)| Event {
+        time: Time(far),
+        sector: edge,
+        arg: if event.arg < 8 {
+            u64::MAX
+        } else {
+            edge.saturating_add(event.arg)
+        },
+        bytes,
+        ..event
+    })
+}
+
 #[derive(Default)]
 struct Ends {
     bios: Vec<BioLife>,
@@ -58,7 +78,7 @@ impl LifeSink for Ends {
 fn in_order(mut events: Vec<Event>) -> Vec<Event> {
     let mut time = 0;
     for event in &mut events {
-        time += event.time.0;
+        time = event.time.0.saturating_add(time);
         event.time.0 = time;
     }
     events
@@ -107,5 +127,32 @@ proptest! {
         let text = render(&stats, TextOptions { all: true });
         prop_assert!(text.lines().all(|l| l.chars().count() <= 80), "{}", text);
         let _ = serde_json::to_string(&stats).unwrap();
+    }
+    #[test]
+    fn findings_of_anything_can_be_shown(
+        usual in prop::collection::vec(event(), 0..200),
+        hostile in prop::collection::vec(hostile(), 0..200),
+        sorted in any::<bool>(),
+    ) {
+        let mut events: Vec<Event> = usual.into_iter().zip(hostile).flat_map(|(a, b)| [a, b]).collect();
+        if sorted {
+            events = in_order(events);
+        }
+        let wanted = [Which::Slowest(3), Which::At(u64::MAX, 3), Which::OfEvent(5)].map(Lives::new);
+        let lives = wanted.iter().map(|l| Box::new(l.clone()) as _).collect();
+        for mut search in [Search::all(Context::default()), Search::with(lives, Context::default())] {
+            for event in &events {
+                search.event(event);
+                search.message(event, "cfq42S  slice expired t=0");
+            }
+            let report = search.finish(Reading::default());
+            for ns in report.findings.iter().filter_map(|f| f.total_ns) {
+                prop_assert!(time_text(ns).len() < 30);
+            }
+            serde_json::to_string(&report).expect("reports have no keys but texts");
+        }
+        for life in wanted.iter().flat_map(Lives::take) {
+            serde_json::to_string(&life).expect("lives have no keys but texts");
+        }
     }
 }

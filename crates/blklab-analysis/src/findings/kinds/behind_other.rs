@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process with few requests waits behind another that keeps many queued.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::{add, is_most};
 use crate::findings::waits::{Ahead, Reason};
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::{Dev, Pid};
@@ -37,12 +37,7 @@ pub(super) struct Sum {
 
 /// Goes through what waits behind another process: how long, behind whom.
 pub(super) fn each(disk: &Disk, mut then: impl FnMut(&Request, Pid, u64, Ahead, bool)) {
-    for (r, w) in disk
-        .requests
-        .iter()
-        .zip(&disk.waits)
-        .filter(|(r, _)| r.is_sync)
-    {
+    for (r, w) in disk.waited_for() {
         for (why, ns, ahead) in w.behind_others(r) {
             if let Reason::Other(pid) = why {
                 let in_device = w.behind == Some(ahead) && w.behind_ns == ns;
@@ -65,7 +60,7 @@ impl Sum {
         self.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
         self.harm.blame(pid, ahead.top().map_or(0, |(_, n)| n));
         self.ahead += ahead.all;
-        self.in_device_ns += u64::from(in_device) * ns;
+        add(&mut self.in_device_ns, u64::from(in_device) * ns);
     }
 }
 
@@ -88,15 +83,15 @@ impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let each = self.ahead / self.harm.count().max(1);
         let mut f = self.harm.finding(&KIND, dev, whole)?;
-        let victims = names(f.victims.iter().map(|p| p.pid), whole);
-        let causes = names(f.causes.iter().map(|p| p.pid), whole);
+        let victims = f.victim_names();
+        let causes = f.cause_names();
         f.what = format!(
             "{victims} wait{} behind the queue of {causes}: about {each} requests ahead of each, \
              {} on average.",
             if f.victims.len() == 1 { "s" } else { "" },
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
-        let in_device = self.in_device_ns * 2 > self.harm.total_ns();
+        let in_device = is_most(self.in_device_ns, self.harm.total_ns());
         f.how = if in_device {
             "They wait in the device (D-C): it has them all, and no scheduler reaches \
                      them."

@@ -9,7 +9,7 @@
 //! happens to be beside one with many. The kernel says so in a message.
 
 use super::behind_other::{Sum, each};
-use super::writes_starved::names;
+use crate::findings::harm::of_disks;
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Kind, Remedy, Whole, time_text,
@@ -92,8 +92,7 @@ impl Detector for BfqMerge {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, mut sum): (Dev, Sum)| {
+        of_disks(&mut self.disks, |mut sum, dev| {
             let Said {
                 count,
                 first: messages,
@@ -101,8 +100,8 @@ impl Detector for BfqMerge {
             } = self.messages.get(&dev)?;
             let ahead = sum.ahead / sum.harm.count().max(1);
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
-            let victims = names(f.victims.iter().map(|p| p.pid), whole);
-            let causes = names(f.causes.iter().map(|p| p.pid), whole);
+            let victims = f.victim_names();
+            let causes = f.cause_names();
             f.what = format!(
                 "BFQ joined the queues of {victims} and {causes}: {victims} waits behind {ahead} \
                  requests, {} on average.",
@@ -132,7 +131,6 @@ impl Detector for BfqMerge {
                 ("requests ahead of each", ahead as f64, ""),
             ];
             Some(f)
-        };
-        all.into_iter().filter_map(finding).collect()
+        })
     }
 }

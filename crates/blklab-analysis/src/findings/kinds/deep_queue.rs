@@ -8,6 +8,7 @@
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::{add, is_most};
 use crate::findings::waits::Reason;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
@@ -65,14 +66,11 @@ impl Detector for DeepQueue {
 impl DeepQueue {
     fn disk(&mut self, section: &Section, disk: &Disk) {
         let sum = self.disks.entry(disk.dev).or_default();
-        for (r, w) in disk.requests.iter().zip(&disk.waits) {
-            if !r.is_sync {
-                continue;
-            }
+        for (r, w) in disk.waited_for() {
             let of_load = w.behind_others(r).filter(|(why, ..)| *why == Reason::Load);
             let (mut ns, mut ahead) = (0, 0);
             for (_, part, who) in of_load {
-                ns += part;
+                add(&mut ns, part);
                 ahead += who.all;
             }
             if ns == 0 {
@@ -80,7 +78,7 @@ impl DeepQueue {
             }
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
             sum.ahead += ahead;
-            sum.in_device_ns += w.behind_ns;
+            add(&mut sum.in_device_ns, w.behind_ns);
         }
         if !sum.harm.is_empty() {
             sum.alone_ns = disk.service.alone(None);
@@ -118,7 +116,7 @@ impl Sum {
             if f.victims.len() == 1 { "s" } else { "" },
             time_text(interval)
         );
-        let place = if self.in_device_ns * 2 > self.harm.total_ns() {
+        let place = if is_most(self.in_device_ns, self.harm.total_ns()) {
             "in the device (D-C), where no scheduler reaches them"
         } else {
             "in the scheduler (I-D)"

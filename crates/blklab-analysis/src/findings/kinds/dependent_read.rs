@@ -6,9 +6,8 @@
 //! itself, waits, and then reads the data on both sides: the order on the disk is lost,
 //! and nothing merges.
 
-use super::writes_starved::names;
 use crate::findings::disk::Request;
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -88,15 +87,14 @@ impl Detector for DependentReads {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, harm): (Dev, Harm)| {
+        of_disks(&mut self.disks, |harm, dev| {
             let mut f = Finding::new(KIND.name, dev, "");
             harm.fill(&mut f, whole);
             f.extra_commands = Some(2 * harm.count());
             f.what = format!(
                 "{} waits {} for a small read, then reads what lies right before and right behind \
                  it: three commands and two waits instead of one.",
-                names(f.victims.iter().map(|p| p.pid), whole),
+                f.victim_names(),
                 time_text(harm.total_ns() / harm.count())
             );
             f.how = "So does a file whose map (an indirect block, a node of its extent tree) lies \
@@ -110,8 +108,7 @@ impl Detector for DependentReads {
             f.remedies = vec![Remedy::kernel(
                 "submit what is mapped before reading the next block of the map (or read it ahead)",
             )];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }

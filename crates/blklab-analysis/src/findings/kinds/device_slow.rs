@@ -2,10 +2,10 @@
 //! Requests that the device takes long for by itself: nobody else's are there to
 //! explain it. If all of them take the same time, something below limits the rate.
 
-use super::writes_starved::names;
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::is_longer;
 use crate::findings::waits::{LONG_FACTOR, Reason};
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::{Dev, Time};
@@ -100,14 +100,14 @@ impl Detector for Slow {
             if !limited.is_empty() || ended < REQUESTS_MIN {
                 continue;
             }
-            let by_itself = disk.requests.iter().zip(&disk.waits).filter(|(r, w)| {
+            let by_itself = disk.waited_for().filter(|(r, w)| {
                 let mut reasons = w.behind_others(r);
                 r.life.bytes > 0 && reasons.any(|(why, ..)| why == Reason::Device)
             });
-            let far = 4 * disk.service.p90_ns.unwrap_or(0);
+            let far = disk.service.p90_ns.unwrap_or(0).saturating_mul(4);
             for (r, w) in by_itself {
                 let took = r.d2c().unwrap_or(0);
-                if took < SLOW_NS || took <= far || !r.is_sync {
+                if took < SLOW_NS || took <= far {
                     continue;
                 }
                 sum.d2c.push(took);
@@ -143,7 +143,8 @@ fn capped(disk: &Disk, ended: usize) -> Vec<usize> {
         of.map(took).min().unwrap_or(0)
     };
     let far = |best: u64, i: &usize| {
-        took(i) > LONG_FACTOR * best * (u64::from(disk.depth_at_issue[*i]) + 1)
+        let waiting = u64::from(disk.depth_at_issue[*i]) + 1;
+        is_longer(took(i), LONG_FACTOR * waiting, best)
     };
     let any = best(None);
     let mut slow: Vec<usize> = all.iter().copied().filter(|i| far(any, i)).collect();
@@ -184,7 +185,7 @@ impl Sum {
         let median = self.d2c[self.d2c.len() / 2];
         let mut f = Finding::new(if capped { CAPPED.name } else { SLOW.name }, dev, "");
         self.harm.fill(&mut f, whole);
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         let n = self.d2c.len() as u64;
         if capped {
             f.what = format!(
@@ -258,7 +259,7 @@ fn period(when: &mut [Time]) -> Option<u64> {
         let mut sorted = gaps.clone();
         sorted.sort_unstable();
         let median = sorted[sorted.len() / 2];
-        let near = gaps.iter().filter(|g| g.abs_diff(median) * 5 <= median);
+        let near = gaps.iter().filter(|g| g.abs_diff(median) <= median / 5);
         near.count() * 10 >= gaps.len() * 8
     })
     .then(|| gaps.iter().sum::<u64>() / gaps.len() as u64)

@@ -2,7 +2,6 @@
 //! Discards in many small pieces: each is a command of its own, and most devices take
 //! as long for a small one as for a large one.
 
-use super::writes_starved::names;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
@@ -130,7 +129,7 @@ impl Sum {
             .map(|(size, n)| format!("{n} of {size} sectors"));
         f.what = format!(
             "{n} discards of {}: {}.",
-            names(f.causes.iter().map(|p| p.pid), whole),
+            f.cause_names(),
             shown.collect::<Vec<_>>().join(", ")
         );
         f.how = format!(

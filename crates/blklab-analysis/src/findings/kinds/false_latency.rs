@@ -2,9 +2,8 @@
 //! Requests that never end in the trace, and completions of other requests at their
 //! sector that a tool may take for theirs.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
@@ -55,15 +54,19 @@ fn without_end(disk: &Disk) -> impl Iterator<Item = &Request> {
 impl Detector for FalseLatency {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
+            let events = section.events();
+            let mut unknown = disk.unknown_completions.clone();
+            unknown.sort_by_key(|place| events[*place].sector);
             for r in without_end(disk) {
-                let other = disk.unknown_completions.iter().find(|place| {
-                    let e = &section.events()[**place];
-                    e.sector == r.life.sector
-                        && e.rwbs.op() != r.op()
-                        && Some(e.time) > r.life.issue
+                let first = unknown.partition_point(|place| events[*place].sector < r.life.sector);
+                let there = unknown[first..].iter();
+                let mut there = there.take_while(|place| events[**place].sector == r.life.sector);
+                let other = there.find(|place| {
+                    let e = &events[**place];
+                    e.rwbs.op() != r.op() && Some(e.time) > r.life.issue
                 });
                 let Some(place) = other else { continue };
-                let gap = section.events()[*place]
+                let gap = events[*place]
                     .time
                     .since(r.life.issue.unwrap_or_default())
                     .0;
@@ -82,14 +85,8 @@ impl Detector for FalseLatency {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, harm): (Dev, Harm)| {
-            let mut f = Finding::new(FALSE_LATENCY.name, dev, "");
-            harm.fill(&mut f, whole);
-            (f.total_ns, f.worst_ns) = (None, None);
-            for p in &mut f.victims {
-                p.delay_ns = 0;
-            }
+        of_disks(&mut self.disks, |harm, dev| {
+            let mut f = harm.without_delay(&FALSE_LATENCY, dev, whole);
             f.weight = Weight::Fault;
             f.what = format!(
                 "No latency can be made of {} of {}: the completion at its sector, {} later, has \
@@ -98,7 +95,7 @@ impl Detector for FalseLatency {
                     1 => "a request".to_owned(),
                     n => format!("{n} requests"),
                 },
-                names(f.victims.iter().map(|p| p.pid), whole),
+                f.victim_names(),
                 time_text(harm.worst_ns())
             );
             f.how = "The request has no end in the trace, and the completion no beginning: the \
@@ -109,9 +106,8 @@ impl Detector for FalseLatency {
             f.remedies = vec![Remedy::act(
                 "record with larger buffers (blktrace -b, buffer_size_kb)",
             )];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }
 
@@ -124,17 +120,20 @@ impl Detector for NeverCompleted {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             let issued = disk.issued();
+            let ended = |i: &usize| issued[*i].life.complete.is_some();
+            let ended: Vec<usize> = (0..issued.len()).filter(ended).collect();
             for (i, r) in issued.iter().enumerate() {
                 let (None, Some(issue), true) = (r.life.complete, r.life.issue, r.is_owner_known)
                 else {
                     continue;
                 };
-                let later = issued[i + 1..].iter().filter_map(|l| l.life.complete);
-                let ends: Vec<_> = later.take(4 * LATER_MIN).collect();
-                let long = ends.iter().any(|c| c.since(issue).0 >= AFTER_NS);
+                let later = &ended[ended.partition_point(|e| *e <= i)..];
+                let later = &later[..later.len().min(4 * LATER_MIN)];
+                let mut ends = later.iter().filter_map(|l| issued[*l].life.complete);
+                let long = ends.any(|c| c.since(issue).0 >= AFTER_NS);
                 let long =
                     long || disk.span[1].since(issue).0 >= AFTER_NS && disk.has(Action::Complete);
-                if ends.len() >= LATER_MIN && long {
+                if later.len() >= LATER_MIN && long {
                     let harm = self.disks.entry(disk.dev).or_default();
                     let gap = disk.span[1].since(issue).0;
                     harm.add(r.pid, gap, || section.instance(r, None));
@@ -144,14 +143,8 @@ impl Detector for NeverCompleted {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, harm): (Dev, Harm)| {
-            let mut f = Finding::new(NEVER_COMPLETED.name, dev, "");
-            harm.fill(&mut f, whole);
-            (f.total_ns, f.worst_ns) = (None, None);
-            for p in &mut f.victims {
-                p.delay_ns = 0;
-            }
+        of_disks(&mut self.disks, |harm, dev| {
+            let mut f = harm.without_delay(&NEVER_COMPLETED, dev, whole);
             f.weight = Weight::Fault;
             f.what = format!(
                 "{} of {} went to the device and did not come back while the trace lasted, though \
@@ -160,7 +153,7 @@ impl Detector for NeverCompleted {
                     1 => "A request".to_owned(),
                     n => format!("{n} requests"),
                 },
-                names(f.victims.iter().map(|p| p.pid), whole)
+                f.victim_names()
             );
             f.doubt(
                 Confidence::Possible,
@@ -169,8 +162,7 @@ impl Detector for NeverCompleted {
             f.remedies = vec![Remedy::act(
                 "the kernel's log: timeouts, resets, lost interrupts",
             )];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }

@@ -7,10 +7,10 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
+use crate::findings::sums::{add, total};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -133,8 +133,11 @@ impl Flushes {
         let waiters = waiters(disk, chains);
         let sum = self.disks.entry(disk.dev).or_default();
         sum.chains += chains.len() as u64;
-        sum.chain_ns += chains.iter().map(|c| c.end.since(c.begin).0).sum::<u64>();
-        sum.flush_ns += chains.iter().map(|c| c.flush_ns).sum::<u64>();
+        add(
+            &mut sum.chain_ns,
+            total(chains.iter().map(|c| c.end.since(c.begin).0)),
+        );
+        add(&mut sum.flush_ns, total(chains.iter().map(|c| c.flush_ns)));
         sum.flushes += disk.flushes.len() as u64;
         sum.has_fua |= disk.requests.iter().any(|r| r.flags.has(Rwbs::FUA));
         sum.journals.extend(chains.iter().map(|c| c.pid));
@@ -146,7 +149,7 @@ impl Flushes {
             }
         }
         let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
-        for (r, w) in disk.requests.iter().zip(&disk.waits) {
+        for (r, w) in disk.waited_for() {
             let is_own = own.contains(&r.pid);
             let is_waiter = waiters.contains_key(&r.pid);
             // Without somebody else who waits, the process flushes for itself.
@@ -156,7 +159,7 @@ impl Flushes {
             } else {
                 w.flush_ns
             };
-            if !r.is_sync || r.is_flush() || ns < SLOW_NS || (is_own && !for_itself) || is_waiter {
+            if r.is_flush() || ns < SLOW_NS || (is_own && !for_itself) || is_waiter {
                 continue;
             }
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
@@ -185,7 +188,7 @@ impl Sum {
             if !(SLOW_NS..=BEHIND_MAX_NS).contains(&ns) {
                 continue;
             }
-            self.behind_ns += ns;
+            add(&mut self.behind_ns, ns);
             self.harm.add(r.pid, ns, || {
                 let mut instance = section.instance(r, Some(ns));
                 instance.evidence.push(section.evidence(place));
@@ -257,8 +260,7 @@ fn instance(section: &Section, disk: &Disk, chain: &Chain, ns: u64) -> Instance 
 impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let is_waiter = |pid: &Pid| self.waiters.contains(pid);
-        let waited: u64 = self.harm.victims().values().map(|(_, ns)| ns).sum();
-        if self.harm.is_empty() || waited / self.harm.count() < SLOW_NS {
+        if self.harm.is_empty() || self.harm.total_ns() / self.harm.count() < SLOW_NS {
             return None;
         }
         let mut f = self.harm.finding(&KIND, dev, whole)?;
@@ -283,11 +285,11 @@ impl Sum {
             .iter()
             .filter(|p| is_waiter(&p.pid))
             .map(|p| p.pid);
-        let who = names(waiters, whole);
+        let who = whole.names(waiters);
         f.what = if self.waiters.is_empty() {
             format!(
                 "{} wait{} for the device to empty its write cache: {} each on average.",
-                names(f.victims.iter().map(|p| p.pid), whole),
+                f.victim_names(),
                 if f.victims.len() == 1 { "s" } else { "" },
                 time_text(self.harm.total_ns() / self.harm.count().max(1))
             )
@@ -296,7 +298,7 @@ impl Sum {
                 "{who} waits for {} journal commit{} of {}, {} each on average.",
                 self.chains,
                 if self.chains == 1 { "" } else { "s" },
-                names(self.journals.iter().copied(), whole),
+                whole.names(self.journals.iter().copied()),
                 mean(self.chain_ns, self.chains)
             )
         };
@@ -329,7 +331,7 @@ impl Sum {
         if !beside.is_empty() && !self.waiters.is_empty() {
             f.how += &format!(
                 " Requests of {} are at the device meanwhile and wait too.",
-                names(beside.into_iter(), whole)
+                whole.names(beside)
             );
         }
         f.cause = Some("flushes of the device's write cache".to_owned());

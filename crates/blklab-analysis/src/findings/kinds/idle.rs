@@ -7,10 +7,10 @@
 //! a trace does not name: a queue that nobody runs, a driver that refuses, a processor
 //! that is busy.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
+use crate::findings::sums::add;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -138,8 +138,9 @@ impl Detector for Idle {
 
 /// Requests that wait long while the device has nothing to do.
 fn waiting(disk: &Disk) -> Vec<(&Request, u64)> {
-    let all = disk.requests.iter().zip(&disk.waits);
-    let long = all.filter(|(r, w)| w.idle_ns >= IDLE_NS && !r.is_flush());
+    let long = disk
+        .divided()
+        .filter(|(r, w)| w.idle_ns >= IDLE_NS && !r.is_flush());
     long.map(|(r, w)| (r, w.idle_ns)).collect()
 }
 
@@ -232,7 +233,7 @@ impl Idle {
                     continue;
                 }
                 used[i] = true;
-                total += ns;
+                add(&mut total, ns);
                 worst = worst.max(Some((ns, pause)));
             }
             if let Some((_, pause)) = worst {
@@ -247,7 +248,7 @@ impl Idle {
         {
             let long_ns = pause.end.since(pause.begin).0;
             sum.pauses += 1;
-            sum.idle_ns += long_ns;
+            add(&mut sum.idle_ns, long_ns);
             sum.longest_ns = sum.longest_ns.max(long_ns);
             if self.why == Why::Idling {
                 sum.fulfilled += u64::from(pause.came && pause.before == pause.after);
@@ -287,7 +288,7 @@ impl Sum {
         };
         let mut f = Finding::new(kind.name, dev, "");
         self.harm.fill(&mut f, whole);
-        let victims = names(f.victims.iter().map(|p| p.pid), whole);
+        let victims = f.victim_names();
         f.what = format!(
             "The device has nothing to do for {} while requests of {victims} wait, in {} \
              pause{} of up to {}.",
@@ -310,7 +311,7 @@ impl Sum {
     }
 
     fn idling(&self, f: &mut Finding, whole: &Whole<'_>) {
-        let causes = names(f.causes.iter().map(|p| p.pid), whole);
+        let causes = f.cause_names();
         let context = whole.context;
         let scheduler = context.scheduler();
         let name = scheduler.unwrap_or("The scheduler");

@@ -3,10 +3,10 @@
 //! each as long as the device takes for one.
 
 use super::flush;
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
+use crate::findings::sums::{add, percent};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -56,17 +56,16 @@ impl Detector for JournalChain {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, mut sum): (Dev, Sum)| {
+        of_disks(&mut self.disks, |mut sum, dev| {
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
             f.of = "writes with the journal behind them";
-            let who = names(f.victims.iter().map(|p| p.pid), whole);
-            let percent = sum.in_device_ns * 100 / sum.harm.total_ns().max(1);
+            let who = f.victim_names();
+            let percent = percent(sum.in_device_ns, sum.harm.total_ns());
             f.what = format!(
                 "Each fsync of {who} is a chain: its write ({} on average, {percent} % of it at the \
                  device), and only then the journal's of {}.",
                 time_text(sum.harm.total_ns() / sum.harm.count()),
-                names(f.causes.iter().map(|p| p.pid), whole)
+                f.cause_names()
             );
             f.how = "The time is the device's: a disk that rotates takes about a revolution for \
                      each write of a chain. Scheduler and queue have no part in it."
@@ -86,8 +85,7 @@ impl Detector for JournalChain {
                 Remedy::act("the journal on another device, or one with a protected cache"),
             ];
             Some(f)
-        };
-        all.into_iter().filter_map(finding).collect()
+        })
     }
 }
 
@@ -113,7 +111,7 @@ impl JournalChain {
             };
             let sum = self.disks.entry(disk.dev).or_default();
             let whole = r.whole().unwrap_or(took);
-            sum.in_device_ns += took;
+            add(&mut sum.in_device_ns, took);
             sum.harm.blame(journal.pid, 1);
             sum.harm.add(r.pid, whole, || {
                 let mut evidence = section.of_request(r);

@@ -2,7 +2,6 @@
 //! Writes that begin or end inside a block or stripe of the device, which has to read
 //! the rest before it can write.
 
-use super::writes_starved::names;
 use crate::findings::harm::Harm;
 use crate::findings::section::Section;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
@@ -159,7 +158,7 @@ impl Sum {
                 "{} of {} writes of {} are as large as a stripe and begin inside one.",
                 self.stripe.count(),
                 self.writes,
-                names(f.victims.iter().map(|p| p.pid), whole)
+                f.victim_names()
             );
             f.how = format!(
                 "A stripe has {} sectors (optimal_io_size). Each such write fills two in part, and \
@@ -182,7 +181,7 @@ impl Sum {
 
     fn of_block(&self, dev: Dev, whole: &Whole<'_>) -> Finding {
         let mut f = finding(dev, &self.block, whole);
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         let mut places: Vec<(&(u64, u64), &u64)> = self.block_sizes.iter().collect();
         places.sort_by_key(|(place, n)| (std::cmp::Reverse(**n), **place));
         let shown = places

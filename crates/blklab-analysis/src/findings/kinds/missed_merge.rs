@@ -6,7 +6,6 @@
 //! nothing to merge into; two requests that wait side by side can still be left alone
 //! (linux-kernel, October 2008, on cfq and ext3's journal).
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
@@ -241,7 +240,7 @@ impl Sum {
             f.missing
                 .push("completions (C): what the commands cost is not shown".to_owned());
         }
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         let what = match (self.is_ahead * 2 > count, self.is_read * 2 > count) {
             (true, _) => "read-ahead reads",
             (_, true) => "reads",

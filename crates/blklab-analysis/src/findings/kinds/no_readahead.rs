@@ -2,10 +2,10 @@
 //! A process reads one block after the other, each when the last has come: no
 //! read-ahead.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
+use crate::findings::sums::add;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -70,7 +70,7 @@ fn follows(r: &Request, next: &Request) -> bool {
     let (Some(end), Some(begin), Some(took)) = (r.life.complete, next.start(), r.d2c()) else {
         return false;
     };
-    next.life.sector == r.end() && begin >= end && begin.since(end).0 * 4 <= took
+    next.life.sector == r.end() && begin >= end && begin.since(end).0 <= took / 4
 }
 
 fn is_small_read(r: &Request, is_on: bool) -> bool {
@@ -107,7 +107,7 @@ impl NoReadahead {
             *sum.reads.entry(pid).or_default() += reads.len() as u64;
             for row in rows {
                 for r in &row {
-                    sum.sectors += r.sectors();
+                    add(&mut sum.sectors, r.sectors());
                     let took = r.whole().unwrap_or(0);
                     sum.harm.add(pid, took, || instance(section, &row));
                 }
@@ -139,7 +139,7 @@ impl Sum {
         self.harm.fill(&mut f, whole);
         f.of = "reads";
         let kb = (self.sectors / in_rows.max(1)) as f64 / 2.0;
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         f.what = format!(
             "{who} reads {kb:.0} KiB after {kb:.0} KiB of one place, and waits for each: {} every \
              time, never two at once.",

@@ -2,7 +2,6 @@
 //! Somebody waits for a request or tag (Q to G): all are in use, or write-back
 //! throttling lets no more writes through.
 
-use super::writes_starved::names;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
@@ -39,12 +38,7 @@ struct Sum {
 impl Detector for NoRequestFree {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk
-                .requests
-                .iter()
-                .zip(&disk.waits)
-                .filter(|(r, _)| r.is_sync)
-            {
+            for (r, w) in disk.waited_for() {
                 let Some(ahead) = w.get else { continue };
                 let sum = self.disks.entry(disk.dev).or_default();
                 sum.harm
@@ -68,7 +62,7 @@ impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let n = self.harm.count().max(1);
         let mut f = self.harm.finding(&KIND, dev, whole)?;
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         let own = self.own * 2 > self.held;
         f.what = format!(
             "{who} wait{} {} on average for a request (Q to G), with about {} others queued or at \

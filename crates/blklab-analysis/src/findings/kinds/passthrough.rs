@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! BFQ's limit of the depth, applied to commands that bypass it.
 
+use crate::findings::harm::of_disks;
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Weight, Whole,
@@ -46,14 +47,12 @@ impl Detector for Passthrough {
         for (evidence, depth) in std::mem::take(&mut self.said) {
             let time = evidence.event.time;
             let dev = evidence.event.dev;
-            let next = section
-                .events()
-                .iter()
-                .position(|e| e.dev == dev && e.time >= time);
-            let Some(place) = next else { continue };
-            let e = &section.events()[place];
-            let is_command = e.rwbs.has(Rwbs::PC) && e.action == Action::Issue;
-            if !is_command || e.time.since(time).0 > NEAR_NS {
+            let soon = section.places_from(time);
+            let mut soon = soon.take_while(|(_, e)| e.time.since(time).0 <= NEAR_NS);
+            let Some((place, e)) = soon.find(|(_, e)| e.dev == dev) else {
+                continue;
+            };
+            if !e.rwbs.has(Rwbs::PC) || e.action != Action::Issue {
                 continue;
             }
             let (count, least, first) = self.disks.entry(dev).or_insert((0, depth, None));
@@ -68,8 +67,7 @@ impl Detector for Passthrough {
     }
 
     fn finish(&mut self, _: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, (count, depth, first)): (Dev, (u64, u64, Option<Instance>))| {
+        of_disks(&mut self.disks, |(count, depth, first), dev| {
             let mut f = Finding::new(KIND.name, dev, "");
             f.count = count;
             f.of = "commands";
@@ -87,8 +85,7 @@ impl Detector for Passthrough {
             f.remedies = vec![Remedy::kernel(
                 "do not ask the scheduler for the depth of requests that bypass it",
             )];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }

@@ -4,9 +4,9 @@
 //! Somebody waits for a read; write-back can wait. A queue in order of arrival (noop,
 //! none) and a device that chooses by itself do not know that.
 
-use super::writes_starved::names;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::{add, total};
 use crate::findings::waits::Reason;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::Dev;
@@ -41,17 +41,12 @@ struct Sum {
 impl Detector for ReadsBehindWrites {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk
-                .requests
-                .iter()
-                .zip(&disk.waits)
-                .filter(|(r, _)| r.is_read())
-            {
+            for (r, w) in disk.divided().filter(|(r, _)| r.is_read()) {
                 let behind = w
                     .behind_others(r)
                     .filter(|(why, ..)| *why == Reason::Writes);
                 let parts: Vec<_> = behind.collect();
-                let ns: u64 = parts.iter().map(|(_, ns, _)| ns).sum();
+                let ns = total(parts.iter().map(|(_, ns, _)| *ns));
                 if ns == 0 {
                     continue;
                 }
@@ -67,8 +62,14 @@ impl Detector for ReadsBehindWrites {
                 let is_writes = |ahead: Option<crate::findings::waits::Ahead>| {
                     ahead.is_some_and(|a| a.reason(r) == Reason::Writes)
                 };
-                sum.in_queue_ns += u64::from(is_writes(w.ahead)) * w.ahead_ns;
-                sum.in_device_ns += u64::from(is_writes(w.behind)) * w.behind_ns;
+                add(
+                    &mut sum.in_queue_ns,
+                    u64::from(is_writes(w.ahead)) * w.ahead_ns,
+                );
+                add(
+                    &mut sum.in_device_ns,
+                    u64::from(is_writes(w.behind)) * w.behind_ns,
+                );
             }
         }
     }
@@ -82,8 +83,8 @@ impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let nr = self.harm.count().max(1);
         let mut f = self.harm.finding(&KIND, dev, whole)?;
-        let victims = names(f.victims.iter().map(|p| p.pid), whole);
-        let causes = names(f.causes.iter().map(|p| p.pid), whole);
+        let victims = f.victim_names();
+        let causes = f.cause_names();
         f.what = format!(
             "Reads of {victims} wait behind the writes of {causes}: {} each on average, {} the \
              longest.",

@@ -2,7 +2,7 @@
 //! A process waits for the time slice of another (CFQ, BFQ) or for its batch.
 
 use super::behind_other::{Sum, each};
-use super::writes_starved::names;
+use crate::findings::harm::of_disks;
 use crate::findings::section::Section;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::Dev;
@@ -48,11 +48,10 @@ impl Detector for Slice {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, mut sum): (Dev, Sum)| {
+        of_disks(&mut self.disks, |mut sum, dev| {
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
-            let victims = names(f.victims.iter().map(|p| p.pid), whole);
-            let causes = names(f.causes.iter().map(|p| p.pid), whole);
+            let victims = f.victim_names();
+            let causes = f.cause_names();
             let scheduler = whole.context.scheduler().unwrap_or_default();
             f.what = format!(
                 "{victims} waits for the slices of {causes}: {} of {} on average.",
@@ -82,7 +81,6 @@ impl Detector for Slice {
                 "a higher priority (ionice) for the one that waits",
             ));
             Some(f)
-        };
-        all.into_iter().filter_map(finding).collect()
+        })
     }
 }

@@ -2,9 +2,9 @@
 //! Bios that the block layer cuts into many, since a limit of the queue or the
 //! geometry of the device forbids larger ones.
 
-use super::writes_starved::names;
 use crate::findings::harm::{of_disks, parties};
 use crate::findings::section::Section;
+use crate::findings::sums::add;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -76,7 +76,7 @@ impl Detector for Splits {
                 Action::Queue if e.bytes > 0 => {
                     let cut = Cut {
                         begin: e.sector,
-                        end: e.sector + e.nr_sectors(),
+                        end: e.end_sector(),
                         at: Vec::new(),
                         queue: e.time,
                         pid: e.pid,
@@ -89,7 +89,7 @@ impl Detector for Splits {
                 }
                 Action::Split => {
                     if let Some(cut) = open.get_mut(&(e.dev, e.pid)) {
-                        add(cut, place, e);
+                        note(cut, place, e);
                     }
                 }
                 _ => {}
@@ -105,7 +105,7 @@ impl Detector for Splits {
     }
 }
 
-fn add(cut: &mut Cut, place: usize, e: &Event) {
+fn note(cut: &mut Cut, place: usize, e: &Event) {
     if cut.begin < e.arg && e.arg < cut.end && cut.at.last().is_none_or(|at| *at < e.arg) {
         cut.at.push(e.arg);
         if cut.evidence.len() < 5 {
@@ -143,11 +143,11 @@ impl Splits {
         });
         let took = last.max().map(|c| c.since(cut.queue).0);
         sum.costs |= took.is_some();
-        sum.took_ns += took.unwrap_or(0);
+        add(&mut sum.took_ns, took.unwrap_or(0));
         sum.worst_ns = sum.worst_ns.max(took.unwrap_or(0));
         let (n, ns) = sum.victims.entry(cut.pid).or_default();
         *n += 1;
-        *ns += took.unwrap_or(0);
+        add(ns, took.unwrap_or(0));
         let evidence = || -> Vec<Evidence> {
             cut.evidence
                 .iter()
@@ -180,7 +180,7 @@ impl Sum {
         }
         f.victims = parties(&self.victims, whole);
         f.first = self.first.clone();
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         let (size, times) = self.sizes.iter().max_by_key(|(_, n)| **n)?;
         let (size, times) = (*size, *times);
         f.what = format!(

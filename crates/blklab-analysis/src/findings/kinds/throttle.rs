@@ -7,7 +7,6 @@
 //! life of the bio: what the trace shows is that bios of the group are queued by a
 //! kworker, after a pause, at the beginning of a burst.
 
-use super::writes_starved::names;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
@@ -155,7 +154,7 @@ impl Throttle {
             };
             sum.bursts += 1;
             sum.harm.add(victim, ns, || {
-                let sectors = [own.sector, own.sector + own.nr_sectors().max(1)];
+                let sectors = [own.sector, own.end_sector()];
                 let queue = section.find(Action::Queue, dev, own.time, sectors);
                 Instance {
                     time: *time,
@@ -213,7 +212,7 @@ impl Sum {
         let mut f = Finding::new(KIND.name, dev, "");
         self.harm.fill(&mut f, whole);
         f.of = "bios held back";
-        let who = names(f.victims.iter().map(|p| p.pid), whole);
+        let who = f.victim_names();
         f.what = format!(
             "A limit of its control group holds I/O of {who} back: {} times, {} on average.",
             self.harm.count(),

@@ -2,14 +2,13 @@
 //! Errors, and sequential writes that went to the device in another order than they
 //! were queued, which a zoned device refuses.
 
-use super::writes_starved::names;
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole,
 };
-use blklab_trace::Action;
+use blklab_trace::{Action, Event};
 use blklab_types::{Dev, Pid};
 use std::collections::{BTreeMap, HashMap};
 
@@ -64,9 +63,8 @@ impl Detector for WriteOrder {
     fn section(&mut self, section: &Section, context: &Context) {
         let is_zoned = context.is_zoned() == Some(true);
         for disk in &section.disks {
-            let fails = |e: &blklab_trace::Event| {
-                e.dev == disk.dev && e.action == Action::Complete && e.error != 0
-            };
+            let fails =
+                |e: &Event| e.dev == disk.dev && e.action == Action::Complete && e.error != 0;
             let error = section.events().iter().position(fails);
             if !is_zoned && error.is_none() {
                 continue;
@@ -89,11 +87,8 @@ impl Detector for WriteOrder {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, harm): (Dev, Harm)| {
-            let mut f = Finding::new(KIND.name, dev, "");
-            harm.fill(&mut f, whole);
-            (f.total_ns, f.worst_ns) = (None, None);
+        of_disks(&mut self.disks, |harm, dev| {
+            let mut f = harm.without_delay(&KIND, dev, whole);
             f.of = "writes";
             f.weight = Weight::Fault;
             f.what = format!(
@@ -103,7 +98,7 @@ impl Detector for WriteOrder {
                     1 => "A write".to_owned(),
                     n => format!("{n} writes"),
                 },
-                names(f.victims.iter().map(|p| p.pid), whole)
+                f.victim_names()
             );
             f.how =
                 "A zoned device takes the writes of a zone in order only, and ends others with \
@@ -120,9 +115,8 @@ impl Detector for WriteOrder {
                 Remedy::act("for zoned devices a scheduler that keeps the order (mq-deadline)"),
                 Remedy::kernel("requeued writes of a zone must go before those behind them"),
             ];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }
 
@@ -133,28 +127,27 @@ struct Errors {
 
 impl Detector for Errors {
     fn section(&mut self, section: &Section, _: &Context) {
-        for (place, e) in section.events().iter().enumerate() {
-            if e.action != Action::Complete || e.error == 0 {
-                continue;
-            }
+        let failed = |e: &Event| e.action == Action::Complete && e.error != 0;
+        let all = section.events().iter().enumerate();
+        let all: Vec<(usize, &Event)> = all.filter(|(_, e)| failed(e)).collect();
+        if all.is_empty() {
+            return;
+        }
+        let owners = Owners::all(section);
+        for (place, e) in all {
             let (harm, errors) = self.disks.entry(e.dev).or_default();
             *errors.entry(errno(e.error)).or_default() += 1;
-            harm.add(owner(section, e.dev, e.sector).unwrap_or(e.pid), 0, || {
-                Instance {
-                    time: e.time,
-                    delay_ns: None,
-                    evidence: vec![section.evidence(place)],
-                }
+            harm.add(owners.at(e).unwrap_or(e.pid), 0, || Instance {
+                time: e.time,
+                delay_ns: None,
+                evidence: vec![section.evidence(place)],
             });
         }
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, (harm, errors)): (Dev, (Harm, BTreeMap<u16, u64>))| {
-            let mut f = Finding::new(IO_ERROR.name, dev, "");
-            harm.fill(&mut f, whole);
-            (f.total_ns, f.worst_ns) = (None, None);
+        of_disks(&mut self.disks, |(harm, errors), dev| {
+            let mut f = harm.without_delay(&IO_ERROR, dev, whole);
             f.weight = Weight::Fault;
             f.of = "completions";
             let shown = errors
@@ -167,17 +160,35 @@ impl Detector for Errors {
             f.remedies = vec![Remedy::act(
                 "look at the kernel's log for what the driver says",
             )];
-            f
-        };
-        all.into_iter().map(finding).collect()
+            Some(f)
+        })
     }
 }
 
-/// Whose I/O it is that begins at a sector.
-fn owner(section: &Section, dev: Dev, sector: u64) -> Option<Pid> {
-    let disk = section.disks.iter().find(|d| d.dev == dev)?;
-    let within = |r: &&Request| r.life.sector <= sector && sector < r.end() && r.is_owner_known;
-    disk.requests.iter().find(within).map(|r| r.pid)
+/// Whose requests went where, by device, first sector and time.
+struct Owners<'a>(Vec<&'a Request>);
+
+/// Requests that begin before a sector and are asked whether it is theirs.
+const BEFORE_SEEN: usize = 64;
+
+impl Owners<'_> {
+    fn all(section: &Section) -> Owners<'_> {
+        let requests = section.disks.iter().flat_map(|d| &d.requests);
+        let mut known: Vec<&Request> = requests.filter(|r| r.is_owner_known).collect();
+        known.sort_by_key(|r| (r.life.dev, r.life.sector, r.start()));
+        Owners(known)
+    }
+
+    /// Whose I/O it is that an event shows the end of.
+    fn at(&self, e: &Event) -> Option<Pid> {
+        let place = (e.dev, e.sector, Some(e.time));
+        let upto = self
+            .0
+            .partition_point(|r| (r.life.dev, r.life.sector, r.start()) <= place);
+        let before = self.0[..upto].iter().rev().take(BEFORE_SEEN);
+        let mut before = before.filter(|r| r.life.dev == e.dev && e.sector < r.end());
+        before.find(|r| r.start() <= Some(e.time)).map(|r| r.pid)
+    }
 }
 
 /// blkparse prints the error of some kernels as a number of 16 bits without sign.

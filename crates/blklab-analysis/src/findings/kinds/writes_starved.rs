@@ -4,11 +4,12 @@
 //! deadline and mq-deadline serve `fifo_batch` reads a batch, and `writes_starved`
 //! batches of them before one of writes, as long as there are reads.
 
-use crate::findings::harm::Harm;
+use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::add;
 use crate::findings::waits::{Ahead, Reason};
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
-use blklab_types::{Dev, Pid};
+use blklab_types::Dev;
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -31,18 +32,13 @@ struct WritesStarved {
 impl Detector for WritesStarved {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk
-                .requests
-                .iter()
-                .zip(&disk.waits)
-                .filter(|(r, _)| r.is_sync)
-            {
+            for (r, w) in disk.waited_for() {
                 let later = w
                     .behind_others(r)
                     .filter(|(why, ..)| *why == Reason::LaterReads);
                 let (mut ns, mut reads, mut others) = (0, 0, None);
                 for (_, part, who) in later {
-                    ns += part;
+                    add(&mut ns, part);
                     reads += who.reads;
                     others = others.or(Some(who));
                 }
@@ -60,16 +56,10 @@ impl Detector for WritesStarved {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let all = std::mem::take(&mut self.disks);
-        let finding = |(dev, (mut harm, reads)): (Dev, (Harm, u64))| {
+        of_disks(&mut self.disks, |(mut harm, reads), dev| {
             let reads_each = reads / harm.count().max(1);
-            harm.keep_who_suffers(dev, whole);
-            if harm.is_empty() {
-                return None;
-            }
-            let mut f = Finding::new(KIND.name, dev, "");
-            harm.fill(&mut f, whole);
-            let victims = names(f.victims.iter().map(|p| p.pid), whole);
+            let mut f = harm.finding(&KIND, dev, whole)?;
+            let victims = f.victim_names();
             f.what = format!(
                 "Sync writes of {victims} wait {} each on average while {reads_each} reads are \
                  served before them, most of which came later.",
@@ -78,8 +68,7 @@ impl Detector for WritesStarved {
             explain(&mut f, whole.context);
             f.figures = vec![("reads served before each", reads_each as f64, "")];
             Some(f)
-        };
-        all.into_iter().filter_map(finding).collect()
+        })
     }
 }
 
@@ -130,20 +119,4 @@ fn explain(f: &mut Finding, context: &Context) {
         }
     }
     f.remedies.push(Remedy::act("fewer reads queued at a time"));
-}
-
-/// Processes in words: at most three.
-pub(super) fn names(pids: impl Iterator<Item = Pid>, whole: &Whole<'_>) -> String {
-    let mut pids: Vec<Pid> = pids.collect();
-    let more = pids.len().saturating_sub(3);
-    pids.truncate(3);
-    let mut shown: Vec<String> = pids.into_iter().map(|pid| whole.who(pid)).collect();
-    if more > 0 {
-        shown.push(format!("{more} more"));
-    }
-    match shown.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-        None => "no process".to_owned(),
-    }
 }
