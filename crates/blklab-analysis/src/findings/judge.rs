@@ -114,8 +114,12 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
             ""
         };
         words.push(format!(
-            "{} that flush the cache or pass it (F): {} in all, {} the longest{innocent}.",
-            plural(nr, "request", "requests"),
+            "{} (F): {} in all, {} the longest{innocent}.",
+            plural(
+                nr,
+                "request that flushes the cache or passes it",
+                "requests that flush the cache or pass it"
+            ),
             time_text(total),
             time_text(sum.forced_worst_ns)
         ));
@@ -124,19 +128,17 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
         words.push(format!(
             "{} after the last flush that the trace shows: if the device has a volatile cache, it \
              is not shown that they are safe.",
-            match sum.writes_after_flush {
-                1 => "1 write ended".to_owned(),
-                n => format!("{n} writes ended"),
-            }
+            plural(sum.writes_after_flush, "write ended", "writes ended")
         ));
     }
     if sum.nr_silent_merges > 0 {
         words.push(format!(
             "{} into another without an event of it (inferred from sizes): nothing is lost.",
-            match sum.nr_silent_merges {
-                1 => "1 request was merged".to_owned(),
-                n => format!("{n} requests were merged"),
-            }
+            plural(
+                sum.nr_silent_merges,
+                "request was merged",
+                "requests were merged"
+            )
         ));
     }
     if sum.nr_issued > 0 && sum.nr_direct == sum.nr_issued && sum.nr(Action::GetRequest) > 0 {
@@ -157,6 +159,7 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
     words
 }
 
+/// So many of something.
 fn plural(n: u64, one: &str, many: &str) -> String {
     match n {
         1 => format!("1 {one}"),
