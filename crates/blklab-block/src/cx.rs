@@ -247,6 +247,12 @@ impl Cx<'_> {
         self.trace.event(&event);
     }
 
+    /// Whether anybody reads truth records.
+    #[inline]
+    pub(crate) fn wants_truth(&self) -> bool {
+        self.truth.is_some()
+    }
+
     /// Emits a truth record, if anybody reads them.
     pub fn truth(&mut self, mut record: Truth, text: &str) {
         if let Some(sink) = self.truth.as_deref_mut() {

@@ -10,13 +10,16 @@ use blklab_types::{Bio, BioFlags, Dev, Op, SECTOR_BYTES, Time};
 pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {
     let rwbs = Rwbs::of_bio(bio.op, bio.flags);
     cx.event(dev, event(action, rwbs, bio.sector, bio.nr_sectors));
-    let record = bio_record(cx, kind, bio, 0);
-    cx.truth(record, "");
+    bio_truth(cx, kind, bio, 0);
 }
 
-/// A truth record about a bio.
-pub(crate) fn bio_record(cx: &Cx<'_>, kind: Kind, bio: &Bio, arg: u64) -> Truth {
-    Truth {
+/// Emits a truth record about a bio alone.
+#[inline]
+pub(crate) fn bio_truth(cx: &mut Cx<'_>, kind: Kind, bio: &Bio, arg: u64) {
+    if !cx.wants_truth() {
+        return;
+    }
+    let record = Truth {
         time: cx.now,
         kind,
         pid: cx.tasks.get(bio.task).pid,
@@ -26,7 +29,8 @@ pub(crate) fn bio_record(cx: &Cx<'_>, kind: Kind, bio: &Bio, arg: u64) -> Truth 
         nr_sectors: bio.nr_sectors,
         arg,
         request: NO_REQUEST,
-    }
+    };
+    cx.truth(record, "");
 }
 
 /// A bio takes its place on the disk (A): from the first partition's own
@@ -80,7 +84,11 @@ pub(crate) fn rq_trace(
 }
 
 /// Emits a request's truth record alone.
+#[inline]
 pub(crate) fn rq_truth(cx: &mut Cx<'_>, kind: Kind, id: RqId, rq: &Request, arg: u64) {
+    if !cx.wants_truth() {
+        return;
+    }
     let record = Truth {
         time: cx.now,
         kind,

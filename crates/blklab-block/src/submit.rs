@@ -29,12 +29,10 @@ impl Pending {
     /// simulation.
     pub(crate) fn end(&self, cx: &mut Cx<'_>, error: u16) {
         assert!(cx.now >= self.queued, "a bio ends before it was queued");
-        let bio = &self.bio;
         let waited = cx.now.since(self.queued).0;
-        let record = events::bio_record(cx, Kind::BioDone, bio, waited);
-        cx.truth(record, "");
+        events::bio_truth(cx, Kind::BioDone, &self.bio, waited);
         cx.ask(Effect::BioDone {
-            completion: bio.completion,
+            completion: self.bio.completion,
             error,
         });
     }

@@ -117,10 +117,38 @@ impl Agenda {
 
     /// Whether nothing is due any more at the present.
     pub fn is_quiet(&self) -> bool {
+        self.is_quiet_until(self.now)
+    }
+
+    /// Whether nothing is due until `time`, that instant included.
+    #[inline]
+    fn is_quiet_until(&self, time: Time) -> bool {
         self.ready.is_empty()
-            && self.timers.next_time() > self.now
-            && self.wakes.peek().is_none_or(|w| w.0.time > self.now)
-            && self.sleepers.peek().is_none_or(|s| s.0.0 > self.now)
+            && self.timers.next_time() > time
+            && self.wakes.peek().is_none_or(|w| w.0.time > time)
+            && self.sleepers.peek().is_none_or(|s| s.0.0 > time)
+    }
+
+    /// Moves the clock to `time` if nothing is due until then, that instant
+    /// included; whether it did. It is what [`Agenda::next`] does for the only one
+    /// who sleeps until then.
+    ///
+    /// # Panics
+    /// If `time` is in the past.
+    #[inline]
+    pub fn skip_to(&mut self, time: Time) -> bool {
+        let quiet = self.is_quiet_until(time);
+        if quiet {
+            self.move_to(time);
+        }
+        quiet
+    }
+
+    #[inline]
+    fn move_to(&mut self, time: Time) {
+        assert!(time >= self.now, "time went back");
+        self.now = time;
+        self.timers.set_now(time);
     }
 
     /// Work is ready now, behind everything that already is; nothing changes
@@ -163,9 +191,7 @@ impl Agenda {
             if next == Time::MAX || next > limit {
                 return None;
             }
-            assert!(next >= self.now, "time went back");
-            self.now = next;
-            self.timers.set_now(next);
+            self.move_to(next);
             while let Some(&Reverse((time, _, task))) = self.sleepers.peek()
                 && time <= self.now
             {

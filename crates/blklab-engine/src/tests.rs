@@ -27,6 +27,30 @@ fn equal_times_run_timers_then_devices_then_ready_in_order() {
     );
 }
 
+/// Whatever is due until then, at that instant too, comes first.
+#[test]
+fn the_clock_skips_only_what_is_empty() {
+    let due: [fn(&mut Agenda); 5] = [
+        |a| a.ready_task(TaskId(1)),
+        |a| a.ready_work(WorkId(0)),
+        |a| a.wake_task_at(TaskId(1), Time(1_000_000)),
+        |a| a.wake_device(DeviceId(0), Time(1_000_000), 7),
+        |a| {
+            let timer = a.timers.register("t");
+            a.timers.arm(timer, Jiffies(1));
+        },
+    ];
+    for add in due {
+        let mut a = Agenda::new(Hz(1000));
+        add(&mut a);
+        assert!(!a.skip_to(Time(1_000_000)));
+        assert_eq!(a.now(), Time::ZERO);
+        assert_eq!(drain(&mut a).len(), 1);
+        assert!(a.skip_to(Time(2_500_000)), "nothing is left");
+        assert_eq!((a.now(), a.timers.jiffies()), (Time(2_500_000), Jiffies(2)));
+    }
+}
+
 #[test]
 fn a_jiffy_timer_never_fires_in_the_jiffy_in_which_it_was_set() {
     let mut a = Agenda::new(Hz(250));

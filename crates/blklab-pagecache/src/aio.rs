@@ -148,12 +148,15 @@ impl<H: Host> PageCache<H> {
         loop {
             let enough = self.with(|s| {
                 let aio = s.aio.get_mut(context).ok_or(FsError::BadHandle)?;
-                let take = aio.events.len().min(max.saturating_sub(got));
-                events.extend(aio.events.drain(..take));
-                got += take;
+                while got < max
+                    && let Some(event) = aio.events.pop_front()
+                {
+                    events.push(event);
+                    got += 1;
+                }
                 let enough = got >= min.min(max);
                 if !enough {
-                    aio.waiters.push(me);
+                    aio.waiters.push_back(me);
                 }
                 Ok(enough)
             })?;

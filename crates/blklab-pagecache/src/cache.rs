@@ -91,20 +91,18 @@ impl<H: Host> PageCache<H> {
 
     /// Runs `f` and wakes the tasks that it names, in order.
     pub fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
-        let wake = self.with(|s| {
-            let mut wake = std::mem::take(&mut s.wakeups);
-            f(s, &mut wake);
-            if wake.is_empty() {
-                s.wakeups = wake;
-                None
-            } else {
-                Some(wake)
+        let mut state = self.state.borrow_mut();
+        let mut wake = std::mem::take(&mut state.wakeups);
+        f(&mut state, &mut wake);
+        if !wake.is_empty() {
+            drop(state);
+            for task in &wake {
+                self.host.wake(*task);
             }
-        });
-        if let Some(mut wake) = wake {
-            wake.drain(..).for_each(|task| self.host.wake(task));
-            self.with(|s| s.wakeups = wake);
+            wake.clear();
+            state = self.state.borrow_mut();
         }
+        state.wakeups = wake;
     }
 
     // Files ------------------------------------------------------------------

@@ -30,17 +30,22 @@ struct Means {
 }
 
 impl State {
-    /// One bio, or the submitter, is done with a direct I/O.
-    fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) {
+    /// One bio, or the submitter, is done with a direct I/O. Whether that leaves
+    /// work to a worker.
+    #[inline]
+    fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) -> bool {
         let direct = self.directs.get_mut(key);
         let direct = direct.expect("a direct I/O lasts until its last part ends");
         direct.failed |= failed;
         direct.pending -= 1;
         if direct.pending > 0 {
-            return;
+            return false;
         }
         match direct.waits {
-            Waits::Task(task) => wake.push(task),
+            Waits::Task(task) => {
+                wake.push(task);
+                false
+            }
             Waits::Context { context, user_data } => {
                 let result = if direct.failed {
                     Err(FsError::Io)
@@ -50,14 +55,16 @@ impl State {
                 let event = AioEvent { user_data, result };
                 let sync = direct.sync.take().filter(|_| result.is_ok());
                 self.directs.remove(key);
-                match sync {
-                    Some(work) => self.workers.add(Deferred {
-                        context,
-                        event,
-                        work,
-                    }),
-                    None => self.aio[context].post(event, wake),
-                }
+                let Some(work) = sync else {
+                    self.aio[context].post(event, wake);
+                    return false;
+                };
+                self.workers.add(Deferred {
+                    context,
+                    event,
+                    work,
+                });
+                true
             }
         }
     }
@@ -66,8 +73,11 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// One bio, or the submitter, is done with a direct I/O.
     pub(crate) fn end_direct(&self, key: u64, failed: bool) {
-        self.waking(|s, wake| s.end_direct(key, failed, wake));
-        self.send_workers();
+        let mut leaves_work = false;
+        self.waking(|s, wake| leaves_work = s.end_direct(key, failed, wake));
+        if leaves_work {
+            self.send_workers();
+        }
     }
 
     /// `pread` with `O_DIRECT`: returns the bytes read.

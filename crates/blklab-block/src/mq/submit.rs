@@ -262,8 +262,7 @@ impl Queue {
 
     fn sleep(&mut self, cx: &mut Cx<'_>, bio: &Bio, step: Step) {
         self.submitter(bio.task).step = step;
-        let record = events::bio_record(cx, Kind::SleepRequest, bio, 0);
-        cx.truth(record, "");
+        events::bio_truth(cx, Kind::SleepRequest, bio, 0);
     }
 
     /// The tags that requests are allocated with.

@@ -299,10 +299,13 @@ impl JobRun {
             });
             return self.go(At::LoopEnd);
         }
-        if self.ramp_over && self.target.is_on() {
-            self.check_latency_target(now_ns);
+        if self.target.is_on() {
+            if self.ramp_over {
+                self.check_latency_target(now_ns);
+            }
+            return None;
         }
-        None
+        self.loop_top(now_ns)
     }
 
     /// Which direction is below its lowest rate since the last check.

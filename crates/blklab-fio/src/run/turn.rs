@@ -39,9 +39,9 @@ impl JobRun {
             return self.nothing_to_issue();
         };
         if self.take_backlog(record) || self.records.get(record).file.is_some() {
-            return self.go(At::Ready { record });
+            return self.ready(record, now_ns);
         }
-        self.go(At::Choose { record })
+        self.choose(record, now_ns)
     }
 
     /// A job that replays a log ends with it, however much was transferred.
@@ -91,7 +91,7 @@ impl JobRun {
             match self.rate_choice(dir, now_ns) {
                 pace::Choice::Go(dir) => {
                     if self.place_in(record, file, dir) {
-                        return self.go(At::Ready { record });
+                        return self.ready(record, now_ns);
                     }
                 }
                 pace::Choice::Wait { dir, us } => {
@@ -175,8 +175,19 @@ impl JobRun {
         }
     }
 
+    /// A request is ready: hands it over, after what its file still needs.
+    pub(super) fn ready(&mut self, record: u32, now_ns: u64) -> Option<Step> {
+        if !self.out.is_empty() {
+            return self.go(At::Ready { record });
+        }
+        if self.must_wait(record) {
+            return self.hold_back(record, now_ns);
+        }
+        Some(self.issue(record, now_ns))
+    }
+
     /// Hands over a request that is ready.
-    pub(super) fn issue(&mut self, record: u32, now_ns: u64) -> Step {
+    fn issue(&mut self, record: u32, now_ns: u64) -> Step {
         let settings = &self.job.settings;
         let logs_writes = self.phase == Phase::Run && settings.verify && settings.do_verify;
         let in_order = self.job.uses_random_map();
@@ -231,6 +242,7 @@ impl JobRun {
         data: Option<Dir>,
         again: bool,
         full: bool,
+        now_ns: u64,
     ) -> Option<Step> {
         let settings = &self.job.settings;
         let wanted = settings.iodepth_batch_complete_min;
@@ -243,7 +255,7 @@ impl JobRun {
             full || (busy && depth > 0) || polling
         };
         if !reap || depth == 0 || self.errors.fatal != 0 {
-            return self.go(At::Think { dir: data });
+            return self.think(data, now_ns);
         }
         self.at = At::Reaping {
             busy,

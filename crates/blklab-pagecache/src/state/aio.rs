@@ -55,13 +55,15 @@ pub struct AioEvent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AioContext {
     pub(crate) events: VecDeque<AioEvent>,
-    pub(crate) waiters: Vec<TaskId>,
+    pub(crate) waiters: VecDeque<TaskId>,
 }
 
 impl AioContext {
     pub(crate) fn post(&mut self, event: AioEvent, wake: &mut Vec<TaskId>) {
         self.events.push_back(event);
-        wake.append(&mut self.waiters);
+        while let Some(waiter) = self.waiters.pop_front() {
+            wake.push(waiter);
+        }
     }
 }
 

@@ -269,6 +269,7 @@ impl Runner<'_> {
     }
 
     /// Tells the job what its workers have done meanwhile.
+    #[inline]
     fn collect(&mut self, run: &mut JobRun) {
         if let Some(pool) = &self.pool {
             let mut done = std::mem::take(&mut self.completions);
@@ -307,7 +308,9 @@ impl Runner<'_> {
 
     /// So much processor time for each of some I/Os.
     async fn compute_for(&self, each: Span, nr_ios: usize) {
-        self.m.compute(Span(each.0 * nr_ios as u64)).await;
+        if each > Span::ZERO {
+            self.m.compute(Span(each.0 * nr_ios as u64)).await;
+        }
     }
 
     async fn commit(&mut self) {

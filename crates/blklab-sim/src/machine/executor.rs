@@ -34,6 +34,7 @@ impl Machine {
     /// nothing is due any more, or `limit`, or virtual time stands still: see
     /// [`Machine::has_stalled`].
     pub fn run(&self, limit: Time) {
+        self.inner.world.borrow_mut().limit = limit;
         let mut bodies: Vec<Option<Body>> = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
         loop {

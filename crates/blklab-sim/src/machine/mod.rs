@@ -85,6 +85,8 @@ struct World {
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
+    /// The run goes no further.
+    limit: Time,
     /// Tasks that compute after a sleep, and the work of kblockd that waits for
     /// them to sleep.
     nr_computing: usize,
@@ -162,6 +164,7 @@ impl Machine {
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
+            limit: Time::ZERO,
             nr_computing: 0,
             held_work: Vec::new(),
             cpu: Cpu::new(config.cpu.costs().switch),

@@ -148,16 +148,18 @@ impl Machine {
     /// kernel). So what a timer asks of kblockd meanwhile is done when the task
     /// sleeps.
     pub async fn compute(&self, span: Span) {
-        let end = self.now() + span;
+        if span == Span::ZERO {
+            return self.tick().await;
+        }
+        if self.shares_cpu() {
+            return self.compute_in_turn(span).await;
+        }
+        let Err(end) = self.skip(span) else { return };
         match self.inner.cpu {
-            _ if span == Span::ZERO => self.tick().await,
             CpuSharing::HoldsKblockd if span < COMPUTES_AT_MOST => {
                 self.inner.world.borrow_mut().nr_computing += 1;
                 self.sleep_until(end).await;
                 self.inner.world.borrow_mut().nr_computing -= 1;
-            }
-            CpuSharing::One(_) => {
-                self.compute_in_turn(span).await;
             }
             _ => self.sleep_until(end).await,
         }

@@ -61,19 +61,20 @@ impl World {
         no: QueueNo,
         f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>),
     ) {
-        let mut wake = 0;
         let mut cx = DeviceCx {
             now: self.agenda.now(),
             wakes: &mut self.wakes,
             done: &mut self.finished,
         };
         f(&mut *self.disks[no.idx()].device, &mut cx);
-        while let Some((time, token)) = self.wakes.get(wake).copied() {
-            self.agenda.wake_device(DeviceId(no.0), time, token);
-            wake += 1;
+        for (time, token) in &self.wakes {
+            self.agenda.wake_device(DeviceId(no.0), *time, *token);
         }
         self.wakes.clear();
-        self.done.extend(self.finished.drain(..).map(|d| (no, d)));
+        for done in &self.finished {
+            self.done.push((no, *done));
+        }
+        self.finished.clear();
     }
 
     pub(super) fn hand_over(&mut self, no: QueueNo, rq: RqId) {

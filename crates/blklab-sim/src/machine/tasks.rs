@@ -191,6 +191,30 @@ impl Machine {
         }
     }
 
+    /// Lets a span pass if nothing else happens in it; the time when it is over, if
+    /// the running task has to sleep until then.
+    #[inline]
+    pub(super) fn skip(&self, span: Span) -> Result<(), Time> {
+        let mut w = self.inner.world.borrow_mut();
+        let end = w.agenda.now() + span;
+        if self.skips(&mut w, end) {
+            Ok(())
+        } else {
+            Err(end)
+        }
+    }
+
+    /// Moves the clock instead of going to sleep, if nothing happens until then and
+    /// the run goes on: whether it did.
+    #[inline]
+    fn skips(&self, w: &mut World, time: Time) -> bool {
+        w.nr_foreground > 0
+            && time <= w.limit
+            && !self.shares_cpu()
+            && !self.inner.stop.load(Ordering::Relaxed)
+            && w.agenda.skip_to(time)
+    }
+
     /// Sleeps until woken, at most until `time`.
     pub async fn suspend_until(&self, time: Time) {
         {
@@ -241,6 +265,9 @@ impl Future for SleepUntil<'_> {
             };
         }
         if self.time > now {
+            if self.m.skips(&mut w, self.time) {
+                return Poll::Ready(());
+            }
             let task = w.running.task.expect("called in a task");
             w.agenda.wake_task_at(task, self.time);
         } else if self.m.halts(now) {
@@ -267,5 +294,62 @@ impl Future for Suspend {
         } else {
             Poll::Pending
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Machine, Sinks, build_machine};
+    use blklab_experiment::{Experiment, Workload};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    fn machine() -> Machine {
+        let e = Experiment::new("x", Workload::Processes(Vec::new()));
+        let sinks = Sinks {
+            trace: Box::new(blklab_trace::NullSink),
+            truth: None,
+        };
+        build_machine(&e, sinks, Arc::new(AtomicBool::new(false))).expect("a machine")
+    }
+
+    type Log = Rc<RefCell<Vec<(Pid, u64)>>>;
+
+    /// A task that sleeps so often for so long, and says when it is awake.
+    fn sleeper(m: &Machine, log: &Log, pid: Pid, foreground: bool, nr: u32, ns: u64) {
+        let (own, log) = (m.clone(), Rc::clone(log));
+        let body = async move {
+            for _ in 0..nr {
+                own.sleep_until(own.now() + Span(ns)).await;
+                log.borrow_mut().push((pid, own.now().ns()));
+            }
+        };
+        m.spawn_at("a", pid, IoPrio::default(), foreground, Time::ZERO, body);
+    }
+
+    #[test]
+    fn sleeps_that_overlap_end_in_the_order_in_which_they_began() {
+        let (m, log) = (machine(), Log::default());
+        sleeper(&m, &log, 1, true, 4, 30);
+        sleeper(&m, &log, 2, true, 2, 60);
+        m.run(Time::MAX);
+        let all = [(1, 30), (2, 60), (1, 60), (1, 90), (2, 120), (1, 120)];
+        assert_eq!(*log.borrow(), all);
+    }
+
+    #[test]
+    fn the_clock_does_not_run_beyond_the_limit_or_the_last_foreground_task() {
+        let (m, log) = (machine(), Log::default());
+        sleeper(&m, &log, 1, true, 10, 10);
+        m.run(Time(55));
+        assert_eq!(m.now(), Time(50));
+        let (m, log) = (machine(), Log::default());
+        sleeper(&m, &log, 1, true, 3, 10);
+        sleeper(&m, &log, 2, false, 1000, 7);
+        m.run(Time::MAX);
+        assert_eq!(m.now(), Time(30), "{log:?}");
     }
 }
