@@ -93,6 +93,7 @@ Examples:
   blklab run job.fio --out results            a run directory
   blklab run results                          the same run again
   blklab run dd+cat --set size=2g             a built-in scenario
+  blklab run --trace-in sda.blktrace.0 --sched bfq,none --loop closed
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
 result.json (fio's json+ with a blklab object) and events.blk (the trace). Of
@@ -100,7 +101,7 @@ several experiments each has its own below DIR.
 
 An experiment file is TOML, or JSON with the same keys. All are optional but
 the workload: job (text of a fio job file), job_file, scenario (a table with
-its name and parameters), or processes.
+its name and parameters), processes, or replay (a table with a trace).
 
   title = \"small batches for a reader beside a writer\"
   kernel = \"2.6.28\"
@@ -122,8 +123,23 @@ its name and parameters), or processes.
 pub(crate) struct RunArgs {
     /// fio job files, experiment files, run directories, or built-in scenarios
     /// (blklab list scenarios); - is a job file on standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "trace_in", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Run the bios of a trace again, process by process, in place of a FILE: any trace
+    /// that is read (docs/traces.md), or a run directory, whose stack is the default then
+    #[arg(long, value_name = "TRACE", conflicts_with = "files")]
+    pub(crate) trace_in: Option<PathBuf>,
+    /// With --trace-in: open, at the recorded times; closed, when what their
+    /// processes waited for has ended, and after their pauses [default: open]
+    #[arg(long = "loop", value_name = "open|closed", requires = "trace_in")]
+    pub(crate) timing: Option<String>,
+    /// With --trace-in: the device whose bios are run, where there are several
+    #[arg(long, value_name = "MAJOR,MINOR", requires = "trace_in")]
+    pub(crate) trace_dev: Option<String>,
+    /// With --trace-in: as-recorded; shift, all down as far as they can go; wrap,
+    /// round and round on a smaller device [default: as-recorded]
+    #[arg(long, value_name = "HOW", requires = "trace_in")]
+    pub(crate) sectors: Option<String>,
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Vec<String>,

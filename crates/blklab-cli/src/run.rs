@@ -13,9 +13,9 @@ use anyhow::{Result, bail};
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
-use blklab::run_directory::RunDir;
+use blklab::run_directory::{EVENTS, RunDir};
 use blklab::scheduler::Schedulers;
-use blklab::{Experiment, ExperimentError, Planner, Sim};
+use blklab::{Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload};
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -126,6 +126,54 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     })
 }
 
+/// The experiment that runs a trace again: on the stack of the run that it is from, if that
+/// is known.
+fn repeated(a: &RunArgs, trace: &Path) -> Result<Experiment, ExperimentError> {
+    let is_run = trace.is_dir();
+    let file = if is_run {
+        trace.join(EVENTS)
+    } else {
+        trace.to_path_buf()
+    };
+    let mut spec = TraceSpec::new(&file.display().to_string());
+    for (option, key, text) in [
+        ("--loop", "loop", &a.timing),
+        ("--trace-dev", "device", &a.trace_dev),
+        ("--sectors", "sectors", &a.sectors),
+    ] {
+        if let Some(text) = text {
+            spec.set(key, text).map_err(|err| {
+                let prefix = format!("{key}: ");
+                let what = err
+                    .what
+                    .strip_prefix(&prefix)
+                    .unwrap_or(&err.what)
+                    .to_owned();
+                ExperimentError::new(what).in_file(option)
+            })?;
+        }
+    }
+    let workload = Workload::Trace(spec);
+    if !is_run {
+        let id = trace.file_name().unwrap_or_default().to_string_lossy();
+        let id = id.split(".blktrace.").next().unwrap_or("trace").to_owned();
+        let id = if id == "-" {
+            "stdin".to_owned()
+        } else {
+            blklab::one_line(&id)
+        };
+        return Ok(Experiment::new(&id, workload));
+    }
+    let run = RunDir::open(trace)?.experiment;
+    Ok(Experiment {
+        workload,
+        file: String::new(),
+        published: Vec::new(),
+        sections: Vec::new(),
+        ..run
+    })
+}
+
 /// The experiments of the files, and what the options say on top of them.
 fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)> {
     if a.repeat == 0 {
@@ -137,17 +185,19 @@ fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)
     if a.files.iter().filter(|f| *f == Path::new("-")).count() > 1 {
         bail!("-: standard input can be read only once");
     }
-    let experiments = a
-        .files
-        .iter()
-        .map(|f| {
+    let repeated = a.trace_in.iter().map(|trace| {
+        let e = repeated(a, trace)?;
+        Ok(Experiment { schedulers, ..e })
+    });
+    let experiments = repeated
+        .chain(a.files.iter().map(|f| {
             let e = if f.is_dir() {
                 RunDir::open(f)?.experiment
             } else {
                 blklab::load(f)?
             };
             Ok(Experiment { schedulers, ..e })
-        })
+        }))
         .collect::<Result<Vec<_>, ExperimentError>>()?;
     let stack = Stack {
         kernel: &a.kernel,

@@ -3,7 +3,9 @@
 
 use crate::input::{NAMED_BYTES_MAX, read_named};
 use crate::settings::{self, Home};
-use crate::{Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, QueueSettings, Vm, no_such};
+use crate::{
+    Absent, Cgroup, ExperimentError, FilesystemSpec, MdSpec, QueueSettings, TraceSpec, Vm, no_such,
+};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{Device, Driver, ReadText};
 use blklab_fio::release::Release;
@@ -31,6 +33,8 @@ pub enum Workload {
     },
     /// A built-in scenario.
     Scenario(Scenario),
+    /// The bios of a trace, run again.
+    Trace(TraceSpec),
 }
 
 /// The disk.

@@ -17,6 +17,7 @@ mod raw;
 mod save;
 mod set;
 pub mod settings;
+mod trace;
 
 pub use cgroup::Cgroup;
 pub use error::{ExperimentError, no_such};
@@ -26,6 +27,7 @@ pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
 pub use load::{FORMAT, Source, load, parse};
 pub use md::MdSpec;
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
+pub use trace::{Placement, Timing, TraceSpec};
 
 #[cfg(test)]
 mod tests;

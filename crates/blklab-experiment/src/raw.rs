@@ -4,7 +4,7 @@
 use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, Variant};
 use crate::input::ReadFile;
 use crate::settings::{Home, Setting, device_rows};
-use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, Workload, no_such};
+use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, TraceSpec, Workload, no_such};
 use blklab_types::shown;
 use blklab_workload::Process;
 use serde::Deserialize;
@@ -85,6 +85,7 @@ pub(crate) struct RawExperiment {
     job: Option<String>,
     job_file: Option<String>,
     scenario: Option<Table>,
+    replay: Option<Table>,
     #[serde(default)]
     sections: Vec<String>,
     #[serde(default)]
@@ -251,13 +252,19 @@ impl RawExperiment {
         let filesystem = self.filesystem()?;
         let is_measured = self.is_measured();
         let scenario = self.scenario.map(resolve_scenario).transpose()?;
-        if scenario.is_some()
-            && (self.processes.is_some() || self.job.is_some() || self.job_file.is_some())
+        let replay = self.replay.map(|table| resolve_replay(name, table));
+        let replay = replay.transpose()?;
+        let has_job = self.processes.is_some() || self.job.is_some() || self.job_file.is_some();
+        if usize::from(scenario.is_some()) + usize::from(replay.is_some()) + usize::from(has_job)
+            > 1
         {
             return Err(several_workloads());
         }
         let workload = match (self.processes, self.job, self.job_file) {
             (None, None, None) if scenario.is_some() => Workload::Processes(Vec::new()),
+            (None, None, None) if replay.is_some() => {
+                Workload::Trace(replay.expect("the guard asks"))
+            }
             (Some(p), None, None) => Workload::Processes(p),
             (None, Some(text), None) => Workload::Fio {
                 name: format!("{name} (job)"),
@@ -272,7 +279,8 @@ impl RawExperiment {
             }
             (None, None, None) => {
                 return Err(ExperimentError::new(
-                    "no workload: give 'processes', 'job' (fio job text), 'job_file' or 'scenario'",
+                    "no workload: give 'processes', 'job' (fio job text), 'job_file', 'scenario' or \
+                     'replay'",
                 ));
             }
             _ => return Err(several_workloads()),
@@ -402,8 +410,23 @@ fn check_names(home: Home, what: &str, table: &Table) -> Result<(), ExperimentEr
 
 fn several_workloads() -> ExperimentError {
     ExperimentError::new(
-        "more than one workload: give one of 'processes', 'job', 'job_file' and 'scenario'",
+        "more than one workload: give one of 'processes', 'job', 'job_file', 'scenario' and \
+         'replay'",
     )
+}
+
+/// `trace` names the trace, which counts from the folder of the experiment file `name`.
+fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, ExperimentError> {
+    let Some(file) = table.remove("trace") else {
+        let what = "replay: no 'trace', as in trace = \"sda.blktrace.0\"";
+        return Err(ExperimentError::new(what).about("replay"));
+    };
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    let mut spec = TraceSpec::new(&folder.join(file.text()).display().to_string());
+    for (key, value) in table {
+        spec.set(&key, &value.text())?;
+    }
+    Ok(spec)
 }
 
 /// `name` names the scenario; everything else is a parameter of it.

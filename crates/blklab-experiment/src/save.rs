@@ -56,6 +56,9 @@ impl Experiment {
             table.extend(s.values().map(|(k, v)| (k.to_owned(), json!(v))));
             top.insert("scenario".into(), Value::Object(table));
         }
+        if let Workload::Trace(trace) = &self.workload {
+            top.insert("replay".into(), trace.to_value());
+        }
         if let Workload::Processes(p) = &self.workload {
             top.insert("processes".into(), json!(p));
         }

@@ -20,6 +20,7 @@ mod host;
 mod machine;
 mod process;
 mod progress;
+mod recorded;
 pub mod replay;
 mod target;
 mod throttle;

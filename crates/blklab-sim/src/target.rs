@@ -3,6 +3,7 @@
 
 use crate::build::machine_with;
 use crate::fio::{self, Ready};
+use crate::recorded::{left_out, spawn_recorded};
 use crate::{cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
 use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
@@ -76,7 +77,7 @@ impl Target for Sim {
         let made = made.expect("the check asks for the disk");
         let capacity = made.device.capacity_sectors();
         let disk_bytes = match &e.workload {
-            Workload::Processes(_) => {
+            Workload::Processes(_) | Workload::Trace(_) => {
                 let end = e.capacity_sectors(capacity).unwrap_or(u64::MAX);
                 end.saturating_mul(SECTOR_BYTES)
             }
@@ -110,6 +111,11 @@ impl Target for Sim {
         if let Workload::Processes(processes) = &e.workload {
             spawn_processes(&machine, e, processes);
         }
+        let mut notes = Vec::new();
+        if let Some(replay) = plan.replay() {
+            spawn_recorded(&machine, e, replay).expect("the experiment was surveyed");
+            notes = left_out(e, replay).expect("the experiment was surveyed");
+        }
         machine.run(Time::MAX);
         check_progress(&machine)?;
         Ok(Outcome {
@@ -117,6 +123,7 @@ impl Target for Sim {
             cgroups: cgroup_uses(&machine, e),
             end: machine.now(),
             interrupted: stop.load(Ordering::Relaxed),
+            notes,
             ..Outcome::default()
         })
     }

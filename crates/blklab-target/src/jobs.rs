@@ -167,7 +167,7 @@ pub fn job_file_of(workload: &Workload) -> Option<(&str, Cow<'_, str>)> {
     match workload {
         Workload::Fio { name, text } => Some((name, Cow::Borrowed(text))),
         Workload::Scenario(s) => Some((s.spec().name, Cow::Owned(s.job_text()))),
-        Workload::Processes(_) => None,
+        Workload::Processes(_) | Workload::Trace(_) => None,
     }
 }
 

@@ -24,6 +24,8 @@ const SLOT_BYTES: u64 = 1 << 10;
 const FILE_BYTES: u64 = 1500;
 /// An explicit process: its task and its part of the statistics.
 const PROCESS_BYTES: u64 = 48 << 10;
+/// A bio of a trace that is repeated.
+const BIO_BYTES: u64 = 64;
 /// A page in the page cache.
 const PAGE_BYTES: u64 = 24;
 /// A machine, its queue, scheduler and statistics.
@@ -55,6 +57,17 @@ impl Estimate {
             estimate.add_jobs(e, jobs, disk_bytes);
         }
         estimate.add("the machine".to_owned(), RUN_BYTES);
+        estimate
+    }
+
+    /// Of an experiment that repeats a trace of so many processes and bios.
+    pub(crate) fn of_trace(e: &Experiment, nr_processes: u64, nr_bios: u64) -> Estimate {
+        let mut estimate = Estimate::new(e, None, 0);
+        let processes = nr_processes.saturating_mul(PROCESS_BYTES);
+        estimate.add(format!("{nr_processes} processes"), processes);
+        // Experiments of a matrix share it.
+        estimate.add(format!("{nr_bios} recorded bios"), nr_bios * BIO_BYTES);
+        estimate.kept_bytes += processes;
         estimate
     }
 

@@ -4,8 +4,9 @@
 use crate::jobs::{JobKey, JobLog, JobText};
 use crate::memory::{self, Estimate};
 use crate::outcome::Outcome;
+use crate::replay::{Replay, TraceKey, TraceText};
 use crate::site::{Failed, Sinks, Site};
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::{FileState, find_ranges};
@@ -44,6 +45,8 @@ pub struct Planner<'t> {
     target: &'t dyn Target,
     /// Job files parsed so far, and what they depend on.
     parsed: Mutex<Vec<(JobKey, Arc<JobText>)>>,
+    /// Traces read so far, and what they were read as.
+    traces: Mutex<Vec<(TraceKey, Arc<TraceText>)>>,
 }
 
 /// What a run needs and makes beside its results.
@@ -63,6 +66,7 @@ pub struct Plan<'t> {
     target: &'t dyn Target,
     experiment: Experiment,
     jobs: Option<Arc<JobText>>,
+    replay: Option<Replay>,
     site: Site,
     needs: Needs,
     notes: Vec<String>,
@@ -74,6 +78,7 @@ impl<'t> Planner<'t> {
         Planner {
             target,
             parsed: Mutex::default(),
+            traces: Mutex::default(),
         }
     }
 
@@ -91,6 +96,23 @@ impl<'t> Planner<'t> {
         }
         let text = Arc::new(key.parse()?);
         parsed.push((key, Arc::clone(&text)));
+        Ok(Some(text))
+    }
+
+    /// The trace that an experiment repeats, read once; none if it repeats none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has nothing to repeat.
+    fn trace(&self, e: &Experiment) -> Result<Option<Arc<TraceText>>, ExperimentError> {
+        let Some(key) = TraceKey::for_experiment(e) else {
+            return Ok(None);
+        };
+        let mut traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = traces.iter().find(|(k, _)| *k == key) {
+            return Ok(Some(Arc::clone(text)));
+        }
+        let text = Arc::new(key.read()?);
+        traces.push((key, Arc::clone(&text)));
         Ok(Some(text))
     }
 
@@ -120,6 +142,7 @@ impl<'t> Planner<'t> {
             target: self.target,
             experiment: e.clone(),
             jobs: None,
+            replay: None,
             needs: Needs::default(),
             notes: Vec::new(),
             site,
@@ -128,6 +151,15 @@ impl<'t> Planner<'t> {
         let described_in = plan.site.described_in.iter();
         let described_in = described_in.map(|(name, _)| PathBuf::from(name));
         plan.needs.read.extend(described_in);
+        if let (Some(text), Workload::Trace(spec)) = (self.trace(e)?, &e.workload) {
+            plan.needs.read.extend(text.files.iter().cloned());
+            let replay = Replay::new(&text, spec, plan.site.disk_bytes)?;
+            plan.needs.memory = replay.estimate(e).map_err(|err| err.located_in(e))?;
+            plan.notes = replay.notes();
+            plan.replay = Some(replay);
+            plan.notes.extend(plan.experiment.notes());
+            return Ok(plan);
+        }
         match self.jobs(e)? {
             None => {
                 plan.needs.memory = Estimate::new(e, None, 0);
@@ -161,7 +193,12 @@ impl<'t> Plan<'t> {
         &self.experiment
     }
 
-    /// Its jobs; none if it has explicit processes.
+    /// The recorded bios that it repeats; none if it has another workload.
+    pub fn replay(&self) -> Option<&Replay> {
+        self.replay.as_ref()
+    }
+
+    /// Its jobs; none if it has explicit processes or repeats a trace.
     pub fn jobs(&self) -> Option<&JobText> {
         self.jobs.as_deref()
     }

@@ -165,22 +165,26 @@ impl Rwbs {
         }
     }
 
+    /// Flags of bios and how they are shown.
+    const OF_BIOS: [(BioFlags, Rwbs); 6] = [
+        (BioFlags::FLUSH, Rwbs::FLUSH),
+        (BioFlags::FUA, Rwbs::FUA),
+        (BioFlags::BARRIER, Rwbs::BARRIER),
+        (BioFlags::AHEAD, Rwbs::AHEAD),
+        (BioFlags::SYNC, Rwbs::SYNC),
+        (BioFlags::META, Rwbs::META),
+    ];
+
     /// Direction and all flags of a bio.
     pub fn of_bio(op: Op, flags: BioFlags) -> Rwbs {
-        let mut rwbs = Rwbs::of_op(op);
-        for (flag, bit) in [
-            (BioFlags::FLUSH, Rwbs::FLUSH),
-            (BioFlags::FUA, Rwbs::FUA),
-            (BioFlags::BARRIER, Rwbs::BARRIER),
-            (BioFlags::AHEAD, Rwbs::AHEAD),
-            (BioFlags::SYNC, Rwbs::SYNC),
-            (BioFlags::META, Rwbs::META),
-        ] {
-            if flags.has(flag) {
-                rwbs = rwbs.with(bit);
-            }
-        }
-        rwbs
+        let shown = Rwbs::OF_BIOS.iter().filter(|(flag, _)| flags.has(*flag));
+        shown.fold(Rwbs::of_op(op), |rwbs, (_, bit)| rwbs.with(*bit))
+    }
+
+    /// The flags of a bio that is shown like this.
+    pub fn bio_flags(self) -> BioFlags {
+        let set = Rwbs::OF_BIOS.iter().filter(|(_, bit)| self.has(*bit));
+        set.fold(BioFlags::NONE, |flags, (flag, _)| flags | *flag)
     }
 }
 
@@ -309,6 +313,13 @@ mod tests {
         e.error = 5;
         e.rwbs = Rwbs::FLUSH.with(Rwbs::FUA).with(Rwbs::WRITE);
         assert_eq!(e.to_string(), "8,0 0 1.000000500 42 C FWF 2048 + 8 [5]");
+    }
+
+    #[test]
+    fn flags_come_back_from_the_letters() {
+        let all = BioFlags::SYNC | BioFlags::FUA | BioFlags::FLUSH | BioFlags::META;
+        assert_eq!(Rwbs::of_bio(Op::Write, all).bio_flags(), all);
+        assert_eq!(Rwbs::READ.bio_flags(), BioFlags::NONE);
     }
 
     #[test]

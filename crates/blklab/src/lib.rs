@@ -70,6 +70,7 @@ pub mod run_directory;
 pub mod same;
 pub mod scheduler;
 pub mod summary;
+mod trace_copy;
 pub mod trace_file;
 pub mod why;
 pub mod workload;
@@ -82,8 +83,8 @@ pub use blklab_analysis::stats::{ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_analysis::watch;
 pub use blklab_experiment::{
-    DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Published, Source, Workload,
-    load, no_such, parse,
+    DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Placement, Published, Source,
+    Timing, TraceSpec, Workload, load, no_such, parse,
 };
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;

@@ -11,6 +11,7 @@ use crate::outputs::{is_replaceable, make_folder, write_file};
 use crate::replay_logs::Copies;
 use crate::report::fio_result;
 use crate::run::RunOutput;
+use crate::trace_copy::TraceCopy;
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_target::Plan;
 use std::path::{Component, Path, PathBuf};
@@ -32,6 +33,8 @@ pub struct Contents {
     files: Vec<(PathBuf, String)>,
     /// Logs that jobs replay.
     logs: Copies,
+    /// The trace that is repeated.
+    trace: Option<TraceCopy>,
 }
 
 impl Contents {
@@ -44,6 +47,9 @@ impl Contents {
         let mut e = plan.experiment().clone();
         contents.add_device(&mut e, &plan.site().described_in)?;
         contents.add_job(plan)?;
+        if let Workload::Trace(spec) = &mut e.workload {
+            contents.trace = TraceCopy::new(plan, spec)?;
+        }
         let mut text = heading("#");
         text.push_str(&e.to_toml(JOB)?);
         contents.add(EXPERIMENT, text);
@@ -54,7 +60,8 @@ impl Contents {
     pub fn names(&self) -> impl Iterator<Item = &Path> {
         let results = [EVENTS, RESULT].map(Path::new);
         let files = self.files.iter().map(|(name, _)| name.as_path());
-        files.chain(self.logs.names()).chain(results)
+        let trace = self.trace.iter().map(TraceCopy::name);
+        files.chain(self.logs.names()).chain(trace).chain(results)
     }
 
     fn add(&mut self, name: impl Into<PathBuf>, text: String) {
@@ -114,7 +121,11 @@ impl Contents {
             }
             write_file(&path, text.as_bytes())?;
         }
-        self.logs.write(dir)
+        self.logs.write(dir)?;
+        match &self.trace {
+            Some(trace) => trace.write(dir),
+            None => Ok(()),
+        }
     }
 }
 

@@ -34,6 +34,7 @@ mod strangers;
 mod support;
 mod syncs;
 mod trace;
+mod trace_in;
 mod transcript;
 mod why;
 mod workload;

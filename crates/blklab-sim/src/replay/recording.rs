@@ -129,7 +129,7 @@ fn step(e: &Event) -> Step {
         Action::Queue => match e.rwbs.op() {
             Some(op) => What::Submit {
                 op,
-                flags: flags(e.rwbs),
+                flags: e.rwbs.bio_flags(),
                 sector: e.sector,
                 nr_sectors: e.nr_sectors() as u32,
                 plugged: None,
@@ -160,23 +160,6 @@ fn command(e: &Event) -> Option<Dispatched> {
         sector: e.sector,
         nr_sectors: e.nr_sectors() as u32,
     })
-}
-
-/// A bio's flags from the letters of its Q event.
-fn flags(rwbs: Rwbs) -> BioFlags {
-    let mut flags = BioFlags::NONE;
-    for (bit, flag) in [
-        (Rwbs::FLUSH, BioFlags::FLUSH),
-        (Rwbs::FUA, BioFlags::FUA),
-        (Rwbs::AHEAD, BioFlags::AHEAD),
-        (Rwbs::SYNC, BioFlags::SYNC),
-        (Rwbs::META, BioFlags::META),
-    ] {
-        if rwbs.has(bit) {
-            flags |= flag;
-        }
-    }
-    flags
 }
 
 /// Fills in the plugs of one task, whose events these are.
@@ -331,16 +314,5 @@ mod tests {
         assert_eq!(plugged(&r), [Some(true), None, Some(false)]);
         assert_eq!(ends(&r), [5]);
         assert!(ends(&recording(text, true)).is_empty());
-    }
-
-    #[test]
-    fn flags_come_back_from_the_letters() {
-        let rwbs = Rwbs::WRITE
-            .with(Rwbs::SYNC)
-            .with(Rwbs::FUA)
-            .with(Rwbs::FLUSH);
-        let all = BioFlags::SYNC | BioFlags::FUA | BioFlags::FLUSH;
-        assert_eq!(flags(rwbs), all);
-        assert_eq!(flags(Rwbs::READ), BioFlags::NONE);
     }
 }

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Gathers the bios of a trace, process by process.
+
+use crate::batch::Plugs;
+use crate::loops;
+use crate::recorded::{Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
+use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
+use blklab_trace::{Action, Actions, Digest, Event, Rwbs, TraceSink};
+use blklab_types::{BioFlags, Dev, Op, Pid, Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most bios of a trace: they are kept in memory, some 120 bytes each.
+pub const BIOS_MAX: usize = 20_000_000;
+
+/// Longest trace: a hundred years.
+const LENGTH_MAX: Span = Span(100 * 365 * 86_400 * 1_000_000_000);
+
+/// A whole number of ticks of every kernel (100, 250, 300 or 1000 per second): times count
+/// from such a multiple, so that bios keep their places between ticks, which timers of the
+/// block layer depend on.
+const TICKS: Span = Span(20_000_000);
+
+/// Names of processes that are kept.
+const NAMES_MAX: usize = 1 << 20;
+
+/// Takes the events of a trace; send it all of them, then call [`Collector::finish`].
+pub struct Collector {
+    lives: Lifecycles<Bios>,
+    /// Recordings that had bios before the present one.
+    recordings: u64,
+    bios_before: usize,
+    names: BTreeMap<Pid, String>,
+    digest: Digest,
+    seen: Actions,
+}
+
+/// A bio while the trace is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) time: Time,
+    /// C; [`Time::MAX`] if there was none yet.
+    pub(crate) done: Time,
+    /// When its submission returned: G or the merge; `time` if neither is known.
+    pub(crate) returned: Time,
+    pub(crate) sector: u64,
+    pub(crate) nr_sectors: u32,
+    pub(crate) dev: Dev,
+    pub(crate) op: Op,
+    pub(crate) flags: BioFlags,
+    pub(crate) marks: Marks,
+    /// Marks if the plug belongs to the device, as up to 2.6.38.
+    pub(crate) device_plug: Marks,
+}
+
+/// The bios of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) pid: Pid,
+    pub(crate) bios: Vec<Seen>,
+}
+
+/// All bios.
+#[derive(Default)]
+struct Bios {
+    processes: Vec<Own>,
+    places: BTreeMap<Pid, usize>,
+    /// Place of the process that was asked for last.
+    latest: Option<(Pid, usize)>,
+    plugs: Plugs,
+    nr_bios: usize,
+    devices: BTreeMap<Dev, u64>,
+    /// Q events without a direction, and commands passed through.
+    without_direction: u64,
+    passed_through: u64,
+}
+
+impl Bios {
+    fn place(&mut self, pid: Pid) -> usize {
+        if let Some((known, place)) = self.latest
+            && known == pid
+        {
+            return place;
+        }
+        let place = *self.places.entry(pid).or_insert_with(|| {
+            self.processes.push(Own {
+                pid,
+                bios: Vec::new(),
+            });
+            self.processes.len() - 1
+        });
+        self.latest = Some((pid, place));
+        place
+    }
+
+    fn queued(&mut self, e: &Event) {
+        let flags = e.rwbs.bio_flags();
+        let op = match e.rwbs.op() {
+            _ if e.rwbs.has(Rwbs::PC) => {
+                self.passed_through += 1;
+                return;
+            }
+            // An empty write that asks for a flush, or an empty barrier.
+            Some(Op::Write | Op::Flush) if e.nr_sectors() == 0 => Op::Flush,
+            Some(op) if e.nr_sectors() > 0 => op,
+            // "N" without length: up to 2.6.36 empty barriers look like that.
+            None if flags.any(BioFlags::BARRIER | BioFlags::FLUSH) => Op::Flush,
+            _ => {
+                self.without_direction += 1;
+                return;
+            }
+        };
+        if self.nr_bios >= BIOS_MAX {
+            self.nr_bios += 1;
+            return;
+        }
+        self.nr_bios += 1;
+        *self.devices.entry(e.dev).or_insert(0) += 1;
+        let place = self.place(e.pid);
+        let plugged = self.plugs.queued(place, &mut self.processes);
+        self.processes[place].bios.push(Seen {
+            time: e.time,
+            done: Time::MAX,
+            returned: e.time,
+            sector: e.sector,
+            nr_sectors: e.nr_sectors() as u32,
+            dev: e.dev,
+            op,
+            flags,
+            marks: if plugged {
+                Marks::PLUGGED
+            } else {
+                Marks::default()
+            },
+            device_plug: Marks::PLUGGED,
+        });
+    }
+}
+
+impl LifeSink for Bios {
+    fn bio(&mut self, life: &BioLife) {
+        let Some(&place) = self.places.get(&life.pid) else {
+            return;
+        };
+        let bios = &mut self.processes[place].bios;
+        let from = bios.partition_point(|b| b.time < life.queue);
+        let same_time = bios[from..].iter_mut().take_while(|b| b.time == life.queue);
+        let mut fits = same_time.filter(|b| {
+            let end = b.sector.saturating_add(u64::from(b.nr_sectors));
+            let within = (b.sector..end).contains(&life.sector);
+            b.dev == life.dev && (within || b.sector == life.sector)
+        });
+        let Some(bio) = fits.next() else {
+            return;
+        };
+        if life.sleep.is_some() {
+            bio.marks = bio.marks.with(Marks::SLEPT);
+        }
+        let returned = life.get.max(life.merge.map(|(time, _)| time));
+        bio.returned = bio.returned.max(returned.unwrap_or(bio.time));
+        // A bio that was split is done when its last part is.
+        if let Some(done) = life.complete {
+            bio.done = match bio.done {
+                Time::MAX => done,
+                before => before.max(done),
+            };
+        }
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector {
+            lives: Lifecycles::new(Bios::default()),
+            recordings: 0,
+            bios_before: 0,
+            names: BTreeMap::new(),
+            digest: Digest::default(),
+            seen: Actions::NONE,
+        }
+    }
+}
+
+impl TraceSink for Collector {
+    fn event(&mut self, e: &Event) {
+        self.digest.event(e);
+        self.seen = self.seen.with(e.action);
+        let bios = self.lives.sink();
+        match e.action {
+            Action::Queue => bios.queued(e),
+            Action::Plug | Action::Unplug | Action::UnplugTimer | Action::Issue => {
+                let place = bios.places.get(&e.pid).copied();
+                bios.plugs.event(e.action, place, &mut bios.processes);
+            }
+            _ => {}
+        }
+        if bios.nr_bios <= BIOS_MAX {
+            self.lives.event(e);
+        }
+    }
+
+    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
+        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
+            self.names.insert(pid, comm.to_owned());
+        }
+    }
+
+    fn new_recording(&mut self) {
+        let nr_bios = self.lives.sink().nr_bios;
+        if nr_bios > self.bios_before {
+            self.recordings += 1;
+            self.bios_before = nr_bios;
+        }
+        self.lives.new_recording();
+    }
+}
+
+impl Collector {
+    /// What the trace says. `recorded` are the kinds of events that its recorder wrote down
+    /// (see [`TraceHeader`](blklab_trace::TraceHeader)); `dev` is the device to repeat, where
+    /// there are several.
+    ///
+    /// # Errors
+    /// If there is nothing to repeat, or it is not clear what.
+    pub fn finish(self, recorded: Actions, dev: Option<Dev>) -> Result<Recorded, CannotRepeat> {
+        let (mut bios, _) = self.lives.finish();
+        if bios.nr_bios > BIOS_MAX {
+            return Err(CannotRepeat::TooMany);
+        }
+        if bios.nr_bios == 0 {
+            return Err(CannotRepeat::NoBios(why_none(self.seen, &bios)));
+        }
+        let last_recording = u64::from(bios.nr_bios > self.bios_before);
+        if self.recordings + last_recording > 1 {
+            let recordings = self.recordings + last_recording;
+            return Err(CannotRepeat::SeveralRecordings(recordings));
+        }
+        let devices: Vec<(Dev, u64)> = bios.devices.iter().map(|(d, n)| (*d, *n)).collect();
+        let dev = match (dev, &devices[..]) {
+            (Some(dev), _) if !bios.devices.contains_key(&dev) => {
+                return Err(CannotRepeat::NotThatDevice(dev, devices));
+            }
+            (Some(dev), _) | (None, &[(dev, _)]) => dev,
+            (None, _) => return Err(CannotRepeat::SeveralDevices(devices)),
+        };
+        let shows_plugs = [Action::Plug, Action::Unplug, Action::UnplugTimer]
+            .iter()
+            .any(|a| self.seen.has(*a) && recorded.has(*a));
+        let shows_completions = recorded.has(Action::Complete);
+        let of_device = bios.plugs.are_of_device();
+        for own in &mut bios.processes {
+            own.bios.retain(|b| b.dev == dev);
+            own.bios.sort_by_key(|b| b.time);
+            if !shows_completions {
+                own.bios.iter_mut().for_each(|b| b.done = Time::MAX);
+            }
+        }
+        bios.processes.retain(|own| !own.bios.is_empty());
+        bios.processes.sort_by_key(|own| own.bios[0].time);
+        let first = bios.processes[0].bios[0].time;
+        let begin = Time(first.ns() / TICKS.ns() * TICKS.ns());
+        let mut result = Recorded {
+            dev,
+            shows_plugs,
+            digest: self.digest.value(),
+            notes: notes(&bios, &devices, dev, shows_plugs),
+            ..Recorded::default()
+        };
+        let mut end = first;
+        for mut own in std::mem::take(&mut bios.processes) {
+            crate::batch::settle(&mut own.bios, shows_plugs, of_device);
+            let waits = loops::waits(&own.bios);
+            for b in &own.bios {
+                end = end.max(b.time).max(b.returned);
+                if b.done == Time::MAX {
+                    result.nr_unfinished += 1;
+                } else {
+                    end = end.max(b.done);
+                }
+            }
+            let bios = own.bios.iter().zip(&waits.bios);
+            result.processes.push(Process {
+                pid: own.pid,
+                name: self.names.get(&own.pid).cloned(),
+                waiting: waits.kind,
+                bios: bios.map(|(seen, wait)| bio(seen, wait, begin)).collect(),
+            });
+        }
+        result.length = end - first;
+        if result.length > LENGTH_MAX {
+            return Err(CannotRepeat::TooLong);
+        }
+        if result.nr_unfinished > 0 && result.has_completions() {
+            let n = result.nr_unfinished;
+            result
+                .notes
+                .push(format!("{n} bios have no completion in the trace"));
+        }
+        Ok(result)
+    }
+}
+
+fn bio(seen: &Seen, wait: &loops::Wait, begin: Time) -> Bio {
+    let latency = match seen.done {
+        Time::MAX => Span(u64::MAX),
+        done => done.since(seen.time),
+    };
+    Bio {
+        at: seen.time.since(begin),
+        think: wait.think,
+        sector: seen.sector,
+        latency,
+        room: wait.room,
+        nr_sectors: seen.nr_sectors,
+        op: seen.op,
+        flags: seen.flags,
+        marks: seen.marks.with(wait.marks),
+    }
+}
+
+/// Why a trace has no bios.
+fn why_none(seen: Actions, bios: &Bios) -> String {
+    if bios.passed_through > 0 {
+        return format!(
+            "nothing to repeat: {} commands passed through to the device, and no bios",
+            bios.passed_through
+        );
+    }
+    if seen == Actions::NONE {
+        return "nothing to repeat: no events".to_owned();
+    }
+    let letters: Vec<&str> = seen.iter().map(Action::letters).collect();
+    format!(
+        "nothing to repeat: no Q events (bios that are queued), only {}; record them, too",
+        letters.join(", ")
+    )
+}
+
+fn notes(bios: &Bios, devices: &[(Dev, u64)], dev: Dev, shows_plugs: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if bios.passed_through > 0 {
+        notes.push(format!(
+            "{} commands passed through to the device are left out",
+            bios.passed_through
+        ));
+    }
+    if bios.without_direction > 0 {
+        notes.push(format!(
+            "{} bios without direction or length are left out",
+            bios.without_direction
+        ));
+    }
+    let others: BTreeSet<Dev> = devices.iter().map(|d| d.0).filter(|d| *d != dev).collect();
+    if !others.is_empty() {
+        let n: u64 = devices.iter().filter(|d| d.0 != dev).map(|d| d.1).sum();
+        notes.push(format!("{n} bios of other devices are left out"));
+    }
+    if !shows_plugs {
+        notes.push(
+            "the trace shows no plugs: bios that a process queued within 20 us are taken for one \
+             batch"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// No process waits for anything until its trace says so.
+impl Default for loops::Waits {
+    fn default() -> loops::Waits {
+        loops::Waits {
+            kind: Waiting::Free,
+            bios: Vec::new(),
+        }
+    }
+}

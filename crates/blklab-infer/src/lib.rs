@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a trace to the processes that made it, so that they can be run again.
+//!
+//! ```text
+//! events ─► Collector ─► bios of each process ─► Recorded
+//!              │              │                     ├─ at:    the recorded times (open loop)
+//!          lifecycles     plugs, loops              └─ room, think: what each bio waited for
+//!                                                                 (closed loop)
+//! ```
+//!
+//! A trace says when a bio was queued (Q), not why then. Two answers:
+//!
+//! - *Open loop*: at the recorded time, whatever the device does.
+//! - *Closed loop*: a process submits a bio when fewer than [`Bio::room`] of its bios
+//!   are under way, [`Bio::think`] after that. Which of its bios a process waits for,
+//!   and how many it keeps under way, shows in the trace: see [`Waiting`].
+//!
+//! Whether bios were submitted under one plug is read from P, U and D events, and where a
+//! trace has none of them inferred from bios that were queued at once.
+
+mod batch;
+mod collect;
+mod loops;
+mod recorded;
+#[cfg(test)]
+mod tests;
+
+pub use collect::{BIOS_MAX, Collector};
+pub use recorded::{Bio, CannotRepeat, Marks, Process, Recorded, Waiting};

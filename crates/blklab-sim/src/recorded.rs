@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processes of a recorded trace as tasks of a machine, one for each, so that
+//! schedulers see the same ones.
+
+use crate::Machine;
+use blklab_block::sq::{Features, Ordered};
+use blklab_experiment::{Experiment, ExperimentError, Timing};
+use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
+use blklab_target::Replay;
+use blklab_types::{Bio, BioFlags, Completion, IoPrio, Op, TaskId, Time};
+use std::rc::Rc;
+
+/// What becomes of recorded bios in a kernel.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    /// Ordered writes are barriers, as up to 2.6.36.
+    barriers: bool,
+    /// Whether the device can order writes; else filesystems did without.
+    orders_writes: bool,
+    /// Whether there are discards.
+    discards: bool,
+    /// Whether writes say that they are direct or in the background.
+    hints: bool,
+    /// Largest bio: up to 4.20 who makes them asks for it.
+    max_sectors: Option<u32>,
+}
+
+impl Fit {
+    fn new(e: &Experiment) -> Result<Fit, ExperimentError> {
+        let v = e.kernel;
+        let single_queue = v.has_single_queue();
+        let barriers = single_queue && Features::of(v).ordered == Ordered::Barrier;
+        Ok(Fit {
+            barriers,
+            orders_writes: !barriers || e.sq_limits()?.ordered_writes,
+            discards: v.since_2_6(28),
+            hints: v.since(4, 10),
+            max_sectors: if single_queue {
+                Some(e.bio_max_sectors()?.max(1))
+            } else {
+                None
+            },
+        })
+    }
+
+    /// Direction and flags of a bio in this kernel; none if it has no such bios.
+    fn bio(&self, b: &Recorded, is_kernel_thread: bool) -> Option<(Op, BioFlags)> {
+        let op = match b.op {
+            Op::Flush => Op::Write,
+            Op::Discard if !self.discards => return None,
+            op => op,
+        };
+        let mut flags = b.flags;
+        let ordered = BioFlags::FLUSH | BioFlags::FUA | BioFlags::BARRIER;
+        if flags.any(ordered) || b.op == Op::Flush {
+            flags = match (self.barriers, b.op) {
+                (true, _) if self.orders_writes => flags.without(ordered) | BioFlags::BARRIER,
+                (true, Op::Flush) => return None,
+                (true, _) => flags.without(ordered),
+                (false, Op::Flush) => flags.without(ordered) | BioFlags::FLUSH | BioFlags::SYNC,
+                (false, _) if flags.has(BioFlags::BARRIER) => {
+                    flags.without(ordered) | BioFlags::FLUSH | BioFlags::FUA
+                }
+                (false, _) => flags,
+            };
+        }
+        // No letter of a trace says so; write-back throttling wants to know.
+        if self.hints && op == Op::Write && !flags.any(ordered | BioFlags::META) {
+            if !is_kernel_thread && flags.has(BioFlags::SYNC) {
+                flags |= BioFlags::IDLE;
+            } else if is_kernel_thread && !flags.has(BioFlags::SYNC) {
+                flags |= BioFlags::BACKGROUND;
+            }
+        }
+        Some((op, flags))
+    }
+}
+
+/// Whether a process has the name of a thread of the kernel that writes.
+fn is_kernel_thread(p: &Process) -> bool {
+    const NAMES: [&str; 9] = [
+        "kworker",
+        "flush-",
+        "pdflush",
+        "jbd2",
+        "kjournald",
+        "xfs",
+        "btrfs",
+        "loop",
+        "md",
+    ];
+    let name = p.name.as_deref().unwrap_or("");
+    NAMES.iter().any(|n| name.starts_with(n))
+}
+
+/// Adds the processes of a trace to a machine.
+///
+/// # Errors
+/// If the experiment has no such device.
+pub(crate) fn spawn_recorded(
+    m: &Machine,
+    e: &Experiment,
+    replay: &Replay,
+) -> Result<(), ExperimentError> {
+    let fit = Fit::new(e)?;
+    let replay = Rc::new(replay.clone());
+    for (i, p) in replay.recorded.processes.iter().enumerate() {
+        let start = Time(p.bios.first().map_or(0, |b| b.at.ns()));
+        let body = run(m.clone(), Rc::clone(&replay), i, fit);
+        let unnamed = || format!("pid{}", p.pid);
+        let name = p.name.clone().unwrap_or_else(unnamed);
+        m.spawn_at(&name, p.pid, IoPrio::default(), true, start, body);
+    }
+    Ok(())
+}
+
+/// Bios that the kernel of an experiment does not have: notes for readers of the result.
+pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, ExperimentError> {
+    let fit = Fit::new(e)?;
+    let bios = replay.recorded.processes.iter().flat_map(|p| &p.bios);
+    let mut gone = [0_u64; 2];
+    for b in bios.filter(|b| fit.bio(b, false).is_none()) {
+        gone[usize::from(b.op == Op::Flush)] += 1;
+    }
+    let words = [
+        "discards are left out: the kernel has none",
+        "empty flushes are left out: the device cannot order writes for this kernel",
+    ];
+    let notes = gone.iter().zip(words).filter(|(n, _)| **n > 0);
+    Ok(notes.map(|(n, what)| format!("{n} {what}")).collect())
+}
+
+/// The body of a recorded process.
+async fn run(m: Machine, replay: Rc<Replay>, process: usize, fit: Fit) {
+    let p = &replay.recorded.processes[process];
+    let task = m.current();
+    let kernel_thread = is_kernel_thread(p);
+    let mut plugged = false;
+    let mut woke_at = m.now();
+    for (i, b) in p.bios.iter().enumerate() {
+        let due = match replay.timing {
+            Timing::Open => Time(b.at.ns()),
+            Timing::Closed if i == 0 => m.now(),
+            Timing::Closed => {
+                if b.room > 0 && m.outstanding(task) >= b.room {
+                    if std::mem::take(&mut plugged) {
+                        m.finish_plug();
+                    }
+                    m.outstanding_below(b.room).await;
+                }
+                let paced = p.waiting == Waiting::Paced && b.marks.has(Marks::WOKE);
+                let from = if paced { woke_at } else { m.now() };
+                from + b.think
+            }
+        };
+        if due > m.now() {
+            m.sleep_until(due).await;
+        }
+        if b.marks.has(Marks::WOKE) {
+            woke_at = m.now();
+        }
+        let Some((op, flags)) = fit.bio(b, kernel_thread) else {
+            continue;
+        };
+        if !plugged && b.marks.has(Marks::PLUGGED) {
+            m.start_plug();
+            plugged = true;
+        }
+        let bio = Bio {
+            op,
+            flags,
+            sector: replay.sector(b),
+            nr_sectors: b.nr_sectors,
+            task,
+            ..Bio::default()
+        };
+        submit(&m, bio, &fit, b.marks.has(Marks::AWAITED)).await;
+        if b.marks.has(Marks::ENDS_PLUG) && std::mem::take(&mut plugged) {
+            m.finish_plug();
+        }
+        if b.marks.has(Marks::UNPLUGS) {
+            m.unplug();
+        }
+    }
+    if plugged {
+        m.finish_plug();
+    }
+    m.outstanding_below(1).await;
+}
+
+/// Submits a bio, in parts where the kernel has none as large.
+async fn submit(m: &Machine, whole: Bio, fit: &Fit, awaited: bool) {
+    let task: TaskId = whole.task;
+    let mut rest = whole;
+    loop {
+        let part = match fit.max_sectors {
+            Some(max) if rest.op != Op::Discard => rest.nr_sectors.min(max),
+            _ => rest.nr_sectors,
+        };
+        let mut bio = Bio {
+            nr_sectors: part,
+            segments: Bio::segments_of_pages(part),
+            ..rest
+        };
+        if awaited {
+            m.count_submission(task);
+            bio.completion = Completion::Task(task);
+        }
+        m.submit_bio(bio).await;
+        rest.sector += u64::from(part);
+        rest.nr_sectors -= part;
+        if rest.nr_sectors == 0 {
+            return;
+        }
+    }
+}
