@@ -93,7 +93,7 @@ Examples:
   blklab run job.fio --out results            a run directory
   blklab run results                          the same run again
   blklab run dd+cat --set size=2g             a built-in scenario
-  blklab run --trace-in sda.blktrace.0 --sched bfq,none --loop closed
+  blklab run --trace-in run.blktrace.0 --sched bfq,none --loop closed
 
 A run directory holds experiment.toml (every default spelled out), job.fio,
 result.json (fio's json+ with a blklab object) and events.blk (the trace). Of

@@ -5,7 +5,7 @@ use crate::memory::{self, Estimate};
 use blklab_experiment::{Experiment, ExperimentError, Placement, Timing, TraceSpec, Workload};
 use blklab_formats::TraceFile;
 use blklab_infer::{Bio, CannotRepeat, Collector, Recorded};
-use blklab_trace::{Actions, TraceHeader, TraceSource as _};
+use blklab_trace::{Actions, TraceSource as _};
 use blklab_types::{Dev, SECTOR_BYTES};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,7 +76,6 @@ impl TraceKey {
         };
         Ok(TraceText {
             recorded: Arc::new(recorded),
-            header: input.header().cloned(),
             files,
         })
     }
@@ -86,7 +85,6 @@ impl TraceKey {
 #[derive(Debug)]
 pub(crate) struct TraceText {
     pub(crate) recorded: Arc<Recorded>,
-    pub(crate) header: Option<TraceHeader>,
     /// Its files.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -98,8 +96,6 @@ pub struct Replay {
     pub recorded: Arc<Recorded>,
     /// When the bios are submitted.
     pub timing: Timing,
-    /// What the trace said of itself.
-    pub header: Option<TraceHeader>,
     /// Sectors that all bios move down.
     shift: u64,
     /// Sectors to go round in; none if they do not.
@@ -133,7 +129,6 @@ impl Replay {
         let mut replay = Replay {
             recorded: Arc::clone(recorded),
             timing: spec.timing,
-            header: text.header.clone(),
             shift: 0,
             wrap: None,
         };
