@@ -76,7 +76,13 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
                 add(&mut wait.flush_ns, flushing);
                 wait.behind_ns -= flushing;
             } else {
-                wait.behind = Some(ahead_of(disk, r, issue, complete));
+                let behind = ahead_of(disk, r, issue, complete);
+                // A disk that caches writes takes one at once, and many as fast as it
+                // can write them.
+                let each_ns = alone.max(disk.service.interval_ns.unwrap_or(0));
+                let factor = LONG_FACTOR * (behind.all + 1);
+                wait.is_device_slow = is_longer(wait.behind_ns, factor, each_ns);
+                wait.behind = Some(behind);
             }
         }
     }

@@ -147,6 +147,8 @@ pub enum Weight {
     Fault,
     /// Somebody waits longer, or the device does more, than needed.
     Harm,
+    /// Write-back is slower, for which nobody waits directly.
+    Background,
     /// A process's own choice, which it pays for itself: latency for throughput.
     OwnChoice,
     /// Worth knowing, and no fault.

@@ -12,7 +12,7 @@
 //! device has at the same time.
 
 use super::request::Request;
-use super::sums::{is_longer, is_most, total};
+use super::sums::{is_most, total};
 use blklab_types::Pid;
 
 /// A wait is looked into if it is so many times what the device takes for a request:
@@ -44,6 +44,9 @@ pub struct Wait {
     pub ahead: Option<Ahead>,
     /// Who is there from D to C, if that is long.
     pub behind: Option<Ahead>,
+    /// From D to C it takes far longer than all those at the device would one after the
+    /// other.
+    pub is_device_slow: bool,
     /// Who has requests from Q to G, if that is long.
     pub get: Option<Ahead>,
 }
@@ -94,11 +97,8 @@ impl Wait {
     /// Long waits behind others: why, how long, who is there.
     pub fn behind_others(&self, r: &Request) -> impl Iterator<Item = (Reason, u64, Ahead)> {
         let in_queue = self.ahead.map(|a| (a.reason(r), self.ahead_ns, a));
-        // All those at the device, one after the other, would not take so long.
-        let by_itself =
-            |a: Ahead| is_longer(self.behind_ns, LONG_FACTOR * (a.all + 1), self.alone_ns);
         let at_device = self.behind.map(|a| {
-            if by_itself(a) {
+            if self.is_device_slow {
                 (Reason::Device, self.behind_ns, a)
             } else {
                 (a.reason(r), self.behind_ns, a)

@@ -10,9 +10,10 @@
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
-use crate::findings::sums::add;
+use crate::findings::sums::{add, is_longer};
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Weight, Whole,
+    time_text,
 };
 use blklab_trace::Action;
 use blklab_types::{Dev, Pid, Time};
@@ -56,6 +57,9 @@ pub const HELD_BACK: Kind = Kind {
 /// Less on an idle device is what it takes to run a queue.
 pub const IDLE_NS: u64 = 1_000_000;
 
+/// Write-back alone is held back if the device is idle for so small a part of the trace.
+const BACKGROUND_PART: u64 = 100;
+
 /// An unplug this short before a D is the reason for it.
 const UNPLUG_NS: u64 = 200_000;
 
@@ -96,6 +100,8 @@ struct Idle {
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
+    /// Those that nobody waits for.
+    background: Harm,
     pauses: u64,
     idle_ns: u64,
     longest_ns: u64,
@@ -219,6 +225,11 @@ impl Idle {
         let sum = self.disks.entry(disk.dev).or_default();
         let mut used = vec![false; own.len()];
         for (r, _) in all {
+            let harm = if r.is_sync {
+                &mut sum.harm
+            } else {
+                &mut sum.background
+            };
             let first = own.partition_point(|p| Some(p.end) <= r.handed_over());
             let mut total = 0;
             let mut worst: Option<(u64, &Pause)> = None;
@@ -237,8 +248,7 @@ impl Idle {
                 worst = worst.max(Some((ns, pause)));
             }
             if let Some((_, pause)) = worst {
-                sum.harm
-                    .add(r.pid, total, || instance(section, disk, r, pause, total));
+                harm.add(r.pid, total, || instance(section, disk, r, pause, total));
             }
         }
         for pause in own
@@ -254,6 +264,7 @@ impl Idle {
                 sum.fulfilled += u64::from(pause.came && pause.before == pause.after);
                 if let Some(pid) = pause.before {
                     sum.harm.blame(pid, 1);
+                    sum.background.blame(pid, 1);
                 }
             }
         }
@@ -278,8 +289,13 @@ fn instance(section: &Section, disk: &Disk, r: &Request, pause: &Pause, ns: u64)
 impl Sum {
     fn finding(mut self, dev: Dev, why: Why, whole: &Whole<'_>) -> Option<Finding> {
         self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
+        let only_background = self.harm.is_empty();
+        if only_background {
+            let span_ns = whole.disk(dev).span_ns;
+            if is_longer(span_ns, BACKGROUND_PART, self.idle_ns) {
+                return None;
+            }
+            self.harm = std::mem::take(&mut self.background);
         }
         let kind = match why {
             Why::Idling => IDLING,
@@ -288,6 +304,9 @@ impl Sum {
         };
         let mut f = Finding::new(kind.name, dev, "");
         self.harm.fill(&mut f, whole);
+        if only_background {
+            f.weight = Weight::Background;
+        }
         let victims = f.victim_names();
         f.what = format!(
             "The device has nothing to do for {} while requests of {victims} wait, in {} \

@@ -10,7 +10,7 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
 };
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -61,6 +61,8 @@ struct Sum {
     fits_largest: u64,
     costs: bool,
     is_read: u64,
+    /// Somebody waits for the second.
+    is_sync: u64,
     is_ahead: u64,
     /// How many in a row, at most.
     longest_run: u64,
@@ -179,6 +181,7 @@ impl MissedMerges {
             let instance = || instance(section, disk, first, second, took);
             sum.harm.add(second.pid, took.unwrap_or(0), instance);
             sum.costs |= took.is_some();
+            sum.is_sync += u64::from(second.is_sync);
             sum.waiting += u64::from(matches!(how, Missed::Waiting));
             sum.fits_largest += u64::from(first.sectors() + second.sectors() <= largest);
             let [from, to] = [first.start(), second.start()].map(Option::unwrap_or_default);
@@ -235,6 +238,9 @@ impl Sum {
         self.harm.fill(&mut f, whole);
         f.extra_commands = Some(count);
         f.of = "requests that could have been merged";
+        if self.is_sync == 0 {
+            f.weight = Weight::Background;
+        }
         if !self.costs {
             (f.total_ns, f.worst_ns) = (None, None);
             f.missing
