@@ -6,16 +6,15 @@
 
 #![no_main]
 
-use blklab::{Planner, Sim, matrix};
+use blklab::{Planner, Sim, catalogue, matrix};
 use blklab_cli::stack::{Chosen, Stack};
 use blklab_experiment::{Experiment, ExperimentError, Source, Workload, parse};
 use libfuzzer_sys::fuzz_target;
 use std::fmt::Display;
 
 fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
-    parse("e", source, text, &|name| {
-        Ok((name.to_owned(), "[a]\nsize=1m\n".to_owned()))
-    })
+    let file = |name: &str| Ok((name.to_owned(), "[a]\nsize=1m\n".to_owned()));
+    parse("e", source, text, &file, &catalogue())
 }
 
 /// The options that lines ask for: a name and a text each.
@@ -100,8 +99,8 @@ fuzz_target!(|data: &[u8]| {
     again.check().expect("and a possible one");
     assert_eq!(again.to_toml("job.fio").expect("still TOML"), written);
     assert_eq!(
-        format!("{:?}", again.queue_limits().ok()),
-        format!("{:?}", e.queue_limits().ok())
+        format!("{:?}", again.queue_facts().ok()),
+        format!("{:?}", e.queue_facts().ok())
     );
     if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
         assert_eq!(a, b);

@@ -5,7 +5,9 @@ use crate::{QueueNo, RqId};
 use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, TraceSink};
-use blklab_types::{Bio, Completion, Dev, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time};
+use blklab_types::{
+    Bio, Completion, Dev, IoMax, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time,
+};
 
 /// In whose context the block layer runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,20 +92,6 @@ pub struct IoGroup {
     pub leaf_weight: Option<u32>,
     /// `io.max`; none: no limits.
     pub io_max: Option<IoMax>,
-}
-
-/// Limits of a control group on what it and the groups below do in a second
-/// (`io.max`); none: no limit. The kernel refuses 0, which counts as 1 here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoMax {
-    /// `rbps`, in bytes per second.
-    pub read_bytes_per_s: Option<u64>,
-    /// `wbps`, in bytes per second.
-    pub write_bytes_per_s: Option<u64>,
-    /// `riops`, in I/Os per second.
-    pub read_ios_per_s: Option<u64>,
-    /// `wiops`, in I/Os per second.
-    pub write_ios_per_s: Option<u64>,
 }
 
 /// The io contexts of all tasks of a run, by [`TaskId`], and their groups.

@@ -26,7 +26,8 @@ pub mod sq;
 mod submit;
 mod tree;
 
-pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, IoMax, Running, TaskTable};
+pub use blklab_types::IoMax;
+pub use cx::{CpuPolicy, Cx, Effect, IoContext, IoGroup, Running, TaskTable};
 pub use events::MESSAGE_MAX;
 pub use limits::QueueLimits;
 pub use list::List;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers of a machine's queues.
 
-/// Most disks behind one array: as many as one major number has.
-pub(crate) const DISKS_MAX: u32 = 16;
+use blklab_types::MEMBERS_MAX;
 
 /// One of the machine's queues: a disk's by its number from 0, or the array's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +11,7 @@ impl QueueNo {
     /// The only disk, or the first member of an array.
     pub const FIRST: QueueNo = QueueNo(0);
     /// The array in front of the disks: behind the last that there can be.
-    pub const ARRAY: QueueNo = QueueNo(DISKS_MAX);
+    pub const ARRAY: QueueNo = QueueNo(MEMBERS_MAX);
 
     /// The number of a disk as an index.
     pub fn idx(self) -> usize {

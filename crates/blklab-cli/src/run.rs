@@ -15,7 +15,7 @@ use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::run_directory::{EVENTS, RunDir};
 use blklab::scheduler::Schedulers;
-use blklab::{Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload};
+use blklab::{Catalogue, Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload};
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -61,9 +61,9 @@ impl Shape {
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
-    let (experiments, chosen) = read(a, schedulers)?;
+    let target = Sim::with(schedulers);
+    let (experiments, chosen) = read(a, &target.catalogue())?;
     let overrides = &chosen.overrides;
-    let target = Sim::default();
     let planner = Planner::new(&target);
     let cells =
         matrix::expand(&experiments, overrides, &planner).map_err(|err| chosen.told(err))?;
@@ -128,7 +128,11 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
 
 /// The experiment that runs a trace again: on the stack of the run that it is from, if that
 /// is known.
-fn repeated(a: &RunArgs, trace: &Path) -> Result<Experiment, ExperimentError> {
+fn repeated(
+    a: &RunArgs,
+    trace: &Path,
+    catalogue: &Catalogue,
+) -> Result<Experiment, ExperimentError> {
     let is_run = trace.is_dir();
     let file = if is_run {
         trace.join(EVENTS)
@@ -162,9 +166,9 @@ fn repeated(a: &RunArgs, trace: &Path) -> Result<Experiment, ExperimentError> {
         } else {
             blklab::one_line(&id)
         };
-        return Ok(Experiment::new(&id, workload));
+        return Ok(Experiment::new(&id, workload, catalogue));
     }
-    let run = RunDir::open(trace)?.experiment;
+    let run = RunDir::open(trace, catalogue)?.experiment;
     Ok(Experiment {
         workload,
         file: String::new(),
@@ -175,7 +179,7 @@ fn repeated(a: &RunArgs, trace: &Path) -> Result<Experiment, ExperimentError> {
 }
 
 /// The experiments of the files, and what the options say on top of them.
-fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)> {
+fn read(a: &RunArgs, catalogue: &Catalogue) -> Result<(Vec<Experiment>, Chosen)> {
     if a.repeat == 0 {
         bail!("--repeat 0: at least 1 run");
     }
@@ -185,18 +189,14 @@ fn read(a: &RunArgs, schedulers: Schedulers) -> Result<(Vec<Experiment>, Chosen)
     if a.files.iter().filter(|f| *f == Path::new("-")).count() > 1 {
         bail!("-: standard input can be read only once");
     }
-    let repeated = a.trace_in.iter().map(|trace| {
-        let e = repeated(a, trace)?;
-        Ok(Experiment { schedulers, ..e })
-    });
+    let repeated = a.trace_in.iter().map(|trace| repeated(a, trace, catalogue));
     let experiments = repeated
         .chain(a.files.iter().map(|f| {
-            let e = if f.is_dir() {
-                RunDir::open(f)?.experiment
+            if f.is_dir() {
+                Ok(RunDir::open(f, catalogue)?.experiment)
             } else {
-                blklab::load(f)?
-            };
-            Ok(Experiment { schedulers, ..e })
+                blklab::load(f, catalogue)
+            }
         }))
         .collect::<Result<Vec<_>, ExperimentError>>()?;
     let stack = Stack {

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Opens a trace, or that of a run directory.
 pub(crate) fn open(file: &Path) -> Result<TraceFile> {
     Ok(if file.is_dir() {
-        RunDir::open(file)?.events()?
+        RunDir::open(file, &blklab::catalogue())?.events()?
     } else {
         TraceFile::open(file)?
     })

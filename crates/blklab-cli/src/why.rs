@@ -51,7 +51,9 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
 /// All that is known beside the trace; what is said on the command line counts last.
 fn context(a: &WhyArgs, schedulers: Schedulers) -> Result<Context> {
     let mut context = if a.file.is_dir() {
-        blklab::why::context_of(&RunDir::open(&a.file)?.experiment)?
+        blklab::why::context_of(
+            &RunDir::open(&a.file, &blklab::catalogue_with(schedulers))?.experiment,
+        )?
     } else {
         Context::default()
     };

@@ -9,16 +9,16 @@ use anyhow::{Result, anyhow, bail};
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
-use blklab::{Experiment, Planner, Sim, Site};
+use blklab::{Catalogue, Experiment, Planner, Sim, Site};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let target = Sim::default();
+    let target = Sim::with(schedulers);
     let planner = Planner::new(&target);
-    let (e, site) = experiment(a, schedulers, &planner)?;
+    let (e, site) = experiment(a, &target.catalogue(), &planner)?;
     let jobs = blklab::workload::jobs(&planner, &e, &site)?;
     for note in blklab::workload::notes(&e, &jobs, &site)? {
         writeln!(std::io::stderr(), "note: {note}")?;
@@ -63,7 +63,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
 /// they find.
 fn experiment(
     a: &WorkloadArgs,
-    schedulers: Schedulers,
+    catalogue: &Catalogue,
     planner: &Planner<'_>,
 ) -> Result<(Experiment, Site)> {
     let stack = Stack {
@@ -90,11 +90,7 @@ fn experiment(
     if let Some(option) = several.chain(chosen.varied()).next() {
         bail!("{option}: one value; workload lists the jobs of one experiment");
     }
-    let loaded = blklab::load(&a.file)?;
-    let loaded = Experiment {
-        schedulers,
-        ..loaded
-    };
+    let loaded = blklab::load(&a.file, catalogue)?;
     let cells = matrix::expand(&[loaded], overrides, planner).map_err(|err| chosen.told(err))?;
     let first = cells.into_iter().next();
     let first = first.expect("an experiment makes at least one cell");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with an experiment: one line each.
 
-use blklab_device::DeviceError;
 use blklab_kernel::{PatchError, TunableError, VersionError};
-use blklab_sched::SchedulerError;
 use blklab_types::{choices, nearest_name, push_visibly, shown};
 use std::fmt;
 
@@ -85,16 +83,6 @@ pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
     )
 }
 
-impl From<SchedulerError> for ExperimentError {
-    fn from(e: SchedulerError) -> ExperimentError {
-        ExperimentError::new(match &e {
-            SchedulerError::Unknown(name, valid) => no_such("scheduler", name, valid),
-            e => e.to_string(),
-        })
-        .about("scheduler")
-    }
-}
-
 impl From<TunableError> for ExperimentError {
     fn from(e: TunableError) -> ExperimentError {
         let key = match &e {
@@ -122,23 +110,6 @@ impl From<PatchError> for ExperimentError {
             e => e.to_string(),
         })
         .about("patches")
-    }
-}
-
-impl From<DeviceError> for ExperimentError {
-    fn from(e: DeviceError) -> ExperimentError {
-        let key = match &e {
-            DeviceError::UnknownParam { param, .. } => format!("device.{param}"),
-            DeviceError::BadValue { param, .. } => format!("device.{param}"),
-            _ => "device".to_owned(),
-        };
-        match e {
-            DeviceError::BadFile { file, line, reason } => ExperimentError {
-                line: (line > 0).then_some(line),
-                ..ExperimentError::new(reason).in_file(&file)
-            },
-            e => ExperimentError::new(e.to_string()).about(key),
-        }
     }
 }
 

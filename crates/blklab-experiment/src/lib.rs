@@ -4,30 +4,109 @@
 //! [`load()`] reads an experiment file (TOML, or JSON with the same keys) or a
 //! fio job file; [`Experiment::set`] applies one `KEY=VALUE`;
 //! [`Experiment::check`] refuses what cannot be run. After that a run cannot
-//! fail for a reason that lies in its input.
+//! fail for a reason that lies in its input. What there is to choose from, whoever
+//! has the models says in a [`Catalogue`]: an experiment names none of them.
 
+mod catalogue;
 mod cgroup;
+mod check;
+mod choose;
+mod costs;
 mod error;
-mod experiment;
 mod filesystem;
+mod group;
 mod input;
 mod load;
 mod md;
+mod parts;
 mod raw;
 mod save;
 mod set;
 pub mod settings;
 mod trace;
 
-pub use cgroup::Cgroup;
+pub use catalogue::{Catalogue, Models, SchedulerChoice};
 pub use error::{ExperimentError, no_such};
-pub use experiment::{Described, DeviceSpec, Experiment, Published, Variant, Workload};
 pub use filesystem::FilesystemSpec;
+pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
 pub use load::{FORMAT, Source, load, parse};
 pub use md::MdSpec;
+pub use parts::{DeviceSpec, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 pub use trace::{Placement, Timing, TraceSpec};
 
-#[cfg(test)]
-mod tests;
+use blklab_fio::release::Release;
+use blklab_kernel::KernelVersion;
+use blklab_types::Hz;
+use blklab_workload::Process;
+use blklab_workload::scenario::Scenario;
+
+/// What issues the I/O.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Workload {
+    /// Processes that submit bios without files.
+    Processes(Vec<Process>),
+    /// A fio job file: its name for messages, and its text.
+    Fio {
+        /// Name for messages and relative includes.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// A built-in scenario.
+    Scenario(Scenario),
+    /// The bios of a trace, run again.
+    Trace(TraceSpec),
+}
+
+/// One experiment, complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// The file it was read from, for messages; empty if none.
+    pub file: String,
+    /// Short name.
+    pub id: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// Kernel release.
+    pub kernel: KernelVersion,
+    /// Ticks per second.
+    pub hz: Hz,
+    /// I/O scheduler.
+    pub scheduler: String,
+    /// Whether it was chosen, or is the kernel's default.
+    pub scheduler_chosen: bool,
+    /// The scheduler's tunables that were set, in order.
+    pub tunables: Vec<(String, i64)>,
+    /// Patches that are switched on.
+    pub patches: Vec<String>,
+    /// Queue and driver.
+    pub queue: QueueSettings,
+    /// The disk.
+    pub device: DeviceSpec,
+    /// An array of such disks in its place.
+    pub md: Option<MdSpec>,
+    /// What the files lie on.
+    pub filesystem: FilesystemSpec,
+    /// Memory.
+    pub vm: Vm,
+    /// The release of fio that job files follow.
+    pub fio: Release,
+    /// Seed of everything random in the models.
+    pub seed: u64,
+    /// What issues the I/O.
+    pub workload: Workload,
+    /// Only these sections of the fio job file; all if empty.
+    pub sections: Vec<String>,
+    /// Control groups, parents first.
+    pub cgroups: Vec<Cgroup>,
+    /// Numbers published for it.
+    pub published: Vec<Published>,
+    /// Configurations to compare; itself alone if there are none.
+    pub variants: Vec<Variant>,
+    /// What a reader of the result should know about how it was made.
+    pub remarks: Vec<String>,
+    /// The models that it chooses from.
+    pub catalogue: Catalogue,
+}

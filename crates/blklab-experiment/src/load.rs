@@ -4,7 +4,7 @@
 use crate::cgroup;
 use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, ReadFile, read_given, read_named};
 use crate::raw::RawExperiment;
-use crate::{Experiment, ExperimentError, Workload, no_such};
+use crate::{Catalogue, Experiment, ExperimentError, Workload, no_such};
 use std::path::Path;
 
 /// What kind of text a file holds.
@@ -31,30 +31,32 @@ impl Source {
 }
 
 /// Reads an experiment or job file. `-` is standard input with a job file; the
-/// name of a built-in scenario is that, unless there is such a file.
+/// name of a built-in scenario is that, unless there is such a file. It chooses
+/// from the models of the catalogue.
 ///
 /// # Errors
 /// If it cannot be read or is not what its name says.
-pub fn load(path: &Path) -> Result<Experiment, ExperimentError> {
+pub fn load(path: &Path, catalogue: &Catalogue) -> Result<Experiment, ExperimentError> {
     if path == Path::new("-") {
         let text = read_given(path).map_err(|e| e.in_file("standard input"))?;
-        return Ok(job_file("stdin", "standard input", text));
+        return Ok(job_file("stdin", "standard input", text, catalogue));
     }
     let shown = path.display().to_string();
     if !path.exists()
-        && let Ok(e) = Experiment::of_scenario(&shown)
+        && let Ok(e) = Experiment::of_scenario(&shown, catalogue)
     {
         return Ok(e);
     }
     let text = read_given(path).map_err(|e| e.in_file(&shown))?;
-    parse(&shown, Source::from_path(path), &text, &|relative| {
+    let read = |relative: &str| {
         let file = path.parent().unwrap_or(Path::new("")).join(relative);
         let name = file.display().to_string();
         match read_named(&file, NAMED_BYTES_MAX) {
             Ok(text) => Ok((name, text)),
             Err(e) => Err(e.in_file(&name)),
         }
-    })
+    };
+    parse(&shown, Source::from_path(path), &text, &read, catalogue)
 }
 
 /// Makes an experiment of a text. `read_file` reads a job file that it names.
@@ -66,12 +68,13 @@ pub fn parse(
     source: Source,
     text: &str,
     read_file: &ReadFile<'_>,
+    catalogue: &Catalogue,
 ) -> Result<Experiment, ExperimentError> {
     let stem = Path::new(name)
         .file_stem()
         .map_or(name, |s| s.to_str().unwrap_or(name));
     let raw: RawExperiment = match source {
-        Source::Fio => return Ok(job_file(stem, name, text.to_owned())),
+        Source::Fio => return Ok(job_file(stem, name, text.to_owned(), catalogue)),
         _ if text.trim().is_empty() => {
             return Err(ExperimentError::new(
                 "the file is empty; an experiment has a workload: 'processes', 'job' or 'job_file'",
@@ -91,7 +94,7 @@ pub fn parse(
         Some(other) if other > FORMAT => other_format(other).at_key_in(text).in_file(name),
         _ => e,
     })?;
-    raw.resolve(name, stem, read_file)
+    raw.resolve(name, stem, read_file, catalogue)
         .map_err(|e| e.at_key_in(text).in_file(name))
 }
 
@@ -120,14 +123,14 @@ fn other_format(format: u32) -> ExperimentError {
     ExperimentError::new(what).about("format")
 }
 
-fn job_file(id: &str, name: &str, text: String) -> Experiment {
+fn job_file(id: &str, name: &str, text: String, catalogue: &Catalogue) -> Experiment {
     let workload = Workload::Fio {
         name: name.to_owned(),
         text,
     };
     Experiment {
         file: name.to_owned(),
-        ..Experiment::new(id, workload)
+        ..Experiment::new(id, workload, catalogue)
     }
 }
 

@@ -2,10 +2,8 @@
 //! An array of equal disks in place of one: level, members, chunks.
 
 use crate::{Experiment, ExperimentError, no_such};
-use blklab_block::md::{ArrayConfig, Level, MEMBERS_MAX, Stripes};
-use blklab_block::sq::Features;
 use blklab_kernel::KernelVersion;
-use blklab_types::shown;
+use blklab_types::{Level, MEMBERS_MAX, Stripes, shown};
 use std::fmt;
 
 /// The last release whose md is modelled: later ones have barriers on every
@@ -108,21 +106,6 @@ impl MdSpec {
             Level::Raid1 => None,
         }
     }
-
-    /// What the array needs to know of its members' queues.
-    ///
-    /// # Errors
-    /// As [`Experiment::sq_limits`].
-    pub fn config(&self, e: &Experiment) -> Result<ArrayConfig, ExperimentError> {
-        let limits = e.sq_limits()?;
-        Ok(ArrayConfig {
-            level: self.level,
-            nr_members: self.members,
-            data_start: limits.queue.partition_start.unwrap_or(0),
-            members_order_writes: limits.ordered_writes,
-            unplug_delay: Features::of(e.kernel).unplug_delay(e.hz),
-        })
-    }
 }
 
 /// As [`MdSpec::parse`] reads it.
@@ -167,18 +150,6 @@ impl Experiment {
             .about("queue")),
             _ => Ok(()),
         }
-    }
-
-    /// Largest bio of the device that tasks use.
-    ///
-    /// # Errors
-    /// As [`Experiment::queue_limits`].
-    pub fn bio_max_sectors(&self) -> Result<u32, ExperimentError> {
-        let own = self.queue_limits()?.max_sectors;
-        Ok(match self.md {
-            Some(_) => own.min(blklab_block::md::ARRAY_MAX_SECTORS),
-            None => own,
-        })
     }
 
     /// Largest readahead window: of the queue, but a RAID 0 reads at least two

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files as they are written.
 
-use crate::experiment::{DEFAULT_KERNEL, DeviceSpec, MEASURED_KERNEL, Published, Variant};
+use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
-use crate::settings::{Home, Setting, device_rows};
-use crate::{Experiment, ExperimentError, FilesystemSpec, MdSpec, TraceSpec, Workload, no_such};
+use crate::settings::{Home, Setting};
+use crate::{
+    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Published,
+    TraceSpec, Variant, Workload, no_such,
+};
 use blklab_types::shown;
 use blklab_workload::Process;
 use serde::Deserialize;
@@ -141,16 +144,16 @@ enum RawFilesystem {
 }
 
 impl RawFilesystem {
-    fn resolve(self) -> Result<FilesystemSpec, ExperimentError> {
+    fn resolve(self, catalogue: &Catalogue) -> Result<FilesystemSpec, ExperimentError> {
         match self {
-            RawFilesystem::Name(text) => FilesystemSpec::parse(&text),
+            RawFilesystem::Name(text) => FilesystemSpec::parse(&text, catalogue),
             RawFilesystem::Table(mut table) => {
                 let Some(name) = table.remove("name") else {
                     let what = "filesystem: no 'name', as in name = \"ext3\"";
                     return Err(ExperimentError::new(what).about("filesystem"));
                 };
                 let options = table.into_iter().map(|(k, v)| (k, v.text()));
-                FilesystemSpec::new(&name.text(), options.collect())
+                FilesystemSpec::new(&name.text(), options.collect(), catalogue)
             }
         }
     }
@@ -221,14 +224,17 @@ impl RawExperiment {
     }
 
     /// The filesystem: `filesystem`, or the table `[fs]` of a measured case.
-    fn filesystem(&mut self) -> Result<Option<FilesystemSpec>, ExperimentError> {
+    fn filesystem(
+        &mut self,
+        catalogue: &Catalogue,
+    ) -> Result<Option<FilesystemSpec>, ExperimentError> {
         match (self.filesystem.take(), self.fs.take()) {
             (Some(_), Some(_)) => Err(ExperimentError::new(
                 "the filesystem is given twice: as filesystem and in [fs]",
             )
             .about("fs")),
-            (Some(f), None) => f.resolve().map(Some),
-            (None, Some(fs)) => FilesystemSpec::new(&fs.name, Vec::new())
+            (Some(f), None) => f.resolve(catalogue).map(Some),
+            (None, Some(fs)) => FilesystemSpec::new(&fs.name, Vec::new(), catalogue)
                 .map(Some)
                 .map_err(|e| ExperimentError {
                     key: "fs.type".to_owned(),
@@ -244,14 +250,18 @@ impl RawExperiment {
         name: &str,
         stem: &str,
         read_file: &ReadFile<'_>,
+        catalogue: &Catalogue,
     ) -> Result<Experiment, ExperimentError> {
         let scheduler = self.scheduler()?;
         check_names(Home::Queue, "key", &self.queue)?;
         check_names(Home::Machine, "setting", &self.vm)?;
         let tunables = self.tunables()?;
-        let filesystem = self.filesystem()?;
+        let filesystem = self.filesystem(catalogue)?;
         let is_measured = self.is_measured();
-        let scenario = self.scenario.map(resolve_scenario).transpose()?;
+        let scenario = self
+            .scenario
+            .map(|table| resolve_scenario(table, catalogue))
+            .transpose()?;
         let replay = self.replay.map(|table| resolve_replay(name, table));
         let replay = replay.transpose()?;
         let has_job = self.processes.is_some() || self.job.is_some() || self.job_file.is_some();
@@ -292,7 +302,7 @@ impl RawExperiment {
                 id: id.to_owned(),
                 ..e
             },
-            None => Experiment::new(id, workload),
+            None => Experiment::new(id, workload, catalogue),
         };
         e.file = name.to_owned();
         if !self.title.is_empty() || !is_scenario {
@@ -430,12 +440,15 @@ fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, ExperimentE
 }
 
 /// `name` names the scenario; everything else is a parameter of it.
-fn resolve_scenario(mut table: Table) -> Result<Experiment, ExperimentError> {
+fn resolve_scenario(
+    mut table: Table,
+    catalogue: &Catalogue,
+) -> Result<Experiment, ExperimentError> {
     let Some(name) = table.remove("name") else {
         let what = "scenario: no 'name', as in name = \"dd+ssh\"; blklab list scenarios shows all";
         return Err(ExperimentError::new(what).about("scenario"));
     };
-    let mut e = Experiment::of_scenario(&name.text())?;
+    let mut e = Experiment::of_scenario(&name.text(), catalogue)?;
     if let Workload::Scenario(s) = &mut e.workload {
         for (key, value) in table {
             s.set(&key, &value.text()).map_err(|what| {
@@ -461,8 +474,7 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
     };
     let name = name.text();
     let folder = Path::new(&e.file).parent().unwrap_or(Path::new(""));
-    let rows = blklab_device::find(&name).map(device_rows);
-    let rows = rows.unwrap_or_default();
+    let rows = e.catalogue.device_rows(&name).unwrap_or_default();
     let is_path = |key: &str| rows.iter().any(|row| row.is_called(key) && row.is_path());
     let value = |key: &str, value: &Scalar| {
         if is_path(key) {

@@ -57,7 +57,7 @@ impl Experiment {
             let found = found.ok_or_else(|| ExperimentError::new(refused).about(key))?;
             return Ok(Some(found));
         }
-        self.schedulers.find(&self.scheduler, self.kernel)?;
+        self.catalogue.scheduler(&self.scheduler, self.kernel)?;
         let tunables = self.rows(Home::Scheduler).into_iter();
         let is_it = |row: &Setting| row.is_called(key) && row.row_in(self.kernel).is_some();
         Ok(tunables.into_iter().find(is_it))
@@ -132,8 +132,8 @@ impl Experiment {
         };
         let own_names = tunables.iter().map(Setting::name);
         let all = own_names.chain(settings::all().map(Setting::name));
-        let owner = self
-            .schedulers
+        let schedulers = self.catalogue.schedulers();
+        let owner = schedulers
             .iter()
             .find(|s| s.tunables.iter().any(|t| t.name == key));
         let hint = match (nearest_name(key, all), owner) {

@@ -202,7 +202,7 @@ pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ExperimentError> {
 /// If the case or its log cannot be read. A case that the model cannot run
 /// yet is not an error but a skip.
 pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, ExperimentError> {
-    let experiment = blklab_experiment::load(case)?;
+    let experiment = blklab_experiment::load(case, &blklab_sim::catalogue())?;
     let mut report = CaseReport {
         id: experiment.id.clone(),
         scheduler: experiment.scheduler.clone(),

@@ -2,10 +2,12 @@
 //! Facts about Linux by version, as data: releases, tunables and patches.
 
 mod patch;
+mod scheduler;
 mod tunable;
 mod version;
 
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
+pub use scheduler::default_scheduler;
 pub use tunable::{Tunable, TunableError, Tunables, Unit, existence, tunables_of};
 pub use version::{
     Change, KernelVersion, PRESETS, Preset, VersionError, check_changes, releases,

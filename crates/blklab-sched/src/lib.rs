@@ -27,9 +27,7 @@ pub use registry::Schedulers;
 use blklab_block::{mq, sq};
 use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
-use blklab_types::{Hz, shown};
-use std::fmt;
-use std::ops::Range;
+use blklab_types::Hz;
 
 /// What a scheduler is built from.
 #[derive(Debug)]
@@ -129,68 +127,7 @@ pub const ALL: &[Scheduler] = &[
     bfq::SCHEDULER,
 ];
 
-/// Why no scheduler was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SchedulerError {
-    /// No such name; the valid ones.
-    Unknown(String, Vec<&'static str>),
-    /// Not in this kernel release; the releases from which and up to which it
-    /// exists, and those that this one has.
-    NotInKernel(
-        String,
-        KernelVersion,
-        Range<KernelVersion>,
-        Vec<&'static str>,
-    ),
-}
-
-impl fmt::Display for SchedulerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SchedulerError::Unknown(name, valid) => {
-                write!(
-                    f,
-                    "no scheduler '{}'; valid: {}",
-                    shown(name),
-                    valid.join(", ")
-                )
-            }
-            SchedulerError::NotInKernel(name, v, releases, valid) => {
-                let valid = valid.join(", ");
-                write!(f, "kernel {v} has no scheduler '{name}'; valid: {valid}")?;
-                if *v < releases.start {
-                    write!(f, " ({name}: from {})", releases.start)
-                } else {
-                    write!(f, " ({name}: before {})", releases.end)
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for SchedulerError {}
-
-/// The scheduler that a release uses unless told otherwise: anticipatory, from
-/// 2.6.18 CFQ (`CONFIG_DEFAULT_IOSCHED`, block/Kconfig.iosched), from 5.0
-/// mq-deadline on devices with one hardware queue and none on others
-/// (`elevator_get_default`, block/elevator.c).
-pub fn default_of(version: KernelVersion, hw_queues: u32) -> &'static str {
-    if version < KernelVersion::v2_6(18) {
-        "anticipatory"
-    } else if version.has_single_queue() {
-        "cfq"
-    } else if hw_queues == 1 {
-        "mq-deadline"
-    } else {
-        "none"
-    }
-}
-
-/// Finds a scheduler of [`ALL`] in a kernel release by name.
-///
-/// # Errors
-/// If there is none of that name, or not in that release.
-pub fn find(name: &str, version: KernelVersion) -> Result<&'static Scheduler, SchedulerError> {
+/// The scheduler of [`ALL`] with that name, if the release has it.
+pub fn find(name: &str, version: KernelVersion) -> Option<&'static Scheduler> {
     Schedulers::default().find(name, version)
 }

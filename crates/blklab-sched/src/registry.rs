@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which schedulers there are: those of this crate and those of its user.
 
-use crate::{ALL, Scheduler, SchedulerError};
+use crate::{ALL, Scheduler};
 use blklab_kernel::KernelVersion;
 use std::fmt;
 
@@ -37,30 +37,9 @@ impl Schedulers {
         self.iter().filter(move |s| s.is_in(version))
     }
 
-    /// Finds a scheduler of a kernel release by name.
-    ///
-    /// # Errors
-    /// If there is none of that name, or not in that release.
-    pub fn find(
-        self,
-        name: &str,
-        version: KernelVersion,
-    ) -> Result<&'static Scheduler, SchedulerError> {
-        let valid = || self.in_release(version).map(|s| s.name).collect();
-        match self.iter().find(|s| s.name == name) {
-            Some(s) if s.is_in(version) => Ok(s),
-            Some(s) => {
-                let releases = s.since..s.until;
-                let name = name.to_owned();
-                Err(SchedulerError::NotInKernel(
-                    name,
-                    version,
-                    releases,
-                    valid(),
-                ))
-            }
-            None => Err(SchedulerError::Unknown(name.to_owned(), valid())),
-        }
+    /// The one of that name, if the release has it.
+    pub fn find(self, name: &str, version: KernelVersion) -> Option<&'static Scheduler> {
+        self.in_release(version).find(|s| s.name == name)
     }
 }
 
@@ -80,7 +59,7 @@ impl fmt::Debug for Schedulers {
 #[cfg(test)]
 mod tests {
     use super::Schedulers;
-    use crate::{Scheduler, SchedulerError, none};
+    use crate::{Scheduler, none};
     use blklab_kernel::KernelVersion;
 
     static MINE: [Scheduler; 1] = [Scheduler {
@@ -94,11 +73,9 @@ mod tests {
     fn one_of_another_crate_is_found_in_its_releases() {
         let (old, new) = (KernelVersion::new(5, 0), KernelVersion::new(6, 1));
         let all = Schedulers::with(&MINE);
-        assert_eq!(all.find("mine", new).map(|s| s.name), Ok("mine"));
-        let not_yet = all.find("mine", old).map(|s| s.name);
-        assert!(matches!(not_yet, Err(SchedulerError::NotInKernel(..))));
-        let unknown = Schedulers::default().find("mine", new).map(|s| s.name);
-        assert!(matches!(unknown, Err(SchedulerError::Unknown(..))));
+        assert_eq!(all.find("mine", new).map(|s| s.name), Some("mine"));
+        assert!(all.find("mine", old).is_none());
+        assert!(Schedulers::default().find("mine", new).is_none());
         assert_ne!(all, Schedulers::default());
     }
 

@@ -38,7 +38,11 @@ fn experiment_at(kernel: &str, scheduler: &str, processes: u32, depth: u32) -> E
             process(i, depth, rw, sectors)
         })
         .collect();
-    let mut e = Experiment::new("bench", Workload::Processes(processes));
+    let mut e = Experiment::new(
+        "bench",
+        Workload::Processes(processes),
+        &blklab_sim::catalogue(),
+    );
     e.kernel = kernel.parse().expect("a version");
     e.scheduler = scheduler.to_owned();
     e.device = DeviceSpec {

@@ -2,16 +2,18 @@
 //! From an experiment to a machine.
 
 use crate::cgroups;
+use crate::device::build_device;
+use crate::limits::{array_config, mq_limits, queue_limits, sq_limits};
 use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine};
 use crate::process::run_process;
-use blklab_block::md::{Array, Level, MD0};
+use blklab_block::md::{Array, MD0};
 use blklab_block::{Queue, TaskTable, mq, sq};
 use blklab_device::Device;
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_sched::{Build, Built};
+use blklab_sched::{Build, Built, Schedulers};
 use blklab_target::Sinks;
-use blklab_types::{Dev, Time};
+use blklab_types::{Dev, Level, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,14 +50,27 @@ pub fn build_machine(
     sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Machine, ExperimentError> {
-    let device = e.build_device()?;
-    machine_with(e, &*device, sinks, stop)
+    let device = build_device(e)?;
+    let parts = Parts {
+        device: &*device,
+        schedulers: Schedulers::default(),
+    };
+    machine_with(e, parts, sinks, stop)
 }
 
-/// The same, with copies of a device that was made of the experiment.
+/// What machines are built of beside their experiment.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// The device that was made of the experiment; each disk is a copy of it.
+    pub(crate) device: &'a dyn Device,
+    /// The schedulers that its name is looked for in.
+    pub(crate) schedulers: Schedulers,
+}
+
+/// The same, of parts that are there.
 pub(crate) fn machine_with(
     e: &Experiment,
-    device: &dyn Device,
+    parts: Parts<'_>,
     mut sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Machine, ExperimentError> {
@@ -64,14 +79,14 @@ pub(crate) fn machine_with(
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
     let disks: Result<Vec<Disk>, ExperimentError> = (0..nr_disks)
         .map(|i| {
-            let queue = build_queue(e, disk_dev(i), &tasks, &mut agenda)?;
-            let device = device.copy();
+            let queue = build_queue(e, parts.schedulers, disk_dev(i), &tasks, &mut agenda)?;
+            let device = parts.device.copy();
             Ok(Disk { device, queue })
         })
         .collect();
     let disks = disks?;
     let array = match &e.md {
-        Some(md) => Some(Array::new(md.config(e)?, &mut agenda.timers)),
+        Some(md) => Some(Array::new(array_config(e, md)?, &mut agenda.timers)),
         None => None,
     };
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
@@ -115,31 +130,39 @@ pub(crate) fn machine_with(
 /// A disk's queue with its scheduler; registers their timers.
 pub(crate) fn build_queue(
     e: &Experiment,
+    schedulers: Schedulers,
     dev: Dev,
     tasks: &TaskTable,
     agenda: &mut Agenda,
 ) -> Result<Queue, ExperimentError> {
-    let (scheduler, tunables) = e.scheduler()?;
+    let (choice, tunables) = e.scheduler()?;
+    let Some(scheduler) = schedulers.find(choice.name, e.kernel) else {
+        let what = format!(
+            "the simulation has no model of the scheduler {}",
+            choice.name
+        );
+        return Err(ExperimentError::new(what).about("scheduler"));
+    };
     let patches = e.patches()?;
     let built = scheduler.build(&mut Build {
         version: e.kernel,
         hz: e.hz,
         tunables: &tunables,
         patches: &patches,
-        rotational: e.queue_limits()?.rotational,
+        rotational: queue_limits(e)?.rotational,
         timers: &mut agenda.timers,
     });
     let timers = &mut agenda.timers;
     Ok(match built {
         Built::Sq(elevator) => {
             let feat = sq::Features::of(e.kernel);
-            let queue = sq::Queue::new(dev, feat, e.sq_limits()?, elevator, timers);
+            let queue = sq::Queue::new(dev, feat, sq_limits(e)?, elevator, timers);
             Queue::Sq(Box::new(queue))
         }
         Built::Mq(elevator) => {
             let feat = mq::Features::of(e.kernel);
             let throttle = mq::Throttle::new(tasks, &feat, e.hz, timers);
-            let mut queue = mq::Queue::new(dev, feat, e.mq_limits()?, elevator, timers);
+            let mut queue = mq::Queue::new(dev, feat, mq_limits(e)?, elevator, timers);
             queue.limit_groups(throttle);
             Queue::Mq(Box::new(queue))
         }

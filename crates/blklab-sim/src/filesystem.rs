@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment's filesystem as the page cache takes it.
 
-use blklab_block::md::Level;
+use crate::limits::sq_limits;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fs::{Filesystem, Kind, Mounting};
+use blklab_types::Level;
 
 /// Whether the kernel has the filesystem.
 ///
@@ -60,7 +61,7 @@ fn mounting<R>(
 /// asks its members.
 fn orders_writes(e: &Experiment) -> bool {
     let striped = e.md.is_some_and(|md| md.level != Level::Raid1);
-    !striped && e.sq_limits().is_ok_and(|l| l.ordered_writes)
+    !striped && sq_limits(e).is_ok_and(|l| l.ordered_writes)
 }
 
 #[cfg(test)]

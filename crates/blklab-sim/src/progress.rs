@@ -67,7 +67,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn machine(stop: bool) -> Machine {
-        let e = Experiment::new("x", Workload::Processes(Vec::new()));
+        let e = Experiment::new("x", Workload::Processes(Vec::new()), &crate::catalogue());
         let sinks = Sinks {
             trace: Box::new(blklab_trace::NullSink),
             truth: None,

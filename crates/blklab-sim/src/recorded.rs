@@ -3,6 +3,7 @@
 //! schedulers see the same ones.
 
 use crate::Machine;
+use crate::limits::sq_limits;
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, ExperimentError, Timing};
 use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
@@ -32,11 +33,11 @@ impl Fit {
         let barriers = single_queue && Features::of(v).ordered == Ordered::Barrier;
         Ok(Fit {
             barriers,
-            orders_writes: !barriers || e.sq_limits()?.ordered_writes,
+            orders_writes: !barriers || sq_limits(e)?.ordered_writes,
             discards: v.since_2_6(28),
             hints: v.since(4, 10),
             max_sectors: if single_queue {
-                Some(e.bio_max_sectors()?.max(1))
+                Some(e.queue_facts()?.bio_max_sectors.max(1))
             } else {
                 None
             },

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulation as a target of plans.
 
-use crate::build::machine_with;
+use crate::build::{Parts, machine_with};
+use crate::catalogue::catalogue_with;
+use crate::device::build_device_with_files;
 use crate::fio::{self, Ready};
 use crate::recorded::{left_out, spawn_recorded};
 use crate::{cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
+use blklab_sched::Schedulers;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target};
 use blklab_trace::NullSink;
 use blklab_types::{SECTOR_BYTES, Time};
@@ -20,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// share tables such as seek times.
 #[derive(Default)]
 pub struct Sim {
+    schedulers: Schedulers,
     made: Mutex<Vec<(DeviceKey, Arc<Made>)>>,
 }
 
@@ -38,6 +42,27 @@ struct Made {
 }
 
 impl Sim {
+    /// A simulation with these schedulers; [`Sim::default`] has those of this
+    /// repository.
+    pub fn with(schedulers: Schedulers) -> Sim {
+        Sim {
+            schedulers,
+            made: Mutex::default(),
+        }
+    }
+
+    /// What experiments for it choose from.
+    pub fn catalogue(&self) -> Catalogue {
+        catalogue_with(self.schedulers)
+    }
+
+    fn parts<'a>(&self, made: &'a Made) -> Parts<'a> {
+        Parts {
+            device: &*made.device,
+            schedulers: self.schedulers,
+        }
+    }
+
     /// The device of an experiment.
     fn made(&self, e: &Experiment) -> Result<Arc<Made>, ExperimentError> {
         let key = DeviceKey {
@@ -48,7 +73,7 @@ impl Sim {
         if let Some((_, known)) = made.iter().find(|(k, _)| *k == key) {
             return Ok(Arc::clone(known));
         }
-        let (device, described_in) = e.build_device_with_files()?;
+        let (device, described_in) = build_device_with_files(e)?;
         let new = Arc::new(Made {
             device,
             described_in,
@@ -96,17 +121,17 @@ impl Target for Sim {
             truth: None,
         };
         let made = self.known(e);
-        Ready::new(e, jobs.clone(), &*made.device, sinks, Arc::default()).map(drop)
+        Ready::new(e, jobs.clone(), self.parts(&made), sinks, Arc::default()).map(drop)
     }
 
     fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
         let e = plan.experiment();
         let made = self.known(e);
         if let Some(text) = plan.jobs() {
-            let ready = Ready::new(e, text.jobs.clone(), &*made.device, sinks, stop);
+            let ready = Ready::new(e, text.jobs.clone(), self.parts(&made), sinks, stop);
             return ready.expect("the same was rehearsed").run();
         }
-        let machine = machine_with(e, &*made.device, sinks, Arc::clone(&stop));
+        let machine = machine_with(e, self.parts(&made), sinks, Arc::clone(&stop));
         let machine = machine.expect("the experiment was surveyed");
         if let Workload::Processes(processes) = &e.workload {
             spawn_processes(&machine, e, processes);

@@ -4,19 +4,23 @@
 //! Nothing here has behaviour beyond arithmetic and formatting. Every quantity
 //! carries its unit in its type or in the last word of its name.
 
+mod array;
 mod bio;
 mod completion;
 mod message;
 mod names;
 mod prio;
+mod queue;
 mod table;
 mod time;
 
+pub use array::{Level, MEMBERS_MAX, Stripes};
 pub use bio::{Bio, BioFlags, Dev, Op};
 pub use completion::{BioKey, Completion};
 pub use message::{one_line, push_visibly, shown};
 pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
+pub use queue::{Fetch, IoMax};
 pub use table::{Id, IdVec, Slab};
 pub use time::{Hz, Jiffies, Span, Time};
 

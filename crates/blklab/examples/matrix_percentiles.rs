@@ -43,7 +43,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Every combination, repetitions innermost.
     let sim = Sim::default();
     let planner = Planner::new(&sim);
-    let cells = expand(&[Experiment::new("mixed", workload)], &overrides, &planner)?;
+    let experiment = Experiment::new("mixed", workload, &sim.catalogue());
+    let cells = expand(&[experiment], &overrides, &planner)?;
     let plans = plans(&cells, &overrides, &planner)?;
     let outputs = map(&plans, cores(), |plan| run(plan, &RunOptions::default()));
     let outputs: Vec<RunOutput> = outputs.into_iter().collect::<Result<_, _>>()?;

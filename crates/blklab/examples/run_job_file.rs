@@ -19,11 +19,11 @@ fn main() -> Result<(), ExperimentError> {
 /// Runs one job file.
 pub(crate) fn run_file(job: &Path) -> Result<(), ExperimentError> {
     // A job file alone runs on blklab's default kernel, scheduler and device.
-    let mut experiment = load(job)?;
+    let sim = Sim::default();
+    let mut experiment = load(job, &sim.catalogue())?;
     experiment.choose_kernel("6.1".parse()?);
     experiment.choose_scheduler("mq-deadline")?;
     experiment.set("queue_depth", "32")?;
-    let sim = Sim::default();
     let plan = Planner::new(&sim).plan(&experiment)?;
     let output = run(&plan, &RunOptions::default())?;
 

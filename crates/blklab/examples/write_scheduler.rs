@@ -62,12 +62,11 @@ pub(crate) fn main() -> Result<(), ExperimentError> {
             name: "reader.fio".to_owned(),
             text: JOB.to_owned(),
         };
-        let mut experiment = Experiment::new("lifo", workload);
-        experiment.schedulers = Schedulers::with(&LIFO);
+        let sim = Sim::with(Schedulers::with(&LIFO));
+        let mut experiment = Experiment::new("lifo", workload, &sim.catalogue());
         experiment.choose_kernel("6.1".parse()?);
         experiment.choose_scheduler(scheduler)?;
         experiment.set("queue_depth", "1")?;
-        let sim = Sim::default();
         let plan = Planner::new(&sim).plan(&experiment)?;
         let output = run(&plan, &RunOptions::default())?;
         let reads = Numbers::new(&output.jobs, Some(Ddir::Read));

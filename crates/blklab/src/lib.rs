@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! blklab, a laboratory for Linux block-I/O latency, as a library.
 //!
-//! An [`Experiment`] is a workload, a kernel's block stack and a device. A
+//! An [`Experiment`] is a workload, a kernel's block stack and a device, chosen from a
+//! [`Catalogue`] of models. A
 //! [`Planner`] checks it once and makes a [`Plan`] of it for a [`Target`], of which
 //! [`Sim`] is the first. [`run::run`] runs a plan, event by event and the same each
 //! time, and gives a [`run::RunOutput`]: fio's results of each job, statistics of the
@@ -15,11 +16,11 @@
 //! # fn main() -> Result<(), blklab::ExperimentError> {
 //! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
 //! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
-//! let mut experiment = Experiment::new("readers", workload);
+//! let sim = Sim::default();
+//! let mut experiment = Experiment::new("readers", workload, &sim.catalogue());
 //! experiment.choose_kernel("2.6.28".parse()?);
 //! experiment.choose_scheduler("cfq")?;
 //!
-//! let sim = Sim::default();
 //! let plan = Planner::new(&sim).plan(&experiment)?;
 //! let output = run(&plan, &RunOptions::default())?;
 //! let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
@@ -83,15 +84,16 @@ pub use blklab_analysis::stats::{ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_analysis::watch;
 pub use blklab_experiment::{
-    DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Placement, Published, Source,
-    Timing, TraceSpec, Workload, load, no_such, parse,
+    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Models, Placement,
+    Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load,
+    no_such, parse,
 };
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
 pub use blklab_fiostat::{Ddir, FioResult};
 pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
 pub use blklab_kernel::KernelVersion;
-pub use blklab_sim::Sim;
+pub use blklab_sim::{Sim, catalogue, catalogue_with};
 pub use blklab_target::{
     CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
     Site, Target, memory,

@@ -156,11 +156,11 @@ mod tests {
             name: "a.fio".into(),
             text: job.into(),
         };
-        let mut e = Experiment::new("a", workload);
+        let sim = Sim::default();
+        let mut e = Experiment::new("a", workload, &sim.catalogue());
         e.choose_kernel(kernel.parse().unwrap());
         e.choose_scheduler(scheduler).unwrap();
         e.md = md.map(|level| MdSpec::parse(&[level]).unwrap());
-        let sim = Sim::default();
         let plan = Planner::new(&sim).plan(&e).unwrap();
         [Collect::Statistics, Collect::Totals].map(|collect| {
             let options = RunOptions {

@@ -2,11 +2,14 @@
 //! What can be chosen, read off the tables that the models themselves use.
 
 use blklab_block::{mq, sq};
-use blklab_experiment::settings::{self, Setting, device_rows, filesystem_rows, scheduler_rows};
+use blklab_experiment::settings::{self, Setting};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
-use blklab_kernel::{Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable};
+use blklab_kernel::{
+    Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable, default_scheduler,
+};
 use blklab_sched::{Scheduler, Schedulers};
+use blklab_sim::{device_rows, filesystem_rows, scheduler_rows};
 use blklab_workload::scenario;
 use serde::Serialize;
 
@@ -225,7 +228,7 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
                 .into_iter()
                 .map(|e| e.name)
                 .collect();
-            let default = |hw_queues| blklab_sched::default_of(p.version, hw_queues);
+            let default = |hw_queues| default_scheduler(p.version, hw_queues);
             let default = match (default(1), default(2)) {
                 (one, several) if one == several => one.to_owned(),
                 (one, several) => format!("{one}; {several} with several hardware queues"),

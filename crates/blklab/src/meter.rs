@@ -94,9 +94,9 @@ mod tests {
             name: "a.fio".into(),
             text: text.into(),
         };
-        let e = Experiment::new("a", workload);
-        let meter = Meter::default();
         let sim = Sim::default();
+        let e = Experiment::new("a", workload, &sim.catalogue());
+        let meter = Meter::default();
         let text = Planner::new(&sim).jobs(&e).unwrap().unwrap();
         meter.begin(&text.jobs.jobs);
         for action in [Action::Queue, Action::Complete] {

@@ -183,7 +183,7 @@ fn listed(labels: &[String]) -> String {
 /// that matters: on the multi-queue path of a device that does not seek.
 pub fn unmodelled_cost(runs: &Runs<'_>) -> Option<&'static str> {
     let fast = runs.iter().map(|(cell, _)| &cell.experiment).filter(|e| {
-        let rotational = e.queue_limits().map_or(true, |l| l.rotational);
+        let rotational = e.queue_facts().map_or(true, |l| l.rotational);
         !e.kernel.has_single_queue() && !rotational
     });
     let schedulers: BTreeSet<&str> = fast.map(|e| e.scheduler.as_str()).collect();

@@ -164,24 +164,24 @@ pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
         ("device".into(), e.device.name.clone()),
         ("queue/scheduler".into(), format!("[{}]", e.scheduler)),
     ];
-    let limits = e.queue_limits()?;
-    let cache = if limits.has_flush {
+    let queue = e.queue_facts()?;
+    let cache = if queue.write_back {
         "write back"
     } else {
         "write through"
     };
     for (key, value) in [
-        ("queue/max_sectors_kb", (limits.max_sectors / 2).to_string()),
-        ("queue/max_segments", limits.max_segments.to_string()),
-        ("queue/rotational", u8::from(limits.rotational).to_string()),
-        ("queue/nomerges", limits.nomerges.to_string()),
+        ("queue/max_sectors_kb", (queue.max_sectors / 2).to_string()),
+        ("queue/max_segments", queue.max_segments.to_string()),
+        ("queue/rotational", u8::from(queue.rotational).to_string()),
+        ("queue/nomerges", queue.nomerges.to_string()),
         ("queue/write_cache", cache.to_owned()),
-        ("queue/nr_requests", e.nr_requests()?.to_string()),
+        ("queue/nr_requests", queue.nr_requests.to_string()),
         (
             "queue/read_ahead_kb",
             (e.read_ahead_bytes() >> 10).to_string(),
         ),
-        ("device/queue_depth", e.queue_depth()?.to_string()),
+        ("device/queue_depth", queue.queue_depth.to_string()),
     ] {
         facts.push((key.to_owned(), value));
     }

@@ -21,10 +21,9 @@
 //! repeating failed reads on another member, dropping members that fail.
 
 mod masters;
-mod raid0;
 mod raid1;
 
-pub use raid0::Stripes;
+pub use blklab_types::{Level, MEMBERS_MAX, Stripes};
 
 use crate::{Cx, Effect};
 use blklab_engine::{TimerId, Timers};
@@ -41,36 +40,8 @@ pub const MD0: Dev = Dev { major: 9, minor: 0 };
 /// the limit they start with (`SAFE_MAX_SECTORS`, 2.6.18 to 2.6.28).
 pub const ARRAY_MAX_SECTORS: u32 = 255;
 
-/// Most members: as many disks as one major number has.
-pub const MEMBERS_MAX: u32 = crate::queue_no::DISKS_MAX;
-
-/// Space that a version 0.90 superblock keeps free, and to which it rounds.
-const SUPERBLOCK_SECTORS: u64 = 128;
-
 /// "Operation not supported", the answer to a barrier that cannot be kept.
 const EOPNOTSUPP: u16 = 95;
-
-/// How the members make one device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Chunk after chunk on one member after the other.
-    Raid0(Stripes),
-    /// The same on every member.
-    Raid1,
-}
-
-impl Level {
-    /// Sectors of an array on members of that size with superblocks of
-    /// version 0.90.
-    pub fn capacity_sectors(self, nr_members: u32, member_sectors: u64) -> u64 {
-        let rounded = member_sectors / SUPERBLOCK_SECTORS * SUPERBLOCK_SECTORS;
-        let usable = rounded.saturating_sub(SUPERBLOCK_SECTORS);
-        match self {
-            Level::Raid0(stripes) => stripes.whole(usable).saturating_mul(u64::from(nr_members)),
-            Level::Raid1 => usable,
-        }
-    }
-}
 
 /// What an array is made of.
 #[derive(Clone, Copy, Debug)]

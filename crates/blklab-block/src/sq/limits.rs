@@ -3,19 +3,7 @@
 
 use crate::QueueLimits;
 use blklab_kernel::Patches;
-use blklab_types::Hz;
-
-/// When the driver looks at the next request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Fetch {
-    /// It takes the next request from the scheduler first and then finds the
-    /// device full: SCSI, libata, cciss. One request more than the queue
-    /// depth has left the scheduler.
-    #[default]
-    PeekThenCheck,
-    /// It looks only when the device has room: the older IDE driver.
-    CheckThenPeek,
-}
+use blklab_types::{Fetch, Hz};
 
 /// Settings of one queue and its driver.
 #[derive(Clone, Debug)]

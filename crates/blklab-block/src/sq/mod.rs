@@ -30,7 +30,8 @@ pub use self::elevator::{Elevator, Kick, MayQueue};
 pub use self::features::{
     AsyncTags, CHANGES, Features, FlushCommand, FlushSort, Ordered, PlugPolicy,
 };
-pub use self::limits::{Fetch, Limits};
+pub use self::limits::Limits;
+pub use blklab_types::Fetch;
 
 use crate::Cx;
 use crate::sq::barrier::BarrierSeq;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 fn experiment_with(keys: &str, text: &str) -> Experiment {
     let file = |name: &str| Ok((name.to_owned(), text.to_owned()));
     let toml = format!("job_file = 'a.fio'\n{keys}");
-    let mut e = parse("a.toml", Source::Toml, &toml, &file).expect("an experiment");
+    let mut e =
+        parse("a.toml", Source::Toml, &toml, &file, &blklab::catalogue()).expect("an experiment");
     // Nothing of it is in a file.
     e.file.clear();
     e

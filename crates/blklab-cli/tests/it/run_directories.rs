@@ -12,7 +12,9 @@ fn ran() -> (Folder, String) {
 }
 
 fn refused(f: &Folder) -> String {
-    let error = RunDir::open(&f.path("out")).unwrap_err().to_string();
+    let error = RunDir::open(&f.path("out"), &blklab::catalogue())
+        .unwrap_err()
+        .to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
     let shown = f.path("").display().to_string();
     error
@@ -23,7 +25,7 @@ fn refused(f: &Folder) -> String {
 #[test]
 fn what_was_written_is_what_is_read() {
     let (f, digest_of_run) = ran();
-    let dir = RunDir::open(&f.path("out")).unwrap_or_else(|e| panic!("{e}"));
+    let dir = RunDir::open(&f.path("out"), &blklab::catalogue()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(dir.record.digest, digest_of_run);
     assert_eq!(dir.record.kernel, "6.1");
     assert_eq!(dir.experiment.kernel.to_string(), "6.1");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether the kernel has the control groups of an experiment.
 
-use super::Cgroup;
 use crate::settings::cgroup::FIRST;
 use crate::settings::cgroup_files;
-use crate::{Experiment, ExperimentError, Workload, no_such};
+use crate::{Cgroup, Experiment, ExperimentError, Workload, no_such};
 use blklab_types::shown;
 
 impl Experiment {

@@ -2,44 +2,13 @@
 //! Control groups of an experiment: their names, and who makes them.
 
 mod check;
-mod io_max;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use io_max::{io_max_text, write_io_max};
 
 use crate::settings::{Setting, cgroup_files};
-use crate::{Experiment, ExperimentError, no_such};
-use blklab_block::IoMax;
+use crate::{Cgroup, Experiment, ExperimentError, no_such};
 use blklab_fio::job::Job;
 use blklab_types::shown;
 
-/// A control group below the root. `None` is the kernel's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cgroup {
-    /// Its path below the root, as `a/b`.
-    pub name: String,
-    /// `io.max`.
-    pub io_max: IoMax,
-    /// `io.bfq.weight`, 1 to 1000.
-    pub bfq_weight: Option<u32>,
-    /// `blkio.weight`, 10 to 1000.
-    pub blkio_weight: Option<u32>,
-    /// `blkio.leaf_weight`, 10 to 1000.
-    pub blkio_leaf_weight: Option<u32>,
-}
-
 impl Cgroup {
-    /// The group that it belongs to; none: the root.
-    pub fn parent(&self) -> Option<&str> {
-        self.name.rsplit_once('/').map(|(parent, _)| parent)
-    }
-
-    /// `io.max`; none if nothing is limited.
-    pub fn limits(&self) -> Option<IoMax> {
-        (self.io_max != IoMax::default()).then_some(self.io_max)
-    }
-
     /// What its files hold, by name.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         let files = cgroup_files();

@@ -4,10 +4,10 @@
 //! Source: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller
 //! and block/bfq-iosched.rst.
 
+use super::io_max::{io_max_text, write_io_max};
 use super::row::{Access, setting};
 use super::{Form, Home, MULTI_QUEUE, Setting};
 use crate::Cgroup;
-use crate::cgroup::{io_max_text, write_io_max};
 use blklab_kernel::{KernelVersion, Unit};
 
 /// The first release with control groups for I/O.

@@ -2,7 +2,7 @@
 //! Settings of the machine and of `/proc/sys/vm`.
 //!
 //! Releases of the files: mm/page-writeback.c, kernel/sysctl.c; of defaults:
-//! `blklab_fs::Features`.
+//! `Features` of the page cache.
 
 use super::{Access, Form, Home, MULTI_QUEUE, Setting, Value, default_of, setting, settings};
 use blklab_kernel::{KernelVersion, Unit};

@@ -9,19 +9,19 @@
 //! Rows of the queue, the machine, control groups and the experiment itself stand
 //! here; whoever builds the machine reads the typed fields of [`QueueSettings`],
 //! [`Vm`] and [`crate::Cgroup`]. Schedulers, devices and filesystems have their rows
-//! beside their models (`models`); what is set of them is kept by name, for the
-//! model to read.
+//! beside their models, and the catalogue shows them ([`crate::Models`]); what is set
+//! of them is kept by name, for the model to read.
 
 pub(crate) mod cgroup;
+mod chosen;
+mod io_max;
 mod machine;
-mod models;
 mod queue;
 mod row;
 mod top;
 mod value;
 
 pub use machine::Vm;
-pub use models::{device_rows, filesystem_rows, scheduler_rows};
 pub use queue::QueueSettings;
 pub use row::Setting;
 pub(crate) use top::SEED_MAX;

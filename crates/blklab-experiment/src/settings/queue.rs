@@ -7,10 +7,9 @@
 //! Documentation/ABI/stable/sysfs-block.
 
 use super::{Access, Form, Home, MULTI_QUEUE, Setting, Value, setting, settings};
-use crate::Experiment;
-use blklab_block::QueueLimits;
-use blklab_block::sq::Fetch;
+use crate::{Experiment, QueueFacts};
 use blklab_kernel::{KernelVersion, Unit};
+use blklab_types::Fetch;
 
 const V2_6_26: KernelVersion = KernelVersion::v2_6(26);
 const V2_6_28: KernelVersion = KernelVersion::v2_6(28);
@@ -49,9 +48,10 @@ const fn sectors(low: i64) -> Setting {
     setting(Unit::Count, 0, (low, u32::MAX as i64))
 }
 
-fn of_limits(e: &Experiment, get: fn(&QueueLimits) -> u32) -> Option<i64> {
-    let limits = e.queue_limits().ok()?;
-    Some(i64::from(get(&limits)))
+/// What the queue comes to.
+fn fact(e: &Experiment, get: fn(QueueFacts) -> u32) -> Option<i64> {
+    let facts = e.catalogue.queue_facts(e).ok()?;
+    Some(i64::from(get(facts)))
 }
 
 settings! {
@@ -66,7 +66,7 @@ settings! {
                without a scheduler the queue depth")
         // Without a scheduler there are no more than the device takes, which may
         // be fewer than anybody can write.
-        .effective(|e| Some(i64::from(e.nr_requests().ok()?)))
+        .effective(|e| fact(e, |q| q.nr_requests))
         .manual("to 4.20: requests in each of the two pools. From 5.0 on: requests of a hardware \
               queue; without a scheduler at most the queue depth",
              "128; from 5.0 on twice the queue depth, of which 128 count at most (none: the queue \
@@ -76,19 +76,19 @@ settings! {
     max_sectors: u32 = setting(Unit::KiB, 512, (4, 32_767))
         .then(MULTI_QUEUE, 1280).then(KernelVersion::new(6, 17), 4096)
         .named("max_sectors_kb").per_unit(2).or_finer("max_sectors")
-        .effective(|e| of_limits(e, |l| l.max_sectors))
+        .effective(|e| fact(e, |q| q.max_sectors))
         .manual("largest request, KiB; in files `max_sectors` gives it in sectors",
              "the device's; else 512, from 5.0 on 1280, from 6.17 on 4096");
 
     /// scatter/gather segments of a request; a driver's limit (cciss 31)
     max_segments: u32 = setting(Unit::Count, 128, (1, 65_535))
-        .effective(|e| of_limits(e, |l| l.max_segments))
+        .effective(|e| fact(e, |q| q.max_segments))
         .manual("most segments of a request", "the device's; else 128");
 
     // The driver's flag is of 2.6.28, the file of 2.6.29.
     /// whether the device seeks
     rotational: bool = switch(1).since(V2_6_28).without(1)
-        .effective(|e| of_limits(e, |l| u32::from(l.rotational)))
+        .effective(|e| fact(e, |q| u32::from(q.rotational)))
         .manual("whether the device seeks, 0 or 1 (2.6.28: drivers know; a file since 2.6.29)",
              "the device's");
 
@@ -96,7 +96,7 @@ settings! {
     nomerges: u8 = setting(Unit::Count, 0, (0, 1)).since(V2_6_26).without(0)
         .then(V2_6_34, 0).range(0, 2)
         .help("1: merge only with the last merged request; 2: never")
-        .effective(|e| of_limits(e, |l| u32::from(l.nomerges)))
+        .effective(|e| fact(e, |q| u32::from(q.nomerges)))
         .manual("1: merge only with the request merged with last (2.6.26); 2 (2.6.34): never", "0");
 
     /// commands the device takes at once (device/queue_depth)

@@ -297,6 +297,17 @@ impl Setting {
         &self.takes
     }
 
+    /// The values that it takes, where they are few; empty where they are a range or
+    /// a text.
+    pub fn words(&self) -> Vec<String> {
+        match self.form {
+            Form::OneOf(_, values) => values.iter().map(i64::to_string).collect(),
+            Form::Words(words) => words.iter().map(|(word, _)| (*word).to_owned()).collect(),
+            Form::Choice(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+            Form::Number | Form::Size | Form::Text => Vec::new(),
+        }
+    }
+
     /// Whether its value is the path of a file.
     pub fn is_path(&self) -> bool {
         self.is_path

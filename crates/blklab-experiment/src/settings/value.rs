@@ -266,8 +266,8 @@ impl Setting {
         }
     }
 
-    /// What was set, in the unit of the field.
-    pub(crate) fn stored(&self, e: &Experiment) -> Option<i64> {
+    /// What was set of a number, in the unit of the field; none if nothing was.
+    pub fn stored(&self, e: &Experiment) -> Option<i64> {
         match self.access {
             Access::Number { get, .. } => get(e),
             Access::Tunable => given(&e.tunables, self.name()).copied(),

@@ -41,18 +41,23 @@ pub(super) fn trace_of(disk: &Path) -> PathBuf {
 /// If the disk or its trace cannot be read or used.
 pub fn run_disk(disk: &Path) -> Result<DiskReport, ExperimentError> {
     let id = disk.file_stem().unwrap_or_default().to_string_lossy();
-    let mut e = Experiment::new(&id, Workload::Processes(Vec::new()));
+    let mut e = Experiment::new(
+        &id,
+        Workload::Processes(Vec::new()),
+        &blklab_sim::catalogue(),
+    );
     e.device = DeviceSpec {
         name: "disksim".to_owned(),
         params: vec![("file".to_owned(), disk.display().to_string())],
     };
-    let mut device = e.build_device()?;
+    let mut device = blklab_sim::build_device(&e)?;
     let trace = trace_of(disk);
     let shown = trace.display().to_string();
     let text = std::fs::read_to_string(&trace).map_err(|e| {
         ExperimentError::new(format!("cannot read the disk's trace: {e}")).in_file(&shown)
     })?;
-    let requests = blklab_device::parse_trace(&shown, &text)?;
+    let requests = blklab_device::parse_trace(&shown, &text);
+    let requests = requests.map_err(blklab_sim::device_refused)?;
     let distance = blklab_device::replay(device.as_mut(), &requests);
     Ok(DiskReport {
         id: id.into_owned(),

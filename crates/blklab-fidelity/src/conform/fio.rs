@@ -206,7 +206,7 @@ pub fn run_fio_case(
 ) -> Result<FioReport, ExperimentError> {
     let results = results_of(case, results);
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut e = blklab_experiment::load(case)?;
+    let mut e = blklab_experiment::load(case, &blklab_sim::catalogue())?;
     let mut report = FioReport {
         id: e.id.clone(),
         scheduler: e.scheduler.clone(),

@@ -192,7 +192,7 @@ impl MachineCase {
     /// If something of it is not known here.
     pub fn experiment(&self) -> Result<Experiment, ExperimentError> {
         let machine = &*LINUX_2_6_28;
-        let mut e = Experiment::new(&self.id, self.workload.clone());
+        let mut e = Experiment::new(&self.id, self.workload.clone(), &blklab_sim::catalogue());
         e.choose_kernel(machine.kernel.parse()?);
         e.choose_scheduler(self.text("scheduler"))?;
         e.device = self.device()?;

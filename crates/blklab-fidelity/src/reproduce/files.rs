@@ -178,13 +178,14 @@ fn build(name: &str) -> Result<Study, String> {
         numbers: Vec::new(),
         orderings: Vec::new(),
     };
+    let catalogue = blklab_sim::catalogue();
     let read = |file: &str| {
         let text = text(name, file).map_err(ExperimentError::new)?;
         Ok((format!("{name}/{file}"), text.to_owned()))
     };
     for p in raw.part {
         let text = text(name, &p.experiment)?;
-        let experiment = parse(&p.experiment, Source::Toml, text, &read);
+        let experiment = parse(&p.experiment, Source::Toml, text, &read, &catalogue);
         let mut experiment = experiment.map_err(|e| e.to_string())?;
         // Messages are not to look for a file on this machine.
         experiment.file.clear();

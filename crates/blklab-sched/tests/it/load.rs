@@ -19,7 +19,7 @@ pub(crate) const KERNELS: [&str; 20] = [
 /// Every scheduler with every release that has it.
 pub(crate) fn pairs() -> impl Iterator<Item = (&'static Scheduler, &'static str)> {
     blklab_sched::ALL.iter().flat_map(|s| {
-        let has_it = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
+        let has_it = |k: &&str| blklab_sched::find(s.name, version(k)).is_some();
         KERNELS.into_iter().filter(has_it).map(move |k| (s, k))
     })
 }

@@ -42,7 +42,7 @@ fn waiting(
 fn schedulers() -> impl Iterator<Item = &'static str> {
     let version = "2.6.28".parse().expect("a version");
     let all = blklab_sched::ALL.iter().map(|s| s.name);
-    all.filter(move |name| blklab_sched::find(name, version).is_ok())
+    all.filter(move |name| blklab_sched::find(name, version).is_some())
 }
 
 const ON: &[&str] = &["cached_merge_limit"];

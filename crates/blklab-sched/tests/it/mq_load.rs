@@ -24,7 +24,7 @@ const MOST_IDLE_MS: i64 = 2000;
 pub(crate) fn pairs() -> impl Iterator<Item = (&'static Scheduler, &'static str)> {
     let multi = |s: &&Scheduler| matches!(s.make, Make::Mq(_) | Make::None);
     blklab_sched::ALL.iter().filter(multi).flat_map(|s| {
-        let has_it = |k: &&str| blklab_sched::find(s.name, version(k)).is_ok();
+        let has_it = |k: &&str| blklab_sched::find(s.name, version(k)).is_some();
         KERNELS.into_iter().filter(has_it).map(move |k| (s, k))
     })
 }

@@ -49,7 +49,7 @@ where
     B: Future<Output = ()> + 'static,
 {
     let none = Workload::Processes(Vec::new());
-    let mut e = Experiment::new("test", none);
+    let mut e = Experiment::new("test", none, &crate::catalogue());
     e.choose_kernel("2.6.28".parse().unwrap());
     let sinks = Sinks {
         trace: Box::new(Nowhere),
@@ -212,7 +212,7 @@ fn small_regions_cost_ten_times_as_much_as_plain_calls() {
 #[test]
 fn the_replacement_runs_lists_side_by_side_up_to_a_limit() {
     let none = Workload::Processes(Vec::new());
-    let e = Experiment::new("test", none);
+    let e = Experiment::new("test", none, &crate::catalogue());
     let sinks = Sinks {
         trace: Box::new(Nowhere),
         truth: None,

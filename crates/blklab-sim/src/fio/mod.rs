@@ -22,10 +22,10 @@ mod recorder;
 mod recording;
 mod steady;
 
-use crate::build::machine_with;
+use crate::build::{Parts, machine_with};
+use crate::device::build_device;
 use crate::{Machine, cgroup_uses, check_progress};
 use blklab_block::Queue;
-use blklab_device::Device;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
@@ -33,6 +33,7 @@ use blklab_fio::run::priorities;
 use blklab_fs::Filesystem;
 use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
+use blklab_sched::Schedulers;
 use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use control::control;
@@ -56,7 +57,8 @@ pub fn cache_config(
     features: Features,
     capacity: Option<u64>,
 ) -> Result<(Config, Filesystem), ExperimentError> {
-    let limits = e.queue_limits()?;
+    let limits = crate::limits::queue_limits(e)?;
+    let bio_max_sectors = e.queue_facts()?.bio_max_sectors;
     let (vm, v) = (&e.vm, e.kernel);
     let mut c = Config::new(features, vm.memory_bytes(v));
     c.dirty_ratio = vm.dirty_ratio(v);
@@ -74,7 +76,7 @@ pub fn cache_config(
     c.read_ahead_bytes = e.read_ahead_bytes();
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;
-    c.bio_pages = Config::bio_pages_of_queue(&features, e.bio_max_sectors()?, segments);
+    c.bio_pages = Config::bio_pages_of_queue(&features, bio_max_sectors, segments);
     if let Some(end_sector) = e.capacity_sectors(capacity) {
         c.layout.end_sector = end_sector;
     } else if e.filesystem.name != "extents" {
@@ -142,8 +144,12 @@ pub fn run_fio(
     sinks: Sinks,
     stop: Arc<AtomicBool>,
 ) -> Result<Outcome, ExperimentError> {
-    let device = e.build_device()?;
-    let ready = Ready::new(e, jobs, &*device, sinks, stop)?;
+    let device = build_device(e)?;
+    let parts = Parts {
+        device: &*device,
+        schedulers: Schedulers::default(),
+    };
+    let ready = Ready::new(e, jobs, parts, sinks, stop)?;
     Ok(ready.run()?)
 }
 
@@ -163,14 +169,14 @@ impl Ready {
     pub(crate) fn new(
         e: &Experiment,
         jobs: JobFile,
-        device: &dyn Device,
+        parts: Parts<'_>,
         sinks: Sinks,
         stop: Arc<AtomicBool>,
     ) -> Result<Ready, ExperimentError> {
         let e = e.with_cgroups_of(&jobs.jobs)?;
         let (config, filesystem) =
-            cache_config(&e, cache_features(&e)?, device.capacity_sectors())?;
-        let machine = machine_with(&e, device, sinks, Arc::clone(&stop))?;
+            cache_config(&e, cache_features(&e)?, parts.device.capacity_sectors())?;
+        let machine = machine_with(&e, parts, sinks, Arc::clone(&stop))?;
         let cache = PageCache::new(machine.clone(), config, filesystem)
             .map_err(|err| ExperimentError::new(err.to_string()))?;
         let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();

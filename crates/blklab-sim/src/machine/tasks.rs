@@ -308,7 +308,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn machine() -> Machine {
-        let e = Experiment::new("x", Workload::Processes(Vec::new()));
+        let e = Experiment::new("x", Workload::Processes(Vec::new()), &crate::catalogue());
         let sinks = Sinks {
             trace: Box::new(blklab_trace::NullSink),
             truth: None,

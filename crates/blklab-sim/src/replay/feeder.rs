@@ -23,6 +23,7 @@ use crate::build::{build_queue, disk_dev};
 use blklab_block::{Cx, Effect, Pending, Queue, QueueNo, RqId, Running, Submit, TaskTable};
 use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
+use blklab_sched::Schedulers;
 use blklab_trace::NullSink;
 use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +101,13 @@ pub fn replay(
     known: impl Fn(Pid) -> Process,
 ) -> Result<Vec<Dispatched>, ExperimentError> {
     let mut agenda = Agenda::new(e.hz);
-    let queue = build_queue(e, disk_dev(0), &TaskTable::default(), &mut agenda)?;
+    let queue = build_queue(
+        e,
+        Schedulers::default(),
+        disk_dev(0),
+        &TaskTable::default(),
+        &mut agenda,
+    )?;
     let mut f = Feeder {
         steps: &recording.steps,
         at: 0,
@@ -386,7 +393,13 @@ mod tests {
             "kernel = '6.1'\nscheduler = '{scheduler}'\njob = \"[a]\"\n\
              [device]\nkind = 'null_blk'\nhw_queue_depth = {depth}\n[queue]\nnr_requests = 4"
         );
-        let e = blklab_experiment::parse("e.toml", Source::Toml, &file, &|_| unreachable!());
+        let e = blklab_experiment::parse(
+            "e.toml",
+            Source::Toml,
+            &file,
+            &|_| unreachable!(),
+            &crate::catalogue(),
+        );
         let e = e.expect("an experiment");
         let mut recorder = Recorder::default();
         for line in text.lines() {

@@ -4,8 +4,12 @@
 mod cgroups;
 mod costs;
 mod engines;
+mod experiment_cgroups;
+mod experiment_files;
+mod experiment_settings;
 mod ext4;
 mod md;
+mod memory;
 mod order;
 mod processes;
 mod rig;

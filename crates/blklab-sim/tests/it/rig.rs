@@ -23,8 +23,9 @@ impl TraceSink for Events {
 /// Runs the processes of an experiment file to their end.
 pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
     let no_files = |_: &str| Err(blklab_experiment::ExperimentError::new("no files here"));
-    let e =
-        blklab_experiment::parse("t.toml", Source::Toml, toml, &no_files).expect("an experiment");
+    let catalogue = blklab_sim::catalogue();
+    let e = blklab_experiment::parse("t.toml", Source::Toml, toml, &no_files, &catalogue);
+    let e = e.expect("an experiment");
     e.check().expect("a possible experiment");
     let events = Events::default();
     let sinks = Sinks {
@@ -67,7 +68,7 @@ impl Ran {
 /// A disk that takes 1 ms for everything, one command at a time.
 pub(crate) fn experiment() -> Experiment {
     let none = Workload::Processes(Vec::new());
-    let mut e = Experiment::new("test", none);
+    let mut e = Experiment::new("test", none, &blklab_sim::catalogue());
     e.kernel = "2.6.28".parse().expect("a version");
     e.scheduler = "noop".to_owned();
     e.device = DeviceSpec {
@@ -109,7 +110,7 @@ pub(crate) fn run(e: &Experiment, text: &str) -> Ran {
 /// Runs a built-in scenario with some of its parameters on that experiment's
 /// stack.
 pub(crate) fn run_scenario(e: &Experiment, name: &str, set: &[(&str, &str)]) -> Ran {
-    let mut s = Experiment::of_scenario(name).expect("a scenario");
+    let mut s = Experiment::of_scenario(name, &blklab_sim::catalogue()).expect("a scenario");
     for (key, value) in set {
         s.set(key, value).expect("a parameter");
     }

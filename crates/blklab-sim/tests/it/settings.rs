@@ -102,8 +102,8 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             let row = settings::find(name).and_then(|s| s.row_in(kernel));
             row.unwrap_or_else(|| panic!("{name} on {kernel}")).default
         };
-        let limits = e.queue_limits().expect("limits");
-        let nr_requests = e.nr_requests().expect("limits");
+        let limits = e.queue_facts().expect("limits");
+        let nr_requests = limits.nr_requests;
         let depth = e.queue_depth().expect("a depth");
         let queue = [
             ("nr_requests", i64::from(nr_requests)),
@@ -116,7 +116,9 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             assert_eq!(shown(name), model, "{name} on {kernel}");
         }
         let features = Features::of(kernel).expect("a release");
-        let capacity = e.build_device().expect("a device").capacity_sectors();
+        let capacity = blklab_sim::build_device(&e)
+            .expect("a device")
+            .capacity_sectors();
         let (config, _) = cache_config(&e, features, capacity).expect("settings");
         let own = Config::new(features, config.memory_bytes);
         let machine = [

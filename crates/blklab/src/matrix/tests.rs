@@ -40,7 +40,7 @@ fn expand(files: &[Experiment], o: &Overrides) -> Result<Vec<Cell>, Refused> {
 }
 
 fn base() -> Experiment {
-    Experiment::new("e", Workload::Processes(Vec::new()))
+    Experiment::new("e", Workload::Processes(Vec::new()), &crate::catalogue())
 }
 
 #[test]

@@ -4,7 +4,9 @@
 
 use super::{EVENTS, EXPERIMENT, RESULT};
 use crate::record::{FORMAT, RunRecord};
-use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, load, read_named};
+use blklab_experiment::{
+    Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, load, read_named,
+};
 use blklab_formats::TraceFile;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -23,12 +25,12 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Reads a run directory.
+    /// Reads a run directory. Its experiment chooses from the catalogue.
     ///
     /// # Errors
     /// If it is none, its run has not ended, or another blklab wrote it in a format
     /// that this one does not read: one line with the file.
-    pub fn open(dir: &Path) -> Result<RunDir, ExperimentError> {
+    pub fn open(dir: &Path, catalogue: &Catalogue) -> Result<RunDir, ExperimentError> {
         let at = |name: &str| dir.join(name);
         let fail = |what: &str| {
             let dir = dir.display().to_string();
@@ -40,7 +42,7 @@ impl RunDir {
         if !at(RESULT).is_file() {
             return fail("its run has not ended: there is no result.json");
         }
-        let experiment = load(&at(EXPERIMENT))?;
+        let experiment = load(&at(EXPERIMENT), catalogue)?;
         let (result, record) = read_result(&at(RESULT))?;
         Ok(RunDir {
             dir: dir.to_path_buf(),

@@ -7,13 +7,12 @@ use blklab::{Event, ExperimentError, Planner, Sim, Source, parse};
 /// The trace events of an experiment under SSTF.
 pub(crate) fn events(text: &str) -> Vec<Event> {
     let no_files = |name: &str| Err(ExperimentError::new(format!("{name}: not here")));
-    let mut e = parse("test", Source::Toml, text, &no_files).expect("an experiment");
-    e.schedulers = sstf::schedulers();
+    let sim = Sim::with(sstf::schedulers());
+    let e = parse("test", Source::Toml, text, &no_files, &sim.catalogue()).expect("an experiment");
     let options = RunOptions {
         keep_events: true,
         ..RunOptions::default()
     };
-    let sim = Sim::default();
     let plan = Planner::new(&sim).plan(&e).expect("it can be run");
     run(&plan, &options).expect("it runs").events
 }

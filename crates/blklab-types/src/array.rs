@@ -1,8 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RAID 0: which member has a sector, and where (drivers/md/raid0.c, 2.6.28).
-//! Members are of one size, so there is one zone.
+//! How disks make an md array: levels, and which member has a sector.
+//!
+//! Source: drivers/md/{raid0,md}.c, 2.6.28. Members are of one size, so a RAID 0
+//! has one zone.
 
-use blklab_types::Bio;
+use crate::Bio;
+
+/// Most members of an array: as many disks as one major number has.
+pub const MEMBERS_MAX: u32 = 16;
+
+/// Space that a version 0.90 superblock keeps free, and to which it rounds.
+const SUPERBLOCK_SECTORS: u64 = 128;
+
+/// How the members make one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Chunk after chunk on one member after the other.
+    Raid0(Stripes),
+    /// The same on every member.
+    Raid1,
+}
+
+impl Level {
+    /// Sectors of an array on members of that size with superblocks of
+    /// version 0.90.
+    pub fn capacity_sectors(self, nr_members: u32, member_sectors: u64) -> u64 {
+        let rounded = member_sectors / SUPERBLOCK_SECTORS * SUPERBLOCK_SECTORS;
+        let usable = rounded.saturating_sub(SUPERBLOCK_SECTORS);
+        match self {
+            Level::Raid0(stripes) => stripes.whole(usable).saturating_mul(u64::from(nr_members)),
+            Level::Raid1 => usable,
+        }
+    }
+}
 
 /// Chunks of one length that go round the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,27 +54,27 @@ impl Stripes {
     }
 
     /// The part of a member that whole chunks fill.
-    pub(super) fn whole(self, member_sectors: u64) -> u64 {
+    pub fn whole(self, member_sectors: u64) -> u64 {
         let chunk = u64::from(self.chunk_sectors);
         member_sectors / chunk * chunk
     }
 
     /// Member and sector on it.
-    pub(super) fn place(self, sector: u64, nr_members: u32) -> (u32, u64) {
+    pub fn place(self, sector: u64, nr_members: u32) -> (u32, u64) {
         let (chunk, n) = (u64::from(self.chunk_sectors), u64::from(nr_members));
         let (number, offset) = (sector / chunk, sector % chunk);
         ((number % n) as u32, number / n * chunk + offset)
     }
 
     /// Chunks that a bio touches; 1 if it is empty.
-    pub(super) fn nr_pieces(self, bio: &Bio) -> u32 {
+    pub fn nr_pieces(self, bio: &Bio) -> u32 {
         let chunk = u64::from(self.chunk_sectors);
         let last = bio.end().saturating_sub(1).max(bio.sector);
         u32::try_from(last / chunk - bio.sector / chunk + 1).unwrap_or(u32::MAX)
     }
 
     /// The part of a bio that lies in its first chunk, and the rest.
-    pub(super) fn cut(self, bio: Bio) -> (Bio, Option<Bio>) {
+    pub fn cut(self, bio: Bio) -> (Bio, Option<Bio>) {
         let chunk = u64::from(self.chunk_sectors);
         let room = (chunk - bio.sector % chunk) as u32;
         if bio.nr_sectors <= room {

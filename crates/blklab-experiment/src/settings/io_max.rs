@@ -2,8 +2,7 @@
 //! `io.max` as it is written and read.
 
 use crate::no_such;
-use blklab_block::IoMax;
-use blklab_types::shown;
+use blklab_types::{IoMax, shown};
 use std::fmt::Write as _;
 
 /// What its words are called.

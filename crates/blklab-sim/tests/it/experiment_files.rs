@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files: what they may say, and how they come back.
 
-use crate::{DeviceSpec, Experiment, ExperimentError, Source, Workload, parse};
+use blklab_experiment::{
+    DeviceSpec, Experiment, ExperimentError, Source, Workload, parse, parse_size,
+};
+use blklab_sim::catalogue;
 
 fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
     let name = match source {
@@ -9,10 +12,11 @@ fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
         Source::Json => "e.json",
         Source::Fio => "e.fio",
     };
-    parse(name, source, text, &|file| match file {
+    let file = |file: &str| match file {
         "a.fio" => Ok((file.to_owned(), "[a]\nsize=1m\n".to_owned())),
         _ => Err(ExperimentError::new("no such file").in_file(file)),
-    })
+    };
+    parse(name, source, text, &file, &catalogue())
 }
 
 /// Reads, checks, writes, reads again: nothing may change.
@@ -159,10 +163,10 @@ fn sizes_are_as_written_in_fio() {
         ("1KiB", 1024),
         ("7b", 7),
     ] {
-        assert_eq!(crate::parse_size(text).unwrap(), bytes, "{text}");
+        assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
     }
     for text in ["", "g", "2gibib", "-1", "99999999999999t"] {
-        assert!(crate::parse_size(text).is_err(), "{text}");
+        assert!(parse_size(text).is_err(), "{text}");
     }
 }
 
@@ -203,7 +207,7 @@ fn a_device_brings_what_its_driver_is_told() {
     e.choose_device(spec(params)).unwrap();
     assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
     assert_eq!(e.queue_depth(), Ok(4));
-    assert_eq!(e.queue.fetch, Some(blklab_block::sq::Fetch::CheckThenPeek));
+    assert_eq!(e.queue.fetch, Some(blklab_types::Fetch::CheckThenPeek));
     let wrong = vec![("fetch".to_owned(), "peek".to_owned())];
     let err = e.choose_device(spec(wrong)).unwrap_err();
     assert_eq!(
@@ -331,7 +335,7 @@ fn capacity_and_largest_bio_of_an_array() {
         Some(134_217_600)
     );
     assert_eq!(mirror.capacity_sectors(Some(1000)), Some(768));
-    assert_eq!(mirror.bio_max_sectors(), Ok(255));
+    assert_eq!(mirror.queue_facts().map(|q| q.bio_max_sectors), Ok(255));
     assert_eq!(mirror.read_ahead_bytes(), 128 << 10);
     let stripes = with("level = 'raid0'\nmembers = 3\nchunk_kb = 256");
     assert_eq!(stripes.capacity_sectors(Some(2048)), Some(3 * 1536));

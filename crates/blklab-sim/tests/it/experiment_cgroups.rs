@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Control groups in experiment files, settings and fio jobs.
 
-use crate::{Experiment, ExperimentError, Source, Workload, parse};
-use blklab_block::IoMax;
+use blklab_experiment::{Experiment, ExperimentError, Source, Workload, parse};
 use blklab_fio::parse::{Fixed, ParseOptions};
+use blklab_sim::catalogue;
+use blklab_types::IoMax;
 
 const MQ: &str = "kernel = '6.12'\nscheduler = 'mq-deadline'\n";
 const CFQ: &str = "kernel = '4.19'\nscheduler = 'cfq'\n";
@@ -12,7 +13,7 @@ const CFQ: &str = "kernel = '4.19'\nscheduler = 'cfq'\n";
 fn read(head: &str, tables: &str) -> Result<Experiment, ExperimentError> {
     let text = format!("{head}job = '''\n[a]\nsize=1m\n'''\n{tables}");
     let no_files = |_: &str| Err(ExperimentError::new("no files here"));
-    let e = parse("e.toml", Source::Toml, &text, &no_files)?;
+    let e = parse("e.toml", Source::Toml, &text, &no_files, &catalogue())?;
     e.check().map_err(|err| ExperimentError {
         file: Some("e.toml".to_owned()),
         ..err
@@ -50,7 +51,7 @@ fn they_are_saved_and_read_again() {
     let e = read(MQ, tables).unwrap();
     let text = e.to_toml("a.fio").unwrap();
     let job = |_: &str| Ok(("a.fio".to_owned(), "[a]\nsize=1m\n".to_owned()));
-    let again = parse("e.toml", Source::Toml, &text, &job).unwrap();
+    let again = parse("e.toml", Source::Toml, &text, &job, &catalogue()).unwrap();
     assert_eq!(again.cgroups, e.cgroups);
     assert_eq!(again.to_toml("a.fio").unwrap(), text);
 }
@@ -221,7 +222,7 @@ fn processes_are_in_groups_that_exist() {
     let text = "processes = [{ name = 'p', pid = 7, cgroup = 'fats', io = { pattern = 'list', \
                 rw = 'read', nsect = 8, sectors = [0] } }]";
     let no_files = |_: &str| Err(ExperimentError::new("no files here"));
-    let of_processes = parse("p.toml", Source::Toml, text, &no_files).unwrap();
+    let of_processes = parse("p.toml", Source::Toml, text, &no_files, &catalogue()).unwrap();
     let Workload::Processes(_) = &of_processes.workload else {
         panic!("processes");
     };

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an experiment chooses from: names, what can be set of them, and what
+//! follows from a choice. An experiment links no model; whoever has them says so.
+
+use crate::settings::Setting;
+use crate::{DeviceSpec, Experiment, ExperimentError, QueueFacts, no_such};
+use blklab_kernel::{KernelVersion, Tunable};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A scheduler that can be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerChoice {
+    /// Name in sysfs.
+    pub name: &'static str,
+    /// First release that has it.
+    pub since: KernelVersion,
+    /// First release without it.
+    pub until: KernelVersion,
+    /// Tunables by their sysfs names.
+    pub tunables: &'static [Tunable],
+}
+
+/// Schedulers, devices and filesystems that there are models of.
+pub trait Models: Send + Sync {
+    /// The schedulers, in the order of lists.
+    fn schedulers(&self) -> Vec<SchedulerChoice>;
+
+    /// What can be set of a device; none if there is none of that name.
+    fn device_rows(&self, name: &str) -> Option<Vec<Setting>>;
+
+    /// The filesystems by name, in the order of lists.
+    fn filesystems(&self) -> Vec<&'static str>;
+
+    /// The options of a filesystem; none if there is none of that name.
+    fn filesystem_rows(&self, name: &str) -> Option<Vec<Setting>>;
+
+    /// Hardware queues of a device; 1 if it is impossible.
+    fn hw_queues(&self, device: &DeviceSpec) -> u32;
+
+    /// What the queue comes to.
+    ///
+    /// # Errors
+    /// If there is no such device, or it cannot have its parameters.
+    fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, ExperimentError>;
+
+    /// Sectors of the disk; none if it has no end.
+    ///
+    /// # Errors
+    /// If the device is impossible, or a file that describes it cannot be used.
+    fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, ExperimentError>;
+}
+
+/// The models that an experiment chooses from. Clones are the same.
+#[derive(Clone)]
+pub struct Catalogue(Arc<dyn Models>);
+
+impl Catalogue {
+    /// A catalogue of models.
+    pub fn new(models: impl Models + 'static) -> Catalogue {
+        Catalogue(Arc::new(models))
+    }
+
+    /// A scheduler of a kernel release by name.
+    ///
+    /// # Errors
+    /// If there is none of that name, or not in that release.
+    pub fn scheduler(
+        &self,
+        name: &str,
+        kernel: KernelVersion,
+    ) -> Result<SchedulerChoice, ExperimentError> {
+        let all = self.schedulers();
+        let is_in = |s: &&SchedulerChoice| s.since <= kernel && kernel < s.until;
+        let named = all.iter().find(|s| s.name == name);
+        if let Some(found) = named.filter(is_in) {
+            return Ok(*found);
+        }
+        let valid: Vec<&str> = all.iter().filter(is_in).map(|s| s.name).collect();
+        let what = match named {
+            None => no_such("scheduler", name, &valid),
+            Some(s) => {
+                let releases = if kernel < s.since {
+                    format!("from {}", s.since)
+                } else {
+                    format!("before {}", s.until)
+                };
+                format!(
+                    "kernel {kernel} has no scheduler '{name}'; valid: {} ({name}: {releases})",
+                    valid.join(", ")
+                )
+            }
+        };
+        Err(ExperimentError::new(what).about("scheduler"))
+    }
+}
+
+impl Deref for Catalogue {
+    type Target = dyn Models;
+
+    fn deref(&self) -> &(dyn Models + 'static) {
+        &*self.0
+    }
+}
+
+impl PartialEq for Catalogue {
+    /// By the names of what can be added to them: schedulers.
+    fn eq(&self, other: &Catalogue) -> bool {
+        let names =
+            |c: &Catalogue| -> Vec<&str> { c.schedulers().iter().map(|s| s.name).collect() };
+        names(self) == names(other)
+    }
+}
+
+impl fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schedulers = self.schedulers();
+        let names = schedulers.iter().map(|s| s.name);
+        f.debug_list().entries(names).finish()
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is refused, and what a reader of a result is told.
+
+use crate::choose::DEFAULT_KERNEL;
+use crate::settings;
+use crate::{Absent, Experiment, ExperimentError, Workload};
+use blklab_kernel::{Evidence, Tunables};
+use blklab_types::shown;
+use blklab_workload::Process;
+
+impl Experiment {
+    /// What a reader of the result should know: how it was made, what the
+    /// kernel makes of values out of range, and patches that are not certain.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.remarks.clone();
+        let idle = settings::all().filter(|s| !s.matters() && s.stored(self).is_some());
+        notes.extend(idle.map(|s| {
+            let (owner, name) = (s.home.owner(), s.name());
+            format!("{owner}: {name} makes no difference in the model")
+        }));
+        if self.kernel.has_single_queue() && self.queue.wbt_lat_usec.is_some() {
+            notes.push(
+                "wbt_lat_usec makes no difference: write-back throttling is modelled from kernel \
+                 5.0 on"
+                    .to_owned(),
+            );
+        }
+        if let Workload::Scenario(s) = &self.workload {
+            let spec = s.spec();
+            let mut left_out = vec![spec.left_out];
+            if self.filesystem.name == "extents" {
+                left_out.push(spec.left_out_on_extents);
+            }
+            let said = left_out.into_iter().filter(|text| !text.is_empty());
+            notes.extend(said.map(str::to_owned));
+        }
+        if let Ok(scheduler) = self.catalogue.scheduler(&self.scheduler, self.kernel) {
+            let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
+            for (name, value) in &self.tunables {
+                if let Ok(stored) = written.set(name, *value)
+                    && stored != *value
+                {
+                    notes.push(format!("{name}={value}: the kernel makes it {stored}"));
+                }
+            }
+        }
+        let patches = self.patches().unwrap_or_default();
+        let unsure = patches
+            .iter()
+            .filter(|p| p.evidence == Evidence::Reconstructed);
+        notes.extend(self.md_notes());
+        notes.extend(self.cgroup_notes());
+        notes.extend(unsure.map(|p| {
+            format!(
+                "patch {} is a reconstruction: the mail that carried it was not available",
+                p.name
+            )
+        }));
+        notes
+    }
+
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), ExperimentError> {
+        self.check_on(|| self.catalogue.disk_sectors(self))
+    }
+
+    /// The same, on a disk whose size somebody else knows: it is asked when all
+    /// else is known to be right.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_on(
+        &self,
+        capacity_sectors: impl FnOnce() -> Result<Option<u64>, ExperimentError>,
+    ) -> Result<(), ExperimentError> {
+        for (key, text) in [("id", &self.id), ("title", &self.title)] {
+            if text.chars().any(char::is_control) {
+                let what = format!("{key} has a control character; it is one line of text");
+                return Err(ExperimentError::new(what).about(key));
+            }
+        }
+        if self.seed > settings::SEED_MAX {
+            let (seed, max) = (self.seed, settings::SEED_MAX);
+            let what = format!("seed={seed}: expected a number from 0 to {max}");
+            return Err(ExperimentError::new(what).about("seed"));
+        }
+        if !blklab_kernel::releases().any(|v| v == self.kernel) {
+            return Err(ExperimentError::new(format!(
+                "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
+                self.kernel
+            ))
+            .about("kernel"));
+        }
+        if let Some(Absent {
+            table,
+            name,
+            exists,
+        }) = self.absent().into_iter().next()
+        {
+            let what = format!(
+                "{table}: {name}: kernel {} does not have it; it exists {exists}",
+                self.kernel
+            );
+            return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
+        }
+        self.settings().iter().try_for_each(|s| s.check(self))?;
+        self.scheduler()?;
+        let facts = self.queue_facts()?;
+        self.patches()?;
+        let disk = capacity_sectors()?;
+        self.check_partition(disk)?;
+        self.check_md(disk)?;
+        self.check_cgroups()?;
+        if let Workload::Processes(processes) = &self.workload {
+            let capacity = self.capacity_sectors(disk);
+            let max_sectors = if self.kernel.has_single_queue() {
+                facts.bio_max_sectors
+            } else {
+                u32::MAX
+            };
+            for p in processes {
+                check_process(p, max_sectors, capacity)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_process(
+    p: &Process,
+    max_sectors: u32,
+    capacity: Option<u64>,
+) -> Result<(), ExperimentError> {
+    let fail = |what: String| {
+        Err(
+            ExperimentError::new(format!("process '{}': {what}", shown(&p.name)))
+                .about(format!("processes.\"{}\"", p.name)),
+        )
+    };
+    if p.name.chars().any(char::is_control) {
+        return fail("its name has a control character".into());
+    }
+    if p.depth == 0 {
+        return fail("depth is 0; it is the number of bios outstanding, at least 1".into());
+    }
+    if p.ioprio_level > 7 {
+        return fail(format!(
+            "ioprio_level {} is out of range 0..7",
+            p.ioprio_level
+        ));
+    }
+    let largest = p.io.largest_nr_sectors();
+    if largest > max_sectors {
+        return fail(format!(
+            "a bio of {largest} sectors is larger than a request may be ({max_sectors} sectors)",
+        ));
+    }
+    match (p.io.end_sector(), capacity) {
+        (None, _) => fail("sectors run past 2^64".into()),
+        (Some(end), Some(capacity)) if end > capacity => fail(format!(
+            "I/O up to sector {end} lies beyond the device, which has {capacity} sectors"
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Choices: kernel, scheduler, device, and what follows from them.
+
+use crate::settings::Home;
+use crate::{
+    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, QueueFacts, QueueSettings,
+    SchedulerChoice, Variant, Vm, Workload, no_such,
+};
+use blklab_fio::release::Release;
+use blklab_kernel::{KernelVersion, Patches, Tunables, default_scheduler};
+use blklab_types::Hz;
+use blklab_workload::scenario::{self, Scenario};
+
+/// The newest release that is modelled.
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
+
+/// The kernel of measured cases (files with `seconds` or `trace`) that name
+/// none: Linux 6.1 of Debian 12.
+pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
+
+impl Experiment {
+    /// An experiment with defaults for everything but the workload: the newest
+    /// kernel with its default scheduler, a 7200 rpm SATA disk.
+    pub fn new(id: &str, workload: Workload, catalogue: &Catalogue) -> Experiment {
+        Experiment {
+            file: String::new(),
+            id: id.to_owned(),
+            title: String::new(),
+            kernel: DEFAULT_KERNEL,
+            hz: Hz(250),
+            scheduler: default_scheduler(DEFAULT_KERNEL, 1).to_owned(),
+            scheduler_chosen: false,
+            tunables: Vec::new(),
+            patches: Vec::new(),
+            queue: QueueSettings::default(),
+            device: DeviceSpec {
+                name: "sata-7200-2008".to_owned(),
+                params: Vec::new(),
+            },
+            md: None,
+            filesystem: FilesystemSpec::default(),
+            vm: Vm::default(),
+            fio: Release::default(),
+            seed: 0,
+            workload,
+            sections: Vec::new(),
+            cgroups: Vec::new(),
+            published: Vec::new(),
+            variants: Vec::new(),
+            remarks: Vec::new(),
+            catalogue: catalogue.clone(),
+        }
+    }
+
+    /// A built-in scenario on the kernel that it ran on.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn of_scenario(name: &str, catalogue: &Catalogue) -> Result<Experiment, ExperimentError> {
+        let Some(scenario) = Scenario::named(name) else {
+            let names: Vec<&str> = scenario::ALL.iter().map(|s| s.name).collect();
+            return Err(
+                ExperimentError::new(no_such("scenario", name, &names)).about("scenario.name")
+            );
+        };
+        let spec = scenario.spec();
+        let mut e = Experiment::new(name, Workload::Scenario(scenario), catalogue);
+        spec.summary.clone_into(&mut e.title);
+        e.choose_kernel(spec.kernel.parse()?);
+        e.set("fio", spec.fio)?;
+        Ok(e)
+    }
+
+    /// The experiment in one of its configurations.
+    ///
+    /// # Errors
+    /// If a setting of it is not possible.
+    pub fn with_variant(&self, v: &Variant) -> Result<Experiment, ExperimentError> {
+        let mut e = self.clone();
+        e.variants.clear();
+        if let Some(kernel) = v.kernel {
+            e.choose_kernel(kernel);
+        }
+        if let Some(scheduler) = &v.scheduler {
+            e.choose_scheduler(scheduler)?;
+        }
+        e.patches.extend(v.patches.iter().cloned());
+        for (key, value) in &v.settings {
+            e.set(key, value)?;
+        }
+        Ok(e)
+    }
+
+    /// Another kernel, and its default scheduler unless one was chosen.
+    pub fn choose_kernel(&mut self, v: KernelVersion) {
+        self.kernel = v;
+        self.default_scheduler();
+    }
+
+    /// Another device; on some the kernel uses another default scheduler.
+    ///
+    /// What is not a parameter of the device but a setting of its driver
+    /// ([`Home::Driver`]) stays as it is where it is not given.
+    ///
+    /// # Errors
+    /// If one of those has a value that it does not take.
+    pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), ExperimentError> {
+        let mut params = device.params;
+        for setting in Home::Driver.settings() {
+            let is_it = |(key, _): &(String, String)| key == setting.name();
+            if let Some((_, value)) = params.iter().find(|p| is_it(p)) {
+                setting.set_in_file(self, value)?;
+                params.retain(|p| !is_it(p));
+            }
+        }
+        self.device = DeviceSpec {
+            name: device.name,
+            params,
+        };
+        self.default_scheduler();
+        Ok(())
+    }
+
+    pub(crate) fn default_scheduler(&mut self) {
+        if !self.scheduler_chosen {
+            let hw_queues = self.catalogue.hw_queues(&self.device);
+            default_scheduler(self.kernel, hw_queues).clone_into(&mut self.scheduler);
+        }
+    }
+
+    /// Another scheduler; what was set for the old one and is unknown to the
+    /// new one goes.
+    ///
+    /// # Errors
+    /// If the kernel does not have it.
+    pub fn choose_scheduler(&mut self, name: &str) -> Result<(), ExperimentError> {
+        let scheduler = self.catalogue.scheduler(name, self.kernel)?;
+        name.clone_into(&mut self.scheduler);
+        self.scheduler_chosen = true;
+        let known = Tunables::defaults(scheduler.tunables, self.kernel);
+        self.tunables
+            .retain(|(k, _)| known.names().any(|name| name == k));
+        Ok(())
+    }
+
+    /// The scheduler and the values of its tunables.
+    ///
+    /// # Errors
+    /// If the kernel has no such scheduler, or it no such tunable.
+    pub fn scheduler(&self) -> Result<(SchedulerChoice, Tunables), ExperimentError> {
+        let scheduler = self.catalogue.scheduler(&self.scheduler, self.kernel)?;
+        let mut tunables = Tunables::defaults(scheduler.tunables, self.kernel);
+        for (name, value) in &self.tunables {
+            tunables.set(name, *value)?;
+        }
+        Ok((scheduler, tunables))
+    }
+
+    /// The patches that are switched on.
+    ///
+    /// # Errors
+    /// If one is unknown or does not fit the kernel, the scheduler or another.
+    pub fn patches(&self) -> Result<Patches, ExperimentError> {
+        let patches = Patches::new(&self.patches, self.kernel)?;
+        let of_another = |s: &str| s != self.scheduler;
+        if let Some(p) = patches.iter().find(|p| p.scheduler.is_some_and(of_another)) {
+            return Err(ExperimentError::new(format!(
+                "patch '{}' is one of the scheduler {}, not of {}",
+                p.name,
+                p.scheduler.unwrap_or_default(),
+                self.scheduler
+            ))
+            .about("patches"));
+        }
+        Ok(patches)
+    }
+
+    /// Commands the driver hands to the device at most.
+    ///
+    /// # Errors
+    /// If there is no such device, or it cannot have these parameters.
+    pub fn queue_depth(&self) -> Result<u32, ExperimentError> {
+        match self.queue.queue_depth {
+            Some(depth) => Ok(depth),
+            None => Ok(self.queue_facts()?.queue_depth),
+        }
+    }
+
+    /// What its queue shows in sysfs.
+    ///
+    /// # Errors
+    /// If there is no such device, or it cannot have these parameters.
+    pub fn queue_facts(&self) -> Result<QueueFacts, ExperimentError> {
+        self.catalogue.queue_facts(self)
+    }
+}

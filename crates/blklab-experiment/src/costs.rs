@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processor times of the machine.
+
+use crate::Experiment;
+use blklab_types::Span;
+
+impl Experiment {
+    /// A processor time in ns, on this machine.
+    fn cost(&self, ns: u32) -> Span {
+        self.cpu_time(Span(u64::from(ns)))
+    }
+
+    /// Processor time of one I/O in fio and its system call: 1 us if not set, and
+    /// never nothing, so that time goes on.
+    pub fn io_cost(&self) -> Span {
+        self.cost(self.vm.io_cost_ns(self.kernel)).max(Span(1))
+    }
+
+    /// Time of a wake-up and context switch, where tasks share a processor: 2 us
+    /// if not set.
+    pub fn switch_cost(&self) -> Span {
+        self.cost(self.vm.switch_cost_ns(self.kernel))
+    }
+
+    /// Processor time of an interrupt of the device, where tasks share a
+    /// processor: none if not set.
+    pub fn interrupt_cost(&self) -> Span {
+        self.cost(self.vm.interrupt_cost_ns(self.kernel))
+    }
+
+    /// Processor time of a request from the scheduler to the driver, where tasks
+    /// share a processor: none if not set.
+    pub fn dispatch_cost(&self) -> Span {
+        self.cost(self.vm.dispatch_cost_ns(self.kernel))
+    }
+
+    /// Processor time of a page that the driver copies, where tasks share a
+    /// processor: none if not set or the device does not keep data in memory.
+    pub fn driver_copy(&self) -> Span {
+        let is_on = |(name, value): &(String, String)| {
+            name == "memory_backed" && !matches!(value.as_str(), "0" | "off" | "false" | "no")
+        };
+        if self.device.params.iter().any(is_on) {
+            self.cost(self.vm.driver_copy_ns(self.kernel))
+        } else {
+            Span::ZERO
+        }
+    }
+
+    /// Processor time of a page that is written from the page cache to the disk:
+    /// none if not set.
+    pub fn writeout_cost(&self) -> Span {
+        self.cost(self.vm.writeout_cost_ns(self.kernel))
+    }
+
+    /// Processor time of one direct I/O in its system call, which counts as
+    /// its latency: none if not set.
+    pub fn call_cost(&self) -> Span {
+        self.cost(self.vm.call_cost_ns(self.kernel))
+    }
+
+    /// Processor time of one completion of an asynchronous I/O: none if not set.
+    pub fn reap_cost(&self) -> Span {
+        self.cost(self.vm.reap_cost_ns(self.kernel))
+    }
+
+    /// From the start of a fio job to that of the next: none if not set.
+    pub fn job_start(&self) -> Span {
+        self.cost(self.vm.job_start_ns(self.kernel))
+    }
+
+    /// Processor time of fio's main process whenever it looks after its jobs: none
+    /// if not set.
+    pub fn look_cost(&self) -> Span {
+        self.cost(self.vm.look_cost_ns(self.kernel))
+    }
+
+    /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
+    pub fn copy_bytes_per_s(&self, speed: u64) -> u64 {
+        let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));
+        let scaled = u128::from(speed) * 100 / percent.max(1);
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// A processor time on this machine, from that on one of 2.4 GHz in 2008.
+    pub fn cpu_time(&self, time: Span) -> Span {
+        let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));
+        let scaled = u128::from(time.ns()) * percent / 100;
+        Span(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+
+    /// Processor time of a page that is read or written through the page cache,
+    /// beside its copying: 1 us if not set.
+    pub fn page_cost(&self) -> Span {
+        self.cost(self.vm.page_cost_ns(self.kernel))
+    }
+
+    /// Whether the machine has one processor: kernel threads then wait while a
+    /// task computes.
+    pub fn one_cpu(&self) -> bool {
+        self.vm.cpus == Some(1)
+    }
+}

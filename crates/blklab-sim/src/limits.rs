@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an experiment's settings, its device and its driver make of the queue.
+
+use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
+use blklab_block::{QueueLimits, mq, sq};
+use blklab_device::{DeviceError, DeviceLimits, Driver};
+use blklab_experiment::{Experiment, ExperimentError, MdSpec, QueueFacts};
+
+/// What is wrong with a device, at its key or in its file.
+pub fn device_refused(e: DeviceError) -> ExperimentError {
+    let key = match &e {
+        DeviceError::UnknownParam { param, .. } => format!("device.{param}"),
+        DeviceError::BadValue { param, .. } => format!("device.{param}"),
+        _ => "device".to_owned(),
+    };
+    match e {
+        DeviceError::BadFile { file, line, reason } => ExperimentError {
+            line: (line > 0).then_some(line),
+            ..ExperimentError::new(reason).in_file(&file)
+        },
+        e => ExperimentError::new(e.to_string()).about(key),
+    }
+}
+
+fn of_device(e: &Experiment) -> Result<DeviceLimits, ExperimentError> {
+    blklab_device::limits(&e.device.name, &e.device.params).map_err(device_refused)
+}
+
+/// Commands the driver hands to the device at most.
+fn queue_depth(e: &Experiment) -> Result<u32, ExperimentError> {
+    match e.queue.queue_depth {
+        Some(depth) => Ok(depth),
+        None => {
+            blklab_device::queue_depth(&e.device.name, &e.device.params).map_err(device_refused)
+        }
+    }
+}
+
+/// Hardware queues of the multi-queue path, each with a software queue: as
+/// many as the device has and there are processors, at most 64. Processors
+/// that share a hardware queue are not told apart.
+fn nr_hw_queues(e: &Experiment, of_device: u32) -> u16 {
+    let cpus = e.vm.cpus(e.kernel);
+    of_device.min(cpus).clamp(1, 64) as u16
+}
+
+/// First sector of the partition in use, if it is not the whole disk.
+fn partition_start(e: &Experiment) -> Option<u64> {
+    let start = e.queue.partition_start.filter(|start| *start > 0);
+    start.map(u64::from)
+}
+
+/// Limits of the queue on the path that the kernel has.
+///
+/// # Errors
+/// If there is no such device, or it cannot have its parameters.
+pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, ExperimentError> {
+    let q = &e.queue;
+    let default = if e.kernel.has_single_queue() {
+        sq::Limits::new(e.hz).queue
+    } else {
+        let max_sectors = mq::Features::of(e.kernel).max_sectors;
+        QueueLimits {
+            max_sectors,
+            rotational: true,
+            ..mq::Limits::default().queue
+        }
+    };
+    let of_device = of_device(e)?;
+    let set = |written: Option<u32>, of_device: Option<u32>, default: u32| {
+        written.or(of_device).unwrap_or(default)
+    };
+    Ok(QueueLimits {
+        max_sectors: set(q.max_sectors, of_device.max_sectors, default.max_sectors),
+        max_segments: set(q.max_segments, of_device.max_segments, default.max_segments),
+        rotational: q
+            .rotational
+            .or(of_device.rotational)
+            .unwrap_or(default.rotational),
+        nomerges: q.nomerges.unwrap_or(0),
+        has_flush: q.write_cache.unwrap_or(of_device.has_flush),
+        has_fua: of_device.has_fua,
+        partition_start: partition_start(e),
+    })
+}
+
+/// Limits of a single queue and its driver, before patches.
+fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
+    let default = sq::Limits::new(e.hz);
+    let of_device = of_device(e)?;
+    Ok(sq::Limits {
+        queue: queue_limits(e)?,
+        completion_unplugs: of_device.completion_unplugs,
+        ordered_writes: of_device.ordered_writes,
+        nr_requests: e.queue.nr_requests.unwrap_or(default.nr_requests),
+        queue_depth: queue_depth(e)?,
+        fetch: e.queue.fetch.unwrap_or_default(),
+        ..default
+    })
+}
+
+/// Limits of a single queue and its driver.
+///
+/// # Errors
+/// As [`queue_limits`], and if a patch is unknown or does not fit.
+pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
+    let mut limits = sq_limits_unpatched(e)?;
+    limits.patch(&e.patches()?, e.hz);
+    Ok(limits)
+}
+
+/// Limits of a multi-queue device and its driver.
+///
+/// # Errors
+/// As [`queue_limits`].
+pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, ExperimentError> {
+    let of_device = of_device(e)?;
+    let depth = queue_depth(e)?;
+    let nr_hw_queues = nr_hw_queues(e, of_device.hw_queues);
+    Ok(mq::Limits {
+        queue: queue_limits(e)?,
+        queue_depth: depth,
+        budget: (of_device.driver == Driver::Scsi).then_some(depth),
+        nr_requests: e.queue.nr_requests,
+        nr_hw_queues,
+        nr_cpus: nr_hw_queues,
+        wbt_lat_us: e.queue.wbt_lat_usec.map(u64::from),
+        ..mq::Limits::default()
+    })
+}
+
+/// What all of it comes to.
+pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, ExperimentError> {
+    let limits = queue_limits(e)?;
+    let nr_requests = if e.kernel.has_single_queue() {
+        sq_limits_unpatched(e)?.nr_requests
+    } else {
+        mq_limits(e)?.nr_requests(e.scheduler != "none")
+    };
+    let bio_max_sectors = match e.md {
+        Some(_) => limits.max_sectors.min(ARRAY_MAX_SECTORS),
+        None => limits.max_sectors,
+    };
+    Ok(QueueFacts {
+        nr_requests,
+        max_sectors: limits.max_sectors,
+        max_segments: limits.max_segments,
+        rotational: limits.rotational,
+        nomerges: limits.nomerges,
+        write_back: limits.has_flush,
+        queue_depth: queue_depth(e)?,
+        bio_max_sectors,
+    })
+}
+
+/// What an array needs to know of its members' queues.
+///
+/// # Errors
+/// As [`sq_limits`].
+pub(crate) fn array_config(e: &Experiment, md: &MdSpec) -> Result<ArrayConfig, ExperimentError> {
+    let limits = sq_limits(e)?;
+    Ok(ArrayConfig {
+        level: md.level,
+        nr_members: md.members,
+        data_start: limits.queue.partition_start.unwrap_or(0),
+        members_order_writes: limits.ordered_writes,
+        unplug_delay: sq::Features::of(e.kernel).unplug_delay(e.hz),
+    })
+}
