@@ -33,6 +33,12 @@ impl Seeks {
         self.nr_sequential += u64::from(distance == 0);
         self.distances.add(distance);
     }
+
+    /// Counts the distances of `other` too.
+    pub(crate) fn merge(&mut self, other: &Seeks) {
+        self.distances.merge(&other.distances);
+        self.nr_sequential += other.nr_sequential;
+    }
 }
 
 #[cfg(test)]

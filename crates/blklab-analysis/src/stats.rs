@@ -69,7 +69,7 @@ impl Amount {
         self.bytes += u64::from(bytes);
     }
 
-    fn merge(&mut self, other: &Amount) {
+    pub(crate) fn merge(&mut self, other: &Amount) {
         self.count += other.count;
         self.bytes += other.bytes;
     }

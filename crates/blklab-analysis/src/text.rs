@@ -50,7 +50,7 @@ fn sections(out: &mut String, stats: &TraceStats, options: TextOptions) -> fmt::
     unmatched(out, stats)
 }
 
-fn head(out: &mut String, title: &str) -> fmt::Result {
+pub(crate) fn head(out: &mut String, title: &str) -> fmt::Result {
     writeln!(out, "==================== {title} ====================\n")
 }
 

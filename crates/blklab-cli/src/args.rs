@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use blklab::breakdown::By;
+use blklab::trace_file::Rows;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -194,9 +196,14 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) allow_paths: bool,
     /// Write the trace: NAME.txt as blkparse prints it, NAME.blk in blklab's
-    /// compact form, anything else as blktrace's binary NAME.blktrace.0
+    /// compact form, NAME.csv or NAME.parquet as a table, NAME.pftrace for
+    /// Perfetto, NAME.iolog for fio, anything else as blktrace's binary
+    /// NAME.blktrace.0
     #[arg(long, value_name = "NAME")]
     pub(crate) trace: Option<PathBuf>,
+    /// What the rows of such a table are [default: events]
+    #[arg(long, value_name = "ROWS", value_enum, requires = "trace")]
+    pub(crate) trace_rows: Option<TableRows>,
     /// table; csv, one table for programs; or fio's own: normal, json, json+,
     /// terse (several with commas)
     #[arg(long, value_name = "FORMAT", default_value = "table")]
@@ -464,7 +471,79 @@ Examples:
   blklab trace print run -q                   run.blktrace.0, without summary
   blklab trace stats run                      where bios spent their time
   zcat old.txt.gz | blklab trace stats -      the same, of a pipe
-  blklab trace convert run run.blk            compact, for keeping";
+  blklab trace convert run run.blk            compact, for keeping
+  blklab trace convert run run.pftrace        for ui.perfetto.dev
+  blklab trace convert run run.parquet --rows bios";
+
+const STATS_NOTES: &str = "\
+Without options it shows what btt shows, and percentiles, depths and amounts by
+process. --by, --histogram and --queue show what they name instead, and --all
+everything. JSON has all of it, with windows of a second unless --by says
+otherwise.
+
+A row of --by: bios queued (#Q), their length, bios for each request (merging),
+the median distance in sectors from the one queued before, and how long they
+took. A bio belongs to the window in which it was queued. docs/metrics.md says
+what each number means.
+
+Examples:
+  blklab trace stats run --by process,window=100ms
+  blklab trace stats run --histogram q2c,d2c
+  blklab trace stats run --queue";
+
+/// A way of telling bios apart.
+fn by(text: &str) -> Result<By, String> {
+    let expected = "expected process, direction, size, or window, as in window=100ms";
+    match text.split_once('=') {
+        None => match text {
+            "process" => Ok(By::Process),
+            "direction" => Ok(By::Direction),
+            "size" => Ok(By::Size),
+            "window" => Ok(By::Window(SECOND_NS)),
+            _ => Err(expected.to_owned()),
+        },
+        Some(("window", length)) => duration_ns(length).map(By::Window),
+        Some(_) => Err(expected.to_owned()),
+    }
+}
+
+/// A window, if none is named.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// A time with its unit.
+pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
+    let expected = "expected a time with its unit (us, ms, s, m, h), as in 100ms";
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let scale = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(expected.to_owned()),
+    };
+    let ns = number.parse::<f64>().map_err(|_| expected)? * scale;
+    // Up to a year, beyond which nothing is measured in ns.
+    if (1.0..3.2e16).contains(&ns) {
+        Ok(ns as u64)
+    } else {
+        Err("expected a time from 1ns to a year".to_owned())
+    }
+}
+
+/// The name of a phase.
+fn phase(text: &str) -> Result<String, String> {
+    let phases = blklab::Phases::default();
+    let names = phases.named().map(|(name, _)| name.to_lowercase());
+    let text = text.to_lowercase();
+    if text == "all" || names.contains(&text) {
+        Ok(text)
+    } else {
+        Err(format!("expected all, or one of {}", names.join(", ")))
+    }
+}
 
 /// What to do with a trace.
 #[derive(Debug, Subcommand)]
@@ -479,9 +558,24 @@ pub(crate) enum TraceCommand {
         quiet: bool,
     },
     /// Latency splits, merges, depth and seeks, as btt counts them
+    #[command(after_help = STATS_NOTES)]
     Stats {
         /// A trace
         file: PathBuf,
+        /// Tables of bios by who queued them, what they do, how large they are, or
+        /// when they were queued
+        #[arg(long, value_name = "process|direction|size|window[=1s]", value_delimiter = ',', value_parser = by)]
+        by: Vec<By>,
+        /// Histograms of these phases: q2q, q2g, s2g, g2i, q2m, i2d, m2d, d2c, q2c,
+        /// or all
+        #[arg(long, value_name = "PHASE", value_delimiter = ',', value_parser = phase)]
+        histogram: Vec<String>,
+        /// Depths met at Q and at D, idle time with work queued, flushes
+        #[arg(long)]
+        queue: bool,
+        /// All of these, behind what is shown without options
+        #[arg(long, conflicts_with_all = ["by", "histogram", "queue"])]
+        all: bool,
         /// How to show it
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
@@ -525,9 +619,37 @@ pub(crate) enum TraceCommand {
     Convert {
         /// A trace
         file: PathBuf,
-        /// NAME.txt, NAME.blk, or a name for NAME.blktrace.0
+        /// NAME.txt as blkparse prints it; NAME.blk, blklab's compact form;
+        /// NAME.csv or NAME.parquet, a table; NAME.pftrace or
+        /// NAME.perfetto-trace; NAME.iolog for fio; any other name for
+        /// NAME.blktrace.0
         output: PathBuf,
+        /// What the rows of a table are [default: events]
+        #[arg(long, value_name = "ROWS", value_enum)]
+        rows: Option<TableRows>,
     },
+}
+
+/// Rows of tables that traces are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableRows {
+    /// Events, in the order of the trace
+    Events,
+    /// Requests, from their first Q to their last C
+    Ios,
+    /// Bios, from Q to C
+    Bios,
+}
+
+impl TableRows {
+    /// As the library calls them.
+    pub(crate) fn rows(self) -> Rows {
+        match self {
+            TableRows::Events => Rows::Events,
+            TableRows::Ios => Rows::Ios,
+            TableRows::Bios => Rows::Bios,
+        }
+    }
 }
 
 const WHY_NOTES: &str = "\

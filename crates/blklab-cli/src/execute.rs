@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The runs of `blklab run`, side by side.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, TableRows};
 use crate::files::Files;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
@@ -32,6 +32,7 @@ pub(crate) fn execute(
         let meter = progress.begin();
         let options = RunOptions {
             traces: files.traces(i),
+            trace_rows: a.trace_rows.map(TableRows::rows),
             stop: Arc::clone(stop),
             meter: meter.clone(),
             fingerprint: compares,

@@ -2,12 +2,13 @@
 //! Where the files of each experiment of `blklab run` go. All that can be wrong
 //! with them is found before anything runs.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, TableRows};
 use anyhow::{Context as _, Result};
 use blklab::matrix::Cell;
 use blklab::outputs::{self, Claims, NotThere};
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
+use blklab::trace_file::TraceOptions;
 use blklab::{ExperimentError, Needs, Plan, report, trace_file};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,11 @@ impl Files {
         }
         if let Some(path) = &a.trace {
             outputs::check_replaceable(path).context("--trace")?;
+            let options = TraceOptions {
+                rows: a.trace_rows.map(TableRows::rows),
+                ..TraceOptions::default()
+            };
+            options.check(path).context("--trace-rows")?;
         }
         if let Some(dir) = &a.out {
             outputs::check_folder(dir).context("--out")?;

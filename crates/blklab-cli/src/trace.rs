@@ -2,17 +2,17 @@
 //! `blklab trace`.
 
 mod info;
+mod stats;
 
 use crate::Outcome;
-use crate::args::{PlainFormat, TraceCommand};
+use crate::args::{TableRows, TraceCommand};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use blklab::findings::slow::Which;
-use blklab::trace_file::{self, FileId, TraceFile, TraceOut};
-use blklab::{
-    NullSink, StatsCollector, TextOptions, TraceSink, TraceSource as _, TraceStats, render_stats,
-};
+use blklab::trace_file::{self, FileId, TraceFile, TraceOptions, TraceOut};
+use blklab::{StatsCollector, TraceSink, TraceSource as _, TraceStats};
+use stats::Sections;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
@@ -21,8 +21,20 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
         TraceCommand::Print { file, quiet } => print(file, *quiet)?,
         TraceCommand::Stats {
             file,
+            by,
+            histogram,
+            queue,
+            all,
             output_format,
-        } => stats(file, *output_format)?,
+        } => {
+            let sections = Sections {
+                by: by.clone(),
+                phases: histogram.clone(),
+                queue: *queue,
+                all: *all,
+            };
+            stats::stats(file, sections, *output_format)?;
+        }
         TraceCommand::Info {
             file,
             output_format,
@@ -44,7 +56,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
             let which = crate::lives::which(which, usize::from(*count))?;
             crate::lives::lives(file, which, *output_format)?;
         }
-        TraceCommand::Convert { file, output } => convert(file, output)?,
+        TraceCommand::Convert { file, output, rows } => convert(file, output, *rows)?,
     }
     Ok(Outcome::Done)
 }
@@ -84,31 +96,21 @@ fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStat
     Ok(both.0.finish())
 }
 
-fn stats(file: &Path, format: PlainFormat) -> Result<()> {
-    let mut input = open(file)?;
-    let stats = collect(&mut input, &mut NullSink)?;
-    report_damage(file, input.counts());
-    let mut out = std::io::stdout().lock();
-    match format {
-        PlainFormat::Table => write!(out, "{}", render_stats(&stats, TextOptions::default()))?,
-        PlainFormat::Json => {
-            serde_json::to_writer_pretty(&mut out, &stats).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-    }
-    out.flush()?;
-    Ok(())
-}
-
-fn convert(file: &Path, output: &Path) -> Result<()> {
+fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
     check_output(output)?;
+    let mut options = TraceOptions {
+        rows: rows.map(TableRows::rows),
+        ..TraceOptions::default()
+    };
+    options.check(output).context("--rows")?;
     let mut input = open(file)?;
     for existing in trace_file::replaced_by(output) {
         check_replaced(&existing, &input)?;
     }
     crate::interrupt::end_at_once()?;
     let header = trace_file::header_for(&input, file);
-    let mut out = TraceOut::create_with(output, &header, input.format().has_printed_times)?;
+    options.times_as_given = input.format().has_printed_times;
+    let mut out = TraceOut::create_with(output, &header, options)?;
     let shown = Watcher::reading(input.progress());
     input.send_all(&mut out)?;
     drop(shown);
@@ -143,7 +145,7 @@ fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
     if !existing.symlink_metadata().is_ok_and(|m| m.is_file()) {
         bail!("{shown} is not a regular file");
     }
-    if !TraceFile::is_trace(existing) {
+    if !trace_file::is_trace(existing) {
         bail!("{shown} exists and is no trace; give another name or remove it");
     }
     Ok(())

@@ -27,9 +27,17 @@ impl<W: Write> IologWriter<W> {
         let mut writer = IologWriter { out };
         writeln!(writer.out, "fio version 3 iolog")?;
         for file in files {
-            writer.action(time_us, file, "add")?;
+            writer.add(time_us, file)?;
         }
         Ok(writer)
+    }
+
+    /// A file that was not known at the beginning.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn add(&mut self, time_us: u64, file: &str) -> io::Result<()> {
+        self.action(time_us, file, "add")
     }
 
     fn action(&mut self, time_us: u64, file: &str, action: &str) -> io::Result<()> {

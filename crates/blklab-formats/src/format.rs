@@ -120,7 +120,7 @@ pub static FORMATS: [Format; 18] = [
     },
     Format {
         name: "fio-iolog",
-        summary: "what a fio job asked for (write_iolog, versions 2 and 3); read",
+        summary: "NAME.iolog: what a fio job asked for, version 2, 3 (written); read",
         has_printed_times: false,
         recognises: |input| begins_with_rows(input, &KINDS[0]),
         open: |input| Ok(Box::new(RowReader::from_input(&KINDS[0], input))),

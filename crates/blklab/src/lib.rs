@@ -76,11 +76,12 @@ pub mod trace_file;
 pub mod why;
 pub mod workload;
 
+pub use blklab_analysis::breakdown;
 pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::findings;
 pub use blklab_analysis::scope;
 pub use blklab_analysis::spread::Spread;
-pub use blklab_analysis::stats::{ProcessStats, TraceStats};
+pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_analysis::watch;
 pub use blklab_experiment::{

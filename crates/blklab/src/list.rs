@@ -331,9 +331,27 @@ pub fn filesystems() -> Vec<Entry> {
     .collect()
 }
 
+/// Trace formats that are written and not read, in the words of [`FORMATS`].
+const WRITTEN: [(&str, &str); 3] = [
+    (
+        "csv",
+        "NAME.csv: a row for each event, request or bio; written",
+    ),
+    (
+        "parquet",
+        "NAME.parquet: the same rows in columns, gzip inside; written",
+    ),
+    (
+        "perfetto",
+        "NAME.pftrace, NAME.perfetto-trace: for ui.perfetto.dev; written",
+    ),
+];
+
 /// Trace formats.
 pub fn formats() -> Vec<Entry> {
-    FORMATS.iter().map(|f| entry(f.name, f.summary)).collect()
+    let read = FORMATS.iter().map(|f| entry(f.name, f.summary));
+    let written = WRITTEN.iter().map(|(name, summary)| entry(name, *summary));
+    read.chain(written).collect()
 }
 
 /// Kinds of findings of `blklab why`.

@@ -5,7 +5,7 @@ use crate::disk_stats::{AllStats, DiskStats};
 use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
-use crate::trace_file::TraceOut;
+use crate::trace_file::{Rows, TraceFormat, TraceOptions, TraceOut};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::stats::TraceStats;
@@ -40,6 +40,8 @@ pub enum Collect {
 pub struct RunOptions {
     /// Write the trace here; each ending chooses a format.
     pub traces: Vec<PathBuf>,
+    /// What the rows of traces are that are tables; none: events.
+    pub trace_rows: Option<Rows>,
     /// Set from outside to end the run early.
     pub stop: Arc<AtomicBool>,
     /// Bios to take figures of.
@@ -293,7 +295,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
         merged_queues: options.merged_queues.then(MergedQueues::default),
         fingerprint: options.fingerprint.then(Fingerprint::default),
         meter: options.meter.clone(),
-        out: open_traces(plan, &options.traces)?,
+        out: open_traces(plan, options)?,
         kept: options.keep_events.then(Vec::new),
     }));
     let sinks = Sinks {
@@ -326,7 +328,7 @@ fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
     plan.site().devices.first().map(|(dev, _)| *dev)
 }
 
-fn open_traces(plan: &Plan<'_>, paths: &[PathBuf]) -> Result<Vec<TraceOut>, ExperimentError> {
+fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, ExperimentError> {
     let e = plan.experiment();
     let header = TraceHeader {
         devices: plan.site().devices.clone(),
@@ -340,9 +342,15 @@ fn open_traces(plan: &Plan<'_>, paths: &[PathBuf]) -> Result<Vec<TraceOut>, Expe
         ),
         ..TraceHeader::default()
     };
-    let mut open = Vec::with_capacity(paths.len());
-    for path in paths {
-        match TraceOut::create(path, &header) {
+    let mut open = Vec::with_capacity(options.traces.len());
+    for path in &options.traces {
+        // A run directory has its events beside a table.
+        let is_table = matches!(TraceFormat::from_path(path), TraceFormat::Table(_));
+        let written = TraceOptions {
+            rows: options.trace_rows.filter(|_| is_table),
+            ..TraceOptions::default()
+        };
+        match TraceOut::create_with(path, &header, written) {
             Ok(out) => open.push(out),
             Err(err) => {
                 open.into_iter().for_each(TraceOut::discard);

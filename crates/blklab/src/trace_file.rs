@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trace files by name: which format a name stands for, writing and reading.
 
+use blklab_export::{IologExport, PerfettoWriter, TableWriter};
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceWriter, cpu_files_there};
 use blklab_formats::compact::CompactWriter;
 use blklab_formats::{FormatError, PartialFile};
 use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource as _};
 
+pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
 use blklab_types::{Pid, Time};
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Formats of trace files.
+/// Formats of trace files that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
     /// `NAME.blktrace.CPU`.
@@ -22,28 +24,119 @@ pub enum TraceFormat {
     Blkparse,
     /// `NAME.blk`.
     Compact,
+    /// `NAME.csv` and `NAME.parquet`.
+    Table(SheetFormat),
+    /// `NAME.perfetto-trace`, `NAME.pftrace`.
+    Perfetto,
+    /// `NAME.iolog`.
+    Iolog,
 }
+
+/// Ends of names, and the formats that they choose; all other names are of blktrace.
+const ENDS: [(&str, TraceFormat); 7] = [
+    ("txt", TraceFormat::Blkparse),
+    ("blk", TraceFormat::Compact),
+    ("csv", TraceFormat::Table(SheetFormat::Csv)),
+    ("parquet", TraceFormat::Table(SheetFormat::Parquet)),
+    ("perfetto-trace", TraceFormat::Perfetto),
+    ("pftrace", TraceFormat::Perfetto),
+    ("iolog", TraceFormat::Iolog),
+];
 
 impl TraceFormat {
     /// By the end of the name.
     pub fn from_path(path: &Path) -> TraceFormat {
-        match path.extension().and_then(|e| e.to_str()) {
-            Some("txt") => TraceFormat::Blkparse,
-            Some("blk") => TraceFormat::Compact,
-            _ => TraceFormat::Blktrace,
+        let end = path.extension().and_then(|e| e.to_str());
+        let known = ENDS.iter().find(|(known, _)| end == Some(*known));
+        known.map_or(TraceFormat::Blktrace, |(_, format)| *format)
+    }
+}
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Whether text has the times of the events as they are instead of counting them
+    /// from the first.
+    pub times_as_given: bool,
+    /// What the rows of a table are; none: events.
+    pub rows: Option<Rows>,
+}
+
+impl TraceOptions {
+    /// Refuses what means nothing for a file of this name.
+    ///
+    /// # Errors
+    /// If rows are chosen for what is no table.
+    pub fn check(&self, path: &Path) -> Result<(), FormatError> {
+        match (self.rows, TraceFormat::from_path(path)) {
+            (None, _) | (Some(_), TraceFormat::Table(_)) => Ok(()),
+            (Some(_), _) => Err(FormatError::Io {
+                doing: format!("choose rows of {}", path.display()),
+                source: std::io::Error::other("only NAME.csv and NAME.parquet have rows"),
+            }),
         }
     }
 }
 
-/// A trace that is being written.
-pub enum TraceOut {
-    /// blktrace's binary records.
-    Blktrace(Box<BlktraceWriter>, PathBuf),
-    /// Text as blkparse prints it.
-    Blkparse(Box<BlkparseWriter<BufWriter<PartialFile>>>, PathBuf),
-    /// Our own form.
-    Compact(Box<CompactWriter<BufWriter<PartialFile>>>, PathBuf),
+/// A writer of a trace, which becomes files when it is complete.
+trait Out: TraceSink {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError>;
 }
+
+/// A file that appears under its name when it is whole.
+type Whole = BufWriter<PartialFile>;
+
+/// Gives a file its name.
+fn commit(file: Whole) -> Result<Vec<PathBuf>, FormatError> {
+    let file = whole(file)?;
+    let path = file.path().to_path_buf();
+    file.commit().map(|_| vec![path])
+}
+
+impl Out for BlktraceWriter {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        BlktraceWriter::finish(*self).map(|done| done.files)
+    }
+}
+
+impl Out for BlkparseWriter<Whole> {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        commit(BlkparseWriter::finish(*self)?)
+    }
+}
+
+impl Out for CompactWriter<Whole> {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        let header = self.corrected_header();
+        let mut file = CompactWriter::finish(*self)?;
+        if let Some(header) = header {
+            file.flush().map_err(failed)?;
+            file.get_mut().rewrite_start(&header)?;
+        }
+        commit(file)
+    }
+}
+
+impl Out for TableWriter<Whole> {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        commit(TableWriter::finish(*self)?)
+    }
+}
+
+impl Out for PerfettoWriter<Whole> {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        commit(PerfettoWriter::finish(*self)?)
+    }
+}
+
+impl Out for IologExport<Whole> {
+    fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
+        commit(IologExport::finish(*self)?)
+    }
+}
+
+/// A trace that is being written.
+pub struct TraceOut(Box<dyn Out>);
 
 impl TraceOut {
     /// Starts a trace; the name chooses the format.
@@ -51,43 +144,42 @@ impl TraceOut {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path, header: &TraceHeader) -> Result<TraceOut, FormatError> {
-        TraceOut::create_with(path, header, false)
+        TraceOut::create_with(path, header, TraceOptions::default())
     }
 
-    /// As [`TraceOut::create`]; text has the times of the events as they are
-    /// if `times_as_given`, else counted from the first.
+    /// As [`TraceOut::create`], with options.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If the file cannot be created, or an option means nothing for its format.
     pub fn create_with(
         path: &Path,
         header: &TraceHeader,
-        times_as_given: bool,
+        options: TraceOptions,
     ) -> Result<TraceOut, FormatError> {
+        options.check(path)?;
         let file = || PartialFile::create(path).map(BufWriter::new);
-        Ok(match TraceFormat::from_path(path) {
+        Ok(TraceOut(match TraceFormat::from_path(path) {
             TraceFormat::Blktrace => {
-                let base = blktrace_base(path);
-                let writer = BlktraceWriter::create(&base, header)?;
-                TraceOut::Blktrace(Box::new(writer), path.to_path_buf())
+                Box::new(BlktraceWriter::create(&blktrace_base(path), header)?)
             }
             TraceFormat::Blkparse => {
-                let name = path
-                    .file_stem()
-                    .map_or("trace".into(), |s| s.to_string_lossy());
+                let name = path.file_stem();
+                let name = name.map_or("trace".into(), |s| s.to_string_lossy());
                 let options = BlkparseOptions {
                     name: name.into_owned(),
-                    times_as_given,
+                    times_as_given: options.times_as_given,
                     ..Default::default()
                 };
-                let writer = BlkparseWriter::new(file()?, options);
-                TraceOut::Blkparse(Box::new(writer), path.to_path_buf())
+                Box::new(BlkparseWriter::new(file()?, options))
             }
-            TraceFormat::Compact => {
-                let writer = CompactWriter::new(file()?, header)?;
-                TraceOut::Compact(Box::new(writer), path.to_path_buf())
+            TraceFormat::Compact => Box::new(CompactWriter::new(file()?, header)?),
+            TraceFormat::Table(format) => {
+                let rows = options.rows.unwrap_or_default();
+                Box::new(TableWriter::new(format, rows, file()?)?)
             }
-        })
+            TraceFormat::Perfetto => Box::new(PerfettoWriter::new(file()?, header)),
+            TraceFormat::Iolog => Box::new(IologExport::new(file()?, header)?),
+        }))
     }
 
     /// Completes the trace under its name; returns the files.
@@ -95,42 +187,26 @@ impl TraceOut {
     /// # Errors
     /// The first that occurred since the start; then nothing is left.
     pub fn finish(self) -> Result<Vec<PathBuf>, FormatError> {
-        match self {
-            TraceOut::Blktrace(w, _) => w.finish().map(|done| done.files),
-            TraceOut::Blkparse(w, path) => w
-                .finish()
-                .and_then(|f| whole(f)?.commit())
-                .map(|_| vec![path]),
-            TraceOut::Compact(w, path) => {
-                let header = w.corrected_header();
-                let mut file = whole(w.finish()?)?;
-                if let Some(header) = header {
-                    file.rewrite_start(&header)?;
-                }
-                file.commit().map(|_| vec![path])
-            }
-        }
+        self.0.finish()
     }
 
     /// Gives the trace up; nothing is left of it.
     pub fn discard(self) {
         drop(self);
     }
+}
 
-    fn sink(&mut self) -> &mut dyn TraceSink {
-        match self {
-            TraceOut::Blktrace(w, _) => &mut **w,
-            TraceOut::Blkparse(w, _) => &mut **w,
-            TraceOut::Compact(w, _) => &mut **w,
-        }
-    }
+/// Whether a file that exists is a trace of any format, written here or elsewhere, or
+/// empty: then another trace may take its place.
+pub fn is_trace(path: &Path) -> bool {
+    TraceFile::is_trace(path) || blklab_export::is_written_here(path)
 }
 
 /// The files that a trace of this name is written to on one processor.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     match TraceFormat::from_path(path) {
         TraceFormat::Blktrace => vec![file_of_cpu(&blktrace_base(path), 0)],
-        TraceFormat::Blkparse | TraceFormat::Compact => vec![path.to_path_buf()],
+        _ => vec![path.to_path_buf()],
     }
 }
 
@@ -169,28 +245,32 @@ fn file_of_cpu(base: &Path, cpu: u16) -> PathBuf {
     name.into()
 }
 
-fn whole(file: BufWriter<PartialFile>) -> Result<PartialFile, FormatError> {
-    file.into_inner().map_err(|e| FormatError::Io {
+fn failed(source: std::io::Error) -> FormatError {
+    FormatError::Io {
         doing: "write the trace".into(),
-        source: e.into_error(),
-    })
+        source,
+    }
+}
+
+fn whole(file: Whole) -> Result<PartialFile, FormatError> {
+    file.into_inner().map_err(|e| failed(e.into_error()))
 }
 
 impl TraceSink for TraceOut {
     fn event(&mut self, event: &Event) {
-        self.sink().event(event);
+        self.0.event(event);
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.sink().message(event, text);
+        self.0.message(event, text);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.sink().process(time, pid, comm);
+        self.0.process(time, pid, comm);
     }
 
     fn new_recording(&mut self) {
-        self.sink().new_recording();
+        self.0.new_recording();
     }
 }
 

@@ -205,6 +205,55 @@ fn printed_times_stay() {
     assert!(info.contains("span      1.000100000 s"), "{info}");
 }
 
+/// Tables and traces for other programs: written from a trace and by a run, replaced,
+/// refused where rows mean nothing.
+#[test]
+fn tables_and_traces_for_others() {
+    let f = Folder::new();
+    f.write("job.fio", JOBS[1].1);
+    f.ok(&["run", "job.fio", "--trace", "t.blk"]);
+    let written = |args: &[&str]| {
+        let done = f.run(args);
+        assert_eq!(done.code, Some(0), "{args:?}: {}", done.stderr);
+    };
+    for (to, rows, head) in [
+        ("t.csv", None, &b"recording,number,time_ns"[..]),
+        ("i.csv", Some("ios"), b"recording,request,device"),
+        ("b.csv", Some("bios"), b"recording,device,pid"),
+        ("t.parquet", Some("events"), b"PAR1"),
+        ("t.pftrace", None, b"\n"),
+        ("t.perfetto-trace", None, b"\n"),
+        ("t.iolog", None, b"fio version 3 iolog\n"),
+    ] {
+        let mut convert = vec!["trace", "convert", "t.blk", to];
+        let run_to = format!("r-{to}");
+        let mut run = vec!["run", "job.fio", "--trace", &run_to];
+        if let Some(rows) = rows {
+            convert.extend(["--rows", rows]);
+            run.extend(["--trace-rows", rows]);
+        }
+        written(&convert);
+        // One takes the place of another.
+        written(&convert);
+        written(&run);
+        let bytes = std::fs::read(f.path(to)).unwrap();
+        assert!(bytes.starts_with(head), "{to}");
+        assert!(bytes == std::fs::read(f.path(&run_to)).unwrap(), "{to}");
+    }
+    let log = f.ok(&["trace", "info", "t.iolog"]);
+    assert!(log.contains("fio-iolog"), "{log}");
+    for args in [
+        &["trace", "convert", "t.blk", "u.txt", "--rows", "ios"][..],
+        &["run", "job.fio", "--trace", "u", "--trace-rows", "bios"],
+    ] {
+        let refused = f.run(args);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains("have rows"), "{}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+    assert!(!f.names(".").iter().any(|n| n.starts_with('u')));
+}
+
 /// What is no trace of ours, and the input itself, stay as they are.
 #[test]
 fn convert_replaces_traces_only() {
@@ -265,7 +314,15 @@ fn a_blktrace_takes_the_place_of_all_files_of_another() {
 fn an_interrupted_convert_leaves_nothing() {
     let f = Folder::new();
     forms(&f);
-    for to in ["o.blk", "o.txt", "o"] {
+    for to in [
+        "o.blk",
+        "o.txt",
+        "o",
+        "o.csv",
+        "o.parquet",
+        "o.pftrace",
+        "o.iolog",
+    ] {
         let out = f.shell(&format!(
             "mkfifo p; (cat t.blktrace.0; sleep 60) > p & feeder=$!
              {blklab} trace convert p {to} & pid=$!
@@ -294,6 +351,10 @@ fn a_full_disk_is_said_with_the_file() {
         ("o.txt", "o.txt"),
         ("o", "o.blktrace.0"),
         ("o.blk", "o.blk"),
+        ("o.csv", "o.csv"),
+        ("o.parquet", "o.parquet"),
+        ("o.pftrace", "o.pftrace"),
+        ("o.iolog", "o.iolog"),
     ] {
         // A limit on the size of files answers a write as a full disk does.
         let out = f.shell(&format!(
