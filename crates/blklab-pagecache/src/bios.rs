@@ -31,6 +31,10 @@ impl<W> Bios<W> {
         self.0.remove(key.number())
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &W> {
+        self.0.iter()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -218,7 +218,12 @@ impl<H: Host> PageCache<H> {
                 s.count_completions(1);
                 return None;
             }
-            s.nr_writeback += file.writeback.set(run.clone());
+            let started = file.writeback.set(run.clone());
+            assert!(
+                started == 1,
+                "page {page} of {id:?} is written twice at a time"
+            );
+            s.nr_writeback += 1;
             s.stats.pages_written += 1;
             s.stats.write_bios += 1;
             let sector = s.sector_of((id, page));

@@ -481,6 +481,9 @@ impl<H: Host> PageCache<H> {
             }
             BioWork::Direct(key) => self.end_direct(key, failed),
         }
+        if cfg!(debug_assertions) {
+            self.with(State::check_pages);
+        }
         Ok(())
     }
 

@@ -49,6 +49,10 @@ impl<T> Slab<T> {
         slot.take()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().filter_map(|(_, thing)| thing.as_ref())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -5,6 +5,7 @@
 //! dirtied again while its write is in flight. Functions here never sleep.
 
 pub(crate) mod aio;
+mod conservation;
 pub(crate) mod flusher;
 pub(crate) mod pdflush;
 pub(crate) mod sleeps;
@@ -159,6 +160,8 @@ pub struct State {
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
     pub(crate) flusher: DeviceFlusher,
+    /// Bios that ever ended, where pages are counted.
+    nr_ended: u64,
     /// Bios in flight, and what they complete.
     pub bios: Bios<BioWork>,
     pub(crate) directs: Slab<Direct>,
@@ -219,6 +222,7 @@ impl State {
             flusher_busy: false,
             pdflush: Pool::default(),
             flusher: DeviceFlusher::default(),
+            nr_ended: 0,
             bios: Bios::default(),
             directs: Slab::default(),
             aio: Vec::new(),
@@ -336,7 +340,9 @@ impl State {
         // The marker and the mark of reclaim are one bit of the page.
         file.marker.clear(run.clone());
         file.towrite.clear(run.clone());
-        self.nr_writeback += file.writeback.set(run);
+        let started = file.writeback.set(run.clone());
+        conservation::all_of(&run, started, "written twice at a time");
+        self.nr_writeback += started;
     }
 
     /// A write of pages has ended. A failed one is remembered for fsync.
@@ -349,6 +355,7 @@ impl State {
     ) {
         let file = &mut self.files[id.idx()];
         let pages = file.writeback.clear(run.clone());
+        conservation::all_of(run, pages, "written without having begun");
         self.nr_writeback -= pages;
         self.nr_written += pages;
         match &mut self.timed_share {
@@ -394,7 +401,8 @@ impl State {
         if !failed {
             file.uptodate.set(run.clone());
         }
-        file.locked.clear(run.clone());
+        let read = file.locked.clear(run.clone());
+        conservation::all_of(run, read, "read without their locks");
         file.take_waiters(run, WaitFor::Unlock, wake);
     }
 
