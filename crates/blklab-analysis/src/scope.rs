@@ -300,7 +300,7 @@ mod tests {
         of_whole("who does", "yes");
         of_whole("absent", "yes");
         // biosnoop: Q only carries the process.
-        let observed = Actions::of(&[Action::Issue, Action::Complete]);
+        let observed = Actions::new(&[Action::Issue, Action::Complete]);
         let snoop = scope("Q D C", 7);
         let of_snoop =
             |about, expected| check(&snoop, observed, Doubts::default(), about, expected);

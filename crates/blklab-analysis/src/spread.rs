@@ -16,7 +16,7 @@ pub struct Spread {
 
 impl Spread {
     /// That of some values; zeros if there are none.
-    pub fn of(mut values: Vec<f64>) -> Spread {
+    pub fn new(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let n = values.len();
         match n {
@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn an_even_number_of_values_has_its_median_between_two() {
-        let spread = Spread::of(vec![4.0, 1.0, 3.0, 10.0]);
+        let spread = Spread::new(vec![4.0, 1.0, 3.0, 10.0]);
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.5, 10.0));
-        assert_eq!(Spread::of(vec![7.0, 1.0, 2.0]).median, 2.0);
-        assert_eq!(Spread::of(Vec::new()), Spread::default());
+        assert_eq!(Spread::new(vec![7.0, 1.0, 2.0]).median, 2.0);
+        assert_eq!(Spread::new(Vec::new()), Spread::default());
         assert_eq!(percentile(99, (0..200).collect()), Some(198));
     }
 }

@@ -141,8 +141,8 @@ mod tests {
         }
         let shown = |s: &Stall| [s.begin.0, s.longest.0, s.bios, s.fill.0];
         let shown: Vec<_> = stalls.finish().iter().map(shown).collect();
-        let of = |begin, longest, bios, fill| [begin * MS, longest * MS, bios, fill * MS];
-        assert_eq!(shown, [of(0, 706, 4, 200), of(800, 400, 1, 0)]);
+        let stall = |begin, longest, bios, fill| [begin * MS, longest * MS, bios, fill * MS];
+        assert_eq!(shown, [stall(0, 706, 4, 200), stall(800, 400, 1, 0)]);
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl BioFigures {
 /// None if there are no values.
 fn median(values: impl Iterator<Item = u64>) -> Option<f64> {
     let values: Vec<f64> = values.map(|v| v as f64).collect();
-    (!values.is_empty()).then(|| Spread::of(values).median)
+    (!values.is_empty()).then(|| Spread::new(values).median)
 }
 
 /// Collects the figures of some bios.

@@ -139,7 +139,7 @@ fn check_output(output: &Path) -> Result<()> {
 /// Refuses to replace what is no trace, and the input itself.
 fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
     let shown = existing.display();
-    if FileId::of(existing).is_some_and(|id| input.inputs().contains(&id)) {
+    if FileId::at(existing).is_some_and(|id| input.inputs().contains(&id)) {
         bail!("{shown} is the input; give another name");
     }
     if !existing.symlink_metadata().is_ok_and(|m| m.is_file()) {

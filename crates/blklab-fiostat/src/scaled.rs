@@ -149,7 +149,7 @@ mod tests {
     /// Printed by fio 3.33 as the bandwidths of steady states.
     #[test]
     fn rates_of_units() {
-        let of = |kb_base, bits, bw: u64| {
+        let shown = |kb_base, bits, bw: u64| {
             let units = Units {
                 kb_base,
                 bits,
@@ -158,9 +158,9 @@ mod tests {
             units.rate_of_units(bw / kb_base)
         };
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(of(1024, false, 8_197_124), pair("8005KiB/s", "8005kB/s"));
+        assert_eq!(shown(1024, false, 8_197_124), pair("8005KiB/s", "8005kB/s"));
         assert_eq!(
-            of(1000, false, 31_386_832_001),
+            shown(1000, false, 31_386_832_001),
             pair("31.4GB/s", "29.9GiB/s")
         );
     }

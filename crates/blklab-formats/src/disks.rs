@@ -27,7 +27,7 @@ impl Disks {
     /// The device of this name. Those of SCSI disks are fixed
     /// (Documentation/admin-guide/devices.txt); others are numbered from `0,1`
     /// on, which no disk has.
-    pub(crate) fn of(&mut self, name: &[u8]) -> Dev {
+    pub(crate) fn named(&mut self, name: &[u8]) -> Dev {
         let devices = &mut self.header.devices;
         if let Some((dev, _)) = devices.iter().rev().find(|d| d.1.as_bytes() == name) {
             return *dev;
@@ -67,18 +67,18 @@ mod tests {
     #[test]
     fn numbers_of_disks() {
         let mut disks = Disks::new(Actions::ALL);
-        let mut of = |name: &str| {
-            let dev = disks.of(name.as_bytes());
+        let mut number = |name: &str| {
+            let dev = disks.named(name.as_bytes());
             (dev.major, dev.minor)
         };
         assert_eq!(
-            (of("sda"), of("sdb2"), of("sdp")),
+            (number("sda"), number("sdb2"), number("sdp")),
             ((8, 0), (8, 18), (8, 240))
         );
         assert_eq!(
-            (of("nvme0n1"), of("vda"), of("nvme0n1")),
+            (number("nvme0n1"), number("vda"), number("nvme0n1")),
             ((0, 1), (0, 2), (0, 1))
         );
-        assert_eq!(of("sdaa"), (0, 3));
+        assert_eq!(number("sdaa"), (0, 3));
     }
 }

@@ -42,7 +42,7 @@ impl TraceFile {
         let format = recognise(&mut input)?;
         let may_be_one_of_many =
             format.is_some_and(Format::is_blktrace) || input.available().is_empty();
-        if may_be_one_of_many && is_file && CpuFile::of(path).is_some() {
+        if may_be_one_of_many && is_file && CpuFile::parse(path).is_some() {
             return TraceFile::open_cpus(path);
         }
         let Some(format) = format else {
@@ -111,7 +111,10 @@ impl TraceFile {
     /// CPUs below the highest that have no file: they were not online, or their
     /// files are missing.
     pub fn missing_cpus(&self) -> Vec<u16> {
-        let cpus = self.cpu_files.iter().filter_map(|path| CpuFile::of(path));
+        let cpus = self
+            .cpu_files
+            .iter()
+            .filter_map(|path| CpuFile::parse(path));
         let there: Vec<u16> = cpus.map(|file| file.cpu).collect();
         let highest = there.last().copied().unwrap_or(0);
         (0..highest).filter(|cpu| !there.contains(cpu)).collect()

@@ -154,7 +154,7 @@ impl Default for Snoop {
     fn default() -> Snoop {
         Snoop {
             columns: Vec::new(),
-            disks: Disks::new(Actions::of(&[Action::Issue, Action::Complete])),
+            disks: Disks::new(Actions::new(&[Action::Issue, Action::Complete])),
             next_ns: 0,
             nr_unplaced: 0,
         }
@@ -228,7 +228,7 @@ impl Snoop {
     fn io<'a>(&mut self, row: Row<'a>) -> Io<'a> {
         let dev = match (row.disk, row.dev) {
             (_, Some(dev)) => dev,
-            (Some(disk), None) => self.disks.of(disk),
+            (Some(disk), None) => self.disks.named(disk),
             (None, None) => Dev::default(),
         };
         if row.queue_ns.is_some() {

@@ -37,7 +37,7 @@ pub struct FileId {
 
 impl FileId {
     /// The file at `path`, links followed; none if there is none.
-    pub fn of(path: &Path) -> Option<FileId> {
+    pub fn at(path: &Path) -> Option<FileId> {
         Some(FileId::new(&path.metadata().ok()?))
     }
 
@@ -92,7 +92,8 @@ impl Source {
         };
         let file = opened.map_err(|e| FormatError::at("open", path, e))?;
         let share = MEMORY_MAX / nr_files.max(1) as u64;
-        Source::of(file, share.min(FILE_MEMORY_MAX)).map_err(|e| FormatError::at("read", path, e))
+        Source::within(file, share.min(FILE_MEMORY_MAX))
+            .map_err(|e| FormatError::at("read", path, e))
     }
 
     /// The bytes of `inner`, which is no file.
@@ -100,7 +101,7 @@ impl Source {
         Source::with(inner, None, FILE_MEMORY_MAX)
     }
 
-    fn of(file: File, memory_max: u64) -> io::Result<Source> {
+    fn within(file: File, memory_max: u64) -> io::Result<Source> {
         let meta = file.metadata()?;
         if meta.is_dir() {
             // In the words of the system.
@@ -126,7 +127,7 @@ impl Source {
         file.by_ref()
             .take(HEAD_BYTES as u64)
             .read_to_end(&mut head)?;
-        let compression = Compression::of(&head);
+        let compression = Compression::detect(&head);
         let whole = Cursor::new(head).chain(file);
         let bytes: Box<dyn Read + Send> = match compression {
             None => Box::new(whole),
@@ -266,7 +267,7 @@ enum Compression {
 }
 
 impl Compression {
-    fn of(head: &[u8]) -> Option<Compression> {
+    fn detect(head: &[u8]) -> Option<Compression> {
         match head {
             [0x1f, 0x8b, ..] => Some(Compression::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),

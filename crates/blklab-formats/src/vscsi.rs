@@ -55,7 +55,7 @@ struct Record {
 
 impl Record {
     /// None if its command or version is none.
-    fn of(bytes: &[u8], form: Form) -> Option<Record> {
+    fn decode(bytes: &[u8], form: Form) -> Option<Record> {
         let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -93,7 +93,7 @@ fn form(bytes: &[u8]) -> Option<Form> {
         let records = bytes.chunks_exact(form.record_bytes()).take(SAMPLE_RECORDS);
         let mut nr = 0;
         let mut all = records.inspect(|_| nr += 1);
-        all.all(|record| Record::of(record, *form).is_some()) && nr > 0
+        all.all(|record| Record::decode(record, *form).is_some()) && nr > 0
     })
 }
 
@@ -139,9 +139,9 @@ impl<R: Read> VscsiReader<R> {
             Form::First => &[Action::Queue],
             Form::Second => &[Action::Queue, Action::Complete],
         };
-        let mut disks = Disks::new(Actions::of(recorded));
+        let mut disks = Disks::new(Actions::new(recorded));
         Ok(VscsiReader {
-            dev: disks.of(b"virtual disk"),
+            dev: disks.named(b"virtual disk"),
             disks,
             input,
             form,
@@ -173,7 +173,7 @@ impl<R: Read> VscsiReader<R> {
             self.counts.skipped_bytes += bytes.len() as u64;
             return Ok(());
         }
-        let record = Record::of(bytes, self.form);
+        let record = Record::decode(bytes, self.form);
         let place = {
             let (name, offset) = (&self.input.name, self.input.offset());
             format!("{name}: record at byte {offset}")

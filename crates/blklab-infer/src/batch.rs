@@ -9,8 +9,8 @@
 //! Up to 2.6.38 the device has the plug: anybody's U starts it, and the timer (UT). Then U
 //! comes from tasks that never plugged, and that is how such a trace is known.
 
-use crate::collect::{Own, Seen};
 use crate::recorded::Marks;
+use crate::seen::{Own, Seen};
 use blklab_trace::Action;
 use blklab_types::Span;
 
@@ -47,7 +47,7 @@ struct OwnPlug {
 }
 
 impl Plugs {
-    fn of(&mut self, place: usize) -> &mut OwnPlug {
+    fn plug(&mut self, place: usize) -> &mut OwnPlug {
         if self.own.len() <= place {
             self.own.resize(place + 1, OwnPlug::default());
         }
@@ -56,7 +56,7 @@ impl Plugs {
 
     /// The process is about to queue a bio: whether its plug holds something.
     pub(crate) fn queued(&mut self, place: usize, processes: &mut [Own]) -> bool {
-        let own = self.of(place);
+        let own = self.plug(place);
         own.just_emptied = false;
         let was_plugged = own.holds;
         if !std::mem::replace(&mut own.since, true) {
@@ -73,7 +73,7 @@ impl Plugs {
     pub(crate) fn event(&mut self, action: Action, place: Option<usize>, processes: &mut [Own]) {
         if matches!(action, Action::Unplug | Action::UnplugTimer) {
             self.nr_unplugs += 1;
-            let holds = place.is_some_and(|p| self.of(p).holds);
+            let holds = place.is_some_and(|p| self.plug(p).holds);
             self.nr_strange += u64::from(!holds);
             self.start_device(action, place, processes);
         }
@@ -81,7 +81,7 @@ impl Plugs {
             return;
         };
         let last = processes[place].bios.last_mut();
-        let own = self.of(place);
+        let own = self.plug(place);
         if action == Action::Plug {
             own.holds = true;
             if let Some(bio) = last {

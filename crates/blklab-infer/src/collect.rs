@@ -3,14 +3,12 @@
 
 use crate::batch::Plugs;
 use crate::loops;
-use crate::recorded::{Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
+use crate::recorded::{BIOS_MAX, Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
+use crate::seen::{Own, Seen};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
 use blklab_trace::{Action, Actions, Digest, Event, Rwbs, TraceSink};
 use blklab_types::{BioFlags, Dev, Op, Pid, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Most bios of a trace: they are kept in memory, some 120 bytes each.
-pub const BIOS_MAX: usize = 20_000_000;
 
 /// Longest trace: a hundred years.
 const LENGTH_MAX: Span = Span(100 * 365 * 86_400 * 1_000_000_000);
@@ -32,31 +30,6 @@ pub struct Collector {
     names: BTreeMap<Pid, String>,
     digest: Digest,
     seen: Actions,
-}
-
-/// A bio while the trace is read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    pub(crate) time: Time,
-    /// C; [`Time::MAX`] if there was none yet.
-    pub(crate) done: Time,
-    /// When its submission returned: G or the merge; `time` if neither is known.
-    pub(crate) returned: Time,
-    pub(crate) sector: u64,
-    pub(crate) nr_sectors: u32,
-    pub(crate) dev: Dev,
-    pub(crate) op: Op,
-    pub(crate) flags: BioFlags,
-    pub(crate) marks: Marks,
-    /// Marks if the plug belongs to the device, as up to 2.6.38.
-    pub(crate) device_plug: Marks,
-}
-
-/// The bios of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Own {
-    pub(crate) pid: Pid,
-    pub(crate) bios: Vec<Seen>,
 }
 
 /// All bios.

@@ -22,8 +22,9 @@ mod batch;
 mod collect;
 mod loops;
 mod recorded;
+mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use collect::{BIOS_MAX, Collector};
-pub use recorded::{Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
+pub use collect::Collector;
+pub use recorded::{BIOS_MAX, Bio, CannotRepeat, Marks, Process, Recorded, Waiting};

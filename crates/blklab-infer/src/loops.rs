@@ -13,8 +13,8 @@
 //! and writes another through the page cache. Three sets are tried: all bios, those that say
 //! that somebody waits for them, the others. The clearest answer counts.
 
-use crate::collect::Seen;
 use crate::recorded::{Marks, Waiting};
+use crate::seen::Seen;
 use blklab_types::{BioFlags, Op, Span, Time};
 
 /// Share of wakes that have to agree.

@@ -4,6 +4,9 @@
 use blklab_types::{BioFlags, Dev, Op, Pid, Span};
 use std::fmt;
 
+/// Most bios of a trace: they are kept in memory, some 120 bytes each.
+pub const BIOS_MAX: usize = 20_000_000;
+
 /// The processes of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
@@ -180,7 +183,7 @@ pub enum CannotRepeat {
     NotThatDevice(Dev, Vec<(Dev, u64)>),
     /// It is several recordings, whose times begin anew.
     SeveralRecordings(u64),
-    /// It has more than [`BIOS_MAX`](crate::BIOS_MAX).
+    /// It has more than [`BIOS_MAX`].
     TooMany,
     /// Its times span more than a hundred years.
     TooLong,
@@ -215,11 +218,9 @@ impl fmt::Display for CannotRepeat {
                 f,
                 "{n} recordings one behind the other, each with its own times; give one of them"
             ),
-            CannotRepeat::TooMany => write!(
-                f,
-                "more than {} bios; cut the trace into parts",
-                crate::BIOS_MAX
-            ),
+            CannotRepeat::TooMany => {
+                write!(f, "more than {} bios; cut the trace into parts", BIOS_MAX)
+            }
             CannotRepeat::TooLong => {
                 f.write_str("its times span more than a hundred years; they are damaged")
             }

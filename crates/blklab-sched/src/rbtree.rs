@@ -60,7 +60,7 @@ impl Default for RbTree {
     }
 }
 
-fn some(n: u32) -> Option<u32> {
+fn unless_nil(n: u32) -> Option<u32> {
     (n != NIL).then_some(n)
 }
 
@@ -92,7 +92,7 @@ impl<L: Low> RbNodes<L> {
 
     /// The left (0) or right (1) child.
     pub(crate) fn child(&self, n: u32, side: usize) -> Option<u32> {
-        some(self.at(n).child[side])
+        unless_nil(self.at(n).child[side])
     }
 
     /// Looks again for the lowest value in the subtree of `n`.
@@ -167,17 +167,17 @@ impl RbTree {
 
     /// The node at the top.
     pub(crate) fn root(&self) -> Option<u32> {
-        some(self.root)
+        unless_nil(self.root)
     }
 
     /// The leftmost node.
     pub(crate) fn first(&self) -> Option<u32> {
-        some(self.first)
+        unless_nil(self.first)
     }
 
     /// The rightmost node.
     pub(crate) fn last<L: Low>(&self, t: &RbNodes<L>) -> Option<u32> {
-        some(self.root).map(|root| t.farthest(root, RIGHT))
+        unless_nil(self.root).map(|root| t.farthest(root, RIGHT))
     }
 
     /// Walks down from the root, left where `way` says less, right where it
@@ -197,7 +197,7 @@ impl RbTree {
             parent = at;
             at = t.at(at).child[side];
         }
-        Search::Leaf(some(parent), side)
+        Search::Leaf(unless_nil(parent), side)
     }
 
     /// Inserts `n`, which is in no tree, left of every node on its way for

@@ -16,7 +16,7 @@ impl Actions {
     pub const ALL: Actions = Actions((1 << (Action::ALL.len() + 1)) - 2);
 
     /// These kinds.
-    pub const fn of(actions: &[Action]) -> Actions {
+    pub const fn new(actions: &[Action]) -> Actions {
         let mut all = Actions::NONE;
         let mut i = 0;
         while i < actions.len() {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn sets() {
-        let some = Actions::of(&[Action::Queue, Action::Complete]);
+        let some = Actions::new(&[Action::Queue, Action::Complete]);
         assert!(some.has(Action::Queue) && !some.has(Action::Issue));
         assert_eq!(format!("{some:?}"), "Q C");
         assert_eq!(Actions::from_bits(some.bits()), some);

@@ -73,5 +73,5 @@ fn microseconds(repetitions: &[(&Cell, &RunOutput)], metric: &Metric) -> f64 {
     let values = repetitions
         .iter()
         .filter_map(|(_, run)| metric.of_jobs(&reads(run)));
-    Spread::of(values.collect()).median / 1e3
+    Spread::new(values.collect()).median / 1e3
 }

@@ -49,14 +49,14 @@ impl Row {
             .numbers
             .iter()
             .map(|n| metric.of_jobs(n).unwrap_or(0.0));
-        Spread::of(values.collect())
+        Spread::new(values.collect())
     }
 }
 
 /// The spread of a metric over rows: its ends are those of all rows.
 fn over(rows: &[Row], key: &str) -> Spread {
     let all = rows.iter().map(|r| r.spread(key));
-    Spread::of(all.flat_map(|s| [s.min, s.median, s.max]).collect())
+    Spread::new(all.flat_map(|s| [s.min, s.median, s.max]).collect())
 }
 
 /// One table: a group and direction of a job file.

@@ -150,11 +150,11 @@ pub struct Search {
 impl Search {
     /// For all kinds.
     pub fn all(context: Context) -> Search {
-        Search::of(ALL, context)
+        Search::new(ALL, context)
     }
 
     /// For these kinds.
-    pub fn of(kinds: &'static [Kind], context: Context) -> Search {
+    pub fn new(kinds: &'static [Kind], context: Context) -> Search {
         Search::with(kinds.iter().map(|k| (k.detector)()).collect(), context)
     }
 

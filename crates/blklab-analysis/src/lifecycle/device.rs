@@ -11,7 +11,7 @@ use blklab_trace::{Action, Event};
 impl Device {
     /// Takes an event of this device.
     pub(super) fn event<S: LifeSink>(&mut self, e: &Event, out: &mut Out<S>) {
-        let range = Range::of(e);
+        let range = Range::new(e);
         let matched = match e.action {
             Action::Queue => self.queue(e, range),
             Action::SleepRequest => self.sleep(e, range),

@@ -32,7 +32,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    pub(super) fn of(event: &Event) -> Range {
+    pub(super) fn new(event: &Event) -> Range {
         let class = match (event.nr_sectors(), event.rwbs.op()) {
             (0, _) => {
                 return Range {

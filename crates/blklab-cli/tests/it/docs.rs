@@ -67,7 +67,7 @@ fn works_or_differs(f: &Folder, command: &str, place: &str) {
 
 /// The commands of the command line, `trace stats` and the like included.
 fn subcommands(f: &Folder) -> Vec<String> {
-    let of = |parent: &str| -> Vec<String> {
+    let subcommands = |parent: &str| -> Vec<String> {
         let help = f.ok(&[parent, "--help"]
             .map(str::trim)
             .into_iter()
@@ -83,8 +83,11 @@ fn subcommands(f: &Folder) -> Vec<String> {
             .map(|n| format!("{parent} {n}").trim().to_owned())
             .collect()
     };
-    let top = of("");
-    let below = top.iter().flat_map(|name| of(name)).collect::<Vec<_>>();
+    let top = subcommands("");
+    let below = top
+        .iter()
+        .flat_map(|name| subcommands(name))
+        .collect::<Vec<_>>();
     let root = std::iter::once(String::new());
     root.chain(top.iter().cloned()).chain(below).collect()
 }

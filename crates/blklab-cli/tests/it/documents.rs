@@ -116,7 +116,7 @@ impl Document {
 struct Missing(Vec<String>);
 
 impl Missing {
-    fn of(test: impl Fn(&Document, &mut Missing)) {
+    fn report(test: impl Fn(&Document, &mut Missing)) {
         let mut missing = Missing(Vec::new());
         for document in documents() {
             test(&document, &mut missing);
@@ -135,7 +135,7 @@ impl Missing {
 #[test]
 fn links_lead_somewhere() {
     let all = documents();
-    Missing::of(|document, missing| {
+    Missing::report(|document, missing| {
         for link in document.links() {
             let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let path = match file {
@@ -179,7 +179,7 @@ fn files_and_targets_exist() {
         "scripts/",
         "testdata/",
     ];
-    Missing::of(|document, missing| {
+    Missing::report(|document, missing| {
         let blocks = document.blocks();
         let shell = blocks.iter().filter(|b| b.kind == "sh" || b.kind == "text");
         let lines = shell.flat_map(|b| b.text.lines().map(|l| l.trim_start_matches("$ ")));

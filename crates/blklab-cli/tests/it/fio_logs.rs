@@ -57,7 +57,7 @@ fn jobs_append_to_one_iolog_in_the_order_in_which_they_end() {
         .filter_map(|(at, line)| (line == "fio version 3 iolog").then_some(at))
         .collect();
     assert_eq!(heads, [0, 6, 26], "{text}");
-    let of = |name: &str| text.lines().filter(|l| l.contains(name)).count();
-    assert_eq!([of(" slow.0.0 "), of(" quick.0.0 ")], [19, 5]);
+    let count = |name: &str| text.lines().filter(|l| l.contains(name)).count();
+    assert_eq!([count(" slow.0.0 "), count(" quick.0.0 ")], [19, 5]);
     assert!(text.lines().nth(1).is_some_and(|l| l.contains("quick")));
 }

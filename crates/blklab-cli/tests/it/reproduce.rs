@@ -17,9 +17,9 @@ fn numbers_and_orderings_are_counted() {
     let summary = &all["summary"];
     let numbers = all["numbers"].as_array().unwrap();
     assert_eq!(summary["numbers"], numbers.len());
-    let of = |kind: &str| numbers.iter().filter(|n| n["kind"] == kind).count();
-    assert_eq!(summary["calibrated"], of("calibrated"));
-    assert_eq!(summary["predicted"], of("predicted"));
+    let count = |kind: &str| numbers.iter().filter(|n| n["kind"] == kind).count();
+    assert_eq!(summary["calibrated"], count("calibrated"));
+    assert_eq!(summary["predicted"], count("predicted"));
     let within = |n: &&Value| n["kind"] == "predicted" && n["within"] == true;
     assert_eq!(
         summary["predicted_within"],

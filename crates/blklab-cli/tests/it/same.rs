@@ -161,10 +161,21 @@ fn digests_of_a_matrix() {
     let shown: Vec<&str> = block.lines().flat_map(str::split_whitespace).collect();
     let done = f.run(&[&args[..], &["--output-format", "json"]].concat());
     let runs: Vec<Value> = serde_json::from_str(&done.stdout).expect("JSON");
-    let of = |i: usize| runs[i]["blklab"]["digest"].as_str().expect("a digest");
-    assert_eq!(shown, ["none", of(0), of(1), "bfq", of(2), of(3)], "{text}");
+    let digest_of = |i: usize| runs[i]["blklab"]["digest"].as_str().expect("a digest");
+    assert_eq!(
+        shown,
+        [
+            "none",
+            digest_of(0),
+            digest_of(1),
+            "bfq",
+            digest_of(2),
+            digest_of(3)
+        ],
+        "{text}"
+    );
     assert_eq!(runs[0]["blklab"]["verified"], true);
-    let first = format!("none: verified: two runs gave digest {}\n", of(0));
+    let first = format!("none: verified: two runs gave digest {}\n", digest_of(0));
     assert!(done.stderr.starts_with(&first), "{}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 4);
 }

@@ -75,7 +75,7 @@ impl Transcript {
 
     /// What the document should show of this output, with the same lines left
     /// out; none if that cannot be told.
-    fn of(&self, printed: &[&str]) -> Option<Vec<String>> {
+    fn shown_of(&self, printed: &[&str]) -> Option<Vec<String>> {
         let owned = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
         let mut gaps = self
             .shown
@@ -141,7 +141,7 @@ pub(crate) fn check(path: &Path, mut run: impl FnMut(&str) -> Option<String>) ->
         if t.shows(&printed) {
             continue;
         }
-        let new = t.of(&printed);
+        let new = t.shown_of(&printed);
         if let (Some(new), true) = (&new, std::env::var_os("BLKLAB_UPDATE_DOCS").is_some()) {
             lines.splice(t.lines.clone(), new.iter().cloned());
             continue;
@@ -192,8 +192,8 @@ mod tests {
         assert!(!all[0].shows(&["a", "c"]));
         assert!(!all[0].shows(&["a", "b", "c", "d"]));
         let all = transcripts("```text\n$ x\na\n…\nc\n```\n");
-        let of = all[0].of(&["A", "1", "2", "C"]).expect("one gap");
-        assert_eq!(of, ["A", "…", "C"]);
+        let shown = all[0].shown_of(&["A", "1", "2", "C"]).expect("one gap");
+        assert_eq!(shown, ["A", "…", "C"]);
         let whole = transcripts("```text\n$ x\na\n```\n");
         assert!(whole[0].shows(&["a"]) && !whole[0].shows(&["a", "b"]));
     }

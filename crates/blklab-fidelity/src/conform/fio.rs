@@ -84,7 +84,7 @@ impl FioReport {
 
 /// The middle one of some values.
 fn median(values: Vec<f64>) -> Option<f64> {
-    (!values.is_empty()).then(|| Spread::of(values).median)
+    (!values.is_empty()).then(|| Spread::new(values).median)
 }
 
 /// One figure of one job and direction.

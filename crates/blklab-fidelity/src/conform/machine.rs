@@ -47,7 +47,7 @@ pub struct Figure {
 
 impl Figure {
     fn new(name: &'static str, unit: &'static str, measured: f64, values: Vec<f64>) -> Figure {
-        let spread = Spread::of(values);
+        let spread = Spread::new(values);
         Figure {
             name,
             unit,

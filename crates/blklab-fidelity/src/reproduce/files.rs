@@ -99,7 +99,7 @@ const MEASURE_KEYS: &[&str] = &[
 ];
 
 impl RawMeasure {
-    fn or(self, other: &RawMeasure) -> RawMeasure {
+    fn with_defaults(self, other: &RawMeasure) -> RawMeasure {
         let o = other.clone();
         RawMeasure {
             part: self.part.or(o.part),
@@ -219,7 +219,7 @@ fn split(table: Table, defaults: &RawMeasure) -> Result<(RawMeasure, Table), Str
     let is_of_measure = |(key, _): &(String, Value)| MEASURE_KEYS.contains(&key.as_str());
     let (of, rest): (Vec<_>, Vec<_>) = table.into_iter().partition(is_of_measure);
     let of: RawMeasure = from_table(of.into_iter().collect())?;
-    Ok((of.or(defaults), rest.into_iter().collect()))
+    Ok((of.with_defaults(defaults), rest.into_iter().collect()))
 }
 
 fn as_number(v: &Value) -> Result<f64, String> {
@@ -333,7 +333,7 @@ impl Study {
             Value::Table(table) => from_table(table)?,
             other => return Err(format!("{other} names no configuration")),
         };
-        self.add_measure(to.or(of))
+        self.add_measure(to.with_defaults(of))
     }
 
     fn add_ordering(&mut self, of: &RawMeasure, o: RawOrdering) -> Result<(), String> {

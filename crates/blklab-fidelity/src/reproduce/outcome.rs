@@ -179,7 +179,7 @@ fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
         subject: m.subject.text(),
         metric: m.metric.metric.title,
         unit: m.metric.unit.text(),
-        ours: (!values.is_empty()).then(|| Spread::of(values.to_vec())),
+        ours: (!values.is_empty()).then(|| Spread::new(values.to_vec())),
     }
 }
 
@@ -209,7 +209,7 @@ fn statistic(over: Statistic, values: &[f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    let spread = Spread::of(values.to_vec());
+    let spread = Spread::new(values.to_vec());
     Some(match over {
         Statistic::Median => spread.median,
         Statistic::Min => spread.min,

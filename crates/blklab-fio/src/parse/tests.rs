@@ -21,8 +21,11 @@ fn refused(text: &str) -> String {
 fn global_sections_act_on_what_follows() {
     let jobs =
         jobs("[a]\nsize=1m\n[global]\nbs=8k\nsize=2m\n[b]\n[globalish]\nbs=16k\n[c]\nsize=4m\n");
-    let of = |at: usize| (jobs[at].settings.bs[0], jobs[at].settings.size >> 20);
-    assert_eq!([of(0), of(1), of(2)], [(4096, 1), (8192, 2), (16384, 4)]);
+    let sizes = |at: usize| (jobs[at].settings.bs[0], jobs[at].settings.size >> 20);
+    assert_eq!(
+        [sizes(0), sizes(1), sizes(2)],
+        [(4096, 1), (8192, 2), (16384, 4)]
+    );
 }
 
 #[test]

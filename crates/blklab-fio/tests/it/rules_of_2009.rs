@@ -53,11 +53,11 @@ fn places_are_those_of_the_recorded_reader() {
 
 #[test]
 fn places_do_not_depend_on_the_seed_and_lengths_do() {
-    let of = |seed| reads(&jobs(TWO_JOBS, Release::V1_24, seed))[&2].clone();
-    let (a, b) = (of(0), of(1));
+    let second_job = |seed| reads(&jobs(TWO_JOBS, Release::V1_24, seed))[&2].clone();
+    let (a, b) = (second_job(0), second_job(1));
     assert_eq!(a[0].0, b[0].0);
     assert_ne!(a, b);
-    assert_eq!(a, of(0));
+    assert_eq!(a, second_job(0));
 }
 
 #[test]

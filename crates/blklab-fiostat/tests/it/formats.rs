@@ -174,12 +174,15 @@ fn remove_key(value: &mut Value, key: &str) {
 fn shape(path: &str, value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let of = |(key, value): (&String, &Value)| shape(&format!("{path}/{key}"), value);
-            format!("{path}: object\n{}", map.iter().map(of).collect::<String>())
+            let member = |(key, value): (&String, &Value)| shape(&format!("{path}/{key}"), value);
+            format!(
+                "{path}: object\n{}",
+                map.iter().map(member).collect::<String>()
+            )
         }
         Value::Array(items) => {
-            let of = |(i, value): (usize, &Value)| shape(&format!("{path}/{i}"), value);
-            items.iter().enumerate().map(of).collect()
+            let item = |(i, value): (usize, &Value)| shape(&format!("{path}/{i}"), value);
+            items.iter().enumerate().map(item).collect()
         }
         Value::Number(n) if n.is_f64() => format!("{path}: float\n"),
         Value::Number(_) => format!("{path}: integer\n"),

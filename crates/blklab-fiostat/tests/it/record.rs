@@ -121,9 +121,9 @@ fn priorities_are_told_apart() {
         });
     }
     let (stat, _) = stats.finish(MS);
-    let of = |i: usize| stat.dir(Ddir::Read).prios[i].latency.stat;
-    assert_eq!((of(0).samples, of(0).mean), (1, 100.0));
-    assert_eq!((of(1).samples, of(1).mean), (2, 50.0));
+    let latency = |i: usize| stat.dir(Ddir::Read).prios[i].latency.stat;
+    assert_eq!((latency(0).samples, latency(0).mean), (1, 100.0));
+    assert_eq!((latency(1).samples, latency(1).mean), (2, 50.0));
     assert_eq!(stat.dir(Ddir::Read).clat.stat.samples, 4);
 }
 

@@ -77,7 +77,7 @@ impl Recorded {
         let tree = self.tree();
         let jobs = tree["jobs"].as_array().expect("jobs");
         let global = &tree["global options"];
-        let mut heads = self.normal.lines().filter_map(Head::of).peekable();
+        let mut heads = self.normal.lines().filter_map(Head::parse).peekable();
         let mut entries = Vec::new();
         for job in jobs {
             let named = |head: &Head| job["jobname"] == head.name.as_str();
@@ -106,7 +106,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(line: &str) -> Option<Head> {
+    fn parse(line: &str) -> Option<Head> {
         let (name, rest) = line.split_once(": (groupid=")?;
         let members = rest.split_once("jobs=")?.1.split(')').next()?;
         let (error, pid) = rest.split_once(": pid=")?;

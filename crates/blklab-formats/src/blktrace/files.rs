@@ -4,7 +4,7 @@
 use super::read::{Said, Stream};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
-use crate::{FormatError, ReadCounts, TraceFile};
+use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, TraceSink, TraceSource};
 use blklab_types::Time;
 use rustix::io::Errno;
@@ -45,11 +45,14 @@ pub(crate) struct CpuFile {
     pub(crate) cpu: u16,
 }
 
+/// Bytes that tell records of blktrace.
+const MAGIC_BYTES: usize = 4;
+
 /// Ends of the names of compressed files.
 const COMPRESSED: [&str; 3] = [".zst", ".gz", ".xz"];
 
 impl CpuFile {
-    pub(crate) fn of(path: &Path) -> Option<CpuFile> {
+    pub(crate) fn parse(path: &Path) -> Option<CpuFile> {
         let name = path.file_name()?.as_bytes();
         let name = COMPRESSED
             .iter()
@@ -94,7 +97,7 @@ fn list(base: &Path) -> Result<Vec<(u16, PathBuf)>, FormatError> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(at)? {
         let path = base.with_file_name(entry.map_err(at)?.file_name());
-        if let Some(file) = CpuFile::of(&path).filter(|file| file.base == base) {
+        if let Some(file) = CpuFile::parse(&path).filter(|file| file.base == base) {
             found.push((file.cpu, path));
         }
     }
@@ -112,12 +115,22 @@ pub fn cpu_files_there(base: &Path) -> Result<Vec<PathBuf>, FormatError> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
+/// Whether a file holds records of blktrace, or nothing.
+fn is_blktrace(path: &Path) -> bool {
+    let Ok(source) = Source::open(path) else {
+        return false;
+    };
+    let mut input = Input::new(source, "");
+    let begin = input.fill(MAGIC_BYTES);
+    begin.is_ok_and(|bytes| bytes.is_empty() || super::is_magic(bytes))
+}
+
 /// Removes the files of the trace `base` that are not among `kept`: those of an
-/// earlier trace. What is no trace stays.
+/// earlier trace. What is none of blktrace stays.
 pub(super) fn remove_others(base: &Path, kept: &[PathBuf]) -> Result<(), FormatError> {
     for (_, path) in list(base)? {
         let is_file = path.symlink_metadata().is_ok_and(|m| m.is_file());
-        if is_file && !kept.contains(&path) && TraceFile::is_trace(&path) {
+        if is_file && !kept.contains(&path) && is_blktrace(&path) {
             std::fs::remove_file(&path).map_err(|e| FormatError::at("remove", &path, e))?;
         }
     }
@@ -149,7 +162,7 @@ impl BlktraceReader<Source> {
     }
 
     pub(crate) fn open_files(path: &Path) -> Result<(BlktraceReader<Source>, Opened), FormatError> {
-        let base = CpuFile::of(path).map_or_else(|| path.to_path_buf(), |file| file.base);
+        let base = CpuFile::parse(path).map_or_else(|| path.to_path_buf(), |file| file.base);
         let missing = || FormatError::at("open", path, no_such_file());
         let files = match base.file_name() {
             Some(_) if base.parent().is_none_or(is_folder) => cpu_files(&base)?,
@@ -176,7 +189,7 @@ impl BlktraceReader<Source> {
             opened.paths.push(path);
         }
         opened.progress = Progress::join(progress.into_iter());
-        Ok((BlktraceReader::of(streams), opened))
+        Ok((BlktraceReader::from_streams(streams), opened))
     }
 }
 
@@ -188,10 +201,10 @@ impl<R: Read> BlktraceReader<R> {
 
     /// As [`BlktraceReader::from_stream`].
     pub(crate) fn from_input(input: Input<R>) -> BlktraceReader<R> {
-        BlktraceReader::of(vec![Stream::new(input, None)])
+        BlktraceReader::from_streams(vec![Stream::new(input, None)])
     }
 
-    fn of(streams: Vec<Stream<R>>) -> BlktraceReader<R> {
+    fn from_streams(streams: Vec<Stream<R>>) -> BlktraceReader<R> {
         BlktraceReader {
             heads: streams.iter().map(|_| None).collect(),
             texts: streams.iter().map(|_| String::new()).collect(),
@@ -336,7 +349,7 @@ mod tests {
                 base: base.into(),
                 cpu,
             });
-            assert_eq!(CpuFile::of(Path::new(name)), expected, "{name}");
+            assert_eq!(CpuFile::parse(Path::new(name)), expected, "{name}");
         };
         check("t.blktrace.0", Some(("t", 0)));
         check("d/t.blktrace.17.zst", Some(("d/t", 17)));

@@ -75,7 +75,7 @@ impl Layout {
     };
 
     /// That of a magic number, if it can be read.
-    fn of(magic: [u8; 4]) -> Option<Layout> {
+    fn from_magic(magic: [u8; 4]) -> Option<Layout> {
         let (version, big_endian) = version(magic)?;
         let is_wide = version == VERSION_WIDE;
         (is_wide || version == VERSION).then_some(Layout {
@@ -273,7 +273,7 @@ impl<R: Read> Stream<R> {
         let Some(magic) = first.first_chunk::<4>() else {
             return Ok(());
         };
-        match (Layout::of(*magic), version(*magic)) {
+        match (Layout::from_magic(*magic), version(*magic)) {
             (Some(layout), _) => self.layout = layout,
             (None, Some((found, _))) => {
                 return Err(FormatError::Version {
@@ -310,7 +310,7 @@ impl<R: Read> Stream<R> {
         counts.damaged += 1;
         let (name, offset) = (&self.input.name, self.input.offset());
         let other = self.input.available().first_chunk().copied();
-        if let Some(layout) = other.and_then(Layout::of) {
+        if let Some(layout) = other.and_then(Layout::from_magic) {
             counts.example(|| format!("{name}: byte order or version changes at byte {offset}"));
             self.layout = layout;
             return Ok(());
@@ -326,7 +326,7 @@ impl<R: Read> Stream<R> {
             let rest = self.input.available();
             let layouts = rest
                 .windows(4)
-                .map(|w| w.first_chunk().copied().and_then(Layout::of));
+                .map(|w| w.first_chunk().copied().and_then(Layout::from_magic));
             let next = layouts
                 .enumerate()
                 .find_map(|(at, layout)| Some((at, layout?)));

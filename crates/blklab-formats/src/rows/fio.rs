@@ -51,7 +51,7 @@ pub(super) fn iolog<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Said<'a>> {
         Some(us) => i64::try_from(us.checked_mul(1000)?).ok()?,
         None => rows.now_ns,
     };
-    let dev = rows.disks.of(file);
+    let dev = rows.disks.named(file);
     let mut io = rows.io(&Place::at_byte(dev, rwbs, offset, bytes), queue, None)?;
     io.has_time = time_us.is_some() || rows.now_ns > 0;
     Some(Said::Io(io))
@@ -80,7 +80,7 @@ pub(super) fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let (at, took, size) = (decimal(at)?, decimal(took)?, decimal(size)?);
     let end = i64::try_from(at.checked_mul(1_000_000)?).ok()?;
     let took = i64::try_from(took).ok()?;
-    let dev = rows.disks.of(b"job");
+    let dev = rows.disks.named(b"job");
     let place = Place::at_byte(dev, rwbs, offset, size);
     rows.io(&place, end.checked_sub(took)?, Some(took))
 }

@@ -122,7 +122,7 @@ fn msr(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let took = i64::try_from(scaled(took, 100)?).ok()?;
     let at = scaled(at, 100)?;
     decimal(disk)?;
-    let dev = rows.disks.of(&[host, b"_", disk].concat());
+    let dev = rows.disks.named(&[host, b"_", disk].concat());
     let queue = rows.since_first(at)?;
     rows.io(&Place::at_byte(dev, rwbs, offset, size), queue, Some(took))
 }
@@ -133,7 +133,7 @@ fn alibaba(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let rwbs = letter(kind).filter(|_| !more)?;
     let (offset, size, at) = (decimal(offset)?, decimal(size)?, scaled(at, 1000)?);
     decimal(disk)?;
-    let dev = rows.disks.of(disk);
+    let dev = rows.disks.named(disk);
     let queue = rows.since_first(at)?;
     rows.io(&Place::at_byte(dev, rwbs, offset, size), queue, None)
 }
@@ -147,7 +147,7 @@ fn tencent(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let at = scaled(at, 1_000_000_000).filter(|_| at.len() >= 9)?;
     decimal(disk)?;
     let place = Place {
-        dev: rows.disks.of(disk),
+        dev: rows.disks.named(disk),
         rwbs,
         sector,
         bytes: size.checked_mul(512)?,
@@ -179,7 +179,7 @@ fn spc(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let (sector, bytes, at) = (decimal(sector)?, decimal(size)?, seconds(at)?);
     decimal(asu)?;
     let place = Place {
-        dev: rows.disks.of(&[b"ASU", asu].concat()),
+        dev: rows.disks.named(&[b"ASU", asu].concat()),
         rwbs,
         sector,
         bytes,
@@ -219,7 +219,7 @@ fn disksim_validate(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let us = |word| i64::try_from(seconds(word)? / 1_000_000).ok();
     let (took, next) = (us(took)?, us(next)?);
     let place = Place {
-        dev: rows.disks.of(b"disk"),
+        dev: rows.disks.named(b"disk"),
         rwbs,
         sector,
         bytes: size.checked_mul(512)?,
@@ -237,7 +237,7 @@ fn disksim(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let (sector, size, flags) = (decimal(sector)?, decimal(size)?, decimal(flags)?);
     decimal(disk)?;
     let place = Place {
-        dev: rows.disks.of(disk),
+        dev: rows.disks.named(disk),
         rwbs: if flags & 1 == 1 {
             Rwbs::READ
         } else {
@@ -257,7 +257,7 @@ fn mqsim(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let (sector, size, at) = (decimal(sector)?, decimal(size)?, scaled(at, 1)?);
     decimal(disk)?;
     let place = Place {
-        dev: rows.disks.of(disk),
+        dev: rows.disks.named(disk),
         rwbs,
         sector,
         bytes: size.checked_mul(512)?,

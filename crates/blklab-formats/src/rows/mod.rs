@@ -117,7 +117,7 @@ impl Rows {
     fn new(kind: &'static RowKind) -> Rows {
         Rows {
             kind,
-            disks: Disks::new(Actions::of(kind.recorded)),
+            disks: Disks::new(Actions::new(kind.recorded)),
             first_ns: None,
             now_ns: 0,
             version: None,

@@ -11,7 +11,7 @@ pub(super) struct Field {
 
 impl Field {
     /// Its bytes.
-    pub(super) fn of(self, data: &[u8]) -> Option<&[u8]> {
+    pub(super) fn bytes(self, data: &[u8]) -> Option<&[u8]> {
         data.get(self.offset..self.offset.checked_add(self.size)?)
     }
 }

@@ -49,7 +49,7 @@ impl TraceDatReader {
     /// # Errors
     /// If it is no `trace.dat`, of another version, or damaged before its pages.
     pub fn of_file(file: File, name: &str) -> Result<TraceDatReader, FormatError> {
-        TraceDatReader::of(Store::File(file), name)
+        TraceDatReader::from_store(Store::File(file), name)
     }
 
     /// Reads all of `inner` into memory first.
@@ -57,7 +57,7 @@ impl TraceDatReader {
     /// # Errors
     /// As [`TraceDatReader::of_file`], and beyond 1 GiB.
     pub fn new(inner: impl Read, name: &str) -> Result<TraceDatReader, FormatError> {
-        TraceDatReader::of(Store::of_reader(inner, name)?, name)
+        TraceDatReader::from_store(Store::of_reader(inner, name)?, name)
     }
 
     pub(crate) fn from_input(input: Input<Source>) -> Result<TraceDatReader, FormatError> {
@@ -68,7 +68,7 @@ impl TraceDatReader {
         }
     }
 
-    fn of(store: Store, name: &str) -> Result<TraceDatReader, FormatError> {
+    fn from_store(store: Store, name: &str) -> Result<TraceDatReader, FormatError> {
         let container = Container::read(&store, name)?;
         let cpus = container.buffers.iter();
         let cpus: Vec<Pages> = cpus.map(|buffer| Pages::new(&container, *buffer)).collect();
@@ -203,7 +203,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn number(&self, field: Option<Field>) -> Option<u64> {
-        self.order.number(field?.of(self.data)?)
+        self.order.number(field?.bytes(self.data)?)
     }
 
     /// The kernel's own numbers: major above 20 bits of minor.
@@ -216,7 +216,7 @@ impl Fields<'_> {
     }
 
     fn letters(&self, field: Option<Field>) -> Option<Rwbs> {
-        let bytes = field?.of(self.data)?;
+        let bytes = field?.bytes(self.data)?;
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
         rwbs(&bytes[..end])
     }

@@ -111,11 +111,15 @@ fn real_traces() {
     let (format, events, counts) = open(&trace);
     assert_eq!((format, counts.damaged), ("ftrace", 0), "{counts:?}");
     assert!(events.len() > 1000, "{}", events.len());
-    let of = |letters: &str| {
+    let rwbs_of = |letters: &str| {
         events
             .iter()
             .filter(|e| e.action.letters() == letters)
             .count()
     };
-    assert_eq!(of("D"), of("C"), "every request that was issued came back");
+    assert_eq!(
+        rwbs_of("D"),
+        rwbs_of("C"),
+        "every request that was issued came back"
+    );
 }

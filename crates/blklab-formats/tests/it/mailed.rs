@@ -82,7 +82,7 @@ fn lines_about_whole_ios() {
     assert_eq!(found, expected);
     let header = reader.header().expect("disks have names");
     let known = [Action::Queue, Action::Issue, Action::Complete];
-    assert_eq!(header.recorded, Actions::of(&known));
+    assert_eq!(header.recorded, Actions::new(&known));
     assert_eq!(header.devices[0].1, "sda");
     let mut reader = SnoopReader::new(IOSNOOP.as_bytes(), "test");
     assert_eq!(lines(&mut reader).len(), 7);

@@ -220,9 +220,9 @@ fn links_are_the_same_file() {
     let file = TraceFile::open(&dir.path().join("t")).unwrap();
     assert_eq!(file.cpu_files(), [path]);
     for name in [link, soft] {
-        assert!(file.inputs().contains(&FileId::of(&name).unwrap()));
+        assert!(file.inputs().contains(&FileId::at(&name).unwrap()));
     }
-    assert_eq!(FileId::of(&dir.path().join("none")), None);
+    assert_eq!(FileId::at(&dir.path().join("none")), None);
 }
 
 /// One line of the last CPU there can be: 30 MB were laid out for those before

@@ -57,16 +57,16 @@ fn both_versions_in_both_byte_orders() {
     let narrow = binary(&said);
     let (expected, expected_counts) = read_binary(&narrow);
     type Form<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
-    let of = |record: &Form<'_>| {
+    let bytes_of = |record: &Form<'_>| {
         let all = records(&narrow);
         let bytes: Vec<u8> = all.iter().flat_map(|(h, p)| record(h, p)).collect();
         read_binary(&bytes)
     };
     let narrow_fields = [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2];
     let wide_fields = [4, 4, 8, 8, 4, 4, 8, 4, 4, 2, 2];
-    let turned_narrow = of(&|h, p| [turned(h, &narrow_fields, 48), p.to_vec()].concat());
-    let same_wide = of(&|h, p| wide(h, 0, p));
-    let turned_wide = of(&|h, p| turned(&wide(h, 0, p), &wide_fields, 64));
+    let turned_narrow = bytes_of(&|h, p| [turned(h, &narrow_fields, 48), p.to_vec()].concat());
+    let same_wide = bytes_of(&|h, p| wide(h, 0, p));
+    let turned_wide = bytes_of(&|h, p| turned(&wide(h, 0, p), &wide_fields, 64));
     for (found, counts) in [turned_narrow, same_wide, turned_wide] {
         assert_eq!(found, expected);
         assert_eq!(counts, expected_counts);

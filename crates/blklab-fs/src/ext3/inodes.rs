@@ -210,7 +210,7 @@ mod tests {
         (Inodes::new(&g, 1), vec![32000; 8])
     }
 
-    fn of(by_group: &[u64]) -> FreeBlocks<'_> {
+    fn free(by_group: &[u64]) -> FreeBlocks<'_> {
         let sum = by_group.iter().sum();
         FreeBlocks { by_group, sum }
     }
@@ -233,7 +233,7 @@ mod tests {
         let (mut inodes, blocks) = volume();
         let mut groups: Vec<u64> = (0..7)
             .map(|_| {
-                let group = inodes.group_in_root(of(&blocks)).unwrap();
+                let group = inodes.group_in_root(free(&blocks)).unwrap();
                 inodes.take(group, true).unwrap();
                 group
             })
@@ -251,7 +251,7 @@ mod tests {
         let (mut inodes, blocks) = volume();
         let mut groups = Vec::new();
         for _ in 0..1100 {
-            let group = inodes.group_below(2, of(&blocks)).unwrap();
+            let group = inodes.group_below(2, free(&blocks)).unwrap();
             inodes.take(group, true).unwrap();
             groups.push(group);
         }
@@ -260,18 +260,18 @@ mod tests {
         assert_eq!((first, groups[first]), (585, 3));
         let mut full = blocks.clone();
         full[2] = 32000 - 8192 - 1024;
-        assert_eq!(inodes.group_below(2, of(&full)), Some(3), "little room");
+        assert_eq!(inodes.group_below(2, free(&full)), Some(3), "little room");
     }
 
     #[test]
     fn files_leave_a_full_group_in_growing_steps() {
         let (inodes, mut blocks) = volume();
         let directory = 2 * 8192 + 4;
-        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(2));
+        assert_eq!(inodes.group_of_file(directory, free(&blocks)), Some(2));
         blocks[2] = 0;
         // 2 + 16389 is 7 modulo 8; then 1, 2, 4 further.
-        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(0));
+        assert_eq!(inodes.group_of_file(directory, free(&blocks)), Some(0));
         blocks[0] = 0;
-        assert_eq!(inodes.group_of_file(directory, of(&blocks)), Some(6));
+        assert_eq!(inodes.group_of_file(directory, free(&blocks)), Some(6));
     }
 }

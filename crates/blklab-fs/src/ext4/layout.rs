@@ -278,15 +278,15 @@ mod tests {
 
     #[test]
     fn journals_by_size_of_the_disk() {
-        let of = |gib: u64, large| default_ext4_journal_blocks((gib << 30) / 4096, large);
+        let blocks = |gib: u64, large| default_ext4_journal_blocks((gib << 30) / 4096, large);
         assert_eq!(
-            (of(3, false), of(20, false), of(500, false)),
+            (blocks(3, false), blocks(20, false), blocks(500, false)),
             (16384, 32768, 32768)
         );
         assert_eq!(
-            (of(3, true), of(20, true), of(100, true)),
+            (blocks(3, true), blocks(20, true), blocks(100, true)),
             (16384, 32768, 131_072)
         );
-        assert_eq!(of(500, true), 262_144);
+        assert_eq!(blocks(500, true), 262_144);
     }
 }

@@ -103,7 +103,7 @@ fn large_bios_are_charged_once_and_split() {
     assert_eq!(ran.job("a").stat.io_bytes(), 64 << 20);
     let end_ms = ran.outcome.end.0 / 1_000_000;
     assert!((6400..=6500).contains(&end_ms), "{end_ms}");
-    let splits = ran.of(Action::Split).len();
+    let splits = ran.spans(Action::Split).len();
     assert!(splits > 0, "2 MiB are more than a request has");
 }
 

@@ -51,7 +51,7 @@ fn libaio_keeps_iodepth_requests_in_flight() {
 fn random_buffered_reads_go_page_by_page_before_2_6_34() {
     let job = "[a]\nrw=randread\nbs=44k\nsize=44k\nfilesize=4m\n";
     let r = run(&experiment(), job);
-    let queued = r.of(Action::Queue);
+    let queued = r.spans(Action::Queue);
     assert_eq!(queued.len(), 11);
     assert!(queued.iter().all(|&(_, n)| n == 8));
     let sectors: Vec<u64> = queued.iter().map(|q| q.0).collect();
@@ -64,7 +64,7 @@ fn random_buffered_reads_go_page_by_page_before_2_6_34() {
 fn sequential_buffered_reads_are_read_ahead() {
     let job = "[a]\nrw=read\nbs=4k\nsize=4m\n";
     let r = run(&experiment(), job);
-    let queued = r.of(Action::Queue);
+    let queued = r.spans(Action::Queue);
     assert!(queued.len() < 30, "{} bios for 1024 pages", queued.len());
     assert_eq!(queued.iter().map(|q| q.1).sum::<u64>(), 8192);
 }
@@ -94,7 +94,7 @@ fn o_sync_writes_wait() {
     let r = run(&experiment(), job);
     let w = r.job("a").stat.dir(Ddir::Write);
     assert!(w.clat.stat.min >= 1_000_000);
-    assert_eq!(r.of(Action::Complete).len(), 16);
+    assert_eq!(r.spans(Action::Complete).len(), 16);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn mmap_reads_by_page_faults() {
     let r = run(&experiment(), job);
     let a = r.job("a").stat.dir(Ddir::Read);
     assert_eq!(a.total_ios, 16);
-    assert_eq!(r.of(Action::Queue).iter().map(|q| q.1).sum::<u64>(), 128);
+    assert_eq!(r.spans(Action::Queue).iter().map(|q| q.1).sum::<u64>(), 128);
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn vsync_joins_adjacent_requests_into_one_call() {
     let r = run(&experiment(), job);
     assert_eq!(r.job("a").stat.dir(Ddir::Write).total_ios, 16);
     assert!(
-        r.of(Action::Queue).iter().all(|&(_, n)| n > 8),
+        r.spans(Action::Queue).iter().all(|&(_, n)| n > 8),
         "{:?}",
-        r.of(Action::Queue)
+        r.spans(Action::Queue)
     );
 }
 
@@ -146,7 +146,7 @@ fn io_uring_queues_syncs_and_buffered_io() {
 fn the_null_engine_touches_no_disk_and_still_ends() {
     let job = "[a]\nioengine=null\nrw=randread\nsize=1m\nruntime=1\ntime_based\n";
     let r = run(&experiment(), job);
-    assert_eq!(r.of(Action::Queue).len(), 0);
+    assert_eq!(r.spans(Action::Queue).len(), 0);
     assert_eq!(r.job("a").stat.dir(Ddir::Read).runtime_ms, 1000);
 }
 
@@ -159,7 +159,7 @@ fn a_disk_can_be_named_as_a_file() {
     };
     let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=read\nbs=64k\noffset=1g\nsize=1m\n";
     let r = run(&e, job);
-    assert_eq!(r.of(Action::Queue)[0], (2_097_152, 128));
+    assert_eq!(r.spans(Action::Queue)[0], (2_097_152, 128));
 }
 
 #[test]

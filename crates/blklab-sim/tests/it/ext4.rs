@@ -20,7 +20,7 @@ fn on_ext4(kernel: &str, scheduler: &str) -> Experiment {
 
 /// Sectors that were queued, with the lengths.
 fn queued(r: &Ran) -> Vec<(u64, u64)> {
-    r.of(Action::Queue)
+    r.spans(Action::Queue)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_write_with_fsync_is_data_a_descriptor_an_inode_and_a_commit_block() {
             assert_eq!([inode.0, commit.0], log, "{scheduler}: {one:?}");
         }
         // A flush before each commit block, and one after it.
-        let flushes = r.of(Action::Issue).iter().filter(|i| i.1 == 0).count();
+        let flushes = r.spans(Action::Issue).iter().filter(|i| i.1 == 0).count();
         assert_eq!(flushes, 49 * 2, "{scheduler}");
     }
 }

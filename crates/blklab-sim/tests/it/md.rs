@@ -21,7 +21,7 @@ fn stack(md: &str) -> String {
 }
 
 /// Time, device, sector and length of the events of a kind.
-fn of(events: &[Event], action: Action) -> Vec<(u64, Dev, u64, u64)> {
+fn events_of(events: &[Event], action: Action) -> Vec<(u64, Dev, u64, u64)> {
     let all = events.iter().filter(|e| e.action == action);
     all.map(|e| (e.time.0, e.dev, e.sector, e.nr_sectors()))
         .collect()
@@ -39,11 +39,11 @@ fn a_mirrored_write_waits_for_the_plug_unless_somebody_waits_for_it() {
         ))
     };
     // From the middle of a tick: 3 ms are what is left of it and two more.
-    let late = of(&write(""), Action::Queue);
+    let late = events_of(&write(""), Action::Queue);
     let at_timer = [(SDA, 3_000_000), (SDB, 3_000_000)].map(|(dev, t)| (t, dev, 80, 8));
     assert_eq!(late[0], (500_000, MD0, 80, 8));
     assert_eq!(late[1..], at_timer);
-    let now = of(&write("'sync'"), Action::Queue);
+    let now = events_of(&write("'sync'"), Action::Queue);
     let at_once = [MD0, SDA, SDB].map(|dev| (500_000, dev, 80, 8));
     assert_eq!(now, at_once);
 }
@@ -82,7 +82,7 @@ fn striped_bios_go_on_as_themselves_in_pieces_of_a_chunk() {
          io = {{ pattern = 'script', ops = [[0, 'read', [], 120, 144]] }}\n",
         stack("level = 'raid0'\nchunk_kb = 64")
     ));
-    let places: Vec<_> = of(&events, Action::Queue)
+    let places: Vec<_> = events_of(&events, Action::Queue)
         .iter()
         .map(|&(_, dev, sector, n)| (dev, sector, n))
         .collect();
@@ -147,7 +147,10 @@ fn stripes_refuse_barriers_and_mirrors_pass_them_on() {
         ))
     };
     let refused = barrier("raid0");
-    let queued: Vec<Dev> = of(&refused, Action::Queue).iter().map(|e| e.1).collect();
+    let queued: Vec<Dev> = events_of(&refused, Action::Queue)
+        .iter()
+        .map(|e| e.1)
+        .collect();
     assert_eq!(queued, [MD0]);
     let passed = barrier("raid1");
     let on = |dev| {

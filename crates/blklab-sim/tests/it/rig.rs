@@ -53,7 +53,7 @@ impl Ran {
     }
 
     /// Sectors and lengths of the events of one kind.
-    pub(crate) fn of(&self, action: Action) -> Vec<(u64, u64)> {
+    pub(crate) fn spans(&self, action: Action) -> Vec<(u64, u64)> {
         let all = self.events.iter().filter(|e| e.action == action);
         all.map(|e| (e.sector, e.nr_sectors())).collect()
     }

@@ -158,7 +158,7 @@ fn write_through_keeps_flushes_from_a_disk_with_a_cache() {
             e.set("write_cache", value).expect("a value");
         }
         let r = run(&e, job);
-        let sent = r.of(blklab_trace::Action::Issue);
+        let sent = r.spans(blklab_trace::Action::Issue);
         sent.iter().filter(|(_, sectors)| *sectors == 0).count()
     };
     assert_eq!(flushes(None), 7);

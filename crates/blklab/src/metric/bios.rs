@@ -9,31 +9,31 @@ use blklab_analysis::watch::BioFigures;
 pub static BIOS: &[Metric] = &[
     row("bios", Unit::One, "bios", |f| Some(f.count as f64)),
     row("merges", Unit::One, "merged bios", |f| {
-        some(f, f.merged as f64)
+        unless_empty(f, f.merged as f64)
     }),
     row("sleeps", Unit::One, "bios that waited for a request", |f| {
-        some(f, f.slept as f64)
+        unless_empty(f, f.slept as f64)
     }),
     row("sleep_max", Unit::Ns, "longest wait for a request", |f| {
-        some(f, f.s2g_max_ns as f64)
+        unless_empty(f, f.s2g_max_ns as f64)
     }),
     row("q2d_max", Unit::Ns, "longest Q2D", |f| {
-        some(f, f.q2d_max_ns as f64)
+        unless_empty(f, f.q2d_max_ns as f64)
     }),
     row("q2d_p99", Unit::Ns, "99 % of Q2D", |f| {
         f.q2d_p99_ns().map(|n| n as f64)
     }),
     row("q2d_mean", Unit::Ms, "mean Q2D", |f| {
-        some(f, f.q2d_sum_ns as f64 / 1e6 / f.count.max(1) as f64)
+        unless_empty(f, f.q2d_sum_ns as f64 / 1e6 / f.count.max(1) as f64)
     }),
     row("q2c_max", Unit::Ns, "longest Q2C", |f| {
-        some(f, f.q2c_max_ns as f64)
+        unless_empty(f, f.q2c_max_ns as f64)
     }),
     row("outstanding_max", Unit::One, "most bios outstanding", |f| {
-        some(f, f.outstanding_max() as f64)
+        unless_empty(f, f.outstanding_max() as f64)
     }),
     row("stalls", Unit::One, "stalls of 300 ms or more", |f| {
-        some(f, f.nr_stalls() as f64)
+        unless_empty(f, f.nr_stalls() as f64)
     }),
     row("stalled_bios", Unit::One, "most bios of a stall", |f| {
         f.stalled().map(|s| s.0 as f64)
@@ -57,13 +57,13 @@ pub static BIOS: &[Metric] = &[
         "request_sectors_max",
         Unit::Sectors,
         "largest request",
-        |f| some(f, f.request_sectors_max as f64),
+        |f| unless_empty(f, f.request_sectors_max as f64),
     ),
     row(
         "missed_merges",
         Unit::One,
         "requests behind a waiting one",
-        |f| some(f, f.missed_merges() as f64),
+        |f| unless_empty(f, f.missed_merges() as f64),
     ),
     row(
         "missed_first_sectors",
@@ -100,6 +100,6 @@ const fn row(
 }
 
 /// None if there are no bios.
-fn some(f: &BioFigures, value: f64) -> Option<f64> {
+fn unless_empty(f: &BioFigures, value: f64) -> Option<f64> {
     (f.count > 0).then_some(value)
 }

@@ -182,7 +182,7 @@ impl Numbers {
                 n.bw_samples.merge(&stat.dir(dir).bw);
             }
         }
-        n.runt = (n.jobs > 0).then(|| Spread::of(runtimes_ms));
+        n.runt = (n.jobs > 0).then(|| Spread::new(runtimes_ms));
         n.ran_ns = covered(ran);
         let per_s = |count: u64| count as f64 * 1e9 / n.ran_ns.max(1_000_000) as f64;
         (n.bandwidth, n.iops) = (per_s(n.bytes), per_s(n.ios));
@@ -280,7 +280,7 @@ mod tests {
             jobs: 2,
             bytes: 10 << 20,
             ios: 40,
-            runt: Some(Spread::of(vec![400.0, 500.0])),
+            runt: Some(Spread::new(vec![400.0, 500.0])),
             ran_ns: 1_000_000_000,
             clat_buckets_ns: vec![70, 95, 101, 101],
             clat_max_ns: 100,

@@ -22,7 +22,7 @@ impl DiskRow {
     pub fn spread(&self, key: &str) -> Spread {
         let metric = metric::named(key);
         let values = self.numbers.iter().filter_map(|n| metric.of_disk(n));
-        Spread::of(values.collect())
+        Spread::new(values.collect())
     }
 }
 
