@@ -53,6 +53,8 @@ pub(crate) enum Command {
     /// Read a trace: print it as blkparse does, or its statistics as btt does
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Record the block I/O of this machine, with the settings of its queues
+    Record(RecordArgs),
     /// Say why I/O in a trace was slow: who waited, for what, and what to change
     Why(WhyArgs),
     /// Show or write the example files that the command carries
@@ -649,6 +651,73 @@ impl TableRows {
             TableRows::Ios => Rows::Ios,
             TableRows::Bios => Rows::Bios,
         }
+    }
+}
+
+const RECORD_NOTES: &str = "\
+It records what the kernel's tracepoints of the block layer show, through a
+tracefs instance of its own: other tracing is neither used nor disturbed. It
+needs root. Recording ends when COMMAND does, after --for, or with Ctrl-C.
+
+The trace is a trace.dat, version 6: the kernel's pages as they are, which
+blklab, trace-cmd and KernelShark read. Beside it lies NAME.context.txt with the
+kernel, the queue's settings, the scheduler's tunables, mounts and control
+groups, as blklab why --context reads them. Without DEVICE all devices are
+recorded, and each that had I/O has a context.
+
+Events that the buffers had no room for are counted and shown; --buffer makes
+them larger. What a recorder that was killed left in tracefs is removed at the
+next start, or with --clean. docs/record.md has more.
+
+Examples:
+  sudo blklab record sda --for 10s
+  sudo blklab record -o fio.dat -- fio job.fio
+  sudo blklab record /home --also jbd2,sched -- make";
+
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_NOTES)]
+pub(crate) struct RecordArgs {
+    /// A block device by name or path, or any file or folder on one; with the
+    /// devices that it lies on [default: all]
+    #[arg(value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Record for so long: 500ms, 10s, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration_ns, conflicts_with = "command")]
+    pub(crate) duration_ns: Option<u64>,
+    /// The trace; its context lies beside it
+    #[arg(long, short, value_name = "FILE", default_value = "trace.dat")]
+    pub(crate) output: PathBuf,
+    /// Record these too: jbd2, ext4, xfs, writeback, wbt, nvme, scsi, sched
+    /// (switches of the tasks that submit I/O)
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    pub(crate) also: Vec<String>,
+    /// Buffer of each CPU: 64k, 8m
+    #[arg(long, value_name = "SIZE", default_value = "8m", value_parser = buffer_kb)]
+    pub(crate) buffer: u32,
+    /// Remove what killed recorders left in tracefs, and record nothing
+    #[arg(long, conflicts_with_all = ["device", "duration_ns", "also", "command"])]
+    pub(crate) clean: bool,
+    /// Record while this runs
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// A size of a buffer, in KiB.
+fn buffer_kb(text: &str) -> Result<u32, String> {
+    let text = text.to_lowercase();
+    let (number, scale) = match text.strip_suffix(['k', 'm', 'g']) {
+        Some(number) if text.ends_with('k') => (number, 1),
+        Some(number) if text.ends_with('m') => (number, 1 << 10),
+        Some(number) => (number, 1 << 20),
+        None => return Err("expected a size with its unit (k, m, g), as in 8m".to_owned()),
+    };
+    let kb = number
+        .parse::<u32>()
+        .ok()
+        .and_then(|n| n.checked_mul(scale));
+    match kb {
+        Some(kb @ 8..=4_194_304) => Ok(kb),
+        _ => Err("expected a size from 8k to 4g, as in 8m".to_owned()),
     }
 }
 

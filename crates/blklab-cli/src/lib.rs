@@ -15,6 +15,7 @@ mod lives;
 mod man;
 mod output;
 mod progress;
+mod record;
 mod reproduce;
 mod run;
 mod source;
@@ -56,6 +57,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::List(a) => list::list(&a, schedulers),
         Command::Run(a) => run::run(&a, schedulers),
         Command::Workload(a) => workload::workload(&a, schedulers),
+        Command::Record(a) => record::record(&a),
         Command::Trace(c) => trace::trace(&c),
         Command::Why(a) => why::why(&a, schedulers),
         Command::Example(a) => example::example(&a),

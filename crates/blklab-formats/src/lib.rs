@@ -7,7 +7,7 @@
 //! | blktrace binary (written as version 7, read as 7 and 8) | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
-//! | `trace.dat` of trace-cmd | | [`tracedat::TraceDatReader`] |
+//! | `trace.dat` of trace-cmd | [`tracedat::write_trace_dat`], from a kernel's pages | [`tracedat::TraceDatReader`] |
 //! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
 //! | rows of research traces and fio's logs | | [`rows::RowReader`] |

@@ -88,6 +88,14 @@ impl PartialFile {
         &self.path
     }
 
+    /// Opens what was written so far for reading.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn reader(&self) -> Result<File, FormatError> {
+        File::open(&self.partial).map_err(|e| FormatError::at("open", &self.partial, e))
+    }
+
     /// Bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes

@@ -173,6 +173,7 @@ fn queues(out: &mut String, details: &Details) -> fmt::Result {
         out,
         "---------- | -------------------------- | ------- -------- -------- --------"
     )?;
+    let mut any = false;
     for q in &details.queues {
         for (what, times) in [
             ("empty, Q to C", &q.flushes.empty_q2c),
@@ -181,6 +182,7 @@ fn queues(out: &mut String, details: &Details) -> fmt::Result {
             ("commands, D to C", &q.flushes.commands_d2c),
         ] {
             if times.count() > 0 {
+                any = true;
                 writeln!(
                     out,
                     "{:>10} | {what:<26} | {:7} {:>8} {:>8} {:>8}",
@@ -192,6 +194,9 @@ fn queues(out: &mut String, details: &Details) -> fmt::Result {
                 )?;
             }
         }
+    }
+    if !any {
+        writeln!(out, "none")?;
     }
     writeln!(out)
 }

@@ -24,6 +24,7 @@ mod md;
 mod messages;
 mod plan;
 mod progress;
+mod record;
 mod replay;
 mod reproduce;
 mod run;

@@ -205,6 +205,67 @@ fn printed_times_stay() {
     assert!(info.contains("span      1.000100000 s"), "{info}");
 }
 
+/// Sections of the statistics: those that are asked for, all of them, and in JSON.
+#[test]
+fn sections_of_statistics() {
+    let f = Folder::new();
+    f.write("job.fio", JOBS[1].1);
+    f.ok(&["run", "job.fio", "--trace", "t.blk"]);
+    let shown = |args: &[&str]| {
+        let text = f.ok(&[&["trace", "stats", "t.blk"], args].concat());
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        }
+        text
+    };
+    let plain = shown(&[]);
+    let by = shown(&["--by", "process,direction,size,window=100ms"]);
+    for head in [
+        "By Process",
+        "By Direction",
+        "By Size",
+        "By Window Of 100ms",
+    ] {
+        assert!(by.contains(head) && !plain.contains(head), "{by}");
+    }
+    assert!(!by.contains("Device Overhead"), "{by}");
+    let histogram = shown(&["--histogram", "Q2C,d2c"]);
+    assert!(histogram.contains("Histogram Of Q2C") && histogram.contains("Histogram Of D2C"));
+    let queue = shown(&["--queue"]);
+    assert!(
+        queue.contains("Idle With Work Queued") && queue.contains("Flushes"),
+        "{queue}"
+    );
+    let all = shown(&["--all"]);
+    assert!(all.starts_with(&plain) && all.contains(&queue) && all.contains(&histogram[..40]));
+    let json = f.ok(&["trace", "stats", "t.blk", "--output-format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let queued = |v: &serde_json::Value| v["queued"]["count"].as_u64().unwrap();
+    let nr: u64 = json["processes"][0]["queued"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|d| d["count"].as_u64().unwrap())
+        .sum();
+    for table in json["by"].as_array().unwrap() {
+        let rows = table["rows"].as_array().unwrap();
+        let sum: u64 = rows.iter().map(queued).sum();
+        assert!(sum >= nr, "{table}");
+    }
+    assert_eq!(json["by"].as_array().unwrap().len(), 4);
+    assert!(json["queues"][0]["depth_at_q"]["count"].as_u64() >= Some(nr));
+    assert_eq!(json["histograms"].as_array().unwrap().len(), 9);
+    for (args, why) in [
+        (["--by", "who"], "expected process, direction, size"),
+        (["--by", "window=5"], "expected a time with its unit"),
+        (["--histogram", "x2y"], "expected all, or one of"),
+    ] {
+        let done = f.run(&[&["trace", "stats", "t.blk"], &args[..]].concat());
+        assert_eq!(done.code, Some(2));
+        assert!(done.stderr.contains(why), "{}", done.stderr);
+    }
+}
+
 /// Tables and traces for other programs: written from a trace and by a run, replaced,
 /// refused where rows mean nothing.
 #[test]

@@ -10,8 +10,10 @@ mod formats;
 mod pages;
 mod read;
 mod store;
+mod write;
 
 pub use read::TraceDatReader;
+pub use write::{Submitters, TraceDatHead, write_trace_dat};
 
 /// What every such file begins with.
 pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";

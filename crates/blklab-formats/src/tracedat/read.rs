@@ -177,7 +177,9 @@ impl TraceDatReader {
         plausible::check(&event, &mut self.counts, || format!("event of CPU {cpu}"));
         self.kinds.saw(&event);
         self.counts.events += 1;
+        // The kernel remembers the names of few processes; most events tell their own.
         let comm = self.comms.get(&event.pid).copied();
+        let comm = comm.or_else(|| fields.comm(format));
         let said = comm.map_or(Said::Event, Said::Named);
         Some(Held { event, said })
     }
@@ -219,6 +221,12 @@ impl Fields<'_> {
         let bytes = field?.bytes(self.data)?;
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
         rwbs(&bytes[..end])
+    }
+
+    /// The name of the task, where the event has it.
+    fn comm(&self, format: &EventFormat) -> Option<Comm> {
+        let comm = names::comm(format.comm?.of(self.data)?);
+        Some(comm).filter(|comm| !names::bytes(comm).is_empty())
     }
 
     fn length(&self, format: &EventFormat) -> Option<u32> {

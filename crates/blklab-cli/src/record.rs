@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab record`.
+
+use crate::Outcome;
+use crate::args::RecordArgs;
+use crate::interrupt::Interrupt;
+use crate::output::{bytes, time};
+use anyhow::{Context as _, Result, bail};
+use blklab::trace_file::{self, TraceFile};
+use blklab::{Action, Event, TraceSink, TraceSource as _};
+use blklab_record::{
+    Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, all_disks, clean, context_of,
+    find_disk,
+};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the buffers.
+const TURN: Duration = Duration::from_millis(50);
+
+pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
+    if a.clean {
+        return remove_left_behind();
+    }
+    check_output(&a.output)?;
+    let groups = groups(&a.also)?;
+    let roots = Roots::of_machine()?;
+    let disk = a
+        .device
+        .as_deref()
+        .map(|d| find_disk(&roots, d))
+        .transpose()?;
+    // What may change or vanish is looked at before.
+    let disks = match &disk {
+        Some(disk) => vec![disk.clone()],
+        None => all_disks(&roots),
+    };
+    let contexts = disks.iter().map(|disk| (disk, context_of(&roots, disk)));
+    let contexts: Vec<(&Disk, String)> = contexts.collect();
+    let options = Options {
+        disk: disk.clone(),
+        groups,
+        buffer_kb: a.buffer,
+    };
+    let interrupt = Interrupt::watch()?;
+    let mut recorder = Recorder::start(&roots, &options, &a.output)?;
+    let begun = Instant::now();
+    let ended = run(a, &mut recorder, &interrupt)?;
+    let took = begun.elapsed();
+    let recorded = recorder.finish()?;
+    report(a, &recorded, took)?;
+    write_contexts(a, &contexts, disk.is_some())?;
+    Ok(match ended {
+        Some(status) if !status.success() => {
+            let name = Path::new(&a.command[0]).display();
+            writeln!(std::io::stderr(), "blklab: {name} ended with {status}")?;
+            Outcome::JobFailed
+        }
+        _ => Outcome::Done,
+    })
+}
+
+fn remove_left_behind() -> Result<Outcome> {
+    let roots = Roots::of_machine()?;
+    let removed = clean(&roots.tracefs)?;
+    let mut out = std::io::stdout().lock();
+    match removed.as_slice() {
+        [] => writeln!(out, "nothing was left behind")?,
+        names => writeln!(out, "removed {}", names.join(", "))?,
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Groups by name, each once.
+fn groups(names: &[String]) -> Result<Vec<&'static Group>> {
+    let mut groups: Vec<&'static Group> = Vec::new();
+    for name in names {
+        let Some(group) = GROUPS.iter().find(|g| g.name == name) else {
+            let known: Vec<&str> = GROUPS.iter().map(|g| g.name).collect();
+            bail!("--also: {}", blklab::no_such("group", name, &known));
+        };
+        if !groups.iter().any(|g| g.name == group.name) {
+            groups.push(group);
+        }
+    }
+    Ok(groups)
+}
+
+/// Refuses to replace what is no trace.
+fn check_output(output: &Path) -> Result<()> {
+    blklab::outputs::check_replaceable(output)?;
+    if output.exists() && !trace_file::is_trace(output) {
+        bail!(
+            "{} exists and is no trace; give another name or remove it",
+            output.display()
+        );
+    }
+    blklab::outputs::check_replaceable(&context_path(output, None))?;
+    Ok(())
+}
+
+/// Records until it is over; how the command ended, if there is one.
+fn run(
+    a: &RecordArgs,
+    recorder: &mut Recorder,
+    interrupt: &Interrupt,
+) -> Result<Option<ExitStatus>> {
+    let mut child = match a.command.split_first() {
+        Some((program, args)) => {
+            let child = Command::new(program).args(args).spawn();
+            let name = Path::new(program).display().to_string();
+            Some(Running(
+                child.with_context(|| format!("cannot run {name}"))?,
+            ))
+        }
+        None => None,
+    };
+    if child.is_none() && std::io::stderr().is_terminal() {
+        let until = match a.duration_ns {
+            Some(ns) => format!("for {}", time(ns as f64)),
+            None => "until Ctrl-C".to_owned(),
+        };
+        writeln!(std::io::stderr(), "recording {until}")?;
+    }
+    let end = a
+        .duration_ns
+        .map(|ns| Instant::now() + Duration::from_nanos(ns));
+    loop {
+        recorder.drain()?;
+        if let Some(child) = &mut child {
+            // Ctrl-C reaches it as well; what it then does is part of the trace.
+            if let Some(status) = child.0.try_wait().context("cannot wait for the command")? {
+                return Ok(Some(status));
+            }
+        } else if interrupt.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        match left {
+            Some(Duration::ZERO) => return Ok(None),
+            left => std::thread::sleep(left.unwrap_or(TURN).min(TURN)),
+        }
+    }
+}
+
+/// A command that runs; it is ended if recording fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
+    let mut err = std::io::stderr().lock();
+    let shown = a.output.display();
+    writeln!(
+        err,
+        "{} events in {}, {} lost: {shown} ({})",
+        recorded.nr_events,
+        time(took.as_nanos() as f64),
+        recorded.nr_lost,
+        bytes(recorded.bytes as f64)
+    )?;
+    if recorded.nr_lost > 0 {
+        writeln!(
+            err,
+            "blklab: {} events were lost: the buffers of the CPUs were full; a larger --buffer, \
+             fewer groups or a DEVICE keep more",
+            recorded.nr_lost
+        )?;
+    }
+    if recorded.nr_unfollowed > 0 {
+        writeln!(
+            err,
+            "blklab: switches of {} tasks that submit I/O were not recorded: they are too many \
+             for a filter",
+            recorded.nr_unfollowed
+        )?;
+    }
+    Ok(())
+}
+
+/// `NAME.context.txt`, or `NAME.DISK.context.txt`.
+fn context_path(output: &Path, disk: Option<&str>) -> PathBuf {
+    let mut name = output.with_extension("").into_os_string();
+    if let Some(disk) = disk {
+        name.push(format!(".{disk}"));
+    }
+    name.push(".context.txt");
+    name.into()
+}
+
+/// Writes the contexts: of the disk that was asked for, else of those that had I/O, the
+/// one with most under the trace's own name.
+fn write_contexts(a: &RecordArgs, contexts: &[(&Disk, String)], is_one: bool) -> Result<()> {
+    let mut wanted: Vec<&(&Disk, String)> = contexts.iter().collect();
+    if !is_one {
+        let amounts = amounts(&a.output)?;
+        let amount = |disk: &Disk| amounts.get(&(disk.major, disk.minor)).copied();
+        wanted.retain(|(disk, _)| amount(disk).is_some());
+        wanted.sort_by_key(|(disk, _)| std::cmp::Reverse(amount(disk)));
+    }
+    let mut err = std::io::stderr().lock();
+    for (i, (disk, text)) in wanted.iter().enumerate() {
+        let path = context_path(&a.output, (i > 0).then_some(disk.name.as_str()));
+        blklab::outputs::write_file(&path, text.as_bytes())?;
+        writeln!(err, "context of {}: {}", disk.name, path.display())?;
+    }
+    if wanted.is_empty() {
+        writeln!(err, "no device had I/O")?;
+    }
+    Ok(())
+}
+
+/// Bios by device.
+#[derive(Default)]
+struct Amounts(BTreeMap<(u32, u32), u64>);
+
+impl TraceSink for Amounts {
+    fn event(&mut self, event: &Event) {
+        if event.action == Action::Queue {
+            let key = (event.dev.major.into(), event.dev.minor.into());
+            *self.0.entry(key).or_default() += 1;
+        }
+    }
+}
+
+fn amounts(trace: &Path) -> Result<BTreeMap<(u32, u32), u64>> {
+    let mut amounts = Amounts::default();
+    TraceFile::open(trace)?.send_all(&mut amounts)?;
+    Ok(amounts.0)
+}

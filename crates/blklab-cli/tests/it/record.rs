@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab record` on this machine, where it lets us.
+
+use crate::support::Folder;
+
+/// Whether this machine lets us record; says why it does not.
+fn may_record(f: &Folder) -> bool {
+    let tried = f.run(&["record", "--clean"]);
+    match tried.code {
+        Some(0) => true,
+        _ => {
+            println!("skipped: {}", tried.stderr.trim());
+            false
+        }
+    }
+}
+
+/// What a command does to the disk is in the trace, with its context; both are read by
+/// the other commands.
+#[test]
+fn a_command_is_recorded() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    let done = f.run(&[
+        "record",
+        "-o",
+        "t.dat",
+        "--",
+        "dd",
+        "if=/dev/zero",
+        "of=file",
+        "bs=64k",
+        "count=16",
+        "conv=fsync",
+        "status=none",
+    ]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.contains(" events in "), "{}", done.stderr);
+    let context = std::fs::read_to_string(f.path("t.context.txt"));
+    let Ok(context) = context else {
+        // A temporary folder that lies on no disk.
+        assert!(done.stderr.contains("no device had I/O"), "{}", done.stderr);
+        return;
+    };
+    for key in [
+        "kernel=",
+        "device=",
+        "queue/scheduler=",
+        "queue/nr_requests=",
+    ] {
+        assert!(
+            context.lines().any(|l| l.starts_with(key)),
+            "{key}: {context}"
+        );
+    }
+    let info = f.ok(&["trace", "info", "t.dat"]);
+    assert!(
+        info.contains("trace.dat") && info.contains("kinds"),
+        "{info}"
+    );
+    let stats = f.ok(&["trace", "stats", "t.dat", "--by", "process"]);
+    assert!(stats.contains("dd ("), "{stats}");
+    let why = f.run(&["why", "t.dat", "--context", "t.context.txt"]);
+    assert_eq!(why.code, Some(0), "{}", why.stderr);
+    assert!(why.stdout.contains("scheduler "), "{}", why.stdout);
+    assert!(!f.names(".").iter().any(|n| n.ends_with(".partial")));
+}
+
+/// What the command ended with is said, and the trace is there all the same.
+#[test]
+fn a_command_that_fails() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    let done = f.run(&["record", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("sh ended with exit status: 3"),
+        "{}",
+        done.stderr
+    );
+    assert!(f.path("trace.dat").exists());
+    let none = f.run(&["record", "-o", "none.dat", "--", "./no-such-program"]);
+    assert_eq!(none.code, Some(2));
+    assert!(
+        none.stderr.contains("cannot run ./no-such-program"),
+        "{}",
+        none.stderr
+    );
+    assert!(!f.names(".").iter().any(|n| n.starts_with("none")));
+}
+
+/// A recorder that is killed leaves an instance; the next one, or `--clean`, removes it.
+#[test]
+fn nothing_is_left_of_a_killed_recorder() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    let blklab = env!("CARGO_BIN_EXE_blklab");
+    let killed = format!(
+        "{blklab} record -o k.dat --for 60s & pid=$!
+         n=0; until ls k.dat.cpu0.partial >/dev/null 2>&1 || [ $n = 200 ]; do sleep 0.05; n=$((n+1)); done
+         sleep 0.2; kill -KILL $pid; wait $pid 2>/dev/null; echo $pid"
+    );
+    let pid = f.shell(&killed).stdout.trim().to_owned();
+    let name = format!("blklab-{pid}-0");
+    let cleaned = f.ok(&["record", "--clean"]);
+    // Another test may have removed it at its start.
+    assert!(
+        cleaned.contains(&name) || cleaned.contains("nothing") || cleaned.contains("removed"),
+        "{cleaned}"
+    );
+    let again = f.ok(&["record", "--clean"]);
+    assert!(!again.contains(&name), "{again}");
+    // Ctrl-C ends a recording in order.
+    let done = f.shell(&format!(
+        "{blklab} record -o c.dat & pid=$!
+         n=0; until ls c.dat.cpu0.partial >/dev/null 2>&1 || [ $n = 200 ]; do sleep 0.05; n=$((n+1)); done
+         sleep 0.2; kill -INT $pid; wait $pid; echo code $?"
+    ));
+    assert!(done.stdout.contains("code 0"), "{done:?}");
+    assert!(f.path("c.dat").exists());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let f = Folder::new();
+    f.write("notes.dat", "to do\n");
+    for (args, why) in [
+        (
+            &["record", "--for", "10"][..],
+            "expected a time with its unit",
+        ),
+        (
+            &["record", "--for", "1s", "--", "true"],
+            "cannot be used with",
+        ),
+        (&["record", "--also", "nvm"], "did you mean nvme?"),
+        (&["record", "--buffer", "4k"], "expected a size from 8k"),
+        (
+            &["record", "-o", "notes.dat", "--", "true"],
+            "exists and is no trace",
+        ),
+        (
+            &["record", "-o", "none/t.dat", "--", "true"],
+            "the folder none does not exist",
+        ),
+    ] {
+        let done = f.run(args);
+        assert_eq!(done.code, Some(2), "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(why), "{args:?}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    }
+    if may_record(&f) {
+        let done = f.run(&["record", "no-such-disk", "--for", "1s"]);
+        assert_eq!(done.code, Some(2));
+        assert!(done.stderr.contains("the disks are"), "{}", done.stderr);
+    }
+    assert_eq!(f.names("."), ["notes.dat"]);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What else is known of the machine, as lines of `key=value`: the kernel, the settings
+//! of a disk's queue and scheduler, the page cache's, mounts and control groups. Read
+//! when recording begins.
+
+use crate::{Disk, Roots};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Control groups that are looked at.
+const GROUPS_MAX: usize = 1024;
+
+/// Settings of the page cache that decide when writes happen.
+const VM: [&str; 6] = [
+    "dirty_ratio",
+    "dirty_background_ratio",
+    "dirty_bytes",
+    "dirty_background_bytes",
+    "dirty_writeback_centisecs",
+    "dirty_expire_centisecs",
+];
+
+/// Files of control groups that limit or weigh I/O.
+const CGROUP: [&str; 5] = [
+    "io.max",
+    "io.weight",
+    "io.bfq.weight",
+    "io.latency",
+    "io.prio.class",
+];
+
+/// The lines about `disk` and the machine.
+pub fn context_of(roots: &Roots, disk: &Disk) -> String {
+    let mut lines = Vec::new();
+    let mut say = |key: String, value: &str| {
+        let value = value.trim();
+        // A value is a line; what says nothing is left out.
+        if !value.is_empty() && !value.contains('\n') {
+            lines.push((key, value.to_owned()));
+        }
+    };
+    let release = fs::read_to_string(roots.proc.join("sys/kernel/osrelease"));
+    say("kernel".into(), &release.unwrap_or_default());
+    say("device".into(), &disk.name);
+    let cpus = fs::read_to_string(roots.sys.join("devices/system/cpu/online"));
+    if let Some(n) = cpus.ok().and_then(|text| nr_of(text.trim())) {
+        say("cpus".into(), &n.to_string());
+    }
+    for folder in ["queue", "queue/iosched"] {
+        for (name, value) in files(&disk.sys.join(folder)) {
+            say(format!("{folder}/{name}"), &value);
+        }
+    }
+    for name in ["device/queue_depth", "device/model"] {
+        let value = fs::read_to_string(disk.sys.join(name));
+        say(name.into(), &value.unwrap_or_default());
+    }
+    if let Ok(queues) = fs::read_dir(disk.sys.join("mq")) {
+        say("mq.queues".into(), &queues.count().to_string());
+    }
+    for name in VM {
+        let value = fs::read_to_string(roots.proc.join("sys/vm").join(name));
+        say(format!("vm.{name}"), &value.unwrap_or_default());
+    }
+    if let Some(mount) = mount_of(roots, disk) {
+        say("mount".into(), &mount);
+    }
+    for (group, folder) in cgroups(roots) {
+        for file in CGROUP {
+            if let Ok(value) = fs::read_to_string(folder.join(file)) {
+                // One line for each device: those of this one.
+                let of_disk = of_disk(&value, disk);
+                say(format!("cgroup.{group}.{file}"), &of_disk);
+            }
+        }
+    }
+    let mut text = String::new();
+    for (key, value) in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key}={value}");
+    }
+    text
+}
+
+/// The files of a folder that can be read, by name.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut files: Vec<(String, String)> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let is_file = entry.file_type().ok()?.is_file();
+            let value = is_file.then(|| fs::read_to_string(entry.path()).ok())??;
+            Some((entry.file_name().into_string().ok()?, value))
+        })
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// How many numbers a list like `0-3,5` has.
+fn nr_of(list: &str) -> Option<u64> {
+    let mut sum = 0;
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        sum += last.checked_sub(first)? + 1;
+    }
+    Some(sum)
+}
+
+/// Where the disk or a part of it is mounted, as in `/proc/self/mounts`.
+fn mount_of(roots: &Roots, disk: &Disk) -> Option<String> {
+    let mounts = fs::read_to_string(roots.proc.join("self/mounts")).ok()?;
+    let is_of_disk = |line: &&str| {
+        let source = line.split(' ').next().unwrap_or_default();
+        let name = source.strip_prefix("/dev/").unwrap_or_default();
+        name == disk.name || (!name.is_empty() && disk.sys.join(name).join("partition").is_file())
+    };
+    mounts.lines().find(is_of_disk).map(str::to_owned)
+}
+
+/// The line of a file of control groups that is about the disk; all of it if it is
+/// about none in particular.
+fn of_disk(value: &str, disk: &Disk) -> String {
+    let numbers = format!("{}:{} ", disk.major, disk.minor);
+    let mut lines = value.lines();
+    match lines.clone().find(|line| line.starts_with(&numbers)) {
+        Some(line) => line.to_owned(),
+        None => {
+            let is_of_none = |line: &&str| !line.split(' ').next().unwrap_or("").contains(':');
+            lines.find(is_of_none).unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// Control groups below the root, by name, with their folders.
+fn cgroups(roots: &Roots) -> Vec<(String, PathBuf)> {
+    let places = ["fs/cgroup", "fs/cgroup/unified"].map(|place| roots.sys.join(place));
+    let Some(root) = places
+        .into_iter()
+        .find(|place| place.join("cgroup.controllers").is_file())
+    else {
+        return Vec::new();
+    };
+    let mut groups = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.filter_map(Result::ok) {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && groups.len() < GROUPS_MAX {
+                let path = entry.path();
+                if let Some(name) = path.strip_prefix(&root).ok().and_then(Path::to_str) {
+                    // A name with = in it could not be told from its value.
+                    if !name.contains(['=', '\n']) {
+                        groups.push((name.to_owned(), path.clone()));
+                    }
+                }
+                folders.push(path);
+            }
+        }
+    }
+    groups.sort_unstable();
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(
+            (nr_of("0"), nr_of("0-3"), nr_of("0-3,8,10-11")),
+            (Some(1), Some(4), Some(7))
+        );
+        assert_eq!((nr_of(""), nr_of("3-1")), (None, None));
+    }
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recording: buffers of the CPUs into files, and these into one.
+
+use crate::groups::{BLOCK, Group};
+use crate::instance::Instance;
+use crate::{Disk, RecordError, Roots};
+use blklab_formats::PartialFile;
+use blklab_formats::tracedat::{Submitters, TraceDatHead, write_trace_dat};
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The clock of the recording: nanoseconds, the same for all CPUs.
+const CLOCK: &str = "mono";
+
+/// Tasks whose switches are recorded, at most: a filter has room for no more.
+const SUBMITTERS_MAX: usize = 48;
+
+/// What to record.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The events of these disks and of those below them; of all if there is none.
+    pub disk: Option<Disk>,
+    /// Groups beside the block layer.
+    pub groups: Vec<&'static Group>,
+    /// Buffer of each CPU, in KiB.
+    pub buffer_kb: u32,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recorder {
+    // Closed before the instance is removed, which is not possible while they are open.
+    cpus: Vec<Cpu>,
+    instance: Instance,
+    head: TraceDatHead,
+    out: PartialFile,
+    page: Vec<u8>,
+    submitters: Option<Submitters>,
+    nr_filtered: usize,
+}
+
+/// The buffer of a CPU, and the file that its pages go to.
+#[derive(Debug)]
+struct Cpu {
+    number: u32,
+    buffer: File,
+    pages: BufWriter<PartialFile>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The trace.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Events in it.
+    pub nr_events: u64,
+    /// Events for which the buffers had no room.
+    pub nr_lost: u64,
+    /// Tasks that submitted I/O whose switches were not recorded, since they were
+    /// too many.
+    pub nr_unfollowed: usize,
+}
+
+impl Recorder {
+    /// Begins to record; `path` becomes the trace.
+    ///
+    /// # Errors
+    /// One line: what right, event or option is missing; then nothing is left behind.
+    pub fn start(roots: &Roots, options: &Options, path: &Path) -> Result<Recorder, RecordError> {
+        let mut enabled: Vec<(&Group, Vec<String>)> = Vec::new();
+        for group in std::iter::once(&BLOCK).chain(options.groups.iter().copied()) {
+            enabled.push((group, group.events(&roots.tracefs)?));
+        }
+        let out = PartialFile::create(path)?;
+        let instance = Instance::create(&roots.tracefs)?;
+        instance.set("tracing_on", "0")?;
+        // Kernels before 3.17 have no such clock; theirs is then as good as it gets.
+        if instance.read("trace_clock")?.contains(CLOCK) {
+            instance.set("trace_clock", CLOCK)?;
+        }
+        instance.set("buffer_size_kb", &options.buffer_kb.to_string())?;
+        let head = head(roots, &instance, &enabled)?;
+        let with_below = options.disk.as_ref().map(Disk::with_below);
+        let mut submitters = None;
+        for (group, events) in &enabled {
+            for event in events {
+                let folder = format!("events/{}/{event}", group.name);
+                let format = instance.read(&format!("{folder}/format"))?;
+                if let Some(disks) = &with_below
+                    && format.contains(" dev;")
+                {
+                    let wanted: Vec<String> = disks
+                        .iter()
+                        .map(|disk| format!("dev == {}", disk.number()))
+                        .collect();
+                    instance.set(&format!("{folder}/filter"), &wanted.join(" || "))?;
+                }
+                if group.is_of_submitters() {
+                    instance.set(&format!("{folder}/filter"), &switches_of([].into_iter()))?;
+                    let queue = instance.read("events/block/block_bio_queue/format")?;
+                    submitters = Some(Submitters::new(head.page_bytes, &queue));
+                }
+            }
+        }
+        let mut recorder = Recorder {
+            cpus: Vec::new(),
+            page: vec![0; head.page_bytes as usize],
+            head,
+            out,
+            instance,
+            submitters,
+            nr_filtered: 0,
+        };
+        recorder.open_buffers(path)?;
+        for (group, events) in &enabled {
+            for event in events {
+                let name = format!("events/{}/{event}/enable", group.name);
+                recorder.instance.set(&name, "1")?;
+            }
+        }
+        recorder.instance.set("tracing_on", "1")?;
+        Ok(recorder)
+    }
+
+    /// The folder of its instance in tracefs.
+    pub fn instance_path(&self) -> &Path {
+        self.instance.path()
+    }
+
+    fn open_buffers(&mut self, path: &Path) -> Result<(), RecordError> {
+        let folder = self.instance.file("per_cpu");
+        let entries = fs::read_dir(&folder).map_err(|e| RecordError::at("read", &folder, &e))?;
+        let mut numbers: Vec<u32> = entries
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name();
+                name.to_str()?.strip_prefix("cpu")?.parse().ok()
+            })
+            .collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            let buffer = folder.join(format!("cpu{number}/trace_pipe_raw"));
+            let opened = OpenOptions::new()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+                .open(&buffer);
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".cpu{number}"));
+            self.cpus.push(Cpu {
+                number,
+                buffer: opened.map_err(|e| RecordError::at("open", &buffer, &e))?,
+                pages: BufWriter::with_capacity(1 << 18, PartialFile::create(Path::new(&name))?),
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes what the buffers have; to be called several times a second.
+    ///
+    /// # Errors
+    /// If it cannot be read, or not be stored.
+    pub fn drain(&mut self) -> Result<(), RecordError> {
+        let mut is_new = false;
+        for cpu in &mut self.cpus {
+            loop {
+                let read = match cpu.buffer.read(&mut self.page) {
+                    Ok(0) => break,
+                    Ok(n) => n,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(e) => {
+                        let number = cpu.number;
+                        return Err(RecordError::new(format!(
+                            "cannot read the buffer of CPU {number}: {e}"
+                        )));
+                    }
+                };
+                self.page[read..].fill(0);
+                let stored = cpu.pages.write_all(&self.page);
+                stored.map_err(|e| RecordError::new(format!("cannot store the trace: {e}")))?;
+                if let Some(submitters) = &mut self.submitters {
+                    is_new |= submitters.scan(&self.page);
+                }
+            }
+        }
+        if is_new {
+            self.follow_submitters()?;
+        }
+        Ok(())
+    }
+
+    /// Has the switches of those tasks recorded that submit I/O.
+    fn follow_submitters(&mut self) -> Result<(), RecordError> {
+        let Some(submitters) = &self.submitters else {
+            return Ok(());
+        };
+        let nr = submitters.pids().count().min(SUBMITTERS_MAX);
+        if nr > self.nr_filtered {
+            self.nr_filtered = nr;
+            let filter = switches_of(submitters.pids().take(SUBMITTERS_MAX));
+            self.instance
+                .set("events/sched/sched_switch/filter", &filter)?;
+        }
+        Ok(())
+    }
+
+    /// Stops, and gives the trace its name.
+    ///
+    /// # Errors
+    /// If the rest cannot be read or the trace not be stored; nothing is left behind.
+    pub fn finish(mut self) -> Result<Recorded, RecordError> {
+        self.instance.set("tracing_on", "0")?;
+        self.drain()?;
+        let mut stats = Vec::new();
+        let (mut nr_events, mut nr_lost) = (0, 0);
+        for cpu in &self.cpus {
+            let text = self
+                .instance
+                .read(&format!("per_cpu/cpu{}/stats", cpu.number))?;
+            nr_events += counted(&text, &["read events"]);
+            nr_lost += counted(&text, &["overrun", "commit overrun", "dropped events"]);
+            stats.push(format!("CPU: {}\n{text}", cpu.number));
+        }
+        self.head.cpu_stats = stats;
+        let saved = read_large(&self.instance.path().join("../../saved_cmdlines"));
+        self.head.comms = saved.unwrap_or_default();
+        let store = |e: io::Error| RecordError::new(format!("cannot store the trace: {e}"));
+        let (mut files, mut parts) = (Vec::new(), Vec::new());
+        for cpu in self.cpus {
+            let part = cpu.pages.into_inner().map_err(|e| store(e.into_error()))?;
+            files.push(part.reader()?);
+            parts.push(part);
+        }
+        self.instance.remove()?;
+        write_trace_dat(&mut self.out, &self.head, &mut files).map_err(store)?;
+        let path = self.out.path().to_path_buf();
+        let bytes = self.out.commit()?;
+        drop(parts);
+        let submitters = self.submitters.map_or(0, |s| s.pids().count());
+        Ok(Recorded {
+            path,
+            bytes,
+            nr_events,
+            nr_lost,
+            nr_unfollowed: submitters - self.nr_filtered.min(submitters),
+        })
+    }
+}
+
+/// A filter of `sched_switch` for what these tasks do; nothing if there are none.
+fn switches_of(pids: impl Iterator<Item = u32>) -> String {
+    let wanted: Vec<String> = pids
+        // The idle task submits nothing, and its switches are everybody's.
+        .filter(|pid| *pid > 0)
+        .map(|pid| format!("prev_pid == {pid} || next_pid == {pid}"))
+        .collect();
+    match wanted.len() {
+        0 => "prev_pid < 0".to_owned(),
+        _ => wanted.join(" || "),
+    }
+}
+
+/// The sum of these numbers of `per_cpu/cpuN/stats`.
+fn counted(stats: &str, names: &[&str]) -> u64 {
+    let numbers = stats.lines().filter_map(|line| {
+        let (name, number) = line.split_once(':')?;
+        names
+            .contains(&name.trim())
+            .then(|| number.trim().parse::<u64>().ok())?
+    });
+    numbers.sum()
+}
+
+/// Reads a file in large steps: some of tracefs end after the first read, however short
+/// that is (`show_header`, kernel/trace/trace_events.c).
+fn read_large(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let (mut text, mut buf) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buf)? {
+            0 => return Ok(text),
+            n => text.extend_from_slice(&buf[..n]),
+        }
+    }
+}
+
+/// What the file says before its pages.
+fn head(
+    roots: &Roots,
+    instance: &Instance,
+    enabled: &[(&Group, Vec<String>)],
+) -> Result<TraceDatHead, RecordError> {
+    let events = roots.tracefs.join("events");
+    let read = |path: PathBuf| read_large(&path).map_err(|e| RecordError::at("read", &path, &e));
+    let header_page = read(events.join("header_page"))?;
+    let Some(page_bytes) = page_bytes(&String::from_utf8_lossy(&header_page)) else {
+        let path = events.join("header_page");
+        return Err(RecordError::new(format!(
+            "{}: no field data with offset and size",
+            path.display()
+        )));
+    };
+    let mut formats = Vec::new();
+    for (group, names) in enabled {
+        let folder = events.join(group.name);
+        let texts = names
+            .iter()
+            .map(|name| read(folder.join(name).join("format")));
+        formats.push((group.name.to_owned(), texts.collect::<Result<_, _>>()?));
+    }
+    let mut ftrace_formats = Vec::new();
+    if let Ok(entries) = fs::read_dir(events.join("ftrace")) {
+        let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+        paths.sort_unstable();
+        let texts = paths
+            .iter()
+            .filter_map(|path| fs::read(path.join("format")).ok());
+        ftrace_formats.extend(texts);
+    }
+    let uname = rustix::system::uname();
+    let words = [
+        uname.sysname(),
+        uname.nodename(),
+        uname.release(),
+        uname.version(),
+        uname.machine(),
+    ];
+    Ok(TraceDatHead {
+        page_bytes,
+        header_page,
+        header_event: read(events.join("header_event"))?,
+        ftrace_formats,
+        formats,
+        clock: instance.read("trace_clock")?.trim().to_owned(),
+        uname: words.map(|w| w.to_string_lossy().into_owned()).join(" "),
+        ..TraceDatHead::default()
+    })
+}
+
+/// Bytes of a page: where its data begin, and how long they are.
+fn page_bytes(header_page: &str) -> Option<u32> {
+    let line = header_page.lines().find(|line| line.contains(" data;"))?;
+    let number = |name: &str| -> Option<u32> {
+        let (_, rest) = line.split_once(name)?;
+        rest.split(';').next()?.trim().parse().ok()
+    };
+    number("offset:")?.checked_add(number("size:")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_stats_of_a_kernel() {
+        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+                    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+        assert_eq!(page_bytes(text), Some(4096));
+        assert_eq!(page_bytes("field: int overwrite; offset:8; size:1;"), None);
+        let stats = "entries: 0\noverrun: 3\ncommit overrun: 1\nbytes: 0\n\
+                     oldest event ts:     0.000000\ndropped events: 2\nread events: 40\n";
+        assert_eq!(counted(stats, &["read events"]), 40);
+        assert_eq!(
+            counted(stats, &["overrun", "commit overrun", "dropped events"]),
+            6
+        );
+    }
+
+    #[test]
+    fn filters_of_switches() {
+        assert_eq!(switches_of([].into_iter()), "prev_pid < 0");
+        assert_eq!(
+            switches_of([0, 7, 9].into_iter()),
+            "prev_pid == 7 || next_pid == 7 || prev_pid == 9 || next_pid == 9"
+        );
+    }
+}

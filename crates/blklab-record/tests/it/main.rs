@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recording on made-up machines, and on this one where it lets us.
+
+use blklab_formats::TraceFile;
+use blklab_record::{GROUPS, Options, Recorder, Roots, all_disks, clean, context_of, find_disk};
+use blklab_trace::{Action, Item, TraceSource as _};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+/// A file, and the folders that it lies in.
+fn write(root: &Path, name: &str, text: &str) {
+    let path = root.join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("room");
+    fs::write(path, text).expect("room");
+}
+
+/// A machine with a disk, its partition, and an array on it.
+fn machine(root: &Path) -> Roots {
+    let block = "sys/devices/pci/block/sda";
+    write(root, &format!("{block}/dev"), "8:0\n");
+    write(root, &format!("{block}/queue/nr_requests"), "64\n");
+    write(
+        root,
+        &format!("{block}/queue/scheduler"),
+        "none [mq-deadline] \n",
+    );
+    write(root, &format!("{block}/queue/iosched/fifo_batch"), "16\n");
+    write(root, &format!("{block}/device/queue_depth"), "31\n");
+    write(root, &format!("{block}/mq/0/cpu_list"), "0, 1\n");
+    write(root, &format!("{block}/sda1/dev"), "8:1\n");
+    write(root, &format!("{block}/sda1/partition"), "1\n");
+    write(root, "sys/devices/virtual/block/md0/dev", "9:0\n");
+    let link = |to: &str, at: &str| {
+        let at = root.join(at);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("room");
+        std::os::unix::fs::symlink(root.join(to), at).expect("room");
+    };
+    let md = "sys/devices/virtual/block/md0";
+    link(&format!("{block}/sda1"), &format!("{md}/slaves/sda1"));
+    for (name, to) in [("sda", block), ("md0", md)] {
+        link(to, &format!("sys/block/{name}"));
+    }
+    for (name, to) in [
+        ("sda", block.to_owned()),
+        ("sda1", format!("{block}/sda1")),
+        ("md0", md.to_owned()),
+    ] {
+        link(&to, &format!("sys/class/block/{name}"));
+    }
+    write(root, "sys/devices/system/cpu/online", "0-3\n");
+    write(root, "proc/sys/kernel/osrelease", "6.12.5-test\n");
+    write(root, "proc/sys/vm/dirty_ratio", "20\n");
+    let mounts = "proc /proc proc rw 0 0\n/dev/sda1 /home ext4 rw,noatime 0 0\n";
+    write(root, "proc/self/mounts", mounts);
+    write(root, "sys/fs/cgroup/cgroup.controllers", "io\n");
+    let limits =
+        "8:16 rbps=1 wbps=max riops=max wiops=max\n8:0 rbps=max wbps=max riops=9 wiops=max\n";
+    write(root, "sys/fs/cgroup/slow/io.max", limits);
+    write(root, "sys/fs/cgroup/slow/io.weight", "default 50\n");
+    Roots::at(root.join("tracefs"), root.join("sys"), root.join("proc"))
+}
+
+#[test]
+fn disks_are_found_by_name() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let roots = machine(dir.path());
+    let names: Vec<String> = all_disks(&roots).into_iter().map(|d| d.name).collect();
+    assert_eq!(names, ["sda", "md0"]);
+    assert_eq!(find_disk(&roots, "sda").expect("a disk").name, "sda");
+    // A partition's events are its disk's; an array's are below it, too.
+    assert_eq!(find_disk(&roots, "sda1").expect("a disk").name, "sda");
+    let array = find_disk(&roots, "md0").expect("an array");
+    let all: Vec<&str> = array.with_below().iter().map(|d| d.name.as_str()).collect();
+    assert_eq!(all, ["md0", "sda"]);
+    let error = find_disk(&roots, "sdq")
+        .expect_err("no such disk")
+        .to_string();
+    assert!(error.ends_with("the disks are sda, md0"), "{error}");
+    assert!(find_disk(&roots, "/dev/null").is_err());
+}
+
+#[test]
+fn the_context_says_what_sysfs_says() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let roots = machine(dir.path());
+    let disk = find_disk(&roots, "sda").expect("a disk");
+    assert_eq!(
+        context_of(&roots, &disk),
+        "kernel=6.12.5-test\ndevice=sda\ncpus=4\nqueue/nr_requests=64\n\
+         queue/scheduler=none [mq-deadline]\nqueue/iosched/fifo_batch=16\n\
+         device/queue_depth=31\nmq.queues=1\nvm.dirty_ratio=20\n\
+         mount=/dev/sda1 /home ext4 rw,noatime 0 0\n\
+         cgroup.slow.io.max=8:0 rbps=max wbps=max riops=9 wiops=max\n\
+         cgroup.slow.io.weight=default 50\n"
+    );
+}
+
+/// What is missing is said before anything is made.
+#[test]
+fn a_kernel_without_events() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let roots = machine(dir.path());
+    write(dir.path(), "tracefs/instances/other/x", "");
+    let out = dir.path().join("t.dat");
+    let start = |options: &Options| Recorder::start(&roots, options, &out).map(drop);
+    let error = start(&Options::default())
+        .expect_err("no events")
+        .to_string();
+    assert!(error.contains("this kernel has no block events"), "{error}");
+    write(
+        dir.path(),
+        "tracefs/events/block/block_rq_issue/format",
+        "name: x\n",
+    );
+    let options = Options {
+        groups: vec![&GROUPS[5]],
+        ..Options::default()
+    };
+    let error = start(&options).expect_err("no NVMe").to_string();
+    assert!(
+        error.contains("no nvme events: it needs CONFIG_BLK_DEV_NVME"),
+        "{error}"
+    );
+    assert!(!out.exists() && !dir.path().join("t.dat.partial").exists());
+    assert_eq!(
+        fs::read_dir(dir.path().join("tracefs/instances"))
+            .unwrap()
+            .count(),
+        1
+    );
+}
+
+/// Only instances of ours whose recorder is gone are removed.
+#[test]
+fn what_was_left_behind_is_removed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let instances = dir.path().join("instances");
+    for name in ["blklab-1-0", "blklab-2-0", "other"] {
+        fs::create_dir_all(instances.join(name)).expect("room");
+    }
+    let alive = fs::File::open(instances.join("blklab-2-0")).expect("a folder");
+    alive.try_lock().expect("nobody has it");
+    assert_eq!(clean(dir.path()).expect("cleaned"), ["blklab-1-0"]);
+    assert!(instances.join("other").exists() && instances.join("blklab-2-0").exists());
+    drop(alive);
+    assert_eq!(clean(dir.path()).expect("cleaned"), ["blklab-2-0"]);
+    assert!(clean(&dir.path().join("none")).is_err());
+}
+
+/// This machine, where it lets us.
+fn here() -> Option<Roots> {
+    match Roots::of_machine() {
+        Ok(roots) if roots.tracefs.join("events/block").is_dir() => Some(roots),
+        Ok(_) => {
+            println!("skipped: no block events");
+            None
+        }
+        Err(e) => {
+            println!("skipped: {e}");
+            None
+        }
+    }
+}
+
+/// What this kernel does for a write and an fsync is in the trace.
+#[test]
+fn the_io_of_this_machine() {
+    let Some(roots) = here() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    // Where the working folder lies: temporary folders may have no disk.
+    let Ok(disk) = find_disk(&roots, env!("CARGO_MANIFEST_DIR")) else {
+        println!("skipped: the repository lies on no disk");
+        return;
+    };
+    let out = dir.path().join("t.dat");
+    let options = Options {
+        disk: Some(disk.clone()),
+        groups: GROUPS.iter().filter(|g| g.name == "sched").collect(),
+        buffer_kb: 1024,
+    };
+    let mut recorder = Recorder::start(&roots, &options, &out).expect("started");
+    let instance = recorder.instance_path().to_path_buf();
+    assert!(instance.starts_with(&roots.tracefs) && instance.exists());
+    let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+    for _ in 0..20 {
+        file.write_all(&[7; 1 << 16]).expect("room");
+        file.sync_all().expect("stored");
+        recorder.drain().expect("read");
+    }
+    let recorded = recorder.finish().expect("finished");
+    assert!(!instance.exists());
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["t.dat"]);
+    let mut trace = TraceFile::open(&out).expect("a trace");
+    let (mut nr, mut queued, mut named) = ([0_u64; 17], 0, false);
+    while let Some(item) = trace.next_item().expect("it can be read") {
+        match item {
+            Item::Event(e) => {
+                nr[e.action as usize] += 1;
+                if !matches!(e.action, Action::Plug | Action::Unplug) {
+                    let below = disk.with_below();
+                    let is_wanted = |d: &&&blklab_record::Disk| {
+                        (d.major, d.minor) == (e.dev.major.into(), e.dev.minor.into())
+                    };
+                    assert!(below.iter().any(|d| is_wanted(&d)), "{e}");
+                }
+                queued += u64::from(e.action == Action::Queue) * u64::from(e.bytes);
+            }
+            Item::Process { comm, .. } => named |= !comm.is_empty(),
+            _ => {}
+        }
+    }
+    assert!(
+        queued >= 20 << 16 && named,
+        "{queued}: {:?}",
+        trace.counts()
+    );
+    assert!(nr[Action::Issue as usize] > 0 && nr[Action::Complete as usize] > 0);
+    assert_eq!(trace.counts().damaged, 0, "{:?}", trace.counts());
+    assert!(trace.header().is_some_and(|h| !h.kernel.is_empty()));
+    let other: u64 = trace.counts().other_events;
+    let events = trace.counts().events + other;
+    assert!(recorded.nr_events >= events, "{recorded:?} {events}");
+}
+
+/// A buffer that is too small loses events, which are counted.
+#[test]
+fn lost_events_are_counted() {
+    let Some(roots) = here() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("t.dat");
+    let options = Options {
+        buffer_kb: 8,
+        ..Options::default()
+    };
+    let mut recorder = Recorder::start(&roots, &options, &out).expect("started");
+    let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+    for _ in 0..200 {
+        file.write_all(&[7; 4096]).expect("room");
+        file.sync_all().expect("stored");
+    }
+    recorder.drain().expect("read");
+    let recorded = recorder.finish().expect("finished");
+    assert!(recorded.nr_lost > 0, "{recorded:?}");
+    let mut trace = TraceFile::open(&out).expect("a trace");
+    while trace.next_item().expect("it can be read").is_some() {}
+    assert!(trace.counts().lost > 0, "{:?}", trace.counts());
+}
+
+/// A recorder that is given up leaves nothing.
+#[test]
+fn a_recorder_that_is_dropped() {
+    let Some(roots) = here() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let out = dir.path().join("t.dat");
+    let options = Options {
+        buffer_kb: 64,
+        ..Options::default()
+    };
+    let recorder = Recorder::start(&roots, &options, &out).expect("started");
+    let path = recorder.instance_path().to_path_buf();
+    assert!(path.exists());
+    // Another one leaves it alone: it is locked.
+    let cleaned = clean(&roots.tracefs).expect("cleaned");
+    let name = path
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    assert!(!cleaned.contains(&name) && path.exists());
+    drop(recorder);
+    assert!(!path.exists());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
