@@ -19,7 +19,10 @@ const SMALL_SECTORS: u32 = 64;
 
 impl Cfq {
     fn next_sector(&self, q: &Core, id: QueueId) -> u64 {
-        self.queues[id].next_rq.map_or(0, |rq| q.rqs[rq].sector)
+        self.queues[id]
+            .waiting
+            .next_rq
+            .map_or(0, |rq| q.rqs[rq].sector)
     }
 
     /// Files a queue by the position of its next request. Where another
@@ -27,12 +30,12 @@ impl Cfq {
     pub(super) fn file_position(&mut self, q: &Core, id: QueueId) {
         self.unfile_position(id);
         let queue = &self.queues[id];
-        if queue.next_rq.is_none() || queue.is_idle_class() {
+        if queue.waiting.next_rq.is_none() || queue.is_idle_class() {
             return;
         }
         let (level, sector) = (queue.org_prio.level, self.next_sector(q, id));
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].waiting.next_rq.map_or(0, |rq| q.rqs[rq].sector);
         if self.positions.insert(id, level, sector, sector_of).is_ok() {
             self.queues[id].close_level = Some(level);
         }

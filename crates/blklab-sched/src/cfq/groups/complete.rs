@@ -23,7 +23,7 @@ impl Cfq {
         if let Some(id) = self.active {
             let queue = &self.queues[id];
             if queue.idle_window
-                && queue.dispatched + queue.sort.len() < BUSY
+                && queue.dispatched + queue.waiting.sort.len() < BUSY
                 && self.rq_in_driver < BUSY
             {
                 return;

@@ -66,7 +66,7 @@ impl Cfq {
             }
             self.check_fifo(q, cx, id)
         };
-        let Some(rq) = expired.or(self.queues[id].next_rq) else {
+        let Some(rq) = expired.or(self.queues[id].waiting.next_rq) else {
             return false;
         };
         let task = q.rqs[rq].task;
@@ -82,7 +82,7 @@ impl Cfq {
         if std::mem::replace(&mut queue.fifo_expire, true) {
             return None;
         }
-        let oldest = queue.fifo.front()?;
+        let oldest = queue.waiting.fifo.front()?;
         let now = self.clock.now(cx);
         let expired = !self.clock.before(now, self.info(oldest).fifo_time);
         if !self.feat.must_dispatch_passes {
@@ -187,7 +187,7 @@ impl Cfq {
             return;
         };
         self.say(q, cx, id, format_args!("dispatch_insert"));
-        self.queues[id].next_rq = self.find_next_rq(q, id, rq);
+        self.queues[id].waiting.next_rq = self.find_next_rq(q, id, rq);
         self.remove_request(q, id, rq);
         let group = self.info(rq).group;
         self.groups[group].dispatched += 1;
@@ -200,11 +200,8 @@ impl Cfq {
 
     /// The request to follow one that leaves its queue (`cfq_find_next_rq`).
     pub(super) fn find_next_rq(&self, q: &Core, id: QueueId, rq: RqId) -> Option<RqId> {
-        let before = self.nodes.prev(rq);
-        let behind = self.nodes.next(rq);
-        let first = self.queues[id].sort.first().filter(|&first| first != rq);
-        let last = q.rqs[rq].sector;
-        self.choose(q, behind.or(first), before, last)
+        let [behind, before] = self.queues[id].waiting.neighbours(&self.nodes, rq);
+        self.choose(q, behind, before, q.rqs[rq].sector)
     }
 
     /// The better of two requests for a head at `last` (`cfq_choose_req`).
@@ -239,7 +236,7 @@ impl Cfq {
             if self.feat.forced_is_active {
                 self.set_active_queue(q, cx, Some(id));
             }
-            while let Some(rq) = self.queues[id].next_rq {
+            while let Some(rq) = self.queues[id].waiting.next_rq {
                 self.dispatch_insert(q, cx, rq);
                 moved += 1;
             }

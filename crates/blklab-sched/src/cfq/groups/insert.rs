@@ -21,7 +21,7 @@ impl Cfq {
         self.refresh_prio(cx, id, q.rqs[rq].task);
         let expire = self.set.fifo_expire[usize::from(q.rqs[rq].is_sync())];
         self.of_rq.entry(rq).fifo_time = self.clock.now(cx).wrapping_add(expire);
-        self.queues[id].fifo.push_back(&mut q.rqs, rq);
+        self.queues[id].waiting.fifo.push_back(&mut q.rqs, rq);
         self.add_sorted(q, cx, id, rq);
         self.rq_queued += 1;
         if q.rqs[rq].flags.has(self.boost_flag()) {
@@ -45,17 +45,20 @@ impl Cfq {
     pub(super) fn add_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         let sector = q.rqs[rq].sector;
         if !self.feat.keeps_equal_sectors {
-            while let Some(older) = self.queues[id].sort.find(&self.nodes, sector) {
+            while let Some(older) = self.queues[id].waiting.sort.find(&self.nodes, sector) {
                 self.dispatch_insert(q, cx, older);
             }
         }
-        self.queues[id].sort.insert(&mut self.nodes, rq, sector);
+        self.queues[id]
+            .waiting
+            .sort
+            .insert(&mut self.nodes, rq, sector);
         if !self.queues[id].on_rr {
             self.add_queue_rr(q, cx, id);
         }
-        let old = self.queues[id].next_rq;
+        let old = self.queues[id].waiting.next_rq;
         let next = self.choose(q, old, Some(rq), self.last_position);
-        self.queues[id].next_rq = next;
+        self.queues[id].waiting.next_rq = next;
         if next != old {
             self.file_position(q, id);
         }
@@ -63,11 +66,11 @@ impl Cfq {
 
     /// Takes a request out of its queue (`cfq_remove_request`).
     pub(super) fn remove_request(&mut self, q: &mut Core, id: QueueId, rq: RqId) {
-        if self.queues[id].next_rq == Some(rq) {
-            self.queues[id].next_rq = self.find_next_rq(q, id, rq);
+        if self.queues[id].waiting.next_rq == Some(rq) {
+            self.queues[id].waiting.next_rq = self.find_next_rq(q, id, rq);
         }
-        self.queues[id].fifo.remove(&mut q.rqs, rq);
-        self.queues[id].sort.remove(&mut self.nodes, rq);
+        let queue = &mut self.queues[id];
+        queue.waiting.remove(&mut self.nodes, &mut q.rqs, rq);
         if self.queues[id].on_rr && self.queues[id].is_empty() {
             self.unfile_position(id);
         }
@@ -80,7 +83,7 @@ impl Cfq {
     /// A request grew at its front (`cfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         if let Some(id) = self.info(rq).queue {
-            self.queues[id].sort.remove(&mut self.nodes, rq);
+            self.queues[id].waiting.sort.remove(&mut self.nodes, rq);
             self.add_sorted(q, cx, id, rq);
         }
     }
@@ -95,11 +98,14 @@ impl Cfq {
             && self.clock.before(earlier, expiry)
             && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
         {
-            self.queues[id].fifo.move_behind(&mut q.rqs, next, rq);
+            self.queues[id]
+                .waiting
+                .fifo
+                .move_behind(&mut q.rqs, next, rq);
             self.of_rq.entry(rq).fifo_time = earlier;
         }
-        if self.queues[other].next_rq == Some(next) && id == other {
-            self.queues[other].next_rq = Some(rq);
+        if self.queues[other].waiting.next_rq == Some(next) && id == other {
+            self.queues[other].waiting.next_rq = Some(rq);
         }
         self.remove_request(q, other, next);
         let queue = &self.queues[other];
@@ -136,9 +142,12 @@ impl Cfq {
         if !queue.sync || queue.is_idle_class() {
             return;
         }
-        let deep = queue.deep || queue.sort.len() >= DEEP;
-        let next_is_last =
-            self.feat.noidle_in_window && queue.next_rq.is_some_and(|next| self.is_noidle(q, next));
+        let deep = queue.deep || queue.waiting.sort.len() >= DEEP;
+        let next_is_last = self.feat.noidle_in_window
+            && queue
+                .waiting
+                .next_rq
+                .is_some_and(|next| self.is_noidle(q, next));
         let seeks = self.is_seeky(id) && (self.feat.seek_history || queue.seeks.is_valid());
         let think = &self.contexts[task].think.time;
         let window =
@@ -160,8 +169,7 @@ impl Cfq {
     /// A request that waits in front of which a bio fits (`cfq_find_rq_fmerge`).
     pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
         let id = self.queue_of(bio.task, bio.is_sync())?;
-        let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
-        q.merge_ok(rq, bio).then_some(rq)
+        self.queues[id].waiting.front_merge(&self.nodes, q, bio)
     }
 }
 

@@ -9,8 +9,8 @@
 pub(super) use crate::queue_id::QueueId;
 
 use super::group::{GroupId, Place};
+use crate::cfq::waiting::Waiting;
 use crate::history::SeekDistance;
-use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
 /// All queues of a device.
@@ -33,10 +33,8 @@ pub(super) struct Queue {
     /// The group it was moved to the root from.
     pub(super) isolated_from: Option<GroupId>,
 
-    /// Waiting requests by sector, and by age.
-    pub(super) sort: SectorTree,
-    pub(super) fifo: List,
-    pub(super) next_rq: Option<RqId>,
+    /// Requests that wait.
+    pub(super) waiting: Waiting,
     /// Waiting requests with the flag that boosts.
     pub(super) prio_pending: u32,
     /// Requests dispatched and not completed.
@@ -102,9 +100,7 @@ impl Queue {
             org_prio: IoPrio::default(),
             group,
             isolated_from: None,
-            sort: SectorTree::default(),
-            fifo: List::EMPTY,
-            next_rq: None,
+            waiting: Waiting::default(),
             prio_pending: 0,
             dispatched: 0,
             filed: None,
@@ -138,7 +134,7 @@ impl Queue {
 
     /// Whether no request waits in it.
     pub(super) fn is_empty(&self) -> bool {
-        self.sort.is_empty()
+        self.waiting.is_empty()
     }
 
     pub(super) fn is_idle_class(&self) -> bool {

@@ -35,7 +35,9 @@ impl Cfq {
         if self.feat.idles_at_completion && self.active == Some(id) {
             if self.slice_used(cx, id) {
                 self.expire(cx, id, false);
-            } else if info.sync && self.queues[id].sort.is_empty() && !self.arm_slice_timer(cx, id)
+            } else if info.sync
+                && self.queues[id].waiting.is_empty()
+                && !self.arm_slice_timer(cx, id)
             {
                 self.schedule_dispatch(cx);
             }

@@ -48,7 +48,7 @@ impl Cfq {
         if let Some(id) = self.active {
             let queue = &self.queues[id];
             if queue.must_dispatch || !self.slice_used(cx, id) {
-                if !queue.sort.is_empty() {
+                if !queue.waiting.is_empty() {
                     return Some(id);
                 }
                 if self.feat.idles_at_completion {
@@ -115,7 +115,7 @@ impl Cfq {
     /// The request that is next in the queue's own order.
     fn next_of(&self, id: QueueId) -> Option<RqId> {
         let queue = &self.queues[id];
-        queue.next_rq.or(queue.sort.first())
+        queue.waiting.next_rq.or(queue.waiting.sort.first())
     }
 
     /// The oldest request, if it has expired; one per slice (`cfq_check_fifo`).
@@ -124,7 +124,7 @@ impl Cfq {
         if queue.fifo_expire {
             return None;
         }
-        let rq = queue.fifo.front()?;
+        let rq = queue.waiting.fifo.front()?;
         let start = self.clock.at(q.rqs[rq].start_time);
         let age = self.set.fifo_expire_jiffies[usize::from(queue.is_class_sync())];
         if !self.clock.after(self.clock.now(cx), start + age) {
@@ -139,7 +139,7 @@ impl Cfq {
         let info = self.info(rq);
         if self.feat.chooses_after_dispatch {
             let next = self.find_next_rq(q, info.queue, rq);
-            self.queues[info.queue].next_rq = next;
+            self.queues[info.queue].waiting.next_rq = next;
         }
         self.remove_request(q, rq);
         self.queues[info.queue].on_dispatch[usize::from(info.sync)] += 1;
@@ -154,17 +154,16 @@ impl Cfq {
     /// Takes a request out of its queue (`cfq_remove_request`).
     pub(super) fn remove_request(&mut self, q: &mut Core, rq: RqId) {
         let id = self.info(rq).queue;
-        if self.queues[id].next_rq == Some(rq) {
+        if self.queues[id].waiting.next_rq == Some(rq) {
             let next = self.find_next_rq(q, id, rq);
-            self.queues[id].next_rq = next;
+            self.queues[id].waiting.next_rq = next;
         }
         let queue = &mut self.queues[id];
-        queue.fifo.remove(&mut q.rqs, rq);
-        queue.sort.remove(&mut self.nodes, rq);
+        queue.waiting.remove(&mut self.nodes, &mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
             queue.meta_pending = queue.meta_pending.saturating_sub(1);
         }
-        if queue.sort.is_empty() {
+        if queue.waiting.is_empty() {
             self.del_queue_rr(id);
         }
     }
@@ -172,9 +171,8 @@ impl Cfq {
     /// The better of the request behind `rq` (from the end on: the first) and
     /// the one before it (`cfq_find_next_crq`).
     pub(super) fn find_next_rq(&self, q: &Core, id: QueueId, rq: RqId) -> Option<RqId> {
-        let first = || self.queues[id].sort.first().filter(|&f| f != rq);
-        let behind = self.nodes.next(rq).or_else(first);
-        self.choose(q, behind, self.nodes.prev(rq))
+        let [behind, before] = self.queues[id].waiting.neighbours(&self.nodes, rq);
+        self.choose(q, behind, before)
     }
 
     /// The better of two requests: sync first, then metadata, then the one

@@ -17,7 +17,7 @@ impl Cfq {
         self.refresh_prio(cx, id, info.task);
         self.add_sorted(q, rq);
         let queue = &mut self.queues[id];
-        queue.fifo.push_back(&mut q.rqs, rq);
+        queue.waiting.fifo.push_back(&mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
             queue.meta_pending += 1;
         }
@@ -40,10 +40,10 @@ impl Cfq {
     pub(super) fn add_sorted(&mut self, q: &mut Core, rq: RqId) {
         let id = self.info(rq).queue;
         let sector = q.rqs[rq].sector;
-        while let Some(alias) = self.queues[id].sort.find(&self.nodes, sector) {
+        while let Some(alias) = self.queues[id].waiting.sort.find(&self.nodes, sector) {
             self.dispatch_insert(q, alias);
         }
-        let tree = &mut self.queues[id].sort;
+        let tree = &mut self.queues[id].waiting.sort;
         tree.insert(&mut self.nodes, rq, sector);
         if self.queues[id].filed.is_none() {
             self.add_queue_rr(id);
@@ -53,8 +53,8 @@ impl Cfq {
     /// The new request may be better than the one that was next (`cfq_add_crq_rb`).
     pub(super) fn rechoose(&mut self, q: &Core, rq: RqId) {
         let id = self.info(rq).queue;
-        let next = self.choose(q, self.queues[id].next_rq, Some(rq));
-        self.queues[id].next_rq = next;
+        let next = self.choose(q, self.queues[id].waiting.next_rq, Some(rq));
+        self.queues[id].waiting.next_rq = next;
     }
 
     /// A sync request was added: its queue is waited for, or preempts

@@ -147,8 +147,7 @@ impl Elevator for Cfq {
             let own = self.goes_to_own(bio.op, bio.flags);
             self.find_queue(cx, bio.task, own)?
         };
-        let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
-        q.merge_ok(rq, bio).then_some(rq)
+        self.queues[id].waiting.front_merge(&self.nodes, q, bio)
     }
 
     fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
@@ -164,11 +163,11 @@ impl Elevator for Cfq {
             return;
         }
         let id = self.info(rq).queue;
-        if self.feat.chooses_after_dispatch && self.queues[id].next_rq == Some(rq) {
+        if self.feat.chooses_after_dispatch && self.queues[id].waiting.next_rq == Some(rq) {
             let next = self.find_next_rq(q, id, rq);
-            self.queues[id].next_rq = next;
+            self.queues[id].waiting.next_rq = next;
         }
-        let tree = &mut self.queues[id].sort;
+        let tree = &mut self.queues[id].waiting.sort;
         tree.remove(&mut self.nodes, rq);
         self.add_sorted(q, rq);
         if self.feat.chooses_after_dispatch {

@@ -8,7 +8,8 @@
 use super::Cfq;
 use super::roundrobin::Home;
 use crate::cfq::prio;
-use blklab_block::{Cx, List, RqId, SectorTree};
+use crate::cfq::waiting::Waiting;
+use blklab_block::Cx;
 use blklab_types::{IoPrio, Pid, PrioClass, TaskId};
 
 pub(super) use crate::queue_id::QueueId;
@@ -20,9 +21,8 @@ pub(super) struct Queue {
     pub(super) owner: Option<TaskId>,
     /// Processes and requests that hold it.
     refs: u32,
-    pub(super) sort: SectorTree,
-    pub(super) fifo: List,
-    pub(super) next_rq: Option<RqId>,
+    /// Requests that wait.
+    pub(super) waiting: Waiting,
     pub(super) meta_pending: u32,
     /// Requests allocated: reads, writes.
     pub(super) allocated: [u32; 2],

@@ -159,7 +159,7 @@ impl Cfq {
                 }
                 return;
             }
-            if !self.queues[id].sort.is_empty() {
+            if !self.queues[id].waiting.is_empty() {
                 self.queues[id].must_dispatch = true;
                 self.schedule_dispatch(cx);
                 return;

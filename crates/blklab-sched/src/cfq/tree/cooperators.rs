@@ -33,10 +33,12 @@ impl Cfq {
         if !self.feat.cooperators || x.is_idle_class() || !x.on_rr {
             return;
         }
-        let Some(next) = x.next_rq else { return };
+        let Some(next) = x.waiting.next_rq else {
+            return;
+        };
         let (level, sector) = (x.org_prio.level, q.rqs[next].sector);
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].waiting.next_rq.map_or(0, |rq| q.rqs[rq].sector);
         if self
             .positions
             .insert(queue, level, sector, sector_of)
@@ -62,7 +64,12 @@ impl Cfq {
         let close = self.positions.closest(
             self.queues[active].org_prio.level,
             self.last_position,
-            |at| self.queues[at].next_rq.map_or(0, |rq| q.rqs[rq].sector),
+            |at| {
+                self.queues[at]
+                    .waiting
+                    .next_rq
+                    .map_or(0, |rq| q.rqs[rq].sector)
+            },
             |sector| self.is_close(task, sector),
         )?;
         (!self.queues[close].coop).then_some(close)

@@ -43,7 +43,7 @@ impl Cfq {
             moved += 1;
             let x = &self.queues[queue];
             let yields = self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0;
-            if moved >= room || x.sort.is_empty() || yields {
+            if moved >= room || x.waiting.is_empty() || yields {
                 break;
             }
         }
@@ -80,7 +80,10 @@ impl Cfq {
     }
 
     fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let Some(rq) = self.check_fifo(q, cx, queue).or(self.queues[queue].next_rq) else {
+        let Some(rq) = self
+            .check_fifo(q, cx, queue)
+            .or(self.queues[queue].waiting.next_rq)
+        else {
             debug_assert!(false, "a queue that is served has requests");
             return;
         };
@@ -104,7 +107,7 @@ impl Cfq {
     pub(super) fn forced_dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
         while let Some(queue) = self.service.first() {
-            while let Some(rq) = self.queues[queue].next_rq {
+            while let Some(rq) = self.queues[queue].waiting.next_rq {
                 self.dispatch_insert(q, cx, rq);
                 moved += 1;
             }

@@ -76,7 +76,7 @@ impl Cfq {
         q.message(cx, format_args!("cfq idle timer fired"));
         if let Some(active) = self.active {
             let x = &self.queues[active];
-            let (waits, kept) = (!x.sort.is_empty(), x.must_dispatch);
+            let (waits, kept) = (!x.waiting.is_empty(), x.must_dispatch);
             if self.feat.keeps_idling && kept {
                 self.schedule_dispatch(q, cx);
                 return;
@@ -177,7 +177,8 @@ impl Cfq {
         }
         let rq = &q.rqs[rq];
         let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
-        if rq.is_sync() && x.sort.is_empty() && !declined && self.cooperator(q, queue).is_none() {
+        if rq.is_sync() && x.waiting.is_empty() && !declined && self.cooperator(q, queue).is_none()
+        {
             self.arm_slice_timer(q, cx, queue);
         }
     }

@@ -11,8 +11,7 @@ impl Cfq {
     /// (`cfq_find_rq_fmerge`).
     pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
         let queue = self.queue_of(bio.task, bio.is_sync())?;
-        let rq = self.queues[queue].sort.find(&self.nodes, bio.end())?;
-        q.merge_ok(rq, bio).then_some(rq)
+        self.queues[queue].waiting.front_merge(&self.nodes, q, bio)
     }
 
     /// A sync bio never joins an async request, and no bio another queue
@@ -36,7 +35,10 @@ impl Cfq {
             && self.clock.before(earlier, self.of_rq[rq].fifo_time)
         {
             self.of_rq[rq].fifo_time = earlier;
-            self.queues[queue].fifo.move_behind(&mut q.rqs, next, rq);
+            self.queues[queue]
+                .waiting
+                .fifo
+                .move_behind(&mut q.rqs, next, rq);
         }
         self.remove_request(q, cx, of_next, next);
     }

@@ -166,7 +166,7 @@ impl Elevator for Cfq {
         self.add_sorted(q, cx, queue, rq);
         let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
         self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(age);
-        self.queues[queue].fifo.push_back(&mut q.rqs, rq);
+        self.queues[queue].waiting.fifo.push_back(&mut q.rqs, rq);
         self.count_waiting(q.rqs[rq].flags, queue);
         let place = (q.rqs[rq].sector, q.rqs[rq].end());
         self.learn(q, cx, queue, task, place);

@@ -109,7 +109,7 @@ impl Cfq {
         if x.sync {
             self.sync_flight = self.sync_flight.saturating_sub(1);
         }
-        x.fifo.push_back(&mut q.rqs, rq);
+        x.waiting.fifo.push_back(&mut q.rqs, rq);
         if counts {
             self.count_waiting(q.rqs[rq].flags, queue);
         }

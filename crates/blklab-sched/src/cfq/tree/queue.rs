@@ -4,8 +4,8 @@
 
 pub(super) use crate::queue_id::QueueId;
 
+use crate::cfq::waiting::Waiting;
 use crate::cfq::{ASYNC, SYNC};
-use blklab_block::{List, RqId, SectorTree};
 use blklab_types::{IoPrio, Pid, PrioClass};
 
 /// All queues of a device.
@@ -25,12 +25,8 @@ pub(super) struct Queue {
     /// Who holds it: contexts, requests, the table of async queues.
     pub(super) refs: u32,
 
-    /// Waiting requests by sector.
-    pub(super) sort: SectorTree,
-    /// Waiting requests by arrival.
-    pub(super) fifo: List,
-    /// The preferred next request.
-    pub(super) next_rq: Option<RqId>,
+    /// Requests that wait.
+    pub(super) waiting: Waiting,
     /// Waiting requests with metadata. Signed: `preempt_pullback_minimal`
     /// takes requests back without counting them.
     pub(super) meta_pending: i32,
@@ -81,9 +77,7 @@ impl Queue {
             prio,
             org_prio: prio,
             refs: 0,
-            sort: SectorTree::default(),
-            fifo: List::EMPTY,
-            next_rq: None,
+            waiting: Waiting::default(),
             meta_pending: 0,
             dispatched: 0,
             slice_dispatch: 0,

@@ -31,7 +31,7 @@ impl Cfq {
             self.expire_active(q, cx, true);
             return self.get_next_queue(q, cx);
         }
-        if !x.sort.is_empty() {
+        if !x.waiting.is_empty() {
             return Some(active);
         }
         if let Some(close) = self.cooperator(q, active) {

@@ -23,26 +23,25 @@ impl Cfq {
     /// The better of the neighbours of a waiting request; the sweep wraps
     /// around at the upper end (`cfq_find_next_rq`).
     fn find_next_rq(&self, q: &Core, queue: QueueId, rq: RqId) -> Option<RqId> {
-        let wrapped = || self.queues[queue].sort.first().filter(|&f| f != rq);
-        let behind = self.nodes.next(rq).or_else(wrapped);
-        self.choose(q, behind, self.nodes.prev(rq))
+        let [behind, before] = self.queues[queue].waiting.neighbours(&self.nodes, rq);
+        self.choose(q, behind, before)
     }
 
     /// Adds a request by its sector. One that already waits there goes out
     /// (`cfq_add_rq_rb`).
     pub(super) fn add_sorted(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
         let sector = q.rqs[rq].sector;
-        while let Some(old) = self.queues[queue].sort.find(&self.nodes, sector) {
+        while let Some(old) = self.queues[queue].waiting.sort.find(&self.nodes, sector) {
             self.dispatch_insert(q, cx, old);
         }
-        let sort = &mut self.queues[queue].sort;
+        let sort = &mut self.queues[queue].waiting.sort;
         sort.insert(&mut self.nodes, rq, sector);
         if !self.queues[queue].on_rr {
             self.add_queue_rr(q, cx, queue);
         }
-        let before = self.queues[queue].next_rq;
+        let before = self.queues[queue].waiting.next_rq;
         let next = self.choose(q, before, Some(rq));
-        self.queues[queue].next_rq = next;
+        self.queues[queue].waiting.next_rq = next;
         if next != before {
             self.file_position(q, queue);
         }
@@ -50,7 +49,7 @@ impl Cfq {
 
     /// A front merge moved the start of a waiting request (`cfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
-        self.queues[queue].sort.remove(&mut self.nodes, rq);
+        self.queues[queue].waiting.sort.remove(&mut self.nodes, rq);
         self.add_sorted(q, cx, queue, rq);
     }
 
@@ -62,13 +61,12 @@ impl Cfq {
         queue: QueueId,
         rq: RqId,
     ) {
-        if self.queues[queue].next_rq == Some(rq) {
-            self.queues[queue].next_rq = self.find_next_rq(q, queue, rq);
+        if self.queues[queue].waiting.next_rq == Some(rq) {
+            self.queues[queue].waiting.next_rq = self.find_next_rq(q, queue, rq);
         }
         let x = &mut self.queues[queue];
-        x.fifo.remove(&mut q.rqs, rq);
-        x.sort.remove(&mut self.nodes, rq);
-        if x.on_rr && x.sort.is_empty() {
+        x.waiting.remove(&mut self.nodes, &mut q.rqs, rq);
+        if x.on_rr && x.waiting.is_empty() {
             self.del_queue_rr(q, cx, queue);
         }
         self.rq_queued = self.rq_queued.wrapping_sub(1);
@@ -85,7 +83,7 @@ impl Cfq {
         let pid = self.queues[queue].pid;
         q.message(cx, format_args!("cfq{pid} dispatch_insert"));
         if self.feat.next_follows_every_move {
-            self.queues[queue].next_rq = self.find_next_rq(q, queue, rq);
+            self.queues[queue].waiting.next_rq = self.find_next_rq(q, queue, rq);
         }
         self.remove_request(q, cx, queue, rq);
         let x = &mut self.queues[queue];
@@ -103,7 +101,7 @@ impl Cfq {
         if std::mem::replace(&mut x.fifo_expire, true) {
             return None;
         }
-        let oldest = x.fifo.front()?;
+        let oldest = x.waiting.fifo.front()?;
         let expiry = if self.feat.age_from_insertion {
             self.of_rq[oldest].fifo_time
         } else {
