@@ -225,7 +225,7 @@ impl Fields<'_> {
 
     /// The name of the task, where the event has it.
     fn comm(&self, format: &EventFormat) -> Option<Comm> {
-        let comm = names::comm(format.comm?.of(self.data)?);
+        let comm = names::comm(format.comm?.bytes(self.data)?);
         Some(comm).filter(|comm| !names::bytes(comm).is_empty())
     }
 

@@ -190,7 +190,7 @@ impl Submitters {
                 Next::Record { .. } => {
                     let data = pages.record();
                     if order.u16(data) == Some(format.id)
-                        && let Some(pid) = format.pid.and_then(|f| order.number(f.of(data)?))
+                        && let Some(pid) = format.pid.and_then(|f| order.number(f.bytes(data)?))
                     {
                         self.pids.insert(pid as u32);
                     }
