@@ -343,7 +343,7 @@ const WRITTEN: [(&str, &str); 3] = [
     ),
     (
         "perfetto",
-        "NAME.pftrace, NAME.perfetto-trace: for ui.perfetto.dev; written",
+        "NAME.pftrace, NAME.perfetto-trace: for Perfetto; written",
     ),
 ];
 

@@ -139,7 +139,7 @@ fn what_cannot_be_is_refused() {
             &["record", "--for", "1s", "--", "true"],
             "cannot be used with",
         ),
-        (&["record", "--also", "nvm"], "did you mean nvme?"),
+        (&["record", "--also", "nvm"], "did you mean 'nvme'?"),
         (&["record", "--buffer", "4k"], "expected a size from 8k"),
         (
             &["record", "-o", "notes.dat", "--", "true"],

@@ -226,7 +226,8 @@ fn sections_of_statistics() {
         "By Size",
         "By Window Of 100ms",
     ] {
-        assert!(by.contains(head) && !plain.contains(head), "{by}");
+        let head = format!("= {head} =");
+        assert!(by.contains(&head) && !plain.contains(&head), "{by}");
     }
     assert!(!by.contains("Device Overhead"), "{by}");
     let histogram = shown(&["--histogram", "Q2C,d2c"]);
