@@ -630,6 +630,59 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_name = "ROWS", value_enum)]
         rows: Option<TableRows>,
     },
+    /// A fio job that does what the processes of the trace did, and how near it comes
+    ToFio(ToFioArgs),
+}
+
+const TO_FIO_NOTES: &str = "\
+Each process becomes a section: mode, sizes, range, depth, pauses or rate, syncs
+and start are inferred. What the page cache wrote is written through the page
+cache. Where the stack is known that the trace is from (options, or a run
+directory), the job runs on it in the simulation, and what came of it stands
+beside the trace. With --exact the job replays logs, one for each process, that
+have every bio at its time.
+
+Examples:
+  blklab run job.fio --out results
+  blklab trace to-fio results                 on the stack of the run
+  blklab trace to-fio results/events.blk -o inferred.fio --sched bfq
+  blklab trace to-fio results --exact -o exact.fio";
+
+#[derive(Debug, Args)]
+#[command(after_help = TO_FIO_NOTES)]
+pub(crate) struct ToFioArgs {
+    /// A trace, or a run directory
+    pub(crate) file: PathBuf,
+    /// Write the job here; without it, to standard output
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write every bio into logs beside FILE, and a job that replays them
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// The device whose bios count, where there are several
+    #[arg(long, value_name = "MAJOR,MINOR")]
+    pub(crate) trace_dev: Option<String>,
+    /// The disk that the job names [default: /dev/sda]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) filename: Option<String>,
+    /// An experiment file or run directory with the stack that the trace is from
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) stack: Option<PathBuf>,
+    /// Kernel release that it is from
+    #[arg(long, value_name = "V")]
+    pub(crate) kernel: Option<String>,
+    /// Its I/O scheduler
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sched: Option<String>,
+    /// Its device and parameters
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) device: Option<String>,
+    /// A setting of it: see blklab list tunables
+    #[arg(long, value_name = "KEY=V")]
+    pub(crate) set: Vec<String>,
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+    pub(crate) output_format: PlainFormat,
 }
 
 /// Rows of tables that traces are written to.

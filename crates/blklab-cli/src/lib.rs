@@ -58,7 +58,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Run(a) => run::run(&a, schedulers),
         Command::Workload(a) => workload::workload(&a, schedulers),
         Command::Record(a) => record::record(&a),
-        Command::Trace(c) => trace::trace(&c),
+        Command::Trace(c) => trace::trace(&c, schedulers),
         Command::Why(a) => why::why(&a, schedulers),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),

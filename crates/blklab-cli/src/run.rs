@@ -7,6 +7,7 @@ use crate::execute::execute;
 use crate::files::Files;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::source::set_by_option;
 use crate::stack::{Chosen, Stack};
 use crate::table;
 use anyhow::{Result, bail};
@@ -146,15 +147,7 @@ fn repeated(
         ("--sectors", "sectors", &a.sectors),
     ] {
         if let Some(text) = text {
-            spec.set(key, text).map_err(|err| {
-                let prefix = format!("{key}: ");
-                let what = err
-                    .what
-                    .strip_prefix(&prefix)
-                    .unwrap_or(&err.what)
-                    .to_owned();
-                ExperimentError::new(what).in_file(option)
-            })?;
+            set_by_option(&mut spec, option, key, text)?;
         }
     }
     let workload = Workload::Trace(spec);

@@ -2,9 +2,9 @@
 //! Traces that commands are given, and what is wrong with them.
 
 use anyhow::Result;
-use blklab::ReadCounts;
 use blklab::run_directory::RunDir;
 use blklab::trace_file::TraceFile;
+use blklab::{ExperimentError, ReadCounts, TraceSpec};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -14,6 +14,20 @@ pub(crate) fn open(file: &Path) -> Result<TraceFile> {
         RunDir::open(file, &blklab::catalogue())?.events()?
     } else {
         TraceFile::open(file)?
+    })
+}
+
+/// Sets a key of the table `[replay]` by an option, which errors name.
+pub(crate) fn set_by_option(
+    spec: &mut TraceSpec,
+    option: &str,
+    key: &str,
+    text: &str,
+) -> Result<(), ExperimentError> {
+    spec.set(key, text).map_err(|err| {
+        let what = err.what.strip_prefix(&format!("{key}: "));
+        let what = what.unwrap_or(&err.what).to_owned();
+        ExperimentError::new(what).in_file(option)
     })
 }
 

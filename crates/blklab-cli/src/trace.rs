@@ -3,6 +3,7 @@
 
 mod info;
 mod stats;
+mod to_fio;
 
 use crate::Outcome;
 use crate::args::{TableRows, TraceCommand};
@@ -10,13 +11,14 @@ use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::{Context as _, Result, bail};
 use blklab::findings::slow::Which;
+use blklab::scheduler::Schedulers;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOptions, TraceOut};
 use blklab::{StatsCollector, TraceSink, TraceSource as _, TraceStats};
 use stats::Sections;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
-pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
+pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Outcome> {
     match command {
         TraceCommand::Print { file, quiet } => print(file, *quiet)?,
         TraceCommand::Stats {
@@ -57,6 +59,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Outcome> {
             crate::lives::lives(file, which, *output_format)?;
         }
         TraceCommand::Convert { file, output, rows } => convert(file, output, *rows)?,
+        TraceCommand::ToFio(args) => to_fio::to_fio(args, schedulers)?,
     }
     Ok(Outcome::Done)
 }

@@ -20,6 +20,7 @@
 
 mod batch;
 mod collect;
+pub mod job;
 mod loops;
 mod recorded;
 mod seen;

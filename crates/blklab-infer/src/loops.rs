@@ -24,6 +24,8 @@ const WAKES_MIN: usize = 8;
 /// Mean place between the end of one bio and that of the next at which a process submits,
 /// below which it reacts. One that does not care submits anywhere: 0.5.
 const PROMPT: f64 = 0.25;
+/// The same, above which a queue that is always as deep is no loop.
+const CHANCE: f64 = 0.4;
 /// Starts whose distances vary less than this (standard deviation over mean) come at a rate.
 const EVEN: f64 = 0.05;
 /// Starts that it takes to know a rate.
@@ -154,13 +156,15 @@ fn found(bios: &[Seen], set: Set) -> Found {
     let depth = peaks[(peaks.len() - 1) * 98 / 100];
     let full = peaks.iter().filter(|p| **p + depth / 8 >= depth).count();
     let full = full as f64 / peaks.len() as f64;
-    if full >= SHARE && depth > 1 && share(slept) < 0.5 && wakes >= 2 {
+    let prompt = places / nr_places.max(1) as f64;
+    // Bios at a rate that all take as long are always as many, too.
+    let is_chance = nr_places >= WAKES_MIN && prompt > CHANCE;
+    if full >= SHARE && depth > 1 && share(slept) < 0.5 && wakes >= 2 && !is_chance {
         return Found {
             kind: Waiting::Depth(u32::try_from(depth).unwrap_or(u32::MAX)),
             score: full,
         };
     }
-    let prompt = places / nr_places.max(1) as f64;
     if nr_places >= WAKES_MIN && prompt <= PROMPT && share(slept) < 0.5 {
         return Found {
             kind: Waiting::Until,

@@ -62,6 +62,25 @@ pub struct Process {
     pub bios: Vec<Bio>,
 }
 
+impl Process {
+    /// Whether it has the name of a thread of the kernel that writes.
+    pub fn is_kernel_thread(&self) -> bool {
+        const NAMES: [&str; 9] = [
+            "kworker",
+            "flush-",
+            "pdflush",
+            "jbd2",
+            "kjournald",
+            "xfs",
+            "btrfs",
+            "loop",
+            "md",
+        ];
+        let name = self.name.as_deref().unwrap_or("");
+        NAMES.iter().any(|n| name.starts_with(n))
+    }
+}
+
 /// How a process depends on its own bios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
@@ -219,7 +238,7 @@ impl fmt::Display for CannotRepeat {
                 "{n} recordings one behind the other, each with its own times; give one of them"
             ),
             CannotRepeat::TooMany => {
-                write!(f, "more than {} bios; cut the trace into parts", BIOS_MAX)
+                write!(f, "more than {BIOS_MAX} bios; cut the trace into parts")
             }
             CannotRepeat::TooLong => {
                 f.write_str("its times span more than a hundred years; they are damaged")

@@ -7,10 +7,18 @@ use blklab_types::{Dev, Span, Time};
 
 /// A trace in the making: events in any order.
 #[derive(Default)]
-struct Trace(Vec<Event>);
+pub(crate) struct Trace(Vec<Event>);
 
 impl Trace {
-    fn event(&mut self, time_us: u64, action: Action, pid: u32, rwbs: Rwbs, sector: u64, n: u32) {
+    pub(crate) fn event(
+        &mut self,
+        time_us: u64,
+        action: Action,
+        pid: u32,
+        rwbs: Rwbs,
+        sector: u64,
+        n: u32,
+    ) {
         self.0.push(Event {
             time: Time(time_us * 1000),
             sector,
@@ -28,13 +36,25 @@ impl Trace {
 
     /// A bio of 8 sectors from Q to C.
     fn bio(&mut self, pid: u32, rwbs: Rwbs, sector: u64, from_us: u64, to_us: u64) {
-        for action in [Action::Queue, Action::GetRequest, Action::Issue] {
-            self.event(from_us, action, pid, rwbs, sector, 8);
-        }
-        self.event(to_us, Action::Complete, 0, rwbs, sector, 8);
+        self.sized(pid, rwbs, (sector, 8), from_us, to_us);
     }
 
-    fn finish(mut self) -> Result<Recorded, CannotRepeat> {
+    /// The same, of another length.
+    pub(crate) fn sized(
+        &mut self,
+        pid: u32,
+        rwbs: Rwbs,
+        (sector, n): (u64, u32),
+        from_us: u64,
+        to_us: u64,
+    ) {
+        for action in [Action::Queue, Action::GetRequest, Action::Issue] {
+            self.event(from_us, action, pid, rwbs, sector, n);
+        }
+        self.event(to_us, Action::Complete, 0, rwbs, sector, n);
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Recorded, CannotRepeat> {
         self.0.sort_by_key(|e| e.time);
         let mut collector = Collector::default();
         collector.process(Time::ZERO, 7, "seven");
@@ -50,7 +70,7 @@ impl Trace {
 }
 
 /// Numbers without a pattern, below `n`.
-fn noise(seed: u64, n: u64) -> u64 {
+pub(crate) fn noise(seed: u64, n: u64) -> u64 {
     (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % n
 }
 
@@ -245,4 +265,14 @@ fn hostile_numbers_do_no_harm() {
     let recorded = trace.finish().expect("bios");
     assert_eq!(recorded.nr_bios(), 4);
     assert_eq!(recorded.sectors(), Some((0, u64::MAX)));
+}
+
+#[test]
+fn a_rate_beside_an_even_device_is_no_queue_of_a_depth() {
+    let mut trace = Trace::default();
+    for i in 0..200 {
+        let begin = i * 1000 + noise(i, 900);
+        trace.bio(7, WRITE, i * 800, begin, i * 1000 + 20_000);
+    }
+    assert_eq!(trace.process().waiting, Waiting::Free);
 }

@@ -6,7 +6,7 @@ use crate::Machine;
 use crate::limits::sq_limits;
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, ExperimentError, Timing};
-use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
+use blklab_infer::{Bio as Recorded, Marks, Waiting};
 use blklab_target::Replay;
 use blklab_types::{Bio, BioFlags, Completion, IoPrio, Op, TaskId, Time};
 use std::rc::Rc;
@@ -77,23 +77,6 @@ impl Fit {
     }
 }
 
-/// Whether a process has the name of a thread of the kernel that writes.
-fn is_kernel_thread(p: &Process) -> bool {
-    const NAMES: [&str; 9] = [
-        "kworker",
-        "flush-",
-        "pdflush",
-        "jbd2",
-        "kjournald",
-        "xfs",
-        "btrfs",
-        "loop",
-        "md",
-    ];
-    let name = p.name.as_deref().unwrap_or("");
-    NAMES.iter().any(|n| name.starts_with(n))
-}
-
 /// Adds the processes of a trace to a machine.
 ///
 /// # Errors
@@ -135,7 +118,7 @@ pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, E
 async fn run(m: Machine, replay: Rc<Replay>, process: usize, fit: Fit) {
     let p = &replay.recorded.processes[process];
     let task = m.current();
-    let kernel_thread = is_kernel_thread(p);
+    let kernel_thread = p.is_kernel_thread();
     let mut plugged = false;
     let mut woke_at = m.now();
     for (i, b) in p.bios.iter().enumerate() {

@@ -43,9 +43,10 @@ impl TraceKey {
         }
         let failed = |e: &dyn std::fmt::Display| {
             let what = e.to_string();
-            match what.contains(&self.file) {
-                true => ExperimentError::new(what),
-                false => ExperimentError::new(what).in_file(&self.file),
+            if what.contains(&self.file) {
+                ExperimentError::new(what)
+            } else {
+                ExperimentError::new(what).in_file(&self.file)
             }
         };
         let mut input = TraceFile::open(path).map_err(|e| failed(&e))?;

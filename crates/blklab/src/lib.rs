@@ -44,6 +44,7 @@
 //! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
 //! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
+//! | make a fio job of a trace | [`to_fio`] |
 //! | write a scheduler | [`scheduler`] |
 //! | keep all that belongs to a run | [`run_directory`] |
 //!
@@ -71,6 +72,7 @@ pub mod run_directory;
 pub mod same;
 pub mod scheduler;
 pub mod summary;
+pub mod to_fio;
 mod trace_copy;
 pub mod trace_file;
 pub mod why;

@@ -34,6 +34,7 @@ mod settings;
 mod strangers;
 mod support;
 mod syncs;
+mod to_fio;
 mod trace;
 mod trace_in;
 mod transcript;

@@ -94,7 +94,6 @@ fn other_formats_run_on_other_kernels() {
     for trace in [
         "blktrace/linux-6.1-mq-deadline.blktrace.0.zst",
         "blktrace/linux-2.6.28-cfq.blktrace.0.zst",
-        "rows/msr.csv",
         "snoop/biosnoop.txt",
     ] {
         for kernel in ["2.6.16", "2.6.38", "4.4", "6.18"] {
