@@ -99,6 +99,20 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
         all.push((kind, context, lines, victim));
     };
     add("deep-queue", "", 1, &|l| deep(l, A, "R", 32, 200));
+    // A device that would take 31, and is given four of a process's 32.
+    let limited = "queue/scheduler=cfq\ndevice/queue_depth=31";
+    add("shallow-dispatch", limited, 1, &|l| {
+        for k in 0..400_u64 {
+            let d = 2000 + 25 * k;
+            let q = d - 25 * k.min(32);
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: ((k * 7919 % 1000) * 1000, 8),
+                times: [q, q, d, d + 100],
+            });
+        }
+    });
     add("writes-starved", "queue/scheduler=mq-deadline", 2, &|l| {
         deep(l, A, "R", 8, 300);
         for k in 0..4 {

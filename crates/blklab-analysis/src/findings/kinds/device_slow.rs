@@ -231,7 +231,7 @@ impl Sum {
                 )
             );
             f.how = "It had too little to do to explain it: work of its own (garbage collection, \
-                     retries, error recovery, power states)."
+                     retries, error recovery, power states, writing a full cache to disk)."
                 .to_owned();
             if let Some(period) = period(&mut self.when) {
                 f.how += &format!(" It comes about every {}.", time_text(period));

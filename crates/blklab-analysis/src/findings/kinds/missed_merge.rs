@@ -179,7 +179,9 @@ impl MissedMerges {
             let sum = self.disks.entry(disk.dev).or_default();
             let took = second.whole();
             let instance = || instance(section, disk, first, second, took);
-            sum.harm.add(second.pid, took.unwrap_or(0), instance);
+            // Nobody waits for write-back: it costs commands.
+            let delay = took.filter(|_| second.is_sync).unwrap_or(0);
+            sum.harm.add(second.pid, delay, instance);
             sum.costs |= took.is_some();
             sum.is_sync += u64::from(second.is_sync);
             sum.waiting += u64::from(matches!(how, Missed::Waiting));
@@ -240,6 +242,7 @@ impl Sum {
         f.of = "requests that could have been merged";
         if self.is_sync == 0 {
             f.weight = Weight::Background;
+            (f.total_ns, f.worst_ns) = (None, None);
         }
         if !self.costs {
             (f.total_ns, f.worst_ns) = (None, None);

@@ -17,6 +17,7 @@ pub mod no_readahead;
 pub mod no_request_free;
 pub mod passthrough;
 pub mod reads_behind_writes;
+pub mod shallow;
 pub mod slice;
 pub mod split;
 pub mod throttle;
@@ -51,6 +52,7 @@ pub static ALL: &[Kind] = &[
     dependent_read::KIND,
     misaligned::KIND,
     discards::KIND,
+    shallow::KIND,
     deep_queue::KIND,
     passthrough::KIND,
 ];

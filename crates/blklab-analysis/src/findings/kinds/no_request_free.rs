@@ -4,6 +4,7 @@
 
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::is_most;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
 };
@@ -15,8 +16,9 @@ pub const KIND: Kind = Kind {
     name: "no-request-free",
     what: "reads or sync writes wait for a request or tag (Q to G): all are in use",
     rule: "a request that somebody waits for waits from Q to G for more than 4 times what the \
-           device takes for one, 200 us at least; 20 % of its process's waiting or more. Write-back \
-           that waits is back-pressure and no finding",
+           device takes for one, 200 us at least; 20 % of its process's waiting or more. Who has \
+           most of those in use itself is told apart. Write-back that waits is back-pressure and \
+           no finding",
     explains: &[],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::default()),
@@ -24,14 +26,14 @@ pub const KIND: Kind = Kind {
 
 #[derive(Debug, Default)]
 struct NoRequestFree {
-    disks: BTreeMap<Dev, Sum>,
+    /// Those that others leave nothing, and those that have most themselves.
+    disks: [BTreeMap<Dev, Sum>; 2],
 }
 
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
     held: u64,
-    own: u64,
     writes: u64,
 }
 
@@ -40,21 +42,31 @@ impl Detector for NoRequestFree {
         for disk in &section.disks {
             for (r, w) in disk.waited_for() {
                 let Some(ahead) = w.get else { continue };
-                let sum = self.disks.entry(disk.dev).or_default();
+                let is_own = is_most(ahead.own, ahead.all);
+                let sum = self.disks[usize::from(is_own)].entry(disk.dev).or_default();
                 sum.harm
                     .add(r.pid, w.get_ns, || section.instance(r, Some(w.get_ns)));
                 for (pid, n) in ahead.others() {
                     sum.harm.blame(pid, n);
                 }
                 sum.held += ahead.all;
-                sum.own += ahead.own;
                 sum.writes += u64::from(r.is_write());
             }
         }
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
+        let [others, own] = &mut self.disks;
+        let mut all = of_disks(others, |sum, dev| sum.finding(dev, whole));
+        all.extend(of_disks(own, |sum, dev| {
+            let mut f = sum.finding(dev, whole)?;
+            f.causes.clear();
+            let own = "its own requests: more than the queue has room for";
+            f.cause.get_or_insert_with(|| own.to_owned());
+            f.weight = Weight::OwnChoice;
+            Some(f)
+        }));
+        all
     }
 }
 
@@ -63,7 +75,6 @@ impl Sum {
         let n = self.harm.count().max(1);
         let mut f = self.harm.finding(&KIND, dev, whole)?;
         let who = f.victim_names();
-        let own = self.own * 2 > self.held;
         f.what = format!(
             "{who} wait{} {} on average for a request (Q to G), with about {} others queued or at \
              the device.",
@@ -71,11 +82,6 @@ impl Sum {
             time_text(self.harm.total_ns() / self.harm.count()),
             self.held / n
         );
-        if own {
-            f.causes.clear();
-            f.cause = Some("its own requests: more than the queue has room for".to_owned());
-            f.weight = Weight::OwnChoice;
-        }
         let context = whole.context;
         let held = self.held / n;
         let nr = context.queue("nr_requests");
