@@ -160,5 +160,5 @@ fn what_cannot_be_is_refused() {
         assert_eq!(done.code, Some(2));
         assert!(done.stderr.contains("the disks are"), "{}", done.stderr);
     }
-    assert_eq!(f.names("."), ["notes.dat"]);
+    assert_eq!(f.names("."), ["job.fio", "notes.dat"]);
 }

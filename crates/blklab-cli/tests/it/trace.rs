@@ -224,7 +224,7 @@ fn sections_of_statistics() {
         "By Process",
         "By Direction",
         "By Size",
-        "By Window Of 100ms",
+        "By Window Of 100ms (Q)",
     ] {
         let head = format!("= {head} =");
         assert!(by.contains(&head) && !plain.contains(&head), "{by}");
