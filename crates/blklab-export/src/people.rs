@@ -27,7 +27,7 @@ impl People {
         self.0.insert(pid, comm[..end].into());
     }
 
-    pub(crate) fn of(&self, pid: Pid) -> Option<Arc<str>> {
+    pub(crate) fn name_of(&self, pid: Pid) -> Option<Arc<str>> {
         self.0.get(&pid).cloned()
     }
 }

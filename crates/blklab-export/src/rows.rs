@@ -44,7 +44,7 @@ fn between(from: Option<Time>, until: Option<Time>) -> Value<'static> {
 }
 
 impl EventRow {
-    fn of(&self, actions: &[Action], value: impl Into<Value<'static>>) -> Value<'static> {
+    fn value_if(&self, actions: &[Action], value: impl Into<Value<'static>>) -> Value<'static> {
         if actions.contains(&self.event.action) {
             value.into()
         } else {
@@ -95,27 +95,27 @@ pub static EVENT_COLUMNS: [Column<EventRow>; 18] = [
         u64::from(r.event.bytes).into()
     }),
     Column::number("error", "errno of C, 0 for success", |r: &EventRow| {
-        r.of(&[Action::Complete], u64::from(r.event.error))
+        r.value_if(&[Action::Complete], u64::from(r.event.error))
     })
     .optional(),
     Column::number(
         "requests",
         "requests on the list, of U and UT",
-        |r: &EventRow| r.of(&[Action::Unplug, Action::UnplugTimer], r.event.arg),
+        |r: &EventRow| r.value_if(&[Action::Unplug, Action::UnplugTimer], r.event.arg),
     )
     .optional(),
     Column::number(
         "split_sector",
         "where the rest begins, of X",
-        |r: &EventRow| r.of(&[Action::Split], r.event.arg),
+        |r: &EventRow| r.value_if(&[Action::Split], r.event.arg),
     )
     .optional(),
     Column::text("from_device", "the device above, of A", |r: &EventRow| {
-        r.of(&[Action::Remap], Value::Device(r.event.from_dev))
+        r.value_if(&[Action::Remap], Value::Device(r.event.from_dev))
     })
     .optional(),
     Column::number("from_sector", "the sector there, of A", |r: &EventRow| {
-        r.of(&[Action::Remap], r.event.arg)
+        r.value_if(&[Action::Remap], r.event.arg)
     })
     .optional(),
     Column::text("message", "text of m", |r: &EventRow| {

@@ -122,7 +122,7 @@ impl<W: Write + Send> Table<W> {
             recording: self.recording,
             number: self.nr_events,
             event: *event,
-            process: self.people.of(event.pid),
+            process: self.people.name_of(event.pid),
             text: text.map(Into::into),
         };
         self.put(&EVENT_COLUMNS, &row);
@@ -148,7 +148,7 @@ impl<W: Write + Send> LifeSink for Table<W> {
                 let row = BioRow {
                     recording: self.recording,
                     bio: *bio,
-                    process: self.people.of(bio.pid),
+                    process: self.people.name_of(bio.pid),
                 };
                 self.put(&BIO_COLUMNS, &row);
             }
@@ -164,7 +164,7 @@ impl<W: Write + Send> LifeSink for Table<W> {
             recording: self.recording,
             request: *request,
             queue: queued.map(|(_, time)| time),
-            process: self.people.of(request.pid),
+            process: self.people.name_of(request.pid),
         };
         self.put(&IO_COLUMNS, &row);
     }

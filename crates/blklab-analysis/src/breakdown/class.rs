@@ -114,7 +114,7 @@ impl Classes {
     }
 
     /// The class of a bio.
-    fn of(&mut self, pid: u32, rwbs: Rwbs, bytes: u32, queue: Time) -> &mut Class {
+    fn class_of(&mut self, pid: u32, rwbs: Rwbs, bytes: u32, queue: Time) -> &mut Class {
         let key = match self.by {
             By::Process => {
                 let pid = u64::from(pid);
@@ -158,7 +158,7 @@ impl Classes {
     }
 
     pub(super) fn queued(&mut self, e: &Event) {
-        let class = self.of(e.pid, e.rwbs, e.bytes, e.time);
+        let class = self.class_of(e.pid, e.rwbs, e.bytes, e.time);
         class.queued.add(e.bytes);
         let may_follow = class.seeks.len() < DEVICES_MAX || class.seeks.contains_key(&e.dev);
         if e.bytes > 0 && may_follow {
@@ -168,7 +168,7 @@ impl Classes {
     }
 
     pub(super) fn bio(&mut self, bio: &BioLife) {
-        let class = self.of(bio.pid, bio.rwbs, bio.bytes, bio.queue);
+        let class = self.class_of(bio.pid, bio.rwbs, bio.bytes, bio.queue);
         class.nr_bios += u64::from(bio.complete.is_some());
         class.tally.bio(bio);
     }

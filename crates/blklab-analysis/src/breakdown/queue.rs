@@ -73,7 +73,7 @@ pub(super) struct Queues(Vec<Queue>);
 
 impl Queues {
     /// There are as many as the tracker follows.
-    fn of(&mut self, dev: Dev) -> &mut Queue {
+    fn queue_of(&mut self, dev: Dev) -> &mut Queue {
         let place = self.0.iter().position(|q| q.detail.dev == dev);
         let place = place.unwrap_or_else(|| {
             self.0.push(Queue {
@@ -89,7 +89,7 @@ impl Queues {
     }
 
     pub(super) fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
-        let queue = self.of(dev);
+        let queue = self.queue_of(dev);
         if nr_bios > queue.nr_bios {
             queue.detail.depth_at_q.add(queue.nr_bios.into());
         }
@@ -117,7 +117,7 @@ impl Queues {
         }
         let Some(complete) = bio.complete else { return };
         let q2c_ns = complete.since(bio.queue).ns();
-        let flushes = &mut self.of(bio.dev).detail.flushes;
+        let flushes = &mut self.queue_of(bio.dev).detail.flushes;
         match (kinds.has(Rwbs::FLUSH), bio.bytes) {
             (true, 0) => flushes.empty_q2c.add(q2c_ns),
             (true, _) => flushes.preflush_q2c.add(q2c_ns),
@@ -131,7 +131,7 @@ impl Queues {
     pub(super) fn request(&mut self, request: &RequestLife) {
         let is_flush = request.rwbs.has(Rwbs::FLUSH) && request.bytes == 0;
         if let (true, Some(issue), Some(complete)) = (is_flush, request.issue, request.complete) {
-            let flushes = &mut self.of(request.dev).detail.flushes;
+            let flushes = &mut self.queue_of(request.dev).detail.flushes;
             flushes.commands_d2c.add(complete.since(issue).ns());
         }
     }

@@ -57,11 +57,11 @@ fn classes(out: &mut String, table: &ClassTable) -> fmt::Result {
             row.queued.count,
             short((row.queued.bytes / 1024) as f64),
             row.merge_ratio,
-            of(&row.seeks.distances, |d| short(d.percentile(50.0) as f64)),
-            of(q2c, |d| time(d.percentile(50.0) as f64)),
-            of(q2c, |d| time(d.percentile(99.0) as f64)),
-            of(q2c, |d| time(d.max() as f64)),
-            of(&row.phases.d2c, |d| time(d.percentile(99.0) as f64)),
+            unless_empty(&row.seeks.distances, |d| short(d.percentile(50.0) as f64)),
+            unless_empty(q2c, |d| time(d.percentile(50.0) as f64)),
+            unless_empty(q2c, |d| time(d.percentile(99.0) as f64)),
+            unless_empty(q2c, |d| time(d.max() as f64)),
+            unless_empty(&row.phases.d2c, |d| time(d.percentile(99.0) as f64)),
         )?;
     }
     writeln!(out)
@@ -206,7 +206,7 @@ fn device(dev: blklab_types::Dev) -> String {
 }
 
 /// Nothing where there is no value.
-fn of(values: &Distribution, text: impl Fn(&Distribution) -> String) -> String {
+fn unless_empty(values: &Distribution, text: impl Fn(&Distribution) -> String) -> String {
     match values.count() {
         0 => "-".to_owned(),
         _ => text(values),

@@ -145,7 +145,7 @@ impl<W: Write> Tracks<W> {
             Track::Process(pid) => TrackDescriptor {
                 process: Some(ProcessDescriptor {
                     pid: i32::try_from(pid).unwrap_or(i32::MAX),
-                    process_name: self.people.of(pid).map(|comm| comm.to_string()),
+                    process_name: self.people.name_of(pid).map(|comm| comm.to_string()),
                 }),
                 ..TrackDescriptor::default()
             },

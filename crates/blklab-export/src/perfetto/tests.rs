@@ -143,16 +143,16 @@ fn a_flow_leads_from_q_over_d_to_c() {
         }
     }
     let flows: Vec<Vec<String>> = flows.into_values().collect();
-    let of = |who: &str, slot: &str| {
+    let life = |who: &str, slot: &str| {
         ["", "C", "8,0 sda / scheduler", slot]
             .map(|s| if s.is_empty() { who } else { s }.to_owned())
     };
     assert_eq!(
         flows,
         [
-            of("cat 11 / I/O", "8,0 sda / slot 0"),
-            of("dd 10 / I/O", "8,0 sda / slot 1"),
-            of("dd 10 / I/O", "8,0 sda / slot 1"),
+            life("cat 11 / I/O", "8,0 sda / slot 0"),
+            life("dd 10 / I/O", "8,0 sda / slot 1"),
+            life("dd 10 / I/O", "8,0 sda / slot 1"),
         ]
     );
 }
