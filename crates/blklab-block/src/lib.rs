@@ -34,5 +34,5 @@ pub use list::List;
 pub use queue::Queue;
 pub use queue_no::QueueNo;
 pub use request::{Merge, Request, Requests, RqId, RqState};
-pub use submit::{Pending, Submit};
+pub use submit::{Pending, SleepsFor, Submit};
 pub use tree::{SectorTree, TreeNodes};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block device's queue on either path.
 
-use crate::{Cx, Pending, Requests, RqId, Submit, mq, sq};
+use crate::{Cx, Pending, Requests, RqId, SleepsFor, Submit, mq, sq};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, Dev, Hz, TaskId};
 
@@ -110,6 +110,14 @@ impl Queue {
     /// A task that slept for a request goes on.
     pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         on!(self, q => q.resume(cx, pending))
+    }
+
+    /// What a task sleeps for whose submission said that it does.
+    pub fn sleeps_for(&self, task: TaskId) -> SleepsFor {
+        match self {
+            Queue::Sq(_) => SleepsFor::Request,
+            Queue::Mq(q) => q.sleeps_for(task),
+        }
     }
 
     /// The device finished a request.

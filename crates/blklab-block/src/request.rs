@@ -325,6 +325,11 @@ impl Requests {
         rq.ioprio = rq.ioprio.best(prio);
     }
 
+    /// When the first bio of a request was queued; none if it has no bio.
+    pub fn first_queued(&self, id: RqId) -> Option<Time> {
+        self[id].bio_head.map(|bio| self.bios[bio].queued)
+    }
+
     /// Takes the first bio of a finished request, with the time of its Q.
     #[inline]
     pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {

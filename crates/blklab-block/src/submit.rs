@@ -24,6 +24,15 @@ pub enum Submit {
     Sleeps(Pending),
 }
 
+/// What a task sleeps for that is to go on with [`crate::Queue::resume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SleepsFor {
+    /// A request: all that there may be are in use (tags, from 5.0 on).
+    Request,
+    /// Fewer writes under way: write-back throttling.
+    WriteBack,
+}
+
 impl Pending {
     /// The bio finished (`bio_endio`): its truth record, and the word to the
     /// simulation.

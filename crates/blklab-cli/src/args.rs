@@ -589,6 +589,8 @@ pub(crate) enum TraceCommand {
         /// How many
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
         count: u16,
+        #[command(flatten)]
+        stack: StackArgs,
         /// How to show it
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
@@ -603,6 +605,8 @@ pub(crate) enum TraceCommand {
         /// How many at most
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
         count: u16,
+        #[command(flatten)]
+        stack: StackArgs,
         /// How to show it
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
@@ -784,13 +788,21 @@ key=value or a copy of /sys/block/DEVICE. One line of shell writes it:
   (cd /sys/block/sda && grep -r . queue device/queue_depth 2>/dev/null |
    sed 's/:/=/'; echo kernel=$(uname -r)) > context.txt
 
+Where the kernel is known the trace is re-enacted, too: what was submitted and
+when commands ended is fed into the model of that kernel and scheduler. The
+report says how far its dispatches are the recorded ones and, if they are, what
+each request waited for. That is marked as such and never mixed with what the
+events say.
+
 A run directory has its context in it. docs/why.md explains each finding;
 blklab list findings lists them with their rules.
 
 Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --sched cfq
   blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
-  blklab why testdata/blkparse/missed-merge.txt --output-format json";
+  blklab why testdata/blkparse/missed-merge.txt --output-format json
+  blklab why sda.blktrace.0 --kernel 6.12 --sched try
+  blklab why results                          a run directory";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]
@@ -798,25 +810,43 @@ pub(crate) struct WhyArgs {
     /// A trace of any kind that is read, or a run directory
     #[arg(value_name = "TRACE|RUN")]
     pub(crate) file: PathBuf,
-    /// What is known of the machine: a file of key=value lines, or a copy of
-    /// /sys/block/DEVICE; several add up
-    #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) context: Vec<PathBuf>,
-    /// The kernel's release
-    #[arg(long, value_name = "V")]
-    pub(crate) kernel: Option<String>,
-    /// The I/O scheduler
-    #[arg(long, value_name = "NAME")]
-    pub(crate) sched: Option<String>,
-    /// An attribute of the queue or a tunable of the scheduler, as in sysfs
-    #[arg(long, value_name = "KEY=V")]
-    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
     /// At most so many findings
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// How to show it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
     pub(crate) output_format: PlainFormat,
+}
+
+/// What is known of the machine that a trace was recorded on.
+#[derive(Debug, Default, Args)]
+pub(crate) struct StackArgs {
+    /// What is known of the machine: a file of key=value lines, an experiment file,
+    /// or a copy of /sys/block/DEVICE; several add up
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) context: Vec<PathBuf>,
+    /// The kernel's release: its model re-enacts the trace
+    #[arg(long, value_name = "V")]
+    pub(crate) kernel: Option<String>,
+    /// The I/O scheduler; try: each of the kernel's, and the one that fits best
+    /// counts, as without it
+    #[arg(long, value_name = "NAME|try")]
+    pub(crate) sched: Option<String>,
+    /// An attribute of the queue or a tunable of the scheduler, as in sysfs
+    #[arg(long, value_name = "KEY=V")]
+    pub(crate) set: Vec<String>,
+}
+
+impl StackArgs {
+    /// Whether any of them is given.
+    pub(crate) fn says_something(&self) -> bool {
+        !self.context.is_empty()
+            || self.kernel.is_some()
+            || self.sched.is_some()
+            || !self.set.is_empty()
+    }
 }
 
 const EXAMPLE_EXAMPLES: &str = "\

@@ -4,6 +4,7 @@
 //! It is a library so that a scheduler of another crate can have the whole
 //! command: its `main` calls [`main()`] with the scheduler.
 
+mod again;
 mod args;
 mod conform;
 mod example;

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab trace slow` and `blklab trace life`.
 
+use crate::again::{Again, Known, reasons};
 use crate::args::PlainFormat;
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
+use blklab::Action;
+use blklab::explain::{Explained, Request, Survey};
 use blklab::findings::slow::{Life, Which};
 use blklab::findings::{Report, time_text};
+use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
+
+/// A life, and what the model says of it, which is no part of what the events say.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    life: &'a Life,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    re_enacted: Option<&'a Explained>,
+}
 
 /// What is asked for: a sector, or `#N`.
 pub(crate) fn which(text: &str, count: usize) -> Result<Which> {
@@ -25,10 +38,11 @@ pub(crate) fn which(text: &str, count: usize) -> Result<Which> {
     }
 }
 
-pub(crate) fn lives(file: &Path, which: Which, format: PlainFormat) -> Result<()> {
+pub(crate) fn lives(file: &Path, which: Which, known: &Known, format: PlainFormat) -> Result<()> {
     let mut input = crate::source::open(file)?;
     let shown = Watcher::reading(input.progress());
-    let (lives, report) = blklab::why::lives(&mut input, which)?;
+    let mut survey = Survey::default();
+    let (lives, report) = blklab::why::lives_and(&mut input, which, &mut survey)?;
     drop(shown);
     crate::source::report_damage(file, input.counts());
     if lives.is_empty() {
@@ -38,10 +52,32 @@ pub(crate) fn lives(file: &Path, which: Which, format: PlainFormat) -> Result<()
             Which::OfEvent(n) => bail!("{}: event {n} belongs to no request", file.display()),
         }
     }
+    let again = if known.says_how() {
+        let request = Request {
+            worst: 0,
+            wanted: lives.iter().filter_map(issue_of).collect(),
+            schedulers: known.schedulers(),
+        };
+        Some(known.re_enact(file, &survey, report.reading, &request)?)
+    } else {
+        None
+    };
+    let of = |life: &Life| {
+        again
+            .as_ref()?
+            .re_enacted
+            .as_ref()?
+            .of_event(issue_of(life)?)
+    };
     let mut out = std::io::stdout().lock();
     match format {
         PlainFormat::Json => {
-            serde_json::to_writer_pretty(&mut out, &lives).map_err(std::io::Error::from)?;
+            let told = lives.iter().map(|life| Told {
+                life,
+                re_enacted: of(life),
+            });
+            let told: Vec<Told<'_>> = told.collect();
+            serde_json::to_writer_pretty(&mut out, &told).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
         PlainFormat::Table => {
@@ -50,10 +86,42 @@ pub(crate) fn lives(file: &Path, which: Which, format: PlainFormat) -> Result<()
                     writeln!(out)?;
                 }
                 show(&mut out, life, &report, input.format().has_printed_times)?;
+                if let Some(again) = &again {
+                    show_again(&mut out, again, of(life))?;
+                }
             }
         }
     }
     out.flush()?;
+    Ok(())
+}
+
+/// The number of the event with which a request went to the device.
+fn issue_of(life: &Life) -> Option<u64> {
+    let is_issue = |action| action == Action::Issue;
+    let issues = life.events.iter().filter(|e| is_issue(e.event.action));
+    issues.map(|e| e.number).next_back()
+}
+
+/// What the model says of a life, or why it says nothing.
+fn show_again(out: &mut impl Write, again: &Again, of: Option<&Explained>) -> Result<()> {
+    match (&again.re_enacted, &again.not_re_enacted, of) {
+        (Some(r), _, Some(x)) => {
+            writeln!(out, "  re-enacted (Linux {}, {}):", r.kernel, r.scheduler)?;
+            if x.reasons.is_empty() {
+                writeln!(out, "   it did not wait before the device")?;
+            }
+            reasons(out, x)?;
+        }
+        (Some(r), _, None) if !r.is_good => {
+            writeln!(
+                out,
+                "  not re-enacted: the model does not do what this kernel did"
+            )?;
+        }
+        (_, Some(why), _) => writeln!(out, "  not re-enacted: {why}")?,
+        _ => writeln!(out, "  re-enacted: here the model did something else")?,
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod stats;
 mod to_fio;
 
 use crate::Outcome;
+use crate::again::Known;
 use crate::args::{TableRows, TraceCommand};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
@@ -44,19 +45,23 @@ pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Ou
         TraceCommand::Slow {
             file,
             count,
+            stack,
             output_format,
         } => {
             let which = Which::Slowest(usize::from(*count));
-            crate::lives::lives(file, which, *output_format)?;
+            let known = Known::new(file, stack, schedulers)?;
+            crate::lives::lives(file, which, &known, *output_format)?;
         }
         TraceCommand::Life {
             file,
             which,
             count,
+            stack,
             output_format,
         } => {
             let which = crate::lives::which(which, usize::from(*count))?;
-            crate::lives::lives(file, which, *output_format)?;
+            let known = Known::new(file, stack, schedulers)?;
+            crate::lives::lives(file, which, &known, *output_format)?;
         }
         TraceCommand::Convert { file, output, rows } => convert(file, output, *rows)?,
         TraceCommand::ToFio(args) => to_fio::to_fio(args, schedulers)?,

@@ -2,14 +2,17 @@
 //! `blklab why`.
 
 use crate::Outcome;
+use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
 use crate::output::{WIDTH, fold};
 use crate::progress::Watcher;
-use anyhow::{Result, bail};
+use anyhow::Result;
+use blklab::explain::{Request, Survey};
 use blklab::findings::finding::time_text;
 use blklab::findings::{Context, Finding, Instance, Party, Report, Weight};
-use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
+use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Lines of evidence that are shown of an instance.
@@ -18,20 +21,47 @@ const EVIDENCE_MAX: usize = 10;
 /// Processes that are shown on one side of a finding.
 const PARTIES_MAX: usize = 4;
 
+/// Requests of a re-enactment that are given.
+const WORST: usize = 10;
+
+/// What is said about a trace; what the model says is kept apart from what its events
+/// say.
+#[derive(Serialize)]
+struct Answer<'a> {
+    basis: &'static str,
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    again: Again,
+}
+
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let context = context(a, schedulers)?;
+    let known = Known::new(&a.file, &a.stack, schedulers)?;
+    let context = known.context();
     let mut input = crate::source::open(&a.file)?;
     let shown = Watcher::reading(input.progress());
-    let mut report = blklab::why::why(&mut input, context.clone())?;
+    let mut survey = Survey::default();
+    let mut report = blklab::why::why_and(&mut input, context.clone(), &mut survey)?;
     drop(shown);
     crate::source::report_damage(&a.file, input.counts());
+    let request = Request {
+        worst: WORST,
+        wanted: BTreeSet::new(),
+        schedulers,
+    };
+    let again = known.re_enact(&a.file, &survey, report.reading, &request)?;
     if let Some(limit) = a.limit {
         report.findings.truncate(limit as usize);
     }
     let mut out = std::io::stdout().lock();
     match a.output_format {
         PlainFormat::Json => {
-            serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+            let answer = Answer {
+                basis: "inferred from events",
+                report: &report,
+                again,
+            };
+            serde_json::to_writer_pretty(&mut out, &answer).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
         PlainFormat::Table => {
@@ -41,44 +71,14 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 report: &report,
                 times_as_given,
             };
-            text.all(&context)?;
+            text.all(context)?;
+            if known.says_how() {
+                again.show(&mut out)?;
+            }
         }
     }
     out.flush()?;
     Ok(Outcome::Done)
-}
-
-/// All that is known beside the trace; what is said on the command line counts last.
-fn context(a: &WhyArgs, schedulers: Schedulers) -> Result<Context> {
-    let mut context = if a.file.is_dir() {
-        blklab::why::context_of(
-            &RunDir::open(&a.file, &blklab::catalogue_with(schedulers))?.experiment,
-        )?
-    } else {
-        Context::default()
-    };
-    for path in &a.context {
-        context.add(blklab::why::context_at(path)?);
-    }
-    if let Some(kernel) = &a.kernel
-        && context.set("kernel", kernel).is_err()
-    {
-        let shown = blklab::shown(kernel);
-        bail!("--kernel {shown}: expected a release, as in 6.12");
-    }
-    if let Some(name) = &a.sched {
-        let known: Vec<&str> = schedulers.iter().map(|s| s.name).collect();
-        if !known.contains(&name.as_str()) {
-            bail!("--sched: {}", blklab::no_such("scheduler", name, &known));
-        }
-        context.set("queue/scheduler", name)?;
-    }
-    for setting in &a.set {
-        if let Err(e) = blklab::why::set(&mut context, setting, schedulers) {
-            bail!("--set {e}");
-        }
-    }
-    Ok(context)
 }
 
 /// The report for people.

@@ -54,6 +54,7 @@
 
 pub mod csv_table;
 pub mod disk_stats;
+pub mod explain;
 pub mod failures;
 pub mod fingerprint;
 pub mod job_rows;

@@ -6,7 +6,7 @@
 //! use blklab::TraceFile;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let context = context_at("context.txt".as_ref())?;
+//! let context = context_at("context.txt".as_ref(), &blklab::catalogue())?;
 //! let report = why(&mut TraceFile::open("sda.blktrace.0".as_ref())?, context)?;
 //! for finding in &report.findings {
 //!     println!("{}: {}", finding.kind, finding.what);
@@ -17,11 +17,11 @@
 
 use blklab_analysis::findings::slow::{Life, Lives, Which};
 use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
-use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
+use blklab_experiment::{Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
-use blklab_trace::TraceSource as _;
+use blklab_trace::{NullSink, TraceSink, TraceSource as _};
 use std::path::Path;
 
 /// Files of a copied folder of sysfs that are read, at most.
@@ -32,13 +32,22 @@ const FILES_MAX: usize = 4096;
 /// # Errors
 /// If it cannot be read.
 pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatError> {
-    let mut search = Search::all(context);
-    input.send_all(&mut search)?;
-    let counts = input.counts();
-    Ok(search.finish(Reading {
-        lost: counts.lost + counts.left_out + counts.missing,
-        elided: counts.elided,
-    }))
+    why_and(input, context, NullSink)
+}
+
+/// The same; `also` sees all events.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn why_and(
+    input: &mut TraceFile,
+    context: Context,
+    also: impl TraceSink,
+) -> Result<Report, FormatError> {
+    let mut both = (Search::all(context), also);
+    input.send_all(&mut both)?;
+    let reading = reading(input);
+    Ok(both.0.finish(reading))
 }
 
 /// Single requests of a trace with their lives, and the report that
@@ -47,12 +56,33 @@ pub fn why(input: &mut TraceFile, context: Context) -> Result<Report, FormatErro
 /// # Errors
 /// If it cannot be read.
 pub fn lives(input: &mut TraceFile, which: Which) -> Result<(Vec<Life>, Report), FormatError> {
+    lives_and(input, which, NullSink)
+}
+
+/// The same; `also` sees all events.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn lives_and(
+    input: &mut TraceFile,
+    which: Which,
+    also: impl TraceSink,
+) -> Result<(Vec<Life>, Report), FormatError> {
     let lives = Lives::new(which);
     let detector: Box<dyn Detector> = Box::new(lives.clone());
-    let mut search = Search::with(vec![detector], Context::default());
-    input.send_all(&mut search)?;
-    let report = search.finish(Reading::default());
+    let mut both = (Search::with(vec![detector], Context::default()), also);
+    input.send_all(&mut both)?;
+    let report = both.0.finish(reading(input));
     Ok((lives.take(), report))
+}
+
+/// What the reader of a trace says about it.
+fn reading(input: &TraceFile) -> Reading {
+    let counts = input.counts();
+    Reading {
+        lost: counts.lost + counts.left_out + counts.missing,
+        elided: counts.elided,
+    }
 }
 
 /// The line of an event in a report, as blkparse prints it, with the event's number in
@@ -70,12 +100,15 @@ pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> Strin
     line_of(event, evidence.number, time_ns, comm, text)
 }
 
-/// Reads a context: a file of `key=value` lines, or a copy of `/sys/block/DEVICE` (or a
-/// folder with one in it beside `context.txt`).
+/// Reads a context: a file of `key=value` lines, an experiment file, or a copy of
+/// `/sys/block/DEVICE` (or a folder with one in it beside `context.txt`).
 ///
 /// # Errors
 /// One line: the file, the line in it, what is wrong.
-pub fn context_at(path: &Path) -> Result<Context, ExperimentError> {
+pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, ExperimentError> {
+    if path.extension().is_some_and(|e| e == "toml" || e == "json") {
+        return context_of(&blklab_experiment::load(path, catalogue)?);
+    }
     if !path.is_dir() {
         return read(path);
     }

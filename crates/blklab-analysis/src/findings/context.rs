@@ -157,6 +157,11 @@ impl Context {
         self.kernel
     }
 
+    /// The name of the device: sda, nvme0n1.
+    pub fn device(&self) -> Option<&str> {
+        self.text("device")
+    }
+
     fn text(&self, key: &str) -> Option<&str> {
         self.facts.get(key).map(String::as_str)
     }

@@ -2,7 +2,7 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
-use crate::{Cx, Pending, RqId, RqState, Submit, events};
+use crate::{Cx, Pending, RqId, RqState, SleepsFor, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, Dev, IoPrio, PrioClass, TaskId};
@@ -257,6 +257,14 @@ impl Queue {
         if moved {
             tags.pass_on(&mut self.wakes);
             self.push_wakes(cx);
+        }
+    }
+
+    /// What a task sleeps for whose submission said that it does.
+    pub fn sleeps_for(&self, task: TaskId) -> SleepsFor {
+        match self.submitters[task].step {
+            Step::Throttled(_) => SleepsFor::WriteBack,
+            Step::None | Step::Tag(..) => SleepsFor::Request,
         }
     }
 

@@ -24,6 +24,7 @@ mod md;
 mod messages;
 mod plan;
 mod progress;
+mod re_enact;
 mod record;
 mod replay;
 mod reproduce;

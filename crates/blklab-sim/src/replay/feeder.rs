@@ -18,13 +18,16 @@
 //! microseconds between the end of a plug and the hand-overs it leads to are
 //! left out.
 
-use super::recording::{Dispatched, Recording, Step, What};
+use super::recording::{Dispatched, PlugsShow, Recording, Step, Steps, What, command};
 use crate::build::{build_queue, disk_dev};
-use blklab_block::{Cx, Effect, Pending, Queue, QueueNo, RqId, Running, Submit, TaskTable};
+use blklab_block::{
+    Cx, Effect, Pending, Queue, QueueNo, RqId, RqState, Running, SleepsFor, Submit, TaskTable, mq,
+};
 use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::Schedulers;
-use blklab_trace::NullSink;
+use blklab_trace::truth::TruthSink;
+use blklab_trace::{Action, Event, NullSink};
 use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,6 +37,13 @@ const GAP: Span = Span(5_000);
 
 /// From the last event before such a pause to kblockd's run.
 const WORKER_DELAY: Span = Span(4_000);
+
+/// Events that are known before the first of them is fed: later ones say what
+/// earlier ones meant.
+const WINDOW: usize = 1 << 14;
+
+/// Sleeps whose bios are still on their way; more belong to bios that were merged.
+const SLEEPS_MAX: usize = 1 << 16;
 
 const STEP: DeviceId = DeviceId(0);
 const WORKER: DeviceId = DeviceId(1);
@@ -48,41 +58,85 @@ pub struct Process {
     pub direct: bool,
 }
 
+/// A sleep of a task for a request or tag, or until few enough writes are under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slept {
+    /// What it slept for.
+    pub cause: SleepsFor,
+    /// Since when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+}
+
+/// A command that the model's device got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// What, and when.
+    pub command: Dispatched,
+    /// The slot of its request, as truth records name it.
+    pub request: u32,
+    /// When its first bio was submitted; none of a flush that the block layer makes.
+    pub queued: Option<Time>,
+    /// When it was allocated.
+    pub granted: Time,
+    /// Who submitted its first bio; 0 of what the block layer makes.
+    pub pid: Pid,
+    /// Whether somebody waits for it.
+    pub is_sync: bool,
+    /// Whether the device's cache is flushed before it or after it.
+    pub is_ordered: bool,
+    /// How its first bio's task slept for it.
+    pub slept: Option<Slept>,
+}
+
 /// A task of the recording.
 struct Submitter {
     task: TaskId,
     pid: Pid,
     direct: bool,
     plug_is_open: bool,
-    /// Its bio, if it sleeps for a request.
-    pending: Option<Pending>,
+    /// Its bio, if it sleeps for a request, with why and since when.
+    pending: Option<(Pending, Slept)>,
     /// When that was granted in the recording.
     granted: Time,
-    /// Steps that were due while it slept.
-    backlog: VecDeque<usize>,
+    /// What it did while it slept.
+    backlog: VecDeque<Step>,
 }
 
-struct Feeder<'a> {
-    steps: &'a [Step],
-    /// The step that was taken last.
-    at: usize,
+/// A queue that is fed with recorded events one by one.
+///
+/// Memory is bound by what is in flight: a window of events is known in advance, and
+/// what the device got is to be taken with [`Replay::handed_over`].
+pub struct Replay<'a> {
+    steps: Steps,
+    plugs: PlugsShow,
     queue: Queue,
     agenda: Agenda,
     tasks: TaskTable,
     trace: NullSink,
+    truth: Option<Box<dyn TruthSink + 'a>>,
     effects: Vec<(QueueNo, Effect)>,
+    known: Box<dyn Fn(Pid) -> Process + 'a>,
     submitters: Vec<Submitter>,
     by_pid: BTreeMap<Pid, usize>,
-    /// kblockd is to run; some time, or at the worker's next step.
+    /// kblockd is to run; at so many steps from here, or some time.
     work: Option<Work>,
+    /// What kblockd is to do beside a run: remove the queue's plug.
+    unplugs: bool,
     /// Commands at the device.
     at_device: VecDeque<(RqId, Dispatched)>,
     /// Recorded completions of commands that the device did not have yet.
-    ahead: Vec<Dispatched>,
-    dispatches: Vec<Dispatched>,
-    recorded: &'a [Dispatched],
+    ahead: VecDeque<Dispatched>,
+    handed_over: Vec<HandedOver>,
+    slept: BTreeMap<(Op, u64), Slept>,
+    /// Recorded commands that are next.
+    recorded: VecDeque<Dispatched>,
     differs: bool,
 }
+
+/// Recorded completions that are remembered for commands that come late.
+const AHEAD_MAX: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
@@ -97,61 +151,129 @@ enum Work {
 /// If the experiment is not possible.
 pub fn replay(
     e: &Experiment,
-    recording: &Recording,
+    recording: Recording,
     known: impl Fn(Pid) -> Process,
 ) -> Result<Vec<Dispatched>, ExperimentError> {
-    let mut agenda = Agenda::new(e.hz);
-    let queue = build_queue(
-        e,
-        Schedulers::default(),
-        disk_dev(0),
-        &TaskTable::default(),
-        &mut agenda,
-    )?;
-    let mut f = Feeder {
-        steps: &recording.steps,
-        at: 0,
-        queue,
-        agenda,
-        tasks: TaskTable::default(),
-        trace: NullSink,
-        effects: Vec::new(),
-        submitters: Vec::new(),
-        by_pid: BTreeMap::new(),
-        work: None,
-        at_device: VecDeque::new(),
-        ahead: Vec::new(),
-        dispatches: Vec::with_capacity(recording.dispatches.len()),
-        recorded: &recording.dispatches,
-        differs: false,
-    };
-    for pid in &recording.submitters {
-        let process = known(*pid);
-        let task = f.tasks.add(*pid, process.ioprio);
-        f.by_pid.insert(*pid, f.submitters.len());
-        f.submitters.push(Submitter {
+    let mut f = Replay::new(e, Schedulers::default(), known, None)?;
+    f.steps = recording.steps;
+    f.recorded = recording.dispatches.into();
+    for pid in recording.submitters {
+        f.submitter(pid);
+    }
+    while f.take_step() {}
+    Ok(f.handed_over.into_iter().map(|h| h.command).collect())
+}
+
+impl<'a> Replay<'a> {
+    /// An experiment's queue without anything in it. `known` says what is known of a
+    /// process; `truth` hears what the queue does and why.
+    ///
+    /// # Errors
+    /// If the experiment is not possible.
+    pub fn new(
+        e: &Experiment,
+        schedulers: Schedulers,
+        known: impl Fn(Pid) -> Process + 'a,
+        truth: Option<Box<dyn TruthSink + 'a>>,
+    ) -> Result<Replay<'a>, ExperimentError> {
+        let mut agenda = Agenda::new(e.hz);
+        let tasks = TaskTable::default();
+        let queue = build_queue(e, schedulers, disk_dev(0), &tasks, &mut agenda)?;
+        let plugs = match &queue {
+            Queue::Sq(_) if !queue.has_task_plugs() => PlugsShow::OfQueue,
+            Queue::Mq(_) if shows_no_end(e) => PlugsShow::ByIssue,
+            _ => PlugsShow::ByUnplug,
+        };
+        Ok(Replay {
+            steps: Steps::new(plugs),
+            plugs,
+            queue,
+            agenda,
+            tasks: TaskTable::default(),
+            trace: NullSink,
+            truth,
+            effects: Vec::new(),
+            known: Box::new(known),
+            submitters: Vec::new(),
+            by_pid: BTreeMap::new(),
+            work: None,
+            unplugs: false,
+            at_device: VecDeque::new(),
+            ahead: VecDeque::new(),
+            handed_over: Vec::new(),
+            slept: BTreeMap::new(),
+            recorded: VecDeque::new(),
+            differs: false,
+        })
+    }
+
+    /// The next recorded event. It is fed when the window after it is full.
+    ///
+    /// # Panics
+    /// If it is earlier than the one before.
+    pub fn event(&mut self, event: &Event) {
+        self.steps.push(event);
+        if !self.differs && event.action == Action::Issue {
+            self.recorded.extend(command(event));
+        }
+        if self.steps.steps.len() > WINDOW {
+            self.take_step();
+        }
+    }
+
+    /// Feeds the next event of the window, for the end of a recording. False if there
+    /// is none.
+    pub fn step(&mut self) -> bool {
+        self.take_step()
+    }
+
+    /// The present: when the last event was that has been fed.
+    pub fn now(&self) -> Time {
+        self.agenda.now()
+    }
+
+    /// What the device got since it was asked last, in order.
+    pub fn handed_over(&mut self) -> std::vec::Drain<'_, HandedOver> {
+        self.handed_over.drain(..)
+    }
+
+    /// The largest number of requests that may be allocated at a time.
+    pub fn depth_of_requests(&self) -> u32 {
+        match &self.queue {
+            Queue::Sq(q) => q.core().limits.nr_requests,
+            Queue::Mq(q) => q.core().nr_requests,
+        }
+    }
+
+    /// The task of a process; a new one if it has none.
+    fn submitter(&mut self, pid: Pid) -> usize {
+        if let Some(&who) = self.by_pid.get(&pid) {
+            return who;
+        }
+        let process = (self.known)(pid);
+        let task = self.tasks.add(pid, process.ioprio);
+        let who = self.submitters.len();
+        self.by_pid.insert(pid, who);
+        self.submitters.push(Submitter {
             task,
-            pid: *pid,
+            pid,
             direct: process.direct,
             plug_is_open: false,
             pending: None,
             granted: Time::ZERO,
             backlog: VecDeque::new(),
         });
+        who
     }
-    for i in 0..f.steps.len() {
-        f.take_step(i);
-    }
-    Ok(f.dispatches)
-}
 
-impl Feeder<'_> {
-    /// Lets everything happen that is due before a step, then takes it.
-    fn take_step(&mut self, i: usize) {
-        let time = self.steps[i].time;
-        self.agenda.wake_device(STEP, time, i as u64);
+    /// Lets everything happen that is due before the next step, then takes it.
+    fn take_step(&mut self) -> bool {
+        let Some(step) = self.steps.steps.front() else {
+            return false;
+        };
+        self.agenda.wake_device(STEP, step.time, 0);
         loop {
-            match self.agenda.next(time) {
+            match self.agenda.next(step_time(&self.steps)) {
                 Some(Due::Timer(timer)) => {
                     self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
                 }
@@ -161,54 +283,65 @@ impl Feeder<'_> {
                 Some(_) => {}
             }
         }
-        self.at = i;
-        if self.work == Some(Work::AtStep(i)) {
-            self.run_work();
+        let step = self.steps.pop().expect("the step that was looked at");
+        match self.work {
+            Some(Work::AtStep(0)) => self.run_work(),
+            Some(Work::AtStep(n)) => self.work = Some(Work::AtStep(n - 1)),
+            Some(Work::AtTime) | None => {}
         }
-        self.perform(i);
+        self.perform(&step);
+        true
     }
 
-    fn perform(&mut self, i: usize) {
-        let step = self.steps[i];
+    fn perform(&mut self, step: &Step) {
         match step.what {
             What::Complete(command) => self.complete(command),
             What::Other | What::Issue => {}
-            What::Submit { .. } | What::FinishPlug | What::Sleep => {
-                let Some(&who) = self.by_pid.get(&step.pid) else {
-                    return;
-                };
-                let s = &mut self.submitters[who];
-                if s.pending.is_some() {
-                    s.backlog.push_back(i);
-                } else {
-                    self.act(who, i);
+            What::FinishPlug | What::Sleep if self.plugs == PlugsShow::OfQueue => {
+                let running = self.running_as(step.pid);
+                self.enter(running, Queue::unplug);
+            }
+            What::Submit { .. } => {
+                let who = self.submitter(step.pid);
+                self.act_or_wait(who, step);
+            }
+            What::FinishPlug | What::Sleep => {
+                if let Some(&who) = self.by_pid.get(&step.pid) {
+                    self.act_or_wait(who, step);
                 }
             }
         }
     }
 
+    fn act_or_wait(&mut self, who: usize, step: &Step) {
+        let s = &mut self.submitters[who];
+        if s.pending.is_some() {
+            s.backlog.push_back(*step);
+        } else {
+            self.act(who, step);
+        }
+    }
+
     /// A task does what it did in the recording.
-    fn act(&mut self, who: usize, i: usize) {
+    fn act(&mut self, who: usize, step: &Step) {
         let task = self.submitters[who].task;
-        match self.steps[i].what {
+        match step.what {
             What::Submit {
                 op,
-                mut flags,
+                flags,
                 sector,
                 nr_sectors,
                 plugged,
                 granted,
+                unplugs,
             } => {
-                if self.submitters[who].direct && op == Op::Write && flags.has(BioFlags::SYNC) {
-                    flags |= BioFlags::IDLE;
-                }
                 if let Some(open) = plugged {
                     self.set_plug(who, open);
                 }
                 self.submitters[who].granted = granted.unwrap_or(Time::ZERO);
                 let bio = Bio {
                     op,
-                    flags,
+                    flags: self.flags(who, op, flags, unplugs),
                     sector,
                     nr_sectors,
                     segments: Bio::segments_of_pages(nr_sectors),
@@ -224,12 +357,39 @@ impl Feeder<'_> {
         }
     }
 
+    /// What a bio says beside its direction: the letters of its Q, and what they
+    /// do not show.
+    fn flags(&self, who: usize, op: Op, mut flags: BioFlags, unplugs: bool) -> BioFlags {
+        let is_sync_write = op == Op::Write && flags.has(BioFlags::SYNC);
+        let direct = self.submitters[who].direct;
+        match &self.queue {
+            Queue::Mq(_) if is_sync_write && direct => flags |= BioFlags::IDLE,
+            Queue::Sq(_) if is_sync_write && !direct => flags |= BioFlags::NOIDLE,
+            _ => {}
+        }
+        if unplugs && self.plugs == PlugsShow::OfQueue {
+            flags |= BioFlags::UNPLUG;
+        }
+        flags
+    }
+
     fn running(&self, who: usize) -> Running {
         let s = &self.submitters[who];
         Running {
             task: Some(s.task),
             pid: s.pid,
             cpu: 0,
+        }
+    }
+
+    /// In the context of a process that need not submit anything.
+    fn running_as(&self, pid: Pid) -> Running {
+        match self.by_pid.get(&pid) {
+            Some(&who) => self.running(who),
+            None => Running {
+                pid,
+                ..Running::INTERRUPT
+            },
         }
     }
 
@@ -253,22 +413,34 @@ impl Feeder<'_> {
 
     fn after_submission(&mut self, who: usize, state: Submit) {
         if let Submit::Sleeps(pending) = state {
-            self.submitters[who].pending = Some(pending);
+            let now = self.agenda.now();
+            let slept = Slept {
+                cause: self.queue.sleeps_for(self.submitters[who].task),
+                from: now,
+                to: now,
+            };
+            self.submitters[who].pending = Some((pending, slept));
             self.sleep(who);
         }
     }
 
     /// A task that slept for a request got the processor.
     fn resume(&mut self, who: usize) {
-        let Some(pending) = self.submitters[who].pending.take() else {
+        let Some((pending, mut slept)) = self.submitters[who].pending.take() else {
             return;
         };
+        slept.to = self.agenda.now();
+        self.slept
+            .insert((pending.bio.op, pending.bio.sector), slept);
+        if self.slept.len() > SLEEPS_MAX {
+            self.slept.clear();
+        }
         let state = self.enter(self.running(who), |q, cx| q.resume(cx, pending));
         self.after_submission(who, state);
         while self.submitters[who].pending.is_none()
-            && let Some(i) = self.submitters[who].backlog.pop_front()
+            && let Some(step) = self.submitters[who].backlog.pop_front()
         {
-            self.act(who, i);
+            self.act(who, &step);
         }
     }
 
@@ -278,7 +450,12 @@ impl Feeder<'_> {
         let oldest = (self.differs && !self.at_device.is_empty()).then_some(0);
         match same.or(oldest).and_then(|at| self.at_device.remove(at)) {
             Some((rq, _)) => self.enter(Running::INTERRUPT, |q, cx| q.complete(cx, rq, 0)),
-            None => self.ahead.push(command),
+            None => {
+                self.ahead.push_back(command);
+                if self.ahead.len() > AHEAD_MAX {
+                    self.ahead.pop_front();
+                }
+            }
         }
     }
 
@@ -289,7 +466,11 @@ impl Feeder<'_> {
             pid: crate::KBLOCKD_PID,
             cpu: 0,
         };
-        self.enter(kblockd, Queue::run_work);
+        if std::mem::take(&mut self.unplugs) {
+            self.enter(kblockd, Queue::unplug_work);
+        } else {
+            self.enter(kblockd, Queue::run_work);
+        }
     }
 
     /// kblockd was asked to run.
@@ -297,11 +478,11 @@ impl Feeder<'_> {
         if self.work.is_some() {
             return;
         }
-        let rest = &self.steps[(self.at + 1).min(self.steps.len())..];
-        let is_end = |s: &&Step| matches!(s.what, What::Issue | What::Complete(_));
-        let next = rest.iter().position(|s| is_end(&s));
+        let rest = &self.steps.steps;
+        let is_end = |s: &Step| matches!(s.what, What::Issue | What::Complete(_));
+        let next = rest.iter().position(is_end);
         if let Some(n) = next.filter(|n| rest[*n].what == What::Issue) {
-            self.work = Some(Work::AtStep(self.at + 1 + n));
+            self.work = Some(Work::AtStep(n));
             return;
         }
         let mut before = self.agenda.now();
@@ -325,12 +506,20 @@ impl Feeder<'_> {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut self.trace,
-            truth: None,
+            truth: match &mut self.truth {
+                Some(truth) => Some(&mut **truth),
+                None => None,
+            },
             effects: &mut self.effects,
         };
         let r = f(&mut self.queue, &mut cx);
-        for (_, effect) in std::mem::take(&mut self.effects) {
-            self.carry_out(effect);
+        if !self.effects.is_empty() {
+            let mut effects = std::mem::take(&mut self.effects);
+            for (_, effect) in effects.drain(..) {
+                self.carry_out(effect);
+            }
+            // Kept for the next call.
+            self.effects = effects;
         }
         r
     }
@@ -339,17 +528,17 @@ impl Feeder<'_> {
         match effect {
             Effect::Dispatch(rq) => self.hand_over(rq),
             Effect::RunWork => self.want_work(),
-            Effect::Wake(task) => {
-                let who = self.submitters.iter().position(|s| s.task == task);
-                if let Some(who) = who {
-                    let time = self.submitters[who].granted.max(self.agenda.now());
-                    self.agenda.wake_device(RESUME, time, who as u64);
-                }
+            Effect::UnplugWork => {
+                self.unplugs = true;
+                self.want_work();
             }
-            Effect::BioDone { .. }
-            | Effect::Uncongested
-            | Effect::UnplugWork
-            | Effect::ReleaseWork => {}
+            Effect::Wake(task) => {
+                // Tasks are numbered in the order of the submitters.
+                let who = task.idx();
+                let time = self.submitters[who].granted.max(self.agenda.now());
+                self.agenda.wake_device(RESUME, time, who as u64);
+            }
+            Effect::BioDone { .. } | Effect::Uncongested | Effect::ReleaseWork => {}
         }
     }
 
@@ -361,9 +550,21 @@ impl Feeder<'_> {
             sector: r.sector,
             nr_sectors: r.nr_sectors,
         };
-        let recorded = self.recorded.get(self.dispatches.len());
-        self.differs |= recorded.is_none_or(|d| !d.is_same(&command));
-        self.dispatches.push(command);
+        let queued = self.queue.requests().first_queued(rq);
+        self.handed_over.push(HandedOver {
+            command,
+            request: rq.0,
+            queued,
+            granted: r.allocated,
+            pid: queued.map_or(0, |_| self.tasks.get(r.task).pid),
+            is_sync: r.is_sync(),
+            is_ordered: r.state.has(RqState::FLUSH_SEQ),
+            slept: self.slept.remove(&(command.op, command.sector)),
+        });
+        if !self.differs {
+            let recorded = self.recorded.pop_front();
+            self.differs = recorded.is_none_or(|d| !d.is_same(&command));
+        }
         let same = self.ahead.iter().position(|c| c.is_same(&command));
         let any = (self.differs && !self.ahead.is_empty()).then_some(0);
         match same.or(any) {
@@ -374,6 +575,16 @@ impl Feeder<'_> {
             None => self.at_device.push_back((rq, command)),
         }
     }
+}
+
+/// Whether no event says that a plug ends.
+fn shows_no_end(e: &Experiment) -> bool {
+    mq::Features::of(e.kernel).plug_issues_directly && e.scheduler == "none"
+}
+
+/// When the first step is.
+fn step_time(steps: &Steps) -> Time {
+    steps.steps.front().map_or(Time::ZERO, |s| s.time)
 }
 
 #[cfg(test)]
@@ -421,7 +632,7 @@ mod tests {
             });
         }
         let recording = recorder.finish(scheduler != "none");
-        let done = replay(&e, &recording, |_| Process::default()).expect("possible");
+        let done = replay(&e, recording, |_| Process::default()).expect("possible");
         done.iter().map(|d| d.sector).collect()
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded queue events, fed into a simulated multi-queue block layer.
+//! Recorded queue events, fed into a simulated block layer.
 //!
 //! ```text
 //! trace ─► Recorder ─► Recording ─┬─ bios, plugs, sleeps ─► queue ◄─► scheduler
@@ -15,5 +15,5 @@
 mod feeder;
 mod recording;
 
-pub use feeder::{Process, replay};
-pub use recording::{Dispatched, Recorder, Recording};
+pub use feeder::{HandedOver, Process, Replay, Slept, replay};
+pub use recording::{Dispatched, PlugsShow, Recorder, Recording};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorded trace of a multi-queue device says about those who used its
-//! queue: what they submitted, when, under which plug, when they slept, and
+//! What a recorded trace of a device says about those who used its queue: what they submitted, when, under which plug, when they slept, and
 //! when the device finished what.
 //!
 //! A trace shows plugs only by their effects. A task's plug was open when a
@@ -9,11 +8,12 @@
 //! scheduler, where nothing says so, by the task's next D. U followed by P
 //! without a Q in between is the block layer's own (the plug was full, or its
 //! last request large), any other the end of the plug. UT is a task that goes
-//! to sleep. Written for kernels 5.16 and later, where plugs issue directly.
+//! to sleep. Up to 2.6.38 plugs belong to the queue, which makes them itself:
+//! there U says that somebody unplugs it ([`PlugsShow`]).
 
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{BioFlags, Op, Pid, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A command as traces show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,10 @@ pub(super) enum What {
         plugged: Option<bool>,
         /// When the bio's last request was granted; none if it was merged.
         granted: Option<Time>,
+        /// Whether the driver got something right away, in the task.
+        unplugs: bool,
     },
-    /// The task ended its plug.
+    /// The task ended its plug; before 2.6.39 somebody unplugged the queue.
     FinishPlug,
     /// The task went to sleep with requests in its plug.
     Sleep,
@@ -69,6 +71,17 @@ pub(super) struct Step {
     pub(super) what: What,
 }
 
+/// How a trace shows plugs, which depends on kernel and scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlugsShow {
+    /// U is the end of a task's plug (2.6.39).
+    ByUnplug,
+    /// Nothing but the next D of the task (5.16, without a scheduler).
+    ByIssue,
+    /// Plugs belong to the queue (to 2.6.38): U says that somebody unplugs it.
+    OfQueue,
+}
+
 /// A recorded trace, ready to be fed into a queue. It is a sink: send the
 /// trace to it, then call [`Recorder::finish`].
 #[derive(Debug, Default)]
@@ -77,9 +90,9 @@ pub struct Recorder {
 }
 
 /// What a trace says that has to be repeated.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recording {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Steps,
     /// Commands in the order in which the driver got them.
     pub dispatches: Vec<Dispatched>,
     /// Processes that submitted bios, in order of their pids.
@@ -101,25 +114,163 @@ impl Recorder {
     /// queue had one; without one a plug's end shows by D.
     pub fn finish(mut self, with_scheduler: bool) -> Recording {
         self.events.sort_by_key(|e| e.time);
-        let mut steps: Vec<Step> = self.events.iter().map(step).collect();
-        let mut by_pid: BTreeMap<Pid, Vec<usize>> = BTreeMap::new();
-        for (i, e) in self.events.iter().enumerate() {
-            let of_task = !matches!(e.action, Action::Complete | Action::Message);
-            if of_task {
-                by_pid.entry(e.pid).or_default().push(i);
-            }
-        }
-        let is_submit = |i: &usize| matches!(steps[*i].what, What::Submit { .. });
-        let submits = by_pid.iter().filter(|(_, list)| list.iter().any(is_submit));
-        let submitters = submits.map(|(pid, _)| *pid).collect();
-        for list in by_pid.values() {
-            plugs_of(list, &self.events, with_scheduler, &mut steps);
+        let mut steps = Steps::new(if with_scheduler {
+            PlugsShow::ByUnplug
+        } else {
+            PlugsShow::ByIssue
+        });
+        for event in &self.events {
+            steps.push(event);
         }
         let issued = self.events.iter().filter(|e| e.action == Action::Issue);
+        let submitters = steps.writing.iter().filter(|(_, w)| w.submits);
         Recording {
-            steps,
             dispatches: issued.filter_map(command).collect(),
-            submitters,
+            submitters: submitters.map(|(pid, _)| *pid).collect(),
+            steps,
+        }
+    }
+}
+
+/// Steps that wait to be taken, and what each of their tasks is about to do: later
+/// events of a task say what its earlier ones meant.
+#[derive(Debug)]
+pub(super) struct Steps {
+    plugs: PlugsShow,
+    /// In order of time.
+    pub(super) steps: VecDeque<Step>,
+    /// Number of the first of them.
+    first: u64,
+    writing: BTreeMap<Pid, Writing>,
+}
+
+/// A task whose events are being read.
+#[derive(Debug, Default)]
+struct Writing {
+    /// Its last bio.
+    submit: Option<u64>,
+    /// Whether it ever submitted one.
+    submits: bool,
+    /// Whether its plug holds something.
+    filled: bool,
+    /// The same at its last bio, until it unplugged.
+    filled_then: bool,
+    /// Whether it is getting a request.
+    in_submit: bool,
+    /// Ends of its plug that are the block layer's own if P comes before Q.
+    ends: Vec<u64>,
+}
+
+/// Ends of a plug in a row that are remembered: more never have one cause.
+const ENDS_MAX: usize = 8;
+
+impl Steps {
+    pub(super) fn new(plugs: PlugsShow) -> Steps {
+        Steps {
+            plugs,
+            steps: VecDeque::new(),
+            first: 0,
+            writing: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the first step.
+    pub(super) fn pop(&mut self) -> Option<Step> {
+        self.first += u64::from(!self.steps.is_empty());
+        self.steps.pop_front()
+    }
+
+    /// Appends the step of an event, which is not earlier than the last one.
+    pub(super) fn push(&mut self, e: &Event) {
+        let number = self.first + self.steps.len() as u64;
+        self.steps.push_back(step(e));
+        if matches!(e.action, Action::Complete | Action::Message) {
+            return;
+        }
+        let mut w = std::mem::take(self.writing.entry(e.pid).or_default());
+        self.interpret(number, e, &mut w);
+        self.writing.insert(e.pid, w);
+    }
+
+    fn interpret(&mut self, number: u64, e: &Event, w: &mut Writing) {
+        match e.action {
+            Action::Queue => {
+                w.submits |= e.rwbs.op().is_some();
+                w.submit = Some(number);
+                w.filled_then = w.filled;
+                w.in_submit = true;
+                w.ends.clear();
+            }
+            Action::GetRequest => {
+                w.in_submit = false;
+                let is_alone = !w.filled_then;
+                self.of_submit(w, |plugged, granted, _| {
+                    *granted = Some(e.time);
+                    *plugged = plugged.or(is_alone.then_some(false));
+                });
+            }
+            Action::BackMerge | Action::FrontMerge => w.in_submit = false,
+            Action::Plug => {
+                w.filled = true;
+                self.of_submit(w, |plugged, _, _| *plugged = Some(true));
+                for end in w.ends.drain(..) {
+                    self.set(end, What::Other);
+                }
+            }
+            Action::UnplugTimer => {
+                w.filled = false;
+                w.filled_then = false;
+            }
+            Action::Unplug => {
+                w.filled = false;
+                w.filled_then = false;
+                self.end_plug(number, w);
+                if self.plugs == PlugsShow::OfQueue {
+                    w.submit = None;
+                }
+            }
+            Action::Issue if self.plugs == PlugsShow::ByIssue && w.filled && !w.in_submit => {
+                w.filled = false;
+                self.end_plug(number, w);
+            }
+            Action::Issue => self.of_submit(w, |_, _, unplugs| *unplugs = true),
+            _ => {}
+        }
+    }
+
+    fn end_plug(&mut self, number: u64, w: &mut Writing) {
+        self.set(number, What::FinishPlug);
+        if self.plugs != PlugsShow::OfQueue && w.ends.len() < ENDS_MAX {
+            w.ends.push(number);
+        }
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut Step> {
+        let place = number.checked_sub(self.first)?;
+        self.steps.get_mut(usize::try_from(place).ok()?)
+    }
+
+    fn set(&mut self, number: u64, what: What) {
+        if let Some(step) = self.at(number) {
+            step.what = what;
+        }
+    }
+
+    /// Changes what is known of the task's last bio, if that still waits.
+    fn of_submit(
+        &mut self,
+        w: &Writing,
+        change: impl FnOnce(&mut Option<bool>, &mut Option<Time>, &mut bool),
+    ) {
+        if let Some(step) = w.submit.and_then(|number| self.at(number))
+            && let What::Submit {
+                plugged,
+                granted,
+                unplugs,
+                ..
+            } = &mut step.what
+        {
+            change(plugged, granted, unplugs);
         }
     }
 }
@@ -134,6 +285,7 @@ fn step(e: &Event) -> Step {
                 nr_sectors: e.nr_sectors() as u32,
                 plugged: None,
                 granted: None,
+                unplugs: false,
             },
             None => What::Other,
         },
@@ -150,7 +302,7 @@ fn step(e: &Event) -> Step {
 }
 
 /// The command of a D or C event; none if it moved no data of a file system.
-fn command(e: &Event) -> Option<Dispatched> {
+pub(super) fn command(e: &Event) -> Option<Dispatched> {
     if e.rwbs.has(Rwbs::PC) {
         return None;
     }
@@ -160,74 +312,6 @@ fn command(e: &Event) -> Option<Dispatched> {
         sector: e.sector,
         nr_sectors: e.nr_sectors() as u32,
     })
-}
-
-/// Fills in the plugs of one task, whose events these are.
-fn plugs_of(list: &[usize], events: &[Event], with_scheduler: bool, steps: &mut [Step]) {
-    // Whether its plug holds something, and whether it is getting a request.
-    let (mut filled, mut in_submit) = (false, false);
-    for (at, &i) in list.iter().enumerate() {
-        let rest = &list[at + 1..];
-        match events[i].action {
-            Action::Queue => {
-                in_submit = true;
-                let shown = until_next_bio(rest, events, filled);
-                if let What::Submit {
-                    plugged, granted, ..
-                } = &mut steps[i].what
-                {
-                    (*plugged, *granted) = shown;
-                }
-            }
-            Action::GetRequest | Action::BackMerge | Action::FrontMerge => in_submit = false,
-            Action::Plug => filled = true,
-            Action::UnplugTimer => filled = false,
-            Action::Unplug => {
-                filled = false;
-                if !is_own_flush(rest, events) {
-                    steps[i].what = What::FinishPlug;
-                }
-            }
-            Action::Issue if !with_scheduler && filled && !in_submit => {
-                filled = false;
-                if !is_own_flush(rest, events) {
-                    steps[i].what = What::FinishPlug;
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Whether a bio was plugged and when its last request was granted, by the
-/// task's events up to its next bio.
-fn until_next_bio(
-    rest: &[usize],
-    events: &[Event],
-    mut filled: bool,
-) -> (Option<bool>, Option<Time>) {
-    let (mut plugged, mut granted) = (None, None);
-    let own = rest.iter().map(|&i| &events[i]);
-    for e in own.take_while(|e| e.action != Action::Queue) {
-        match e.action {
-            Action::GetRequest => {
-                granted = Some(e.time);
-                plugged = plugged.or((!filled).then_some(false));
-            }
-            Action::Plug => plugged = Some(true),
-            Action::Unplug | Action::UnplugTimer => filled = false,
-            _ => {}
-        }
-    }
-    (plugged, granted)
-}
-
-/// Whether the block layer emptied the plug to go on with it: P without a new
-/// bio.
-fn is_own_flush(rest: &[usize], events: &[Event]) -> bool {
-    let actions = rest.iter().map(|&i| events[i].action);
-    let mut next = actions.filter(|a| matches!(a, Action::Queue | Action::Plug));
-    next.next() == Some(Action::Plug)
 }
 
 #[cfg(test)]
@@ -263,7 +347,7 @@ mod tests {
     }
 
     fn plugged(r: &Recording) -> Vec<Option<bool>> {
-        let submits = r.steps.iter().filter_map(|s| match s.what {
+        let submits = r.steps.steps.iter().filter_map(|s| match s.what {
             What::Submit { plugged, .. } => Some(plugged),
             _ => None,
         });
@@ -271,7 +355,7 @@ mod tests {
     }
 
     fn ends(r: &Recording) -> Vec<u64> {
-        let ends = r.steps.iter().filter(|s| s.what == What::FinishPlug);
+        let ends = r.steps.steps.iter().filter(|s| s.what == What::FinishPlug);
         ends.map(|s| s.time.0).collect()
     }
 
@@ -287,7 +371,7 @@ mod tests {
         assert_eq!(ends(&r), [7]);
         assert_eq!(r.submitters, [9]);
         assert_eq!(r.dispatches.len(), 2);
-        assert_eq!(r.steps.last().unwrap().what, What::Issue);
+        assert_eq!(r.steps.steps.back().unwrap().what, What::Issue);
     }
 
     #[test]
@@ -299,8 +383,8 @@ mod tests {
         );
         assert_eq!(plugged(&r), [Some(true)]);
         assert!(ends(&r).is_empty());
-        assert_eq!(r.steps[9].what, What::Sleep);
-        let What::Submit { granted, .. } = r.steps[0].what else {
+        assert_eq!(r.steps.steps[9].what, What::Sleep);
+        let What::Submit { granted, .. } = r.steps.steps[0].what else {
             panic!("not a bio")
         };
         assert_eq!(granted, Some(Time(4)), "of the last request");

@@ -52,7 +52,8 @@ pub(super) fn compare(
 ) -> Result<Decisions, ExperimentError> {
     let (recording, damage) = read(trace, e.scheduler != "none")?;
     let known = processes(jobs, &recording);
-    let mut simulated = replay(e, &recording, |pid| {
+    let recorded = recording.dispatches.clone();
+    let mut simulated = replay(e, recording, |pid| {
         known.get(&pid).copied().unwrap_or(Process {
             direct: jobs.iter().all(|j| j.settings.direct),
             ..Process::default()
@@ -61,9 +62,9 @@ pub(super) fn compare(
     let beginning = is_text(trace);
     if beginning {
         // What follows the last recorded event was cut off.
-        simulated.truncate(recording.dispatches.len());
+        simulated.truncate(recorded.len());
     }
-    let mut decisions = of_orders(&recording.dispatches, &simulated);
+    let mut decisions = of_orders(&recorded, &simulated);
     decisions.beginning = beginning;
     decisions.damage = damage;
     Ok(decisions)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The block stack of a recorded machine: what its context says, what its trace
+//! shows, and what has to be assumed.
+
+use crate::survey::DiskSurvey;
+use blklab_analysis::findings::Context;
+use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_sched::Schedulers;
+
+/// A block stack to re-enact a trace in.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// Kernel, scheduler, queue, depth.
+    pub experiment: Experiment,
+    /// What was assumed because nobody said it, in sentences.
+    pub assumed: Vec<String>,
+    /// Whether times of the trace are those of the model's clock: of a simulated run.
+    pub is_own_run: bool,
+    /// The schedulers that there are.
+    pub schedulers: Schedulers,
+}
+
+/// The kernel driver behind a name of a device; only SCSI counts commands beside its
+/// tags.
+fn is_scsi(device: Option<&str>) -> bool {
+    device.is_none_or(|d| d.starts_with("sd") || d.starts_with("hd") || d.starts_with("sr"))
+}
+
+/// The schedulers to try: the one that is known, else all of the kernel.
+///
+/// # Errors
+/// If the kernel is not known: in a clause.
+pub fn candidates(
+    context: &Context,
+    schedulers: Schedulers,
+    tries: bool,
+) -> Result<Vec<&'static str>, String> {
+    let Some(kernel) = context.kernel() else {
+        return Err("the kernel is not known (--kernel, --context)".to_owned());
+    };
+    match context.scheduler().filter(|_| !tries) {
+        Some(name) => match schedulers.find(name, kernel) {
+            Some(scheduler) => Ok(vec![scheduler.name]),
+            None => Err(format!("Linux {kernel} has no scheduler {name}")),
+        },
+        None => Ok(schedulers.in_release(kernel).map(|s| s.name).collect()),
+    }
+}
+
+impl Stack {
+    /// The stack that a run was made with.
+    pub fn of_run(e: &Experiment, schedulers: Schedulers) -> Stack {
+        Stack {
+            experiment: e.clone(),
+            assumed: Vec::new(),
+            is_own_run: true,
+            schedulers,
+        }
+    }
+
+    /// Whether it makes a difference which sync writes are direct ones: to CFQ, which
+    /// idles for them, and to write-back throttling, which lets them pass.
+    pub fn reads_direct_writes(&self) -> bool {
+        let e = &self.experiment;
+        if e.kernel.has_single_queue() {
+            e.scheduler == "cfq"
+        } else {
+            e.scheduler != "bfq" && e.queue.wbt_lat_usec != Some(0)
+        }
+    }
+
+    /// The stack of a context under a scheduler.
+    ///
+    /// # Errors
+    /// If there is no such stack: in a clause.
+    pub fn of_context(
+        context: &Context,
+        scheduler: &str,
+        schedulers: Schedulers,
+        disk: &DiskSurvey,
+    ) -> Result<Stack, String> {
+        let Some(kernel) = context.kernel() else {
+            return Err("the kernel is not known".to_owned());
+        };
+        let mut e = Experiment::new(
+            "trace",
+            Workload::Processes(Vec::new()),
+            &blklab_sim::catalogue_with(schedulers),
+        );
+        e.choose_kernel(kernel);
+        let mut assumed = Vec::new();
+        let single = e.kernel.has_single_queue();
+        let scsi = is_scsi(context.device());
+        // Of these only what driver and queue make of them counts: nothing is served.
+        let name = match () {
+            () if single || scsi => "sata-7200-2008",
+            () if disk.nr_fua > 0 => "nvme-consumer",
+            () => "null_blk",
+        };
+        e.device = DeviceSpec {
+            name: name.to_owned(),
+            params: Vec::new(),
+        };
+        if !single {
+            // One hardware queue: a trace does not show which one a request is in.
+            e.vm.cpus = Some(1);
+        }
+        let told = |e: &dyn std::fmt::Display| e.to_string();
+        e.choose_scheduler(scheduler).map_err(|err| told(&err))?;
+        e.queue.queue_depth = Some(depth(context, &mut assumed, single, disk));
+        requests(&mut e, context, &mut assumed, disk).map_err(|err| told(&err))?;
+        limits(&mut e, context, &mut assumed, disk).map_err(|err| told(&err))?;
+        tunables(&mut e, context).map_err(|err| told(&err))?;
+        if !disk.left_over.is_empty() {
+            assumed.push(format!(
+                "{} requests that were under way when the trace begins came then",
+                disk.left_over.len()
+            ));
+        }
+        if single && disk.nr_discards > 0 {
+            return Err("it has discards, which the model of this kernel leaves out".to_owned());
+        }
+        Ok(Stack {
+            experiment: e,
+            assumed,
+            is_own_run: false,
+            schedulers,
+        })
+    }
+}
+
+/// Commands that the device takes at a time.
+fn depth(context: &Context, assumed: &mut Vec<String>, single: bool, disk: &DiskSurvey) -> u32 {
+    if let Some(depth) = context.queue_depth() {
+        return u32::try_from(depth).unwrap_or(u32::MAX).clamp(1, 1024);
+    }
+    // The single-queue driver looks at one request more than the device takes.
+    let most = disk
+        .depth_max
+        .saturating_sub(u32::from(single))
+        .clamp(1, 1024);
+    let without = context.scheduler_is(&["none"]) == Some(true) && !single;
+    let tags = context.queue("nr_requests").filter(|_| without);
+    let depth = tags.map_or(most, |n| {
+        u32::try_from(n).unwrap_or(u32::MAX).clamp(1, 1024)
+    });
+    assumed.push(match tags {
+        Some(_) => format!("the device takes {depth} commands: nr_requests, without a scheduler"),
+        None => format!("the device takes {depth} commands: the most that it had at a time"),
+    });
+    depth
+}
+
+/// Requests that there may be at a time: as many as the trace shows, if nobody says it
+/// and they are more than the kernel's default.
+fn requests(
+    e: &mut Experiment,
+    context: &Context,
+    assumed: &mut Vec<String>,
+    disk: &DiskSurvey,
+) -> Result<(), blklab_experiment::ExperimentError> {
+    let few = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).clamp(1, 100_000);
+    if let Some(n) = context.queue("nr_requests") {
+        e.queue.nr_requests = Some(few(n));
+    } else if !e.kernel.has_single_queue() && disk.requests_max > e.queue_facts()?.nr_requests {
+        let n = few(u64::from(disk.requests_max));
+        e.queue.nr_requests = Some(n);
+        assumed.push(format!(
+            "nr_requests is {n}: the most that there were at a time"
+        ));
+    }
+    Ok(())
+}
+
+/// Limits of the queue: those that are known, raised to what the trace shows.
+fn limits(
+    e: &mut Experiment,
+    context: &Context,
+    assumed: &mut Vec<String>,
+    disk: &DiskSurvey,
+) -> Result<(), blklab_experiment::ExperimentError> {
+    let number = |name: &str| context.queue(name).and_then(|n| u32::try_from(n).ok());
+    let shown = u32::try_from(disk.sectors_max).unwrap_or(u32::MAX);
+    let default = e.queue_facts()?;
+    e.queue.max_sectors = match number("max_sectors_kb") {
+        Some(kb) => Some(kb.saturating_mul(2).max(8)),
+        None if disk.nr_split > 0 && shown >= 8 => {
+            assumed.push(format!("no request is larger than {} KiB", shown / 2));
+            Some(shown)
+        }
+        None => Some(default.max_sectors.max(shown)),
+    };
+    let segments = number("max_segments").unwrap_or(128);
+    e.queue.max_segments = Some(segments.clamp(1, 65_535));
+    if let Some(rotates) = context.rotates() {
+        e.queue.rotational = Some(rotates);
+    }
+    if let Some(n) = number("nomerges") {
+        e.queue.nomerges = Some(n.min(2) as u8);
+    }
+    if let Some(us) = number("wbt_lat_usec") {
+        e.queue.wbt_lat_usec = Some(us);
+    }
+    e.queue.write_cache = match context.has_write_cache() {
+        Some(has) => Some(has),
+        // Flushes that are queued and reach the device say that it has a cache.
+        None => Some(disk.nr_forced > 0),
+    };
+    Ok(())
+}
+
+/// Tunables of the scheduler, as far as the model has them.
+fn tunables(
+    e: &mut Experiment,
+    context: &Context,
+) -> Result<(), blklab_experiment::ExperimentError> {
+    let (_, known) = e.scheduler()?;
+    let known: Vec<&str> = known.names().collect();
+    for (key, value) in context.facts() {
+        if let Some(name) = key.strip_prefix("queue/iosched/")
+            && known.contains(&name)
+            && let Ok(value) = value.parse()
+        {
+            e.tunables.push((name.to_owned(), value));
+        }
+    }
+    e.scheduler().map(|_| ())
+}

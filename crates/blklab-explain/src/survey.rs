@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a trace can be re-enacted, and what it says about its machine.
+
+use blklab_trace::{Action, Event, Rwbs, TraceSink};
+use blklab_types::{Dev, Op, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bios and commands of a device that may be under way at a time: more is damage.
+const OPEN_MAX: usize = 1 << 18;
+
+/// Commands that were under way when a trace began and that are put in front of it.
+const LEFT_OVER_MAX: usize = 1024;
+
+/// Devices that are looked at.
+const DISKS_MAX: usize = 256;
+
+/// Of the dispatches so many may have no Q, beside those of the beginning: 1 in this.
+const UNQUEUED: u64 = 50;
+
+/// Largest sector: beyond it sums could overflow.
+pub(crate) const SECTOR_MAX: u64 = 1 << 55;
+
+/// A pause without events after which a trace is not taken for one: an hour.
+const PAUSE_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Looks at a trace before it is re-enacted.
+#[derive(Debug, Default)]
+pub struct Survey {
+    disks: BTreeMap<Dev, DiskSurvey>,
+    first: Option<Time>,
+    last: Time,
+    nr_backwards: u64,
+    nr_captures: u64,
+    nr_left_out: u64,
+    jumps: bool,
+}
+
+/// What a survey found on a device.
+#[derive(Debug, Default)]
+pub struct DiskSurvey {
+    /// Bios.
+    pub nr_queued: u64,
+    /// Commands that went to the driver.
+    pub nr_issued: u64,
+    /// Commands that ended.
+    pub nr_completed: u64,
+    /// Bios or requests that were cut.
+    pub nr_split: u64,
+    /// Most commands at the device.
+    pub depth_max: u32,
+    /// Largest command in sectors.
+    pub sectors_max: u64,
+    /// Writes whose Q has the sync flag.
+    pub nr_sync_writes: u64,
+    /// Discards.
+    pub nr_discards: u64,
+    /// Requests that flush the cache or pass it.
+    pub nr_forced: u64,
+    /// Commands of those that pass the cache at the device itself (FUA).
+    pub nr_fua: u64,
+    /// Most requests that were allocated at a time.
+    pub requests_max: u32,
+    /// When the plug timer fired first.
+    pub(crate) unplug_timer: Option<Time>,
+    /// Commands that were queued before the trace began, in the order in which they
+    /// have to be there: those at the device first.
+    pub(crate) left_over: Vec<Event>,
+    pub(crate) nr_at_device: usize,
+    nr_unqueued: u64,
+    /// Queued, not yet dispatched: from sector to sector.
+    queued: BTreeMap<u64, u64>,
+    /// Where a request was granted and has not been dispatched.
+    granted: BTreeSet<u64>,
+    /// At the device: by first sector.
+    at_device: BTreeMap<(u64, Op), u64>,
+    overfull: bool,
+    odd: Option<String>,
+}
+
+impl Survey {
+    /// The disk that can be re-enacted: the busiest one that shows enough. `lost` is
+    /// how many events the reader knows to be missing.
+    ///
+    /// # Errors
+    /// Why none can: in a clause.
+    pub fn disk(&self, lost: u64) -> Result<(Dev, &DiskSurvey), String> {
+        if self.nr_captures > 0 {
+            return Err("several captures are joined in it".to_owned());
+        }
+        if self.nr_backwards > 0 {
+            return Err(format!("time goes back in it, {} times", self.nr_backwards));
+        }
+        if lost > 0 {
+            return Err(format!("{lost} events are missing from it"));
+        }
+        if self.jumps {
+            return Err("its times jump by more than an hour".to_owned());
+        }
+        if self.nr_left_out > 0 {
+            return Err(format!("it has more than {DISKS_MAX} devices"));
+        }
+        let busiest = self.disks.iter().max_by_key(|(_, d)| d.nr_issued);
+        let Some((dev, disk)) = busiest.filter(|(_, d)| d.nr_issued > 0) else {
+            return Err("no D event says when something went to a device".to_owned());
+        };
+        disk.check()?;
+        Ok((*dev, disk))
+    }
+
+    /// When the trace begins.
+    pub fn start(&self) -> Time {
+        self.first.unwrap_or_default()
+    }
+
+    /// When it ends.
+    pub fn end(&self) -> Time {
+        self.last
+    }
+}
+
+impl DiskSurvey {
+    fn check(&self) -> Result<(), String> {
+        if let Some(odd) = &self.odd {
+            return Err(odd.clone());
+        }
+        for (n, what) in [
+            (
+                self.nr_queued,
+                "no Q event says when something was submitted",
+            ),
+            (self.nr_completed, "no C event says when a command ended"),
+        ] {
+            if n == 0 {
+                return Err(what.to_owned());
+            }
+        }
+        if self.overfull {
+            return Err("more is queued in it than a device can have".to_owned());
+        }
+        if self.nr_unqueued * UNQUEUED > self.nr_issued {
+            return Err(format!(
+                "{} of {} commands were never queued in it: events are missing",
+                self.nr_unqueued, self.nr_issued
+            ));
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, e: &Event) {
+        self.nr_queued += 1;
+        self.nr_discards += u64::from(e.rwbs.has(Rwbs::DISCARD));
+        self.nr_forced += u64::from(e.rwbs.has(Rwbs::FLUSH) || e.rwbs.has(Rwbs::FUA));
+        let is_sync_write = e.rwbs.op() == Some(Op::Write) && e.rwbs.has(Rwbs::SYNC);
+        self.nr_sync_writes += u64::from(is_sync_write);
+        if e.bytes > 0 {
+            let end = self.queued.entry(e.sector).or_default();
+            *end = (*end).max(e.sector + e.nr_sectors());
+        }
+        self.overfull |= self.queued.len() > OPEN_MAX;
+    }
+
+    fn grant(&mut self, e: &Event) {
+        if e.bytes > 0 {
+            self.granted.insert(e.sector);
+            let nr = self.granted.len() + self.at_device.len();
+            self.requests_max = self.requests_max.max(u32::try_from(nr).unwrap_or(u32::MAX));
+            self.overfull |= nr > OPEN_MAX;
+        }
+    }
+
+    fn issue(&mut self, e: &Event, op: Op) {
+        self.nr_issued += 1;
+        self.nr_fua += u64::from(op == Op::Write && e.rwbs.has(Rwbs::FUA));
+        self.sectors_max = self.sectors_max.max(e.nr_sectors());
+        if e.bytes == 0 {
+            return;
+        }
+        let is_new = self
+            .at_device
+            .insert((e.sector, op), e.nr_sectors())
+            .is_none();
+        let depth = u32::try_from(self.at_device.len()).unwrap_or(u32::MAX);
+        self.depth_max = self.depth_max.max(depth);
+        self.overfull |= self.at_device.len() > OPEN_MAX;
+        if is_new && !self.take_queued(e.sector, e.sector + e.nr_sectors()) {
+            self.left_over(e, false);
+        }
+    }
+
+    /// What was queued goes to the device. False if nothing was.
+    fn take_queued(&mut self, from: u64, to: u64) -> bool {
+        let mut found = false;
+        while let Some(&sector) = self.granted.range(from..to).next() {
+            self.granted.remove(&sector);
+        }
+        if let Some((&start, &end)) = self.queued.range(..from).next_back()
+            && end > from
+        {
+            found = true;
+            self.queued.insert(start, from);
+            if end > to {
+                self.queued.insert(to, end);
+            }
+        }
+        while let Some((&start, &end)) = self.queued.range(from..to).next() {
+            found = true;
+            self.queued.remove(&start);
+            if end > to {
+                let rest = self.queued.entry(to).or_default();
+                *rest = (*rest).max(end);
+            }
+        }
+        found
+    }
+
+    fn left_over(&mut self, e: &Event, at_device: bool) {
+        if self.left_over.len() >= LEFT_OVER_MAX {
+            self.nr_unqueued += 1;
+        } else if at_device {
+            self.left_over.insert(self.nr_at_device, *e);
+            self.nr_at_device += 1;
+        } else {
+            self.left_over.push(*e);
+        }
+    }
+
+    fn complete(&mut self, e: &Event, op: Op) {
+        self.nr_completed += 1;
+        if e.bytes == 0 {
+            return;
+        }
+        let end = e.sector + e.nr_sectors();
+        let before = (e.sector, op);
+        let mut places = self.at_device.range(..=before).rev();
+        let place = places.find(|((_, o), _)| *o == op).map(|(k, n)| (*k, *n));
+        match place {
+            Some((key, n)) if key.0 + n == end => {
+                self.at_device.remove(&key);
+            }
+            // In part: the rest ends later.
+            Some((key, n)) if key.0 + n > e.sector => {}
+            _ => {
+                let mut command = *e;
+                command.action = Action::Issue;
+                self.left_over(&command, true);
+            }
+        }
+    }
+}
+
+impl TraceSink for Survey {
+    fn event(&mut self, e: &Event) {
+        if self.first.is_none() {
+            self.first = Some(e.time);
+            self.last = e.time;
+        }
+        self.nr_backwards += u64::from(e.time < self.last);
+        self.jumps |= e.time.0.saturating_sub(self.last.0) > PAUSE_MAX_NS;
+        self.last = self.last.max(e.time);
+        let Some(op) = e.rwbs.op().filter(|_| !e.rwbs.has(Rwbs::PC)) else {
+            if e.action == Action::UnplugTimer
+                && let Some(disk) = self.disks.get_mut(&e.dev)
+            {
+                disk.unplug_timer.get_or_insert(e.time);
+            }
+            return;
+        };
+        if !matches!(
+            e.action,
+            Action::Queue | Action::GetRequest | Action::Issue | Action::Complete | Action::Split
+        ) {
+            return;
+        }
+        if self.disks.len() >= DISKS_MAX && !self.disks.contains_key(&e.dev) {
+            self.nr_left_out += 1;
+            return;
+        }
+        let disk = self.disks.entry(e.dev).or_default();
+        if e.sector > SECTOR_MAX {
+            disk.odd = Some(format!("it has I/O at sector {}", e.sector));
+            return;
+        }
+        if disk.overfull {
+            return;
+        }
+        match e.action {
+            Action::Queue => disk.queue(e),
+            Action::GetRequest => disk.grant(e),
+            Action::Issue => disk.issue(e, op),
+            Action::Complete => disk.complete(e, op),
+            _ => disk.nr_split += 1,
+        }
+    }
+
+    fn new_recording(&mut self) {
+        self.nr_captures += u64::from(self.first.is_some());
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces re-enacted: what each request waited for, as the model of its kernel says.
+
+pub use blklab_explain::{
+    Agreement, Difference, Explained, ReEnacted, Reason, Survey, Tried, Waiting,
+};
+
+use blklab_analysis::findings::Context;
+use blklab_experiment::Experiment;
+use blklab_explain::{Options, ReEnactment, Stack, candidates};
+use blklab_formats::{FormatError, TraceFile};
+use blklab_sched::Schedulers;
+use blklab_trace::TraceSource as _;
+use std::collections::BTreeSet;
+
+/// What is known of a recorded machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Machine<'a> {
+    /// What a context says; the scheduler is tried out if it does not say it, or if
+    /// this is set.
+    Recorded(&'a Context, bool),
+    /// The trace is one of a run of this experiment.
+    Simulated(&'a Experiment),
+}
+
+/// What is wanted of a re-enactment.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// So many of the requests that waited longest.
+    pub worst: usize,
+    /// Requests by the number of their D, from 1.
+    pub wanted: BTreeSet<u64>,
+    /// The schedulers that there are.
+    pub schedulers: Schedulers,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It was done.
+    Done(Box<ReEnacted>),
+    /// It cannot be: why, in a clause.
+    Refused(String),
+}
+
+/// Re-enacts a trace that a survey has seen whole. `open` opens it again, once for
+/// each attempt; `lost` is how many events are known to be missing.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn re_enact<E: From<FormatError>>(
+    open: impl Fn() -> Result<TraceFile, E>,
+    survey: &Survey,
+    lost: u64,
+    machine: Machine<'_>,
+    request: &Request,
+) -> Result<Outcome, E> {
+    let (dev, disk) = match survey.disk(lost) {
+        Ok(found) => found,
+        Err(why) => return Ok(Outcome::Refused(why)),
+    };
+    let stacks: Result<Vec<Stack>, String> = match machine {
+        Machine::Simulated(e) => Ok(vec![Stack::of_run(e, request.schedulers)]),
+        Machine::Recorded(context, tries) => candidates(context, request.schedulers, tries)
+            .and_then(|names| {
+                let of = |name| Stack::of_context(context, name, request.schedulers, disk);
+                names.into_iter().map(of).collect()
+            }),
+    };
+    let stacks = match stacks {
+        Ok(stacks) => stacks,
+        Err(why) => return Ok(Outcome::Refused(why)),
+    };
+    let attempt = |stack: &Stack, direct: bool| -> Result<Result<ReEnacted, String>, E> {
+        let options = Options {
+            direct,
+            worst: request.worst,
+            wanted: request.wanted.clone(),
+        };
+        let made = ReEnactment::new(stack.clone(), survey, (dev, disk), options);
+        let mut sink = match made {
+            Ok(sink) => sink,
+            Err(why) => return Ok(Err(why)),
+        };
+        open()?.send_all(&mut sink)?;
+        Ok(sink.finish())
+    };
+    let mut done: Vec<ReEnacted> = Vec::new();
+    for stack in &stacks {
+        let mut best = match attempt(stack, false)? {
+            Ok(r) => r,
+            Err(why) => return Ok(Outcome::Refused(why)),
+        };
+        // A trace does not show which sync writes are direct ones.
+        if best.agreement.first_difference.is_some()
+            && disk.nr_sync_writes > 0
+            && stack.reads_direct_writes()
+            && let Ok(other) = attempt(stack, true)?
+            && other.fit() > best.fit()
+        {
+            best = other;
+        }
+        done.push(best);
+    }
+    done.sort_by(|a, b| b.fit().total_cmp(&a.fit()));
+    let tried: Vec<Tried> = done.iter().map(ReEnacted::as_tried).collect();
+    let Some(mut best) = done.into_iter().next() else {
+        return Ok(Outcome::Refused("the kernel has no scheduler".to_owned()));
+    };
+    if tried.len() > 1 {
+        best.tried = tried;
+    }
+    Ok(Outcome::Done(Box::new(best)))
+}
