@@ -200,7 +200,7 @@ fn proof(
 }
 
 fn stack_text(e: &Experiment) -> String {
-    format!("kernel {}, {}, {}", e.kernel, e.scheduler, e.device)
+    format!("kernel {}, {}, {}", e.kernel, e.scheduler, e.device.name)
 }
 
 fn report(rows: &[Compared], stack: &Experiment) -> Vec<String> {
