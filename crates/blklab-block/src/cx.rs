@@ -213,6 +213,8 @@ pub struct Cx<'a> {
     pub tasks: &'a mut TaskTable,
     /// Consumer of trace events.
     pub trace: &'a mut dyn TraceSink,
+    /// Whether that reads messages, too ([`TraceSink::wants_messages`]).
+    pub messages: bool,
     /// Consumer of truth records, where somebody reads them.
     pub truth: Option<&'a mut dyn TruthSink>,
     /// What is to be done after the call, in order, and for which queue.
@@ -288,7 +290,8 @@ impl Cx<'_> {
     }
 
     /// Whether anybody reads messages.
+    #[inline]
     pub fn wants_messages(&self) -> bool {
-        self.truth.is_some() || self.trace.wants_messages()
+        self.truth.is_some() || self.messages
     }
 }

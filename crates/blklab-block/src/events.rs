@@ -112,10 +112,15 @@ pub(crate) fn queue_event(dev: Dev, cx: &mut Cx<'_>, action: Action, arg: u64) {
 
 /// A message of a scheduler, as blktrace's `m` events, if anybody reads it: at
 /// most [`MESSAGE_MAX`] bytes, the rest is cut off.
+#[inline]
 pub(crate) fn message(dev: Dev, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
-    if !cx.wants_messages() {
-        return;
+    if cx.wants_messages() {
+        write_message(dev, cx, text);
     }
+}
+
+#[cold]
+fn write_message(dev: Dev, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
     let mut line = Line {
         bytes: [0; MESSAGE_MAX],
         len: 0,

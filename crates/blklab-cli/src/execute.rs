@@ -25,7 +25,9 @@ pub(crate) fn execute(
     let compares = a.output_format == "table" && cells.len() > 1;
     let progress = Progress::new(cells.len());
     let indexed: Vec<(usize, &Plan<'_>)> = plans.iter().enumerate().collect();
-    let runs = blklab::parallel::map(&indexed, threads, |&(i, plan)| {
+    let has_idle_core = threads >= 2 * plans.len();
+    let length = |&(_, plan): &(usize, &Plan<'_>)| blklab::meter::length(plan);
+    let runs = blklab::parallel::map_longest_first(&indexed, threads, length, |&(i, plan)| {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -37,6 +39,7 @@ pub(crate) fn execute(
             meter: meter.clone(),
             fingerprint: compares,
             collect: collected(a, plan),
+            has_idle_core,
             ..RunOptions::default()
         };
         let result = files

@@ -442,8 +442,7 @@ impl<H: Host> PageCache<H> {
     /// Submits a bio, and sleeps for its request if none is free.
     pub(crate) async fn submit_bio(&self, bio: Bio) {
         if let Some(pending) = self.host.begin_bio(bio) {
-            self.sleeping(Sleep::Request, self.host.finish_bio(pending))
-                .await;
+            self.sleep_for_request(pending).await;
         }
     }
 

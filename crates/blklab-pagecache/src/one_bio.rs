@@ -11,7 +11,6 @@ use crate::file::{FileId, OSync};
 use crate::host::Host;
 use crate::ops::Ops;
 use crate::state::aio::{Direct, Waits};
-use crate::state::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
 
@@ -133,8 +132,7 @@ impl<H: Host> PageCache<H> {
     /// Sleeps for the request of such a direct I/O.
     pub(crate) async fn sleep_for_one_bio(&self, io: &mut OneBio<H::Pending>) {
         if let Some(pending) = io.pending.take() {
-            self.sleeping(Sleep::Request, self.host.finish_bio(pending))
-                .await;
+            self.sleep_for_request(pending).await;
         }
     }
 

@@ -9,7 +9,7 @@
 use crate::cache::PageCache;
 use crate::host::Host;
 use crate::state::sleeps::{Sleep, Sleeps, account};
-use blklab_types::{Jiffies, TaskId};
+use blklab_types::{Jiffies, TaskId, Time};
 use std::future::Future;
 
 impl<H: Host> PageCache<H> {
@@ -44,21 +44,37 @@ impl<H: Host> PageCache<H> {
 
     /// Runs what may sleep for `what` on account of the running task.
     pub async fn sleeping<R>(&self, what: Sleep, f: impl Future<Output = R>) -> R {
+        let nap = self.fall_asleep();
+        let result = f.await;
+        self.wake_up(what, nap);
+        result
+    }
+
+    /// Submits the rest of a bio, and sleeps for its request.
+    pub(crate) async fn sleep_for_request(&self, rest: H::Pending) {
+        let nap = self.fall_asleep();
+        self.host.finish_bio(rest).await;
+        self.wake_up(Sleep::Request, nap);
+    }
+
+    /// The running task begins to sleep: who it is, and since when; none if it
+    /// counts as asleep already.
+    fn fall_asleep(&self) -> Option<(TaskId, Time)> {
         let task = self.host.current();
         let nested =
             self.with(|s| std::mem::replace(&mut account(&mut s.accounts, task).asleep, true));
-        if nested {
-            return f.await;
-        }
-        let began = self.host.now();
-        let result = f.await;
+        (!nested).then(|| (task, self.host.now()))
+    }
+
+    /// It has slept for `what`.
+    fn wake_up(&self, what: Sleep, nap: Option<(TaskId, Time)>) {
+        let Some((task, began)) = nap else { return };
         let took = self.host.now().since(began);
         self.with(|s| {
             let a = account(&mut s.accounts, task);
             a.asleep = false;
             a.sleeps.spans[usize::from(a.throttled)][what as usize] += took;
         });
-        result
     }
 
     /// The running task is, or is no longer, held back by the dirty limits.

@@ -6,6 +6,7 @@ use crate::machine::Unsubmitted;
 use blklab_block::{Queue, QueueNo};
 use blklab_pagecache::{Host, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
+use std::future::Future;
 
 impl Host for Machine {
     type Filesystem = blklab_fs::Mounted;
@@ -36,8 +37,8 @@ impl Host for Machine {
         Machine::begin_bio(self, bio)
     }
 
-    async fn finish_bio(&self, rest: Unsubmitted) {
-        Machine::finish_bio(self, rest).await;
+    fn finish_bio(&self, rest: Unsubmitted) -> impl Future<Output = ()> {
+        Machine::finish_bio(self, rest)
     }
 
     fn start_plug(&self) {

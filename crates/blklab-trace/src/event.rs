@@ -177,6 +177,9 @@ impl Rwbs {
 
     /// Direction and all flags of a bio.
     pub fn of_bio(op: Op, flags: BioFlags) -> Rwbs {
+        if flags == BioFlags::NONE {
+            return Rwbs::of_op(op);
+        }
         let shown = Rwbs::OF_BIOS.iter().filter(|(flag, _)| flags.has(*flag));
         shown.fold(Rwbs::of_op(op), |rwbs, (_, bit)| rwbs.with(*bit))
     }

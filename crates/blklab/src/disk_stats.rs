@@ -152,10 +152,12 @@ impl AllStats {
 }
 
 impl LifeSink for AllStats {
+    #[inline]
     fn bio(&mut self, bio: &BioLife) {
         self.device(bio.dev).lives.bio(bio);
     }
 
+    #[inline]
     fn request(&mut self, r: &RequestLife) {
         let device = self.device(r.dev);
         if !device.is_array {
@@ -163,6 +165,7 @@ impl LifeSink for AllStats {
         }
     }
 
+    #[inline]
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         let device = self.device(dev);
         if !device.is_array {
@@ -171,6 +174,7 @@ impl LifeSink for AllStats {
         device.lives.depth(time, dev, nr_bios, nr_issued);
     }
 
+    #[inline]
     fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
         let lives = &mut self.device(dev).lives;
         lives.in_scheduler(dev, nr_waiting, overtaken);

@@ -2,6 +2,7 @@
 //! How far a run is, for whoever watches it from another thread.
 
 use blklab_fio::job::Job;
+use blklab_target::Plan;
 use blklab_trace::{Action, Event};
 use blklab_types::Time;
 use std::sync::OnceLock;
@@ -36,6 +37,22 @@ impl Goal {
             bytes: sizes.map(|all| all.into_iter().fold(0, u64::saturating_add)),
         }
     }
+}
+
+/// How long a run is going to take, as far as its jobs tell: I/Os, or milliseconds of
+/// virtual time. Good for nothing but to compare runs; 0 for explicit processes.
+pub fn length(plan: &Plan<'_>) -> u64 {
+    let Some(text) = plan.jobs() else { return 0 };
+    let jobs = &text.jobs.jobs;
+    let ios = |job: &Job| {
+        let block = job.settings.largest_bs().max(1);
+        Goal::new(std::slice::from_ref(job))
+            .bytes
+            .map(|bytes| bytes / block)
+    };
+    let nr_ios = jobs.iter().filter_map(ios).fold(0, u64::saturating_add);
+    let end_ms = Goal::new(jobs).end_ns.unwrap_or(0) / 1_000_000;
+    nr_ios.max(end_ms)
 }
 
 /// Virtual time and work done of one run.

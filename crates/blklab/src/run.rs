@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running a plan: its events digested, analysed and, if wanted, written.
 
-use crate::disk_stats::{AllStats, DiskStats};
+mod analysis;
+mod beside;
+
+use crate::disk_stats::DiskStats;
 use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
 use crate::trace_file::{Rows, TraceFormat, TraceOptions, TraceOut};
-use blklab_analysis::collect::StatsCollector;
-use blklab_analysis::lifecycle::Lifecycles;
+use analysis::Analysis;
+use beside::Analyst;
 use blklab_analysis::stats::TraceStats;
-use blklab_analysis::watch::{BioFigures, BioFilter, Watch, Watches};
+use blklab_analysis::watch::{BioFigures, BioFilter};
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
@@ -58,6 +61,9 @@ pub struct RunOptions {
     pub merged_queues: bool,
     /// Sum up what tells whether another run is the same.
     pub fingerprint: bool,
+    /// A processor is idle: the events are analysed there, while the run goes on.
+    /// What comes out is the same.
+    pub has_idle_core: bool,
 }
 
 /// What came out of a run.
@@ -113,118 +119,9 @@ pub struct DeviceUse {
     pub lives: LifeTotals,
 }
 
-/// Who is told of lives beside the statistics.
-type Beside = (AllStats, Watches);
-
-/// What is made of the events of a run.
-enum Analysis {
-    Statistics(Digest, Box<StatsCollector<Beside>>),
-    Totals(Digest, Box<Lifecycles<Beside>>),
-    Watches(Box<Lifecycles<Watches>>),
-    Nothing,
-}
-
-impl Analysis {
-    fn new(plan: &Plan<'_>, options: &RunOptions) -> Analysis {
-        let watches = options.watches.iter().cloned().map(Watch::new).collect();
-        let watches = Watches(watches);
-        let beside = |watches| (AllStats::new(array_dev(plan)), watches);
-        match options.collect {
-            Collect::Statistics => {
-                let collector = StatsCollector::with(beside(watches));
-                Analysis::Statistics(Digest::default(), Box::new(collector))
-            }
-            Collect::Totals => {
-                let lives = Lifecycles::new(beside(watches));
-                Analysis::Totals(Digest::default(), Box::new(lives))
-            }
-            Collect::Watches if watches.0.is_empty() => Analysis::Nothing,
-            Collect::Watches => Analysis::Watches(Box::new(Lifecycles::new(watches))),
-        }
-    }
-
-    #[inline]
-    fn event(&mut self, event: &Event) {
-        match self {
-            Analysis::Totals(digest, lives) => {
-                digest.event(event);
-                lives.sink().0.event(event);
-                lives.event(event);
-            }
-            Analysis::Statistics(digest, collector) => {
-                digest.event(event);
-                collector.also().0.event(event);
-                collector.event(event);
-            }
-            Analysis::Watches(lives) => lives.event(event),
-            Analysis::Nothing => {}
-        }
-    }
-
-    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        let watches = match self {
-            Analysis::Statistics(_, collector) => {
-                collector.process(time, pid, comm);
-                &mut collector.also().1
-            }
-            Analysis::Totals(_, lives) => &mut lives.sink().1,
-            Analysis::Watches(lives) => lives.sink(),
-            Analysis::Nothing => return,
-        };
-        for watch in &mut watches.0 {
-            watch.process(pid, comm);
-        }
-    }
-
-    /// Puts what was found into the output of a run that has ended.
-    fn finish(mut self, plan: &Plan<'_>, output: &mut RunOutput) {
-        let at_end = self.disks_at(plan, output.end);
-        let ((all, watches), digest) = match self {
-            Analysis::Statistics(digest, collector) => {
-                let (stats, beside) = collector.finish_with();
-                output.stats = stats;
-                (beside, digest)
-            }
-            Analysis::Totals(digest, lives) => (lives.finish().0, digest),
-            Analysis::Watches(lives) => {
-                ((AllStats::default(), lives.finish().0), Digest::default())
-            }
-            Analysis::Nothing => Default::default(),
-        };
-        output.digest = digest;
-        let mut uses = at_end;
-        for of in &mut uses {
-            of.lives = all.lives(of.dev);
-        }
-        if plan.experiment().md.is_some() && !uses.is_empty() {
-            output.array = Some(uses.remove(0));
-        }
-        output.disks = uses;
-        output.watched = watches.0.into_iter().map(Watch::finish).collect();
-    }
-
-    /// The counters of all devices at the end of the run, before lives end with the
-    /// last event: the disk is busy until the run ends. None if nobody asked.
-    fn disks_at(&mut self, plan: &Plan<'_>, end: Time) -> Vec<DeviceUse> {
-        let all = match self {
-            Analysis::Statistics(_, collector) => &collector.also().0,
-            Analysis::Totals(_, lives) => &lives.sink().0,
-            Analysis::Watches(_) | Analysis::Nothing => return Vec::new(),
-        };
-        let devices = plan.site().devices.iter();
-        let uses = devices.map(|(dev, name)| DeviceUse {
-            dev: *dev,
-            name: name.clone(),
-            stats: all.at(*dev, end),
-            lives: LifeTotals::default(),
-        });
-        uses.collect()
-    }
-}
-
 /// Where the events of a run go.
 struct Streams {
-    analysis: Analysis,
+    analyst: Analyst,
     merged_queues: Option<MergedQueues>,
     fingerprint: Option<Fingerprint>,
     meter: Option<Arc<Meter>>,
@@ -239,7 +136,7 @@ struct Shared(Rc<RefCell<Streams>>);
 impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
-        s.analysis.event(event);
+        s.analyst.event(event);
         if let Some(fingerprint) = &mut s.fingerprint {
             fingerprint.event(event);
         }
@@ -256,9 +153,7 @@ impl TraceSink for Shared {
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        if let Analysis::Statistics(_, collector) = &mut s.analysis {
-            collector.message(event, text);
-        }
+        s.analyst.message(event);
         if let Some(merged) = &mut s.merged_queues {
             merged.message(text);
         }
@@ -274,7 +169,7 @@ impl TraceSink for Shared {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let s = &mut *self.0.borrow_mut();
-        s.analysis.process(time, pid, comm);
+        s.analyst.process(time, pid, comm);
         for out in &mut s.out {
             out.process(time, pid, comm);
         }
@@ -291,7 +186,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
         meter.begin(&text.jobs.jobs);
     }
     let streams = Rc::new(RefCell::new(Streams {
-        analysis: Analysis::new(plan, options),
+        analyst: Analyst::new(Analysis::new(plan, options), options.has_idle_core),
         merged_queues: options.merged_queues.then(MergedQueues::default),
         fingerprint: options.fingerprint.then(Fingerprint::default),
         meter: options.meter.clone(),
@@ -313,19 +208,13 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
             return Err(failed.into());
         }
     };
-    let analysis = std::mem::replace(&mut streams.analysis, Analysis::Nothing);
-    analysis.finish(plan, &mut output);
+    let analyst = std::mem::replace(&mut streams.analyst, Analyst::Here(Analysis::Nothing));
+    analyst.finish().finish(plan, &mut output);
     output.fingerprint = streams.fingerprint;
     output.merged_queues = streams.merged_queues.take().unwrap_or_default();
     output.trace_files = finish_traces(traces)?;
     output.events = streams.kept.take().unwrap_or_default();
     Ok(output)
-}
-
-/// The array, which is the first of the devices.
-fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
-    plan.experiment().md?;
-    plan.site().devices.first().map(|(dev, _)| *dev)
 }
 
 fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, ExperimentError> {

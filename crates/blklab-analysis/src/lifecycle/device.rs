@@ -135,7 +135,7 @@ impl Device {
             Merge::Back => self.ending_at(range.class, range.start, None),
             Merge::Front => {
                 let starts = &mut self.starts[range.class];
-                starts.at(Kind::Waiting, range.end).next()
+                starts.find(Kind::Waiting, range.end, |_| true)
             }
         };
         let target = target.filter(|t| self.nr_bios_of(*t) < REQUEST_BIOS_MAX);

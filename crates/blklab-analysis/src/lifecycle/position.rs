@@ -302,7 +302,25 @@ impl Positions {
         })
     }
 
-    /// The same, not too many.
+    /// The oldest of a kind at `sector` of which `wanted` is true.
+    #[inline(always)]
+    pub(super) fn find(
+        &mut self,
+        kind: Kind,
+        sector: u64,
+        mut wanted: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
+        if self.len[kind as usize] == 0 {
+            return None;
+        }
+        let place = self.place_of(sector)?;
+        match *self.spots.get(place).1 {
+            Spot::One(now, slot) => (now == kind && wanted(slot)).then_some(slot),
+            Spot::Crowd(_) => self.at(kind, sector).find(|slot| wanted(*slot)),
+        }
+    }
+
+    /// All of a kind at `sector`, the oldest first, but not too many.
     #[inline(always)]
     pub(super) fn at(&mut self, kind: Kind, sector: u64) -> impl Iterator<Item = Slot> + '_ {
         self.all_at(kind, sector).take(SAME_SECTOR_MAX)

@@ -197,14 +197,11 @@ impl Device {
     /// The bio queued at `range`: of that length, or else the first there.
     #[inline]
     pub(super) fn find_queued(&mut self, range: Range) -> Option<Slot> {
-        let mut first = None;
-        for slot in self.starts[range.class].at(Kind::Queued, range.start) {
-            if self.ios.get(slot).end == range.end {
-                return Some(slot);
-            }
-            first = first.or(Some(slot));
-        }
-        first
+        let (starts, ios) = (&mut self.starts[range.class], &mut self.ios);
+        let of_length = starts.find(Kind::Queued, range.start, |slot| {
+            ios.get(slot).end == range.end
+        });
+        of_length.or_else(|| starts.find(Kind::Queued, range.start, |_| true))
     }
 
     /// Takes a bio from those without a request.
@@ -336,8 +333,7 @@ impl Device {
         but: Option<Slot>,
     ) -> Option<Slot> {
         if let Some(ends) = self.index_of_ends() {
-            let mut ending = ends[class].at(Kind::Waiting, sector);
-            return ending.find(|slot| Some(*slot) != but);
+            return ends[class].find(Kind::Waiting, sector, |slot| Some(slot) != but);
         }
         let ios = self.ios.iter();
         let ending =
@@ -478,8 +474,7 @@ impl Device {
         let room = REQUEST_BIOS_MAX.saturating_sub(nr_bios);
         let target = self.ending_at(range.class, range.start, Some(victim));
         let target = target.or_else(|| {
-            let mut starting = self.starts[range.class].at(Kind::Waiting, range.end);
-            starting.find(|other| *other != victim)
+            self.starts[range.class].find(Kind::Waiting, range.end, |other| other != victim)
         });
         let target = target.filter(|other| self.nr_bios_of(*other) <= room);
         let Some(target) = target else { return false };
@@ -496,9 +491,9 @@ impl Device {
     #[inline]
     pub(super) fn find_waiting(&mut self, range: Range) -> Option<Slot> {
         let ios = &mut self.ios;
-        self.starts[range.class]
-            .at(Kind::Waiting, range.start)
-            .find(|slot| ios.get(*slot).end == range.end)
+        self.starts[range.class].find(Kind::Waiting, range.start, |slot| {
+            ios.get(slot).end == range.end
+        })
     }
 
     /// `target` takes over the bios and the range of `victim`.
@@ -582,7 +577,7 @@ impl Device {
         }
         self.scratch = found;
         // Or a larger one, of which a part is shown.
-        let mut larger = || self.starts[class].at(Kind::Waiting, start).next();
+        let mut larger = || self.starts[class].find(Kind::Waiting, start, |_| true);
         let slot = request.or_else(&mut larger)?;
         let io = self.ios.get(slot);
         let (start, end) = (io.start.min(range.start), io.end.max(range.end));
@@ -594,7 +589,7 @@ impl Device {
     #[inline]
     pub(super) fn find_issued(&mut self, range: Range) -> Option<Slot> {
         let starts = &mut self.starts[range.class];
-        if let Some(slot) = starts.at(Kind::Issued, range.start).next() {
+        if let Some(slot) = starts.find(Kind::Issued, range.start, |_| true) {
             return Some(slot);
         }
         let slot = starts.before(Kind::Issued, range.start)?;

@@ -46,6 +46,7 @@ impl Bare {
             timers: &mut self.timers,
             tasks: &mut self.tasks,
             trace: &mut NullSink,
+            messages: false,
             truth: None,
             effects: &mut Vec::new(),
         };

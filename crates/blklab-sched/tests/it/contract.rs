@@ -86,6 +86,7 @@ fn run(fault: Fault) {
         timers: &mut timers,
         tasks: &mut tasks,
         trace: &mut NullSink,
+        messages: false,
         truth: None,
         effects: &mut effects,
     };

@@ -203,6 +203,7 @@ impl MqRig {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut trace,
+            messages: false,
             truth: Some(&mut log),
             effects: &mut self.effects,
         };

@@ -227,6 +227,7 @@ impl Rig {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut null,
+            messages: false,
             truth: Some(&mut log),
             effects: &mut self.effects,
         };

@@ -77,7 +77,7 @@ impl Board {
 pub(crate) async fn control(
     m: Machine,
     cache: PageCache<Machine>,
-    mut plans: Vec<Plan>,
+    mut plans: Vec<Box<Plan>>,
     slots: Vec<Slot>,
     settings: Settings,
 ) {
@@ -91,7 +91,7 @@ pub(crate) async fn control(
     }
     let mut watch = SteadyWatch::new(&mut plans, begin);
     let rules: Vec<Rule> = plans.iter().map(|p| Rule::new(p, &plans)).collect();
-    let mut plans: Vec<Option<Plan>> = plans.into_iter().map(Some).collect();
+    let mut plans: Vec<Option<Box<Plan>>> = plans.into_iter().map(Some).collect();
     let board = Rc::new(RefCell::new(Board {
         states: vec![State::Waiting; plans.len()],
         terminate: vec![false; plans.len()],
@@ -112,16 +112,7 @@ pub(crate) async fn control(
             board.borrow_mut().states[i] = State::Running;
             let late = Span(settings.job_start.0 * place as u64);
             spawn(
-                &m,
-                &cache,
-                Box::new(plan),
-                i,
-                late,
-                &slots[i],
-                settings,
-                &board,
-                me,
-                &flows,
+                &m, &cache, plan, i, late, &slots[i], settings, &board, me, &flows,
             );
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
@@ -154,15 +145,12 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(plan: &Plan, all: &[Plan]) -> Rule {
+    fn new(plan: &Plan, all: &[Box<Plan>]) -> Rule {
         let settings = &plan.job.settings;
         let waits_for = settings.wait_for.as_ref().map_or_else(Vec::new, |name| {
-            let named = |(_, p): &(usize, &Plan)| &p.job.section == name || &p.job.name == name;
-            all.iter()
-                .enumerate()
-                .filter(named)
-                .map(|(i, _)| i)
-                .collect()
+            let jobs = all.iter().map(|plan| &plan.job).enumerate();
+            let named = jobs.filter(|(_, job)| job.section == *name || job.name == *name);
+            named.map(|(i, _)| i).collect()
         });
         Rule {
             delay: Span::from_us(plan.job.start_delay_us),

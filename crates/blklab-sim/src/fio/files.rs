@@ -15,10 +15,11 @@ use blklab_fiostat::SteadyState;
 use blklab_pagecache::{FileId, PageCache};
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// One job with its files.
 pub(crate) struct Plan {
-    pub(crate) job: Job,
+    pub(crate) job: Rc<Job>,
     pub(crate) run: JobRun,
     /// None with engines that move no data.
     pub(crate) files: Vec<Option<FileId>>,
@@ -69,7 +70,7 @@ pub(crate) fn set_up(
     jobs: Vec<Job>,
     disk_sectors: u64,
     notes: &mut Vec<String>,
-) -> Result<Vec<Plan>, ExperimentError> {
+) -> Result<Vec<Box<Plan>>, ExperimentError> {
     let disk_bytes = disk_bytes(disk_sectors);
     let mut named: BTreeMap<String, Named> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -120,8 +121,8 @@ pub(crate) fn set_up(
         }
         let run = JobRun::new(job.clone(), &ranges)
             .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)))?;
-        plans.push(Plan {
-            job,
+        plans.push(Box::new(Plan {
+            job: Rc::new(job),
             run,
             files: Vec::new(),
             layouts: to_write,
@@ -130,7 +131,7 @@ pub(crate) fn set_up(
             share: None,
             steady: None,
             overlaps: Overlaps::default(),
-        });
+        }));
     }
     create(cache, &mut named, &order, disk_bytes)?;
     if !cache.sets_space_aside() {
@@ -223,7 +224,7 @@ fn create(
 
 /// Writes what jobs find when they start, one file after another, as fio's main
 /// process does: pages stay in the cache, on the disk if an fsync follows.
-pub(crate) async fn write_first(cache: &PageCache<Machine>, plans: &[Plan]) {
+pub(crate) async fn write_first(cache: &PageCache<Machine>, plans: &[Box<Plan>]) {
     for plan in plans {
         for layout in plan.layouts.iter().filter(|l| l.written) {
             let Some(id) = plan.files[layout.file as usize] else {

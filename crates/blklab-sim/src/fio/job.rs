@@ -71,11 +71,13 @@ pub(crate) async fn run_job(
     stop: impl Fn() -> bool,
 ) {
     if let Some(program) = plan.program.take() {
-        return program::run(m, cache, program, &plan.job, slot, settings.io_cost).await;
+        // Programs need more memory than jobs, of which there may be thousands.
+        let run = program::run(m, cache, program, &plan.job, slot, settings.io_cost);
+        return Box::pin(run).await;
     }
     *slot.borrow_mut() = Some(Recording {
         steady: plan.steady.take(),
-        ..Recording::new(plan.job.clone(), m.now())
+        ..Recording::new(Rc::clone(&plan.job), m.now())
     });
     let job = &plan.job.settings;
     let depth = job.iodepth;
@@ -112,7 +114,9 @@ pub(crate) async fn run_job(
             plan.run.terminate();
         }
         m.tick().await;
-        runner.collect(&mut plan.run);
+        if runner.pool.is_some() {
+            runner.collect(&mut plan.run);
+        }
         match plan.run.step(m.now().0) {
             Step::Issue(io) => runner.issue(&mut plan.run, &io).await,
             Step::Flow => runner.ask_flow(&mut plan.run),
@@ -269,7 +273,6 @@ impl Runner<'_> {
     }
 
     /// Tells the job what its workers have done meanwhile.
-    #[inline]
     fn collect(&mut self, run: &mut JobRun) {
         if let Some(pool) = &self.pool {
             let mut done = std::mem::take(&mut self.completions);

@@ -158,7 +158,7 @@ pub(crate) struct Ready {
     experiment: Experiment,
     machine: Machine,
     cache: PageCache<Machine>,
-    plans: Vec<files::Plan>,
+    plans: Vec<Box<files::Plan>>,
     notes: Vec<String>,
     stop: Arc<AtomicBool>,
 }

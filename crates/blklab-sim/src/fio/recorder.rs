@@ -9,6 +9,7 @@ use blklab_fio::run::Outcome;
 use blklab_fiostat::{Completion, Ddir};
 use blklab_target::Figure;
 use blklab_types::{Span, Time};
+use std::rc::Rc;
 
 /// Keeps the statistics of one program.
 pub(crate) struct Recorder<'a> {
@@ -20,8 +21,8 @@ pub(crate) struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Begins the job's record and its run time.
-    pub(crate) fn start(m: &'a Machine, slot: &'a Slot, job: &Job, call: Span) -> Recorder<'a> {
-        let mut recording = Recording::new(job.clone(), m.now());
+    pub(crate) fn start(m: &'a Machine, slot: &'a Slot, job: &Rc<Job>, call: Span) -> Recorder<'a> {
+        let mut recording = Recording::new(Rc::clone(job), m.now());
         recording.pass_start = Some(m.now());
         *slot.borrow_mut() = Some(recording);
         Recorder { m, slot, call }

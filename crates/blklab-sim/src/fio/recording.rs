@@ -15,7 +15,7 @@ pub(crate) type Slot = Rc<RefCell<Option<Recording>>>;
 
 /// What is kept of a job while it runs.
 pub(crate) struct Recording {
-    pub(super) job: Job,
+    pub(super) job: Rc<Job>,
     pub(crate) stats: JobStats,
     pub(super) started: Time,
     /// When what is counted began anew, after the ramp time.
@@ -35,7 +35,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// The record of a job that starts now.
-    pub(crate) fn new(job: Job, now: Time) -> Recording {
+    pub(crate) fn new(job: Rc<Job>, now: Time) -> Recording {
         let stats = JobStats::new(stat_options(&job, now), now.0);
         Recording {
             job,
@@ -92,7 +92,7 @@ impl Recording {
         let (mut stat, logs) = self.stats.finish(end.0);
         stat.steady = self.steady;
         JobResult {
-            job: self.job,
+            job: Rc::unwrap_or_clone(self.job),
             stat,
             logs,
             started: self.started,

@@ -39,7 +39,7 @@ pub(crate) struct SteadyWatch {
 impl SteadyWatch {
     /// Nothing if no job looks for a steady state. Gives each job that judges its
     /// judgement.
-    pub(crate) fn new(plans: &mut [Plan], begin: Time) -> Option<SteadyWatch> {
+    pub(crate) fn new(plans: &mut [Box<Plan>], begin: Time) -> Option<SteadyWatch> {
         let mut members: Vec<Member> = Vec::new();
         for (job, plan) in plans.iter().enumerate() {
             let settings = &plan.job.settings;

@@ -70,6 +70,8 @@ struct World {
     /// kthrotld, where groups have limits.
     throttle_thread: Option<TaskId>,
     sinks: Sinks,
+    /// Whether the trace's consumer reads messages.
+    messages: bool,
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
@@ -129,6 +131,7 @@ impl World {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut *self.sinks.trace,
+            messages: self.messages,
             truth: match &mut self.sinks.truth {
                 Some(t) => Some(&mut **t),
                 None => None,
@@ -151,6 +154,7 @@ impl Machine {
             array: config.array,
             array_thread: None,
             throttle_thread: None,
+            messages: config.sinks.trace.wants_messages(),
             sinks: config.sinks,
             tasks: config.tasks,
             states: Vec::new(),

@@ -58,20 +58,22 @@ impl Machine {
     }
 
     /// Sleeps while no request is free for a bio that a queue was given.
-    pub(crate) async fn finish_submission(&self, no: QueueNo, pending: Pending) {
-        let mut state = Submit::Sleeps(pending);
-        while let Submit::Sleeps(pending) = state {
-            state = self.wait_for_request(no, pending).await;
+    pub(crate) async fn finish_submission(&self, no: QueueNo, mut pending: Pending) {
+        let task = self.current();
+        loop {
+            while !self.is_granted(task) {
+                self.suspend().await;
+            }
+            match self.with_queue(no, |q, cx| q.resume(cx, pending)) {
+                Submit::Done => return,
+                Submit::Sleeps(again) => pending = again,
+            }
         }
     }
 
-    pub(super) async fn wait_for_request(&self, no: QueueNo, pending: Pending) -> Submit {
-        let task = self.current();
-        while !std::mem::take(&mut self.inner.world.borrow_mut().states[task.idx()].request_granted)
-        {
-            self.suspend().await;
-        }
-        self.with_queue(no, |q, cx| q.resume(cx, pending))
+    /// Whether a task that sleeps for a request was woken for one since it asked.
+    fn is_granted(&self, task: TaskId) -> bool {
+        std::mem::take(&mut self.inner.world.borrow_mut().states[task.idx()].request_granted)
     }
 
     /// The bios that the running task submits from here on have this priority

@@ -506,6 +506,7 @@ impl<'a> Replay<'a> {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut self.trace,
+            messages: false,
             truth: match &mut self.truth {
                 Some(truth) => Some(&mut **truth),
                 None => None,

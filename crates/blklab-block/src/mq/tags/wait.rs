@@ -125,7 +125,9 @@ impl Waiters {
     fn wake(&mut self, queue: usize, wanted: usize, wakes: &mut Vec<TaskId>) -> usize {
         let sleepers = &mut self.queues[queue];
         let woken = wanted.min(sleepers.len());
-        wakes.extend(sleepers.drain(..woken));
+        for _ in 0..woken {
+            wakes.extend(sleepers.pop_front());
+        }
         woken
     }
 }

@@ -13,6 +13,7 @@ use blklab_fio::job::Job;
 use blklab_pagecache::PageCache;
 use blklab_types::Span;
 use blklab_workload::scenario::Program;
+use std::rc::Rc;
 
 /// A program with its files on the disk.
 pub(crate) enum Prepared {
@@ -50,7 +51,7 @@ pub(crate) async fn run(
     m: &Machine,
     cache: &PageCache<Machine>,
     program: Prepared,
-    job: &Job,
+    job: &Rc<Job>,
     slot: &Slot,
     call: Span,
 ) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is made of the events of a run.
+
+use super::{Collect, DeviceUse, RunOptions, RunOutput};
+use crate::disk_stats::AllStats;
+use crate::life_totals::LifeTotals;
+use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::lifecycle::Lifecycles;
+use blklab_analysis::watch::{Watch, Watches};
+use blklab_target::Plan;
+use blklab_trace::{Digest, Event, TraceSink};
+use blklab_types::{Dev, Pid, Time};
+
+/// Who is told of lives beside the statistics.
+type Beside = (AllStats, Watches);
+
+/// What is made of the events of a run.
+pub(super) enum Analysis {
+    Statistics(Digest, Box<StatsCollector<Beside>>),
+    Totals(Digest, Box<Lifecycles<Beside>>),
+    Watches(Box<Lifecycles<Watches>>),
+    Nothing,
+}
+
+impl Analysis {
+    /// What the options ask for.
+    pub(super) fn new(plan: &Plan<'_>, options: &RunOptions) -> Analysis {
+        let watches = options.watches.iter().cloned().map(Watch::new).collect();
+        let watches = Watches(watches);
+        let beside = |watches| (AllStats::new(array_dev(plan)), watches);
+        match options.collect {
+            Collect::Statistics => {
+                let collector = StatsCollector::with(beside(watches));
+                Analysis::Statistics(Digest::default(), Box::new(collector))
+            }
+            Collect::Totals => {
+                let lives = Lifecycles::new(beside(watches));
+                Analysis::Totals(Digest::default(), Box::new(lives))
+            }
+            Collect::Watches if watches.0.is_empty() => Analysis::Nothing,
+            Collect::Watches => Analysis::Watches(Box::new(Lifecycles::new(watches))),
+        }
+    }
+
+    /// The next event.
+    #[inline]
+    pub(super) fn event(&mut self, event: &Event) {
+        match self {
+            Analysis::Totals(digest, lives) => {
+                digest.event(event);
+                lives.sink().0.event(event);
+                lives.event(event);
+            }
+            Analysis::Statistics(digest, collector) => {
+                digest.event(event);
+                collector.also().0.event(event);
+                collector.event(event);
+            }
+            Analysis::Watches(lives) => lives.event(event),
+            Analysis::Nothing => {}
+        }
+    }
+
+    /// A message of the scheduler.
+    pub(super) fn message(&mut self, event: &Event) {
+        if let Analysis::Statistics(_, collector) = self {
+            collector.message(event, "");
+        }
+    }
+
+    /// A process has this name from now on.
+    pub(super) fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        let watches = match self {
+            Analysis::Statistics(_, collector) => {
+                collector.process(time, pid, comm);
+                &mut collector.also().1
+            }
+            Analysis::Totals(_, lives) => &mut lives.sink().1,
+            Analysis::Watches(lives) => lives.sink(),
+            Analysis::Nothing => return,
+        };
+        for watch in &mut watches.0 {
+            watch.process(pid, comm);
+        }
+    }
+
+    /// Puts what was found into the output of a run that has ended.
+    pub(super) fn finish(mut self, plan: &Plan<'_>, output: &mut RunOutput) {
+        let at_end = self.disks_at(plan, output.end);
+        let ((all, watches), digest) = match self {
+            Analysis::Statistics(digest, collector) => {
+                let (stats, beside) = collector.finish_with();
+                output.stats = stats;
+                (beside, digest)
+            }
+            Analysis::Totals(digest, lives) => (lives.finish().0, digest),
+            Analysis::Watches(lives) => {
+                ((AllStats::default(), lives.finish().0), Digest::default())
+            }
+            Analysis::Nothing => Default::default(),
+        };
+        output.digest = digest;
+        let mut uses = at_end;
+        for of in &mut uses {
+            of.lives = all.lives(of.dev);
+        }
+        if plan.experiment().md.is_some() && !uses.is_empty() {
+            output.array = Some(uses.remove(0));
+        }
+        output.disks = uses;
+        output.watched = watches.0.into_iter().map(Watch::finish).collect();
+    }
+
+    /// The counters of all devices at the end of the run, before lives end with the
+    /// last event: the disk is busy until the run ends. None if nobody asked.
+    fn disks_at(&mut self, plan: &Plan<'_>, end: Time) -> Vec<DeviceUse> {
+        let all = match self {
+            Analysis::Statistics(_, collector) => &collector.also().0,
+            Analysis::Totals(_, lives) => &lives.sink().0,
+            Analysis::Watches(_) | Analysis::Nothing => return Vec::new(),
+        };
+        let devices = plan.site().devices.iter();
+        let uses = devices.map(|(dev, name)| DeviceUse {
+            dev: *dev,
+            name: name.clone(),
+            stats: all.at(*dev, end),
+            lives: LifeTotals::default(),
+        });
+        uses.collect()
+    }
+}
+
+/// The array, which is the first of the devices.
+fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
+    plan.experiment().md?;
+    plan.site().devices.first().map(|(dev, _)| *dev)
+}
