@@ -173,9 +173,9 @@ mod tests {
             name: "a.fio".into(),
             text: job.into(),
         };
-        let mut e = Experiment::new("a", workload);
-        e.choose_scheduler(scheduler).unwrap();
         let sim = Sim::default();
+        let mut e = Experiment::new("a", workload, &sim.catalogue());
+        e.choose_scheduler(scheduler).unwrap();
         run(&Planner::new(&sim).plan(&e).unwrap(), options).unwrap()
     }
 
