@@ -801,7 +801,7 @@ Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --sched cfq
   blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
   blklab why testdata/blkparse/missed-merge.txt --output-format json
-  blklab why sda.blktrace.0 --kernel 6.12 --sched try
+  blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
   blklab why results                          a run directory";
 
 #[derive(Debug, Args)]
