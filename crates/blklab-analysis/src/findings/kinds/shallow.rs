@@ -5,6 +5,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::waits::Reason;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::spread::percentile;
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ pub const KIND: Kind = Kind {
     name: "shallow-dispatch",
     what: "the scheduler gives the device fewer requests at a time than it takes, others wait",
     rule: "requests wait from I to D, for more than 4 times what the device takes for one, behind \
-           others of their own process; the device never has more than half of what it takes \
-           (device/queue_depth), works on more than one at a time, and takes hardly longer for \
+           others of their own process; 99 of 100 times the device has no more than half of what \
+           it takes (device/queue_depth), works on more than one at a time, and takes hardly longer for \
            each than alone",
     explains: &["deep-queue", "behind-other"],
     rests_on_absence: false,
@@ -35,8 +36,8 @@ struct Shallow {
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
-    /// Most requests that the device had at a time.
-    depth_max: u64,
+    /// Requests at the device after a D: what 99 of 100 do not exceed.
+    depth_p99: u64,
     mean_depth: f64,
     alone_ns: Option<u64>,
     interval_ns: Option<u64>,
@@ -47,11 +48,10 @@ impl Detector for Shallow {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             let sum = self.disks.entry(disk.dev).or_default();
-            let deepest = disk.depth_at_issue.iter().max();
-            let depth = deepest.map_or(0, |d| u64::from(*d) + 1);
-            sum.depth_max = sum.depth_max.max(depth);
             if disk.busy_ns >= sum.busy_ns {
                 sum.busy_ns = disk.busy_ns;
+                let depths = disk.depth_at_issue.iter().map(|d| u64::from(*d) + 1);
+                sum.depth_p99 = percentile(99, depths.collect()).unwrap_or(0);
                 sum.mean_depth = disk.mean_depth;
                 sum.alone_ns = disk.service.alone(None);
                 sum.interval_ns = disk.service.interval_ns;
@@ -79,17 +79,17 @@ impl Sum {
         let (alone, interval) = (self.alone_ns?, self.interval_ns?);
         // Requests that end while one would take alone.
         let parallel = alone as f64 / interval.max(1) as f64;
-        let has_room = self.depth_max * 2 <= takes;
+        let has_room = self.depth_p99 * 2 <= takes;
         if !has_room || parallel < PARALLEL_MIN || parallel < WORKS_ON_MIN * self.mean_depth {
             return None;
         }
         let mut f = self.harm.finding(&KIND, dev, whole)?;
         let name = whole.context.scheduler().unwrap_or("the scheduler");
         f.what = format!(
-            "Requests of {} wait in {name} while the device has at most {} of the {takes} that it \
-             takes at a time.",
+            "Requests of {} wait in {name} while the device has hardly ever more than {} of the \
+             {takes} that it takes at a time.",
             f.victim_names(),
-            self.depth_max
+            self.depth_p99
         );
         f.how = format!(
             "Alone a request takes {}; with {:.1} at the device on average one ends every {}: it \
@@ -112,7 +112,11 @@ impl Sum {
              does several at a time",
         ));
         f.figures = vec![
-            ("requests at the device at most", self.depth_max as f64, ""),
+            (
+                "requests at the device, 99 % of D",
+                self.depth_p99 as f64,
+                "",
+            ),
             ("requests that it takes", takes as f64, ""),
         ];
         Some(f)
