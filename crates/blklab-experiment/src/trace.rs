@@ -125,8 +125,7 @@ impl TraceSpec {
         table.insert("trace".into(), json!(self.file));
         table.insert("loop".into(), json!(self.timing.to_string()));
         if let Some(dev) = self.dev {
-            let dev = format!("{},{}", dev.major, dev.minor);
-            table.insert("device".into(), json!(dev));
+            table.insert("device".into(), json!(dev.to_string()));
         }
         table.insert("sectors".into(), json!(self.placement.to_string()));
         Value::Object(table)

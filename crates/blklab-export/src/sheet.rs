@@ -2,7 +2,6 @@
 //! A table on its way into a file: CSV, or Parquet.
 
 use crate::columns::{Column, Kind, Value};
-use blklab_types::Dev;
 use parquet::basic::{Compression, ConvertedType, GzipLevel, LogicalType, Repetition, Type};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -84,7 +83,7 @@ fn shown<'a>(value: Value<'a>, buf: &'a mut String) -> &'a str {
         Value::Absent => Ok(()),
         Value::Text(text) => return text,
         Value::Number(n) => write!(buf, "{n}"),
-        Value::Device(Dev { major, minor }) => write!(buf, "{major},{minor}"),
+        Value::Device(dev) => write!(buf, "{dev}"),
         Value::Letters(rwbs) => write!(buf, "{rwbs}"),
     };
     buf
@@ -257,6 +256,7 @@ fn field<R>(column: &Column<R>) -> Result<SchemaType, ParquetError> {
 mod tests {
     use super::*;
     use blklab_trace::Rwbs;
+    use blklab_types::Dev;
 
     #[test]
     fn values_as_text() {

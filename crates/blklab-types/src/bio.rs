@@ -2,6 +2,7 @@
 //! The bio: one contiguous piece of I/O on its way to the block layer.
 
 use crate::{Completion, IoPrio, TaskId};
+use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
 /// A block device number.
@@ -11,6 +12,13 @@ pub struct Dev {
     pub major: u16,
     /// Minor number (sda 0, sda1 1, sdb 16).
     pub minor: u16,
+}
+
+/// As blkparse shows it: `8,0`.
+impl fmt::Display for Dev {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.major, self.minor)
+    }
 }
 
 /// Direction of an I/O.

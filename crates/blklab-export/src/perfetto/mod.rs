@@ -152,8 +152,8 @@ impl<W: Write> Tracks<W> {
             Track::Bios(pid, lane) => child(self.uuid(Track::Process(pid)), "I/O".into(), lane),
             Track::Device(dev) => TrackDescriptor {
                 name: Some(match self.names.get(&dev) {
-                    Some(name) => format!("{},{} {name}", dev.major, dev.minor),
-                    None => format!("{},{}", dev.major, dev.minor),
+                    Some(name) => format!("{dev} {name}"),
+                    None => dev.to_string(),
                 }),
                 child_ordering: Some(ORDER_EXPLICIT),
                 ..TrackDescriptor::default()
@@ -302,7 +302,7 @@ impl<W: Write> Tracks<W> {
 fn place(dev: Dev, sector: u64, bytes: u64) -> Vec<DebugAnnotation> {
     let device = DebugAnnotation {
         name: "device".to_owned(),
-        string_value: Some(format!("{},{}", dev.major, dev.minor)),
+        string_value: Some(dev.to_string()),
         ..DebugAnnotation::default()
     };
     let number = |name: &str, value| DebugAnnotation {
