@@ -19,6 +19,7 @@ mod index;
 pub mod lifecycle;
 mod lives;
 pub mod merges;
+pub mod names;
 pub mod scope;
 pub mod seeks;
 pub mod spread;

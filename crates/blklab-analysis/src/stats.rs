@@ -302,10 +302,14 @@ impl Directions {
     }
 }
 
+/// Writes a device as text: `8,0`.
+///
+/// # Errors
+/// Those of the serializer.
 // serde calls this with a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
-pub(crate) fn dev_text<S: Serializer>(dev: &Dev, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{},{}", dev.major, dev.minor))
+pub fn dev_text<S: Serializer>(dev: &Dev, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(dev)
 }
 
 // serde calls this with a reference.

@@ -2,7 +2,7 @@
 //! What is known of a recorded machine, and its trace re-enacted.
 
 use crate::args::StackArgs;
-use crate::output::{WIDTH, fold};
+use crate::output::{hanging, paragraph, part};
 use anyhow::{Result, bail};
 use blklab::Experiment;
 use blklab::explain::{Explained, Machine, Outcome, ReEnacted, Request, Survey, Waiting, re_enact};
@@ -141,9 +141,7 @@ impl Again {
     pub(crate) fn show(&self, out: &mut impl Write) -> Result<()> {
         if let Some(why) = &self.not_re_enacted {
             writeln!(out)?;
-            for line in fold(&format!("Not re-enacted: {why}."), WIDTH) {
-                writeln!(out, "{line}")?;
-            }
+            hanging(out, "", 0, &format!("Not re-enacted: {why}."))?;
         }
         match &self.re_enacted {
             Some(r) => show(out, r),
@@ -155,26 +153,23 @@ impl Again {
 fn show(out: &mut impl Write, r: &ReEnacted) -> Result<()> {
     writeln!(
         out,
-        "\nRe-enacted on {},{}: the model of Linux {}, {}",
-        r.dev.major, r.dev.minor, r.kernel, r.scheduler
+        "\nRe-enacted on {}: the model of Linux {}, {}",
+        r.dev, r.kernel, r.scheduler
     )?;
     if !r.tried.is_empty() {
         let tried = r.tried.iter().map(|t| {
             let (order, time) = (percent(t.order_share), percent(t.time_share));
             format!("{} {order} in order, {time} in time", t.scheduler)
         });
-        entry(out, "tried", &tried.collect::<Vec<_>>().join("; "))?;
+        part(out, "tried", &tried.collect::<Vec<_>>().join("; "))?;
     }
     for assumed in &r.assumed {
-        entry(out, "assumed", &format!("{assumed}."))?;
+        part(out, "assumed", &format!("{assumed}."))?;
     }
-    entry(out, "agreement", &agreement(r))?;
+    part(out, "agreement", &agreement(r))?;
     if !r.is_good {
-        return entry(
-            out,
-            "",
-            "The model does not do what this kernel did: it can give no reasons.",
-        );
+        let none = "The model does not do what this kernel did: it can give no reasons.";
+        return Ok(part(out, "", none)?);
     }
     let long = r.waiting.iter().filter(|w| w.worst_ns >= SHORT_NS);
     for w in long.clone().take(WAITING_SHOWN) {
@@ -183,7 +178,7 @@ fn show(out: &mut impl Write, r: &ReEnacted) -> Result<()> {
     match long.count() {
         0 => paragraph(out, "Nobody waited for 100 us or more before the device.")?,
         n if n > WAITING_SHOWN => {
-            entry(out, "", &format!("and {} more", n - WAITING_SHOWN))?;
+            part(out, "", &format!("and {} more", n - WAITING_SHOWN))?;
         }
         _ => {}
     }
@@ -264,23 +259,6 @@ fn percent(share: f64) -> String {
     format!("{tenths} %")
 }
 
-fn paragraph(out: &mut impl Write, text: &str) -> Result<()> {
-    for line in fold(text, WIDTH - 3) {
-        writeln!(out, "   {line}")?;
-    }
-    Ok(())
-}
-
-fn entry(out: &mut impl Write, name: &str, text: &str) -> Result<()> {
-    for (i, line) in fold(text, WIDTH - 14).iter().enumerate() {
-        writeln!(out, "   {:<10} {line}", if i == 0 { name } else { "" })?;
-    }
-    Ok(())
-}
-
 fn detail(out: &mut impl Write, took: &str, text: &str) -> Result<()> {
-    for (i, line) in fold(text, WIDTH - 17).iter().enumerate() {
-        writeln!(out, "   {:>12}  {line}", if i == 0 { took } else { "" })?;
-    }
-    Ok(())
+    Ok(hanging(out, &format!("   {took:>12}  "), 17, text)?)
 }

@@ -126,10 +126,7 @@ fn show_again(out: &mut impl Write, again: &Again, of: Option<&Explained>) -> Re
 }
 
 fn show(out: &mut impl Write, life: &Life, report: &Report, times_as_given: bool) -> Result<()> {
-    let who = match report.names.get(&life.pid) {
-        Some(comm) => format!("{comm} ({})", life.pid),
-        None => format!("process {}", life.pid),
-    };
+    let who = report.names.who(life.pid);
     writeln!(
         out,
         "{} {} + {} of {who}: {}",

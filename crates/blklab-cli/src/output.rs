@@ -110,8 +110,33 @@ pub(crate) const WIDTH: usize = 80;
 
 /// A name, and beside it a text on as many lines as it needs.
 pub(crate) fn entry(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
-    for (i, line) in fold(text, WIDTH - 24).iter().enumerate() {
-        writeln!(out, "{:<22}  {line}", if i == 0 { name } else { "" })?;
+    hanging(out, &format!("{name:<22}  "), 24, text)
+}
+
+/// The same as part of a report: within it, and with a short name.
+pub(crate) fn part(out: &mut impl Write, name: &str, text: &str) -> io::Result<()> {
+    hanging(out, &format!("   {name:<10} "), 14, text)
+}
+
+/// A text within a report.
+pub(crate) fn paragraph(out: &mut impl Write, text: &str) -> io::Result<()> {
+    hanging(out, "   ", 3, text)
+}
+
+/// A text on as many lines as it needs: behind `first`, and then below itself in
+/// column `indent`.
+pub(crate) fn hanging(
+    out: &mut impl Write,
+    first: &str,
+    indent: usize,
+    text: &str,
+) -> io::Result<()> {
+    for (i, line) in fold(text, WIDTH - indent).iter().enumerate() {
+        if i == 0 {
+            writeln!(out, "{first}{line}")?;
+        } else {
+            writeln!(out, "{:indent$}{line}", "")?;
+        }
     }
     Ok(())
 }

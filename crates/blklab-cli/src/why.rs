@@ -4,7 +4,7 @@
 use crate::Outcome;
 use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
-use crate::output::{WIDTH, fold};
+use crate::output::{paragraph, part};
 use crate::progress::Watcher;
 use anyhow::Result;
 use blklab::explain::{Request, Survey};
@@ -106,13 +106,13 @@ impl<W: Write> Text<'_, W> {
         }
         writeln!(self.out, "\nWhere the time went")?;
         for disk in &report.devices {
-            let name = format!("{},{}", disk.dev.major, disk.dev.minor);
+            let name = disk.dev.to_string();
             let words = if disk.words.is_empty() {
                 "no I/O whose time the trace shows.".to_owned()
             } else {
                 disk.words.join(" ")
             };
-            self.entry(&name, &words)?;
+            part(self.out, &name, &words)?;
         }
         if report.reading.lost > 0 || report.reading.elided > 0 {
             let text = match (report.reading.lost, report.reading.elided) {
@@ -120,7 +120,7 @@ impl<W: Write> Text<'_, W> {
                 (n, 0) => format!("{n} events are missing from the trace."),
                 (n, m) => format!("{n} events are missing; lines left out in {m} places."),
             };
-            self.entry("missing", &text)?;
+            part(self.out, "missing", &text)?;
         }
         Ok(())
     }
@@ -167,34 +167,33 @@ impl<W: Write> Text<'_, W> {
         }
         writeln!(
             self.out,
-            "{number}. {} on {},{}: {}",
+            "{number}. {} on {}: {}",
             f.kind,
-            f.dev.major,
-            f.dev.minor,
+            f.dev,
             f.confidence.word()
         )?;
-        self.lines("", &f.what)?;
+        paragraph(self.out, &f.what)?;
         if !f.how.is_empty() {
-            self.lines("", &f.how)?;
+            paragraph(self.out, &f.how)?;
         }
-        self.entry("how much", &amounts.join(", "))?;
+        part(self.out, "how much", &amounts.join(", "))?;
         self.parties("suffers", &f.victims)?;
         match (&f.cause, f.causes.is_empty()) {
-            (Some(cause), true) => self.entry("cause", cause)?,
+            (Some(cause), true) => part(self.out, "cause", cause)?,
             (Some(cause), false) => {
-                self.entry("cause", cause)?;
+                part(self.out, "cause", cause)?;
                 self.parties("causes", &f.causes)?;
             }
             (None, _) => self.parties("causes", &f.causes)?,
         }
         for missing in &f.missing {
-            self.entry("not known", missing)?;
+            part(self.out, "not known", missing)?;
         }
         for remedy in &f.remedies {
-            self.entry("change", &remedy.to_string())?;
+            part(self.out, "change", &remedy.to_string())?;
         }
         if !f.explains.is_empty() {
-            self.entry("explains", &f.explains.join(", "))?;
+            part(self.out, "explains", &f.explains.join(", "))?;
         }
         let instance = f.worst.as_ref().or(f.first.as_ref());
         if let Some(instance) = instance {
@@ -241,22 +240,7 @@ impl<W: Write> Text<'_, W> {
         if all.len() > PARTIES_MAX {
             shown.push(format!("{} more", all.len() - PARTIES_MAX));
         }
-        self.entry(name, &shown.join("; "))
-    }
-
-    /// A name, and a text beside it on as many lines as it needs.
-    fn entry(&mut self, name: &str, text: &str) -> Result<()> {
-        for (i, line) in fold(text, WIDTH - 14).iter().enumerate() {
-            writeln!(self.out, "   {:<10} {line}", if i == 0 { name } else { "" })?;
-        }
-        Ok(())
-    }
-
-    fn lines(&mut self, indent: &str, text: &str) -> Result<()> {
-        for line in fold(text, WIDTH - 3 - indent.len()) {
-            writeln!(self.out, "   {indent}{line}")?;
-        }
-        Ok(())
+        Ok(part(self.out, name, &shown.join("; "))?)
     }
 }
 

@@ -2,7 +2,8 @@
 //! Reasons added up by process, and the requests that waited longest.
 
 use crate::reason::{Cause, Reason, Words};
-use crate::report::{Explained, Waiting, who};
+use crate::report::{Explained, Waiting};
+use blklab_analysis::names::Names;
 use blklab_types::Pid;
 use std::collections::BTreeMap;
 
@@ -91,11 +92,7 @@ impl Account {
     }
 
     /// In words.
-    pub(crate) fn finish(
-        self,
-        words: &Words,
-        names: &BTreeMap<Pid, String>,
-    ) -> (Vec<Waiting>, Vec<Explained>) {
+    pub(crate) fn finish(self, words: &Words, names: &Names) -> (Vec<Waiting>, Vec<Explained>) {
         let mut all: Vec<Waiting> = self
             .sums
             .into_iter()
@@ -106,7 +103,7 @@ impl Account {
                 causes.truncate(REASONS_MAX);
                 Waiting {
                     pid,
-                    comm: names.get(&pid).cloned(),
+                    comm: names.get(pid).map(str::to_owned),
                     is_sync,
                     requests: sum.requests,
                     wait_ns: sum.wait_ns,
@@ -121,12 +118,12 @@ impl Account {
     }
 }
 
-pub(crate) fn explained(k: Known, words: &Words, names: &BTreeMap<Pid, String>) -> Explained {
+pub(crate) fn explained(k: Known, words: &Words, names: &Names) -> Explained {
     Explained {
         event: k.event,
         time_ns: k.time_ns,
         pid: k.pid,
-        comm: names.get(&k.pid).cloned(),
+        comm: names.get(k.pid).map(str::to_owned),
         rwbs: k.rwbs,
         sector: k.sector,
         sectors: k.sectors,
@@ -136,18 +133,12 @@ pub(crate) fn explained(k: Known, words: &Words, names: &BTreeMap<Pid, String>) 
     }
 }
 
-fn reasons(
-    causes: &[(Cause, Pid, u64)],
-    words: &Words,
-    names: &BTreeMap<Pid, String>,
-) -> Vec<Reason> {
+fn reasons(causes: &[(Cause, Pid, u64)], words: &Words, names: &Names) -> Vec<Reason> {
     let of = |(cause, pid, ns): &(Cause, Pid, u64)| Reason {
         cause: cause.name(),
         pid: Some(*pid).filter(|pid| *pid > 0),
         ns: *ns,
-        words: words.of(*cause, *pid, |pid| {
-            who(pid, names.get(&pid).map(String::as_str))
-        }),
+        words: words.of(*cause, *pid, |pid| names.who(pid)),
     };
     causes.iter().map(of).collect()
 }

@@ -8,16 +8,14 @@ use crate::report::{ReEnacted, Tried};
 use crate::stack::Stack;
 use crate::survey::{DiskSurvey, Survey};
 use crate::vet::{Vet, Vetted};
+use blklab_analysis::names::Names;
 use blklab_sim::replay::{Dispatched, HandedOver, Process, Replay};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink};
 use blklab_trace::{Action, Event, Label, Rwbs, TraceSink, WaitLabels, Waited};
 use blklab_types::{Dev, Op, Pid, Time};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
-
-/// Names that are kept.
-const NAMES_MAX: usize = 1 << 16;
 
 /// Processes that may submit: a task is kept for each.
 const TASKS_MAX: usize = 1 << 20;
@@ -139,7 +137,7 @@ pub struct ReEnactment {
     wanted: Vec<Known>,
     /// Event numbers start from 1.
     nr_events: u64,
-    names: BTreeMap<Pid, String>,
+    names: Names,
     pids: BTreeSet<Pid>,
     full: bool,
 }
@@ -190,7 +188,7 @@ impl ReEnactment {
             compare: Compare::default(),
             wanted: Vec::new(),
             nr_events: 0,
-            names: BTreeMap::new(),
+            names: Names::default(),
             pids: BTreeSet::new(),
             full: false,
         })
@@ -444,9 +442,7 @@ impl TraceSink for ReEnactment {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, comm.to_owned());
-        }
+        self.names.set(pid, comm);
     }
 }
 

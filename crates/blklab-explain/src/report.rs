@@ -3,14 +3,15 @@
 
 use crate::agree::Agreement;
 use crate::reason::Reason;
+use blklab_analysis::names::who;
 use blklab_types::{Dev, Pid};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// What came of a re-enactment.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReEnacted {
     /// The device.
-    #[serde(serialize_with = "dev_text")]
+    #[serde(serialize_with = "blklab_analysis::stats::dev_text")]
     pub dev: Dev,
     /// The kernel that was modelled.
     pub kernel: String,
@@ -111,16 +112,4 @@ impl Waiting {
     pub fn who(&self) -> String {
         who(self.pid, self.comm.as_deref())
     }
-}
-
-/// A process in words.
-pub(crate) fn who(pid: Pid, comm: Option<&str>) -> String {
-    match comm {
-        Some(comm) => format!("{comm} ({pid})"),
-        None => format!("process {pid}"),
-    }
-}
-
-fn dev_text<S: Serializer>(dev: &Dev, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_str(&format_args!("{},{}", dev.major, dev.minor))
 }

@@ -154,7 +154,7 @@ impl DiskSurvey {
         self.nr_sync_writes += u64::from(is_sync_write);
         if e.bytes > 0 {
             let end = self.queued.entry(e.sector).or_default();
-            *end = (*end).max(e.sector + e.nr_sectors());
+            *end = (*end).max(e.end_sector());
         }
         self.overfull |= self.queued.len() > OPEN_MAX;
     }
@@ -182,7 +182,7 @@ impl DiskSurvey {
         let depth = u32::try_from(self.at_device.len()).unwrap_or(u32::MAX);
         self.depth_max = self.depth_max.max(depth);
         self.overfull |= self.at_device.len() > OPEN_MAX;
-        if is_new && !self.take_queued(e.sector, e.sector + e.nr_sectors()) {
+        if is_new && !self.take_queued(e.sector, e.end_sector()) {
             self.left_over(e, false);
         }
     }
@@ -229,7 +229,7 @@ impl DiskSurvey {
         if e.bytes == 0 {
             return;
         }
-        let end = e.sector + e.nr_sectors();
+        let end = e.end_sector();
         let before = (e.sector, op);
         let mut places = self.at_device.range(..=before).rev();
         let place = places.find(|((_, o), _)| *o == op).map(|(k, n)| (*k, *n));

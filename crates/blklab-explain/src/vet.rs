@@ -3,7 +3,7 @@
 //! cannot have been through comes past here.
 
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Op};
+use blklab_types::{Dev, Op, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
 /// Largest bio in sectors, 1 GiB: more is no bio.
@@ -102,7 +102,7 @@ impl Vet {
         let place = places.find(|((_, o), _)| *o == op).map(|(k, n)| (*k, *n));
         match place {
             Some(((sector, _), bytes))
-                if sector + u64::from(bytes) / 512 == e.sector + e.nr_sectors() =>
+                if sector + u64::from(bytes) / SECTOR_BYTES == e.end_sector() =>
             {
                 self.at_device.remove(&(sector, op));
                 Vetted::Passed(Event {

@@ -6,6 +6,7 @@ use crate::loops;
 use crate::recorded::{BIOS_MAX, Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
 use crate::seen::{Own, Seen};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
+use blklab_analysis::names::Names;
 use blklab_trace::{Action, Actions, Digest, Event, Rwbs, TraceSink};
 use blklab_types::{BioFlags, Dev, Op, Pid, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ pub struct Collector {
     /// Recordings that had bios before the present one.
     recordings: u64,
     bios_before: usize,
-    names: BTreeMap<Pid, String>,
+    names: Names,
     digest: Digest,
     seen: Actions,
 }
@@ -146,7 +147,7 @@ impl Default for Collector {
             lives: Lifecycles::new(Bios::default()),
             recordings: 0,
             bios_before: 0,
-            names: BTreeMap::new(),
+            names: Names::with_room(NAMES_MAX),
             digest: Digest::default(),
             seen: Actions::NONE,
         }
@@ -172,9 +173,7 @@ impl TraceSink for Collector {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, comm.to_owned());
-        }
+        self.names.set(pid, comm);
     }
 
     fn new_recording(&mut self) {
@@ -253,7 +252,7 @@ impl Collector {
             let bios = own.bios.iter().zip(&waits.bios);
             result.processes.push(Process {
                 pid: own.pid,
-                name: self.names.get(&own.pid).cloned(),
+                name: self.names.get(own.pid).map(str::to_owned),
                 waiting: waits.kind,
                 bios: bios.map(|(seen, wait)| bio(seen, wait, begin)).collect(),
             });

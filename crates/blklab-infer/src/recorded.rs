@@ -212,7 +212,7 @@ impl fmt::Display for CannotRepeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |devices: &[(Dev, u64)]| {
             let shown = devices.iter().take(8);
-            let shown = shown.map(|(d, n)| format!("{},{} ({n})", d.major, d.minor));
+            let shown = shown.map(|(d, n)| format!("{d} ({n})"));
             let mut text = shown.collect::<Vec<_>>().join(", ");
             if devices.len() > 8 {
                 text.push_str(", …");
@@ -228,9 +228,7 @@ impl fmt::Display for CannotRepeat {
             ),
             CannotRepeat::NotThatDevice(dev, devices) => write!(
                 f,
-                "no bios of device {},{}; there are those of {}",
-                dev.major,
-                dev.minor,
+                "no bios of device {dev}; there are those of {}",
                 list(devices)
             ),
             CannotRepeat::SeveralRecordings(n) => write!(

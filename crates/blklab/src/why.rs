@@ -94,7 +94,7 @@ pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> Strin
     } else {
         event.time.0.saturating_sub(report.start.0)
     };
-    let comm = report.names.get(&event.pid).map(String::as_str);
+    let comm = report.names.get(event.pid);
     // blkparse shows the error of a completion where others have the process.
     let text = evidence.text.as_deref().unwrap_or_default();
     line_of(event, evidence.number, time_ns, comm, text)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a finding says.
 
+use crate::names::who;
 use blklab_trace::Event;
 use blklab_types::{Dev, Pid, Time};
 use serde::{Serialize, Serializer};
@@ -117,10 +118,7 @@ pub struct Party {
 
 impl fmt::Display for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.comm {
-            Some(comm) => write!(f, "{comm} ({})", self.pid),
-            None => write!(f, "process {}", self.pid),
-        }
+        f.write_str(&who(self.pid, self.comm.as_deref()))
     }
 }
 

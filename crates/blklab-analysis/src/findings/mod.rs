@@ -61,11 +61,11 @@ pub use kinds::ALL;
 pub use whole::{Account, DiskSum, Reading, Whole};
 
 use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
+use crate::names::Names;
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use section::{Gatherer, Section};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use whole::Sums;
 
@@ -124,7 +124,7 @@ pub struct Report {
     pub start: Time,
     /// Names of processes.
     #[serde(skip)]
-    pub names: BTreeMap<Pid, String>,
+    pub names: Names,
 }
 
 /// A device in a report.
@@ -259,7 +259,7 @@ impl TraceSink for Search {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let watchers = self.lives.sink();
-        watchers.sums.name(pid, comm);
+        watchers.sums.names.set(pid, comm);
         for detector in &mut watchers.detectors {
             detector.process(pid, comm);
         }

@@ -6,13 +6,11 @@ use super::disk::Disk;
 use super::finding::listed;
 use super::sums::{add, is_most};
 use super::waits::Wait;
+use crate::names::Names;
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Op, Pid};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Names that are kept.
-const NAMES_MAX: usize = 1 << 16;
 
 /// What the reader of the trace says about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -123,15 +121,12 @@ pub struct Whole<'a> {
 impl Whole<'_> {
     /// The name of a process.
     pub fn comm(&self, pid: Pid) -> Option<String> {
-        self.sums.names.get(&pid).cloned()
+        self.sums.names.get(pid).map(str::to_owned)
     }
 
     /// A process in words.
     pub fn who(&self, pid: Pid) -> String {
-        match self.sums.names.get(&pid) {
-            Some(comm) => format!("{comm} ({pid})"),
-            None => format!("process {pid}"),
-        }
+        self.sums.names.who(pid)
     }
 
     /// Processes in words.
@@ -157,7 +152,7 @@ impl Whole<'_> {
 /// What is added up while sections pass by.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    pub(super) names: BTreeMap<Pid, String>,
+    pub(super) names: Names,
     pub(super) disks: BTreeMap<Dev, DiskSum>,
     pub(super) nr_events: u64,
     pub(super) nr_captures: u64,
@@ -165,12 +160,6 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn name(&mut self, pid: Pid, comm: &str) {
-        if self.names.len() < NAMES_MAX || self.names.contains_key(&pid) {
-            self.names.insert(pid, comm.to_owned());
-        }
-    }
-
     pub(super) fn section(&mut self, section: &super::section::Section) {
         self.nr_events += section.events().len() as u64;
         for disk in &section.disks {

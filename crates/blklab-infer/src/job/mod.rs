@@ -57,11 +57,10 @@ impl JobFile {
 pub fn job_file(recorded: &Recorded, disk: &str) -> JobFile {
     let mut streams = streams(recorded);
     let mut remarks = vec![format!(
-        "inferred from a trace: {} bios of {} processes on device {},{}",
+        "inferred from a trace: {} bios of {} processes on device {}",
         recorded.nr_bios(),
         recorded.processes.len(),
-        recorded.dev.major,
-        recorded.dev.minor
+        recorded.dev
     )];
     remarks.extend(recorded.notes.iter().cloned());
     if streams.len() > SECTIONS_MAX {

@@ -91,10 +91,6 @@ impl DeepQueue {
 impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let nr_before = self.harm.count().max(1);
-        self.harm.keep_who_suffers(dev, whole);
-        if self.harm.is_empty() {
-            return None;
-        }
         let depth = self.ahead / nr_before + 1;
         if depth < DEPTH_MIN {
             return None;
@@ -103,8 +99,7 @@ impl Sum {
         let alone = self.alone_ns?;
         // What the device does at a time: requests that end while one would take alone.
         let parallel = (alone as f64 / interval.max(1) as f64).max(1.0);
-        let mut f = Finding::new(KIND.name, dev, "");
-        self.harm.fill(&mut f, whole);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
         f.weight = Weight::OwnChoice;
         let who = match f.victims.len() {
             1 => whole.who(f.victims[0].pid),

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names of processes.
+
+use blklab_types::Pid;
+use std::collections::BTreeMap;
+
+/// Names that are kept unless more are asked for.
+const NAMES_MAX: usize = 1 << 16;
+
+/// The latest name of each process, as far as there is room.
+#[derive(Clone, Debug)]
+pub struct Names {
+    names: BTreeMap<Pid, String>,
+    max: usize,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names::with_room(NAMES_MAX)
+    }
+}
+
+impl Names {
+    /// None yet; at most so many processes will have one.
+    pub fn with_room(max: usize) -> Names {
+        Names {
+            names: BTreeMap::new(),
+            max,
+        }
+    }
+
+    /// A process has this name from now on.
+    pub fn set(&mut self, pid: Pid, comm: &str) {
+        if self.names.len() < self.max || self.names.contains_key(&pid) {
+            self.names.insert(pid, comm.to_owned());
+        }
+    }
+
+    /// The name of a process, if it is known.
+    pub fn get(&self, pid: Pid) -> Option<&str> {
+        self.names.get(&pid).map(String::as_str)
+    }
+
+    /// A process in words.
+    pub fn who(&self, pid: Pid) -> String {
+        who(pid, self.get(pid))
+    }
+}
+
+/// A process in words, by its name if that is known.
+pub fn who(pid: Pid, comm: Option<&str>) -> String {
+    match comm {
+        Some(comm) => format!("{comm} ({pid})"),
+        None => format!("process {pid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_name_counts_and_room_is_bound() {
+        let mut names = Names::with_room(1);
+        names.set(7, "sh");
+        names.set(7, "dd");
+        names.set(8, "ls");
+        assert_eq!([names.get(7), names.get(8)], [Some("dd"), None]);
+        assert_eq!(names.who(7), "dd (7)");
+        assert_eq!(names.who(8), "process 8");
+    }
+}
