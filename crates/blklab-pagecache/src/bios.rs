@@ -35,6 +35,11 @@ impl<W> Bios<W> {
         self.0.iter()
     }
 
+    /// Places that [`Bios::iter`] looks at.
+    pub(crate) fn nr_places(&self) -> usize {
+        self.0.nr_places()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -53,6 +53,11 @@ impl<T> Slab<T> {
         self.places.iter().filter_map(|(_, thing)| thing.as_ref())
     }
 
+    /// Places that [`Slab::iter`] looks at: the most things there ever were.
+    pub(crate) fn nr_places(&self) -> usize {
+        self.places.len()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -3,16 +3,17 @@
 //! to the disk or back, and the counters are those of the pages.
 //!
 //! What costs nothing is asserted where an I/O starts and ends, as the kernel does
-//! (`BUG_ON(PageWriteback(page))`). What counts runs in debug builds, at every
-//! [`BIOS_PER_COUNT`]th end of a bio.
+//! (`BUG_ON(PageWriteback(page))`). What counts runs in debug builds, each time as
+//! many bios have ended as the last count looked at, so that its cost for a bio
+//! stays the same however many are in flight.
 
 use super::{BioWork, State};
 use crate::file::File;
 use blklab_types::Op;
 use std::ops::Range;
 
-/// Bios between two counts: counting looks at every file and every bio.
-const BIOS_PER_COUNT: u64 = 64;
+/// The fewest bios that end between two counts.
+const BIOS_PER_COUNT: usize = 64;
 
 /// Asserts that all pages of a run were in the state that they leave, or were not
 /// in the one that they enter.
@@ -25,9 +26,12 @@ pub(super) fn all_of(run: &Range<u64>, pages: u64, what: &str) {
 impl State {
     /// Counts, now and then.
     pub(crate) fn check_pages(&mut self) {
-        self.nr_ended += 1;
-        if self.nr_ended % BIOS_PER_COUNT == 1 {
-            self.count_pages();
+        match self.ends_to_count.checked_sub(1) {
+            Some(left) => self.ends_to_count = left,
+            None => {
+                self.count_pages();
+                self.ends_to_count = BIOS_PER_COUNT.max(self.files.len() + self.bios.nr_places());
+            }
         }
     }
 

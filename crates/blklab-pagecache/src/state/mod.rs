@@ -160,8 +160,8 @@ pub struct State {
     pub(crate) flusher_busy: bool,
     pub(crate) pdflush: Pool,
     pub(crate) flusher: DeviceFlusher,
-    /// Bios that ever ended, where pages are counted.
-    nr_ended: u64,
+    /// Bios that end before pages are counted again, where they are.
+    ends_to_count: usize,
     /// Bios in flight, and what they complete.
     pub bios: Bios<BioWork>,
     pub(crate) directs: Slab<Direct>,
@@ -222,7 +222,7 @@ impl State {
             flusher_busy: false,
             pdflush: Pool::default(),
             flusher: DeviceFlusher::default(),
-            nr_ended: 0,
+            ends_to_count: 0,
             bios: Bios::default(),
             directs: Slab::default(),
             aio: Vec::new(),
