@@ -336,6 +336,11 @@ fn parse_kind(kind: Kind, text: &str) -> Option<Value> {
     }
 }
 
+/// A time of a list, in ns; a plain number counts nanoseconds.
+pub(crate) fn parse_time_ns(text: &str) -> Option<u64> {
+    scaled(text, 1, TIMES)
+}
+
 /// A decimal number with an optional suffix, in base units; what it says must
 /// be a whole number of them.
 fn scaled(text: &str, plain: u64, suffixes: &[(&str, u64)]) -> Option<u64> {

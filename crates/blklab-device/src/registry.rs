@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
 use crate::flash::presets as flash;
-use crate::law::{null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached};
+use crate::law::{measured, null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
 use crate::ssd;
@@ -114,6 +114,17 @@ pub const ALL: &[DeviceInfo] = &[
         limits: DeviceLimits::NONE,
         settings: Settings::NONE,
         build: Build::Plain(seek::build),
+    },
+    DeviceInfo {
+        name: "measured",
+        summary: "quantiles of measured service times, one command or several at a time",
+        source: "its parameters, as fitted to a trace by trace to-fio or why",
+        params: measured::PARAMS,
+        preset: &[],
+        queue_depth: 32,
+        limits: DeviceLimits::NONE,
+        settings: Settings::NONE,
+        build: Build::Plain(measured::build),
     },
     DeviceInfo {
         name: "null_blk",

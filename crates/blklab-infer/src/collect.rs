@@ -2,13 +2,14 @@
 //! Gathers the bios of a trace, process by process.
 
 use crate::batch::Plugs;
+use crate::device::{COMMANDS_MAX, Command};
 use crate::loops;
 use crate::recorded::{BIOS_MAX, Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
 use crate::seen::{Own, Seen};
-use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
+use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_analysis::names::Names;
 use blklab_trace::{Action, Actions, Digest, Event, Rwbs, TraceSink};
-use blklab_types::{BioFlags, Dev, Op, Pid, Span, Time};
+use blklab_types::{BioFlags, Dev, Op, Pid, SECTOR_BYTES, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest trace: a hundred years.
@@ -46,6 +47,7 @@ struct Bios {
     /// Q events without a direction, and commands passed through.
     without_direction: u64,
     passed_through: u64,
+    commands: Vec<(Dev, Command)>,
 }
 
 impl Bios {
@@ -138,6 +140,25 @@ impl LifeSink for Bios {
                 before => before.max(done),
             };
         }
+    }
+
+    fn request(&mut self, life: &RequestLife) {
+        let (Some(issue), Some(complete), Some(op)) = (life.issue, life.complete, life.rwbs.op())
+        else {
+            return;
+        };
+        if life.rwbs.has(Rwbs::PC) || life.error != 0 || self.commands.len() >= COMMANDS_MAX {
+            return;
+        }
+        let nr_sectors = u32::try_from(life.bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
+        let command = Command {
+            issue,
+            complete,
+            sector: life.sector,
+            nr_sectors,
+            op: if nr_sectors == 0 { Op::Flush } else { op },
+        };
+        self.commands.push((life.dev, command));
     }
 }
 
@@ -235,6 +256,7 @@ impl Collector {
             shows_plugs,
             digest: self.digest.value(),
             notes: notes(&bios, &devices, dev, shows_plugs),
+            commands: commands_of(&bios.commands, dev),
             ..Recorded::default()
         };
         let mut end = first;
@@ -269,6 +291,11 @@ impl Collector {
         }
         Ok(result)
     }
+}
+
+fn commands_of(all: &[(Dev, Command)], dev: Dev) -> Vec<Command> {
+    let own = all.iter().filter(|(d, _)| *d == dev);
+    own.map(|(_, command)| *command).collect()
 }
 
 fn bio(seen: &Seen, wait: &loops::Wait, begin: Time) -> Bio {

@@ -17,9 +17,12 @@
 //!
 //! Whether bios were submitted under one plug is read from P, U and D events, and where a
 //! trace has none of them inferred from bios that were queued at once.
+//!
+//! What the device does is inferred, too: [`Recorded::device`].
 
 mod batch;
 mod collect;
+pub mod device;
 pub mod job;
 mod loops;
 mod recorded;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trace says about its processes.
 
+use crate::device::{Command, DeviceFit};
 use blklab_types::{BioFlags, Dev, Op, Pid, Span};
 use std::fmt;
 
@@ -24,6 +25,9 @@ pub struct Recorded {
     pub digest: u64,
     /// What was left out or inferred, in words.
     pub notes: Vec<String>,
+    /// The commands of the device, in the order of their completions; of long traces the
+    /// first four million.
+    pub commands: Vec<Command>,
 }
 
 impl Recorded {
@@ -40,6 +44,14 @@ impl Recorded {
             let (low, high) = range.unwrap_or((b.sector, b.end()));
             Some((low.min(b.sector), high.max(b.end())))
         })
+    }
+
+    /// A law for the device that served the commands.
+    ///
+    /// # Errors
+    /// If the trace shows too few of them from D to C, in a clause.
+    pub fn device(&self) -> Result<DeviceFit, String> {
+        crate::device::fit(&self.commands)
     }
 
     /// Whether the trace shows completions, without which nobody can tell what a process

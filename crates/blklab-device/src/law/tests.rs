@@ -296,3 +296,83 @@ fn simdisk_2628_full_cache_waits_for_the_medium() {
         on_medium + 8_332_800 + 100 * 6200 + 2_000
     );
 }
+
+#[test]
+fn measured_times_are_the_quantiles_each_once_without_a_pattern() {
+    let mut host = Host::build("measured,read=0:0/50:1024/100:10240,channels=1", 1);
+    let times: Vec<u64> = (0..1024)
+        .map(|i| {
+            let f = host.one(Op::Read, i * 1000, 8);
+            (f.ended - f.submitted).ns()
+        })
+        .collect();
+    let mut sorted = times.clone();
+    sorted.sort_unstable();
+    let expected: Vec<u64> = (0..1024)
+        .map(|i| {
+            if i < 512 {
+                i * 2
+            } else {
+                1024 + (i - 512) * 18
+            }
+        })
+        .collect();
+    assert_eq!(sorted, expected);
+    // Who has every n-th command has the same distribution, and neighbours are strangers.
+    for every in [2, 3, 4, 8] {
+        let own: Vec<u64> = times.iter().step_by(every).copied().collect();
+        let low = own.iter().filter(|t| **t < 1024).count();
+        assert!(
+            (low * 2).abs_diff(own.len()) * 5 < own.len(),
+            "{every}: {low}"
+        );
+    }
+    let changes = times
+        .windows(2)
+        .filter(|p| (p[0] < 1024) != (p[1] < 1024))
+        .count();
+    assert!((450..575).contains(&changes), "{changes}");
+}
+
+#[test]
+fn measured_channels_directions_places_and_lengths_count() {
+    let spec = "measured,channels=2,read=1us,read_sequential=100ns,write=3us,flush=7us,\
+                read_ns_per_sector=1,b_ns_per_sqrt_sector=10.0";
+    let mut host = Host::build(spec, 4);
+    let finished = submit_all(
+        &mut host,
+        &[
+            (Op::Read, 100, 8),
+            (Op::Read, 108, 8),
+            (Op::Write, 216, 1),
+            (Op::Flush, 0, 0),
+        ],
+    );
+    // 1000 + 8 + 10 * sqrt(100); right behind it 100 + 8; then each as a channel is free.
+    assert_eq!(
+        times(&finished),
+        [
+            (108, 0, 108),
+            (100, 0, 1108),
+            (216, 108, 3208),
+            (0, 1108, 8108)
+        ]
+    );
+}
+
+#[test]
+fn measured_quantiles_are_checked() {
+    for bad in [
+        "0:5/0:6", "0:6/50:5", "101:1", "5us/6us", "0:5x", "0:2h", "/",
+    ] {
+        let given = [("read".to_owned(), bad.to_owned())];
+        let made = crate::build("measured", &given, 1, &|_| Err(String::new()));
+        let text = made.map(|_| ()).expect_err(bad).to_string();
+        assert!(
+            text.starts_with(&format!(
+                "device measured: read={bad}: expected a time, or "
+            )),
+            "{text}"
+        );
+    }
+}
