@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package
+.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package web
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -43,3 +43,6 @@ deny:           ## licences and known faults of dependencies
 
 package:        ## every crate as it would be published, built from its package
 	$(BUILD) cargo package --workspace
+
+web:            ## the script and style of reports, from their sources; needs node
+	@scripts/web.sh

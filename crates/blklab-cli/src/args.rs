@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Say why I/O in a trace was slow: who waited, for what, and what to change
     Why(WhyArgs),
+    /// Show runs and traces as one page: who waited, how long, why, down to single requests
+    Report(ReportArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -818,6 +820,53 @@ pub(crate) struct WhyArgs {
     /// How to show it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
     pub(crate) output_format: PlainFormat,
+}
+
+const REPORT_NOTES: &str = "\
+The page is one file that needs nothing else: it opens from disk, in any browser
+of 2023 or later, on a phone and printed, too. It begins with who waited, how
+long, why and what would help, in words and one picture; below are the numbers,
+the time line of requests (zoom down to single ones; each shows its life and what
+it waited for), who was served, latency and load over time, distributions, the
+findings with their evidence, the experiment in full, and where all of it is from.
+
+Several runs, or a folder of them (run --out DIR of a matrix), are compared on one
+page. What is known of the machine of a trace is said as for blklab why; where the
+kernel is known, the page also has what its model says that requests waited for.
+
+Of many requests the page shows a sample; the slowest ones, and the slowest of
+each interval, are never left out. Numbers and intervals count all of them.
+
+Examples:
+  blklab run examples/random-read.fio --sched mq-deadline,bfq --out results
+  blklab report results -o report.html
+  blklab report results/bfq -o bfq.html
+  blklab report testdata/blkparse/sync-write-2.6.24.txt -o trace.html
+  blklab report results --output-format json -o report.json";
+
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_NOTES)]
+pub(crate) struct ReportArgs {
+    /// Run directories, folders of them, traces of any kind that is read
+    #[arg(value_name = "RUN|MATRIX|TRACE", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Write the page here; without it, to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The page, or the data in it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ReportFormat::Html)]
+    pub(crate) output_format: ReportFormat,
+    #[command(flatten)]
+    pub(crate) stack: StackArgs,
+}
+
+/// Formats of `report`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A page for people
+    Html,
+    /// Its data, for programs
+    Json,
 }
 
 /// What is known of the machine that a trace was recorded on.

@@ -17,6 +17,7 @@ mod man;
 mod output;
 mod progress;
 mod record;
+mod report;
 mod reproduce;
 mod run;
 mod source;
@@ -61,6 +62,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Record(a) => record::record(&a),
         Command::Trace(c) => trace::trace(&c, schedulers),
         Command::Why(a) => why::why(&a, schedulers),
+        Command::Report(a) => report::report(&a, schedulers),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

@@ -27,6 +27,7 @@ mod progress;
 mod re_enact;
 mod record;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
 mod run_directories;

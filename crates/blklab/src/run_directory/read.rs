@@ -2,7 +2,7 @@
 //! Run directories read back, for whoever comes later: other commands, studies,
 //! reports.
 
-use super::{EVENTS, EXPERIMENT, RESULT};
+use super::{EVENTS, EXPERIMENT, JOB, RESULT};
 use crate::record::{FORMAT, RunRecord};
 use blklab_experiment::{
     Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, load, read_named,
@@ -50,6 +50,30 @@ impl RunDir {
             record,
             result,
         })
+    }
+
+    /// The text of its experiment, `experiment.toml`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn experiment_text(&self) -> Result<String, ExperimentError> {
+        self.text(EXPERIMENT)
+    }
+
+    /// The text of its fio job file, if it has one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn job_text(&self) -> Result<Option<String>, ExperimentError> {
+        if !self.dir.join(JOB).is_file() {
+            return Ok(None);
+        }
+        self.text(JOB).map(Some)
+    }
+
+    fn text(&self, name: &str) -> Result<String, ExperimentError> {
+        let path = self.dir.join(name);
+        read_named(&path, NAMED_BYTES_MAX).map_err(|e| e.in_file(&path.display().to_string()))
     }
 
     /// The file of its trace events.

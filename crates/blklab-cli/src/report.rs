@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab report`.
+
+use crate::Outcome;
+use crate::again::Known;
+use crate::args::{ReportArgs, ReportFormat};
+use crate::output::Output;
+use crate::progress::Watcher;
+use anyhow::{Context as _, Result, bail};
+use blklab::TraceFile;
+use blklab::explain::{Request, Survey};
+use blklab::outputs::Claims;
+use blklab::run_directory::RunDir;
+use blklab::scheduler::Schedulers;
+use blklab_report::member::{self, Asked};
+use blklab_report::model::Member;
+use blklab_report::{MEMBERS_MAX, Report, html, shown_max};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Requests of a re-enactment that are given.
+const WORST: usize = 10;
+
+/// The file that says what a run directory is of.
+const EXPERIMENT: &str = "experiment.toml";
+
+pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> {
+    let inputs = inputs(&a.inputs)?;
+    let mut out = Output::open(a.output.as_deref())?;
+    if let Some(path) = &a.output {
+        let mut claims = Claims::default();
+        inputs
+            .iter()
+            .for_each(|input| claims.reads(&input.read_file()));
+        claims.writes(path, "--output")?;
+    }
+    let shown = shown_max(inputs.len());
+    let labels = labels(&inputs);
+    let mut members = Vec::new();
+    for (input, label) in inputs.iter().zip(&labels) {
+        members.push(input.read(label, shown, a, schedulers)?);
+    }
+    let report = Report::new(members);
+    match a.output_format {
+        ReportFormat::Html => out.write_all(html::page(&report)?.as_bytes())?,
+        ReportFormat::Json => writeln!(out, "{}", report.to_json())?,
+    }
+    out.commit()?;
+    Ok(Outcome::Done)
+}
+
+/// What a page is about.
+struct Input {
+    path: PathBuf,
+    is_run: bool,
+}
+
+/// What is named on the command line, folders of runs one by one.
+fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
+    let mut all = Vec::new();
+    for path in paths {
+        if !path.is_dir() || path.join(EXPERIMENT).is_file() {
+            all.push(Input {
+                path: path.clone(),
+                is_run: path.is_dir(),
+            });
+            continue;
+        }
+        let entries = std::fs::read_dir(path);
+        let entries = entries.with_context(|| format!("cannot read {}", path.display()))?;
+        let mut runs = Vec::new();
+        for entry in entries {
+            let folder = entry
+                .with_context(|| format!("cannot read {}", path.display()))?
+                .path();
+            if folder.join(EXPERIMENT).is_file() {
+                runs.push(folder);
+            }
+        }
+        if runs.is_empty() {
+            bail!(
+                "{}: neither a run directory (experiment.toml) nor a folder of such",
+                path.display()
+            );
+        }
+        runs.sort();
+        all.extend(runs.into_iter().map(|path| Input { path, is_run: true }));
+    }
+    if all.len() > MEMBERS_MAX {
+        bail!(
+            "{} runs and traces: a report shows at most {MEMBERS_MAX}",
+            all.len()
+        );
+    }
+    Ok(all)
+}
+
+/// What tells them from each other: as much of the end of their paths as that takes.
+fn labels(inputs: &[Input]) -> Vec<String> {
+    let parts = |input: &Input, n: usize| {
+        let names: Vec<_> = input
+            .path
+            .components()
+            .map(|c| c.as_os_str().to_string_lossy())
+            .collect();
+        names[names.len().saturating_sub(n)..].join("/")
+    };
+    let longest = inputs
+        .iter()
+        .map(|i| i.path.components().count())
+        .max()
+        .unwrap_or(1);
+    let of = |n: usize| inputs.iter().map(|i| parts(i, n)).collect::<Vec<String>>();
+    let differ = |labels: &[String]| {
+        let all: BTreeSet<&String> = labels.iter().collect();
+        all.len() == labels.len()
+    };
+    let found = (1..=longest).map(of).find(|labels| differ(labels));
+    found.unwrap_or_else(|| {
+        let numbered = of(longest).into_iter().enumerate();
+        numbered
+            .map(|(i, label)| format!("{label} ({})", i + 1))
+            .collect()
+    })
+}
+
+impl Input {
+    /// The file that most is read of.
+    fn read_file(&self) -> PathBuf {
+        match self.is_run {
+            true => self.path.join(blklab::run_directory::EVENTS),
+            false => self.path.clone(),
+        }
+    }
+
+    fn read(
+        &self,
+        label: &str,
+        shown: usize,
+        a: &ReportArgs,
+        schedulers: Schedulers,
+    ) -> Result<Member> {
+        let source = self.path.display().to_string();
+        let known = Known::new(&self.path, &a.stack, schedulers)?;
+        let mut survey = Survey::default();
+        let run = match self.is_run {
+            true => Some(RunDir::open(
+                &self.path,
+                &blklab::catalogue_with(schedulers),
+            )?),
+            false => None,
+        };
+        let mut events = match &run {
+            Some(run) => run.events()?,
+            None => TraceFile::open(&self.path)?,
+        };
+        let watched = Watcher::reading(events.progress());
+        let asked = Asked {
+            label,
+            source: &source,
+            context: known.context().clone(),
+            shown_max: shown,
+        };
+        let mut member = match &run {
+            Some(run) => member::of_run(run, &mut events, asked, &mut survey)?,
+            None => member::of_trace(&mut events, asked, &mut survey)?,
+        };
+        drop(watched);
+        crate::source::report_damage(&self.path, events.counts());
+        let request = Request {
+            worst: WORST,
+            wanted: BTreeSet::new(),
+            schedulers,
+        };
+        if known.says_how() {
+            let again = known.re_enact(&self.path, &survey, member.reading, &request)?;
+            member.re_enacted = again.re_enacted;
+            member.not_re_enacted = again.not_re_enacted;
+        }
+        Ok(member)
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab report`: the page and its data.
+
+use crate::support::{Folder, root};
+use serde_json::Value;
+
+/// Two schedulers, readers beside a writer.
+const MATRIX: &str = "[reader]\nrw=randread\nsize=4m\nio_size=1m\ndirect=1\nnumjobs=2\n\
+                      [writer]\nrw=write\nsize=4m\nioengine=libaio\niodepth=16\ndirect=1\n";
+
+fn matrix() -> Folder {
+    let folder = Folder::new();
+    folder.write("m.fio", MATRIX);
+    folder.ok(&[
+        "run",
+        "m.fio",
+        "--sched",
+        "mq-deadline,bfq",
+        "--out",
+        "runs",
+    ]);
+    folder
+}
+
+fn json(folder: &Folder, args: &[&str]) -> Value {
+    let text = folder.ok(&[&["report"], args, &["--output-format", "json"]].concat());
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// What a reader looks for on a page, and that nothing is fetched from elsewhere.
+#[test]
+fn a_page_says_what_there_is_to_say() {
+    let folder = matrix();
+    folder.ok(&["report", "runs", "-o", "page.html"]);
+    let page = folder.read("page.html");
+    for expected in [
+        "<title>m: bfq, mq-deadline</title>",
+        "Who waited",
+        "What would help",
+        "data-chart=\"timeline\"",
+        "data-chart=\"compare\"",
+        "Where the time went",
+        "in the device, for others",
+        "What the scheduler did",
+        "digest",
+        "none lost, left out or damaged",
+        "job.fio",
+        "The MIT License",
+    ] {
+        assert!(page.contains(expected), "the page has no {expected}");
+    }
+    for forbidden in ["src=\"", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(forbidden), "the page has {forbidden}");
+    }
+    // The same again, bit for bit.
+    folder.ok(&["report", "runs", "-o", "again.html"]);
+    assert!(
+        folder.read("again.html") == page,
+        "two pages of the same runs differ"
+    );
+}
+
+/// Numbers are those of `result.json` and of `blklab why`, and columns are of one length.
+#[test]
+fn the_data_are_those_of_the_other_commands() {
+    let folder = matrix();
+    let report = json(&folder, &["runs/bfq"]);
+    let member = &report["members"][0];
+    let result: Value = serde_json::from_str(&folder.read("runs/bfq/result.json")).expect("JSON");
+    assert_eq!(member["metrics"], result["blklab"]["metrics"]);
+    let rows = result["blklab"]["metrics"]["jobs"]
+        .as_array()
+        .expect("rows");
+    let reader = rows.iter().find(|r| r["job"] == "reader").expect("a row");
+    let line = &member["jobs"].as_array().expect("lines")[0];
+    assert_eq!(
+        (&line["name"], &line["direction"]),
+        (&reader["job"], &reader["direction"])
+    );
+    for key in [
+        "clat_p50_ns",
+        "clat_p999_ns",
+        "clat_max_ns",
+        "runt_max_ms",
+        "ios",
+        "bytes",
+    ] {
+        assert_eq!(line[key].as_f64(), reader[key].as_f64(), "{key}");
+    }
+
+    let why = folder.ok(&["why", "runs/bfq", "--output-format", "json"]);
+    let why: Value = serde_json::from_str(&why).expect("JSON");
+    assert_eq!(member["findings"], why["findings"]);
+    assert_eq!(member["re_enacted"], why["re_enacted"]);
+    for (own, device) in member["devices"]
+        .as_array()
+        .expect("devices")
+        .iter()
+        .zip(why["devices"].as_array().expect("devices"))
+    {
+        assert_eq!(own["waited"], device["waited"]);
+        // What ended in the intervals is what ended in all.
+        let ended = own["flow"]["ended"].as_array().expect("a column");
+        let ended: u64 = ended.iter().filter_map(Value::as_u64).sum();
+        assert_eq!(Some(ended), device["waited"]["requests"].as_u64());
+        let longest = own["flow"]["max_ns"].as_array().expect("a column");
+        let longest = longest.iter().filter_map(Value::as_u64).max();
+        assert_eq!(longest, device["waited"]["worst_ns"].as_u64());
+    }
+
+    let requests = member["requests"].as_object().expect("columns");
+    let nr = requests["start"].as_array().expect("a column").len();
+    assert_eq!(Some(nr as u64), requests["seen"].as_u64());
+    for (name, column) in requests
+        .iter()
+        .filter(|(n, _)| !["flags", "phases"].contains(&n.as_str()))
+    {
+        if let Some(column) = column.as_array() {
+            assert_eq!(column.len(), nr, "{name}");
+        }
+    }
+}
+
+/// Each number in a table has its value beside it, and that value is in the data.
+#[test]
+fn every_number_of_a_table_is_in_the_data() {
+    let folder = matrix();
+    folder.ok(&["report", "runs", "-o", "page.html"]);
+    let page = folder.read("page.html");
+    let mut known = std::collections::BTreeSet::new();
+    numbers(&json(&folder, &["runs"]), &mut known);
+    let cells: Vec<&str> = page
+        .split("data-v=\"")
+        .skip(1)
+        .filter_map(|t| t.split('"').next())
+        .collect();
+    assert!(cells.len() > 100, "{} numbers", cells.len());
+    for cell in cells {
+        let value: f64 = cell.parse().expect("a number");
+        assert!(
+            known.contains(&value.to_bits()),
+            "{cell} is not in the data"
+        );
+    }
+}
+
+fn numbers(value: &Value, all: &mut std::collections::BTreeSet<u64>) {
+    match value {
+        Value::Number(n) => drop(all.insert(n.as_f64().expect("a number").to_bits())),
+        Value::Array(values) => values.iter().for_each(|v| numbers(v, all)),
+        Value::Object(values) => values.values().for_each(|v| numbers(v, all)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_trace_has_a_page_too() {
+    let folder = Folder::new();
+    let trace = root().join("testdata/blkparse/sync-write-2.6.24.txt");
+    let trace = trace.to_str().expect("a name");
+    let known = ["--kernel", "2.6.24", "--sched", "cfq"];
+    let done = folder.run(&[&["report", trace, "-o", "page.html"], &known[..]].concat());
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.contains("leaves out: 141"), "{}", done.stderr);
+    let page = folder.read("page.html");
+    for expected in [
+        "blkparse",
+        "What is known of the machine",
+        "What the scheduler did",
+    ] {
+        assert!(page.contains(expected), "the page has no {expected}");
+    }
+}
+
+/// One line, and no page.
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let folder = Folder::new();
+    folder.write("empty/file", "");
+    for (args, expected) in [
+        (
+            vec!["report", "empty", "-o", "x.html"],
+            "empty: neither a run directory",
+        ),
+        (vec!["report", "job.fio", "-o", "x.html"], "job.fio"),
+        (vec!["report", "missing", "-o", "x.html"], "missing"),
+        (
+            vec!["report", "job.fio", "-o", "no/x.html"],
+            "the folder no does not exist",
+        ),
+    ] {
+        let done = folder.run(&args);
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert!(
+            done.stderr.contains(expected) && done.stderr.lines().count() == 1,
+            "{}",
+            done.stderr
+        );
+        assert!(!folder.path("x.html").exists());
+    }
+}
+
+/// Names in a trace may come from strangers: they stay text.
+#[test]
+fn a_name_is_no_markup() {
+    let folder = Folder::new();
+    let name = "</script><script>alert(1)</script>";
+    let line = |time: &str, action: &str| {
+        format!("  8,0    0        1     {time}   7  {action}   R 2048 + 8 [{name}]\n")
+    };
+    let text = line("0.000000000", "Q")
+        + &line("0.000001000", "I")
+        + &line("0.000002000", "D")
+        + "  8,0    0        4     0.500000000     0  C   R 2048 + 8 [0]\n";
+    folder.write("t.txt", text);
+    folder.run(&["report", "t.txt", "-o", "page.html"]);
+    assert!(!folder.read("page.html").contains("<script>alert"));
+}

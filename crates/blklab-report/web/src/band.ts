@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Who was served: a line for each group of processes.
+
+import { type Device, type Member, time } from "./report";
+import { FONT, theme } from "./theme";
+import { type View, ticks, timeTick } from "./view";
+
+const LEFT = 130;
+const RIGHT = 12;
+const LINE = 22;
+const BOTTOM = 26;
+
+/** Requests in view from which on intervals are shown in place of them. */
+const REQUESTS_MAX = 3000;
+
+export class Band {
+  private readonly canvas = document.createElement("canvas");
+  private readonly lines: { name: string; group: number }[];
+  private readonly dev: number;
+  private width = 800;
+
+  constructor(private readonly member: Member, private readonly device: Device, private readonly view: View, place: HTMLElement) {
+    this.dev = member.devices.indexOf(device);
+    this.lines = member.groups
+      .map((g, group) => ({ name: g.name, group }))
+      .filter(({ group }) => device.flow.served_bytes[group]?.some((b) => b > 0));
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", this.words());
+    place.append(this.canvas);
+    view.onChange(() => this.draw());
+    const resize = () => {
+      this.width = Math.max(280, place.clientWidth);
+      this.draw();
+    };
+    new ResizeObserver(resize).observe(place);
+    resize();
+  }
+
+  private words(): string {
+    const f = this.device.flow;
+    const sums = this.lines.map(({ name, group }) => [name, f.served_bytes[group].reduce((a, b) => a + b, 0)] as const);
+    const all = sums.reduce((a, [, b]) => a + b, 0);
+    const idle = f.idle_ns.reduce((a, b) => a + b, 0);
+    const parts = sums.map(([name, b]) => `${name} ${((100 * b) / Math.max(all, 1)).toFixed(0)} %`);
+    return `Share of the bytes that went to the device: ${parts.join(", ")}. It had nothing to do while requests waited for ${time(idle)} in all.`;
+  }
+
+  draw(): void {
+    const t = theme();
+    const height = LINE * (this.lines.length + 1) + BOTTOM + 6;
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = this.width * ratio;
+    this.canvas.height = height * ratio;
+    this.canvas.style.width = `${this.width}px`;
+    this.canvas.style.height = `${height}px`;
+    const g = this.canvas.getContext("2d")!;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.font = FONT;
+    const [from, to] = this.view.range;
+    const x = (at: number) => LEFT + ((at - from) / (to - from)) * (this.width - LEFT - RIGHT);
+    g.textBaseline = "middle";
+    g.textAlign = "right";
+    g.fillStyle = t.ink;
+    this.lines.forEach(({ name }, i) => g.fillText(cut(name, 18), LEFT - 8, LINE * (i + 0.5) + 3));
+    g.fillText("device idle", LEFT - 8, LINE * (this.lines.length + 0.5) + 3);
+    g.textAlign = "center";
+    g.textBaseline = "top";
+    g.strokeStyle = t.faint;
+    for (const at of ticks([from, to], (this.width - LEFT) / 110)) {
+      g.fillRect(x(at), 0, 0.3, height - BOTTOM);
+      g.fillText(timeTick(at, [from, to]), x(at), height - BOTTOM + 6);
+    }
+    g.save();
+    g.beginPath();
+    g.rect(LEFT, 0, this.width - LEFT - RIGHT, height - BOTTOM);
+    g.clip();
+    if (!this.requests(g, x)) {
+      this.shares(g, x);
+    }
+    this.idle(g, x);
+    g.restore();
+  }
+
+  /** Each interval as dark as its share. */
+  private shares(g: CanvasRenderingContext2D, x: (at: number) => number): void {
+    const t = theme();
+    const f = this.device.flow;
+    for (let i = 0; i < f.ended.length; i++) {
+      const all = this.lines.reduce((sum, { group }) => sum + f.served_bytes[group][i], 0);
+      const [left, right] = [x(i * f.interval_ns), x((i + 1) * f.interval_ns)];
+      this.lines.forEach(({ group }, k) => {
+        const share = all === 0 ? 0 : f.served_bytes[group][i] / all;
+        if (share > 0) {
+          g.fillStyle = t.groups[this.member.groups[group].colour];
+          g.globalAlpha = 0.12 + 0.88 * share;
+          g.fillRect(left, LINE * k + 6, Math.max(right - left, 0.6), LINE - 6);
+        }
+      });
+    }
+    g.globalAlpha = 1;
+  }
+
+  /** The requests themselves, from D to C, if none is missing and there are few. */
+  private requests(g: CanvasRenderingContext2D, x: (at: number) => number): boolean {
+    const c = this.member.requests;
+    const [from, to] = this.view.range;
+    if (c.complete_from_ns > 0) {
+      return false;
+    }
+    const seen: number[] = [];
+    for (let i = 0; i < c.start.length && c.start[i] <= to; i++) {
+      const inTime = c.issue[i] >= 0 && c.start[i] + c.issue[i] <= to && c.start[i] + c.complete[i] >= from;
+      if (inTime && c.dev[i] === this.dev) {
+        seen.push(i);
+        if (seen.length > REQUESTS_MAX) {
+          return false;
+        }
+      }
+    }
+    const t = theme();
+    g.globalAlpha = 0.55;
+    for (const i of seen) {
+      const group = this.member.processes[c.process[i]].group;
+      const k = this.lines.findIndex((l) => l.group === group);
+      if (k >= 0) {
+        const [left, right] = [x(c.start[i] + c.issue[i]), x(c.start[i] + c.complete[i])];
+        g.fillStyle = t.groups[this.member.groups[group].colour];
+        g.fillRect(left, LINE * k + 6, Math.max(right - left, 1), LINE - 6);
+      }
+    }
+    g.globalAlpha = 1;
+    return true;
+  }
+
+  private idle(g: CanvasRenderingContext2D, x: (at: number) => number): void {
+    const f = this.device.flow;
+    g.fillStyle = theme().ink;
+    for (let i = 0; i < f.idle_ns.length; i++) {
+      const share = f.idle_ns[i] / f.interval_ns;
+      if (share > 0) {
+        g.globalAlpha = 0.15 + 0.85 * Math.min(share, 1);
+        const [left, right] = [x(i * f.interval_ns), x((i + 1) * f.interval_ns)];
+        g.fillRect(left, LINE * this.lines.length + 6, Math.max(right - left, 0.6), LINE - 6);
+      }
+    }
+    g.globalAlpha = 1;
+  }
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Puts the pictures into their places, each when its member is chosen and it comes near.
+
+import { Band } from "./band";
+import { compare, curves } from "./curves";
+import { type Member, type Report, read } from "./report";
+import { busiest, latency, load } from "./series";
+import { onThemeChange } from "./theme";
+import { type Evidence, Timeline } from "./timeline";
+import { View } from "./view";
+
+/** A member with the pictures that it has so far. */
+class Shown {
+  readonly view: View;
+  timeline: Timeline | null = null;
+
+  constructor(readonly report: Report, readonly member: Member, readonly article: HTMLElement) {
+    this.view = new View([0, Math.max(member.span_ns, 1000)]);
+  }
+
+  place(name: string): HTMLElement | null {
+    return this.article.querySelector<HTMLElement>(`[data-chart="${name}"]`);
+  }
+
+  draw(name: string): void {
+    const place = this.place(name);
+    if (place === null || place.childElementCount > 0) {
+      return;
+    }
+    const device = busiest(this.member);
+    if (device === undefined) {
+      place.textContent = "The trace shows no device.";
+      return;
+    }
+    const charts: Record<string, () => void> = {
+      timeline: () => (this.timeline = new Timeline(this.report, this.member, this.view, place)),
+      band: () => new Band(this.member, device, this.view, place),
+      latency: () => latency(this.report, device, this.view, place),
+      load: () => load(device, this.view, place),
+      curves: () => curves(this.member.curves, place),
+    };
+    charts[name]();
+    if (place.childElementCount === 0) {
+      place.textContent = "The trace does not show it.";
+    }
+  }
+
+  show(marks: Evidence[]): void {
+    this.draw("timeline");
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.place("timeline")?.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
+    this.timeline?.show(marks);
+  }
+}
+
+function start(report: Report): void {
+  const articles = [...document.querySelectorAll<HTMLElement>("article[data-member]")];
+  const all = articles.map((article, i) => new Shown(report, report.members[i], article));
+  const links = [...document.querySelectorAll<HTMLElement>("[data-choose]")];
+
+  const choose = (chosen: number) => {
+    articles.forEach((article, i) => article.classList.toggle("away", i !== chosen));
+    links.forEach((link, i) => (i === chosen ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+  };
+  links.forEach((link, i) =>
+    link.addEventListener("click", (e) => {
+      e.preventDefault();
+      choose(i);
+      history.replaceState(null, "", `#m${i}`);
+    }),
+  );
+
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries.filter((e) => e.isIntersecting)) {
+        observer.unobserve(entry.target);
+        const place = entry.target as HTMLElement;
+        const name = place.dataset.chart!;
+        if (name === "compare") {
+          compare(report, place);
+        } else {
+          all[Number(place.dataset.member)].draw(name);
+        }
+      }
+    },
+    { rootMargin: "600px" },
+  );
+  document.querySelectorAll("[data-chart]").forEach((place) => observer.observe(place));
+
+  document.querySelectorAll<HTMLElement>("[data-show]").forEach((button) =>
+    button.addEventListener("click", () => {
+      const member = Number(button.dataset.member);
+      choose(member);
+      all[member].show(JSON.parse(button.dataset.show!) as Evidence[]);
+    }),
+  );
+
+  if (articles.length > 1) {
+    const named = /^#m(\d+)/.exec(location.hash);
+    choose(Math.min(named === null ? 0 : Number(named[1]), articles.length - 1));
+  }
+  const redraw = () => {
+    for (const place of document.querySelectorAll<HTMLElement>("[data-chart]")) {
+      if (place.childElementCount > 0) {
+        place.replaceChildren();
+        observer.observe(place);
+      }
+    }
+  };
+  onThemeChange(redraw);
+  addEventListener("beforeprint", () => all.filter((s) => !s.article.classList.contains("away")).forEach((s) => ["timeline", "band", "latency", "load", "curves"].forEach((name) => s.draw(name))));
+  document.documentElement.dataset.ready = "true";
+}
+
+read().then(start, (e: unknown) => {
+  for (const place of document.querySelectorAll("[data-chart]")) {
+    place.textContent = `The pictures need a browser of 2023 or later (${String(e)}).`;
+  }
+  document.documentElement.dataset.ready = "failed";
+});

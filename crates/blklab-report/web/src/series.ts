@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Numbers over time, by intervals: latency, throughput, depths.
+
+import uPlot from "uplot";
+import { type Device, type Member, type Report, type Steps, bytes, time } from "./report";
+import { DASHES, FONT, theme } from "./theme";
+import { type View, timeTick } from "./view";
+
+/** A line of a chart. */
+interface Line {
+  label: string;
+  values: (number | null)[];
+  colour: string;
+  fill?: string;
+  width?: number;
+  dash?: number[];
+}
+
+interface Chart {
+  title: string;
+  interval_ns: number;
+  lines: Line[];
+  format: (v: number) => string;
+  log?: boolean;
+  /** A value that is drawn as a line across. */
+  limit?: [number, string];
+}
+
+/** Draws a chart that follows the view; with what it is of in words. */
+function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
+  const n = Math.max(0, ...chart.lines.map((l) => l.values.length));
+  if (n === 0) {
+    return null;
+  }
+  const t = theme();
+  // Each interval has its value up to its end.
+  const x = Array.from({ length: n + 1 }, (_, i) => i * chart.interval_ns);
+  const column = (l: Line) => [...pad(l.values, n), l.values[n - 1] ?? null];
+  const stepped = uPlot.paths.stepped!({ align: 1 });
+  const grid = { stroke: t.faint, width: 1 };
+  const axis = { stroke: t.ink, font: FONT, grid, ticks: grid };
+  const place_ = document.createElement("div");
+  place.append(place_);
+  const u = new uPlot(
+    {
+      width: Math.max(280, place.clientWidth),
+      height: 190,
+      title: `${chart.title}, by ${time(chart.interval_ns)}`,
+      padding: [4, 12, 0, 0],
+      scales: {
+        x: { time: false, range: () => view.range },
+        y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, chart.limit?.[0] ?? 0, 1e-9) * 1.05] },
+      },
+      axes: [
+        { ...axis, values: (_, all) => all.map((v) => timeTick(v, view.range)), space: 100 },
+        { ...axis, size: 74, values: (_, all) => all.map((v) => (v === null ? "" : chart.format(v))) },
+      ],
+      cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false } },
+      legend: { live: true },
+      series: [
+        { label: "at", value: (_, v) => (v === null ? "–" : timeTick(v, view.range)) },
+        ...chart.lines.map((l) => ({
+          label: l.label,
+          stroke: l.colour,
+          fill: l.fill,
+          width: l.width ?? 1.5,
+          dash: l.dash,
+          paths: stepped,
+          points: { show: false },
+          value: (_: uPlot, v: number | null) => (v === null ? "–" : chart.format(v)),
+        })),
+      ],
+      hooks: {
+        setSelect: [
+          (u) => {
+            if (u.select.width > 4) {
+              view.set(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+            }
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+        draw: chart.limit === undefined ? [] : [(u) => limit(u, chart.limit!)],
+      },
+    },
+    [x, ...chart.lines.map(column)] as uPlot.AlignedData,
+    place_,
+  );
+  const follow = () => u.setScale("x", { min: view.range[0], max: view.range[1] });
+  view.onChange(follow);
+  u.over.addEventListener("dblclick", () => view.reset());
+  new ResizeObserver(() => u.setSize({ width: Math.max(280, place.clientWidth), height: 190 })).observe(place);
+  return u;
+}
+
+function pad(values: (number | null)[], n: number): (number | null)[] {
+  return values.length === n ? values : [...values, ...Array<number | null>(n - values.length).fill(0)];
+}
+
+function limit(u: uPlot, [value, label]: [number, string]): void {
+  const y = u.valToPos(value, "y", true);
+  const { left, width, top } = u.bbox;
+  if (y < top) {
+    return;
+  }
+  u.ctx.save();
+  u.ctx.strokeStyle = u.ctx.fillStyle = theme().ink;
+  u.ctx.setLineDash([6, 4]);
+  u.ctx.beginPath();
+  u.ctx.moveTo(left, y);
+  u.ctx.lineTo(left + width, y);
+  u.ctx.stroke();
+  u.ctx.textAlign = "right";
+  u.ctx.fillText(label, left + width - 4, y - 6);
+  u.ctx.restore();
+}
+
+/** The longest of each interval, and the mean by what was waited for. */
+export function latency(report: Report, device: Device, view: View, place: HTMLElement): void {
+  const t = theme();
+  const f = device.flow;
+  const there = (all: number[]) => all.map((v) => (v > 0 ? v : null));
+  draw(
+    {
+      title: "The longest request",
+      interval_ns: f.interval_ns,
+      format: time,
+      log: true,
+      lines: [
+        { label: "somebody waited for", values: there(f.max_ns), colour: t.groups[1], width: 2 },
+        { label: "in the background", values: there(f.background_max_ns), colour: t.groups[7], dash: DASHES[1] },
+      ].filter((l) => l.values.some((v) => v !== null)),
+    },
+    view,
+    place,
+  );
+  // Each part lies upon those below it: the highest is drawn first.
+  const used = report.phases.map((_, k) => k).filter((k) => f.phases_ns[k].some((v) => v > 0));
+  const sums = used.map((_, j) => f.ended.map((_, i) => used.slice(0, j + 1).reduce((s, k) => s + f.phases_ns[k][i], 0)));
+  draw(
+    {
+      title: "Mean latency of what somebody waited for, divided; each part up to its line",
+      interval_ns: f.interval_ns,
+      format: time,
+      lines: used
+        .map((k, j) => ({ label: report.phases[k][1], values: sums[j], colour: t.ink, width: 0.5, fill: t.phases[k] }))
+        .reverse(),
+    },
+    view,
+    place,
+  );
+}
+
+/** Throughput and depths. */
+export function load(device: Device, view: View, place: HTMLElement): void {
+  const t = theme();
+  const f = device.flow;
+  const rate = (all: number[]) => all.map((b) => (b * 1e9) / Math.max(f.interval_ns, 1));
+  draw(
+    {
+      title: "Throughput",
+      interval_ns: f.interval_ns,
+      format: (v) => `${bytes(v)}/s`,
+      lines: [
+        { label: "reads", values: rate(f.read_bytes), colour: t.groups[0], width: 2 },
+        { label: "writes", values: rate(f.write_bytes), colour: t.groups[1], dash: DASHES[1], width: 2 },
+      ].filter((l) => l.values.some((v) => v > 0)),
+    },
+    view,
+    place,
+  );
+  const depth = (title: string, steps: Steps, limit?: [number, string]) =>
+    draw(
+      {
+        title,
+        interval_ns: steps.interval_ns,
+        format: (v) => String(+v.toFixed(2)),
+        limit,
+        lines: [
+          { label: "highest", values: steps.maxima, colour: t.groups[5], width: 1 },
+          { label: "mean", values: steps.means, colour: t.groups[0], width: 2, fill: `${t.groups[0]}33` },
+        ],
+      },
+      view,
+      place,
+    );
+  const known = (n: number | null, what: string): [number, string] | undefined => (n === null ? undefined : [n, `${what} ${n}`]);
+  depth("Bios between Q and C", device.in_queue);
+  depth("Requests between I and C", device.held, known(device.nr_requests, "nr_requests"));
+  depth("Requests at the device, between D and C", device.in_device, known(device.queue_depth, "queue_depth"));
+}
+
+/** The device that most went through. */
+export function busiest(member: Member): Device | undefined {
+  const weight = (d: Device) => [...d.flow.read_bytes, ...d.flow.write_bytes].reduce((a, b) => a + b, 0);
+  return [...member.devices].sort((a, b) => weight(b) - weight(a))[0];
+}
