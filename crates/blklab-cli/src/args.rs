@@ -643,10 +643,11 @@ pub(crate) enum TraceCommand {
 const TO_FIO_NOTES: &str = "\
 Each process becomes a section: mode, sizes, range, depth, pauses or rate, syncs
 and start are inferred. What the page cache wrote is written through the page
-cache. Where the stack is known that the trace is from (options, or a run
-directory), the job runs on it in the simulation, and what came of it stands
-beside the trace. With --exact the job replays logs, one for each process, that
-have every bio at its time.
+cache. The job runs in the simulation, on the stack that the trace is from
+(options, or a run directory), and what came of it stands beside the trace. A
+device that nobody names is fitted to the trace: how long commands take by
+direction, length, place and number beside them. With --exact the job replays
+logs, one for each process, that have every bio at its time.
 
 Examples:
   blklab run job.fio --out results
@@ -674,14 +675,18 @@ pub(crate) struct ToFioArgs {
     /// An experiment file or run directory with the stack that the trace is from
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) stack: Option<PathBuf>,
+    /// What is known of the machine, as for blklab why; several add up
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) context: Vec<PathBuf>,
     /// Kernel release that it is from
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Option<String>,
     /// Its I/O scheduler
     #[arg(long, value_name = "NAME")]
     pub(crate) sched: Option<String>,
-    /// Its device and parameters
-    #[arg(long, value_name = "NAME[,K=V…]")]
+    /// Its device and parameters; fit: a law fitted to the trace, as without it
+    /// where --stack names none
+    #[arg(long, value_name = "NAME[,K=V…]|fit")]
     pub(crate) device: Option<String>,
     /// A setting of it: see blklab list tunables
     #[arg(long, value_name = "KEY=V")]

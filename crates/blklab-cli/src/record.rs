@@ -12,11 +12,13 @@ use blklab_record::{
     Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, all_disks, clean, context_of,
     find_disk,
 };
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Between two looks at the buffers.
@@ -47,9 +49,10 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
         buffer_kb: a.buffer,
     };
     let interrupt = Interrupt::watch()?;
+    let ending = Ending::watch()?;
     let mut recorder = Recorder::start(&roots, &options, &a.output)?;
     let begun = Instant::now();
-    let ended = run(a, &mut recorder, &interrupt)?;
+    let ended = run(a, &mut recorder, &interrupt, &ending)?;
     let took = begun.elapsed();
     let recorded = recorder.finish()?;
     report(a, &recorded, took)?;
@@ -109,6 +112,7 @@ fn run(
     a: &RecordArgs,
     recorder: &mut Recorder,
     interrupt: &Interrupt,
+    ending: &Ending,
 ) -> Result<Option<ExitStatus>> {
     let mut child = match a.command.split_first() {
         Some((program, args)) => {
@@ -133,11 +137,17 @@ fn run(
     loop {
         recorder.drain()?;
         if let Some(child) = &mut child {
-            // Ctrl-C reaches it as well; what it then does is part of the trace.
+            // Ctrl-C reaches it as well; what it then does is part of the trace. A signal for
+            // us alone is passed on, once.
+            if let Some(signal) = ending.take() {
+                let pid = rustix::process::Pid::from_child(&child.0);
+                // It may have ended just now.
+                let _ = rustix::process::kill_process(pid, signal);
+            }
             if let Some(status) = child.0.try_wait().context("cannot wait for the command")? {
                 return Ok(Some(status));
             }
-        } else if interrupt.stop.load(Ordering::Relaxed) {
+        } else if interrupt.stop.load(Ordering::Relaxed) || ending.take().is_some() {
             return Ok(None);
         }
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -145,6 +155,30 @@ fn run(
             Some(Duration::ZERO) => return Ok(None),
             left => std::thread::sleep(left.unwrap_or(TURN).min(TURN)),
         }
+    }
+}
+
+/// Signals that ask to end, as `timeout`, service managers and closed terminals send them:
+/// recording ends in order, as at Ctrl-C.
+struct Ending([(Signal, Arc<AtomicBool>); 2]);
+
+impl Ending {
+    fn watch() -> Result<Ending> {
+        let ending = Ending([Signal::TERM, Signal::HUP].map(|s| (s, Arc::default())));
+        for (signal, came) in &ending.0 {
+            signal_hook::flag::register(signal.as_raw(), Arc::clone(came))
+                .context("cannot watch for signals")?;
+        }
+        Ok(ending)
+    }
+
+    /// One that came since it was asked last.
+    fn take(&self) -> Option<Signal> {
+        let came = self
+            .0
+            .iter()
+            .find(|(_, came)| came.swap(false, Ordering::Relaxed));
+        came.map(|(signal, _)| *signal)
     }
 }
 

@@ -2,6 +2,7 @@
 //! `blklab trace`.
 
 mod info;
+mod recorded_stack;
 mod stats;
 mod to_fio;
 

@@ -24,7 +24,7 @@ pub(crate) const SECTOR_MAX: u64 = 1 << 55;
 const PAUSE_MAX_NS: u64 = 3_600_000_000_000;
 
 /// Looks at a trace before it is re-enacted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Survey {
     disks: BTreeMap<Dev, DiskSurvey>,
     first: Option<Time>,
@@ -36,7 +36,7 @@ pub struct Survey {
 }
 
 /// What a survey found on a device.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DiskSurvey {
     /// Bios.
     pub nr_queued: u64,
@@ -105,6 +105,11 @@ impl Survey {
         };
         disk.check()?;
         Ok((*dev, disk))
+    }
+
+    /// What was found on a device, whether or not it can be re-enacted.
+    pub fn of(&self, dev: Dev) -> Option<&DiskSurvey> {
+        self.disks.get(&dev)
     }
 
     /// When the trace begins.

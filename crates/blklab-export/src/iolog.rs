@@ -2,7 +2,7 @@
 //! A trace as fio's log of I/Os, for `read_iolog`.
 
 use blklab_fio::iolog::IologWriter;
-use blklab_fio::run::{Io, IoOp};
+use blklab_fio::run::IoOp;
 use blklab_formats::FormatError;
 use blklab_trace::{Action, Event, Rwbs, TraceHeader, TraceSink};
 use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
@@ -95,17 +95,9 @@ impl<W: Write> IologExport<W> {
             self.opened.insert(event.dev, file);
         }
         let offset = event.sector.saturating_mul(SECTOR_BYTES);
-        let io = Io {
-            record: 0,
-            op,
-            file: 0,
-            offset,
-            length: u64::from(event.bytes),
-            logged_offset: offset,
-            verify: false,
-            priority: None,
-        };
-        self.log.io(us, &self.opened[&event.dev], &io)
+        let file = &self.opened[&event.dev];
+        self.log
+            .transfer(us, file, op, offset, u64::from(event.bytes))
     }
 }
 
@@ -115,9 +107,7 @@ fn op(event: &Event) -> Option<IoOp> {
         Op::Flush => Some(IoOp::Sync),
         _ if event.bytes == 0 && event.rwbs.has(Rwbs::FLUSH) => Some(IoOp::Sync),
         _ if event.bytes == 0 => None,
-        Op::Read => Some(IoOp::Read),
-        Op::Write => Some(IoOp::Write),
-        Op::Discard => Some(IoOp::Trim),
+        op => Some(op.into()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! What an I/O of a job does.
 
 use crate::settings::Dir;
+use blklab_types::Op;
 
 /// Operation of one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +19,18 @@ pub enum IoOp {
     Datasync,
     /// sync_file_range.
     SyncFileRange,
+}
+
+impl From<Op> for IoOp {
+    /// What fio does for a bio of that direction.
+    fn from(op: Op) -> IoOp {
+        match op {
+            Op::Read => IoOp::Read,
+            Op::Write => IoOp::Write,
+            Op::Discard => IoOp::Trim,
+            Op::Flush => IoOp::Sync,
+        }
+    }
 }
 
 impl IoOp {

@@ -5,7 +5,7 @@
 //! the job's start, file, action, and for I/Os offset and length in bytes.
 //! Syncs carry their request record's last offset and length 0.
 
-use crate::run::Io;
+use crate::run::{Io, IoOp};
 use std::io::{self, Write};
 
 /// A writer of one job's log. Times come from the caller.
@@ -65,13 +65,24 @@ impl<W: Write> IologWriter<W> {
     /// # Errors
     /// Those of the output.
     pub fn io(&mut self, time_us: u64, file: &str, io: &Io) -> io::Result<()> {
-        let length = if io.op.dir().is_some() { io.length } else { 0 };
-        writeln!(
-            self.out,
-            "{time_us} {file} {} {} {length}",
-            io.op.name(),
-            io.logged_offset
-        )
+        self.transfer(time_us, file, io.op, io.logged_offset, io.length)
+    }
+
+    /// An I/O by its parts, in bytes. A sync has length 0, whatever is given.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn transfer(
+        &mut self,
+        time_us: u64,
+        file: &str,
+        op: IoOp,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<()> {
+        let length = if op.dir().is_some() { length } else { 0 };
+        let name = op.name();
+        writeln!(self.out, "{time_us} {file} {name} {offset} {length}")
     }
 
     /// The output, once the log is complete.

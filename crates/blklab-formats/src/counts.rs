@@ -68,7 +68,24 @@ pub struct ReadCounts {
     pub examples: Vec<String>,
     /// How many of the other events have which name, in order of their first.
     pub other_names: Vec<(String, u64)>,
+    /// Where the recorder's numbers of events do not go on from the one before, or do not
+    /// begin with 1: the first few thousand such places.
+    pub numbered: Vec<Numbered>,
 }
+
+/// An event by the number that its recorder gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    /// The CPU, each of which numbers its own events.
+    pub cpu: u16,
+    /// When it was.
+    pub time: Time,
+    /// Its number.
+    pub sequence: u32,
+}
+
+/// Places kept at which numbers do not go on.
+const NUMBERED_MAX: usize = 4096;
 
 /// Ten days without an event: a bad time, more likely than a pause.
 const JUMP_NS: u64 = 10 * 24 * 3600 * 1_000_000_000;
@@ -92,6 +109,14 @@ impl ReadCounts {
             && self.elided == 0
             && self.missing == 0
             && !self.truncated
+    }
+
+    /// Notes an event whose number does not follow the one before.
+    #[cold]
+    pub(crate) fn number(&mut self, numbered: Numbered) {
+        if self.numbered.len() < NUMBERED_MAX {
+            self.numbered.push(numbered);
+        }
     }
 
     /// Compares the time of an event with that of the one given before.

@@ -49,7 +49,7 @@ pub mod tracedat;
 mod tracepoints;
 pub mod vscsi;
 
-pub use counts::ReadCounts;
+pub use counts::{Numbered, ReadCounts};
 pub use error::FormatError;
 pub use file::TraceFile;
 pub use format::{FORMATS, Format};

@@ -2,6 +2,7 @@
 //! Sequence numbers of a trace's CPUs, which show what the recorder lost.
 
 use crate::ReadCounts;
+use crate::counts::Numbered;
 
 /// The last sequence number of each CPU.
 #[derive(Debug, Default)]
@@ -24,7 +25,12 @@ impl Sequences {
     /// Counts what is missing before `sequence`. The first number seen on a
     /// CPU is taken as it is: the trace may be a part of a longer one.
     /// Says whether the numbers begin anew.
-    pub(crate) fn check(&mut self, cpu: u16, sequence: u32, counts: &mut ReadCounts) -> bool {
+    pub(crate) fn check(&mut self, numbered: Numbered, counts: &mut ReadCounts) -> bool {
+        let Numbered { cpu, sequence, .. } = numbered;
+        let last = self.0.get(usize::from(cpu)).copied().flatten();
+        if sequence != 0 && sequence != last.unwrap_or(0).wrapping_add(1) {
+            counts.number(numbered);
+        }
         match self.gap(cpu, sequence) {
             Some(0) => false,
             Some(gap) => {
@@ -72,13 +78,19 @@ impl Sequences {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_types::Time;
 
     #[test]
     fn gaps_wraps_and_fresh_starts() {
         let check = |numbers: &[u32], gaps, lost, restarts| {
             let (mut all, mut counts) = (Sequences::default(), ReadCounts::default());
             for number in numbers {
-                all.check(3, *number, &mut counts);
+                let numbered = Numbered {
+                    cpu: 3,
+                    time: Time::ZERO,
+                    sequence: *number,
+                };
+                all.check(numbered, &mut counts);
             }
             let found = (counts.gaps, counts.lost, counts.restarts);
             assert_eq!(found, (gaps, lost, restarts), "{numbers:?}");

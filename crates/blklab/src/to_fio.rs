@@ -3,19 +3,23 @@
 //! simulation and its trace compared with the recorded one.
 
 use blklab_analysis::collect::StatsCollector;
+use blklab_analysis::findings::Context;
 use blklab_analysis::stats::TraceStats;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::{DeviceSpec, Experiment, ExperimentError};
+use blklab_explain::{DiskSurvey, Stack, Survey};
 use blklab_formats::{FormatError, TraceFile};
 use blklab_infer::{Bio, Collector, Marks, Recorded};
+use blklab_sched::Schedulers;
 use blklab_target::{Plan, Sinks};
-use blklab_trace::{Actions, Event, TraceSink, TraceSource as _};
-use blklab_types::{Dev, Op, Pid, Span, Time};
+use blklab_trace::{Action, Actions, Event, TraceSink, TraceSource as _};
+use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Span, Time};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub use blklab_infer::device::DeviceFit;
 pub use blklab_infer::job::{ExactJob, JobFile, Section, exact_job, job_file};
 
 /// A trace as far as it is compared.
@@ -25,6 +29,11 @@ pub struct Summary {
     pub recorded: Recorded,
     /// Its statistics.
     pub stats: TraceStats,
+    /// What it shows of its machine.
+    survey: Survey,
+    /// I and D events.
+    nr_inserted: u64,
+    nr_issued: u64,
 }
 
 /// Takes a trace for a [`Summary`].
@@ -32,12 +41,18 @@ pub struct Summary {
 struct Taker {
     collector: Collector,
     stats: StatsCollector,
+    survey: Survey,
+    nr_inserted: u64,
+    nr_issued: u64,
 }
 
 impl TraceSink for Taker {
     fn event(&mut self, event: &Event) {
         self.collector.event(event);
         self.stats.event(event);
+        self.survey.event(event);
+        self.nr_inserted += u64::from(event.action == Action::Insert);
+        self.nr_issued += u64::from(event.action == Action::Issue);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
@@ -57,6 +72,9 @@ impl Taker {
         Ok(Summary {
             recorded: recorded.map_err(|e| ExperimentError::new(e.to_string()))?,
             stats: self.stats.finish(),
+            survey: self.survey,
+            nr_inserted: self.nr_inserted,
+            nr_issued: self.nr_issued,
         })
     }
 }
@@ -76,6 +94,83 @@ pub fn read(
     let kinds = input.header().map_or(Actions::ALL, |h| h.recorded);
     let read = taker.finish(kinds, dev);
     read.map_err(|e| e.in_file(&name.display().to_string()))
+}
+
+/// The machine that a trace was recorded on, as far as it shows, with a device that was fitted
+/// to it.
+#[derive(Clone, Debug)]
+pub struct ShownStack {
+    /// The machine; its workload is empty.
+    pub experiment: Experiment,
+    /// How the device was found.
+    pub device: DeviceFit,
+    /// What nobody said and the trace does not show, in sentences.
+    pub assumed: Vec<String>,
+}
+
+/// The machine of a trace, where `context` says what else is known of it.
+///
+/// # Errors
+/// If the trace does not show what its device did, or there is no such machine: in a clause.
+pub fn shown_stack(
+    trace: &Summary,
+    context: &Context,
+    schedulers: Schedulers,
+) -> Result<ShownStack, String> {
+    let device = trace.recorded.device()?;
+    let mut context = context.clone();
+    let mut assumed = Vec::new();
+    let catalogue = blklab_sim::catalogue_with(schedulers);
+    let none = blklab_experiment::Workload::Processes(Vec::new());
+    let mut usual = Experiment::new("trace", none, &catalogue);
+    let told = |e: &dyn std::fmt::Display| e.to_string();
+    let kernel = match context.kernel() {
+        Some(kernel) => kernel,
+        None => {
+            let kernel = usual.kernel.to_string();
+            assumed.push(format!(
+                "the kernel is taken to be {kernel}: the newest there is"
+            ));
+            context.set("kernel", &kernel).map_err(|e| told(&e))?;
+            context.kernel().ok_or("the kernel is not known")?
+        }
+    };
+    usual.choose_kernel(kernel);
+    let scheduler = match context.scheduler() {
+        Some(name) => name.to_owned(),
+        None => {
+            let direct = !kernel.has_single_queue() && trace.nr_inserted * 2 < trace.nr_issued;
+            let (name, why) = if direct {
+                ("none".to_owned(), "requests go past the scheduler")
+            } else {
+                (usual.scheduler.clone(), "the kernel's default")
+            };
+            assumed.push(format!("the scheduler is taken to be {name}: {why}"));
+            name
+        }
+    };
+    let nothing = DiskSurvey::default();
+    let disk = trace.survey.of(trace.recorded.dev).unwrap_or(&nothing);
+    let stack = Stack::of_context(&context, &scheduler, schedulers, disk)?;
+    assumed.extend(stack.assumed);
+    let mut experiment = stack.experiment;
+    // Tasks of the job compete for no processor.
+    experiment.vm.cpus = None;
+    set_device(&mut experiment, &device);
+    Ok(ShownStack {
+        experiment,
+        device,
+        assumed,
+    })
+}
+
+/// Puts a fitted device into a machine; its queue depth, unless that is set.
+pub fn set_device(e: &mut Experiment, device: &DeviceFit) {
+    e.device = DeviceSpec {
+        name: DeviceFit::NAME.to_owned(),
+        params: device.params.clone(),
+    };
+    e.queue.queue_depth.get_or_insert(device.queue_depth);
 }
 
 /// Runs a plan and takes its trace; that of the array, where there is one.
@@ -193,7 +288,8 @@ impl Numbers {
     fn arrivals(&mut self, bios: &[&Bio], s: &Summary) {
         let bytes = |op: Op| {
             let of = bios.iter().filter(|b| b.op == op);
-            of.map(|b| f64::from(b.nr_sectors) * 512.0).sum::<f64>()
+            of.map(|b| f64::from(b.nr_sectors) * SECTOR_BYTES as f64)
+                .sum::<f64>()
         };
         self.add("arrivals", "bios", "", bios.len() as f64);
         self.add("arrivals", "bytes read", "bytes", bytes(Op::Read));
@@ -212,7 +308,7 @@ impl Numbers {
     }
 
     fn sizes(&mut self, bios: &[&Bio]) {
-        let with_data = bios.iter().map(|b| u64::from(b.nr_sectors) * 512);
+        let with_data = bios.iter().map(|b| u64::from(b.nr_sectors) * SECTOR_BYTES);
         let mut sizes: Vec<u64> = with_data.filter(|n| *n > 0).collect();
         sizes.sort_unstable();
         let mean = sizes.iter().sum::<u64>() as f64 / sizes.len().max(1) as f64;

@@ -6,7 +6,7 @@ use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceWriter, cpu_files_there};
 use blklab_formats::compact::CompactWriter;
 use blklab_formats::{FormatError, PartialFile};
-use blklab_trace::{Event, TraceHeader, TraceSink, TraceSource as _};
+use blklab_trace::{Event, TraceHeader, TraceSink};
 
 pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
@@ -294,7 +294,7 @@ pub fn print(
         times_as_given: input.format().has_printed_times,
     };
     let mut writer = BlkparseWriter::new(out, options);
-    input.send_all(&mut writer)?;
+    writer.print_all(input)?;
     let to_stdout = |source| FormatError::Io {
         doing: "write to standard output".into(),
         source,

@@ -287,6 +287,7 @@ impl Watchers {
         for detector in &mut self.detectors {
             detector.section(&section, &self.context);
         }
+        self.gatherer.reuse(section);
     }
 }
 

@@ -173,6 +173,15 @@ impl Gatherer {
         }
     }
 
+    /// Takes over the memory of a section that was looked at: given back, the kernel would
+    /// have to clear it again for the next one.
+    pub(super) fn reuse(&mut self, section: Section) {
+        let mut events = section.events;
+        events.clear();
+        events.append(&mut self.events);
+        self.events = events;
+    }
+
     /// Takes an event; returns its number.
     pub(super) fn event(&mut self, event: &Event) -> u64 {
         self.is_sorted &= self.events.last().is_none_or(|e| e.time <= event.time);

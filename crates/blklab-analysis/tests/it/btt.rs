@@ -296,6 +296,36 @@ fn linux_2_6_28() {
     }
 }
 
+/// Traces whose cause is known, of 6.12, 6.18 and 2.6.28.
+#[test]
+fn traces_of_the_oracle() {
+    let Some(folder) = blklab_testkit::shared("data/oracle") else {
+        return;
+    };
+    let mut nr_compared = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path().join("trace.blktrace.0.zst");
+        if !path.exists() {
+            continue;
+        }
+        let trace = read_trace(&path, &path.display().to_string());
+        // Of a part of a longer trace btt leaves out other things than we do.
+        if !stats_of(&trace.events, &trace.names)
+            .unmatched
+            .events
+            .is_empty()
+        {
+            continue;
+        }
+        let Some(report) = btt(&binary(&trace.events, &trace.names)) else {
+            return;
+        };
+        check_recorded(&trace, &report);
+        nr_compared += 1;
+    }
+    assert!(nr_compared > 8, "{nr_compared}");
+}
+
 /// A small generator of numbers, the same on every run.
 struct Numbers(u64);
 

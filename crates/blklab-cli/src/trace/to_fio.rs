@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab trace to-fio`.
 
+use super::recorded_stack::{Asked, On};
 use crate::args::{PlainFormat, ToFioArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage, set_by_option};
-use crate::stack::Stack;
 use anyhow::{Context as _, Result, bail};
 use blklab::outputs::{self, is_replaceable};
-use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
-use blklab::to_fio::{Compared, ExactJob, Summary, compared, exact_job, job_file, job_on};
+use blklab::to_fio::{
+    Compared, DeviceFit, ExactJob, Summary, compared, exact_job, job_file, job_on,
+};
 use blklab::trace_file::FileId;
-use blklab::{Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload, matrix};
+use blklab::{Experiment, ExperimentError, Planner, Sim, TraceSpec};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
         set_by_option(&mut spec, "--trace-dev", "device", text)?;
     }
     let target = Sim::with(schedulers);
-    let stack = stack(a, &target)?;
+    let asked = Asked::new(a, &target, schedulers)?;
     let mut input = open(&a.file)?;
     let watched = Watcher::reading(input.progress());
     let trace = blklab::to_fio::read(&mut input, &a.file, spec.dev)?;
@@ -59,23 +60,42 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
         write_all(path, &text, exact.as_ref())?;
     }
     let job_name = a.output.clone().unwrap_or_else(|| PathBuf::from("job.fio"));
-    let proof = stack.map(|stack| {
-        let rows = proof(&target, &stack, &trace, &job_name, &text)?;
-        anyhow::Ok((stack, rows))
-    });
-    let proof = proof.transpose()?;
-    show(a, &text, proof.as_ref())
+    let proof = match asked.stack(&trace, schedulers)? {
+        Ok(on) => {
+            let rows = proof(&target, &on.experiment, &trace, &job_name, &text);
+            match rows {
+                Ok(rows) => Ok(Proof { on, rows }),
+                // Who named no machine asked for no proof.
+                Err(e) if !asked.says_something => Err(e.to_string()),
+                Err(e) => return Err(e),
+            }
+        }
+        Err(why) => Err(why),
+    };
+    show(a, &text, proof.as_ref().map_err(String::as_str))
 }
 
-fn show(a: &ToFioArgs, text: &str, proof: Option<&(Experiment, Vec<Compared>)>) -> Result<()> {
+/// The job beside the trace.
+struct Proof {
+    on: On,
+    rows: Vec<Compared>,
+}
+
+fn show(a: &ToFioArgs, text: &str, proof: Result<&Proof, &str>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let lines = proof.map(|(stack, rows)| report(rows, stack));
+    let lines = match proof {
+        Ok(proof) => report(proof),
+        Err(why) => vec![format!("not compared with the trace: {why}")],
+    };
     match (a.output_format, &a.output) {
         (PlainFormat::Json, _) => {
-            let rows = proof.map(|(_, rows)| rows.iter().map(row_json).collect::<Vec<_>>());
+            let proof = proof.ok();
+            let rows = proof.map(|p| p.rows.iter().map(row_json).collect::<Vec<_>>());
             let value = json!({
                 "job": text,
-                "stack": proof.map(|(stack, _)| stack_text(stack)),
+                "stack": proof.map(|p| p.on.text()),
+                "device": proof.and_then(|p| p.on.fit.as_ref()).map(DeviceFit::spec),
+                "assumed": proof.map(|p| &p.on.assumed),
                 "compared": rows,
             });
             writeln!(out, "{value:#}")?;
@@ -83,16 +103,14 @@ fn show(a: &ToFioArgs, text: &str, proof: Option<&(Experiment, Vec<Compared>)>) 
         // Still a job file.
         (PlainFormat::Table, None) => {
             write!(out, "{text}")?;
-            for (i, line) in lines.iter().flatten().enumerate() {
+            for (i, line) in lines.iter().enumerate() {
                 let gap = if i == 0 { "\n" } else { "" };
                 writeln!(out, "{gap}; {line}")?;
             }
         }
         (PlainFormat::Table, Some(path)) => {
             writeln!(std::io::stderr(), "wrote {}", path.display())?;
-            let unknown = "not compared with the trace: name the stack that it is from (--stack, \
-                           --kernel, --sched, --device)";
-            for line in lines.unwrap_or_else(|| vec![unknown.to_owned()]) {
+            for line in lines {
                 writeln!(out, "{line}")?;
             }
         }
@@ -128,55 +146,6 @@ fn write_all(path: &Path, text: &str, exact: Option<&ExactJob>) -> Result<()> {
     Ok(())
 }
 
-/// The stack that the trace is from: of options, on top of that of a run directory. None if
-/// nothing says.
-fn stack(a: &ToFioArgs, target: &Sim) -> Result<Option<Experiment>> {
-    let catalogue = &target.catalogue();
-    let run = Some(&a.file).filter(|file| file.is_dir());
-    let base = match a.stack.as_ref().or(run) {
-        Some(dir) if dir.is_dir() => Some(RunDir::open(dir, catalogue)?.experiment),
-        Some(file) => Some(blklab::load(file, catalogue)?),
-        None => None,
-    };
-    let named = a.kernel.is_some() || a.sched.is_some() || a.device.is_some() || !a.set.is_empty();
-    if base.is_none() && !named {
-        return Ok(None);
-    }
-    let stack = Stack {
-        kernel: a.kernel.as_slice(),
-        sched: a.sched.as_slice(),
-        device: a.device.as_slice(),
-        set: &a.set,
-        repeat: 1,
-        ..Stack::default()
-    };
-    let chosen = stack.chosen()?;
-    let overrides = &chosen.overrides;
-    let several = [
-        (overrides.kernels.len(), "--kernel"),
-        (overrides.schedulers.len(), "--sched"),
-        (overrides.devices.len(), "--device"),
-    ];
-    let several = several.into_iter().filter(|(n, _)| *n > 1);
-    let several = several.map(|(_, option)| option);
-    if let Some(option) = several.chain(chosen.varied()).next() {
-        bail!("{option}: one value; a trace is from one stack");
-    }
-    let none = Workload::Processes(Vec::new());
-    let base = base.unwrap_or_else(|| Experiment::new("job", none.clone(), catalogue));
-    let base = Experiment {
-        workload: none,
-        variants: Vec::new(),
-        ..base
-    };
-    let planner = Planner::new(target);
-    let cells = matrix::expand(&[base], overrides, &planner).map_err(|err| chosen.told(err))?;
-    let first = cells.into_iter().next();
-    let first = first.expect("an experiment makes at least one cell");
-    matrix::survey(&first, overrides, &planner).map_err(|err| chosen.told(err))?;
-    Ok(Some(first.experiment))
-}
-
 /// Runs the job and compares.
 fn proof(
     target: &Sim,
@@ -199,19 +168,20 @@ fn proof(
     Ok(compared(trace, &run))
 }
 
-fn stack_text(e: &Experiment) -> String {
-    format!("kernel {}, {}, {}", e.kernel, e.scheduler, e.device.name)
-}
-
-fn report(rows: &[Compared], stack: &Experiment) -> Vec<String> {
-    let mut lines = vec![
-        format!("the job simulated on {}", stack_text(stack)),
+fn report(proof: &Proof) -> Vec<String> {
+    let rows = &proof.rows;
+    let mut lines = vec![format!("the job simulated on {}", proof.on.text())];
+    if let Some(fit) = &proof.on.fit {
+        lines.push(format!("device {fit}"));
+    }
+    lines.extend(proof.on.assumed.iter().cloned());
+    lines.extend([
         String::new(),
         format!(
             "{:<11} {:<37} {:>9} {:>9} {:>6}",
             "", "", "recorded", "simulated", "ratio"
         ),
-    ];
+    ]);
     let mut group = "";
     for row in rows {
         let shown = if row.group == group { "" } else { row.group };

@@ -126,6 +126,29 @@ fn nothing_is_left_of_a_killed_recorder() {
     assert!(f.path("c.dat").exists());
 }
 
+/// Who ends it by a signal, as `timeout` does, gets a whole trace, and nothing stays behind;
+/// the command is ended with it.
+#[test]
+fn a_recorder_that_is_told_to_end_does_so_in_order() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    let blklab = env!("CARGO_BIN_EXE_blklab");
+    for (signal, command, code) in [("TERM", "", 0), ("HUP", "", 0), ("TERM", "-- sleep 60", 1)] {
+        let done = f.shell(&format!(
+            "{blklab} record -o t.dat {command} & pid=$!
+             n=0; until ls t.dat.cpu0.partial >/dev/null 2>&1 || [ $n = 200 ]; do sleep 0.05; n=$((n+1)); done
+             sleep 0.2; kill -{signal} $pid; wait $pid; echo code $?
+             for t in /sys/kernel/tracing /sys/kernel/debug/tracing; do ls -d $t/instances/blklab-$pid-* 2>/dev/null; done"
+        ));
+        assert_eq!(done.stdout.trim(), format!("code {code}"), "{done:?}");
+        f.ok(&["trace", "info", "t.dat"]);
+        assert!(!f.names(".").iter().any(|n| n.ends_with(".partial")));
+        std::fs::remove_file(f.path("t.dat")).expect("a trace");
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let f = Folder::new();

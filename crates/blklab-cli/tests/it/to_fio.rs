@@ -131,7 +131,9 @@ fn logs_repeat_every_bio() {
     let args = ["trace", "to-fio", "a.blk", "--exact", "-o", "exact.fio"];
     let done = folder.run(&args);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert!(done.stdout.contains("not compared"), "{}", done.stdout);
+    // Who names no machine gets one with a device like the recorded one.
+    let assumed = "the kernel is taken to be 6.18: the newest there is";
+    assert!(done.stdout.contains(assumed), "{}", done.stdout);
     let named = [&args[..], &["--kernel", "6.18", "--format", "json"]].concat();
     let report = json(&folder.run(&named));
     for name in ["bios", "bytes read", "bytes written", "mean"] {
@@ -185,6 +187,47 @@ fn what_cannot_become_a_job_is_one_line() {
     assert!(done.stdout.contains("[x-7]"), "{}", done.stdout);
 }
 
+/// A device is found again from what it did, by the number of commands that it serves at a time
+/// and by its times, and the job is as slow on it as on the real one.
+#[test]
+fn a_device_is_fitted_to_a_trace() {
+    let folder = Folder::new();
+    let job = "[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbs=4k\nsize=1g\nioengine=libaio\n\
+               iodepth=12\nnumber_ios=2000\n[b]\nstartdelay=20ms\nfilename=/dev/sda\ndirect=1\n\
+               rw=randwrite\nbs=16k\nsize=1g\nnumber_ios=1000\nthinktime=100\n";
+    folder.write("job.fio", job);
+    for (device, channels) in [
+        ("serial,read_ns=90us,write_ns=250us", 1),
+        ("measured,channels=4,read=0:60us/100:120us,write=200us", 4),
+    ] {
+        let run = [
+            "run", "job.fio", "--sched", "none", "--device", device, "--trace", "a.blk",
+        ];
+        folder.ok(&run);
+        let report = json(&folder.run(&["trace", "to-fio", "a.blk", "--format", "json"]));
+        let spec = report["device"].as_str().expect("a device");
+        let expected = format!("measured,channels={channels},");
+        assert!(spec.starts_with(&expected), "{device}: {spec}");
+        for name in ["all, p50", "all, p99"] {
+            let ratio = ratio(&report, name);
+            assert!((0.8..=1.2).contains(&ratio), "{name}: {ratio}\n{report:#}");
+        }
+        // What was found is a device like any other.
+        folder.ok(&["run", "job.fio", "--device", spec]);
+    }
+    // Without commands there is nothing to fit, and the job is there all the same.
+    folder.write("q.txt", "8,0 0 1 0.000000000 7 Q R 1000 + 8 [x]\n");
+    let text = folder.ok(&["trace", "to-fio", "q.txt"]);
+    assert!(
+        text.contains("[x-7]") && text.contains("; not compared with the trace: "),
+        "{text}"
+    );
+    let done = folder.run(&[
+        "trace", "to-fio", "q.txt", "--stack", "a.toml", "--device", "fit",
+    ]);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
+}
+
 /// The table in docs/traces.md, where the recorded traces are.
 #[test]
 fn the_table_in_the_documents_is_what_comes_out() {
@@ -231,7 +274,7 @@ fn trace_and_stack(folder: &Folder, name: &str, stack: &str) -> Option<Vec<Strin
         let (id, _) = file.split_once('.').expect("an ending");
         let case = blklab_testkit::shared(&format!("{folder}/cases/{id}.toml"))?;
         args.extend(["--stack".to_owned(), case.display().to_string()]);
-    } else {
+    } else if stack != "fit" {
         args.extend(["--kernel", "6.1", "--sched", "none", "--device", stack].map(String::from));
     }
     Some(args)

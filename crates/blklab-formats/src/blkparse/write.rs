@@ -4,11 +4,13 @@
 use super::line::{self, Shown};
 use super::summary::{CpuSums, Summary};
 use super::ties::{Order, Recency};
-use crate::FormatError;
+use crate::counts::Numbered;
 use crate::names::Names;
 use crate::output::Output;
-use blklab_trace::{Action, Event, TraceSink};
+use crate::{FormatError, TraceFile};
+use blklab_trace::{Action, Event, TraceSink, TraceSource as _};
 use blklab_types::{Pid, Time};
+use std::collections::VecDeque;
 use std::io::Write;
 
 /// What blkparse's command line says.
@@ -70,6 +72,8 @@ pub struct BlkparseWriter<W> {
 #[derive(Debug, Default)]
 struct Cpu {
     sequence: u32,
+    /// Events to come whose numbers do not follow the one before.
+    numbered: VecDeque<Numbered>,
     recency: Recency,
     sums: CpuSums,
 }
@@ -96,6 +100,14 @@ impl<W: Write> BlkparseWriter<W> {
             texts: String::new(),
             group_cpus: Vec::new(),
         }
+    }
+
+    /// The event at this time on this CPU has this number, and the following go on from
+    /// it. Without it they count from 1. Events of one time are kept until a later one comes,
+    /// so that it may be said right after an event what its number is.
+    pub fn number(&mut self, numbered: Numbered) {
+        let cpu = cpu_of(&mut self.cpus, numbered.cpu);
+        cpu.numbered.push_back(numbered);
     }
 
     /// Prints the rest and the summary, and returns what was printed to.
@@ -173,11 +185,7 @@ impl<W: Write> BlkparseWriter<W> {
         } else {
             since_first_ns
         };
-        let idx = usize::from(event.cpu);
-        if idx >= self.cpus.len() {
-            self.cpus.resize_with(idx + 1, || None);
-        }
-        let cpu = self.cpus[idx].get_or_insert_default();
+        let cpu = cpu_of(&mut self.cpus, event.cpu);
         self.order.given_out(event.cpu, &mut cpu.recency);
         if event.action == Action::Message {
             self.summary.count_message(since_first_ns);
@@ -187,6 +195,12 @@ impl<W: Write> BlkparseWriter<W> {
             }
         } else {
             cpu.sequence = cpu.sequence.wrapping_add(1);
+            while let Some(numbered) = cpu.numbered.front()
+                && numbered.time <= event.time
+            {
+                cpu.sequence = numbered.sequence;
+                cpu.numbered.pop_front();
+            }
             self.summary.count(&mut cpu.sums, event, since_first_ns);
             if self.options.events {
                 let comm = self.names.get(event.pid);
@@ -200,6 +214,32 @@ impl<W: Write> BlkparseWriter<W> {
         }
         self.out.end_record();
     }
+}
+
+impl<W: Write> BlkparseWriter<W> {
+    /// Prints the rest of a trace with the numbers that its recorder gave to events.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn print_all(&mut self, input: &mut TraceFile) -> Result<(), FormatError> {
+        let mut nr_numbered = 0;
+        while let Some(item) = input.next_item()? {
+            item.send_to(self);
+            let numbered = &input.counts().numbered;
+            numbered[nr_numbered..].iter().for_each(|n| self.number(*n));
+            nr_numbered = numbered.len();
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn cpu_of(cpus: &mut Vec<Option<Box<Cpu>>>, number: u16) -> &mut Cpu {
+    let idx = usize::from(number);
+    if idx >= cpus.len() {
+        cpus.resize_with(idx + 1, || None);
+    }
+    cpus[idx].get_or_insert_default()
 }
 
 impl<W: Write> TraceSink for BlkparseWriter<W> {

@@ -5,6 +5,7 @@ use super::{
     CGROUP, CGROUP_BYTES, COMM_BYTES, RECORD_BYTES, RECORD_WIDE_BYTES, VERSION, VERSION_WIDE,
     ZONE_PLUG, ZONE_UNPLUG, category, device, error, note, rwbs, version,
 };
+use crate::counts::Numbered;
 use crate::input::Input;
 use crate::plausible;
 use crate::sequence::Sequences;
@@ -442,7 +443,12 @@ impl<R: Read> Stream<R> {
                 self.input.offset()
             )
         });
-        let is_restart = self.sequences.check(cpu, head.u32(4), counts);
+        let numbered = Numbered {
+            cpu,
+            time,
+            sequence: head.u32(4),
+        };
+        let is_restart = self.sequences.check(numbered, counts);
         let is_earlier = time < self.last_time;
         self.last_time = time;
         if is_restart && is_earlier {

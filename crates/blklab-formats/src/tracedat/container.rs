@@ -43,6 +43,8 @@ pub(super) struct Container {
     pub(super) buffers: Vec<Buffer>,
     pub(super) packing: Option<Packing>,
     pub(super) kernel: String,
+    /// Events that were lost on all CPUs, as the recorder's statistics say.
+    pub(super) nr_lost: u64,
 }
 
 /// A place in the file, or in a section that was decompressed.
@@ -350,10 +352,27 @@ impl Container {
             // As uname -a: system, host, release.
             self.kernel = words.take(3).last().unwrap_or_default().to_owned();
         }
+        if id == OPTION_CPUSTAT {
+            let nr_lost = lost_of_cpu(&String::from_utf8_lossy(value));
+            self.nr_lost = self.nr_lost.saturating_add(nr_lost);
+        }
     }
 }
 
+/// How many events of a CPU were lost, as `per_cpu/cpuN/stats` has it: overwritten, and
+/// dropped for lack of room.
+fn lost_of_cpu(stats: &str) -> u64 {
+    let numbers = stats.lines().filter_map(|line| {
+        let (name, number) = line.split_once(':')?;
+        let is_loss = ["overrun", "commit overrun", "dropped events"].contains(&name.trim());
+        let number = number.trim_matches([' ', '\t', '\0']).parse::<u64>();
+        number.ok().filter(|_| is_loss)
+    });
+    numbers.fold(0, u64::saturating_add)
+}
+
 const OPTION_DONE: u16 = 0;
+const OPTION_CPUSTAT: u16 = 2;
 const OPTION_BUFFER: u16 = 3;
 const OPTION_UNAME: u16 = 5;
 const OPTION_HEADER_INFO: u16 = 16;

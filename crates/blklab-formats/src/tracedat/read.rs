@@ -38,6 +38,8 @@ pub struct TraceDatReader {
     /// The time of what each CPU has next; none at its end.
     heads: Vec<Option<u64>>,
     is_begun: bool,
+    /// Lost events that the recorder counted.
+    nr_lost: u64,
     kinds: Kinds,
     given: Given,
     counts: ReadCounts,
@@ -87,6 +89,7 @@ impl TraceDatReader {
             heads: vec![None; cpus.len()],
             cpus,
             is_begun: false,
+            nr_lost: container.nr_lost,
             kinds: Kinds::default(),
             given: Given::default(),
             counts: ReadCounts::default(),
@@ -302,6 +305,9 @@ impl TraceSource for TraceDatReader {
             let heads = self.heads.iter().enumerate();
             let next = heads.filter_map(|(idx, head)| Some((head.as_ref()?, idx)));
             let Some((time, idx)) = next.min().map(|(time, idx)| (*time, idx)) else {
+                // Pages tell of gaps, but not always how many events are missing in one, nor what
+                // was lost behind the last of them.
+                self.counts.lost = self.counts.lost.max(self.nr_lost);
                 return Ok(None);
             };
             let held = self.take(idx, time);

@@ -2,6 +2,7 @@
 //! Real blkparse and btt read what we write, and print what we print.
 
 use crate::synthetic::{Recorder, Said, header, send, trace};
+use blklab_formats::TraceFile;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
 use blklab_trace::TraceSource;
@@ -108,6 +109,99 @@ fn ties_between_cpus_are_ordered_like_blkparse() {
 #[test]
 fn an_empty_trace() {
     check(&[], 2, "empty");
+}
+
+/// Binary traces of real kernels, decompressed into `dir`: their folders, and the names of the
+/// traces.
+fn real_traces(dir: &Path) -> Vec<(std::path::PathBuf, String)> {
+    let mut all = Vec::new();
+    for (folder, name) in [("centos", "sda"), ("keks", "keks")] {
+        let found = blklab_testkit::shared(&format!("data/real-traces/{folder}"));
+        all.extend(found.map(|path| (path, name.to_owned())));
+    }
+    let oracle = blklab_testkit::shared("data/oracle");
+    let entries = oracle
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    let mut packed: Vec<_> = entries
+        .map(|e| e.unwrap().path().join("trace.blktrace.0.zst"))
+        .filter(|path| path.exists())
+        .collect();
+    packed.sort();
+    for path in packed {
+        let name = format!("t{}", all.len());
+        let plain = dir.join(format!("{name}.blktrace.0"));
+        let file = fs::File::open(path).unwrap();
+        zstd::stream::copy_decode(file, fs::File::create(plain).unwrap()).unwrap();
+        all.push((dir.to_owned(), name));
+    }
+    all
+}
+
+/// Left out are messages, of which blkparse 1.2 passes over those of control groups, and which
+/// CPU's idle task pid 0 is: blkparse takes the name that it reads first for all of them.
+#[test]
+fn real_traces_print_as_blkparse_prints_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut nr_compared = 0;
+    for (folder, name) in real_traces(dir.path()) {
+        let out = tool(&folder, "blkparse", &["-q", "-i", &name]);
+        let Some(output) = out else { return };
+        let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut file = TraceFile::open(&folder.join(&name)).unwrap();
+        let mut writer = BlkparseWriter::new(
+            Vec::new(),
+            BlkparseOptions {
+                name: name.clone(),
+                summary: false,
+                ..BlkparseOptions::default()
+            },
+        );
+        writer.print_all(&mut file).unwrap();
+        let ours = String::from_utf8(writer.finish().unwrap()).unwrap();
+        let idle = |line: &str| match line.rfind("[swapper") {
+            Some(at) => line[..at].to_owned(),
+            None => line.to_owned(),
+        };
+        let kept = |text: &str| -> Vec<String> {
+            let lines = text
+                .lines()
+                .filter(|l| l.split_whitespace().nth(5) != Some("m"));
+            lines
+                .filter(|l| !l.starts_with("Input file"))
+                .map(idle)
+                .collect()
+        };
+        let (ours, theirs) = (kept(&ours), kept(&theirs));
+        // Without a message in front, times begin with the first event.
+        let begin = |lines: &[String]| {
+            let time = lines.first()?.split_whitespace().nth(3)?;
+            time.replace('.', "").parse::<u64>().ok()
+        };
+        let (a, b) = (begin(&ours).unwrap_or(0), begin(&theirs).unwrap_or(0));
+        assert_eq!(ours.len(), theirs.len(), "{}/{name}", folder.display());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!(
+                since(ours, a),
+                since(theirs, b),
+                "{}/{name}",
+                folder.display()
+            );
+        }
+        nr_compared += 1;
+    }
+    println!("{nr_compared} traces compared");
+}
+
+/// A line with its time as ns since `begin`.
+fn since(line: &str, begin: u64) -> String {
+    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if let Some(time) = words.get_mut(3)
+        && let Ok(ns) = time.replace('.', "").parse::<u64>()
+    {
+        *time = ns.wrapping_sub(begin).to_string();
+    }
+    words.join(" ")
 }
 
 #[test]

@@ -74,6 +74,41 @@ fn what_is_lost() {
     let mut reader = TraceDatReader::new(&bytes[..], "test").expect("a trace");
     reader.send_all(&mut Vec::new()).expect("it can be read");
     assert_eq!((reader.counts().gaps, reader.counts().lost), (1, 1));
+    // What the recorder counted is more than what the pages tell.
+    let counted = with_statistics(
+        &bytes,
+        "CPU: 1\nentries: 0\noverrun: 5\ndropped events: 2\n",
+    );
+    let mut reader = TraceDatReader::new(&counted[..], "test").expect("a trace");
+    let mut events = Vec::new();
+    reader.send_all(&mut events).expect("it can be read");
+    assert!(events.len() >= 80, "{}", events.len());
+    assert_eq!((reader.counts().gaps, reader.counts().lost), (1, 7));
+}
+
+/// A file of version 6 without options, with the statistics of a CPU.
+fn with_statistics(bytes: &[u8], text: &str) -> Vec<u8> {
+    let title = b"flyrecord\0";
+    let begin = bytes.windows(title.len()).position(|w| w == title);
+    let begin = begin.expect("pages");
+    let mut table = begin + title.len();
+    let mut option = b"options  \0\x02\0".to_vec();
+    option.extend((text.len() as u32).to_le_bytes());
+    option.extend(text.as_bytes());
+    option.extend([0, 0]);
+    let mut all = bytes.to_vec();
+    // Pages are found by their places in the file.
+    loop {
+        let place = u64::from_le_bytes(all[table..table + 8].try_into().expect("8 bytes"));
+        if !(table as u64..bytes.len() as u64).contains(&place) {
+            break;
+        }
+        let moved = place + option.len() as u64;
+        all[table..table + 8].copy_from_slice(&moved.to_le_bytes());
+        table += 16;
+    }
+    all.splice(begin..begin, option);
+    all
 }
 
 #[test]

@@ -2,8 +2,11 @@
 //! Logs that fio replays to the microsecond, one for each process, and their job file.
 
 use crate::recorded::{Process, Recorded};
-use blklab_types::{BioFlags, Op};
+use blklab_fio::iolog::IologWriter;
+use blklab_fio::run::IoOp;
+use blklab_types::{BioFlags, Op, SECTOR_BYTES};
 use std::fmt::Write as _;
+use std::io;
 
 /// A job file that replays logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,21 +63,28 @@ fn most_under_way(p: &Process) -> usize {
 }
 
 fn log_text(p: &Process, disk: &str, begin_ns: u64) -> String {
-    let mut text = format!("fio version 3 iolog\n0 {disk} add\n0 {disk} open\n");
+    let written = log(p, disk, begin_ns).expect("memory takes whatever is written to it");
+    String::from_utf8(written).expect("a log of text")
+}
+
+fn log(p: &Process, disk: &str, begin_ns: u64) -> io::Result<Vec<u8>> {
+    let mut log = IologWriter::new(Vec::new(), 0, [disk])?;
+    log.open(0, disk)?;
     let mut last = 0;
     for b in &p.bios {
         last = (b.at.ns() - begin_ns) / 1000;
-        let (offset, length) = (b.sector.saturating_mul(512), u64::from(b.nr_sectors) * 512);
-        let _ = match b.op {
-            Op::Read => writeln!(text, "{last} {disk} read {offset} {length}"),
-            Op::Write => writeln!(text, "{last} {disk} write {offset} {length}"),
-            Op::Discard => writeln!(text, "{last} {disk} trim {offset} {length}"),
-            Op::Flush => writeln!(text, "{last} {disk} sync 0 0"),
+        let (offset, length) = match b.op {
+            Op::Flush => (0, 0),
+            _ => (
+                b.sector.saturating_mul(SECTOR_BYTES),
+                u64::from(b.nr_sectors) * SECTOR_BYTES,
+            ),
         };
+        log.transfer(last, disk, b.op.into(), offset, length)?;
         if b.flags.any(BioFlags::FUA | BioFlags::BARRIER) && b.op == Op::Write {
-            let _ = writeln!(text, "{last} {disk} datasync 0 0");
+            log.transfer(last, disk, IoOp::Datasync, 0, 0)?;
         }
     }
-    let _ = writeln!(text, "{last} {disk} close");
-    text
+    log.close(last, disk)?;
+    Ok(log.into_inner())
 }

@@ -3,7 +3,7 @@
 
 use super::stream::{Path, Stream, Unit};
 use crate::recorded::Waiting;
-use blklab_types::{BioFlags, Op, Span};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -94,7 +94,9 @@ fn remark(s: &Stream) -> String {
 /// Distance from the end of a unit to the next, in bytes.
 fn steps(units: &[Unit]) -> impl Iterator<Item = i64> + '_ {
     let step = |p: &[Unit]| (p[1].sector as i64).wrapping_sub(p[0].end() as i64);
-    units.windows(2).map(move |p| step(p).wrapping_mul(512))
+    units
+        .windows(2)
+        .map(move |p| step(p).wrapping_mul(SECTOR_BYTES as i64))
 }
 
 /// Mode, range and amount.
@@ -129,7 +131,7 @@ fn order(s: &Stream, out: &mut Section) {
     };
     let low = units.iter().map(|u| u.sector).min().unwrap_or(0);
     let high = units.iter().map(Unit::end).max().unwrap_or(0);
-    let range = (high - low).saturating_mul(512);
+    let range = (high - low).saturating_mul(SECTOR_BYTES);
     let random = match kind {
         "rw" => "randrw".to_owned(),
         kind => format!("rand{kind}"),
@@ -158,16 +160,21 @@ fn order(s: &Stream, out: &mut Section) {
     } else {
         low
     };
-    out.set("offset", begin.saturating_mul(512));
+    out.set("offset", begin.saturating_mul(SECTOR_BYTES));
     let total = s.bytes();
     if sequential >= NEARLY_ALL && stride == 0 && begin == low {
         // One pass, or several.
-        out.set("size", range.min(total).max(512));
+        out.set("size", range.min(total).max(SECTOR_BYTES));
         if total > range {
             out.set("io_size", total);
         }
     } else {
-        out.set("size", (high - begin).saturating_mul(512).max(512));
+        out.set(
+            "size",
+            (high - begin)
+                .saturating_mul(SECTOR_BYTES)
+                .max(SECTOR_BYTES),
+        );
         out.set("io_size", total);
     }
     if sequential < NEARLY_ALL {
@@ -244,13 +251,13 @@ pub(super) fn percents(counts: &[usize]) -> Vec<u64> {
 fn sizes(s: &Stream, out: &mut Section) {
     if s.path == Path::Buffered {
         // The page cache decides how large its bios are.
-        let smallest = s.units.iter().map(|u| u.nr_sectors * 512).min();
+        let smallest = s.units.iter().map(|u| u.nr_sectors * SECTOR_BYTES).min();
         let bytes = if out.get("rw").is_some_and(is_random) {
-            smallest.unwrap_or(512)
+            smallest.unwrap_or(SECTOR_BYTES)
         } else {
             s.bytes().min(64 << 10)
         };
-        out.set("bs", bytes.max(512));
+        out.set("bs", bytes.max(SECTOR_BYTES));
         return;
     }
     let of = |op: Op| {
@@ -267,13 +274,13 @@ fn sizes(s: &Stream, out: &mut Section) {
     let all = [of(Op::Read), of(Op::Write), of(Op::Discard)];
     let used: Vec<&Vec<(u64, usize)>> = all.iter().filter(|v| !v.is_empty()).collect();
     if used.iter().all(|v| v.len() == 1) && used.windows(2).all(|p| p[0][0].0 == p[1][0].0) {
-        out.set("bs", used[0][0].0 * 512);
+        out.set("bs", used[0][0].0 * SECTOR_BYTES);
         return;
     }
     let split = |sizes: &Vec<(u64, usize)>| {
         let percents = percents(&sizes.iter().map(|(_, n)| *n).collect::<Vec<_>>());
         let shown = sizes.iter().zip(percents).filter(|(_, p)| *p > 0);
-        let shown = shown.map(|((sectors, _), p)| format!("{}/{p}", sectors * 512));
+        let shown = shown.map(|((sectors, _), p)| format!("{}/{p}", sectors * SECTOR_BYTES));
         shown.collect::<Vec<_>>().join(":")
     };
     let value = match used[..] {

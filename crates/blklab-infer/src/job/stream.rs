@@ -2,7 +2,7 @@
 //! The bios of a trace, sorted into what single fio jobs do.
 
 use crate::recorded::{Bio, Marks, Process, Recorded, Waiting};
-use blklab_types::{BioFlags, Op, Span};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Span};
 
 /// Bios that a system call submits follow each other within this time.
 const AT_ONCE: Span = Span(50_000);
@@ -95,7 +95,9 @@ impl Stream {
 
     pub(super) fn bytes(&self) -> u64 {
         let sectors = self.units.iter().map(|u| u.nr_sectors);
-        sectors.fold(0, u64::saturating_add).saturating_mul(512)
+        sectors
+            .fold(0, u64::saturating_add)
+            .saturating_mul(SECTOR_BYTES)
     }
 
     /// Adds a bio; with those before it, if one system call was cut into them. `largest` is
