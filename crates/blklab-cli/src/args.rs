@@ -847,7 +847,8 @@ Examples:
   blklab report results -o report.html
   blklab report results/bfq -o bfq.html
   blklab report testdata/blkparse/sync-write-2.6.24.txt -o trace.html
-  blklab report results --output-format json -o report.json";
+  blklab report results --output-format json -o report.json
+  blklab report results --svg pictures         for papers and mails";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_NOTES)]
@@ -861,6 +862,10 @@ pub(crate) struct ReportArgs {
     /// The page, or the data in it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ReportFormat::Html)]
     pub(crate) output_format: ReportFormat,
+    /// Write each chart as a picture of its own, CHART.svg, into this folder; the page
+    /// is then written only with --output
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) stack: StackArgs,
 }

@@ -9,15 +9,15 @@ use crate::progress::Watcher;
 use anyhow::{Context as _, Result, bail};
 use blklab::TraceFile;
 use blklab::explain::{Request, Survey};
-use blklab::outputs::Claims;
+use blklab::outputs::{Claims, check_folder, check_replaceable, make_folder, write_file};
 use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
-use blklab_report::{MEMBERS_MAX, Report, html, shown_max};
+use blklab_report::{MEMBERS_MAX, Report, charts, html, shown_max};
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Requests of a re-enactment that are given.
 const WORST: usize = 10;
@@ -27,6 +27,9 @@ const EXPERIMENT: &str = "experiment.toml";
 
 pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> {
     let inputs = inputs(&a.inputs)?;
+    if let Some(dir) = &a.svg {
+        check_folder(dir).context("--svg")?;
+    }
     let mut out = Output::open(a.output.as_deref())?;
     if let Some(path) = &a.output {
         let mut claims = Claims::default();
@@ -42,12 +45,34 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
         members.push(input.read(label, shown, a, schedulers)?);
     }
     let report = Report::new(members);
+    if let Some(dir) = &a.svg {
+        write_charts(dir, &report)?;
+        if a.output.is_none() {
+            return Ok(Outcome::Done);
+        }
+    }
     match a.output_format {
         ReportFormat::Html => out.write_all(html::page(&report)?.as_bytes())?,
         ReportFormat::Json => writeln!(out, "{}", report.to_json())?,
     }
     out.commit()?;
     Ok(Outcome::Done)
+}
+
+/// Writes each chart into a folder.
+fn write_charts(dir: &Path, report: &Report) -> Result<()> {
+    let files: Vec<(PathBuf, String)> = charts::all(report)
+        .into_iter()
+        .map(|(name, svg)| (dir.join(format!("{name}.svg")), svg))
+        .collect();
+    make_folder(dir)?;
+    for (path, _) in &files {
+        check_replaceable(path).context("--svg")?;
+    }
+    for (path, svg) in &files {
+        write_file(path, svg.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// What a page is about.

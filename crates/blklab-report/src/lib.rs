@@ -36,6 +36,7 @@
 //! ```
 
 mod bins;
+pub mod charts;
 mod collect;
 mod groups;
 pub mod html;

@@ -30,8 +30,18 @@ const TOP: f64 = 46.0;
 const INK: &str = "currentColor";
 const FAINT: &str = "#8886";
 
-/// Draws it; lines are names and what they waited. None if nobody waited for anything.
+/// Draws it within a page; lines are names and what they waited. None if nobody waited
+/// for anything.
 pub(crate) fn waiting(lines: &[(&str, &Waited)]) -> Option<String> {
+    drawn(lines).map(|(svg, label)| svg.inline(&label))
+}
+
+/// The same as a file of its own.
+pub(crate) fn waiting_file(lines: &[(&str, &Waited)]) -> Option<String> {
+    drawn(lines).map(|(svg, label)| svg.standalone(&label))
+}
+
+fn drawn(lines: &[(&str, &Waited)]) -> Option<(Svg, String)> {
     let lines: Vec<&(&str, &Waited)> = lines.iter().filter(|(_, w)| w.requests > 0).collect();
     let min = lines.iter().map(|(_, w)| w.p50_ns).min()?;
     let max = lines.iter().map(|(_, w)| w.max_ns).max()?;
@@ -46,7 +56,8 @@ pub(crate) fn waiting(lines: &[(&str, &Waited)]) -> Option<String> {
         shares(&mut svg, y, waited);
     }
     legend(&mut svg, &lines, bottom);
-    Some(svg.inline(&label(&lines)))
+    let label = label(&lines);
+    Some((svg, label))
 }
 
 fn heads(svg: &mut Svg, axis: &LogAxis, bottom: f64) {

@@ -15,6 +15,15 @@ pub(crate) const PHASE_COLOURS: [(&str, &str); 7] = [
     ("#d55e00", "#000"),
 ];
 
+/// Colours of groups of processes and of runs, as the page has them on light ground; the
+/// last one is shared.
+pub(crate) const COLOURS: [&str; 8] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#4aa3d8", "#6a4c93", "#777777",
+];
+
+/// How lines differ for who sees no colours.
+pub(crate) const DASHES: [&str; 8] = ["", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "2 6", "1 2"];
+
 /// Where a text is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
@@ -89,6 +98,18 @@ impl Svg {
 
     pub(crate) fn path(&mut self, d: &str, style: &str) {
         let _ = write!(self.body, "<path d=\"{d}\" {style}/>");
+    }
+
+    /// The picture as a file of its own, dark on light.
+    pub(crate) fn standalone(&self, label: &str) -> String {
+        let (w, h, label) = (self.width, self.height, escaped(label));
+        let font = "font-family=\"Helvetica,Arial,sans-serif\"";
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" \
+             height=\"{h}\" color=\"#1a1a1a\" {font}><title>{label}</title>\
+             <rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>{}</svg>\n",
+            self.body
+        )
     }
 
     /// The picture within a page; `label` is what it shows, for who cannot see it.

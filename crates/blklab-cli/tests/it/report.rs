@@ -216,3 +216,80 @@ fn a_name_is_no_markup() {
     folder.run(&["report", "t.txt", "-o", "page.html"]);
     assert!(!folder.read("page.html").contains("<script>alert"));
 }
+
+/// Each chart as a file, with its axes and names; without `--output` there is no page.
+#[test]
+fn charts_are_pictures_of_their_own() {
+    let folder = matrix();
+    let printed = folder.ok(&["report", "runs", "--svg", "pictures"]);
+    assert_eq!(printed, "");
+    let of_bfq = [
+        "bfq-clat.svg",
+        "bfq-depth.svg",
+        "bfq-latency.svg",
+        "bfq-q2c.svg",
+        "bfq-throughput.svg",
+        "bfq-timeline.svg",
+        "bfq-waiting.svg",
+    ];
+    let names = folder.names("pictures");
+    assert_eq!(&names[..7], of_bfq);
+    assert_eq!((names.len(), names[14].as_str()), (15, "waiting.svg"));
+    for (name, expected) in [
+        ("waiting.svg", "mq-deadline"),
+        ("bfq-timeline.svg", "reader"),
+        ("bfq-clat.svg", "reader read"),
+        ("bfq-throughput.svg", "MiB/s"),
+    ] {
+        let text = folder.read(&format!("pictures/{name}"));
+        assert!(
+            text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n"),
+            "{name}"
+        );
+        assert!(text.contains(expected), "{name} has no {expected}");
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{name}");
+    }
+}
+
+/// Chromium shows the pages of a run, a matrix and a trace: no errors, nothing fetched,
+/// every chart drawn, zoom and hover in time. Skips where Chromium or npm is missing.
+#[test]
+fn pages_work_in_a_browser() {
+    use std::process::Command;
+    let web = root().join("crates/blklab-report/web");
+    let is_there = |path: &&str| std::path::Path::new(path).is_file();
+    let known = [
+        "/usr/bin/chromium",
+        "/usr/bin/chromium-browser",
+        "/usr/bin/google-chrome",
+    ];
+    let Some(chromium) = known.iter().find(is_there) else {
+        return eprintln!("skipped: there is no Chromium (apt-get install chromium)");
+    };
+    if !web.join("node_modules/playwright-core").is_dir() {
+        let mut npm = Command::new("npm");
+        let fetched = npm
+            .args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(&web)
+            .output();
+        if !fetched.is_ok_and(|done| done.status.success()) {
+            return eprintln!("skipped: npm cannot fetch what drives Chromium");
+        }
+    }
+    let folder = matrix();
+    let trace = root().join("testdata/blktrace/linux-6.1-mq-deadline.blktrace.0.zst");
+    folder.ok(&["report", "runs", "-o", "matrix.html"]);
+    folder.ok(&["report", "runs/bfq", "-o", "run.html"]);
+    folder.ok(&[
+        "report",
+        trace.to_str().expect("a name"),
+        "-o",
+        "trace.html",
+    ]);
+    let mut node = Command::new("node");
+    node.arg("test/browser.mjs").arg(chromium).current_dir(&web);
+    node.args(["matrix.html", "run.html", "trace.html"].map(|name| folder.path(name)));
+    let done = node.output().expect("node is there");
+    let said = [done.stdout, done.stderr].concat();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&said));
+}

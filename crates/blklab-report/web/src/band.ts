@@ -3,7 +3,7 @@
 
 import { type Device, type Member, time } from "./report";
 import { FONT, theme } from "./theme";
-import { type View, ticks, timeTick } from "./view";
+import { type View, ticks, timeTick, whileSeen } from "./view";
 
 const LEFT = 130;
 const RIGHT = 12;
@@ -27,7 +27,7 @@ export class Band {
     this.canvas.setAttribute("role", "img");
     this.canvas.setAttribute("aria-label", this.words());
     place.append(this.canvas);
-    view.onChange(() => this.draw());
+    view.onChange(whileSeen(place, () => this.draw()));
     const resize = () => {
       this.width = Math.max(280, place.clientWidth);
       this.draw();

@@ -3,7 +3,8 @@
 // logarithmic axes, with median, 99 %, 99.9 % and the longest marked.
 
 import uPlot from "uplot";
-import { type Curve, type Report, time } from "./report";
+import { type Curve, type Group, type Report, time } from "./report";
+import { powers } from "./series";
 import { DASHES, FONT, theme } from "./theme";
 
 /** Curves of a chart at most. */
@@ -19,10 +20,13 @@ interface Named {
 }
 
 /** The distributions of a member: one chart for each measure. */
-export function curves(all: Curve[], place: HTMLElement): void {
+export function curves(all: Curve[], groups: Group[], place: HTMLElement): void {
   for (const [measure, title] of [["clat", "Completion latency of calls, as fio counts"], ["Q2C", "Bios, from Q to C"]]) {
     const own = all.filter((c) => c.measure === measure).sort((a, b) => b.count - a.count);
-    const named = own.slice(0, CURVES_MAX).map((curve, i) => ({ name: `${curve.who} ${curve.direction}`, colour: i, curve }));
+    const named = own.slice(0, CURVES_MAX).map((curve, i) => {
+      const colour = groups.find((g) => g.name === curve.who)?.colour ?? i;
+      return { name: `${curve.who} ${curve.direction}`, colour, curve };
+    });
     const more = own.length > CURVES_MAX ? `; ${own.length - CURVES_MAX} with fewer are left out` : "";
     draw(named, `${title}${more}`, place);
   }
@@ -51,7 +55,9 @@ function draw(named: Named[], title: string, place: HTMLElement): void {
     return;
   }
   const t = theme();
-  const xs = [...new Set(named.flatMap((n) => n.curve.points.map(([v]) => Math.max(v, 1))))].sort((a, b) => a - b);
+  // All are longer than something a little shorter than the shortest.
+  const times = (c: Curve) => [before(c), ...c.points.map(([v]) => Math.max(v, 1))];
+  const xs = [...new Set(named.flatMap((n) => times(n.curve)))].sort((a, b) => a - b);
   const columns = named.map(({ curve }) => slower(curve, xs));
   const least = Math.min(...named.map((n) => 1 / n.curve.count));
   const grid = { stroke: t.faint, width: 1 };
@@ -67,18 +73,18 @@ function draw(named: Named[], title: string, place: HTMLElement): void {
       padding: [8, 70, 0, 0],
       scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: [least / 1.5, 1] } },
       axes: [
-        { ...axis, values: (_, all) => all.map((v) => (v === null || !isPower(v) ? "" : time(v))) },
-        { ...axis, size: 74, values: (_, all) => all.map((v) => (v === null || !isPower(v) ? "" : share(v))) },
+        { ...axis, size: 34, splits: powers, values: (_, all) => all.map(time) },
+        { ...axis, size: 86, splits: powers, values: (_, all) => all.map(share) },
       ],
       cursor: { drag: { x: true, y: false } },
       legend: { live: true },
       series: [
         { label: "longer than", value: (_, v) => (v === null ? "–" : time(v)) },
-        ...named.map((n) => ({
+        ...named.map((n, i) => ({
           label: n.name,
           stroke: colour(n),
           width: 2,
-          dash: DASHES[n.colour % DASHES.length],
+          dash: DASHES[i % DASHES.length],
           spanGaps: true,
           points: { show: false },
           value: (_: uPlot, v: number | null) => (v === null ? "–" : share(v)),
@@ -92,6 +98,10 @@ function draw(named: Named[], title: string, place: HTMLElement): void {
   new ResizeObserver(() => u.setSize(size())).observe(place);
 }
 
+function before(curve: Curve): number {
+  return Math.max(curve.points[0]?.[0] ?? 1, 1) * 0.98;
+}
+
 /** The share of values that are larger than each of these; the largest counts as one of them. */
 function slower(curve: Curve, xs: number[]): (number | null)[] {
   const all: (number | null)[] = [];
@@ -102,6 +112,10 @@ function slower(curve: Curve, xs: number[]): (number | null)[] {
       left -= curve.points[next][1];
       next++;
       isOwn = true;
+    }
+    if (x === before(curve)) {
+      all.push(1);
+      continue;
     }
     all.push(isOwn ? Math.max(left, 1) / curve.count : null);
   }
@@ -141,10 +155,6 @@ function marks(u: uPlot, named: Named[], least: number): void {
     g.fillText(text, isBeyond ? x - 18 * ratio : x, y);
   }
   g.restore();
-}
-
-function isPower(v: number): boolean {
-  return Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
 }
 
 /** A share, as a percentage with as many figures as it needs. */

@@ -36,8 +36,8 @@ class Shown {
       timeline: () => (this.timeline = new Timeline(this.report, this.member, this.view, place)),
       band: () => new Band(this.member, device, this.view, place),
       latency: () => latency(this.report, device, this.view, place),
-      load: () => load(device, this.view, place),
-      curves: () => curves(this.member.curves, place),
+      load: () => load(this.member, device, this.view, place),
+      curves: () => curves(this.member.curves, this.member.groups, place),
     };
     charts[name]();
     if (place.childElementCount === 0) {

@@ -11,6 +11,7 @@ export interface Report {
 
 export interface Member {
   label: string;
+  context: [string, string][];
   start_ns: number;
   span_ns: number;
   groups: Group[];

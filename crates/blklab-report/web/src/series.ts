@@ -4,7 +4,7 @@
 import uPlot from "uplot";
 import { type Device, type Member, type Report, type Steps, bytes, time } from "./report";
 import { DASHES, FONT, theme } from "./theme";
-import { type View, timeTick } from "./view";
+import { type View, timeTick, whileSeen } from "./view";
 
 /** A line of a chart. */
 interface Line {
@@ -22,6 +22,8 @@ interface Chart {
   lines: Line[];
   format: (v: number) => string;
   log?: boolean;
+  /** Steps that an axis may have, where they are not decimal. */
+  incrs?: number[];
   /** A value that is drawn as a line across. */
   limit?: [number, string];
 }
@@ -39,21 +41,27 @@ function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
   const stepped = uPlot.paths.stepped!({ align: 1 });
   const grid = { stroke: t.faint, width: 1 };
   const axis = { stroke: t.ink, font: FONT, grid, ticks: grid };
-  const place_ = document.createElement("div");
-  place.append(place_);
+  const own = document.createElement("div");
+  place.append(own);
   const u = new uPlot(
     {
       width: Math.max(280, place.clientWidth),
       height: 190,
       title: `${chart.title}, by ${time(chart.interval_ns)}`,
-      padding: [4, 12, 0, 0],
+      padding: [10, 12, 0, 0],
       scales: {
         x: { time: false, range: () => view.range },
         y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, chart.limit?.[0] ?? 0, 1e-9) * 1.05] },
       },
       axes: [
-        { ...axis, values: (_, all) => all.map((v) => timeTick(v, view.range)), space: 100 },
-        { ...axis, size: 74, values: (_, all) => all.map((v) => (v === null ? "" : chart.format(v))) },
+        { ...axis, size: 34, values: (_, all) => all.map((v) => timeTick(v, view.range)), space: 100 },
+        {
+          ...axis,
+          size: 86,
+          values: (_, all) => all.map((v) => (v === null ? "" : chart.format(v))),
+          ...(chart.log ? { splits: powers } : {}),
+          ...(chart.incrs ? { incrs: chart.incrs } : {}),
+        },
       ],
       cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false } },
       legend: { live: true },
@@ -83,10 +91,10 @@ function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
       },
     },
     [x, ...chart.lines.map(column)] as uPlot.AlignedData,
-    place_,
+    own,
   );
   const follow = () => u.setScale("x", { min: view.range[0], max: view.range[1] });
-  view.onChange(follow);
+  view.onChange(whileSeen(own, follow));
   u.over.addEventListener("dblclick", () => view.reset());
   new ResizeObserver(() => u.setSize({ width: Math.max(280, place.clientWidth), height: 190 })).observe(place);
   return u;
@@ -110,8 +118,22 @@ function limit(u: uPlot, [value, label]: [number, string]): void {
   u.ctx.lineTo(left + width, y);
   u.ctx.stroke();
   u.ctx.textAlign = "right";
-  u.ctx.fillText(label, left + width - 4, y - 6);
+  u.ctx.textBaseline = "middle";
+  const above = y - 9 * devicePixelRatio;
+  u.ctx.fillText(label, left + width - 4, above < top + 6 ? y + 9 * devicePixelRatio : above);
   u.ctx.restore();
+}
+
+/** Bytes in powers of two. */
+const BYTES = Array.from({ length: 45 }, (_, i) => 2 ** i);
+
+/** The powers of ten on an axis. */
+export function powers(_: uPlot, __: number, min: number, max: number): number[] {
+  const all: number[] = [];
+  for (let e = Math.ceil(Math.log10(min) - 1e-9); e <= Math.floor(Math.log10(max) + 1e-9); e++) {
+    all.push(10 ** e);
+  }
+  return all;
 }
 
 /** The longest of each interval, and the mean by what was waited for. */
@@ -151,7 +173,7 @@ export function latency(report: Report, device: Device, view: View, place: HTMLE
 }
 
 /** Throughput and depths. */
-export function load(device: Device, view: View, place: HTMLElement): void {
+export function load(member: Member, device: Device, view: View, place: HTMLElement): void {
   const t = theme();
   const f = device.flow;
   const rate = (all: number[]) => all.map((b) => (b * 1e9) / Math.max(f.interval_ns, 1));
@@ -160,6 +182,7 @@ export function load(device: Device, view: View, place: HTMLElement): void {
       title: "Throughput",
       interval_ns: f.interval_ns,
       format: (v) => `${bytes(v)}/s`,
+      incrs: BYTES,
       lines: [
         { label: "reads", values: rate(f.read_bytes), colour: t.groups[0], width: 2 },
         { label: "writes", values: rate(f.write_bytes), colour: t.groups[1], dash: DASHES[1], width: 2 },
@@ -185,7 +208,10 @@ export function load(device: Device, view: View, place: HTMLElement): void {
     );
   const known = (n: number | null, what: string): [number, string] | undefined => (n === null ? undefined : [n, `${what} ${n}`]);
   depth("Bios between Q and C", device.in_queue);
-  depth("Requests between I and C", device.held, known(device.nr_requests, "nr_requests"));
+  // Up to 4.20 reads and writes have a pool each.
+  const kernel = member.context.find(([key]) => key === "kernel")?.[1] ?? "";
+  const pools = /^[234]\./.test(kernel) ? "nr_requests of reads, and of writes:" : "nr_requests";
+  depth("Requests between I and C", device.held, known(device.nr_requests, pools));
   depth("Requests at the device, between D and C", device.in_device, known(device.queue_depth, "queue_depth"));
 }
 

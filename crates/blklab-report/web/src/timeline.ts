@@ -3,7 +3,7 @@
 
 import { type Columns, type Member, type Report, time, who, whoIs, bytes } from "./report";
 import { FONT, theme } from "./theme";
-import { type Range, type View, ticks, timeTick } from "./view";
+import { type Range, type View, ticks, timeTick, whileSeen } from "./view";
 
 /** An event that a finding rests on: time, sector, letter, device. */
 export type Evidence = [number, number, string, string];
@@ -23,6 +23,7 @@ const NEAR = 14;
 export class Timeline {
   private readonly base = document.createElement("canvas");
   private readonly over = document.createElement("canvas");
+  private readonly scratch = document.createElement("canvas");
   private readonly tip = document.createElement("div");
   private readonly said = document.createElement("p");
   private readonly legend = document.createElement("p");
@@ -33,6 +34,8 @@ export class Timeline {
   private dev: number;
   private marks: Evidence[] = [];
   private chosen = -1;
+  /** What is drawn. */
+  private visible: number[] = [];
   private drag: { x: number; y: number; pans: boolean; range: Range } | null = null;
   private width = 800;
 
@@ -48,7 +51,7 @@ export class Timeline {
     this.allSectors = this.reach();
     this.sectors = [...this.allSectors];
     this.build(place);
-    view.onChange(() => this.draw());
+    view.onChange(whileSeen(place, () => this.draw()));
     new ResizeObserver(() => this.resize(place)).observe(place);
     this.resize(place);
   }
@@ -66,6 +69,7 @@ export class Timeline {
     const margin = Math.max((to - from) * 0.25, 50_000);
     this.sectors = [...this.allSectors];
     this.view.set(from - margin, to + margin);
+    this.fit();
     this.draw();
     const c = this.columns;
     const at = c.start.findIndex(
@@ -95,6 +99,20 @@ export class Timeline {
     }
     const margin = Math.max((high - low) * 0.02, 4);
     return [low - margin, high + margin];
+  }
+
+  /** Shows the sectors of what is in view, and no more. */
+  private fit(): void {
+    const c = this.columns;
+    let [low, high] = [Infinity, 0];
+    for (const i of this.inView()) {
+      low = Math.min(low, c.sector[i]);
+      high = Math.max(high, c.sector[i] + c.sectors[i]);
+    }
+    if (low < high) {
+      const margin = Math.max((high - low) * 0.08, 4);
+      this.sectors = [low - margin, high + margin];
+    }
   }
 
   private choose(dev: number): void {
@@ -356,6 +374,7 @@ export class Timeline {
     g.rect(LEFT, TOP - 4, this.plotWidth, HEIGHT - TOP - BOTTOM + 8);
     g.clip();
     const visible = this.inView();
+    this.visible = visible;
     if (visible.length > LIVES_MAX) {
       this.points(g, visible);
     } else {
@@ -364,7 +383,7 @@ export class Timeline {
     this.evidence(g);
     g.restore();
     this.describe(visible.length);
-    this.overlay(() => {});
+    this.overlay(() => this.chosen >= 0 && this.ring(this.chosen));
   }
 
   private describe(visible: number): void {
@@ -383,7 +402,7 @@ export class Timeline {
         ? `${c.start.length} of ${c.seen} requests: all from ${time(c.complete_from_ns)} on, the slowest of each interval, a sample of the others`
         : `all ${c.seen} requests`;
     const count = document.createElement("span");
-    count.textContent = ` ${visible} in view; the page has ${missing}`;
+    count.textContent = ` ▪ read ━ other; ${visible} in view; the page has ${missing}`;
     this.legend.replaceChildren(...names, count);
   }
 
@@ -417,26 +436,35 @@ export class Timeline {
     }
   }
 
-  /** Squares for reads, bars for the others; colour by colour, which is fast. */
+  /** Squares for reads, bars for the others, pixel by pixel: there may be many. */
   private points(g: CanvasRenderingContext2D, visible: number[]): void {
-    const t = theme();
     const c = this.columns;
-    g.globalAlpha = visible.length > 20000 ? 0.55 : 0.8;
-    for (let colour = 0; colour < t.groups.length; colour++) {
-      g.fillStyle = t.groups[colour];
-      for (const i of visible) {
-        if (this.colours[c.process[i]] !== colour) {
-          continue;
-        }
-        const x = this.x(this.markTime(i));
-        const y = this.y(c.sector[i]);
-        if (isRead(c, i)) {
-          g.fillRect(x - 1.25, y - 1.25, 2.5, 2.5);
-        } else {
-          g.fillRect(x - 2.5, y - 0.6, 5, 1.2);
+    const { width, height } = this.base;
+    const ratio = width / this.width;
+    this.scratch.width = width;
+    this.scratch.height = height;
+    const own = this.scratch.getContext("2d")!;
+    const image = own.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colours = theme().groups.map(pixel);
+    // Half of the sides of a mark.
+    const halves = [[1.25, 1.25], [2.5, 0.6]].map((half) => half.map((h) => h * ratio));
+    for (const i of visible) {
+      const [w, h] = halves[isRead(c, i) ? 0 : 1];
+      const x = this.x(this.markTime(i)) * ratio;
+      const y = this.y(c.sector[i]) * ratio;
+      const colour = colours[this.colours[c.process[i]]];
+      const left = Math.max(0, Math.round(x - w));
+      const right = Math.min(width, Math.round(x + w));
+      for (let row = Math.max(0, Math.round(y - h)); row < Math.min(height, Math.round(y + h)); row++) {
+        if (left < right) {
+          pixels.fill(colour, row * width + left, row * width + right);
         }
       }
     }
+    own.putImageData(image, 0, 0);
+    g.globalAlpha = 0.85;
+    g.drawImage(this.scratch, 0, 0, this.width, HEIGHT);
     g.globalAlpha = 1;
   }
 
@@ -499,7 +527,7 @@ export class Timeline {
 
   private nearest(x: number, y: number): number {
     const c = this.columns;
-    const visible = this.inView();
+    const visible = this.visible;
     const isPoints = visible.length > LIVES_MAX;
     let best = -1;
     let least = NEAR * NEAR;
@@ -573,7 +601,7 @@ export class Timeline {
     return all;
   }
 
-  private overlay(then: () => void): void {
+  private overlay(then: () => unknown): void {
     this.context(this.over);
     then();
   }
@@ -605,6 +633,12 @@ export class Timeline {
     g.fillRect(this.drag.x, tall ? this.drag.y : TOP, x - this.drag.x, tall ? y - this.drag.y : HEIGHT - TOP - BOTTOM);
     g.globalAlpha = 1;
   }
+}
+
+/** A colour as the pixels of a picture have it, in the order of a small-endian machine. */
+function pixel(colour: string): number {
+  const rgb = parseInt(colour.slice(1), 16);
+  return ((255 << 24) | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
 }
 
 function isRead(c: Columns, i: number): boolean {

@@ -6,6 +6,7 @@ export type Range = [number, number];
 /** From the start of the trace, in ns. */
 export class View {
   private listeners: (() => void)[] = [];
+  private frame = 0;
   range: Range;
 
   constructor(readonly whole: Range) {
@@ -24,7 +25,13 @@ export class View {
       return;
     }
     this.range = [start, start + length];
-    this.listeners.forEach((listener) => listener());
+    // However often it changes, the pictures follow once a frame.
+    if (this.frame === 0) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.listeners.forEach((listener) => listener());
+      });
+    }
   }
 
   reset(): void {
@@ -70,4 +77,32 @@ export function timeTick(ns: number, [from, to]: Range): string {
   const [unit, name] = to >= 1e9 ? [1e9, "s"] : to >= 1e6 ? [1e6, "ms"] : [1e3, "µs"];
   const figures = Math.min(Math.max(0, Math.ceil(Math.log10(unit / length) + 1)), 9);
   return `${(ns / unit).toFixed(figures)} ${name}`;
+}
+
+/** Redraws what can be seen at once, and the rest when it comes into sight. */
+export function whileSeen(place: HTMLElement, redraw: () => void): () => void {
+  let [isSeen, isStale] = [true, false];
+  const catchUp = () => {
+    if (isStale) {
+      isStale = false;
+      redraw();
+    }
+  };
+  const observer = new IntersectionObserver(
+    (entries) => {
+      isSeen = entries[entries.length - 1].isIntersecting;
+      if (isSeen) {
+        catchUp();
+      }
+    },
+    { rootMargin: "200px" },
+  );
+  observer.observe(place);
+  addEventListener("beforeprint", catchUp);
+  return () => {
+    isStale = true;
+    if (isSeen) {
+      catchUp();
+    }
+  };
 }
