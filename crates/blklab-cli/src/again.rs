@@ -93,6 +93,11 @@ impl Known {
         self.run.is_some() || self.context.kernel().is_some()
     }
 
+    /// The experiment that the trace is a run of, if nothing else is said.
+    pub(crate) fn run(&self) -> Option<&Experiment> {
+        self.run.as_ref()
+    }
+
     pub(crate) fn schedulers(&self) -> Schedulers {
         self.schedulers
     }

@@ -801,6 +801,14 @@ report says how far its dispatches are the recorded ones and, if they are, what
 each request waited for. That is marked as such and never mixed with what the
 events say.
 
+With --what-if the recorded I/O runs again in the model, on a device with the
+service times of the recorded one: as it was, which is compared with the
+recording first, and with each finding's remedy; or with changes:
+
+  sched=NAME  set=KEY=V,…  patch=NAME  device=NAME,parameter=V,…
+  depth=PROCESS:N (at most N under way)  batch=PROCESS:N (N under one plug)
+  prio=PROCESS:0…7|idle  sync=PROCESS (its writes are sync)
+
 A run directory has its context in it. docs/why.md explains each finding;
 blklab list findings lists them with their rules.
 
@@ -809,6 +817,8 @@ Examples:
   blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
   blklab why testdata/blkparse/missed-merge.txt --output-format json
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
+  blklab why testdata/blktrace/linux-6.1-mq-deadline.blktrace.0.zst \\
+      --kernel 6.1 --sched mq-deadline --what-if sched=none
   blklab why results                          a run directory";
 
 #[derive(Debug, Args)]
@@ -819,6 +829,10 @@ pub(crate) struct WhyArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) stack: StackArgs,
+    /// Run the recorded I/O again in the model, as it was and with each finding's remedy,
+    /// or with these changes; given several times, each by itself
+    #[arg(long, value_name = "CHANGES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) what_if: Vec<String>,
     /// At most so many findings
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,

@@ -24,6 +24,7 @@ mod source;
 pub mod stack;
 mod table;
 mod trace;
+mod what_if;
 mod why;
 mod workload;
 

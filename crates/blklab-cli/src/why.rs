@@ -6,6 +6,7 @@ use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
 use crate::output::{paragraph, part};
 use crate::progress::Watcher;
+use crate::what_if;
 use anyhow::Result;
 use blklab::explain::{Request, Survey};
 use blklab::findings::finding::time_text;
@@ -33,9 +34,12 @@ struct Answer<'a> {
     report: &'a Report,
     #[serde(flatten)]
     again: Again,
+    #[serde(flatten)]
+    asked: Option<what_if::Asked>,
 }
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
+    let changes = what_if::changes(&a.what_if)?;
     let known = Known::new(&a.file, &a.stack, schedulers)?;
     let context = known.context();
     let mut input = crate::source::open(&a.file)?;
@@ -50,6 +54,12 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         schedulers,
     };
     let again = known.re_enact(&a.file, &survey, report.reading, &request)?;
+    let asked = if a.what_if.is_empty() {
+        None
+    } else {
+        let asked = what_if::ask(&a.file, &known, &survey, &report, &again, &changes)?;
+        Some(asked)
+    };
     if let Some(limit) = a.limit {
         report.findings.truncate(limit as usize);
     }
@@ -60,6 +70,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 basis: "inferred from events",
                 report: &report,
                 again,
+                asked,
             };
             serde_json::to_writer_pretty(&mut out, &answer).map_err(std::io::Error::from)?;
             writeln!(out)?;
@@ -74,6 +85,9 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
             text.all(context)?;
             if known.says_how() {
                 again.show(&mut out)?;
+            }
+            if let Some(asked) = &asked {
+                asked.show(&mut out)?;
             }
         }
     }

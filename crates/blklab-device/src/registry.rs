@@ -6,7 +6,9 @@ use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
 use crate::flash::presets as flash;
-use crate::law::{measured, null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached};
+use crate::law::{
+    fitted, measured, null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached,
+};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
 use crate::ssd;
@@ -169,6 +171,17 @@ pub const ALL: &[DeviceInfo] = &[
         limits: DeviceLimits::NONE,
         settings: simdisk_cached::SETTINGS,
         build: Build::Plain(simdisk_cached::build),
+    },
+    DeviceInfo {
+        name: "fitted",
+        summary: "times by direction and size, as seen in a trace, so many commands at a time",
+        source: "fitted to a trace by `blklab why --what-if`",
+        params: fitted::PARAMS,
+        preset: &[],
+        queue_depth: 32,
+        limits: fitted::LIMITS,
+        settings: fitted::SETTINGS,
+        build: Build::Plain(fitted::build),
     },
     DeviceInfo {
         name: "disksim",

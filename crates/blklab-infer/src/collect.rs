@@ -9,7 +9,7 @@ use crate::seen::{Own, Seen};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_analysis::names::Names;
 use blklab_trace::{Action, Actions, Digest, Event, Rwbs, TraceSink};
-use blklab_types::{BioFlags, Dev, Op, Pid, SECTOR_BYTES, Span, Time};
+use blklab_types::{BioFlags, Dev, IoPrio, Op, Pid, SECTOR_BYTES, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest trace: a hundred years.
@@ -277,6 +277,9 @@ impl Collector {
                 name: self.names.get(own.pid).map(str::to_owned),
                 waiting: waits.kind,
                 bios: bios.map(|(seen, wait)| bio(seen, wait, begin)).collect(),
+                links: Vec::new(),
+                prio: IoPrio::default(),
+                group: String::new(),
             });
         }
         result.length = end - first;

@@ -20,10 +20,12 @@
 //!
 //! What the device does is inferred, too: [`Recorded::device`].
 
+mod alter;
 mod batch;
 mod collect;
 pub mod device;
 pub mod job;
+mod link;
 mod loops;
 mod recorded;
 mod seen;
@@ -31,4 +33,5 @@ mod seen;
 mod tests;
 
 pub use collect::Collector;
-pub use recorded::{BIOS_MAX, Bio, CannotRepeat, Marks, Process, Recorded, Waiting};
+pub use link::link;
+pub use recorded::{BIOS_MAX, Bio, CannotRepeat, Link, Marks, Process, Recorded, Waiting};

@@ -2,7 +2,7 @@
 //! What a trace says about its processes.
 
 use crate::device::{Command, DeviceFit};
-use blklab_types::{BioFlags, Dev, Op, Pid, Span};
+use blklab_types::{BioFlags, Dev, IoPrio, Op, Pid, Span};
 use std::fmt;
 
 /// Most bios of a trace: they are kept in memory, some 120 bytes each.
@@ -72,6 +72,27 @@ pub struct Process {
     pub waiting: Waiting,
     /// In order of time.
     pub bios: Vec<Bio>,
+    /// Which of them wait for bios of other processes, in their order: see
+    /// [`crate::link`]. None until somebody asks.
+    pub links: Vec<Link>,
+    /// Its I/O priority, which traces do not show: the default.
+    pub prio: IoPrio,
+    /// Its control group, which traces do not show either; empty: the root.
+    pub group: String,
+}
+
+/// A bio that is submitted when one of another process has ended, as those of a journal's
+/// thread are, and those of whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The bio, by its place in its process.
+    pub bio: usize,
+    /// The other process, by its place in [`Recorded::processes`].
+    pub process: usize,
+    /// Its bio.
+    pub of: usize,
+    /// The pause after the end of that one.
+    pub think: Span,
 }
 
 impl Process {

@@ -6,9 +6,10 @@ use crate::Machine;
 use crate::limits::sq_limits;
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, ExperimentError, Timing};
-use blklab_infer::{Bio as Recorded, Marks, Waiting};
+use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
 use blklab_target::Replay;
-use blklab_types::{Bio, BioFlags, Completion, IoPrio, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, Op, TaskId, Time};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What becomes of recorded bios in a kernel.
@@ -88,14 +89,78 @@ pub(crate) fn spawn_recorded(
 ) -> Result<(), ExperimentError> {
     let fit = Fit::new(e)?;
     let replay = Rc::new(replay.clone());
+    let linked = Rc::new(Linked::new(&replay));
     for (i, p) in replay.recorded.processes.iter().enumerate() {
         let start = Time(p.bios.first().map_or(0, |b| b.at.ns()));
-        let body = run(m.clone(), Rc::clone(&replay), i, fit);
+        let body = run(m.clone(), Rc::clone(&replay), Rc::clone(&linked), i, fit);
         let unnamed = || format!("pid{}", p.pid);
         let name = p.name.clone().unwrap_or_else(unnamed);
-        m.spawn_at(&name, p.pid, IoPrio::default(), true, start, body);
+        let task = m.spawn_at(&name, p.pid, p.prio, true, start, body);
+        m.set_group(task, crate::cgroups::number_of(e, &p.group));
     }
     Ok(())
+}
+
+/// How far processes have come that others wait for.
+struct Linked {
+    processes: Vec<RefCell<Progress>>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The bios that others wait for, in order.
+    awaited: Vec<usize>,
+    /// Pass and bio of those that ended last.
+    done: Option<(u64, usize)>,
+    /// It submits no more.
+    over: bool,
+    /// Who waits.
+    waiters: Vec<TaskId>,
+}
+
+impl Linked {
+    fn new(replay: &Replay) -> Linked {
+        let all = &replay.recorded.processes;
+        let mut processes: Vec<Progress> = all.iter().map(|_| Progress::default()).collect();
+        for link in all.iter().flat_map(|p| &p.links) {
+            processes[link.process].awaited.push(link.of);
+        }
+        for p in &mut processes {
+            p.awaited.sort_unstable();
+        }
+        Linked {
+            processes: processes.into_iter().map(RefCell::new).collect(),
+        }
+    }
+
+    fn is_awaited(&self, process: usize, bio: usize) -> bool {
+        let p = self.processes[process].borrow();
+        p.awaited.binary_search(&bio).is_ok()
+    }
+
+    /// Lets a process go on from there.
+    fn reached(&self, m: &Machine, process: usize, done: Option<(u64, usize)>) {
+        let mut p = self.processes[process].borrow_mut();
+        match done {
+            Some(done) => p.done = Some(done),
+            None => p.over = true,
+        }
+        p.waiters.drain(..).for_each(|task| m.wake(task));
+    }
+
+    /// Sleeps until a process is there, or has ended.
+    async fn wait(&self, m: &Machine, process: usize, place: (u64, usize)) {
+        loop {
+            {
+                let mut p = self.processes[process].borrow_mut();
+                if p.over || p.done >= Some(place) {
+                    return;
+                }
+                p.waiters.push(m.current());
+            }
+            m.suspend().await;
+        }
+    }
 }
 
 /// Bios that the kernel of an experiment does not have: notes for readers of the result.
@@ -114,17 +179,58 @@ pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, E
     Ok(notes.map(|(n, what)| format!("{n} {what}")).collect())
 }
 
+/// Bios that a process has in a trace before it is taken for one that does the same again
+/// and again.
+const REPEATS_MIN: usize = 16;
+
+/// Whether a process would go on as it did if it had more time: it waits for its bios, or
+/// for requests.
+fn goes_on(p: &Process) -> bool {
+    let slept = p.bios.iter().filter(|b| b.marks.has(Marks::SLEPT)).count();
+    let waits = p.waiting != Waiting::Free || slept * 2 > p.bios.len();
+    waits && p.bios.len() >= REPEATS_MIN
+}
+
 /// The body of a recorded process.
-async fn run(m: Machine, replay: Rc<Replay>, process: usize, fit: Fit) {
+async fn run(m: Machine, replay: Rc<Replay>, linked: Rc<Linked>, process: usize, fit: Fit) {
     let p = &replay.recorded.processes[process];
+    let closed = replay.timing == Timing::Closed;
+    let end = p.bios.last().map(|b| Time(b.at.ns()));
+    let end = end.filter(|_| closed && replay.for_recorded_time && goes_on(p));
+    let mut pass = 0;
+    loop {
+        run_once(&m, &replay, &linked, (process, pass), fit, end).await;
+        pass += 1;
+        if end.is_none_or(|end| m.now() >= end) {
+            break;
+        }
+        m.tick().await;
+    }
+    m.outstanding_below(1).await;
+    linked.reached(&m, process, None);
+}
+
+/// One pass through the bios of a process, no longer than to `end`.
+async fn run_once(
+    m: &Machine,
+    replay: &Replay,
+    linked: &Linked,
+    (process, pass): (usize, u64),
+    fit: Fit,
+    end: Option<Time>,
+) {
+    let p = &replay.recorded.processes[process];
+    let closed = replay.timing == Timing::Closed;
     let task = m.current();
     let kernel_thread = p.is_kernel_thread();
+    let mut links = p.links.iter().peekable();
     let mut plugged = false;
     let mut woke_at = m.now();
     for (i, b) in p.bios.iter().enumerate() {
+        let link = links.next_if(|l| l.bio == i).filter(|_| closed);
         let due = match replay.timing {
             Timing::Open => Time(b.at.ns()),
-            Timing::Closed if i == 0 => m.now(),
+            Timing::Closed if i == 0 && pass == 0 => m.now(),
             Timing::Closed => {
                 if b.room > 0 && m.outstanding(task) >= b.room {
                     if std::mem::take(&mut plugged) {
@@ -132,13 +238,19 @@ async fn run(m: Machine, replay: Rc<Replay>, process: usize, fit: Fit) {
                     }
                     m.outstanding_below(b.room).await;
                 }
+                if let Some(link) = link {
+                    linked.wait(m, link.process, (pass, link.of)).await;
+                }
                 let paced = p.waiting == Waiting::Paced && b.marks.has(Marks::WOKE);
                 let from = if paced { woke_at } else { m.now() };
-                from + b.think
+                from + link.map_or(b.think, |l| l.think)
             }
         };
         if due > m.now() {
             m.sleep_until(due).await;
+        }
+        if end.is_some_and(|end| m.now() > end) {
+            break;
         }
         if b.marks.has(Marks::WOKE) {
             woke_at = m.now();
@@ -158,18 +270,24 @@ async fn run(m: Machine, replay: Rc<Replay>, process: usize, fit: Fit) {
             task,
             ..Bio::default()
         };
-        submit(&m, bio, &fit, b.marks.has(Marks::AWAITED)).await;
+        submit(m, bio, &fit, b.marks.has(Marks::AWAITED)).await;
         if b.marks.has(Marks::ENDS_PLUG) && std::mem::take(&mut plugged) {
             m.finish_plug();
         }
         if b.marks.has(Marks::UNPLUGS) {
             m.unplug();
         }
+        if closed && linked.is_awaited(process, i) {
+            if std::mem::take(&mut plugged) {
+                m.finish_plug();
+            }
+            m.outstanding_below(1).await;
+            linked.reached(m, process, Some((pass, i)));
+        }
     }
     if plugged {
         m.finish_plug();
     }
-    m.outstanding_below(1).await;
 }
 
 /// Submits a bio, in parts where the kernel has none as large.

@@ -6,13 +6,13 @@ use crate::catalogue::catalogue_with;
 use crate::device::build_device_with_files;
 use crate::fio::{self, Ready};
 use crate::recorded::{left_out, spawn_recorded};
-use crate::{cgroup_uses, check_progress, devices, spawn_processes};
+use crate::{Machine, cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
 use blklab_experiment::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_sched::Schedulers;
-use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target};
-use blklab_trace::NullSink;
+use blklab_target::{Failed, Outcome, Plan, Replay, Sinks, Site, Target};
+use blklab_trace::{NullSink, TraceSink};
 use blklab_types::{SECTOR_BYTES, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -142,14 +142,47 @@ impl Target for Sim {
             notes = left_out(e, replay).expect("the experiment was surveyed");
         }
         machine.run(Time::MAX);
-        check_progress(&machine)?;
-        Ok(Outcome {
-            sysfs: machine.queue_state(blklab_block::Queue::shows),
-            cgroups: cgroup_uses(&machine, e),
-            end: machine.now(),
-            interrupted: stop.load(Ordering::Relaxed),
-            notes,
-            ..Outcome::default()
-        })
+        outcome(&machine, e, &stop, notes)
+    }
+}
+
+/// What came out of a machine that has run.
+fn outcome(
+    machine: &Machine,
+    e: &Experiment,
+    stop: &AtomicBool,
+    notes: Vec<String>,
+) -> Result<Outcome, Failed> {
+    check_progress(machine)?;
+    Ok(Outcome {
+        sysfs: machine.queue_state(blklab_block::Queue::shows),
+        cgroups: cgroup_uses(machine, e),
+        end: machine.now(),
+        interrupted: stop.load(Ordering::Relaxed),
+        notes,
+        ..Outcome::default()
+    })
+}
+
+impl Sim {
+    /// Runs recorded processes, which need not be those of a file, on the stack of an
+    /// experiment.
+    ///
+    /// # Errors
+    /// If the experiment is not possible, or the run fails.
+    pub fn run_recorded(
+        &self,
+        e: &Experiment,
+        replay: &Replay,
+        trace: Box<dyn TraceSink>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Outcome, ExperimentError> {
+        self.survey(e)?;
+        let made = self.known(e);
+        let sinks = Sinks { trace, truth: None };
+        let machine = machine_with(e, self.parts(&made), sinks, Arc::clone(&stop))?;
+        spawn_recorded(&machine, e, replay)?;
+        machine.run(Time::MAX);
+        Ok(outcome(&machine, e, &stop, left_out(e, replay)?)?)
     }
 }

@@ -101,9 +101,23 @@ pub struct Replay {
     shift: u64,
     /// Sectors to go round in; none if they do not.
     wrap: Option<u64>,
+    /// Each process goes on for as long as it did in the recording: whoever is faster begins
+    /// anew, whoever is slower stops. Else it has done when its bios have.
+    pub for_recorded_time: bool,
 }
 
 impl Replay {
+    /// Recorded processes at their sectors, for as long as they were recorded.
+    pub fn for_recorded_time(recorded: Arc<Recorded>, timing: Timing) -> Replay {
+        Replay {
+            recorded,
+            timing,
+            shift: 0,
+            wrap: None,
+            for_recorded_time: true,
+        }
+    }
+
     /// A trace on a disk of so many bytes.
     ///
     /// # Errors
@@ -132,6 +146,7 @@ impl Replay {
             timing: spec.timing,
             shift: 0,
             wrap: None,
+            for_recorded_time: false,
         };
         let Some((low, high)) = recorded.sectors() else {
             return Ok(replay);

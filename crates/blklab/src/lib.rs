@@ -43,6 +43,7 @@
 //! | run it; write a trace; stop early | [`run`] |
 //! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
+//! | ask what a change would have made of a trace | [`what_if`] |
 //! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
 //! | make a fio job of a trace | [`to_fio`] |
 //! | write a scheduler | [`scheduler`] |
@@ -76,6 +77,7 @@ pub mod summary;
 pub mod to_fio;
 mod trace_copy;
 pub mod trace_file;
+pub mod what_if;
 pub mod why;
 pub mod workload;
 

@@ -40,5 +40,6 @@ mod to_fio;
 mod trace;
 mod trace_in;
 mod transcript;
+mod what_if;
 mod why;
 mod workload;

@@ -2,6 +2,7 @@
 //! Exact laws: devices whose service time is a formula, for comparison with
 //! measurements made on the same formula, event by event.
 
+pub(crate) mod fitted;
 pub(crate) mod measured;
 pub(crate) mod null_blk;
 mod order;

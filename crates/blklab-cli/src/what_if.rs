@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab why --what-if`: what changes would have made of a trace.
+
+use crate::again::{Again, Known};
+use crate::interrupt::Interrupt;
+use crate::output::{hanging, paragraph, part};
+use anyhow::{Result, bail};
+use blklab::explain::Survey;
+use blklab::findings::{Report, time_text};
+use blklab::what_if::{self, Change, Figures, Row, Trial, Verdict, WhatIf};
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Processes that are shown of a trial.
+const ROWS_SHOWN: usize = 6;
+
+/// Bios of a process that is shown, if any has as many.
+const COUNT_MIN: u64 = 4;
+
+/// What came of it, or why nothing did.
+#[derive(Default, Serialize)]
+pub(crate) struct Asked {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) what_if: Option<Box<WhatIf>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_what_if: Option<String>,
+}
+
+/// The changes of the command line: each by itself; none for the findings' remedies.
+pub(crate) fn changes(texts: &[String]) -> Result<Vec<Vec<Change>>> {
+    let mut all = Vec::new();
+    for text in texts.iter().filter(|t| !t.is_empty()) {
+        match what_if::parse(text) {
+            Ok(changes) => all.push(changes),
+            Err(e) => bail!("--what-if {e}"),
+        }
+    }
+    Ok(all)
+}
+
+/// Tries changes, or without any the remedies of all findings.
+pub(crate) fn ask(
+    file: &Path,
+    known: &Known,
+    survey: &Survey,
+    report: &Report,
+    again: &Again,
+    changes: &[Vec<Change>],
+) -> Result<Asked> {
+    let refused = |why: &str| Asked {
+        what_if: None,
+        no_what_if: Some(why.to_owned()),
+    };
+    let fits = again.re_enacted.as_ref().map(|r| r.scheduler.as_str());
+    let Some(scheduler) = known.context().scheduler().or(fits) else {
+        let why = again.not_re_enacted.as_deref();
+        return Ok(refused(
+            why.unwrap_or("the scheduler is not known (--sched)"),
+        ));
+    };
+    let interrupt = Interrupt::watch()?;
+    let mut input = crate::source::open(file)?;
+    let stage = what_if::stage(
+        &mut input,
+        what_if::Known {
+            context: known.context(),
+            scheduler,
+            survey,
+            lost: report.reading.lost + report.reading.elided,
+            report,
+            run: known.run(),
+            schedulers: known.schedulers(),
+        },
+        interrupt.stop.clone(),
+    )?;
+    let stage = match stage {
+        Ok(stage) => stage,
+        Err(why) => return Ok(refused(&why)),
+    };
+    let trials = if changes.is_empty() {
+        stage.remedies()
+    } else {
+        let tried = changes.iter().map(|c| stage.what_if(c));
+        match tried.collect::<Result<Vec<Trial>, String>>() {
+            Ok(trials) => trials,
+            Err(why) => bail!("--what-if: {why}"),
+        }
+    };
+    Ok(Asked {
+        what_if: Some(Box::new(stage.report(trials))),
+        no_what_if: None,
+    })
+}
+
+impl Asked {
+    /// For people.
+    pub(crate) fn show(&self, out: &mut impl Write) -> Result<()> {
+        if let Some(why) = &self.no_what_if {
+            writeln!(out)?;
+            hanging(out, "", 0, &format!("No what-if: {why}."))?;
+        }
+        match &self.what_if {
+            Some(w) => show(out, w),
+            None => Ok(()),
+        }
+    }
+}
+
+fn show(out: &mut impl Write, w: &WhatIf) -> Result<()> {
+    writeln!(
+        out,
+        "\nWhat if, on {}: the model of Linux {}, {}",
+        w.dev, w.kernel, w.scheduler
+    )?;
+    part(out, "device", &device(w))?;
+    for assumed in &w.assumed {
+        part(out, "assumed", &format!("{assumed}."))?;
+    }
+    part(out, "before", &before(w))?;
+    if w.trials.is_empty() {
+        paragraph(out, "No finding has a remedy to try.")?;
+    }
+    for t in &w.trials {
+        trial(out, t)?;
+    }
+    Ok(())
+}
+
+fn device(w: &WhatIf) -> String {
+    let mut text = w.device.words.clone();
+    if let Some(share) = w.device.unexplained {
+        let percent = (share * 100.0).min(999.0);
+        text += &format!(" (fitted to the trace; times vary by {percent:.1} %)");
+    }
+    text + "."
+}
+
+/// How far the model is from the recording.
+fn before(w: &WhatIf) -> String {
+    let far = |off: f64| match off {
+        off if off > 100.0 => "nothing like it".to_owned(),
+        off if off < 1.005 => "the same".to_owned(),
+        off => format!("within a factor of {off:.2}"),
+    };
+    let (closed, open) = (far(w.closed_loop_off), far(w.open_loop_off));
+    let name = if w.is_closed { "closed" } else { "open" };
+    let mut text = format!(
+        "without a change the model is, of the recording, {closed} in closed loop and {open} \
+         in open loop; the {name} loop counts."
+    );
+    if !w.is_trusted {
+        text += " That is too far: what follows cannot be trusted.";
+    }
+    text
+}
+
+fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
+    writeln!(out)?;
+    let of = t.finding.map(|k| format!("{k}: ")).unwrap_or_default();
+    hanging(out, "What if ", 8, &format!("{of}{}", t.what))?;
+    if let Some(why) = &t.not_tried {
+        return Ok(part(out, "not tried", &format!("{why}."))?);
+    }
+    for change in &t.changes {
+        part(out, "tried", change)?;
+    }
+    if let Some(v) = &t.verdict {
+        part(out, "result", &verdict(t, v))?;
+    }
+    let mut rows: Vec<&Row> = t.rows().iter().filter(|r| counts(t, r)).collect();
+    if rows.is_empty() {
+        rows = t.rows().iter().collect();
+    }
+    rows.sort_by_key(|r| {
+        let suffers = t.suffer.contains(&r.recorded.pid);
+        (!suffers, std::cmp::Reverse(r.recorded.total_ns()))
+    });
+    for r in rows.iter().take(ROWS_SHOWN) {
+        row(out, r)?;
+    }
+    if rows.len() > ROWS_SHOWN {
+        part(out, "", &format!("and {} more", rows.len() - ROWS_SHOWN))?;
+    }
+    other_loop(out, t)
+}
+
+/// Whether somebody wants to see it: who suffers, and whose figures mean something.
+fn counts(t: &Trial, r: &Row) -> bool {
+    t.suffer.contains(&r.recorded.pid) || r.recorded.count >= COUNT_MIN
+}
+
+fn verdict(t: &Trial, v: &Verdict) -> String {
+    let whom = if t.finding.is_some() {
+        " those who suffer"
+    } else {
+        ""
+    };
+    let mut text = match (v.helps, v.harms) {
+        (true, _) => format!("it helps{whom}"),
+        (false, true) => format!("it does not help but harm{whom}"),
+        (false, false) => format!("it does not help{whom}"),
+    };
+    if !v.pay.is_empty() {
+        text += &format!("; worse off: {}", v.pay.join(", "));
+    }
+    text + "."
+}
+
+const HEAD: [&str; 6] = ["count", "p50", "p99", "max", "per s", "MiB/s"];
+
+fn row(out: &mut impl Write, r: &Row) -> Result<()> {
+    let name = format!("{} {}", r.recorded.who(), r.recorded.direction);
+    write!(out, "   {name:<22.22}")?;
+    for head in HEAD {
+        write!(out, " {head:>8}")?;
+    }
+    writeln!(out)?;
+    for (name, f) in [
+        ("recorded", &r.recorded),
+        ("model, before", &r.before),
+        ("model, after", &r.after),
+    ] {
+        line(out, name, &cells(f))?;
+    }
+    let times = |after: f64, before: f64| match after / before {
+        f if !f.is_finite() || f == 0.0 => "-".to_owned(),
+        f if (0.995..1.005).contains(&f) => "same".to_owned(),
+        f if f >= 1.0 => format!("x {}", short(f)),
+        f => format!("/ {}", short(1.0 / f)),
+    };
+    let (a, b) = (&r.after, &r.before);
+    let change = [
+        times(a.count as f64, b.count as f64),
+        times(a.p50_ns as f64, b.p50_ns as f64),
+        times(a.p99_ns as f64, b.p99_ns as f64),
+        times(a.max_ns as f64, b.max_ns as f64),
+        times(a.per_s, b.per_s),
+        times(a.mib_per_s, b.mib_per_s),
+    ];
+    line(out, "change", &change)
+}
+
+fn cells(f: &Figures) -> [String; 6] {
+    [
+        f.count.to_string(),
+        time_text(f.p50_ns),
+        time_text(f.p99_ns),
+        time_text(f.max_ns),
+        short(f.per_s),
+        short(f.mib_per_s),
+    ]
+}
+
+/// Three digits, or all before the point.
+fn short(n: f64) -> String {
+    match n {
+        n if n >= 99.95 => format!("{n:.0}"),
+        n if n >= 9.995 => format!("{n:.1}"),
+        n => format!("{n:.2}"),
+    }
+}
+
+fn line(out: &mut impl Write, name: &str, cells: &[String; 6]) -> Result<()> {
+    write!(out, "     {name:<20}")?;
+    for cell in cells {
+        write!(out, " {cell:>8}")?;
+    }
+    Ok(writeln!(out)?)
+}
+
+/// What the other loop says, in a line.
+fn other_loop(out: &mut impl Write, t: &Trial) -> Result<()> {
+    let worst = t.other_rows().iter().max_by_key(|r| r.recorded.total_ns());
+    let Some(r) = worst else {
+        return Ok(());
+    };
+    let name = if t.is_closed {
+        "open loop"
+    } else {
+        "closed loop"
+    };
+    let text = format!(
+        "{} {}: median {} before, {} after; longest {} before, {} after",
+        r.recorded.who(),
+        r.recorded.direction,
+        time_text(r.before.p50_ns),
+        time_text(r.after.p50_ns),
+        time_text(r.before.max_ns),
+        time_text(r.after.max_ns)
+    );
+    Ok(part(out, name, &text)?)
+}

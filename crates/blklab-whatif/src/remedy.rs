@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of a finding's remedies can be tried: the one table of it.
+
+use crate::change::Change;
+use blklab_analysis::findings::{Context, Finding, Party, Remedy};
+use blklab_infer::{Recorded, Waiting};
+
+/// Bios in a batch where an application is to submit several at a time.
+const BATCH: u32 = 32;
+
+/// A process that is to keep fewer bios under way keeps this part of them.
+const FEWER: u32 = 8;
+
+/// What a remedy is made of.
+pub(crate) struct Known<'a> {
+    pub(crate) finding: &'a Finding,
+    pub(crate) context: &'a Context,
+    pub(crate) recorded: &'a Recorded,
+    /// Commands that the device takes.
+    pub(crate) depth: u32,
+    /// Requests that there are.
+    pub(crate) nr_requests: u32,
+    /// Whether the kernel is one of a single queue.
+    pub(crate) is_old: bool,
+}
+
+/// What an action comes to; none if this case has too little for it.
+type Make = fn(&Known<'_>) -> Option<Vec<Change>>;
+
+/// Actions that can be tried: the kind of finding, how the action begins or what it says,
+/// what is changed.
+const ACTIONS: &[(&str, &str, Make)] = &[
+    ("deep-queue", "fewer requests at a time", |k| enough(k)),
+    ("behind-other", "fewer requests at a time in", |k| fewer(k)),
+    ("behind-other", "shares it (bfq)", |_| scheduler("bfq")),
+    ("behind-other", "shares the device by process", |_| {
+        scheduler("bfq")
+    }),
+    ("bfq-queue-merge", "another ioprio", |k| prio(k)),
+    ("missed-merge", "submit in batches", |k| batch(k)),
+    ("missed-merge", "plug around the loop", |k| batch(k)),
+    ("slice", "a higher priority", |k| {
+        let of = |p: &Party| Change::Prio {
+            process: p.pid.to_string(),
+            level: "0".to_owned(),
+        };
+        Some(k.finding.victims.iter().take(1).map(of).collect())
+    }),
+    ("reads-behind-writes", "scheduler: ", |k| {
+        scheduler(if k.is_old { "cfq" } else { "mq-deadline" })
+    }),
+    ("reads-behind-writes", "a smaller queue depth", |k| {
+        (k.depth > 1).then(|| vec![set("queue_depth", (k.depth / FEWER).max(1))])
+    }),
+    ("reads-behind-writes", "less write-back at a time", |k| {
+        Some(vec![set("nr_requests", (k.nr_requests / FEWER).max(4))])
+    }),
+    ("no-request-free", "a larger nr_requests", |k| {
+        Some(vec![set("nr_requests", k.nr_requests.saturating_mul(4))])
+    }),
+    ("writes-starved", "a scheduler that bounds", |k| {
+        scheduler(if k.is_old { "deadline" } else { "mq-deadline" })
+    }),
+    ("writes-starved", "fewer reads queued", |k| fewer(k)),
+    ("plug-timer", "submit with the sync flag", |k| {
+        let of = |p: &Party| Change::Sync {
+            process: p.pid.to_string(),
+        };
+        Some(k.finding.victims.iter().map(of).collect())
+    }),
+    ("held-back", "try a scheduler that does not idle", |k| {
+        no_idling(k)
+    }),
+    ("idling", "try a scheduler that does not idle", |k| {
+        no_idling(k)
+    }),
+    ("shallow-dispatch", "a scheduler that does not hold", |k| {
+        no_idling(k)
+    }),
+    ("split", "raise the limit that cuts", |k| {
+        let kb = k.context.queue("max_hw_sectors_kb")?;
+        let now = k.context.queue("max_sectors_kb")?;
+        (kb > now).then(|| vec![set("max_sectors_kb", kb as u32)])
+    }),
+    ("cgroup-limit", "raise or remove io.max", |_| None),
+];
+
+/// Why other actions are not tried.
+const NOT_MODELLED: &str = "what the applications would do then is not in the trace";
+
+fn set(key: &str, value: u32) -> Change {
+    Change::Set {
+        key: key.to_owned(),
+        value: value.to_string(),
+    }
+}
+
+fn scheduler(name: &str) -> Option<Vec<Change>> {
+    Some(vec![Change::Scheduler {
+        name: name.to_owned(),
+    }])
+}
+
+fn no_idling(k: &Known<'_>) -> Option<Vec<Change>> {
+    scheduler(if k.is_old { "deadline" } else { "none" })
+}
+
+fn enough(k: &Known<'_>) -> Option<Vec<Change>> {
+    let figure = |name| {
+        let found = k.finding.figures.iter().find(|(n, ..)| *n == name);
+        found.map(|(_, value, _)| *value)
+    };
+    let parallel = figure("a request alone")? / figure("time between completions")?.max(1.0);
+    let depth = (2.0 * parallel.max(1.0)).ceil().max(4.0) as u32;
+    let of = |p: &Party| Change::Depth {
+        process: p.pid.to_string(),
+        depth,
+    };
+    Some(k.finding.victims.iter().map(of).collect())
+}
+
+/// Those who cause it keep an eighth of what they have under way.
+fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
+    let of = |p: &Party| {
+        let found = k.recorded.processes.iter().find(|r| r.pid == p.pid)?;
+        let depth = match found.waiting {
+            Waiting::Depth(n) => n,
+            _ => deepest(&found.bios),
+        };
+        (depth > 1).then(|| Change::Depth {
+            process: p.pid.to_string(),
+            depth: (depth / FEWER).max(1),
+        })
+    };
+    let changes: Vec<Change> = k.finding.causes.iter().filter_map(of).collect();
+    (!changes.is_empty()).then_some(changes)
+}
+
+/// Most bios that were under way at a time.
+fn deepest(bios: &[blklab_infer::Bio]) -> u32 {
+    let mut ends: Vec<u64> = Vec::new();
+    let mut most = 0;
+    for b in bios {
+        let Some(latency) = b.latency() else { continue };
+        ends.retain(|end| *end > b.at.ns());
+        ends.push((b.at + latency).ns());
+        most = most.max(ends.len());
+    }
+    u32::try_from(most).unwrap_or(u32::MAX)
+}
+
+fn prio(k: &Known<'_>) -> Option<Vec<Change>> {
+    let cause = k.finding.causes.first()?;
+    Some(vec![Change::Prio {
+        process: cause.pid.to_string(),
+        level: "5".to_owned(),
+    }])
+}
+
+fn batch(k: &Known<'_>) -> Option<Vec<Change>> {
+    let of = |p: &Party| Change::Batch {
+        process: p.pid.to_string(),
+        bios: BATCH,
+    };
+    let changes: Vec<Change> = k.finding.victims.iter().map(of).collect();
+    (!changes.is_empty()).then_some(changes)
+}
+
+/// What a remedy comes to, or why it is not tried: in a clause.
+pub(crate) fn changes(remedy: &Remedy, k: &Known<'_>) -> Result<Vec<Change>, String> {
+    match remedy {
+        Remedy::Set { key, .. } if key.starts_with("vm.") => {
+            Err("how much the page cache writes at a time is given by the trace".to_owned())
+        }
+        Remedy::Set { key, value, .. } => {
+            let change = Change::Set {
+                key: key.clone(),
+                value: value.clone(),
+            };
+            // A scheduler holds no more than there are requests.
+            let needs_requests = key == "queue/scheduler" && k.finding.kind == "missed-merge";
+            let more = needs_requests.then(|| set("nr_requests", (4 * k.depth).max(128)));
+            Ok(std::iter::once(change).chain(more).collect())
+        }
+        Remedy::Kernel { text } | Remedy::Do { text } => {
+            let row = ACTIONS
+                .iter()
+                .find(|(kind, words, _)| *kind == k.finding.kind && text.contains(words));
+            let Some((_, _, make)) = row else {
+                return Err(match remedy {
+                    Remedy::Kernel { .. } => "no patch of the models does it".to_owned(),
+                    _ => NOT_MODELLED.to_owned(),
+                });
+            };
+            make(k).filter(|c| !c.is_empty()).ok_or_else(|| {
+                "too little is known: neither trace nor context say what to change".to_owned()
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_analysis::findings::ALL;
+
+    #[test]
+    fn every_row_is_about_a_kind_that_there_is() {
+        for (kind, words, _) in ACTIONS {
+            assert!(ALL.iter().any(|k| k.name == *kind), "{kind}");
+            assert!(!words.is_empty());
+        }
+    }
+}
