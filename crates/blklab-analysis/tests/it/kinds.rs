@@ -83,6 +83,28 @@ fn deep(lines: &mut Lines, who: (u32, &'static str), rw: &'static str, depth: u6
     }
 }
 
+/// Two streams of 128 KiB reads, two of each in turn: a read behind its own stream's takes
+/// 1 ms, one behind the other's so many us.
+fn turns(lines: &mut Lines, turn_us: u64) {
+    let mut t = 0;
+    for k in 0..60_u64 {
+        let of_b = (k / 2) % 2;
+        let step = k / 4 * 2 + k % 2;
+        let took = if k % 2 == 0 {
+            turn_us + k * 797 % (turn_us / 2)
+        } else {
+            1000 + k * 97 % 300
+        };
+        lines.io(&Io {
+            who: if of_b == 1 { B } else { A },
+            rw: "R",
+            at: (of_b * 10_000_000 + step * 256, 256),
+            times: [t, t, t + 1, t + 1 + took],
+        });
+        t += took + 2;
+    }
+}
+
 fn kinds(report: &Report) -> Vec<&'static str> {
     report.findings.iter().map(|f| f.kind).collect()
 }
@@ -112,6 +134,23 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
                 times: [q, q, d, d + 100],
             });
         }
+    });
+    // An elevator that goes on upwards while b waits below.
+    add("overtaken", "queue/scheduler=mq-deadline", 2, &|l| {
+        deep(l, A, "R", 8, 1500);
+        for k in 0..2 {
+            let t = 10_250 + k * 350_000;
+            let times = [t, t, t + 300_000, t + 300_250];
+            l.io(&Io {
+                who: B,
+                rw: "R",
+                at: (8 * k, 8),
+                times,
+            });
+        }
+    });
+    add("seek-storm", "queue/rotational=1", 1, &|l| {
+        turns(l, 10_000);
     });
     add("writes-starved", "queue/scheduler=mq-deadline", 2, &|l| {
         deep(l, A, "R", 8, 300);
@@ -507,7 +546,11 @@ fn loads_with_nothing_wrong_have_no_finding() {
     // Write-back behind itself: nobody waits.
     let mut background = Lines::default();
     deep(&mut background, A, "W", 64, 300);
+    // Streams that take turns on a device that does not seek.
+    let mut flash = Lines::default();
+    turns(&mut flash, 1000);
     for (name, lines) in [
+        ("flash", flash),
         ("light", light),
         ("parallel", parallel),
         ("sequential", sequential),

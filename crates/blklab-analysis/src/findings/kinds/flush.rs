@@ -25,8 +25,8 @@ pub const KIND: Kind = Kind {
     rule: "requests that flush (F before the direction, FUA behind it) take 1 ms or more, and so \
            long that it is 20 % of the waiting of whoever they delay: a process whose request \
            ends at most 1 ms before the chain begins and that goes on at most 1 ms after it has \
-           ended, 3 times or more and in half of its pauses, or one whose request is at the \
-           device meanwhile",
+           ended, 3 times or more and in half of its pauses, one that queues a flush without \
+           data, or one whose request is at the device meanwhile",
     explains: &["deep-queue", "behind-other", "device-slow", "journal-chain"],
     rests_on_absence: false,
     detector: || Box::new(Flushes::default()),
@@ -164,11 +164,25 @@ impl Flushes {
             }
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
         }
+        sum.flushes_asked_for(section, disk, &own);
         sum.flushes_behind(section, disk);
     }
 }
 
 impl Sum {
+    /// A process that flushes and nothing else (a bio without data, as fdatasync of a file
+    /// whose map did not change) waits for it itself.
+    fn flushes_asked_for(&mut self, section: &Section, disk: &Disk, journals: &BTreeSet<Pid>) {
+        let asked_for = disk.divided().filter(|(r, w)| {
+            let by_itself = r.is_flush() && r.queue.is_some() && !journals.contains(&r.pid);
+            by_itself && w.flush_ns >= SLOW_NS
+        });
+        for (r, w) in asked_for {
+            self.harm
+                .add(r.pid, w.flush_ns, || section.instance(r, Some(w.flush_ns)));
+        }
+    }
+
     /// A request that is flushed behind its data ends twice: the second C has no length.
     fn flushes_behind(&mut self, section: &Section, disk: &Disk) {
         let mut of_sector: BTreeMap<u64, Vec<&Request>> = BTreeMap::new();

@@ -42,7 +42,7 @@ struct Sum {
 
 impl Detector for JournalChain {
     fn process(&mut self, pid: Pid, comm: &str) {
-        if comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
+        if comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
             self.journals.insert(pid)
         } else {
             self.journals.remove(&pid)

@@ -15,8 +15,10 @@ pub mod misaligned;
 pub mod missed_merge;
 pub mod no_readahead;
 pub mod no_request_free;
+pub mod overtaken;
 pub mod passthrough;
 pub mod reads_behind_writes;
+pub mod seek_storm;
 pub mod shallow;
 pub mod slice;
 pub mod split;
@@ -40,12 +42,14 @@ pub static ALL: &[Kind] = &[
     reads_behind_writes::KIND,
     bfq_merge::KIND,
     slice::KIND,
+    overtaken::KIND,
     behind_other::KIND,
     flush::KIND,
     journal_chain::KIND,
     no_request_free::KIND,
     device_slow::CAPPED,
     device_slow::SLOW,
+    seek_storm::KIND,
     missed_merge::KIND,
     split::KIND,
     no_readahead::KIND,

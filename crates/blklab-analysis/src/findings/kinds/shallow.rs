@@ -36,7 +36,8 @@ struct Shallow {
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
-    /// Requests at the device after a D: what 99 of 100 do not exceed.
+    /// Requests at the device after the D of one that waited long: what 99 of 100 do not
+    /// exceed.
     depth_p99: u64,
     mean_depth: f64,
     alone_ns: Option<u64>,
@@ -50,7 +51,10 @@ impl Detector for Shallow {
             let sum = self.disks.entry(disk.dev).or_default();
             if disk.busy_ns >= sum.busy_ns {
                 sum.busy_ns = disk.busy_ns;
-                let depths = disk.depth_at_issue.iter().map(|d| u64::from(*d) + 1);
+                // Where a process has the device for itself nobody waits, and it may be deep.
+                let waited = disk.depth_at_issue.iter().zip(&disk.waits);
+                let waited = waited.filter(|(_, w)| w.ahead.is_some());
+                let depths = waited.map(|(d, _)| u64::from(*d) + 1);
                 sum.depth_p99 = percentile(99, depths.collect()).unwrap_or(0);
                 sum.mean_depth = disk.mean_depth;
                 sum.alone_ns = disk.service.alone(None);

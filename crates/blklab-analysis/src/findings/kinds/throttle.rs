@@ -39,6 +39,9 @@ const RESUMES_NS: u64 = 2_000_000;
 /// Who goes on after less than this part of what was held, was not held.
 const VICTIM_SHARE: f64 = 0.1;
 
+/// A burst is over for so long before the next begins.
+const PAUSE_NS: std::ops::RangeInclusive<u64> = 20_000_000..=1_000_000_000;
+
 /// Bursts so often.
 const BURSTS_MIN: u64 = 3;
 
@@ -82,7 +85,8 @@ impl Detector for Throttle {
     }
 
     fn process(&mut self, pid: Pid, comm: &str) {
-        if comm.starts_with("kworker") {
+        // The workqueue of blk-throttle has a thread of its own name for emergencies.
+        if comm.starts_with("kworker") || comm == "kthrotld" {
             self.kworkers.insert(pid)
         } else {
             self.kworkers.remove(&pid)
@@ -175,21 +179,21 @@ impl Throttle {
             let e = &events[*i];
             if of_worker(e.pid) {
                 let then = queued[n + 1..].iter().map(|i| &events[*i]).take(16);
+                // Others, whom nothing holds back, may queue something in between.
                 let resumed = then
                     .take_while(|next| next.time.since(e.time).0 <= RESUMES_NS)
                     .filter(|next| !of_worker(next.pid))
-                    .find_map(|next| Some((next.pid, *last.get(&next.pid)?)));
+                    .filter_map(|next| Some((next.pid, *last.get(&next.pid)?)))
+                    .find(|(_, before)| PAUSE_NS.contains(&e.time.since(*before).0));
                 if let Some((pid, before)) = resumed {
                     let ns = e.time.since(before).0;
-                    if (20_000_000..=1_000_000_000).contains(&ns) {
-                        let sum = self.disks.entry(dev).or_default();
-                        sum.bursts += 1;
-                        sum.harm.add(pid, ns, || Instance {
-                            time: before,
-                            delay_ns: Some(ns),
-                            evidence: vec![section.evidence(*i)],
-                        });
-                    }
+                    let sum = self.disks.entry(dev).or_default();
+                    sum.bursts += 1;
+                    sum.harm.add(pid, ns, || Instance {
+                        time: before,
+                        delay_ns: Some(ns),
+                        evidence: vec![section.evidence(*i)],
+                    });
                 }
             } else {
                 last.insert(e.pid, e.time);

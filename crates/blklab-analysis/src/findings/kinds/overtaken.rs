@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A request stays in the scheduler while others of its own direction that came later go
+//! to the device, far beyond what an order by sector or by process is good for.
+
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::{Harm, of_disks};
+use crate::findings::section::{Section, in_order};
+use crate::findings::sums::{is_longer, is_most};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use crate::spread::percentile;
+use blklab_types::{Dev, Pid};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "overtaken",
+    what: "a request waits in the scheduler while many of its own direction that came later go \
+           first",
+    rule: "a request that somebody waits for waits from I to D for 100 ms or more, and 10 times \
+           what half of those of its direction wait; 64 of these or more that were inserted later \
+           go to the device first, and they are 9 of 10 of all that do; not under cfq and bfq, \
+           whose order is by process",
+    explains: &["behind-other"],
+    rests_on_absence: false,
+    detector: || Box::new(Overtaken::default()),
+};
+
+/// Who waits for less than this is not starved.
+const WAIT_NS: u64 = 100_000_000;
+
+/// How many times what others wait is beyond reason.
+const FACTOR: u64 = 10;
+
+/// Requests that overtake one.
+const OVERTAKERS_MIN: u64 = 64;
+
+/// Of those that go first, the part that came later, in per cent.
+const LATER_PERCENT: u64 = 90;
+
+#[derive(Debug, Default)]
+struct Overtaken {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    overtakers: u64,
+    /// Of those that were overtaken, the ones that read.
+    reads: u64,
+    median_ns: u64,
+}
+
+impl Detector for Overtaken {
+    fn section(&mut self, section: &Section, context: &Context) {
+        if context.scheduler_is(&["cfq", "bfq"]) == Some(true) {
+            return;
+        }
+        for disk in &section.disks {
+            for is_read in [true, false] {
+                self.direction(section, disk, is_read);
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
+    }
+}
+
+/// From I to D.
+fn i2d(r: &Request) -> Option<u64> {
+    Some(r.life.issue?.since(r.life.insert?).0)
+}
+
+impl Overtaken {
+    fn direction(&mut self, section: &Section, disk: &Disk, is_read: bool) {
+        let is_own = |r: &Request| r.is_read() == is_read && (r.is_read() || r.is_write());
+        let waits: Vec<u64> = disk
+            .issued()
+            .iter()
+            .filter(|r| is_own(r))
+            .filter_map(i2d)
+            .collect();
+        if !waits.iter().any(|ns| *ns >= WAIT_NS) {
+            return;
+        }
+        let Some(median_ns) = percentile(50, waits) else {
+            return;
+        };
+        let is_long = |ns: u64| ns >= WAIT_NS && is_longer(ns, FACTOR, median_ns);
+        let victims = disk.issued().iter().filter(|r| r.is_sync && is_own(r));
+        for r in victims {
+            let Some(ns) = i2d(r).filter(|ns| is_long(*ns)) else {
+                continue;
+            };
+            let (Some(insert), Some(issue)) = (r.life.insert, r.life.issue) else {
+                continue;
+            };
+            let first = disk.issued_between(insert, issue);
+            let (mut all, mut later) = (0, 0);
+            let mut last = None;
+            let mut by: BTreeMap<Pid, u64> = BTreeMap::new();
+            for other in first.map(|i| &disk.requests[i]) {
+                all += 1;
+                if is_own(other) && other.life.insert > Some(insert) {
+                    later += 1;
+                    *by.entry(other.pid).or_default() += 1;
+                    last = Some(other);
+                }
+            }
+            if later < OVERTAKERS_MIN || later * 100 < all * LATER_PERCENT {
+                continue;
+            }
+            let sum = self.disks.entry(disk.dev).or_default();
+            sum.overtakers += later;
+            sum.reads += u64::from(is_read);
+            sum.median_ns = sum.median_ns.max(median_ns);
+            for (pid, n) in by {
+                sum.harm.blame(pid, n);
+            }
+            sum.harm.add(r.pid, ns, || {
+                let mut evidence = section.of_request(r);
+                evidence.extend(last.iter().flat_map(|other| section.of_request(other)));
+                in_order(&mut evidence);
+                Instance {
+                    time: insert,
+                    delay_ns: Some(ns),
+                    evidence,
+                }
+            });
+        }
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let are_reads = is_most(self.reads, self.harm.count());
+        let each = self.overtakers / self.harm.count().max(1);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
+        f.what = format!(
+            "{} wait{} {} on average in the scheduler while about {each} requests of the same \
+             direction that came later go first, from {}; half of all wait less than {}.",
+            f.victim_names(),
+            if f.victims.len() == 1 { "s" } else { "" },
+            time_text(self.harm.total_ns() / self.harm.count().max(1)),
+            f.cause_names(),
+            time_text(self.median_ns)
+        );
+        let context = whole.context;
+        let name = context.scheduler();
+        f.how = match name {
+            Some(name @ ("deadline" | "mq-deadline")) => format!(
+                "{name} goes on upwards from sector to sector; it turns back for a request that \
+                 is older than its expiry only between batches."
+            ),
+            _ => "The order in which requests are chosen has no bound on how often one is passed \
+                  over, or a far one."
+                .to_owned(),
+        };
+        match name {
+            Some("deadline" | "mq-deadline") => {
+                let expiry = if are_reads {
+                    "read_expire"
+                } else {
+                    "write_expire"
+                };
+                f.remedies.push(Remedy::set(
+                    &format!("queue/iosched/{expiry}"),
+                    100,
+                    "what is older goes first, at the next batch",
+                ));
+                f.remedies.push(Remedy::set(
+                    "queue/iosched/fifo_batch",
+                    16,
+                    "shorter batches, so that expiry is looked at more often",
+                ));
+            }
+            Some(_) => {}
+            None => f.doubt(
+                Confidence::Possible,
+                "which scheduler it is: under cfq and bfq the other process has its slice",
+            ),
+        }
+        f.remedies.push(Remedy::act(
+            "fewer requests at a time in the process that overtakes",
+        ));
+        f.figures = vec![("requests that went first, each", each as f64, "")];
+        Some(f)
+    }
+}
