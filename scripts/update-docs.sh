@@ -30,6 +30,13 @@ picture() {
     "$blklab" run examples/ssh-beside-dd.toml --output-format json | scripts/picture.py
 }
 
+# The page has two parts: measured cases, and planted causes.
+fidelity() {
+    "$blklab" conform "$shared/truth-612/cases" --output-format markdown || [ $? -eq 1 ]
+    echo
+    "$blklab" conform --findings --output-format markdown
+}
+
 # Output behind `$ blklab …`, and the tables of the manual.
 BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
 UPDATE_GOLDEN=1 cargo test -p blklab-cli --test it -- fio_options:: settings::
@@ -37,7 +44,7 @@ UPDATE_GOLDEN=1 cargo test -p blklab-cli --test it -- fio_options:: settings::
 cargo build --release --bin blklab
 write docs/images/ssh-beside-dd.svg picture
 if [ -d "$shared/truth-612/cases" ]; then
-    write docs/fidelity.md "$blklab" conform "$shared/truth-612/cases" --output-format markdown
+    write docs/fidelity.md fidelity
 else
     say "docs/fidelity.md stays: no truth-612/cases in $shared"
 fi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab conform`.
 
+mod findings;
 mod fio;
 mod machines;
 
@@ -17,6 +18,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
+    if a.findings {
+        return findings::conform(a);
+    }
     let (machines, others): (Vec<PathBuf>, Vec<PathBuf>) =
         a.paths.iter().cloned().partition(|path| is_machine(path));
     let found = find_cases(&others)?;

@@ -6,5 +6,6 @@
 //! experiments and puts our numbers beside theirs. Both stand on the facade
 //! [`blklab`] like any other program that uses it.
 
+pub mod causes;
 pub mod conform;
 pub mod reproduce;
