@@ -149,7 +149,7 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
             });
         }
     });
-    add("seek-storm", "queue/rotational=1", 1, &|l| {
+    add("seek-storm", "queue/rotational=1", 2, &|l| {
         turns(l, 10_000);
     });
     add("writes-starved", "queue/scheduler=mq-deadline", 2, &|l| {

@@ -120,7 +120,7 @@ pub(super) fn idling(draw: &mut Draw) -> Planted {
     if setup.scheduler == "bfq" {
         setup.tunables.push(("low_latency", "0".to_owned()));
     }
-    let think_us = draw.number(15..=50) * 100;
+    let think_us = draw.number(25..=65) * 100;
     setup.job(
         "thinker",
         format!("direct=1 rw=read bs=4k size=256m thinktime={think_us}"),
@@ -134,7 +134,7 @@ pub(super) fn idling(draw: &mut Draw) -> Planted {
         victims: &["waiter", "thinker"],
         culprits: &["thinker", "waiter"],
         also: vec!["slice", "behind-other"],
-        proof: &[Proof::Waits(&[Why::Idling], 0.3), Proof::Mean(1_000_000)],
+        proof: &[Proof::Waits(&[Why::Idling], 0.25), Proof::Mean(1_000_000)],
         change: None,
     }
 }
@@ -150,10 +150,12 @@ pub(super) fn slice(draw: &mut Draw) -> Planted {
     }
     setup.queue.push(("nr_requests", "128".to_owned()));
     let many = draw.one(&[16, 32]);
+    let think_us = draw.one(&[0, 5000, 20000]);
     setup.job(
         "victim",
-        "direct=1 rw=randread bs=4k size=256m thinktime=20000",
+        format!("direct=1 rw=randread bs=4k size=256m thinktime={think_us}"),
     );
+    setup.runtime_ms = 1500;
     setup.job(
         "hog",
         format!("direct=1 rw=read bs=128k size=1g ioengine=libaio iodepth={many}"),
@@ -164,7 +166,12 @@ pub(super) fn slice(draw: &mut Draw) -> Planted {
         victims: &["victim"],
         culprits: &["hog"],
         also: vec!["deep-queue", "behind-other", "missed-merge"],
-        proof: &[Proof::Waits(&[Why::Slice], 0.4), Proof::Mean(15_000_000)],
+        proof: &[
+            // Until the scheduler decides again, the device is what is waited for.
+            Proof::Waits(&[Why::Slice, Why::DeviceFull], 0.6),
+            Proof::Mean(15_000_000),
+            Proof::Slower(8.0),
+        ],
         change: None,
     }
 }

@@ -26,9 +26,9 @@ pub const KIND: Kind = Kind {
            a quarter or more of these go to the device right behind another such stream's request, \
            1 MiB or more away; the device takes for them more than 4 times what it takes for \
            those right behind their own stream's (the median of both, 8 or more of each; if there \
-           are not so many and queue/rotational is 1, its shortest), 1 ms more at least; 20 % of \
-           its process's waiting or more",
-    explains: &[],
+           are not so many and queue/rotational is 1, more than twice what 50 MB/s take), 1 ms \
+           more at least; 20 % of its process's waiting or more",
+    explains: &["rate-capped"],
     rests_on_absence: false,
     detector: || Box::new(SeekStorm::default()),
 };
@@ -44,6 +44,13 @@ const FAR_SECTORS: u64 = 2048;
 
 /// A turn that costs less is no seek.
 const COST_MIN_NS: u64 = 1_000_000;
+
+/// 50 MB/s: what a disk that rotates reads and writes along a stream, or more.
+const SLOW_NS_PER_SECTOR: u64 = 10_240;
+
+/// As [`LONG_FACTOR`], where what a stream takes by itself is not measured: the rate is low
+/// already.
+const KNOWN_FACTOR: u64 = 2;
 
 /// A stream: a process and a direction.
 type Stream = (Pid, Option<Op>);
@@ -143,19 +150,25 @@ impl SeekStorm {
         let all = || streams.values().flatten();
         let along = all().filter(|s| s.turn_from.is_none()).map(|s| s.took_ns);
         let turns = all().filter(|s| s.turn_from.is_some_and(is_stream));
-        let measured = median(along.collect());
-        let shortest = || {
-            disk.service
-                .best_ns
-                .filter(|_| context.rotates() == Some(true))
-        };
-        let (Some(along_ns), Some(turn_ns)) = (
-            measured.or_else(shortest),
-            median(turns.map(|s| s.took_ns).collect()),
-        ) else {
+        let Some(turn_ns) = median(turns.clone().map(|s| s.took_ns).collect()) else {
             return;
         };
-        if !is_longer(turn_ns, LONG_FACTOR, along_ns) || turn_ns - along_ns < COST_MIN_NS {
+        let measured = median(along.collect());
+        // A disk that rotates is known to go along a stream at no less than a rate.
+        let known = || {
+            let sectors = turns.map(|s| disk.requests[s.place].sectors());
+            let sectors = percentile(50, sectors.collect())?;
+            let ns = sectors.saturating_mul(SLOW_NS_PER_SECTOR);
+            (context.rotates() == Some(true)).then_some(ns)
+        };
+        let (along_ns, factor) = match measured {
+            Some(ns) => (ns, LONG_FACTOR),
+            None => match known() {
+                Some(ns) => (ns, KNOWN_FACTOR),
+                None => return,
+            },
+        };
+        if !is_longer(turn_ns, factor, along_ns) || turn_ns - along_ns < COST_MIN_NS {
             return;
         }
         let sum = self.disks.entry(disk.dev).or_default();
@@ -195,9 +208,14 @@ impl Sum {
         f.of = "turns";
         f.what = format!(
             "Streams of {} take turns, {kb} KiB at a time: the device takes {} for a request \
-             behind another stream's, and {} for one behind its own.",
+             behind another stream's, and {}{} for one behind its own.",
             f.victim_names(),
             time_text(self.turn_ns),
+            if self.is_measured {
+                ""
+            } else {
+                "hardly more than "
+            },
             time_text(self.along_ns)
         );
         f.how = "Each turn is a seek from one stream's place to the other's, which is as long for \
@@ -220,7 +238,7 @@ impl Sum {
             f.doubt(
                 Confidence::Likely,
                 "what the device takes along one stream: hardly any request goes there behind its \
-                 own stream's",
+                 own stream's; 50 MB/s are assumed",
             );
         }
         f.figures = vec![
