@@ -75,3 +75,39 @@ fn every_measured_case_is_identical() {
         assert_ne!(case["messages_identical"], false, "{about}");
     }
 }
+
+#[test]
+fn planted_causes_are_scored_and_shown() {
+    let f = Folder::new();
+    let text = f.ok(&[
+        "conform",
+        "--findings",
+        "--case",
+        "deep-queue-0,syncs-0",
+        "--format",
+        "json",
+    ]);
+    let shown: Value = serde_json::from_str(&text).expect("JSON");
+    let score = &shown["score"];
+    assert_eq!(
+        (&score["planted"], &score["clean"]),
+        (&1.into(), &1.into()),
+        "{text}"
+    );
+    assert_eq!(score["kinds"]["deep-queue"]["found"], 1, "{text}");
+    assert_eq!(score["silent"], 1, "{text}");
+    // A scenario is an experiment file with comments, which runs by itself.
+    let one = f.ok(&["conform", "--findings", "--case", "deep-queue-0"]);
+    assert!(one.contains("# planted: deep-queue"), "{one}");
+    f.write("deep.toml", &one);
+    f.ok(&["run", "deep.toml", "--out", "run"]);
+    let why = f.ok(&["why", "run"]);
+    assert!(why.contains("deep-queue on 8,0"), "{why}");
+    let done = f.run(&["conform", "--findings", "--case", "deep-queue-x"]);
+    assert_eq!(done.code, Some(2), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("no scenario is called 'deep-queue-x'"),
+        "{}",
+        done.stderr
+    );
+}
