@@ -19,6 +19,7 @@
 //! Units: latencies in nanoseconds, run times in milliseconds, amounts in
 //! bytes. Times handed in are nanoseconds of one clock that never goes back.
 
+mod completion;
 mod disk_util;
 mod dist;
 mod hist;
@@ -44,6 +45,7 @@ mod terse;
 mod thread_stat;
 mod utc;
 
+pub use completion::Completion;
 pub use disk_util::{DiskCounters, DiskUtil};
 pub use dist::{DepthMap, LatDist};
 pub use hist::{BUCKETS, LatencyHist};
@@ -53,9 +55,10 @@ pub use job_info::{JobInfo, LatencyTarget, PercentileOptions, UnifiedRw, Units};
 pub use job_logs::JobLogs;
 pub use log::{IoLog, LogKind, LogOptions, LogRow, LogWindow, log_file_name};
 pub use preamble::{JobHeader, preamble};
-pub use record::{Completion, JobStats};
-pub use render::{Format, ParseFormatError, TerseVersion};
+pub use record::JobStats;
+pub use render::{Format, ParseFormatError};
 pub use result::{Entry, FioResult, FioRun, GroupDir, GroupStats, JobRecord};
 pub use stat_options::StatOptions;
 pub use steady::{SteadyCriterion, SteadyRate, SteadySample, SteadyState};
+pub use terse::TerseVersion;
 pub use thread_stat::{Ddir, DirStat, Latency, PrioStat, ThreadStat};

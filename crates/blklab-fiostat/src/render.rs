@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{FioResult, json, json_report, normal, terse};
+use crate::{FioResult, TerseVersion, json, json_report, normal, terse};
 
 /// What `--output-format` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,43 +64,6 @@ impl Format {
     /// The first word that is not a format.
     pub fn parse_list(text: &str) -> Result<Vec<Format>, ParseFormatError> {
         text.split(',').map(|word| word.trim().parse()).collect()
-    }
-}
-
-/// What `--terse-version` takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TerseVersion {
-    /// No version text and no disks; trims included.
-    V2,
-    /// No trims.
-    #[default]
-    V3,
-    /// All directions.
-    V4,
-    /// All directions, with samples.
-    V5,
-}
-
-impl TerseVersion {
-    /// The version of a number, if there is one.
-    pub fn from_number(number: u32) -> Option<TerseVersion> {
-        match number {
-            2 => Some(TerseVersion::V2),
-            3 => Some(TerseVersion::V3),
-            4 => Some(TerseVersion::V4),
-            5 => Some(TerseVersion::V5),
-            _ => None,
-        }
-    }
-
-    /// The number.
-    pub fn number(self) -> u32 {
-        match self {
-            TerseVersion::V2 => 2,
-            TerseVersion::V3 => 3,
-            TerseVersion::V4 => 4,
-            TerseVersion::V5 => 5,
-        }
     }
 }
 

@@ -6,10 +6,46 @@
 use std::fmt::{self, Write as _};
 
 use crate::dist::percent_of;
-use crate::render::TerseVersion;
 use crate::result::GroupDir;
 use crate::thread_stat::DirStat;
 use crate::{Ddir, DiskCounters, DiskUtil, Entry, FioResult, IoStat, UnifiedRw};
+
+/// What `--terse-version` takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TerseVersion {
+    /// No version text and no disks; trims included.
+    V2,
+    /// No trims.
+    #[default]
+    V3,
+    /// All directions.
+    V4,
+    /// All directions, with samples.
+    V5,
+}
+
+impl TerseVersion {
+    /// The version of a number, if there is one.
+    pub fn from_number(number: u32) -> Option<TerseVersion> {
+        match number {
+            2 => Some(TerseVersion::V2),
+            3 => Some(TerseVersion::V3),
+            4 => Some(TerseVersion::V4),
+            5 => Some(TerseVersion::V5),
+            _ => None,
+        }
+    }
+
+    /// The number.
+    pub fn number(self) -> u32 {
+        match self {
+            TerseVersion::V2 => 2,
+            TerseVersion::V3 => 3,
+            TerseVersion::V4 => 4,
+            TerseVersion::V5 => 5,
+        }
+    }
+}
 
 /// Percentile fields there are, whether used or not.
 const PERCENTILE_FIELDS: usize = 20;

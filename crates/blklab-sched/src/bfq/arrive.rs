@@ -185,7 +185,7 @@ impl Bfq {
         let may = (wants && self.wr(id) >= self.wr(served))
             || self.is_higher(id, served)
             || (self.feat.arrival_ends_useless_idling && !self.is_better_to_idle(served));
-        let root = &self.groups[super::group::GroupId::ROOT].sched;
+        let root = &self.groups[super::group_id::GroupId::ROOT].sched;
         if may && root.next != root.in_service {
             self.expire(q, cx, served, false, Reason::Preempted);
         }

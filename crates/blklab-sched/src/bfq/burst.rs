@@ -5,7 +5,7 @@
 use super::Bfq;
 use super::clock::{Jiffy, is_over, jiffies};
 use super::entity::Ent;
-use super::group::GroupId;
+use super::group_id::GroupId;
 use super::links::{Chain, Links};
 use crate::queue_id::QueueId;
 use blklab_block::Cx;

@@ -6,7 +6,7 @@ use super::Bfq;
 use super::clock::{LONG_AGO, jiffies, now_ns};
 use super::entity::{Ent, Entity};
 use super::expire::Reason;
-use super::group::GroupId;
+use super::group_id::GroupId;
 use super::prio;
 use super::queue::{Birth, Queue};
 use super::split::Saved;

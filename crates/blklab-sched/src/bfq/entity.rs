@@ -3,7 +3,7 @@
 //! trees they are in.
 
 use super::clock::{Jiffy, LONG_AGO};
-use super::group::GroupId;
+use super::group_id::GroupId;
 use crate::queue_id::QueueId;
 use crate::rbtree::{Low, RbTree};
 use blklab_types::IdVec;

@@ -3,26 +3,11 @@
 
 use super::Bfq;
 use super::entity::{BE, Ent, Entity, Sched};
+use super::group_id::GroupId;
 use crate::queue_id::QueueId;
-use blklab_block::{Cx, TaskTable};
+use blklab_block::Cx;
 use blklab_types::IdVec;
 use std::ops::{Index, IndexMut};
-
-/// Number of a group: that of the control group, 0 for the root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GroupId(pub(super) u16);
-
-blklab_types::impl_id!(GroupId(u16));
-
-impl GroupId {
-    pub(super) const ROOT: GroupId = GroupId(TaskTable::ROOT_GROUP);
-}
-
-impl From<GroupId> for usize {
-    fn from(id: GroupId) -> usize {
-        usize::from(id.0)
-    }
-}
 
 /// Weight of a group that was given none, and the range of weights.
 const DEFAULT_WEIGHT: u32 = 100;

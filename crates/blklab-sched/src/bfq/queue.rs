@@ -3,7 +3,7 @@
 //! for async requests.
 
 use super::clock::{Jiffy, LONG_AGO};
-use super::group::GroupId;
+use super::group_id::GroupId;
 use super::links::Chain;
 use crate::history::ThinkTime;
 use crate::queue_id::QueueId;

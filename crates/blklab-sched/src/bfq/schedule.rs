@@ -6,7 +6,7 @@
 use super::Bfq;
 use super::clock::{jiffies, now_ns};
 use super::entity::{Ent, Filed, IDLE, RT, span};
-use super::group::GroupId;
+use super::group_id::GroupId;
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;

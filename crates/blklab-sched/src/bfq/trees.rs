@@ -4,7 +4,8 @@
 
 use super::Bfq;
 use super::entity::{Ent, Filed, ServiceTree, VTime, span};
-use super::group::{GroupId, WEIGHTS};
+use super::group::WEIGHTS;
+use super::group_id::GroupId;
 use crate::rbtree::RbTree;
 use blklab_block::Cx;
 use blklab_block::mq::Core;

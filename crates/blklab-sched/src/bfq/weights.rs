@@ -4,7 +4,7 @@
 
 use super::Bfq;
 use super::entity::Ent;
-use super::group::GroupId;
+use super::group_id::GroupId;
 use super::queue::Queue;
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
