@@ -83,6 +83,7 @@ impl Core {
 
     /// A message of the scheduler, as blktrace's `m` events, if anybody reads
     /// it.
+    #[inline]
     pub fn message(&self, cx: &mut Cx<'_>, text: std::fmt::Arguments<'_>) {
         events::message(self.dev, cx, text);
     }

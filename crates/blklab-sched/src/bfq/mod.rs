@@ -229,11 +229,16 @@ impl Bfq {
         this
     }
 
-    /// A message about a queue.
+    /// A message about a queue, if anybody reads it.
+    #[inline]
     fn say(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, text: std::fmt::Arguments<'_>) {
-        if !cx.wants_messages() {
-            return;
+        if cx.wants_messages() {
+            self.write_message(q, cx, id, text);
         }
+    }
+
+    #[cold]
+    fn write_message(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, text: std::fmt::Arguments<'_>) {
         let x = &self.queues[id];
         let kind = if x.sync { 'S' } else { 'A' };
         if x.pid == SHARED_PID {

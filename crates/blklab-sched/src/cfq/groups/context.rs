@@ -282,7 +282,8 @@ impl Cfq {
         }
     }
 
-    /// A message about a queue.
+    /// A message about a queue, if anybody reads it.
+    #[inline]
     pub(super) fn say(
         &self,
         q: &Core,
@@ -290,9 +291,13 @@ impl Cfq {
         id: QueueId,
         text: std::fmt::Arguments<'_>,
     ) {
-        if !cx.wants_messages() {
-            return;
+        if cx.wants_messages() {
+            self.write_message(q, cx, id, text);
         }
+    }
+
+    #[cold]
+    fn write_message(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId, text: std::fmt::Arguments<'_>) {
         let queue = &self.queues[id];
         let pid: Pid = queue.pid;
         if self.feat.long_messages {
