@@ -89,7 +89,10 @@ fn low_bits(n: u32) -> u64 {
 pub struct Tags {
     rules: TagRules,
     depth: u32,
+    /// A power of two.
     per_word: u32,
+    /// Words that `depth` tags are in; there may be more.
+    nr_words: u32,
     min_shallow: u32,
     words: Vec<Word>,
     /// By CPU: the tag near which the next search begins.
@@ -107,12 +110,15 @@ impl Tags {
         assert!((1..=65536).contains(&depth), "tags fit 16 bits");
         assert!(nr_cpus > 0, "somebody has to ask for tags");
         let per_word = tags_per_word(depth);
+        assert!(per_word.is_power_of_two(), "words are shifts");
+        let nr_words = depth.div_ceil(per_word);
         let mut tags = Tags {
             rules,
             depth,
             per_word,
+            nr_words,
             min_shallow: u32::MAX,
-            words: vec![Word::default(); depth.div_ceil(per_word) as usize],
+            words: vec![Word::default(); nr_words as usize],
             hints: (0..u32::from(nr_cpus))
                 .map(|cpu| {
                     let spread = u64::from(cpu) * u64::from(depth) / u64::from(nr_cpus);
@@ -142,22 +148,20 @@ impl Tags {
     /// ([`TagRules::shallow_depth_is_total`]).
     pub fn get(&mut self, cpu: u16, shallow: Option<u32>) -> Option<u16> {
         let hint = self.hint(cpu);
-        let nr_words = self.nr_words();
-        let first = hint / self.per_word;
-        let mut start = if shallow.is_some() {
-            hint % self.per_word
-        } else {
-            0
-        };
+        let (mut index, bit) = self.word_and_bit(hint);
+        let mut start = if shallow.is_some() { bit } else { 0 };
         let mut tag = None;
-        for i in 0..nr_words {
-            let index = (first + i) % nr_words;
+        for _ in 0..self.nr_words {
             let limit = self.word_limit(index, shallow);
             if let Some(bit) = self.words[index as usize].take(limit, start) {
                 tag = Some(index * self.per_word + bit);
                 break;
             }
             start = 0;
+            index += 1;
+            if index == self.nr_words {
+                index = 0;
+            }
         }
         self.move_hint(cpu, hint, tag);
         self.busy += u32::from(tag.is_some());
@@ -168,8 +172,9 @@ impl Tags {
     /// next search begins here. Appends the tasks that this wakes.
     pub fn put(&mut self, cpu: u16, tag: u16, wakes: &mut Vec<TaskId>) {
         let tag = u32::from(tag);
-        let word = &mut self.words[(tag / self.per_word) as usize];
-        let bit = 1 << (tag % self.per_word);
+        let (index, bit) = self.word_and_bit(tag);
+        let word = &mut self.words[index as usize];
+        let bit = 1 << bit;
         assert!(
             word.taken & !word.freed & bit != 0,
             "tag {tag} is given back twice"
@@ -192,9 +197,10 @@ impl Tags {
             depth > 0 && depth.div_ceil(self.per_word) as usize <= self.words.len(),
             "depth within the bitmap"
         );
-        let used = self.nr_words() as usize;
+        let used = self.nr_words as usize;
         self.words[..used].iter_mut().for_each(Word::reclaim);
         self.depth = depth;
+        self.nr_words = depth.div_ceil(self.per_word);
         self.waiters.change_batch(self.wake_batch());
     }
 
@@ -238,8 +244,10 @@ impl Tags {
         self.waiters.sleepers()
     }
 
-    fn nr_words(&self) -> u32 {
-        self.depth.div_ceil(self.per_word)
+    /// Where a tag is.
+    fn word_and_bit(&self, tag: u32) -> (u32, u32) {
+        let shift = self.per_word.trailing_zeros();
+        (tag >> shift, tag & (self.per_word - 1))
     }
 
     fn word_size(&self, index: u32) -> u32 {
