@@ -232,6 +232,7 @@ impl Watch {
 pub struct Watches(pub Vec<Watch>);
 
 impl LifeSink for Watches {
+    #[inline]
     fn bio(&mut self, bio: &BioLife) {
         for w in &mut self.0 {
             if w.wants(bio) {
@@ -240,6 +241,7 @@ impl LifeSink for Watches {
         }
     }
 
+    #[inline]
     fn request(&mut self, request: &RequestLife) {
         for w in &mut self.0 {
             w.add_request(request);

@@ -209,21 +209,25 @@ impl LifeSink for Vec<RequestLife> {
 
 /// Two sinks behind one tracker.
 impl<A: LifeSink, B: LifeSink> LifeSink for (A, B) {
+    #[inline]
     fn bio(&mut self, bio: &BioLife) {
         self.0.bio(bio);
         self.1.bio(bio);
     }
 
+    #[inline]
     fn request(&mut self, request: &RequestLife) {
         self.0.request(request);
         self.1.request(request);
     }
 
+    #[inline]
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         self.0.depth(time, dev, nr_bios, nr_issued);
         self.1.depth(time, dev, nr_bios, nr_issued);
     }
 
+    #[inline]
     fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
         self.0.in_scheduler(dev, nr_waiting, overtaken);
         self.1.in_scheduler(dev, nr_waiting, overtaken);

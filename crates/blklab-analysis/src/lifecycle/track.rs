@@ -13,8 +13,9 @@ use blklab_types::{Dev, Time};
 pub struct Lifecycles<S> {
     devices: Vec<Device>,
     places: Index<Dev>,
-    /// Bios and requests under way, of all devices.
-    in_flight: usize,
+    /// Events until there may be too many bios and requests under way: none adds more
+    /// than one.
+    events_until_full: usize,
     out: Out<S>,
     last_time: Time,
 }
@@ -26,7 +27,7 @@ impl<S: LifeSink> Lifecycles<S> {
         Lifecycles {
             devices: Vec::new(),
             places: Index::new(DEVICES_MAX),
-            in_flight: 0,
+            events_until_full: IN_FLIGHT_MAX,
             out: Out {
                 sink,
                 unmatched,
@@ -64,12 +65,10 @@ impl<S: LifeSink> Lifecycles<S> {
         if place == self.devices.len() {
             self.devices.push(Device::new(event.dev));
         }
-        let device = &mut self.devices[place];
-        let before = device.in_flight();
-        device.event(event, &mut self.out);
-        self.in_flight = self.in_flight - before + device.in_flight();
-        if self.in_flight >= IN_FLIGHT_MAX {
-            self.give_up();
+        self.devices[place].event(event, &mut self.out);
+        self.events_until_full -= 1;
+        if self.events_until_full == 0 {
+            self.limit();
         }
     }
 
@@ -79,15 +78,21 @@ impl<S: LifeSink> Lifecycles<S> {
         self.out.unmatched.passed_through += 1;
     }
 
-    /// More is under way than can be followed: what the device with most of it has is
-    /// not. Often that is one in front of others, of which old kernels show no
-    /// completion; theirs are matched all the same.
+    /// Looks whether more is under way than can be followed: then what the device with
+    /// most of it has is not. Often that is one in front of others, of which old kernels
+    /// show no completion; theirs are matched all the same.
     #[cold]
-    fn give_up(&mut self) {
-        let most = self.devices.iter_mut().max_by_key(|d| d.in_flight());
-        let device = most.expect("what is under way is a device's");
-        self.in_flight -= device.in_flight();
-        device.finish(self.last_time, &mut self.out);
+    fn limit(&mut self) {
+        let in_flight = |devices: &[Device]| devices.iter().map(Device::in_flight).sum();
+        let mut now: usize = in_flight(&self.devices);
+        while now >= IN_FLIGHT_MAX {
+            let most = self.devices.iter_mut().max_by_key(|d| d.in_flight());
+            let device = most.expect("what is under way is a device's");
+            device.finish(self.last_time, &mut self.out);
+            now = in_flight(&self.devices);
+        }
+        // Looking takes as long as there are devices: not more often than that.
+        self.events_until_full = (IN_FLIGHT_MAX - now).max(self.devices.len());
     }
 
     /// The trace ends: gives the lives that have not.
@@ -113,6 +118,6 @@ impl<S: LifeSink> TraceSink for Lifecycles<S> {
         for device in self.devices.iter_mut().filter(|d| d.in_flight() > 0) {
             device.finish(self.last_time, &mut self.out);
         }
-        self.in_flight = 0;
+        self.events_until_full = IN_FLIGHT_MAX;
     }
 }

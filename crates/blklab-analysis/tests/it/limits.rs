@@ -121,11 +121,15 @@ fn very_many_devices() {
 /// take more than the I/O that can be in flight.
 #[test]
 fn nothing_ever_completes() {
-    for action in [Action::Queue, Action::Issue] {
+    for (action, nr_devices) in [
+        (Action::Queue, 7),
+        (Action::Issue, 7),
+        (Action::Queue, DEVICES_MAX as u32),
+    ] {
         let nr_events = IN_FLIGHT_MAX as u64 + 100_000;
         let (stats, bytes, _) = measure(|c| {
             for n in 0..nr_events {
-                c.event(&event(n, action, n as u32 % 7, 1, 8 * n));
+                c.event(&event(n, action, n as u32 % nr_devices, 1, 8 * n));
             }
         });
         assert!(bytes < 700 << 20, "{action:?}: {bytes}");
