@@ -314,14 +314,33 @@ impl JobRun {
         !self.ramp_over
     }
 
+    #[inline]
     fn advance(&mut self, now_ns: u64) -> Option<Step> {
         if self.target.quiesce_due {
             self.quiesce_for_target(now_ns);
         }
         match self.at {
+            At::LoopTop => self.loop_top(now_ns),
+            At::Answer { record } => Some(Step::Issue(self.io(record))),
+            At::Reaping {
+                busy,
+                data,
+                again,
+                full,
+            } => self.reap(busy, data, again, full, now_ns),
+            _ => self.advance_elsewhere(now_ns),
+        }
+    }
+
+    /// Where the machine seldom is: apart, so that the way through the loop stays short.
+    #[inline(never)]
+    fn advance_elsewhere(&mut self, now_ns: u64) -> Option<Step> {
+        match self.at {
+            At::LoopTop | At::Answer { .. } | At::Reaping { .. } => {
+                unreachable!("is in the loop")
+            }
             At::Start => self.start(now_ns),
             At::NextPass => self.next_pass(now_ns),
-            At::LoopTop => self.loop_top(now_ns),
             At::Flow => Some(Step::Flow),
             At::FlowHeld => self.flow_held(),
             At::FlowSleep => self.flow_sleep(now_ns),
@@ -335,13 +354,6 @@ impl JobRun {
             } => self.rate_wait(record, file, dir, wait_us, now_ns),
             At::RateDone { record, file, dir } => self.rate_done(record, file, dir, now_ns),
             At::Ready { record } => self.ready(record, now_ns),
-            At::Answer { record } => Some(Step::Issue(self.io(record))),
-            At::Reaping {
-                busy,
-                data,
-                again,
-                full,
-            } => self.reap(busy, data, again, full, now_ns),
             At::Think { dir } => self.think(dir, now_ns),
             At::ThinkSpin { dir } => self.think_spin(dir, now_ns),
             At::ThinkSleep { dir } => self.think_sleep(dir, now_ns),

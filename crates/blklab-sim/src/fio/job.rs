@@ -126,7 +126,9 @@ pub(crate) async fn run_job(
                 runner.wait_for_workers(&mut plan.run, min).await;
             }
             Step::Reap { min, max } => {
-                runner.commit().await;
+                if runner.engine.commits() {
+                    runner.commit().await;
+                }
                 runner.reap(&mut plan.run, min, max).await;
             }
             Step::Wait { until_ns, .. } => m.sleep_until(Time(until_ns)).await,
