@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A 64-bit digest of an event stream: two runs of one experiment must agree.
 
-use crate::{Event, TraceSink};
+use crate::{Action, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 
 /// Order-dependent digest over 64-bit words. Stable across machines and
@@ -34,13 +34,20 @@ impl Digest {
     /// Mixes one event in, all fields.
     #[inline]
     pub fn event(&mut self, e: &Event) {
-        let dev = |d: Dev| u64::from(d.major) << 16 | u64::from(d.minor);
+        let dev = |d: Dev| u64::from(u32::from(d.major) << 16 | u32::from(d.minor));
         self.pair(e.time.0, e.sector);
         let place = u64::from(e.cpu) << 48 ^ u64::from(e.error) << 32;
         self.pair(u64::from(e.bytes) << 32 | u64::from(e.pid), e.arg ^ place);
         let kind = (e.action as u64) << 56 ^ u64::from(e.rwbs.0) << 40;
         self.pair(kind ^ dev(e.dev), dev(e.from_dev));
         self.nr_events += 1;
+    }
+
+    /// Mixes events in, all but messages.
+    pub fn events(&mut self, events: &[Event]) {
+        for event in events.iter().filter(|e| e.action != Action::Message) {
+            self.event(event);
+        }
     }
 
     /// The digest so far.
@@ -90,7 +97,7 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, Rwbs};
+    use crate::Rwbs;
 
     fn event() -> Event {
         Event {
@@ -112,6 +119,19 @@ mod tests {
         let mut d = Digest::default();
         events.iter().for_each(|e| d.event(e));
         d.value()
+    }
+
+    #[test]
+    fn a_batch_is_its_events_without_the_messages() {
+        let e = event();
+        let message = Event {
+            action: Action::Message,
+            ..e
+        };
+        let mut batch = Digest::default();
+        batch.events(&[e, message, e]);
+        assert_eq!(batch.value(), digest(&[e, e]));
+        assert_eq!(batch.nr_events(), 2);
     }
 
     #[test]

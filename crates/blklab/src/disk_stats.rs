@@ -38,6 +38,7 @@ pub struct DiskStats {
 }
 
 impl LifeSink for DiskStats {
+    #[inline]
     fn request(&mut self, r: &RequestLife) {
         let direction = match r.rwbs.op() {
             Some(Op::Read) => &mut self.read,
@@ -52,6 +53,7 @@ impl LifeSink for DiskStats {
         }
     }
 
+    #[inline]
     fn depth(&mut self, time: Time, _: Dev, nr_bios: u32, _: u32) {
         match (nr_bios, self.busy_since) {
             (0, Some(since)) => {

@@ -125,6 +125,7 @@ pub struct LifeTotals {
 }
 
 impl LifeSink for LifeTotals {
+    #[inline]
     fn bio(&mut self, bio: &BioLife) {
         self.q2c.add(Some(bio.queue), bio.complete);
         self.d2c.add(bio.issue, bio.complete);
@@ -132,11 +133,13 @@ impl LifeSink for LifeTotals {
         self.processes = self.processes.and(Processes::One(bio.pid));
     }
 
+    #[inline]
     fn depth(&mut self, time: Time, _: Dev, nr_bios: u32, nr_issued: u32) {
         self.in_flight.set(time, nr_bios);
         self.issued_max = self.issued_max.max(nr_issued);
     }
 
+    #[inline]
     fn in_scheduler(&mut self, _: Dev, nr_waiting: u32, overtaken: bool) {
         self.waiting_max = self.waiting_max.max(nr_waiting);
         self.nr_overtaken += u64::from(overtaken);

@@ -128,6 +128,26 @@ struct Streams {
     out: Vec<TraceOut>,
     /// Where they are kept, if they are.
     kept: Option<Vec<Event>>,
+    /// Whether anybody but the analyst is told of events.
+    has_others: bool,
+}
+
+impl Streams {
+    /// What is seldom wanted.
+    fn tell_others(&mut self, event: &Event) {
+        if let Some(fingerprint) = &mut self.fingerprint {
+            fingerprint.event(event);
+        }
+        if let Some(meter) = &self.meter {
+            meter.event(event);
+        }
+        for out in &mut self.out {
+            out.event(event);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.push(*event);
+        }
+    }
 }
 
 /// A handle to the streams that the machine can own.
@@ -137,23 +157,14 @@ impl TraceSink for Shared {
     fn event(&mut self, event: &Event) {
         let s = &mut *self.0.borrow_mut();
         s.analyst.event(event);
-        if let Some(fingerprint) = &mut s.fingerprint {
-            fingerprint.event(event);
-        }
-        if let Some(meter) = &s.meter {
-            meter.event(event);
-        }
-        for out in &mut s.out {
-            out.event(event);
-        }
-        if let Some(kept) = &mut s.kept {
-            kept.push(*event);
+        if s.has_others {
+            s.tell_others(event);
         }
     }
 
     fn message(&mut self, event: &Event, text: &str) {
         let s = &mut *self.0.borrow_mut();
-        s.analyst.message(event);
+        s.analyst.event(event);
         if let Some(merged) = &mut s.merged_queues {
             merged.message(text);
         }
@@ -185,6 +196,10 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
     if let (Some(meter), Some(text)) = (&options.meter, plan.jobs()) {
         meter.begin(&text.jobs.jobs);
     }
+    let has_others = options.fingerprint
+        || options.meter.is_some()
+        || !options.traces.is_empty()
+        || options.keep_events;
     let streams = Rc::new(RefCell::new(Streams {
         analyst: Analyst::new(Analysis::new(plan, options), options.has_idle_core),
         merged_queues: options.merged_queues.then(MergedQueues::default),
@@ -192,6 +207,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
         meter: options.meter.clone(),
         out: open_traces(plan, options)?,
         kept: options.keep_events.then(Vec::new),
+        has_others,
     }));
     let sinks = Sinks {
         trace: Box::new(Shared(Rc::clone(&streams))),
@@ -208,7 +224,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
             return Err(failed.into());
         }
     };
-    let analyst = std::mem::replace(&mut streams.analyst, Analyst::Here(Analysis::Nothing));
+    let analyst = std::mem::replace(&mut streams.analyst, Analyst::new(Analysis::Nothing, false));
     analyst.finish().finish(plan, &mut output);
     output.fingerprint = streams.fingerprint;
     output.merged_queues = streams.merged_queues.take().unwrap_or_default();

@@ -8,7 +8,7 @@ use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::watch::{Watch, Watches};
 use blklab_target::Plan;
-use blklab_trace::{Digest, Event, TraceSink};
+use blklab_trace::{Action, Digest, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 
 /// Who is told of lives beside the statistics.
@@ -42,29 +42,29 @@ impl Analysis {
         }
     }
 
-    /// The next event.
-    #[inline]
-    pub(super) fn event(&mut self, event: &Event) {
+    /// The next events and messages of the scheduler.
+    pub(super) fn events(&mut self, batch: &[Event]) {
         match self {
             Analysis::Totals(digest, lives) => {
-                digest.event(event);
-                lives.sink().0.event(event);
-                lives.event(event);
+                digest.events(batch);
+                for event in recorded(batch) {
+                    lives.sink().0.event(event);
+                    lives.event(event);
+                }
             }
             Analysis::Statistics(digest, collector) => {
-                digest.event(event);
-                collector.also().0.event(event);
-                collector.event(event);
+                digest.events(batch);
+                for event in batch {
+                    if event.action == Action::Message {
+                        collector.message(event, "");
+                    } else {
+                        collector.also().0.event(event);
+                        collector.event(event);
+                    }
+                }
             }
-            Analysis::Watches(lives) => lives.event(event),
+            Analysis::Watches(lives) => recorded(batch).for_each(|e| lives.event(e)),
             Analysis::Nothing => {}
-        }
-    }
-
-    /// A message of the scheduler.
-    pub(super) fn message(&mut self, event: &Event) {
-        if let Analysis::Statistics(_, collector) = self {
-            collector.message(event, "");
         }
     }
 
@@ -134,4 +134,9 @@ impl Analysis {
 fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
     plan.experiment().md?;
     plan.site().devices.first().map(|(dev, _)| *dev)
+}
+
+/// What the block layer recorded.
+fn recorded(batch: &[Event]) -> impl Iterator<Item = &Event> {
+    batch.iter().filter(|e| e.action != Action::Message)
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Analysis on a processor of its own: the run hands its events over in batches and
+//! Events are analysed in batches, with the code and tables of the analysis in the
+//! processor's caches: by the run itself, or on a processor of its own while the run
 //! goes on.
 
 use super::analysis::Analysis;
-use blklab_trace::{Action, Event};
+use blklab_trace::Event;
 use blklab_types::{Pid, Time};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -11,12 +12,24 @@ use std::thread::JoinHandle;
 /// Events that are handed over at a time.
 const BATCH_EVENTS: usize = 1024;
 
+/// Events that the run itself analyses at a time: so few that they are still in the
+/// processor's first cache.
+const OWN_BATCH_EVENTS: usize = 256;
+
 /// Batches on their way before the run waits: it is to have no more in memory than a
 /// processor's cache holds.
 const BATCHES: usize = 8;
 
+/// Collects events, and has something made of them.
+pub(super) struct Analyst {
+    batch: Vec<Event>,
+    /// Events of a whole batch.
+    full: usize,
+    who: Who,
+}
+
 /// Who makes something of the events.
-pub(super) enum Analyst {
+enum Who {
     /// The run itself.
     Here(Analysis),
     /// Another thread.
@@ -26,43 +39,58 @@ pub(super) enum Analyst {
 impl Analyst {
     /// The run itself, or a thread if a processor is idle and there is something to do.
     pub(super) fn new(analysis: Analysis, has_idle_core: bool) -> Analyst {
-        match analysis {
-            Analysis::Nothing => Analyst::Here(analysis),
-            _ if has_idle_core => Analyst::Beside(Beside::new(analysis)),
-            _ => Analyst::Here(analysis),
+        let is_beside = has_idle_core && !matches!(analysis, Analysis::Nothing);
+        let (full, who) = if is_beside {
+            (BATCH_EVENTS, Who::Beside(Beside::new(analysis)))
+        } else {
+            (OWN_BATCH_EVENTS, Who::Here(analysis))
+        };
+        Analyst {
+            batch: Vec::with_capacity(full),
+            full,
+            who,
         }
     }
 
-    /// The next event.
+    /// The next event, or a message of the scheduler, whose text tells nobody anything.
     #[inline]
     pub(super) fn event(&mut self, event: &Event) {
-        match self {
-            Analyst::Here(analysis) => analysis.event(event),
-            Analyst::Beside(beside) => beside.event(event),
-        }
-    }
-
-    /// A message of the scheduler, whose text tells nobody anything.
-    pub(super) fn message(&mut self, event: &Event) {
-        match self {
-            Analyst::Here(analysis) => analysis.message(event),
-            Analyst::Beside(beside) => beside.event(event),
+        self.batch.push(*event);
+        if self.batch.len() == self.full {
+            self.hand_over();
         }
     }
 
     /// A process has this name from now on.
     pub(super) fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        match self {
-            Analyst::Here(analysis) => analysis.process(time, pid, comm),
-            Analyst::Beside(beside) => beside.process(time, pid, comm),
+        self.hand_over();
+        match &mut self.who {
+            Who::Here(analysis) => analysis.process(time, pid, comm),
+            Who::Beside(beside) => beside.tell(Told::Process(time, pid, comm.to_owned())),
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        match &mut self.who {
+            _ if self.batch.is_empty() => {}
+            Who::Here(analysis) => {
+                analysis.events(&self.batch);
+                self.batch.clear();
+            }
+            Who::Beside(beside) => {
+                let batch = std::mem::replace(&mut self.batch, beside.empty_batch());
+                beside.tell(Told::Events(batch));
+            }
         }
     }
 
     /// The run has ended: what was found.
-    pub(super) fn finish(self) -> Analysis {
-        match self {
-            Analyst::Here(analysis) => analysis,
-            Analyst::Beside(beside) => beside.finish(),
+    pub(super) fn finish(mut self) -> Analysis {
+        self.hand_over();
+        match self.who {
+            Who::Here(analysis) => analysis,
+            Who::Beside(beside) => beside.finish(),
         }
     }
 }
@@ -76,8 +104,7 @@ enum Told {
 }
 
 /// The run's side of the thread.
-pub(super) struct Beside {
-    batch: Vec<Event>,
+struct Beside {
     told: SyncSender<Told>,
     /// Batches that the thread is done with.
     empty: Receiver<Vec<Event>>,
@@ -89,35 +116,15 @@ impl Beside {
         let (told, hears) = sync_channel(BATCHES);
         let (gives_back, empty) = channel();
         Beside {
-            batch: Vec::with_capacity(BATCH_EVENTS),
             told,
             empty,
             thread: std::thread::spawn(move || analyse(analysis, &hears, &gives_back)),
         }
     }
 
-    #[inline]
-    fn event(&mut self, event: &Event) {
-        self.batch.push(*event);
-        if self.batch.len() == BATCH_EVENTS {
-            self.hand_over();
-        }
-    }
-
-    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.hand_over();
-        self.tell(Told::Process(time, pid, comm.to_owned()));
-    }
-
-    #[cold]
-    fn hand_over(&mut self) {
-        if self.batch.is_empty() {
-            return;
-        }
+    fn empty_batch(&self) -> Vec<Event> {
         let empty = self.empty.try_recv();
-        let empty = empty.unwrap_or_else(|_| Vec::with_capacity(BATCH_EVENTS));
-        let batch = std::mem::replace(&mut self.batch, empty);
-        self.tell(Told::Events(batch));
+        empty.unwrap_or_else(|_| Vec::with_capacity(BATCH_EVENTS))
     }
 
     fn tell(&self, told: Told) {
@@ -125,8 +132,7 @@ impl Beside {
         let _ = self.told.send(told);
     }
 
-    fn finish(mut self) -> Analysis {
-        self.hand_over();
+    fn finish(self) -> Analysis {
         drop(self.told);
         match self.thread.join() {
             Ok(analysis) => analysis,
@@ -144,13 +150,7 @@ fn analyse(
     for told in hears {
         match told {
             Told::Events(mut batch) => {
-                for event in &batch {
-                    if event.action == Action::Message {
-                        analysis.message(event);
-                    } else {
-                        analysis.event(event);
-                    }
-                }
+                analysis.events(&batch);
                 batch.clear();
                 // The run may be over.
                 let _ = gives_back.send(batch);
