@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package web
+.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package web gallery
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -46,3 +46,7 @@ package:        ## every crate as it would be published, built from its package
 
 web:            ## the script and style of reports, from their sources; needs node
 	@scripts/web.sh
+
+gallery:        ## the pictures of docs/gallery, and their pages in target/gallery
+	$(BUILD) cargo build --release --bin blklab
+	@scripts/gallery.sh target/release/blklab
