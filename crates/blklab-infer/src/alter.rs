@@ -225,7 +225,7 @@ mod tests {
         let mut own = reader(40);
         // Each tenth was queued by a worker 100 ms late, and all behind it came later.
         for (i, b) in own.bios.iter_mut().enumerate() {
-            b.at = b.at + Span::from_us(100_000 * (i as u64 / 10));
+            b.at += Span::from_us(100_000 * (i as u64 / 10));
             if i % 10 == 0 {
                 b.think = Span::from_us(100_100);
             }

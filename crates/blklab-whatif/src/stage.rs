@@ -173,10 +173,10 @@ impl<'a> Stage<'a> {
     /// Takes the device on which the recorded processes fare most as they did.
     fn choose(&mut self, devices: Vec<Candidate>) -> Result<(), String> {
         let seen = figures(&self.recorded);
-        let mut best: Option<(f64, Experiment, Device, Vec<String>, [Before; 2])> = None;
-        for (spec, device, assumed) in devices {
+        let mut best: Option<(f64, Candidate, [Before; 2])> = None;
+        for candidate in devices {
             let mut e = self.experiment.clone();
-            e.device = spec;
+            e.device.clone_from(&candidate.0);
             let before = [Timing::Closed, Timing::Open].map(|timing| {
                 let figures = self.run(&e, &self.recorded, timing)?;
                 let off = off(&seen, &figures);
@@ -191,10 +191,10 @@ impl<'a> Stage<'a> {
             let off = before[0].off.min(before[1].off);
             // The first one knows most: flushes, what the driver does.
             if best.as_ref().is_none_or(|b| off < CLEARLY * b.0) {
-                best = Some((off, e, device, assumed, before));
+                best = Some((off, candidate, before));
             }
         }
-        let (_, e, device, assumed, before) = best.ok_or("there is no device")?;
+        let (_, (spec, device, assumed), before) = best.ok_or("there is no device")?;
         let [closed, open] = &before;
         // Only a loop says what faster requests do for throughput.
         self.main = if closed.off <= TRUSTED.max(open.off) {
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         } else {
             Timing::Open
         };
-        self.experiment = e;
+        self.experiment.device = spec;
         self.device = device;
         self.assumed.extend(assumed);
         self.before = before;
