@@ -257,7 +257,7 @@ fn charts_are_pictures_of_their_own() {
 fn pages_work_in_a_browser() {
     use std::process::Command;
     let web = root().join("crates/blklab-report/web");
-    let is_there = |path: &&str| std::path::Path::new(path).is_file();
+    let is_there = |path: &&&str| std::path::Path::new(path).is_file();
     let known = [
         "/usr/bin/chromium",
         "/usr/bin/chromium-browser",
