@@ -142,15 +142,29 @@ impl Pages {
             return Ok(false);
         }
         store.read(self.at, 8, &mut buf)?;
+        if buf.len() < 8 {
+            // The file ends, whatever number of chunks it promised.
+            self.chunks_left = Some(0);
+            self.no_chunk();
+            return Ok(true);
+        }
         let packed = self.order.u32(&buf).unwrap_or(0).min(CHUNK_BYTES_MAX);
         let plain = self.order.u32(buf.get(4..).unwrap_or_default());
         let plain = plain.unwrap_or(0).min(CHUNK_BYTES_MAX) as usize;
         store.read(self.at + 8, packed as usize, &mut buf)?;
         self.at += 8 + u64::from(packed);
-        // One that cannot be decompressed is a page that makes no sense.
-        self.chunk = unpack(packing, &buf, plain).unwrap_or_else(|| vec![0xff; 16]);
-        self.chunk_at = 0;
+        match unpack(packing, &buf, plain) {
+            Some(chunk) => (self.chunk, self.chunk_at) = (chunk, 0),
+            None => self.no_chunk(),
+        }
         Ok(true)
+    }
+
+    /// In place of what cannot be read: a page that makes no sense, which counts as
+    /// damaged.
+    fn no_chunk(&mut self) {
+        self.chunk = vec![0xff; 16];
+        self.chunk_at = 0;
     }
 
     /// Looks at the head of a page.

@@ -142,3 +142,18 @@ fn damage_is_counted_or_one_line() {
         assert!(!reader.counts().is_clean(), "{:?}", reader.counts());
     }
 }
+
+/// A file can promise more compressed parts than anybody will wait for.
+#[test]
+fn what_is_promised_behind_the_end_is_not_waited_for() {
+    let bytes = sample("endless-v7-zlib.dat.zst");
+    let mut reader = TraceDatReader::new(&bytes[..], "x.dat").expect("a head");
+    reader
+        .send_all(&mut Vec::<Event>::new())
+        .expect("it can be read");
+    assert!(
+        (1..1000).contains(&reader.counts().damaged),
+        "{:?}",
+        reader.counts()
+    );
+}
