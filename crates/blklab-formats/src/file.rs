@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A trace file of whatever format it has, recognised by what is in it.
 
+use crate::blkparse::BlkparseWriter;
 use crate::blktrace::{BlktraceReader, CpuFile};
 use crate::format::{FORMATS, Format, Reader, recognise};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSink, TraceSource};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// An open trace: a file, several of them, or a pipe.
@@ -159,6 +160,23 @@ fn unrecognised(input: &Input<Source>) -> FormatError {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),
         },
+    }
+}
+
+impl TraceFile {
+    /// Prints the rest with the numbers that the recorder gave to events.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn print_to<W: Write>(&mut self, out: &mut BlkparseWriter<W>) -> Result<(), FormatError> {
+        let mut nr_numbered = 0;
+        while let Some(item) = self.next_item()? {
+            item.send_to(out);
+            let numbered = &self.counts().numbered;
+            numbered[nr_numbered..].iter().for_each(|n| out.number(*n));
+            nr_numbered = numbered.len();
+        }
+        Ok(())
     }
 }
 

@@ -294,7 +294,7 @@ pub fn print(
         times_as_given: input.format().has_printed_times,
     };
     let mut writer = BlkparseWriter::new(out, options);
-    writer.print_all(input)?;
+    input.print_to(&mut writer)?;
     let to_stdout = |source| FormatError::Io {
         doing: "write to standard output".into(),
         source,

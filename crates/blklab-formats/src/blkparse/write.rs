@@ -4,11 +4,11 @@
 use super::line::{self, Shown};
 use super::summary::{CpuSums, Summary};
 use super::ties::{Order, Recency};
+use crate::FormatError;
 use crate::counts::Numbered;
 use crate::names::Names;
 use crate::output::Output;
-use crate::{FormatError, TraceFile};
-use blklab_trace::{Action, Event, TraceSink, TraceSource as _};
+use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Pid, Time};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -213,23 +213,6 @@ impl<W: Write> BlkparseWriter<W> {
             }
         }
         self.out.end_record();
-    }
-}
-
-impl<W: Write> BlkparseWriter<W> {
-    /// Prints the rest of a trace with the numbers that its recorder gave to events.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn print_all(&mut self, input: &mut TraceFile) -> Result<(), FormatError> {
-        let mut nr_numbered = 0;
-        while let Some(item) = input.next_item()? {
-            item.send_to(self);
-            let numbered = &input.counts().numbered;
-            numbered[nr_numbered..].iter().for_each(|n| self.number(*n));
-            nr_numbered = numbered.len();
-        }
-        Ok(())
     }
 }
 

@@ -157,7 +157,7 @@ fn real_traces_print_as_blkparse_prints_them() {
                 ..BlkparseOptions::default()
             },
         );
-        writer.print_all(&mut file).unwrap();
+        file.print_to(&mut writer).unwrap();
         let ours = String::from_utf8(writer.finish().unwrap()).unwrap();
         let idle = |line: &str| match line.rfind("[swapper") {
             Some(at) => line[..at].to_owned(),
