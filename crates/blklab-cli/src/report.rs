@@ -153,9 +153,10 @@ fn labels(inputs: &[Input]) -> Vec<String> {
 impl Input {
     /// The file that most is read of.
     fn read_file(&self) -> PathBuf {
-        match self.is_run {
-            true => self.path.join(blklab::run_directory::EVENTS),
-            false => self.path.clone(),
+        if self.is_run {
+            self.path.join(blklab::run_directory::EVENTS)
+        } else {
+            self.path.clone()
         }
     }
 
@@ -169,13 +170,8 @@ impl Input {
         let source = self.path.display().to_string();
         let known = Known::new(&self.path, &a.stack, schedulers)?;
         let mut survey = Survey::default();
-        let run = match self.is_run {
-            true => Some(RunDir::open(
-                &self.path,
-                &blklab::catalogue_with(schedulers),
-            )?),
-            false => None,
-        };
+        let open = || RunDir::open(&self.path, &blklab::catalogue_with(schedulers));
+        let run = self.is_run.then(open).transpose()?;
         let mut events = match &run {
             Some(run) => run.events()?,
             None => TraceFile::open(&self.path)?,

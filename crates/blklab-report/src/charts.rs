@@ -183,13 +183,10 @@ fn steps(
     let mut d = String::new();
     let mut is_open = false;
     for (i, value) in values.iter().enumerate() {
-        match value {
-            Some(y) => {
-                let (left, right) = (x(interval(i as f64)), x(interval(i as f64 + 1.0)));
-                let verb = if is_open { 'L' } else { 'M' };
-                let _ = write!(d, "{verb}{left:.1} {y:.1}H{right:.1}");
-            }
-            None => {}
+        if let Some(y) = value {
+            let (left, right) = (x(interval(i as f64)), x(interval(i as f64 + 1.0)));
+            let verb = if is_open { 'L' } else { 'M' };
+            let _ = write!(d, "{verb}{left:.1} {y:.1}H{right:.1}");
         }
         is_open = value.is_some();
     }

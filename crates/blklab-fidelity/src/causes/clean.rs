@@ -6,8 +6,11 @@ use super::draw::Draw;
 use super::setup::Setup;
 use super::stacks::{named, on_any, parallel, serial};
 
-/// Names of the sorts.
-pub(super) const SORTS: &[(&str, fn(&mut Draw) -> Setup)] = &[
+/// A sort of scenario: its name, and how one is drawn.
+type Sort = (&'static str, fn(&mut Draw) -> Setup);
+
+/// The sorts.
+pub(super) const SORTS: &[Sort] = &[
     ("one-at-a-time", one_at_a_time),
     ("several-beside", several_beside),
     ("rate-limited", rate_limited),

@@ -43,9 +43,12 @@ impl Sum {
     }
 }
 
+/// Whom waits are told to.
+type Listener = Box<dyn FnMut(&Waited<'_>)>;
+
 /// Adds up what the truth stream says.
 pub(super) struct Sums {
-    labels: WaitLabels<Box<dyn FnMut(&Waited<'_>)>>,
+    labels: WaitLabels<Listener>,
     by_process: Rc<RefCell<BTreeMap<Pid, Sum>>>,
     asleep: BTreeMap<Pid, Time>,
 }

@@ -31,9 +31,10 @@ pub(super) fn section(out: &mut String, member: usize, m: &Member) {
     }
     out.push_str("<h4>Where the time went</h4>");
     for d in &m.devices {
-        let words = match d.report.words.is_empty() {
-            true => "no I/O whose time the trace shows.".to_owned(),
-            false => d.report.words.join(" "),
+        let words = if d.report.words.is_empty() {
+            "no I/O whose time the trace shows.".to_owned()
+        } else {
+            d.report.words.join(" ")
         };
         let _ = write!(out, "<p><b>{}</b> {}</p>", d.report.dev, escaped(&words));
     }
