@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Show runs and traces as one page: who waited, how long, why, down to single requests
     Report(ReportArgs),
+    /// Compare runs and traces: what changed, by how much, how sure that is
+    Compare(CompareArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -913,6 +915,55 @@ pub(crate) enum ReportFormat {
     Html,
     /// Its data, for programs
     Json,
+}
+
+const COMPARE_NOTES: &str = "\
+Each label of a folder with the runs of a matrix is a side, its repetitions are
+the side's runs; any other run directory or trace is a side by itself. The
+first is compared with all others.
+
+Of each metric: the ratio, its 95 % interval by the bootstrap over runs, and a
+verdict, which is corrected for the number of comparisons (Holm). Runs of the
+same seed have the same arrivals and are compared in pairs. Percentiles are
+those of the I/Os of all runs together, maxima the median of the runs' own.
+'no difference shown' is a verdict: these runs do not tell the sides apart.
+
+Also: the settings that differ, the findings of blklab why that came and went
+(in half of a side's runs or more), the first event that differs. Histograms
+have logarithms of time and number: a single I/O is seen beside millions.
+
+Of traces, and with --bios, the bios are compared from Q to C, by process name
+and direction, after the warm-up (MSER-5). A recording without repetitions is
+divided into 20 stretches, which take the place of runs.
+
+Examples:
+  blklab run job.fio --sched mq-deadline,bfq --repeat 5 --out matrix
+  blklab compare matrix
+  blklab compare matrix --base bfq --metric clat_p99_ns --metric iops
+  blklab compare matrix --bios --output-format json
+  blklab compare results matrix/bfq-run1";
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_NOTES)]
+pub(crate) struct CompareArgs {
+    /// Run directories, folders of them, traces
+    #[arg(required = true, value_name = "RUN|TRACE")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The side that the others are compared with [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) base: Option<String>,
+    /// Bios of the trace, from Q to C, in place of the calls of jobs
+    #[arg(long)]
+    pub(crate) bios: bool,
+    /// A metric, by its column in CSV [default: bandwidth, latencies]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Vec<String>,
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
+    pub(crate) output_format: PlainFormat,
+    /// Write the result here instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// What is known of the machine that a trace was recorded on.

@@ -6,6 +6,7 @@
 
 mod again;
 mod args;
+mod compare;
 mod conform;
 mod example;
 mod execute;
@@ -64,6 +65,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Trace(c) => trace::trace(&c, schedulers),
         Command::Why(a) => why::why(&a, schedulers),
         Command::Report(a) => report::report(&a, schedulers),
+        Command::Compare(a) => compare::compare(&a),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

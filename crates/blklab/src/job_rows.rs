@@ -35,7 +35,8 @@ impl JobRow {
         JOBS.iter().map(|m| m.of_jobs(&self.numbers))
     }
 
-    /// As JSON, by the columns of CSV.
+    /// As JSON, by the columns of CSV, and the bins of the completion latency: value in ns
+    /// and count.
     pub fn to_json(&self) -> Value {
         let mut row: Map<String, Value> = Map::new();
         row.insert("level".to_owned(), json!(self.level));
@@ -46,6 +47,7 @@ impl JobRow {
         row.insert("jobs".to_owned(), json!(self.numbers.jobs));
         let values = JOBS.iter().zip(self.values());
         row.extend(values.map(|(m, value)| (m.column(), json!(value))));
+        row.insert("clat_bins".to_owned(), json!(self.numbers.clat_bins()));
         Value::Object(row)
     }
 }

@@ -45,6 +45,7 @@
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
 //! | ask what a change would have made of a trace | [`what_if`] |
 //! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
+//! | compare runs, with intervals and verdicts | [`compare`] |
 //! | make a fio job of a trace | [`to_fio`] |
 //! | write a scheduler | [`scheduler`] |
 //! | keep all that belongs to a run | [`run_directory`] |
@@ -53,6 +54,7 @@
 //! `matrix_percentiles`, `write_scheduler`. Errors are one line each: what is wrong,
 //! where, and what would be right.
 
+pub mod compare;
 pub mod csv_table;
 pub mod disk_stats;
 pub mod explain;

@@ -116,6 +116,8 @@ pub struct Cell {
     pub label: Vec<(String, String)>,
     /// Which of the files it comes from, from 0.
     pub file_idx: usize,
+    /// Its place in the matrix, from 0.
+    pub place: u32,
     /// Which repetition it is, from 0.
     pub repetition: u32,
     /// The experiment.
@@ -170,6 +172,7 @@ pub fn expand(
         let mut base = Cell {
             label,
             file_idx,
+            place: 0,
             repetition: 0,
             experiment: e.clone(),
         };
@@ -181,6 +184,9 @@ pub fn expand(
         }
         let of_file = combinations(base, overrides, planner);
         cells.extend(of_file.map_err(|err| err.located_in(e))?);
+    }
+    for (place, cell) in (0..).zip(&mut cells) {
+        cell.place = place;
     }
     Ok(cells)
 }

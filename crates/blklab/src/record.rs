@@ -22,6 +22,9 @@ pub struct RunRecord {
     pub experiment: String,
     /// What varied in the matrix that it belonged to; empty if nothing did.
     pub label: String,
+    /// Its place in that matrix, from 0.
+    #[serde(default)]
+    pub place: u32,
     /// Which repetition it was, from 0.
     pub repetition: u32,
     /// Kernel release.
@@ -90,6 +93,7 @@ impl RunRecord {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: e.id.clone(),
             label: cell.name(),
+            place: cell.place,
             repetition: cell.repetition,
             kernel: e.kernel.to_string(),
             hz: e.hz.0,

@@ -5,6 +5,7 @@
 mod again;
 mod carried;
 mod cgroups;
+mod compare;
 mod conform;
 mod csv_table;
 mod docs;

@@ -134,6 +134,8 @@ pub struct Numbers {
     /// By [`PERCENTILES`], as fio gives them; none if there is no latency.
     clat_buckets_ns: Vec<u64>,
     clat_max_ns: u64,
+    /// Completion latencies: value in ns and count.
+    clat_bins: Vec<(u64, u64)>,
     /// Calls whose whole latency is known, and that latency.
     calls: u64,
     lat_total_ns: f64,
@@ -206,6 +208,7 @@ impl Numbers {
             clat_mean_ns: q2c.mean(),
             clat_buckets_ns: PERCENTILES.map(|p| q2c.percentile(p)).to_vec(),
             clat_max_ns: q2c.max(),
+            clat_bins: q2c.buckets().collect(),
             ..Numbers::default()
         }
     }
@@ -218,6 +221,7 @@ impl Numbers {
         self.clat_mean_ns = clat.stat.mean;
         self.clat_max_ns = clat.stat.max;
         self.clat_buckets_ns = clat.hist.percentiles(&PERCENTILES, clat.stat.samples);
+        self.clat_bins = clat.hist.bins().collect();
     }
 
     fn add_program(&mut self, jobs: &[&JobResult]) {
@@ -235,6 +239,11 @@ impl Numbers {
     fn clat(&self, i: usize) -> Option<f64> {
         let bucket = self.clat_buckets_ns.get(i).copied().unwrap_or(0);
         Some(bucket.min(self.clat_max_ns) as f64)
+    }
+
+    /// The completion latencies: value in ns and count, in rising order.
+    pub fn clat_bins(&self) -> &[(u64, u64)] {
+        &self.clat_bins
     }
 
     /// Per second of the longest run time of a job.

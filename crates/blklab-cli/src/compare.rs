@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab compare`.
+
+use crate::Outcome;
+use crate::args::{CompareArgs, PlainFormat};
+use crate::output::{Output, bytes, count, cut, hanging, per_second, time};
+use anyhow::{Result, bail};
+use blklab::compare::{
+    Basis, Change, Column, Comparison, Difference, FindingSum, MetricChange, Options, RowChange,
+    Side, compare as compare_sides, sides,
+};
+use blklab::metric::{self, Unit};
+use std::io::Write;
+
+/// Columns of a histogram.
+const BARS: usize = 40;
+
+/// Settings that are shown, at most.
+const SETTINGS_MAX: usize = 12;
+
+pub(crate) fn compare(a: &CompareArgs) -> Result<Outcome> {
+    let options = Options {
+        bios: a.bios,
+        metrics: a.metric.clone(),
+    };
+    let options = options.for_paths(&a.paths);
+    for name in &options.metrics {
+        Column::named(name, options.bios).map_err(|err| err.in_file("--metric"))?;
+    }
+    let mut output = Output::open(a.output.as_deref())?;
+    let mut sides = sides(&a.paths, &blklab::catalogue(), &options)?;
+    let base = base(a, &sides)?;
+    let before = sides.remove(base);
+    let compared = sides
+        .iter()
+        .map(|after| compare_sides(&before, after, &options))
+        .collect::<Result<Vec<Comparison>, _>>()?;
+    match a.output_format {
+        PlainFormat::Json => {
+            serde_json::to_writer_pretty(&mut output, &compared).map_err(std::io::Error::from)?;
+            writeln!(output)?;
+        }
+        PlainFormat::Table => {
+            for (i, comparison) in compared.iter().enumerate() {
+                if i > 0 {
+                    writeln!(output)?;
+                }
+                show(&mut output, comparison)?;
+            }
+        }
+    }
+    output.commit()?;
+    Ok(Outcome::Done)
+}
+
+/// The side that the others are compared with.
+fn base(a: &CompareArgs, sides: &[Side]) -> Result<usize> {
+    let names: Vec<&str> = sides.iter().map(|s| s.name.as_str()).collect();
+    if let [name] = names[..] {
+        bail!(
+            "{name} alone has nothing to be compared with: name another run or trace, or a folder \
+             with the runs of a matrix (blklab run … --sched a,b --out DIR)"
+        );
+    }
+    let Some(wanted) = &a.base else { return Ok(0) };
+    match names.iter().position(|name| name == wanted) {
+        Some(place) => Ok(place),
+        None => bail!(
+            "--base {}: there are {}",
+            blklab::shown(wanted),
+            names.join(", ")
+        ),
+    }
+}
+
+fn show(out: &mut impl Write, c: &Comparison) -> Result<()> {
+    let what = if c.identical {
+        "identical: the same events, bit for bit".to_owned()
+    } else {
+        runs(c)
+    };
+    hanging(out, "", 2, &format!("{} -> {}: {what}", c.before, c.after))?;
+    if c.identical {
+        return Ok(settings(out, &c.settings)?);
+    }
+    settings(out, &c.settings)?;
+    for row in &c.rows {
+        writeln!(out)?;
+        show_row(out, c, row)?;
+    }
+    writeln!(out)?;
+    for (only, name) in c.only.iter().zip([&c.before, &c.after]) {
+        if !only.is_empty() {
+            hanging(out, "", 2, &format!("only in {name}: {}", only.join(", ")))?;
+        }
+    }
+    findings(out, "gone", &c.gone)?;
+    findings(out, "came", &c.came)?;
+    for note in &c.warm_up {
+        hanging(out, "note: ", 6, note)?;
+    }
+    if c.basis == Basis::Batches {
+        let text = "intervals are from stretches of one recording each: how much repetitions would \
+                    differ is not in them";
+        hanging(out, "note: ", 6, text)?;
+    }
+    // Traces that have nothing in common say nothing by that.
+    if let Some(first) = c.first_difference.as_ref().filter(|f| f.same > 0) {
+        let text = format!("the first {} events are the same; then", first.same);
+        writeln!(out, "{text}")?;
+        for (name, line) in [(&c.before, &first.before), (&c.after, &first.after)] {
+            let line = line.as_deref().unwrap_or("the end");
+            writeln!(out, "  {:<14} {}", cut(name, 14), cut(line, 63))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is behind the intervals, in words.
+fn runs(c: &Comparison) -> String {
+    let [before, after] = c.runs;
+    let number = |n: usize| {
+        if n == 1 {
+            "one run".to_owned()
+        } else {
+            format!("{n} runs")
+        }
+    };
+    match c.basis {
+        Basis::Batches => format!("in {before} and {after} stretches"),
+        Basis::Runs if c.paired && before > 1 => {
+            format!("{} of each, in pairs of the same seed", number(before))
+        }
+        Basis::Runs if before == 1 && after == 1 => {
+            "one run of each, so nothing is known of the noise (run --repeat 10)".to_owned()
+        }
+        Basis::Runs if before == after => format!("{} of each", number(before)),
+        Basis::Runs => format!("{} and {}", number(before), number(after)),
+    }
+}
+
+fn settings(out: &mut impl Write, settings: &[Difference]) -> std::io::Result<()> {
+    for d in settings.iter().take(SETTINGS_MAX) {
+        let shown = |text: &str| {
+            if text.is_empty() {
+                "-".to_owned()
+            } else {
+                cut(text, 120)
+            }
+        };
+        let text = format!("{}: {} -> {}", d.key, shown(&d.before), shown(&d.after));
+        hanging(out, "  differs  ", 11, &text)?;
+    }
+    if settings.len() > SETTINGS_MAX {
+        writeln!(out, "           and {} more", settings.len() - SETTINGS_MAX)?;
+    }
+    Ok(())
+}
+
+fn findings(out: &mut impl Write, what: &str, found: &[FindingSum]) -> std::io::Result<()> {
+    for f in found {
+        let total = f.total_ns.map_or(String::new(), |ns| {
+            format!(", {} of delay", time(ns as f64))
+        });
+        let text = format!("{}{total}, in {} of {} runs", f.kind, f.runs, f.of);
+        hanging(out, &format!("{what}: "), 6, &text)?;
+    }
+    Ok(())
+}
+
+fn show_row(out: &mut impl Write, c: &Comparison, row: &RowChange) -> std::io::Result<()> {
+    let heading = format!("{} {}", row.who, row.direction);
+    writeln!(
+        out,
+        "{:<16} {:>9} {:>9} {:>7} {:>15}",
+        cut(heading.trim(), 16),
+        cut(&c.before, 9),
+        cut(&c.after, 9),
+        "change",
+        "95 % interval"
+    )?;
+    for m in &row.changes {
+        let MetricChange {
+            change, verdict, ..
+        } = m;
+        let line = format!(
+            "  {:<14} {:>9} {:>9} {:>7} {:>15} {}",
+            cut(&name(m), NAME),
+            value(&m.metric, change.before),
+            value(&m.metric, change.after),
+            change.ratio.map_or("-".to_owned(), ratio),
+            interval(change),
+            verdict.text()
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    histograms(out, c, row)
+}
+
+/// Characters of a metric's name.
+const NAME: usize = 14;
+
+/// A metric in words if these are few; else its column without the unit, which the values
+/// have.
+fn name(m: &MetricChange) -> String {
+    if m.title.len() <= NAME {
+        return m.title.to_owned();
+    }
+    let known = metric::find(&m.metric).map(|wanted| wanted.metric.key);
+    known.unwrap_or(&m.metric).replace('_', " ")
+}
+
+fn value(column: &str, value: f64) -> String {
+    let unit = metric::find(column).map_or(Unit::Ns, |wanted| wanted.unit);
+    match unit {
+        Unit::Ns => time(value),
+        Unit::Us => time(value * 1e3),
+        Unit::Ms => time(value * 1e6),
+        Unit::S => time(value * 1e9),
+        Unit::Bytes => bytes(value),
+        Unit::BytesPerS => per_second(value),
+        Unit::Percent => format!("{value:.1}%"),
+        _ => count(value),
+    }
+}
+
+/// A ratio: in per cent if it is about one, else as a factor.
+fn ratio(r: f64) -> String {
+    match r {
+        r if (0.5..2.0).contains(&r) => format!("{:+.1} %", (r - 1.0) * 100.0),
+        r if r >= 99.5 => format!("{r:.0}x"),
+        r if r >= 9.95 => format!("{r:.1}x"),
+        r if r < 0.0995 => format!("{r:.3}x"),
+        r => format!("{r:.2}x"),
+    }
+}
+
+fn interval(change: &Change) -> String {
+    let Some([low, high]) = change.interval else {
+        return "-".to_owned();
+    };
+    let [low, high] = [low, high].map(ratio);
+    match (low.strip_suffix(" %"), high.strip_suffix(" %")) {
+        (Some(low), Some(high)) => format!("{low}…{high} %"),
+        (Some(low), None) => format!("{low}%…{high}"),
+        _ => format!("{}…{high}", low.trim_end_matches('x')),
+    }
+}
+
+/// The latencies of both sides on one axis. Times and numbers are logarithms: a single
+/// one is seen beside millions.
+fn histograms(out: &mut impl Write, c: &Comparison, row: &RowChange) -> std::io::Result<()> {
+    // Those of no time at all are in the first bar.
+    let values = row.bins_ns.iter().flatten().map(|(ns, _)| *ns);
+    let values = values.filter(|ns| *ns > 0);
+    let (Some(low), Some(high)) = (values.clone().min(), values.max()) else {
+        return Ok(());
+    };
+    let log = |ns: u64| (ns.max(low) as f64).ln();
+    let width = (log(high) - log(low)).max(1e-9);
+    for (name, bins) in [&c.before, &c.after].into_iter().zip(&row.bins_ns) {
+        let mut counts = [0u64; BARS];
+        for (ns, count) in bins {
+            let place = (log(*ns) - log(low)) / width * BARS as f64;
+            counts[(place as usize).min(BARS - 1)] += count;
+        }
+        writeln!(
+            out,
+            "  {:<14} {:>9} {} {}",
+            cut(name, 14),
+            time(low as f64),
+            bars(&counts),
+            time(high as f64)
+        )?;
+    }
+    Ok(())
+}
+
+fn bars(counts: &[u64]) -> String {
+    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let level = |count: u64| match count {
+        0 => 0,
+        _ if most <= 1 => 8,
+        n => 1 + ((n as f64).ln() / (most as f64).ln() * 7.0).round() as usize,
+    };
+    counts
+        .iter()
+        .map(|count| LEVELS[level(*count).min(8)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_near_one_are_per_cents() {
+        let shown = [0.0413, 0.5, 0.999, 1.0, 1.25, 2.0, 17.3, 1234.0].map(ratio);
+        let expected = [
+            "0.041x", "-50.0 %", "-0.1 %", "+0.0 %", "+25.0 %", "2.00x", "17.3x", "1234x",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn one_in_a_million_is_seen() {
+        assert_eq!(bars(&[0, 1, 1_000_000, 1000]), " ▁█▅");
+        assert_eq!(bars(&[0, 1]), " █");
+        assert_eq!(bars(&[0, 0]), "  ");
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The numbers that are compared: of the jobs and the disk of a run, or of the bios of a
+//! trace. Both go by the columns of [`metric`].
+
+use super::Options;
+use crate::metric::{self, Unit};
+use blklab_compare::{Aim, Figure};
+use blklab_experiment::{ExperimentError, no_such};
+use blklab_fiostat::LatencyHist;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A number that is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name with unit.
+    pub name: String,
+    /// In words.
+    pub title: &'static str,
+    /// Which way it is better.
+    pub aim: Aim,
+    how: How,
+}
+
+/// How runs make one of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum How {
+    Mean,
+    Median,
+    Percentile(f64),
+}
+
+/// Columns of jobs and of the disk that are compared unless others are asked for.
+const OF_JOBS: [&str; 8] = [
+    "bandwidth_bytes_per_s",
+    "clat_mean_ns",
+    "clat_p50_ns",
+    "clat_p99_ns",
+    "clat_p999_ns",
+    "clat_max_ns",
+    "disk_q2d_mean_ns",
+    "disk_d2c_mean_ns",
+];
+
+/// What is compared of bios of a trace: from Q to C, and its parts.
+const OF_BIOS: [(&str, &str, Aim, How); 9] = [
+    ("bandwidth_bytes_per_s", "bandwidth", Aim::Higher, How::Mean),
+    ("iops", "IOPS", Aim::Higher, How::Mean),
+    ("q2c_mean_ns", "Q2C mean", Aim::Lower, How::Mean),
+    ("q2c_p50_ns", "Q2C p50", Aim::Lower, How::Percentile(50.0)),
+    ("q2c_p99_ns", "Q2C p99", Aim::Lower, How::Percentile(99.0)),
+    (
+        "q2c_p999_ns",
+        "Q2C p99.9",
+        Aim::Lower,
+        How::Percentile(99.9),
+    ),
+    ("q2c_max_ns", "Q2C max", Aim::Lower, How::Median),
+    ("q2d_mean_ns", "Q2D mean", Aim::Lower, How::Mean),
+    ("d2c_mean_ns", "D2C mean", Aim::Lower, How::Mean),
+];
+
+/// Percentiles of jobs, which are those of all runs together.
+const POOLED: [(&str, f64); 4] = [
+    ("clat_p50", 50.0),
+    ("clat_p95", 95.0),
+    ("clat_p99", 99.0),
+    ("clat_p999", 99.9),
+];
+
+impl Column {
+    fn of_jobs(metric: &metric::Metric) -> Column {
+        let pooled = POOLED.iter().find(|(key, _)| *key == metric.key);
+        let aim = match metric.unit {
+            Unit::Ns | Unit::Us | Unit::Ms | Unit::S => Aim::Lower,
+            Unit::BytesPerS | Unit::KibPerS | Unit::MbPerS | Unit::MibPerS | Unit::PerS => {
+                Aim::Higher
+            }
+            Unit::One | Unit::Bytes | Unit::Sectors | Unit::Percent => Aim::None,
+        };
+        Column {
+            name: metric.column(),
+            title: metric.title,
+            aim,
+            how: match pooled {
+                Some((_, percentile)) => How::Percentile(*percentile),
+                None if metric.key.ends_with("_max") || metric.key.ends_with("_min") => How::Median,
+                None => How::Mean,
+            },
+        }
+    }
+
+    /// Those that there are, of jobs and the disk or of bios.
+    fn all(bios: bool) -> Vec<Column> {
+        if bios {
+            let columns = OF_BIOS.iter().map(|&(name, title, aim, how)| Column {
+                name: name.to_owned(),
+                title,
+                aim,
+                how,
+            });
+            return columns.collect();
+        }
+        let metrics = metric::JOBS.iter().chain(metric::DISK);
+        metrics.map(Column::of_jobs).collect()
+    }
+
+    /// The one of a name.
+    ///
+    /// # Errors
+    /// Names those that there are.
+    pub fn named(name: &str, bios: bool) -> Result<Column, ExperimentError> {
+        let all = Column::all(bios);
+        if let Some(found) = all.iter().find(|c| c.name == name) {
+            return Ok(found.clone());
+        }
+        let known: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+        Err(ExperimentError::new(no_such("metric", name, &known)))
+    }
+
+    /// The number over some runs; none if any lacks it.
+    pub(super) fn of(&self, runs: &[&RowFigures]) -> Option<Figure> {
+        if runs.is_empty() {
+            return None;
+        }
+        if let How::Percentile(percentile) = self.how {
+            let all_have = runs.iter().all(|r| r.latencies.bins().next().is_some());
+            let latencies = runs.iter().map(|r| r.latencies.clone());
+            return all_have.then(|| Figure::pooled(percentile, latencies.collect()));
+        }
+        let values = runs.iter().map(|r| r.values.get(&self.name).copied());
+        let values: Vec<f64> = values.collect::<Option<_>>()?;
+        let is_batch = runs.iter().any(|r| r.is_batch);
+        Some(match self.how {
+            How::Median if is_batch => Figure::median(vec![values.into_iter().fold(0.0, f64::max)]),
+            How::Median => Figure::median(values),
+            How::Mean | How::Percentile(_) => Figure::mean(values),
+        })
+    }
+}
+
+/// The columns to compare of somebody.
+///
+/// # Errors
+/// If a name is none.
+pub(super) fn columns(key: &WhatOf, options: &Options) -> Result<Vec<Column>, ExperimentError> {
+    if !options.metrics.is_empty() {
+        let named = options.metrics.iter();
+        return named
+            .map(|name| Column::named(name, options.bios))
+            .collect();
+    }
+    let mut columns = Column::all(options.bios);
+    if !options.bios {
+        columns.retain(|c| match c.name.as_str() {
+            // Calls of fsync move no bytes.
+            "iops" => key.direction == "sync",
+            "bandwidth_bytes_per_s" => key.direction != "sync",
+            name => OF_JOBS.contains(&name),
+        });
+    }
+    Ok(columns)
+}
+
+/// Names in one direction beyond which only groups of them are compared.
+pub(super) const NAMES_MAX: usize = 8;
+
+/// Whom numbers are about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WhatOf {
+    pub(super) who: String,
+    pub(super) direction: String,
+}
+
+impl WhatOf {
+    fn disk() -> WhatOf {
+        WhatOf {
+            who: "disk".to_owned(),
+            direction: String::new(),
+        }
+    }
+}
+
+impl fmt::Display for WhatOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.who, self.direction)
+    }
+}
+
+/// The numbers of somebody in one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RowFigures {
+    /// By column.
+    pub(super) values: BTreeMap<String, f64>,
+    /// Latencies in ns.
+    pub(super) latencies: LatencyHist,
+    /// Whether it is a batch: the maximum is that of all together.
+    pub(super) is_batch: bool,
+}
+
+/// The numbers of one run, or of one batch of a recording.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source {
+    pub(super) rows: Vec<(WhatOf, RowFigures)>,
+}
+
+impl Source {
+    /// Whom the numbers of some runs are about, in order of their first appearance.
+    pub(super) fn keys(all: &[Source]) -> Vec<WhatOf> {
+        let mut keys: Vec<WhatOf> = Vec::new();
+        for (key, _) in all.iter().flat_map(|s| &s.rows) {
+            if !keys.contains(key) {
+                keys.push(key.clone());
+            }
+        }
+        keys
+    }
+
+    pub(super) fn row(&self, key: &WhatOf) -> Option<&RowFigures> {
+        let found = self.rows.iter().find(|(k, _)| k == key);
+        found.map(|(_, row)| row)
+    }
+
+    /// From the object `metrics` of a run's result.
+    pub(super) fn of_run(metrics: &Value) -> Source {
+        let mut rows = Vec::new();
+        let jobs = metrics["jobs"].as_array();
+        let jobs: Vec<&Value> = jobs.into_iter().flatten().collect();
+        let is_of_names = |row: &&&Value| row["level"] != "group";
+        let directions = jobs.iter().map(|row| &row["direction"]);
+        let most = directions
+            .map(|d| {
+                let of_names = jobs.iter().filter(is_of_names);
+                of_names.filter(|row| row["direction"] == *d).count()
+            })
+            .max();
+        let by_group = most.unwrap_or(0) > NAMES_MAX;
+        for row in jobs {
+            if (row["level"] == "group") != by_group {
+                continue;
+            }
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let who = match text("job") {
+                name if name.is_empty() => "all jobs".to_owned(),
+                name => name,
+            };
+            let key = WhatOf {
+                who,
+                direction: text("direction"),
+            };
+            rows.push((key, of_json(row)));
+        }
+        rows.push((WhatOf::disk(), of_json(&metrics["disk"])));
+        Source { rows }
+    }
+}
+
+fn of_json(row: &Value) -> RowFigures {
+    let mut figures = RowFigures::default();
+    for (column, value) in row.as_object().into_iter().flatten() {
+        if let (Some(value), true) = (value.as_f64(), metric::find(column).is_some()) {
+            figures.values.insert(column.clone(), value);
+        }
+    }
+    let bins = row["clat_bins"].as_array().into_iter().flatten();
+    for bin in bins {
+        if let (Some(value), Some(count)) = (bin[0].as_u64(), bin[1].as_u64()) {
+            figures.latencies.add_many(value, count);
+        }
+    }
+    figures
+}
