@@ -841,9 +841,8 @@ Examples:
   blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
   blklab why testdata/blkparse/missed-merge.txt --output-format json
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
-  blklab why testdata/blktrace/linux-6.1-mq-deadline.blktrace.0.zst \\
-      --kernel 6.1 --sched mq-deadline --what-if sched=none
-  blklab why results                          a run directory";
+  blklab why results                          a run directory
+  blklab why results --what-if sched=none";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]

@@ -175,7 +175,7 @@ pub const ALL: &[DeviceInfo] = &[
     DeviceInfo {
         name: "fitted",
         summary: "times by direction and size, as seen in a trace, so many commands at a time",
-        source: "fitted to a trace by `blklab why --what-if`",
+        source: "fitted to a trace by `blklab why TRACE --what-if`",
         params: fitted::PARAMS,
         preset: &[],
         queue_depth: 32,

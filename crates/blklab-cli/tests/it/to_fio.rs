@@ -134,8 +134,16 @@ fn logs_repeat_every_bio() {
     // Who names no machine gets one with a device like the recorded one.
     let assumed = "the kernel is taken to be 6.18: the newest there is";
     assert!(done.stdout.contains(assumed), "{}", done.stdout);
-    let named = [&args[..], &["--kernel", "6.18", "--format", "json"]].concat();
-    let report = json(&folder.run(&named));
+    // On the disk of the run itself.
+    let disk = [
+        "--kernel",
+        "6.18",
+        "--device",
+        "sata-7200-2008",
+        "--format",
+        "json",
+    ];
+    let report = json(&folder.run(&[&args[..], &disk].concat()));
     for name in ["bios", "bytes read", "bytes written", "mean"] {
         assert_eq!(ratio(&report, name), 1.0, "{name}");
     }
