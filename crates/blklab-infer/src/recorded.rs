@@ -73,7 +73,7 @@ pub struct Process {
     /// In order of time.
     pub bios: Vec<Bio>,
     /// Which of them wait for bios of other processes, in their order: see
-    /// [`crate::link`]. None until somebody asks.
+    /// [`link()`](crate::link()). None until somebody asks.
     pub links: Vec<Link>,
     /// Its I/O priority, which traces do not show: the default.
     pub prio: IoPrio,

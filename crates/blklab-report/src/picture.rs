@@ -10,8 +10,8 @@ use crate::model::{PHASES, Waited};
 use crate::svg::{Anchor, LogAxis, PHASE_COLOURS, Svg};
 use blklab::findings::time_text;
 
-/// Names of [`PHASES`] that fit into a bar.
-const SHORT: [&str; PHASES.len()] = [
+/// Names of [`PHASES`] that fit into a bar, or over a column.
+pub(crate) const SHORT: [&str; PHASES.len()] = [
     "free request",
     "plug",
     "device idle",

@@ -67,9 +67,27 @@ fn chosen(mut all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>> {
     Ok(all)
 }
 
-/// A part in whole per cent.
+/// A part in whole per cent; nearly all is not all.
 fn percent(part: Option<f64>) -> String {
-    part.map_or("-".to_owned(), |p| format!("{:.0}%", 100.0 * p))
+    match part {
+        None => "-".to_owned(),
+        Some(p) if (0.995..1.0).contains(&p) => format!("{:.1}%", (1000.0 * p).floor() / 10.0),
+        Some(p) => format!("{:.0}%", 100.0 * p),
+    }
+}
+
+/// The fields of a kind's row behind its name.
+fn fields(k: &KindScore) -> [String; 8] {
+    [
+        k.planted.to_string(),
+        k.found.to_string(),
+        k.first.to_string(),
+        percent(k.recall()),
+        k.said.to_string(),
+        k.right.to_string(),
+        percent(k.precision()),
+        k.false_alarms.to_string(),
+    ]
 }
 
 fn table(out: &mut impl Write, score: &Score, examined: &[Examined]) -> std::io::Result<()> {
@@ -79,18 +97,21 @@ fn table(out: &mut impl Write, score: &Score, examined: &[Examined]) -> std::io:
         "finding", "planted", "found", "first", "recall", "said", "right", "precision", "alarms"
     )?;
     let mut row = |name: &str, k: &KindScore| {
+        let [
+            planted,
+            found,
+            first,
+            recall,
+            said,
+            right,
+            precision,
+            alarms,
+        ] = fields(k);
         writeln!(
             out,
-            "{:<20} {:>7} {:>5} {:>5} {:>6} {:>5} {:>5} {:>9} {:>6}",
-            cut(name, 20),
-            k.planted,
-            k.found,
-            k.first,
-            percent(k.recall()),
-            k.said,
-            k.right,
-            percent(k.precision()),
-            k.false_alarms
+            "{:<20} {planted:>7} {found:>5} {first:>5} {recall:>6} {said:>5} {right:>5} \
+             {precision:>9} {alarms:>6}",
+            cut(name, 20)
         )
     };
     for (name, k) in &score.kinds {
@@ -144,18 +165,7 @@ fn markdown(out: &mut impl Write, score: &Score, examined: &[Examined]) -> std::
     )?;
     let rows = score.kinds.iter().map(|(name, k)| (*name, k));
     for (name, k) in rows.chain([("all", &score.all)]) {
-        writeln!(
-            out,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            k.planted,
-            k.found,
-            k.first,
-            percent(k.recall()),
-            k.said,
-            k.right,
-            percent(k.precision()),
-            k.false_alarms
-        )?;
+        writeln!(out, "| {name} | {} |", fields(k).join(" | "))?;
     }
     writeln!(
         out,

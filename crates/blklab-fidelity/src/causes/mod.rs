@@ -17,7 +17,7 @@
 //!
 //! What is said is right if it is the kind that was planted, with one of its victims (and
 //! one of the culprits, if it names any), or a kind that is true of the same construction
-//! ([`Cause::also`] of the drawn scenario). Everything else is wrong, and in scenarios
+//! (`also` of the drawn scenario). Everything else is wrong, and in scenarios
 //! with nothing wrong everything is.
 
 mod clean;

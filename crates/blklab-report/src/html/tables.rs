@@ -2,6 +2,7 @@
 //! Tables. A cell with a number has the JSON's value beside what it shows.
 
 use crate::model::{JobLine, Member, Report, Waited};
+use crate::picture::SHORT;
 use crate::svg::escaped;
 use blklab::findings::time_text;
 use std::fmt::Write as _;
@@ -217,14 +218,8 @@ pub(super) fn groups(out: &mut String, m: &Member) {
         "99.9 %",
         "longest",
         "in all",
-        "free request",
-        "plug",
-        "device idle",
-        "scheduler",
-        "service",
-        "device, others",
-        "flush",
     ];
+    let heads = [&heads[..], &SHORT].concat();
     let mut table = Table::new(
         "Requests, from their beginning to their end, and where the time went",
         &heads,
