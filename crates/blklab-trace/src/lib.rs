@@ -19,6 +19,8 @@ pub use source::{Item, OrderCheck, TraceSource};
 pub use waits::{Label, WaitLabels, Waited};
 
 use blklab_types::{Dev, Pid, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Consumer of trace events, in order of time.
 ///
@@ -95,6 +97,29 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
 
     fn new_recording(&mut self) {
         (**self).new_recording();
+    }
+}
+
+/// A handle that a machine can own while somebody else keeps the sink.
+impl<S: TraceSink> TraceSink for Rc<RefCell<S>> {
+    fn event(&mut self, event: &Event) {
+        self.borrow_mut().event(event);
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        self.borrow_mut().message(event, text);
+    }
+
+    fn wants_messages(&self) -> bool {
+        self.borrow().wants_messages()
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        self.borrow_mut().process(time, pid, comm);
+    }
+
+    fn new_recording(&mut self) {
+        self.borrow_mut().new_recording();
     }
 }
 

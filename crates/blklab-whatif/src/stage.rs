@@ -14,8 +14,8 @@ use blklab_infer::{Collector, Recorded};
 use blklab_sched::Schedulers;
 use blklab_sim::Sim;
 use blklab_target::Replay;
-use blklab_trace::{Actions, Event, TraceSink};
-use blklab_types::{Pid, Span, Time};
+use blklab_trace::Actions;
+use blklab_types::{Pid, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -80,19 +80,6 @@ struct Before {
     figures: Vec<Figures>,
     /// How far it is from the recording: a factor, 1 or more.
     off: f64,
-}
-
-/// Collects the events of a run.
-struct Shared(Rc<RefCell<Collector>>);
-
-impl TraceSink for Shared {
-    fn event(&mut self, event: &Event) {
-        self.0.borrow_mut().event(event);
-    }
-
-    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.0.borrow_mut().process(time, pid, comm);
-    }
 }
 
 impl<'a> Stage<'a> {
@@ -218,7 +205,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Vec<Figures>, String> {
         let collector = Rc::new(RefCell::new(Collector::default()));
         let replay = Replay::for_recorded_time(Arc::new(recorded.clone()), timing);
-        let sink = Box::new(Shared(Rc::clone(&collector)));
+        let sink = Box::new(Rc::clone(&collector));
         let outcome = self
             .sim
             .run_recorded(e, &replay, sink, Arc::clone(&self.stop));
@@ -499,12 +486,7 @@ impl Trial {
         if self.not_tried.is_some() {
             return;
         }
-        let victims = &self.suffer;
-        let rows = if self.is_closed {
-            &self.closed_loop
-        } else {
-            &self.open_loop
-        };
+        let (victims, rows) = (&self.suffer, self.rows());
         let count = |r: &&Row| r.recorded.count >= COUNT_MIN || rows.len() == 1;
         let is_victim = |r: &&Row| victims.is_empty() || victims.contains(&r.recorded.pid);
         self.verdict = Some(Verdict::of(

@@ -150,38 +150,31 @@ impl Streams {
     }
 }
 
-/// A handle to the streams that the machine can own.
-struct Shared(Rc<RefCell<Streams>>);
-
-impl TraceSink for Shared {
+impl TraceSink for Streams {
     fn event(&mut self, event: &Event) {
-        let s = &mut *self.0.borrow_mut();
-        s.analyst.event(event);
-        if s.has_others {
-            s.tell_others(event);
+        self.analyst.event(event);
+        if self.has_others {
+            self.tell_others(event);
         }
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        let s = &mut *self.0.borrow_mut();
-        s.analyst.event(event);
-        if let Some(merged) = &mut s.merged_queues {
+        self.analyst.event(event);
+        if let Some(merged) = &mut self.merged_queues {
             merged.message(text);
         }
-        for out in &mut s.out {
+        for out in &mut self.out {
             out.message(event, text);
         }
     }
 
     fn wants_messages(&self) -> bool {
-        let s = self.0.borrow();
-        !s.out.is_empty() || s.merged_queues.is_some()
+        !self.out.is_empty() || self.merged_queues.is_some()
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        let s = &mut *self.0.borrow_mut();
-        s.analyst.process(time, pid, comm);
-        for out in &mut s.out {
+        self.analyst.process(time, pid, comm);
+        for out in &mut self.out {
             out.process(time, pid, comm);
         }
     }
@@ -210,7 +203,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
         has_others,
     }));
     let sinks = Sinks {
-        trace: Box::new(Shared(Rc::clone(&streams))),
+        trace: Box::new(Rc::clone(&streams)),
         truth: None,
     };
     let outcome = plan.run(sinks, Arc::clone(&options.stop));

@@ -178,19 +178,9 @@ pub fn set_device(e: &mut Experiment, device: &DeviceFit) {
 /// # Errors
 /// If the target fails, or nothing was queued.
 pub fn simulate(plan: &Plan<'_>, stop: Arc<AtomicBool>) -> Result<Summary, ExperimentError> {
-    /// A handle that the machine can own.
-    struct Shared(Rc<RefCell<Taker>>);
-    impl TraceSink for Shared {
-        fn event(&mut self, event: &Event) {
-            self.0.borrow_mut().event(event);
-        }
-        fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-            self.0.borrow_mut().process(time, pid, comm);
-        }
-    }
     let taker = Rc::new(RefCell::new(Taker::default()));
     let sinks = Sinks {
-        trace: Box::new(Shared(Rc::clone(&taker))),
+        trace: Box::new(Rc::clone(&taker)),
         truth: None,
     };
     plan.run(sinks, stop)?;
