@@ -11,6 +11,7 @@
 //! processes beyond a limit are summed, and the result says so. `docs/metrics.md`
 //! says what each number means.
 
+pub mod bins;
 pub mod breakdown;
 pub mod collect;
 pub mod distribution;

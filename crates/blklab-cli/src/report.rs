@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use blklab::TraceFile;
 use blklab::explain::{Request, Survey};
 use blklab::outputs::{Claims, check_folder, check_replaceable, make_folder, write_file};
-use blklab::run_directory::RunDir;
+use blklab::run_directory::{RunDir, is_run, runs_in};
 use blklab::scheduler::Schedulers;
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
@@ -21,9 +21,6 @@ use std::path::{Path, PathBuf};
 
 /// Requests of a re-enactment that are given.
 const WORST: usize = 10;
-
-/// The file that says what a run directory is of.
-const EXPERIMENT: &str = "experiment.toml";
 
 pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> {
     let inputs = inputs(&a.inputs)?;
@@ -85,32 +82,15 @@ struct Input {
 fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     let mut all = Vec::new();
     for path in paths {
-        if !path.is_dir() || path.join(EXPERIMENT).is_file() {
+        if path.is_dir() && !is_run(path) {
+            let runs = runs_in(path)?.into_iter();
+            all.extend(runs.map(|path| Input { path, is_run: true }));
+        } else {
             all.push(Input {
                 path: path.clone(),
                 is_run: path.is_dir(),
             });
-            continue;
         }
-        let entries = std::fs::read_dir(path);
-        let entries = entries.with_context(|| format!("cannot read {}", path.display()))?;
-        let mut runs = Vec::new();
-        for entry in entries {
-            let folder = entry
-                .with_context(|| format!("cannot read {}", path.display()))?
-                .path();
-            if folder.join(EXPERIMENT).is_file() {
-                runs.push(folder);
-            }
-        }
-        if runs.is_empty() {
-            bail!(
-                "{}: neither a run directory (experiment.toml) nor a folder of such",
-                path.display()
-            );
-        }
-        runs.sort();
-        all.extend(runs.into_iter().map(|path| Input { path, is_run: true }));
     }
     if all.len() > MEMBERS_MAX {
         bail!(

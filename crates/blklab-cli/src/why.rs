@@ -9,8 +9,7 @@ use crate::progress::Watcher;
 use crate::what_if;
 use anyhow::Result;
 use blklab::explain::{Request, Survey};
-use blklab::findings::finding::time_text;
-use blklab::findings::{Context, Finding, Instance, Party, Report, Weight};
+use blklab::findings::{Context, Finding, Instance, Party, Report, Weight, parties, time_text};
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -18,9 +17,6 @@ use std::io::Write;
 
 /// Lines of evidence that are shown of an instance.
 const EVIDENCE_MAX: usize = 10;
-
-/// Processes that are shown on one side of a finding.
-const PARTIES_MAX: usize = 4;
 
 /// Requests of a re-enactment that are given.
 const WORST: usize = 10;
@@ -166,19 +162,6 @@ impl<W: Write> Text<'_, W> {
     }
 
     fn finding(&mut self, number: usize, f: &Finding) -> Result<()> {
-        let mut amounts = Vec::new();
-        if let Some(total) = f.total_ns {
-            amounts.push(format!("{} in all", time_text(total)));
-        }
-        if let Some(worst) = f.worst_ns.filter(|_| f.count > 1) {
-            amounts.push(format!("{} the worst", time_text(worst)));
-        }
-        if f.count > 0 {
-            amounts.push(counted(f.count, f.of));
-        }
-        if let Some(n) = f.extra_commands {
-            amounts.push(counted(n, "commands too many"));
-        }
         writeln!(
             self.out,
             "{number}. {} on {}: {}",
@@ -190,7 +173,7 @@ impl<W: Write> Text<'_, W> {
         if !f.how.is_empty() {
             paragraph(self.out, &f.how)?;
         }
-        part(self.out, "how much", &amounts.join(", "))?;
+        part(self.out, "how much", &f.amounts())?;
         self.parties("suffers", &f.victims)?;
         match (&f.cause, f.causes.is_empty()) {
             (Some(cause), true) => part(self.out, "cause", cause)?,
@@ -242,28 +225,6 @@ impl<W: Write> Text<'_, W> {
         if all.is_empty() {
             return Ok(());
         }
-        let shown = all.iter().take(PARTIES_MAX).map(|p| match p.delay_ns {
-            0 => p.to_string(),
-            ns => format!(
-                "{p}: {} of {}",
-                time_text(ns),
-                counted(p.requests, "requests")
-            ),
-        });
-        let mut shown: Vec<String> = shown.collect();
-        if all.len() > PARTIES_MAX {
-            shown.push(format!("{} more", all.len() - PARTIES_MAX));
-        }
-        Ok(part(self.out, name, &shown.join("; "))?)
+        Ok(part(self.out, name, &parties(all))?)
     }
-}
-
-/// A number of things that are named in the plural: `1 bio cut`.
-fn counted(n: u64, things: &str) -> String {
-    let (noun, rest) = things.split_once(' ').unwrap_or((things, ""));
-    let noun = match noun.strip_suffix('s').filter(|_| n == 1) {
-        Some(one) => one,
-        None => noun,
-    };
-    format!("{n} {noun} {rest}").trim_end().to_owned()
 }

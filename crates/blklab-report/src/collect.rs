@@ -2,9 +2,9 @@
 //! What a report needs of a trace, in one pass over its events: findings, and beside
 //! them single requests, who waited how long for what, and what devices did over time.
 
-use crate::bins::{Bin, Bins};
 use crate::model::PHASES;
 use crate::sample::{Blame, Sample, Shown};
+use blklab_analysis::bins::{Bin, Bins};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::distribution::Distribution;
 use blklab_analysis::findings::Reading;
@@ -59,14 +59,6 @@ impl Account {
     }
 }
 
-impl Bin for [u64; PHASES.len()] {
-    fn join(&mut self, other: [u64; PHASES.len()]) {
-        for (own, other) in self.iter_mut().zip(other) {
-            own.join(other);
-        }
-    }
-}
-
 /// What ended in an interval.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ended {
@@ -89,9 +81,7 @@ impl Bin for Ended {
         self.background_max_ns = self.background_max_ns.max(other.background_max_ns);
         self.read_bytes.join(other.read_bytes);
         self.write_bytes.join(other.write_bytes);
-        for (pid, bytes) in other.served {
-            self.served.entry(pid).or_default().join(bytes);
-        }
+        self.served.join(other.served);
         self.idle_ns.join(other.idle_ns);
     }
 }

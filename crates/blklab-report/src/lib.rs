@@ -35,7 +35,6 @@
 //! # }
 //! ```
 
-mod bins;
 pub mod charts;
 mod collect;
 mod groups;

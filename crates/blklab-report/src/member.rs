@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs and traces, read into what a page says of them.
 
-use crate::bins::Bins;
 use crate::collect::{Account, DIRECTIONS, Ended, Gathered, Pass};
 use crate::groups::{GROUPS_MAX, groups};
 use crate::jobs::{Counts, of_result};
@@ -11,8 +10,10 @@ use crate::model::{
 use crate::sample::Shown;
 use crate::{provenance, words};
 use blklab::TraceFile;
-use blklab::findings::{Context, Reading};
+use blklab::findings::Context;
 use blklab::run_directory::RunDir;
+use blklab::why::reading;
+use blklab_analysis::bins::Bins;
 use blklab_analysis::distribution::Distribution;
 use blklab_analysis::timeline::Profile;
 use blklab_experiment::ExperimentError;
@@ -91,11 +92,7 @@ fn pass(
 ) -> Result<Gathered, FormatError> {
     let mut both = (Pass::new(asked.context.clone(), asked.shown_max), also);
     input.send_all(&mut both)?;
-    let counts = input.counts();
-    Ok(both.0.finish(Reading {
-        lost: counts.lost + counts.left_out + counts.missing,
-        elided: counts.elided,
-    }))
+    Ok(both.0.finish(reading(input)))
 }
 
 /// What the events alone say.

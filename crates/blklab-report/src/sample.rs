@@ -6,8 +6,8 @@
 //! the slowest of each direction. The others are drawn by a hash of their
 //! number, so that the same trace gives the same page.
 
-use crate::bins::{Bin, Bins};
 use crate::model::PHASES;
+use blklab_analysis::bins::{Bin, Bins};
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Pid, Time};
 
@@ -222,7 +222,7 @@ mod tests {
         let (shown, seen, from) = sample.finish();
         assert_eq!(seen, 200_000);
         assert!(
-            shown.len() <= 2000 + 2 * crate::bins::BINS_MAX,
+            shown.len() <= 2000 + 2 * blklab_analysis::bins::BINS_MAX,
             "{}",
             shown.len()
         );

@@ -2,7 +2,7 @@
 //! The sentences of a page: what ran, who waited, how long, why, what would help.
 
 use crate::model::Answer;
-use blklab::findings::{Finding, Report, Weight, time_text};
+use blklab::findings::{Finding, Report, Weight, counted, time_text};
 use blklab_experiment::{Experiment, Workload};
 use blklab_formats::TraceFile;
 
@@ -96,7 +96,7 @@ fn how_long(f: &Finding) -> String {
         parts.push(format!("{} in all", time_text(total)));
     }
     if f.count > 0 {
-        parts.push(format!("{} {}", f.count, f.of));
+        parts.push(counted(f.count, f.of));
     }
     parts.join(", ")
 }

@@ -77,7 +77,7 @@ pub fn lives_and(
 }
 
 /// What the reader of a trace says about it.
-fn reading(input: &TraceFile) -> Reading {
+pub fn reading(input: &TraceFile) -> Reading {
     let counts = input.counts();
     Reading {
         lost: counts.lost + counts.left_out + counts.missing,

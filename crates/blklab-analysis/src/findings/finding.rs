@@ -96,6 +96,24 @@ impl Finding {
         }
     }
 
+    /// How much it is: delay, instances, commands.
+    pub fn amounts(&self) -> String {
+        let mut amounts = Vec::new();
+        if let Some(total) = self.total_ns {
+            amounts.push(format!("{} in all", time_text(total)));
+        }
+        if let Some(worst) = self.worst_ns.filter(|_| self.count > 1) {
+            amounts.push(format!("{} the worst", time_text(worst)));
+        }
+        if self.count > 0 {
+            amounts.push(counted(self.count, self.of));
+        }
+        if let Some(n) = self.extra_commands {
+            amounts.push(counted(n, "commands too many"));
+        }
+        amounts.join(", ")
+    }
+
     /// Sees to it that it is no surer than this, and says why.
     pub fn doubt(&mut self, at_most: Confidence, why: impl Into<String>) {
         self.confidence = self.confidence.min(at_most);
@@ -120,6 +138,36 @@ impl fmt::Display for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&who(self.pid, self.comm.as_deref()))
     }
+}
+
+/// Processes that are shown on one side of a finding.
+const PARTIES_MAX: usize = 4;
+
+/// Those on one side of a finding, each with its part in it.
+pub fn parties(all: &[Party]) -> String {
+    let shown = all.iter().take(PARTIES_MAX).map(|p| match p.delay_ns {
+        0 => p.to_string(),
+        ns => format!(
+            "{p}: {} of {}",
+            time_text(ns),
+            counted(p.requests, "requests")
+        ),
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if all.len() > PARTIES_MAX {
+        shown.push(format!("{} more", all.len() - PARTIES_MAX));
+    }
+    shown.join("; ")
+}
+
+/// A number of things that are named in the plural: `1 bio cut`.
+pub fn counted(n: u64, things: &str) -> String {
+    let (noun, rest) = things.split_once(' ').unwrap_or((things, ""));
+    let noun = match noun.strip_suffix('s').filter(|_| n == 1) {
+        Some(one) => one,
+        None => noun,
+    };
+    format!("{n} {noun} {rest}").trim_end().to_owned()
 }
 
 /// Things in a row, as a sentence has them: at most three.

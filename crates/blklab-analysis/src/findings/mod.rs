@@ -56,7 +56,9 @@ pub mod waits;
 pub mod whole;
 
 pub use context::{Context, ContextError};
-pub use finding::{Confidence, Evidence, Finding, Instance, Party, Remedy, Weight, time_text};
+pub use finding::{
+    Confidence, Evidence, Finding, Instance, Party, Remedy, Weight, counted, parties, time_text,
+};
 pub use kinds::ALL;
 pub use whole::{Account, DiskSum, Reading, Whole};
 

@@ -4,15 +4,12 @@
 use crate::model::Member;
 use crate::svg::escaped;
 use blklab::explain::ReEnacted;
-use blklab::findings::{Finding, Instance, Party, Weight, time_text};
+use blklab::findings::{Finding, Instance, Weight, parties, time_text};
 use serde_json::json;
 use std::fmt::Write as _;
 
 /// Events of evidence that are shown of an instance.
 const EVIDENCE_MAX: usize = 12;
-
-/// Processes that are named on one side of a finding.
-const PARTIES_MAX: usize = 4;
 
 /// Requests of a re-enactment that are shown, and processes.
 const EXPLAINED_MAX: usize = 6;
@@ -60,7 +57,7 @@ fn finding(out: &mut String, member: usize, i: usize, f: &Finding, m: &Member) {
             let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(text));
         }
     };
-    say("how much", &amounts(f));
+    say("how much", &f.amounts());
     say("suffers", &parties(&f.victims));
     say("cause", f.cause.as_deref().unwrap_or_default());
     say("causes", &parties(&f.causes));
@@ -81,35 +78,6 @@ fn finding(out: &mut String, member: usize, i: usize, f: &Finding, m: &Member) {
         }
     }
     out.push_str("</details>");
-}
-
-fn amounts(f: &Finding) -> String {
-    let mut parts = Vec::new();
-    if let Some(total) = f.total_ns {
-        parts.push(format!("{} in all", time_text(total)));
-    }
-    if let Some(worst) = f.worst_ns {
-        parts.push(format!("{} the worst", time_text(worst)));
-    }
-    if f.count > 0 {
-        parts.push(format!("{} {}", f.count, f.of));
-    }
-    if let Some(n) = f.extra_commands {
-        parts.push(format!("{n} commands too many"));
-    }
-    parts.join(", ")
-}
-
-fn parties(all: &[Party]) -> String {
-    let shown = all.iter().take(PARTIES_MAX).map(|p| match p.delay_ns {
-        0 => p.to_string(),
-        ns => format!("{p}: {} of {} requests", time_text(ns), p.requests),
-    });
-    let mut shown: Vec<String> = shown.collect();
-    if all.len() > PARTIES_MAX {
-        shown.push(format!("{} more", all.len() - PARTIES_MAX));
-    }
-    shown.join("; ")
 }
 
 /// The events that show an instance, and the way to them.

@@ -5,7 +5,7 @@ use super::Options;
 use super::figures::Source;
 use super::windows::{WarmUp, Windows};
 use crate::record::RunRecord;
-use crate::run_directory::RunDir;
+use crate::run_directory::{RunDir, is_run, runs_in};
 use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
@@ -96,7 +96,7 @@ pub fn sides(
         let prefix = (paths.len() > 1).then(|| name_of(path));
         if !path.is_dir() {
             sides.push(of_trace(path)?);
-        } else if path.join("experiment.toml").is_file() {
+        } else if is_run(path) {
             let dir = RunDir::open(path, catalogue)?;
             let found = Found {
                 dir,
@@ -123,24 +123,12 @@ fn of_folder(
     catalogue: &Catalogue,
     options: &Options,
 ) -> Result<Vec<Side>, ExperimentError> {
-    let shown = folder.display().to_string();
-    let fail = |what: String| ExperimentError::new(what).in_file(&shown);
-    let entries = std::fs::read_dir(folder).map_err(|e| fail(format!("cannot read it: {e}")))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry
-            .map_err(|e| fail(format!("cannot read it: {e}")))?
-            .path();
-        if path.join("experiment.toml").is_file() {
-            let dir = RunDir::open(&path, catalogue)?;
-            found.push(Found { dir, path });
-        }
-    }
-    if found.is_empty() {
-        let what = "neither a run directory nor a folder of them: no experiment.toml";
-        return Err(fail(what.to_owned()));
-    }
-    found.sort_by_key(|f| (f.dir.record.place, f.path.clone()));
+    let found = runs_in(folder)?.into_iter().map(|path| {
+        let dir = RunDir::open(&path, catalogue)?;
+        Ok(Found { dir, path })
+    });
+    let mut found = found.collect::<Result<Vec<Found>, ExperimentError>>()?;
+    found.sort_by_key(|f| f.dir.record.place);
     let mut labels: Vec<(String, Vec<Found>)> = Vec::new();
     for run in found {
         let label = run.dir.record.label.clone();

@@ -3,15 +3,14 @@
 //! of what comes after. Memory does not grow with the trace.
 
 use super::figures::{NAMES_MAX, RowFigures, Source, WhatOf};
+use crate::summary::jobs::stem;
+use blklab_analysis::bins::{Bin, Bins};
 use blklab_analysis::lifecycle::{BioLife, LifeSink};
 use blklab_analysis::names::Names;
 use blklab_compare::{BATCHES, warm_up};
 use blklab_fiostat::LatencyHist;
-use blklab_types::{Op, Pid, Time};
-use std::collections::BTreeMap;
-
-/// Windows at most: then each becomes twice as long.
-const WINDOWS_MAX: usize = 512;
+use blklab_types::{Op, Pid};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long a window is at first.
 const FIRST_NS: u64 = 1_000_000;
@@ -31,25 +30,33 @@ struct Window {
     latencies: LatencyHist,
 }
 
+/// The bios that ended in a window, by process and direction.
+type Ended = BTreeMap<(Pid, &'static str), Window>;
+
 impl Window {
     fn add(&mut self, other: &Window) {
         self.bios += other.bios;
         self.bytes += other.bytes;
-        self.q2c_ns += other.q2c_ns;
-        self.q2d_ns += other.q2d_ns;
-        self.d2c_ns += other.d2c_ns;
+        self.q2c_ns = self.q2c_ns.saturating_add(other.q2c_ns);
+        self.q2d_ns = self.q2d_ns.saturating_add(other.q2d_ns);
+        self.d2c_ns = self.d2c_ns.saturating_add(other.d2c_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.latencies.merge(&other.latencies);
     }
 }
 
+impl Bin for Window {
+    fn join(&mut self, other: Window) {
+        self.add(&other);
+    }
+}
+
 /// Gathers the bios of a trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Windows {
-    start: Option<Time>,
-    width_ns: u64,
-    /// By process and direction.
-    rows: BTreeMap<(Pid, &'static str), Vec<Window>>,
+    windows: Option<Bins<Ended>>,
+    /// Processes and directions that are told apart.
+    rows: BTreeSet<(Pid, &'static str)>,
 }
 
 /// Where a run becomes steady.
@@ -66,26 +73,11 @@ pub enum WarmUp {
     Never,
 }
 
-impl Default for Windows {
-    fn default() -> Windows {
-        Windows {
-            start: None,
-            width_ns: FIRST_NS,
-            rows: BTreeMap::new(),
-        }
-    }
-}
-
 impl LifeSink for Windows {
     fn bio(&mut self, bio: &BioLife) {
         let (Some(complete), false) = (bio.complete, bio.is_part) else {
             return;
         };
-        let start = *self.start.get_or_insert(bio.queue);
-        let at_ns = complete.0.saturating_sub(start.0);
-        while at_ns / self.width_ns >= WINDOWS_MAX as u64 {
-            self.widen();
-        }
         let direction = match bio.op() {
             Some(Op::Read) => "read",
             Some(Op::Write) => "write",
@@ -93,17 +85,15 @@ impl LifeSink for Windows {
             _ => "other",
         };
         let mut key = (bio.pid, direction);
-        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&key) {
+        if self.rows.len() >= ROWS_MAX && !self.rows.contains(&key) {
             key.0 = Pid::MAX;
         }
-        let idx = (at_ns / self.width_ns) as usize;
-        let windows = self.rows.entry(key).or_default();
-        if windows.len() <= idx {
-            windows.resize_with(idx + 1, Window::default);
-        }
+        self.rows.insert(key);
+        let new = || Bins::with_interval(bio.queue, FIRST_NS);
+        let windows = self.windows.get_or_insert_with(new);
+        let window = windows.at(complete).entry(key).or_default();
         let q2c_ns = complete.0.saturating_sub(bio.queue.0);
         let issue = bio.issue.unwrap_or(complete);
-        let window = &mut windows[idx];
         window.bios += 1;
         window.bytes += u64::from(bio.bytes);
         window.q2c_ns = window.q2c_ns.saturating_add(q2c_ns);
@@ -116,29 +106,20 @@ impl LifeSink for Windows {
 }
 
 impl Windows {
-    /// Makes one window of two.
-    fn widen(&mut self) {
-        self.width_ns = self.width_ns.saturating_mul(2);
-        for windows in self.rows.values_mut() {
-            let pairs = windows.chunks(2).map(|pair| {
-                let mut sum = pair[0].clone();
-                pair[1..].iter().for_each(|w| sum.add(w));
-                sum
-            });
-            *windows = pairs.collect();
-        }
+    fn windows(&self) -> &[Ended] {
+        self.windows.as_ref().map_or(&[], Bins::as_slice)
     }
 
-    fn nr_windows(&self) -> usize {
-        self.rows.values().map(Vec::len).max().unwrap_or(0)
+    /// How long a window is.
+    fn width_ns(&self) -> u64 {
+        self.windows.as_ref().map_or(FIRST_NS, Bins::interval_ns)
     }
 
     /// The first window that is steady: of the mean latency of all bios.
     fn cut(&self) -> Option<usize> {
         let mut means = Vec::new();
-        for idx in 0..self.nr_windows() {
-            let windows = self.rows.values().filter_map(|w| w.get(idx));
-            let (bios, ns) = windows.fold((0, 0u64), |(bios, ns), w| {
+        for (idx, window) in self.windows().iter().enumerate() {
+            let (bios, ns) = window.values().fold((0, 0u64), |(bios, ns), w| {
                 (bios + w.bios, ns.saturating_add(w.q2c_ns))
             });
             if bios > 0 {
@@ -152,10 +133,10 @@ impl Windows {
 
     /// Where it becomes steady.
     pub(super) fn warm_up(&self) -> WarmUp {
-        let of_ns = self.nr_windows() as u64 * self.width_ns;
+        let of_ns = self.windows().len() as u64 * self.width_ns();
         match self.cut() {
             Some(idx) => WarmUp::Until {
-                ns: idx as u64 * self.width_ns,
+                ns: idx as u64 * self.width_ns(),
                 of_ns,
             },
             None => WarmUp::Never,
@@ -165,13 +146,13 @@ impl Windows {
     /// What comes after the warm-up, as one.
     pub(super) fn whole(&self, names: &Names) -> Source {
         let first = self.cut().unwrap_or(0);
-        self.source(first..self.nr_windows(), names, false)
+        self.source(first..self.windows().len(), names, false)
     }
 
     /// The same in batches of one length.
     pub(super) fn batches(&self, names: &Names) -> Vec<Source> {
         let first = self.cut().unwrap_or(0);
-        let windows = self.nr_windows() - first;
+        let windows = self.windows().len() - first;
         let batches = BATCHES.min(windows);
         let edge = |i: usize| first + windows * i / batches;
         let of = (0..batches).map(|i| self.source(edge(i)..edge(i + 1), names, true));
@@ -180,7 +161,7 @@ impl Windows {
 
     /// What is before the numbers of names that many processes share but for these.
     fn families<'n>(&self, names: &'n Names) -> BTreeMap<&'n str, usize> {
-        let mut pids: Vec<Pid> = self.rows.keys().map(|(pid, _)| *pid).collect();
+        let mut pids: Vec<Pid> = self.rows.iter().map(|(pid, _)| *pid).collect();
         pids.dedup();
         let mut families = BTreeMap::new();
         for comm in pids.iter().filter_map(|pid| names.get(*pid)) {
@@ -191,11 +172,11 @@ impl Windows {
     }
 
     fn source(&self, range: std::ops::Range<usize>, names: &Names, is_batch: bool) -> Source {
-        let seconds = range.len() as f64 * self.width_ns as f64 / 1e9;
+        let seconds = range.len() as f64 * self.width_ns() as f64 / 1e9;
         let families = self.families(names);
         // Processes of one name are one: numbers differ from boot to boot.
         let mut sums: BTreeMap<WhatOf, Window> = BTreeMap::new();
-        for ((pid, direction), windows) in &self.rows {
+        for key @ (pid, direction) in &self.rows {
             let who = match names.get(*pid) {
                 _ if *pid == Pid::MAX => "others".to_owned(),
                 Some(comm) => family(comm, &families).unwrap_or_else(|| comm.to_owned()),
@@ -203,10 +184,8 @@ impl Windows {
             };
             let direction = (*direction).to_owned();
             let sum = sums.entry(WhatOf { who, direction }).or_default();
-            let end = range.end.min(windows.len());
-            for window in windows.get(range.start..end).into_iter().flatten() {
-                sum.add(window);
-            }
+            let ended = self.windows()[range.clone()].iter();
+            ended.filter_map(|w| w.get(key)).for_each(|w| sum.add(w));
         }
         let rows = sums.into_iter().map(|(key, sum)| {
             let mut figures = RowFigures {
@@ -240,15 +219,12 @@ fn family(comm: &str, families: &BTreeMap<&str, usize>) -> Option<String> {
     families.contains_key(stem).then(|| format!("{stem}*"))
 }
 
-fn stem(comm: &str) -> &str {
-    comm.trim_end_matches(|c: char| c.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_analysis::bins::BINS_MAX;
     use blklab_trace::Rwbs;
-    use blklab_types::Dev;
+    use blklab_types::{Dev, Time};
 
     fn bio(at_ms: u64, took_ns: u64) -> BioLife {
         BioLife {
@@ -279,7 +255,7 @@ mod tests {
             let slow = if at_ms < 2_000 { 900_000 } else { 0 };
             windows.bio(&bio(at_ms, 100_000 + slow + at_ms * 7 % 13 * 1000));
         }
-        assert!(windows.nr_windows() <= WINDOWS_MAX);
+        assert!(windows.windows().len() <= BINS_MAX);
         let WarmUp::Until { ns, of_ns } = windows.warm_up() else {
             panic!("it becomes steady");
         };

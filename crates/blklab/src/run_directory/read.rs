@@ -24,6 +24,33 @@ pub struct RunDir {
     pub result: Value,
 }
 
+/// Whether a folder is a run directory, of a run that may not have ended.
+pub fn is_run(dir: &Path) -> bool {
+    dir.join(EXPERIMENT).is_file()
+}
+
+/// The run directories in a folder, in the order of their names.
+///
+/// # Errors
+/// If there are none, or the folder cannot be read: one line with its name.
+pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
+    let fail = |what: String| ExperimentError::new(what).in_file(&folder.display().to_string());
+    let cannot_read = |e: std::io::Error| fail(format!("cannot read it: {e}"));
+    let mut runs = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot_read)? {
+        let path = entry.map_err(cannot_read)?.path();
+        if is_run(&path) {
+            runs.push(path);
+        }
+    }
+    if runs.is_empty() {
+        let what = "neither a run directory nor a folder of them: no experiment.toml";
+        return Err(fail(what.to_owned()));
+    }
+    runs.sort();
+    Ok(runs)
+}
+
 impl RunDir {
     /// Reads a run directory. Its experiment chooses from the catalogue.
     ///
@@ -36,7 +63,7 @@ impl RunDir {
             let dir = dir.display().to_string();
             Err(ExperimentError::new(what).in_file(&dir))
         };
-        if !at(EXPERIMENT).is_file() {
+        if !is_run(dir) {
             return fail("not a run directory: there is no experiment.toml");
         }
         if !at(RESULT).is_file() {

@@ -22,15 +22,15 @@ impl JobKey {
         }
     }
 
-    /// The name without the number at its end.
-    fn stem(&self) -> &str {
-        self.name.trim_end_matches(|c: char| c.is_ascii_digit())
-    }
-
     /// Whether both names are one with different numbers.
     fn is_kin(&self, other: &JobKey) -> bool {
-        self.cgroup == other.cgroup && self.stem() == other.stem()
+        self.cgroup == other.cgroup && stem(&self.name) == stem(&other.name)
     }
+}
+
+/// A name without the number at its end.
+pub(crate) fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Jobs of a reporting group that share a row; never none.

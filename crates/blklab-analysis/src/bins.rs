@@ -4,15 +4,16 @@
 //! was added stays in it.
 
 use blklab_types::Time;
+use std::collections::BTreeMap;
 
 /// Most intervals kept.
-pub(crate) const BINS_MAX: usize = 512;
+pub const BINS_MAX: usize = 512;
 
 /// Length of an interval at first, ns.
 const FIRST_INTERVAL_NS: u64 = 1024;
 
 /// What an interval holds.
-pub(crate) trait Bin: Default {
+pub trait Bin: Default {
     /// Takes in what a neighbour holds.
     fn join(&mut self, other: Self);
 }
@@ -30,25 +31,54 @@ impl<A: Bin, B: Bin> Bin for (A, B) {
     }
 }
 
+impl<B: Bin, const N: usize> Bin for [B; N]
+where
+    [B; N]: Default,
+{
+    fn join(&mut self, other: [B; N]) {
+        for (own, other) in self.iter_mut().zip(other) {
+            own.join(other);
+        }
+    }
+}
+
+impl<K: Ord, B: Bin> Bin for BTreeMap<K, B> {
+    fn join(&mut self, other: BTreeMap<K, B>) {
+        for (key, bin) in other {
+            self.entry(key).or_default().join(bin);
+        }
+    }
+}
+
 /// Intervals from a start on.
 #[derive(Clone, Debug)]
-pub(crate) struct Bins<T> {
+pub struct Bins<T> {
     start: Time,
     interval_ns: u64,
     bins: Vec<T>,
 }
 
 impl<T: Bin> Bins<T> {
-    pub(crate) fn new(start: Time) -> Bins<T> {
+    /// With intervals of 1024 ns at first.
+    pub fn new(start: Time) -> Bins<T> {
+        Bins::with_interval(start, FIRST_INTERVAL_NS)
+    }
+
+    /// With intervals of so many ns at first.
+    ///
+    /// # Panics
+    /// If that is none.
+    pub fn with_interval(start: Time, interval_ns: u64) -> Bins<T> {
+        assert!(interval_ns > 0, "an interval has a length");
         Bins {
             start,
-            interval_ns: FIRST_INTERVAL_NS,
+            interval_ns,
             bins: Vec::new(),
         }
     }
 
     /// The interval of a time; what is before the start counts to the first.
-    pub(crate) fn at(&mut self, time: Time) -> &mut T {
+    pub fn at(&mut self, time: Time) -> &mut T {
         let ns = time.since(self.start).0;
         while ns / self.interval_ns >= BINS_MAX as u64 {
             self.halve();
@@ -62,7 +92,7 @@ impl<T: Bin> Bins<T> {
 
     /// Divides what lasts from one time to another among its intervals: calls
     /// `add` with each and the ns that belong to it.
-    pub(crate) fn over(&mut self, [from, to]: [Time; 2], mut add: impl FnMut(&mut T, u64)) {
+    pub fn over(&mut self, [from, to]: [Time; 2], mut add: impl FnMut(&mut T, u64)) {
         if to <= from {
             return;
         }
@@ -92,16 +122,18 @@ impl<T: Bin> Bins<T> {
         self.interval_ns = self.interval_ns.saturating_mul(2);
     }
 
-    pub(crate) fn interval_ns(&self) -> u64 {
+    /// Length of an interval, ns.
+    pub fn interval_ns(&self) -> u64 {
         self.interval_ns
     }
 
-    #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
-        self.bins.iter()
+    /// What they hold, the first one first.
+    pub fn as_slice(&self) -> &[T] {
+        &self.bins
     }
 
-    pub(crate) fn into_bins(self) -> Vec<T> {
+    /// What they held.
+    pub fn into_bins(self) -> Vec<T> {
         self.bins
     }
 }
@@ -116,8 +148,8 @@ mod tests {
         for k in 0..10_000_u64 {
             *bins.at(Time(1000 + k * 3000)) += k;
         }
-        assert!(bins.iter().len() <= BINS_MAX && bins.iter().len() > BINS_MAX / 4);
-        assert_eq!(bins.iter().sum::<u64>(), 9999 * 10_000 / 2);
+        assert!(bins.as_slice().len() <= BINS_MAX && bins.as_slice().len() > BINS_MAX / 4);
+        assert_eq!(bins.as_slice().iter().sum::<u64>(), 9999 * 10_000 / 2);
         let first = *bins.at(Time(1000));
         *bins.at(Time(0)) += 1;
         assert_eq!(bins.into_bins()[0], first + 1);
