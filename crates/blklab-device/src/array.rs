@@ -22,9 +22,9 @@
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::{Build, DeviceInfo, Settings};
 use blklab_types::{Op, SECTOR_BYTES, Slab, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,7 +4,8 @@
 //! with commands in flight goes on, and the same load gives the same times.
 
 use crate::host::{Finished, Host, Random};
-use crate::registry::{ALL, DeviceInfo};
+use crate::info::DeviceInfo;
+use crate::registry::ALL;
 use blklab_types::{BioFlags, Op, Time};
 
 /// Devices beside the presets: what a preset leaves switched off.

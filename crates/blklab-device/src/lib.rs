@@ -15,6 +15,7 @@ mod device;
 mod disk;
 mod error;
 mod flash;
+mod info;
 mod law;
 mod limits;
 mod param;
@@ -31,10 +32,8 @@ mod reference;
 
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
 pub use error::DeviceError;
+pub use info::{DeviceInfo, MAX_QUEUE_DEPTH, ReadText};
 pub use limits::{DeviceLimits, Driver};
 pub use param::{Kind, ParamInfo};
-pub use registry::{
-    ALL, DeviceInfo, MAX_QUEUE_DEPTH, Params, ReadText, build, find, is_path, limits, parse_spec,
-    queue_depth,
-};
+pub use registry::{ALL, Params, build, find, is_path, limits, parse_spec, queue_depth};
 pub use validate::{Distance, Measured, parse_trace, replay};

@@ -3,7 +3,8 @@
 //! worked example there is what the model does.
 
 use crate::host::Host;
-use crate::registry::{ALL, DeviceInfo};
+use crate::info::DeviceInfo;
+use crate::registry::ALL;
 use blklab_types::{Op, Time};
 use std::fmt::Write;
 use std::fs;

@@ -19,10 +19,10 @@
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::info::{Build, DeviceInfo, Settings};
 use crate::law::parallel::InFlight;
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::{Build, DeviceInfo, Settings};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 use std::collections::VecDeque;
 

@@ -7,9 +7,9 @@
 //! and with generated zones between the outermost and the innermost one.
 //! Buses there are those of the measurement, about 5 MB/s.
 
+use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::DeviceLimits;
 use crate::param;
-use crate::registry::{Build, DeviceInfo, Settings};
 
 type Values = &'static [(&'static str, &'static str)];
 

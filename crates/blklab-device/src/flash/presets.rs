@@ -10,9 +10,9 @@
 //! predictions.
 
 use super::PARAMS;
+use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::Values;
-use crate::registry::{Build, DeviceInfo, Settings};
 
 /// What the NVMe driver of Linux makes of a drive with many queues, and of one
 /// that takes commands larger than the kernel's own limit of 1280 KiB: general

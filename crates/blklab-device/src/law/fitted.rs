@@ -17,9 +17,9 @@
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx};
 use crate::error::DeviceError;
+use crate::info::Settings;
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::Settings;
 use blklab_types::{BioFlags, Op, Span};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -21,9 +21,9 @@
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values};
-use crate::registry::{MAX_QUEUE_DEPTH, Settings};
 use blklab_types::{SECTOR_BYTES, Span, Time};
 use std::collections::VecDeque;
 

@@ -10,9 +10,9 @@
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use crate::registry::{MAX_QUEUE_DEPTH, Settings};
 use blklab_types::Span;
 
 const NDELAY: Kind = Kind::Time {

@@ -15,9 +15,9 @@ use super::serial::CommandTime;
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
+use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values};
-use crate::registry::{MAX_QUEUE_DEPTH, Settings};
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 

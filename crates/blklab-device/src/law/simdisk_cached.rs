@@ -23,9 +23,9 @@
 use super::platter::{Platter, PlatterSpec};
 use crate::device::{CmdId, Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
+use crate::info::Settings;
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
-use crate::registry::Settings;
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 

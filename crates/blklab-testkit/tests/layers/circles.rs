@@ -17,6 +17,8 @@ type ModulePath = Vec<String>;
 #[derive(Default)]
 struct Crate {
     modules: BTreeSet<ModulePath>,
+    /// Modules that only tests have, in files of their own.
+    of_tests: BTreeSet<ModulePath>,
     /// A path that code of a module names.
     references: Vec<(ModulePath, ModulePath)>,
     /// By module and name: the path that a `use` gives this name to.
@@ -73,6 +75,14 @@ fn circles_are_found() {
         &[
             (a, "use crate::b;"),
             (b, "#[cfg(test)] mod tests { use crate::a; }"),
+        ],
+        &[],
+    );
+    check(
+        &[
+            (&[], "#[cfg(test)] mod a;"),
+            (a, "use crate::b;"),
+            (b, "use crate::a;"),
         ],
         &[],
     );
@@ -139,6 +149,11 @@ impl Crate {
             };
             match &tokens[i] {
                 TokenTree::Punct(p) if p.as_char() == '#' && is_cfg_test(tokens.get(i + 1)) => {
+                    if word(i + 2) == "mod" {
+                        let mut inner = module.clone();
+                        inner.push(word(i + 3));
+                        self.of_tests.insert(inner);
+                    }
                     i = end_of_item(&tokens, i + 2);
                     continue;
                 }
@@ -269,7 +284,8 @@ impl Crate {
     /// The circles as `: a b` at the root, ` folder: a b` below.
     fn circles(&self) -> Vec<String> {
         let mut uses: BTreeMap<&[String], BTreeSet<(&String, String)>> = BTreeMap::new();
-        for (from, path) in &self.references {
+        let in_tests = |m: &ModulePath| (1..=m.len()).any(|n| self.of_tests.contains(&m[..n]));
+        for (from, path) in self.references.iter().filter(|(from, _)| !in_tests(from)) {
             let to = self.target(path);
             let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
             if let (Some(a), Some(b)) = (from.get(common), to.get(common)) {

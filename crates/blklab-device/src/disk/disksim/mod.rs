@@ -28,8 +28,8 @@ use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
 use super::{Disk, Overheads, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
+use crate::info::ReadText;
 use crate::param::{Kind, ParamInfo, Values};
-use crate::registry::ReadText;
 use text::{Block, File, Value};
 
 pub(crate) const PARAMS: &[ParamInfo] = &[ParamInfo {
