@@ -18,7 +18,7 @@ use super::order::{ORDER, Order};
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx};
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values, parse_time_ns};
+use crate::param::{Kind, ParamInfo, Values, param, parse_time_ns};
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 
@@ -31,74 +31,35 @@ const STREAMS_MAX: u64 = 64;
 const QUANTILES: &str = "a time, or PERCENT:TIME joined by / with rising percents and times \
                          up to 3600s, as in 0:50us/50:54us/99:1ms/100:3ms";
 
-const fn quantiles(name: &'static str, default: &'static str, help: &'static str) -> ParamInfo {
-    ParamInfo {
-        name,
-        kind: Kind::Text,
-        default,
-        help,
-    }
-}
-
-const fn per_sector(name: &'static str, help: &'static str) -> ParamInfo {
-    ParamInfo {
-        name,
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "0",
-        help,
-    }
-}
+const STREAMS: Kind = Kind::Count {
+    min: 1,
+    max: STREAMS_MAX,
+};
+const CHANNELS: Kind = Kind::Count {
+    min: 1,
+    max: 65_536,
+};
+const PER_SECTOR: Kind = Kind::Time {
+    unit_ns: 1,
+    max_ns: 1_000_000_000,
+};
+const SEEK: Kind = Kind::Real { min: 0.0, max: 1e9 };
 
 /// Parameters of the law.
+#[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
-    ParamInfo {
-        name: "channels",
-        kind: Kind::Count {
-            min: 1,
-            max: 65_536,
-        },
-        default: "1",
-        help: "commands that are served at a time",
-    },
+    param("channels", CHANNELS, "1", "commands that are served at a time"),
     ORDER,
-    quantiles(
-        "read",
-        "100us",
-        "time of a read: one, or quantiles, as in 0:50us/50:54us/99:1ms/100:3ms",
-    ),
-    quantiles(
-        "read_sequential",
-        "",
-        "that of a read behind one of the last commands; as read if not given",
-    ),
-    quantiles("write", "", "that of a write; as read if not given"),
-    quantiles(
-        "write_sequential",
-        "",
-        "that of a write behind one of the last commands; as write if not given",
-    ),
-    quantiles("flush", "0", "that of a flush"),
-    quantiles("discard", "0", "that of a discard"),
-    per_sector("read_ns_per_sector", "added for each sector of a read"),
-    per_sector("write_ns_per_sector", "added for each sector of a write"),
-    ParamInfo {
-        name: "b_ns_per_sqrt_sector",
-        kind: Kind::Real { min: 0.0, max: 1e9 },
-        default: "0",
-        help: "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors",
-    },
-    ParamInfo {
-        name: "streams",
-        kind: Kind::Count {
-            min: 1,
-            max: STREAMS_MAX,
-        },
-        default: "1",
-        help: "commands begun last behind which a command is sequential",
-    },
+    param("read", Kind::Text, "100us", "time of a read: one, or quantiles, as in 0:50us/50:54us/99:1ms/100:3ms"),
+    param("read_sequential", Kind::Text, "", "that of a read behind one of the last commands; as read if not given"),
+    param("write", Kind::Text, "", "that of a write; as read if not given"),
+    param("write_sequential", Kind::Text, "", "that of a write behind one of the last commands; as write if not given"),
+    param("flush", Kind::Text, "0", "that of a flush"),
+    param("discard", Kind::Text, "0", "that of a discard"),
+    param("read_ns_per_sector", PER_SECTOR, "0", "added for each sector of a read"),
+    param("write_ns_per_sector", PER_SECTOR, "0", "added for each sector of a write"),
+    param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors"),
+    param("streams", STREAMS, "1", "commands begun last behind which a command is sequential"),
 ];
 
 /// A distribution of times.
