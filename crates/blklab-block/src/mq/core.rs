@@ -55,6 +55,19 @@ impl Core {
         tags_per_word(self.nr_requests)
     }
 
+    /// What a scheduler that asks for the number of requests is told when that
+    /// has changed: up to 6.16 the number before
+    /// (`blk_mq_update_nr_requests` of block/blk-mq.c stores the new one last). One
+    /// that looks at the bitmap sees the new one
+    /// ([`Core::tags_per_word`]).
+    pub fn told_nr_requests(&self) -> u32 {
+        if self.feat.tells_depth_too_early {
+            self.limits.nr_requests_unwritten(true)
+        } else {
+            self.nr_requests
+        }
+    }
+
     /// Whether a limited depth counts all tags of the bitmap or those of each
     /// word.
     pub fn shallow_depth_is_total(&self) -> bool {

@@ -18,7 +18,7 @@ pub trait Elevator {
 
     /// Most scheduler tags that a request for this bio may share, in tags per
     /// word or in all ([`Core::shallow_depth_is_total`]); none: no limit. Asked
-    /// before the request exists, at every attempt to allocate it.
+    /// once, before the request exists: who sleeps for a tag keeps the limit.
     fn limit_depth(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let _ = (q, cx, bio);
         None

@@ -51,6 +51,9 @@ pub struct Features {
     pub loop_stops_without_tag: bool,
     /// A limited scheduler depth counts all tags, not those of a word.
     pub shallow_depth_is_total: bool,
+    /// The scheduler is told of a new `nr_requests` before it is stored, and reads
+    /// the old number.
+    pub tells_depth_too_early: bool,
     /// Which sleepers freed tags wake.
     pub tag_wakes: TagWakes,
     /// Ordered requests are limited like others.
@@ -98,6 +101,7 @@ impl Features {
             implicit_plug: v.since(6, 12),
             loop_stops_without_tag: v.since(5, 14),
             shallow_depth_is_total: v.since(6, 12),
+            tells_depth_too_early: !v.since(6, 17),
             tag_wakes: if v.since(6, 2) {
                 TagWakes::Spill
             } else if v.since(6, 1) {
@@ -154,8 +158,8 @@ pub const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(6, 17),
-        what: "requests of up to 4 MiB instead of 1280 KiB",
-        source: "block/blk-settings.c",
+        what: "requests of up to 4 MiB instead of 1280 KiB; schedulers are told of the new nr_requests, not of the one before",
+        source: "block/blk-settings.c, block/blk-mq.c",
     },
 ];
 

@@ -43,7 +43,7 @@ impl Queue {
         let mut bio = *bio;
         bio.ioprio = self.priority(cx, &bio);
         bio.group = cx.tasks.group_of(&bio);
-        let Some(rq) = self.get_request_within(cx, &bio, false) else {
+        let Some(rq) = self.get_request(cx, &bio, None) else {
             return false;
         };
         self.core.rqs.fill(rq, &bio, cx.now);

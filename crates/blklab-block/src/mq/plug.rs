@@ -116,14 +116,18 @@ impl Queue {
         Some(id)
     }
 
-    /// Allocates what the task said that it will need, once per plug.
-    pub(crate) fn cache_more(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
+    /// Allocates what the task said that it will need, once per plug; nothing
+    /// where the depth is limited (`blk_mq_get_tags` of block/blk-mq-tag.c).
+    pub(crate) fn cache_more(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) {
         if !self.has_plug(bio.task) {
             return;
         }
         let more = std::mem::replace(&mut self.plug(bio.task).nr_ios, 1);
+        if depth.is_some() {
+            return;
+        }
         for _ in 1..more {
-            let Some(rq) = self.get_request(cx, bio) else {
+            let Some(rq) = self.get_request(cx, bio, None) else {
                 return;
             };
             self.plug(bio.task).cached.insert(0, rq);

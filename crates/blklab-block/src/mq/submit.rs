@@ -15,8 +15,17 @@ pub(crate) enum Step {
     None,
     /// It waits for writes to finish; then it is counted in the class.
     Throttled(WbtClass),
-    /// It waits for a tag of a hardware queue, and is counted in the class.
-    Tag(u16, Option<WbtClass>),
+    /// It waits for a tag, and is counted in the class.
+    Tag(TagWait, Option<WbtClass>),
+}
+
+/// What a task waits for that sleeps for a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TagWait {
+    /// The hardware queue.
+    hctx: u16,
+    /// The limit that the scheduler named when the bio came.
+    depth: Option<u32>,
 }
 
 /// Whether a bio asks for a flush before it or for writing through.
@@ -72,15 +81,16 @@ impl Queue {
     /// A task that slept for a request goes on.
     pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         let task = pending.bio.task;
-        let class = match std::mem::take(&mut self.submitter(task).step) {
+        let went_on = match std::mem::take(&mut self.submitter(task).step) {
             Step::None => unreachable!("only a task that slept goes on"),
-            Step::Throttled(class) => Some(class),
-            Step::Tag(h, class) => {
-                self.end_wait_for_tag(cx, h);
-                class
+            Step::Throttled(class) => self.allocate_and_queue(cx, pending, Some(class)),
+            Step::Tag(wait, class) => {
+                self.end_wait_for_tag(cx, wait.hctx);
+                let rq = self.obtain_awaited(cx, &pending.bio, wait.depth);
+                self.queue_with(cx, rq, pending, class, wait.depth)
             }
         };
-        if let Submit::Sleeps(pending) = self.allocate_and_queue(cx, pending, class) {
+        if let Submit::Sleeps(pending) = went_on {
             return Submit::Sleeps(pending);
         }
         self.end_implicit_plug(cx, task);
@@ -138,9 +148,26 @@ impl Queue {
         part: Pending,
         class: Option<WbtClass>,
     ) -> Submit {
+        if let Some(rq) = self.take_cached(&part.bio) {
+            return self.queue_with(cx, Some(rq), part, class, None);
+        }
+        let depth = self.depth_for(cx, &part.bio);
+        let rq = self.obtain_request(cx, &part.bio, depth);
+        self.queue_with(cx, rq, part, class, depth)
+    }
+
+    /// The rest of it, once there is a request; the task sleeps if there is none.
+    fn queue_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        rq: Option<RqId>,
+        part: Pending,
+        class: Option<WbtClass>,
+        depth: Option<u32>,
+    ) -> Submit {
         let bio = &part.bio;
-        let Some(rq) = self.obtain_request(cx, bio) else {
-            self.sleep_for_tag(cx, bio, class);
+        let Some(rq) = rq else {
+            self.sleep_for_tag(cx, bio, class, depth);
             return Submit::Sleeps(part);
         };
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
@@ -178,44 +205,45 @@ impl Queue {
         }
     }
 
-    /// A request that the plug holds ready, or a new one. If there is no tag the
-    /// hardware queue is run, which may free one at once.
-    fn obtain_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
-        if let Some(rq) = self.take_cached(bio) {
-            return Some(rq);
-        }
-        if let Some(rq) = self.get_request(cx, bio) {
-            self.cache_more(cx, bio);
-            return Some(rq);
-        }
-        self.run_hctx_now(cx, self.hctx_of(cx.running.cpu));
-        self.get_request(cx, bio)
-    }
-
-    /// One attempt to get a request.
-    pub(crate) fn get_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
+    /// The limit of the scheduler for a bio's request. It holds until there is
+    /// one, however often the task sleeps (`__blk_mq_alloc_requests` of
+    /// block/blk-mq.c).
+    fn depth_for(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let limited = !is_ordered(bio) || self.core.feat.flush_is_limited;
-        self.get_request_within(cx, bio, limited)
+        let elv = self.elv.as_mut().filter(|_| limited)?;
+        elv.limit_depth(&self.core, cx, bio)
     }
 
-    /// The same, where the scheduler limits the depth or does not.
-    pub(crate) fn get_request_within(
+    /// A new request. If there is no tag the hardware queue is run, which may
+    /// free one at once.
+    fn obtain_request(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) -> Option<RqId> {
+        if let Some(rq) = self.get_request(cx, bio, depth) {
+            self.cache_more(cx, bio, depth);
+            return Some(rq);
+        }
+        self.obtain_awaited(cx, bio, depth)
+    }
+
+    /// The same, for a task that was woken: it runs the hardware queue before it
+    /// looks for a tag (`blk_mq_get_tag` of block/blk-mq-tag.c).
+    fn obtain_awaited(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) -> Option<RqId> {
+        self.run_hctx_now(cx, self.hctx_of(cx.running.cpu));
+        self.get_request(cx, bio, depth)
+    }
+
+    /// One attempt to get a request, within a limit of the scheduler.
+    pub(crate) fn get_request(
         &mut self,
         cx: &mut Cx<'_>,
         bio: &Bio,
-        limited: bool,
+        depth: Option<u32>,
     ) -> Option<RqId> {
         let cpu = cx.running.cpu;
         let h = self.hctx_of(cpu);
         let (mut sched_tag, mut tag) = (None, None);
-        if let Some(elv) = &mut self.elv {
-            let shallow = if limited {
-                elv.limit_depth(&self.core, cx, bio)
-            } else {
-                None
-            };
+        if self.elv.is_some() {
             let tags = self.hctxs[usize::from(h)].sched_tags.as_mut();
-            sched_tag = Some(tags.expect("a scheduler has tags").get(cpu, shallow)?);
+            sched_tag = Some(tags.expect("a scheduler has tags").get(cpu, depth)?);
         } else {
             let tags = &mut self.hctxs[usize::from(h)].driver_tags;
             tag = Some(tags.get(cpu, None)?);
@@ -239,12 +267,18 @@ impl Queue {
     }
 
     /// There is no tag: the task joins those that wait for one.
-    fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio, class: Option<WbtClass>) {
-        let h = self.hctx_of(cx.running.cpu);
-        let tags = self.request_tags(h);
+    fn sleep_for_tag(
+        &mut self,
+        cx: &mut Cx<'_>,
+        bio: &Bio,
+        class: Option<WbtClass>,
+        depth: Option<u32>,
+    ) {
+        let hctx = self.hctx_of(cx.running.cpu);
+        let tags = self.request_tags(hctx);
         let queue = tags.wait_queue();
         tags.wait(queue, bio.task);
-        self.sleep(cx, bio, Step::Tag(h, class));
+        self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth }, class));
     }
 
     /// A task that waited for a tag of a hardware queue was woken. If it runs on

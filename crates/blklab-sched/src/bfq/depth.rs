@@ -19,6 +19,47 @@ pub(super) fn depths(whole: u32) -> [[u32; 2]; 2] {
     ]
 }
 
+/// What a request may have before shares are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    /// Tags, of all or of a word.
+    depth: u32,
+    /// Requests that queues and groups have shares of.
+    share_of: u64,
+}
+
+impl Limits {
+    /// Sync reads may have all requests. Where depths are those of a word they
+    /// follow the bitmap, otherwise the number of requests that the scheduler
+    /// was told.
+    fn of(q: &Core, raised: bool, sync: bool, op: Op) -> Limits {
+        let is_read = sync && op == Op::Read;
+        let depth_of = |whole| depths(whole)[usize::from(raised)][usize::from(sync)];
+        if q.shallow_depth_is_total() {
+            let depth = if is_read {
+                q.nr_requests
+            } else {
+                depth_of(q.told_nr_requests())
+            };
+            let share_of = u64::from(depth);
+            return Limits { depth, share_of };
+        }
+        let all = u64::from(q.nr_requests);
+        if is_read {
+            return Limits {
+                depth: 0,
+                share_of: all,
+            };
+        }
+        let word = q.tags_per_word();
+        let depth = depth_of(word);
+        Limits {
+            depth,
+            share_of: all * u64::from(depth) / u64::from(word),
+        }
+    }
+}
+
 /// The part of a limit that goes with a weight among others, rounded.
 fn share(limit: u64, weight: u64, sum: u64) -> u64 {
     (limit * weight + sum / 2) / sum
@@ -27,32 +68,25 @@ fn share(limit: u64, weight: u64, sum: u64) -> u64 {
 impl Bfq {
     /// The depth for a bio; none: no limit (`bfq_limit_depth`).
     pub(super) fn depth_for(&self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
-        let whole = if q.shallow_depth_is_total() {
-            q.nr_requests
-        } else {
-            q.tags_per_word()
-        };
         let sync = bio.is_sync();
-        let unlimited = sync && bio.op == Op::Read;
-        let mut depth = 0;
-        let mut limit = u64::from(q.nr_requests);
-        if !unlimited {
-            depth = depths(whole)[usize::from(self.wr_busy > 0)][usize::from(sync)];
-            limit = limit * u64::from(depth) / u64::from(whole);
-        }
-        if self.feat.limits_allocation
-            && let Some(id) = self.context_queue(bio.task, sync)
-            && self.is_over_limit(q, cx, id, limit)
-        {
-            depth = 1;
-        }
+        let limits = Limits::of(q, self.wr_busy > 0, sync, bio.op);
+        let is_over = self.feat.limits_allocation
+            && self
+                .context_queue(bio.task, sync)
+                .is_some_and(|id| self.is_over_limit(q, cx, id, limits.share_of));
+        let depth = if is_over { 1 } else { limits.depth };
         let (wr_busy, sync) = (self.wr_busy, i32::from(sync));
         let name = "bfq_limit_depth";
         q.message(
             cx,
             format_args!("bfq [{name}] wr_busy {wr_busy} sync {sync} depth {depth}"),
         );
-        (depth > 0).then_some(depth)
+        let has_limit = if q.shallow_depth_is_total() {
+            depth < q.nr_requests
+        } else {
+            depth > 0
+        };
+        has_limit.then_some(depth)
     }
 
     /// Whether a queue, or a group that it is in, has all the requests that it

@@ -94,7 +94,7 @@ impl Kyber {
     /// `kyber_depth_updated`.
     fn async_depth(q: &Core) -> u32 {
         let all = if q.shallow_depth_is_total() {
-            q.nr_requests
+            q.told_nr_requests()
         } else {
             q.tags_per_word()
         };

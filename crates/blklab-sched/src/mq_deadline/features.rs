@@ -38,8 +38,6 @@ pub(super) struct Features {
     pub(super) one_head_list: bool,
     /// The limit of all but sync reads.
     pub(super) async_depth: AsyncDepth,
-    /// A change of `nr_requests` resets `async_depth` to the number before.
-    pub(super) depth_lags: bool,
 }
 
 impl Features {
@@ -59,7 +57,6 @@ impl Features {
             } else {
                 AsyncDepth::Absent
             },
-            depth_lags: v.since(5, 14) && !v.since(6, 12),
         }
     }
 }

@@ -156,11 +156,7 @@ impl Elevator for MqDeadline {
     }
 
     fn depth_updated(&mut self, q: &Core) {
-        let nr_requests = if self.feat.depth_lags {
-            q.limits.nr_requests_unwritten(true)
-        } else {
-            q.nr_requests
-        };
+        let nr_requests = q.told_nr_requests();
         let default = match self.feat.async_depth {
             AsyncDepth::OfWord => (3 * nr_requests / 4).max(1),
             _ => nr_requests,

@@ -3,10 +3,10 @@
 //! V5, V9, V13 and V14 are beside the code.
 
 use crate::mq_bench::Bench;
-use crate::mq_rig::MqSetup;
+use crate::mq_rig::{MqRig, MqSetup};
 use crate::mq_table::shown_ms;
 use blklab_block::Request;
-use blklab_types::{Span, Time};
+use blklab_types::{Bio, Op, Span, Time};
 
 const KERNELS: &[&str] = &["5.10", "6.1", "6.12", "6.18"];
 
@@ -358,6 +358,12 @@ fn v15_throttled_writes() {
 
 /// Async writes that are granted a request before one has to sleep.
 fn granted(mut setup: MqSetup, nr_requests: u32) -> u32 {
+    setup.limits.queue_depth = nr_requests / 2;
+    granted_after_write(setup, nr_requests)
+}
+
+/// The same, of which the scheduler was told when `nr_requests` was written.
+fn granted_after_write(mut setup: MqSetup, nr_requests: u32) -> u32 {
     setup.limits.nr_requests = Some(nr_requests);
     setup.limits.wbt_lat_us = Some(0);
     let mut b = Bench::new(setup, ten_ms);
@@ -385,12 +391,63 @@ fn v16_limited_depths() {
             assert_eq!(granted(deadline.clone(), 64), tags, "{kernel}");
         }
     }
-    // The number of requests that held before the last change: twice the depth
-    // of the device.
-    let mut lags = MqSetup::tags("6.1", "mq-deadline", 1);
-    assert_eq!(granted(lags.clone(), 64), 4);
-    lags.kernel = "6.12";
-    assert_eq!(granted(lags, 64), 64);
+}
+
+/// On a device of depth 1 a scheduler has two requests; then 64 are written. Who
+/// looks at the bitmap sees the new number, who asks for the number the old one, up
+/// to 6.16. Measured on 6.12: `async_depth` 2 of mq-deadline, 1 of Kyber, depth 1 of
+/// BFQ.
+#[test]
+fn limited_depths_after_a_write_to_nr_requests() {
+    for (kernel, sched, tags) in [
+        ("5.10", "mq-deadline", 64),
+        ("6.1", "mq-deadline", 4),
+        ("6.12", "mq-deadline", 2),
+        ("6.18", "mq-deadline", 64),
+        ("6.1", "kyber", 48),
+        ("6.12", "kyber", 1),
+        ("6.18", "kyber", 48),
+        ("6.1", "bfq", 32),
+        ("6.12", "bfq", 1),
+        ("6.18", "bfq", 32),
+    ] {
+        let setup = MqSetup::tags(kernel, sched, 1);
+        assert_eq!(granted_after_write(setup, 64), tags, "{kernel} {sched}");
+    }
+}
+
+/// The limit that a request may take of the tags is asked for once, also if its
+/// task sleeps for a tag and is woken in vain.
+#[test]
+fn a_limit_is_asked_for_once_per_request() {
+    let mut setup = MqSetup::tags("6.12", "bfq", 1);
+    setup.limits.nr_requests = Some(64);
+    let mut rig = setup.rig();
+    let submits = |rig: &mut MqRig| {
+        let task = rig.task();
+        let bio = Bio {
+            op: Op::Write,
+            sector: 1000 * u64::from(task.0),
+            nr_sectors: 8,
+            segments: 1,
+            task,
+            ..Bio::default()
+        };
+        let submitted = rig.submit(0, &bio);
+        rig.settle();
+        submitted
+    };
+    assert_eq!([(); 2].map(|()| submits(&mut rig)), [true, false]);
+    rig.complete_first();
+    assert!(submits(&mut rig), "who runs goes before who was woken");
+    let woken = rig.woken.pop().expect("the second task");
+    assert!(!rig.resume(woken, 0));
+    rig.complete_first();
+    let woken = rig.woken.pop().expect("the second task");
+    assert!(rig.resume(woken, 0));
+    let asked = rig.messages();
+    let asked = asked.iter().filter(|m| m.contains("bfq_limit_depth"));
+    assert_eq!(asked.count(), 3);
 }
 
 #[test]
