@@ -4,7 +4,7 @@
 use crate::{QueueNo, RqId};
 use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
-use blklab_trace::{Event, TraceSink};
+use blklab_trace::{Event, Tracer};
 use blklab_types::{
     Bio, Completion, Dev, IoMax, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time,
 };
@@ -211,10 +211,8 @@ pub struct Cx<'a> {
     pub timers: &'a mut Timers,
     /// io contexts.
     pub tasks: &'a mut TaskTable,
-    /// Consumer of trace events.
-    pub trace: &'a mut dyn TraceSink,
-    /// Whether that reads messages, too ([`TraceSink::wants_messages`]).
-    pub messages: bool,
+    /// What takes trace events.
+    pub trace: &'a mut Tracer,
     /// Consumer of truth records, where somebody reads them.
     pub truth: Option<&'a mut dyn TruthSink>,
     /// What is to be done after the call, in order, and for which queue.
@@ -229,12 +227,15 @@ impl Cx<'_> {
     }
 
     /// Emits a trace event at the present, in the running context.
-    pub fn event(&mut self, dev: Dev, mut event: Event) {
-        event.time = self.now;
-        event.pid = self.running.pid;
-        event.cpu = self.running.cpu;
-        event.dev = dev;
-        self.trace.event(&event);
+    #[inline]
+    pub fn event(&mut self, dev: Dev, event: Event) {
+        self.trace.event(Event {
+            time: self.now,
+            pid: self.running.pid,
+            cpu: self.running.cpu,
+            dev,
+            ..event
+        });
     }
 
     /// Whether anybody reads truth records.
@@ -292,6 +293,6 @@ impl Cx<'_> {
     /// Whether anybody reads messages.
     #[inline]
     pub fn wants_messages(&self) -> bool {
-        self.truth.is_some() || self.messages
+        self.truth.is_some() || self.trace.wants_messages()
     }
 }

@@ -162,13 +162,13 @@ impl std::fmt::Write for Line {
     }
 }
 
+#[inline]
 fn event(action: Action, rwbs: Rwbs, sector: u64, nr_sectors: u32) -> Event {
-    let bytes = u64::from(nr_sectors) * SECTOR_BYTES;
     Event {
         time: Time::ZERO,
         sector,
         arg: 0,
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        bytes: nr_sectors.saturating_mul(SECTOR_BYTES as u32),
         pid: 0,
         dev: Dev::default(),
         from_dev: Dev::default(),

@@ -9,6 +9,7 @@ mod actions;
 mod digest;
 mod event;
 mod source;
+mod tracer;
 pub mod truth;
 mod waits;
 
@@ -16,6 +17,7 @@ pub use actions::Actions;
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
 pub use source::{Item, OrderCheck, TraceSource};
+pub use tracer::Tracer;
 pub use waits::{Label, WaitLabels, Waited};
 
 use blklab_types::{Dev, Pid, Time};
@@ -29,6 +31,13 @@ use std::rc::Rc;
 pub trait TraceSink {
     /// One event.
     fn event(&mut self, event: &Event);
+
+    /// Several events, in order.
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            self.event(event);
+        }
+    }
 
     /// A text message of the scheduler or another part (`m` events). The
     /// event carries time, cpu, device and pid.
@@ -83,6 +92,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
         (**self).event(event);
     }
 
+    fn events(&mut self, events: &[Event]) {
+        (**self).events(events);
+    }
+
     fn message(&mut self, event: &Event, text: &str) {
         (**self).message(event, text);
     }
@@ -104,6 +117,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
 impl<S: TraceSink> TraceSink for Rc<RefCell<S>> {
     fn event(&mut self, event: &Event) {
         self.borrow_mut().event(event);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.borrow_mut().events(events);
     }
 
     fn message(&mut self, event: &Event, text: &str) {

@@ -152,14 +152,18 @@ impl Streams {
 
 impl TraceSink for Streams {
     fn event(&mut self, event: &Event) {
-        self.analyst.event(event);
+        self.events(std::slice::from_ref(event));
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.analyst.events(events);
         if self.has_others {
-            self.tell_others(event);
+            events.iter().for_each(|event| self.tell_others(event));
         }
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.analyst.event(event);
+        self.analyst.events(std::slice::from_ref(event));
         if let Some(merged) = &mut self.merged_queues {
             merged.message(text);
         }

@@ -7,7 +7,7 @@ use blklab_block::mq::{Core, Elevator, Features, Limits, TagRules};
 use blklab_block::{Cx, QueueNo, RqId, Running, TaskTable};
 use blklab_engine::Timers;
 use blklab_kernel::KernelVersion;
-use blklab_trace::NullSink;
+use blklab_trace::{NullSink, Tracer};
 use blklab_types::{Bio, BioFlags, Dev, Hz, IoPrio, Jiffies, Op, Time};
 
 /// A scheduler on its own: no queue, no clock.
@@ -45,8 +45,7 @@ impl Bare {
             running: Running::INTERRUPT,
             timers: &mut self.timers,
             tasks: &mut self.tasks,
-            trace: &mut NullSink,
-            messages: false,
+            trace: &mut Tracer::new(Box::new(NullSink)),
             truth: None,
             effects: &mut Vec::new(),
         };

@@ -8,7 +8,7 @@ use blklab_block::sq::{Core, Elevator, Features, Limits, Queue};
 use blklab_block::{Cx, Effect, List, QueueNo, RqId, Running, TaskTable};
 use blklab_engine::Timers;
 use blklab_kernel::KernelVersion;
-use blklab_trace::NullSink;
+use blklab_trace::{NullSink, Tracer};
 use blklab_types::{Dev, Hz, IoPrio, Jiffies, Time};
 
 /// How a scheduler is wrong.
@@ -85,8 +85,7 @@ fn run(fault: Fault) {
         running: Running::INTERRUPT,
         timers: &mut timers,
         tasks: &mut tasks,
-        trace: &mut NullSink,
-        messages: false,
+        trace: &mut Tracer::new(Box::new(NullSink)),
         truth: None,
         effects: &mut effects,
     };

@@ -11,7 +11,7 @@ use blklab_engine::{Agenda, Due, TimerId};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
 use blklab_trace::truth::{Kind, Truth, TruthSink};
-use blklab_trace::{Action, Event, TraceSink};
+use blklab_trace::{Action, Event, TraceSink, Tracer};
 use blklab_types::{Bio, Dev, Hz, IoPrio, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -192,7 +192,6 @@ impl MqRig {
     }
 
     fn enter_in<R>(&mut self, running: Running, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
-        let mut trace = self.trace.clone();
         let mut log = self.log.clone();
         let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
@@ -202,8 +201,7 @@ impl MqRig {
             running,
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
-            trace: &mut trace,
-            messages: false,
+            trace: &mut Tracer::at_once(Box::new(self.trace.clone())),
             truth: Some(&mut log),
             effects: &mut self.effects,
         };

@@ -8,8 +8,8 @@ use blklab_block::{
 use blklab_engine::{Agenda, Due};
 use blklab_kernel::{Patches, Tunables};
 use blklab_sched::{Build, Built};
-use blklab_trace::NullSink;
 use blklab_trace::truth::{Kind, Truth, TruthSink};
+use blklab_trace::{NullSink, Tracer};
 use blklab_types::{Bio, BioFlags, Completion, Dev, Hz, IoPrio, Op, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -216,7 +216,6 @@ impl Rig {
     }
 
     pub(crate) fn enter<R>(&mut self, f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R) -> R {
-        let mut null = NullSink;
         let mut log = self.log.clone();
         let now = self.pretend.unwrap_or(self.agenda.now());
         let mut cx = Cx {
@@ -226,8 +225,7 @@ impl Rig {
             running: self.running,
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
-            trace: &mut null,
-            messages: false,
+            trace: &mut Tracer::new(Box::new(NullSink)),
             truth: Some(&mut log),
             effects: &mut self.effects,
         };

@@ -35,6 +35,11 @@ impl Machine {
     /// [`Machine::has_stalled`].
     pub fn run(&self, limit: Time) {
         self.inner.world.borrow_mut().limit = limit;
+        self.run_to(limit);
+        self.inner.world.borrow_mut().trace.hand_over();
+    }
+
+    fn run_to(&self, limit: Time) {
         let mut bodies: Vec<Option<Body>> = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
         loop {

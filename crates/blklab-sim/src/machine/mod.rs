@@ -24,6 +24,8 @@ use blklab_block::{Cx, Effect, Queue, QueueNo, Running, TaskTable};
 use blklab_device::{Device, Done};
 use blklab_engine::{Agenda, WorkId};
 use blklab_target::Sinks;
+use blklab_trace::Tracer;
+use blklab_trace::truth::TruthSink;
 use blklab_types::{BioKey, Pid, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -69,9 +71,8 @@ struct World {
     array_thread: Option<TaskId>,
     /// kthrotld, where groups have limits.
     throttle_thread: Option<TaskId>,
-    sinks: Sinks,
-    /// Whether the trace's consumer reads messages.
-    messages: bool,
+    trace: Tracer,
+    truth: Option<Box<dyn TruthSink>>,
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
@@ -130,9 +131,8 @@ impl World {
             running: self.running,
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
-            trace: &mut *self.sinks.trace,
-            messages: self.messages,
-            truth: match &mut self.sinks.truth {
+            trace: &mut self.trace,
+            truth: match &mut self.truth {
                 Some(t) => Some(&mut **t),
                 None => None,
             },
@@ -148,14 +148,19 @@ impl Machine {
         let has_array = config.array.is_some();
         let has_task_plugs = config.disks.iter().any(|d| d.queue.has_task_plugs());
         let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
+        let Sinks { trace, truth } = config.sinks;
         let world = World {
             agenda: config.agenda,
             disks: config.disks,
             array: config.array,
             array_thread: None,
             throttle_thread: None,
-            messages: config.sinks.trace.wants_messages(),
-            sinks: config.sinks,
+            // The two streams are joined by who reads both.
+            trace: match &truth {
+                Some(_) => Tracer::at_once(trace),
+                None => Tracer::new(trace),
+            },
+            truth,
             tasks: config.tasks,
             states: Vec::new(),
             running: Running::INTERRUPT,

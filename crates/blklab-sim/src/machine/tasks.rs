@@ -58,7 +58,7 @@ impl Machine {
         });
         w.nr_foreground += usize::from(foreground);
         let now = w.agenda.now();
-        w.sinks.trace.process(now, pid, name);
+        w.trace.process(now, pid, name);
         if start > now {
             w.agenda.wake_task_at(task, start);
         } else {

@@ -27,7 +27,7 @@ use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::Schedulers;
 use blklab_trace::truth::TruthSink;
-use blklab_trace::{Action, Event, NullSink};
+use blklab_trace::{Action, Event, NullSink, Tracer};
 use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -114,7 +114,7 @@ pub struct Replay<'a> {
     queue: Queue,
     agenda: Agenda,
     tasks: TaskTable,
-    trace: NullSink,
+    trace: Tracer,
     truth: Option<Box<dyn TruthSink + 'a>>,
     effects: Vec<(QueueNo, Effect)>,
     known: Box<dyn Fn(Pid) -> Process + 'a>,
@@ -190,7 +190,7 @@ impl<'a> Replay<'a> {
             queue,
             agenda,
             tasks: TaskTable::default(),
-            trace: NullSink,
+            trace: Tracer::new(Box::new(NullSink)),
             truth,
             effects: Vec::new(),
             known: Box::new(known),
@@ -506,7 +506,6 @@ impl<'a> Replay<'a> {
             timers: &mut self.agenda.timers,
             tasks: &mut self.tasks,
             trace: &mut self.trace,
-            messages: false,
             truth: match &mut self.truth {
                 Some(truth) => Some(&mut **truth),
                 None => None,

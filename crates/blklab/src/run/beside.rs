@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events are analysed in batches, with the code and tables of the analysis in the
-//! processor's caches: by the run itself, or on a processor of its own while the run
-//! goes on.
+//! Events are analysed as they come, by the run itself, or on a processor of its own
+//! while the run goes on.
 
 use super::analysis::Analysis;
 use blklab_trace::Event;
@@ -9,27 +8,15 @@ use blklab_types::{Pid, Time};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Events that are handed over at a time.
+/// Events that the thread is given at a time, about.
 const BATCH_EVENTS: usize = 1024;
-
-/// Events that the run itself analyses at a time: so few that they are still in the
-/// processor's first cache.
-const OWN_BATCH_EVENTS: usize = 256;
 
 /// Batches on their way before the run waits: it is to have no more in memory than a
 /// processor's cache holds.
 const BATCHES: usize = 8;
 
-/// Collects events, and has something made of them.
-pub(super) struct Analyst {
-    batch: Vec<Event>,
-    /// Events of a whole batch.
-    full: usize,
-    who: Who,
-}
-
 /// Who makes something of the events.
-enum Who {
+pub(super) enum Analyst {
     /// The run itself.
     Here(Analysis),
     /// Another thread.
@@ -39,58 +26,34 @@ enum Who {
 impl Analyst {
     /// The run itself, or a thread if a processor is idle and there is something to do.
     pub(super) fn new(analysis: Analysis, has_idle_core: bool) -> Analyst {
-        let is_beside = has_idle_core && !matches!(analysis, Analysis::Nothing);
-        let (full, who) = if is_beside {
-            (BATCH_EVENTS, Who::Beside(Beside::new(analysis)))
+        if has_idle_core && !matches!(analysis, Analysis::Nothing) {
+            Analyst::Beside(Beside::new(analysis))
         } else {
-            (OWN_BATCH_EVENTS, Who::Here(analysis))
-        };
-        Analyst {
-            batch: Vec::with_capacity(full),
-            full,
-            who,
+            Analyst::Here(analysis)
         }
     }
 
-    /// The next event, or a message of the scheduler, whose text tells nobody anything.
-    #[inline]
-    pub(super) fn event(&mut self, event: &Event) {
-        self.batch.push(*event);
-        if self.batch.len() == self.full {
-            self.hand_over();
+    /// The next events, and messages of the scheduler, whose texts tell nobody anything.
+    pub(super) fn events(&mut self, events: &[Event]) {
+        match self {
+            Analyst::Here(analysis) => analysis.events(events),
+            Analyst::Beside(beside) => beside.events(events),
         }
     }
 
     /// A process has this name from now on.
     pub(super) fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.hand_over();
-        match &mut self.who {
-            Who::Here(analysis) => analysis.process(time, pid, comm),
-            Who::Beside(beside) => beside.tell(Told::Process(time, pid, comm.to_owned())),
-        }
-    }
-
-    #[cold]
-    fn hand_over(&mut self) {
-        match &mut self.who {
-            _ if self.batch.is_empty() => {}
-            Who::Here(analysis) => {
-                analysis.events(&self.batch);
-                self.batch.clear();
-            }
-            Who::Beside(beside) => {
-                let batch = std::mem::replace(&mut self.batch, beside.empty_batch());
-                beside.tell(Told::Events(batch));
-            }
+        match self {
+            Analyst::Here(analysis) => analysis.process(time, pid, comm),
+            Analyst::Beside(beside) => beside.process(time, pid, comm),
         }
     }
 
     /// The run has ended: what was found.
-    pub(super) fn finish(mut self) -> Analysis {
-        self.hand_over();
-        match self.who {
-            Who::Here(analysis) => analysis,
-            Who::Beside(beside) => beside.finish(),
+    pub(super) fn finish(self) -> Analysis {
+        match self {
+            Analyst::Here(analysis) => analysis,
+            Analyst::Beside(beside) => beside.finish(),
         }
     }
 }
@@ -104,7 +67,8 @@ enum Told {
 }
 
 /// The run's side of the thread.
-struct Beside {
+pub(super) struct Beside {
+    batch: Vec<Event>,
     told: SyncSender<Told>,
     /// Batches that the thread is done with.
     empty: Receiver<Vec<Event>>,
@@ -116,9 +80,30 @@ impl Beside {
         let (told, hears) = sync_channel(BATCHES);
         let (gives_back, empty) = channel();
         Beside {
+            batch: Vec::with_capacity(BATCH_EVENTS),
             told,
             empty,
             thread: std::thread::spawn(move || analyse(analysis, &hears, &gives_back)),
+        }
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        self.batch.extend_from_slice(events);
+        if self.batch.len() >= BATCH_EVENTS {
+            self.hand_over();
+        }
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        self.hand_over();
+        self.tell(Told::Process(time, pid, comm.to_owned()));
+    }
+
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            let empty = self.empty_batch();
+            let batch = std::mem::replace(&mut self.batch, empty);
+            self.tell(Told::Events(batch));
         }
     }
 
@@ -132,7 +117,8 @@ impl Beside {
         let _ = self.told.send(told);
     }
 
-    fn finish(self) -> Analysis {
+    fn finish(mut self) -> Analysis {
+        self.hand_over();
         drop(self.told);
         match self.thread.join() {
             Ok(analysis) => analysis,
