@@ -94,7 +94,7 @@ impl ProcessLives {
 }
 
 impl Lives {
-    #[inline]
+    #[inline(always)]
     fn device(&mut self, dev: Dev) -> &mut DeviceLives {
         if self.devices.get(self.device).is_none_or(|d| d.dev != dev) {
             self.device = self.find_device(dev);

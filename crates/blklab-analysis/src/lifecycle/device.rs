@@ -10,6 +10,7 @@ use blklab_trace::{Action, Event};
 
 impl Device {
     /// Takes an event of this device.
+    #[inline(always)]
     pub(super) fn event<S: LifeSink>(&mut self, e: &Event, out: &mut Out<S>) {
         let range = Range::new(e);
         let matched = match e.action {
@@ -43,6 +44,7 @@ impl Device {
         }
     }
 
+    #[inline(always)]
     fn queue(&mut self, e: &Event, range: Range) -> bool {
         let life = BioLife {
             dev: self.dev,
@@ -104,11 +106,12 @@ impl Device {
         true
     }
 
+    #[inline(always)]
     fn get<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         if let Some(slot) = self.find_queued(range) {
-            self.begin_request_of(slot, e, range, out);
-            self.request(slot).life.get = Some(e.time);
-            self.bio(slot).life.get = Some(e.time);
+            let io = self.begin_request_of(slot, e, range, out);
+            io.request().life.get = Some(e.time);
+            io.bio().life.get = Some(e.time);
             return true;
         }
         let slot = self.begin_request(e, range, out);
@@ -157,18 +160,19 @@ impl Device {
         true
     }
 
+    #[inline(always)]
     fn insert<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let found = self.gather(e, range, out);
         let slot = found.unwrap_or_else(|| self.begin_request(e, range, out));
-        let rq = self.request(slot);
+        let io = self.ios.get(slot);
+        let rq = io.request();
         rq.life.insert = Some(e.time);
         rq.life.rwbs = e.rwbs;
         if rq.arrival.is_none() {
-            let arrival = self.scheduler.arrive();
-            self.request(slot).arrival = Some(arrival);
+            rq.arrival = Some(self.scheduler.arrive());
         }
         // The bio that began the request.
-        if let Some(first) = self.first_bio(slot)
+        if let Some(first) = &mut io.bio
             && first.life.get.is_some()
         {
             first.life.insert = Some(e.time);
@@ -178,10 +182,11 @@ impl Device {
         found.is_some()
     }
 
+    #[inline(always)]
     fn issue<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         let found = self.gather(e, range, out);
         let slot = found.unwrap_or_else(|| self.begin_request(e, range, out));
-        let rq = self.issue_waiting(slot);
+        let rq = self.issue_waiting(slot).request();
         rq.life.issue = Some(e.time);
         rq.life.rwbs = e.rwbs;
         let arrival = rq.arrival.take();
@@ -206,6 +211,7 @@ impl Device {
         true
     }
 
+    #[inline(always)]
     fn complete<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
         if let Some(slot) = self.find_issued(range) {
             self.complete_request(slot, e, range, out);
@@ -220,6 +226,7 @@ impl Device {
         self.complete_bios(e, range, out)
     }
 
+    #[inline(always)]
     fn complete_request<S: LifeSink>(
         &mut self,
         slot: Slot,
@@ -264,29 +271,27 @@ impl Device {
         self.fill_first(slot);
     }
 
+    #[inline(always)]
     fn end_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) {
-        let mut rest = self.take_rest(slot);
-        if let Some(first) = self.first_bio(slot) {
+        let io = self.ios.get(slot);
+        if let Some(first) = &mut io.bio {
             end_life(&mut first.life, e, out);
             self.nr_bios -= 1;
         }
-        while let Some(bio) = self.take_next(&mut rest) {
-            self.end_bio(bio, e, out);
+        let rq = io.request();
+        while let Some(at) = rq.rest {
+            let mut bio = self.rest.remove(at);
+            rq.rest = bio.next;
+            end_life(&mut bio.life, e, out);
+            self.nr_bios -= 1;
         }
-        let rq = self.request(slot);
         rq.life.complete = Some(e.time);
         if rq.life.error == 0 {
             rq.life.error = e.error;
         }
         out.sink.request(&rq.life);
-        let arrival = rq.arrival;
-        self.scheduler.leave(arrival);
+        self.scheduler.leave(rq.arrival);
         self.forget(slot);
-        self.nr_requests -= 1;
-        if self.nr_requests == 0 {
-            self.ends = None;
-            self.shrink();
-        }
     }
 
     fn end_bio<S: LifeSink>(&mut self, mut bio: Bio, e: &Event, out: &mut Out<S>) {

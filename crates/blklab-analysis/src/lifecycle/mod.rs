@@ -46,7 +46,7 @@ pub use track::Lifecycles;
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
 
-/// Bios and requests followed at a time, of all devices: some 300 MB. When a
+/// Bios and requests followed at a time, of all devices: up to some 600 MB. When a
 /// trace has more, whose completion it does not show, all are given up and
 /// reported as unfinished.
 pub const IN_FLIGHT_MAX: usize = 1 << 20;
@@ -209,25 +209,25 @@ impl LifeSink for Vec<RequestLife> {
 
 /// Two sinks behind one tracker.
 impl<A: LifeSink, B: LifeSink> LifeSink for (A, B) {
-    #[inline]
+    #[inline(always)]
     fn bio(&mut self, bio: &BioLife) {
         self.0.bio(bio);
         self.1.bio(bio);
     }
 
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, request: &RequestLife) {
         self.0.request(request);
         self.1.request(request);
     }
 
-    #[inline]
+    #[inline(always)]
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         self.0.depth(time, dev, nr_bios, nr_issued);
         self.1.depth(time, dev, nr_bios, nr_issued);
     }
 
-    #[inline]
+    #[inline(always)]
     fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
         self.0.in_scheduler(dev, nr_waiting, overtaken);
         self.1.in_scheduler(dev, nr_waiting, overtaken);

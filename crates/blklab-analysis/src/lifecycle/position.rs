@@ -98,7 +98,7 @@ pub(super) struct Positions {
 
 impl Positions {
     /// A thing comes to be, under a slot that no other one has.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, kind: Kind, sector: u64, slot: Slot) {
         self.len[kind as usize] += 1;
         match self.place_of(sector) {
@@ -114,7 +114,7 @@ impl Positions {
     }
 
     /// A thing becomes one of another kind at the same sector.
-    #[inline]
+    #[inline(always)]
     pub(super) fn turn(&mut self, sector: u64, slot: Slot, kind: Kind) {
         let place = self
             .place_of(sector)
@@ -140,7 +140,7 @@ impl Positions {
     }
 
     /// A thing is no more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, sector: u64, slot: Slot) {
         let place = self
             .place_of(sector)

@@ -8,6 +8,9 @@ pub(super) type Slot = u32;
 /// Places that an empty table keeps.
 pub(super) const KEPT_MAX: usize = 4096;
 
+/// Places of a table that is not empty, at least.
+const PLACES_MIN: usize = 16;
+
 /// Places for `T`.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
@@ -31,19 +34,29 @@ impl<T> Slab<T> {
             self.places[slot as usize] = Some(value);
             return slot;
         }
+        if self.places.len() == self.places.capacity() {
+            self.grow();
+        }
         self.places.push(Some(value));
         (self.places.len() - 1) as Slot
     }
 
+    /// Makes room for a quarter more: places are large, and there may be a million.
+    #[cold]
+    fn grow(&mut self) {
+        let more = (self.places.len() / 4).max(PLACES_MIN);
+        self.places.reserve_exact(more);
+    }
+
     /// The value of an occupied place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&mut self, slot: Slot) -> &mut T {
         self.places[slot as usize]
             .as_mut()
             .expect("slots are used only while occupied")
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, slot: Slot) -> T {
         let value = self.places[slot as usize].take();
         self.vacate(slot);
@@ -51,14 +64,14 @@ impl<T> Slab<T> {
     }
 
     /// The value of an occupied place is no longer needed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, slot: Slot) {
         debug_assert!(self.places[slot as usize].is_some());
         self.places[slot as usize] = None;
         self.vacate(slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn vacate(&mut self, slot: Slot) {
         self.free.push(slot);
         if self.free.len() == self.places.len() && self.places.len() > KEPT_MAX {
@@ -71,57 +84,5 @@ impl<T> Slab<T> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
         let places = self.places.iter().enumerate();
         places.filter_map(|(slot, value)| Some((slot as Slot, value.as_ref()?)))
-    }
-}
-
-/// Values beside those of a [`Slab`], under the same slots: for what not all of
-/// them have.
-#[derive(Debug)]
-pub(super) struct Beside<T>(Vec<Option<T>>);
-
-impl<T> Default for Beside<T> {
-    fn default() -> Beside<T> {
-        Beside(Vec::new())
-    }
-}
-
-impl<T> Beside<T> {
-    #[inline(always)]
-    pub(super) fn put(&mut self, slot: Slot, value: T) {
-        let slot = slot as usize;
-        if slot >= self.0.len() {
-            self.0.resize_with(slot + 1, || None);
-        }
-        self.0[slot] = Some(value);
-    }
-
-    #[inline]
-    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
-        self.0.get(slot as usize)?.as_ref()
-    }
-
-    #[inline]
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
-        self.0.get_mut(slot as usize)?.as_mut()
-    }
-
-    #[inline]
-    pub(super) fn take(&mut self, slot: Slot) -> Option<T> {
-        self.0.get_mut(slot as usize)?.take()
-    }
-
-    /// The value, if there is one, is no longer needed.
-    #[inline]
-    pub(super) fn free(&mut self, slot: Slot) {
-        if let Some(place) = self.0.get_mut(slot as usize) {
-            *place = None;
-        }
-    }
-
-    /// Gives the memory of a burst back, when all values are gone.
-    pub(super) fn shrink(&mut self) {
-        if self.0.len() > KEPT_MAX {
-            *self = Beside::default();
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! does what.
 
 use super::position::{Kind, Positions, UNORDERED_MAX};
-use super::slab::{Beside, KEPT_MAX, Slab, Slot};
+use super::slab::{KEPT_MAX, Slab, Slot};
 use super::{BioLife, LifeSink, REQUEST_BIOS_MAX, RequestLife, Unmatched};
 use blklab_trace::Event;
 use blklab_types::{Dev, Op, Time};
@@ -71,18 +71,43 @@ pub(super) struct Request {
     /// Which insertion put it into the scheduler, while it is there.
     pub(super) arrival: Option<u64>,
     /// Its bios but for the first, of which most have no other.
-    rest: Option<Slot>,
+    pub(super) rest: Option<Slot>,
     last: Option<Slot>,
 }
 
-/// Where something is under way: a bio without a request, or a request. A bio
-/// that begins a request becomes it where it is.
+/// Something under way: a bio without a request, or a request. A bio that begins a
+/// request becomes it where it is.
 #[derive(Debug)]
 pub(super) struct Io {
     pub(super) class: usize,
     /// What is left of it to complete.
     pub(super) start: u64,
     pub(super) end: u64,
+    /// The bio, or the first one of the request.
+    pub(super) bio: Option<Bio>,
+    /// The request that it is.
+    pub(super) request: Option<Request>,
+}
+
+impl Io {
+    /// The bio that is queued there.
+    #[inline]
+    pub(super) fn bio(&mut self) -> &mut Bio {
+        self.bio.as_mut().expect("what is queued is a bio")
+    }
+
+    /// The request that is there.
+    #[inline]
+    pub(super) fn request(&mut self) -> &mut Request {
+        let request = self.request.as_mut();
+        request.expect("what waits or is issued is a request")
+    }
+
+    /// The number of the request, if it is one that waits.
+    fn waiting(&self) -> Option<u64> {
+        let request = self.request.as_ref().filter(|r| !r.is_issued)?;
+        Some(request.life.number)
+    }
 }
 
 /// Requests between I and D.
@@ -123,10 +148,6 @@ impl InScheduler {
 pub(super) struct Device {
     pub(super) dev: Dev,
     pub(super) ios: Slab<Io>,
-    /// The bio that is there, or the first one of the request.
-    bios: Beside<Bio>,
-    /// The request that it is.
-    requests: Beside<Request>,
     /// Bios of requests that have several, but for the first of each.
     pub(super) rest: Slab<Bio>,
     /// Bios without a request, and requests, by first sector.
@@ -150,8 +171,6 @@ impl Device {
         Device {
             dev,
             ios: Slab::default(),
-            bios: Beside::default(),
-            requests: Beside::default(),
             rest: Slab::default(),
             starts: Default::default(),
             ends: None,
@@ -164,12 +183,21 @@ impl Device {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_queued(&mut self, range: Range, life: BioLife) {
         let Range { class, start, end } = range;
-        let slot = self.ios.insert(Io { class, start, end });
-        let next = None;
-        self.bios.put(slot, Bio { life, end, next });
+        let bio = Bio {
+            life,
+            end,
+            next: None,
+        };
+        let slot = self.ios.insert(Io {
+            class,
+            start,
+            end,
+            bio: Some(bio),
+            request: None,
+        });
         self.nr_bios += 1;
         self.starts[class].insert(Kind::Queued, start, slot);
     }
@@ -177,25 +205,17 @@ impl Device {
     /// The bio that is queued there.
     #[inline]
     pub(super) fn bio(&mut self, slot: Slot) -> &mut Bio {
-        let bio = self.bios.get_mut(slot);
-        bio.expect("what is queued is a bio")
-    }
-
-    /// The first bio of a request, if it has any.
-    #[inline]
-    pub(super) fn first_bio(&mut self, slot: Slot) -> Option<&mut Bio> {
-        self.bios.get_mut(slot)
+        self.ios.get(slot).bio()
     }
 
     /// The request that is there.
     #[inline]
     pub(super) fn request(&mut self, slot: Slot) -> &mut Request {
-        let request = self.requests.get_mut(slot);
-        request.expect("what waits or is issued is a request")
+        self.ios.get(slot).request()
     }
 
     /// The bio queued at `range`: of that length, or else the first there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_queued(&mut self, range: Range) -> Option<Slot> {
         let (starts, ios) = (&mut self.starts[range.class], &mut self.ios);
         let of_length = starts.find(Kind::Queued, range.start, |slot| {
@@ -208,8 +228,7 @@ impl Device {
     pub(super) fn take_queued(&mut self, slot: Slot) -> Bio {
         let io = self.ios.remove(slot);
         self.starts[io.class].remove(io.start, slot);
-        let bio = self.bios.take(slot);
-        bio.expect("what is queued is a bio")
+        io.bio.expect("what is queued is a bio")
     }
 
     /// A request of the range of `e`, without bios.
@@ -220,33 +239,42 @@ impl Device {
         out: &mut Out<S>,
     ) -> Slot {
         let Range { class, start, end } = range;
-        let slot = self.ios.insert(Io { class, start, end });
-        self.new_request(slot, e, out);
+        let request = self.new_request(e, out);
+        let slot = self.ios.insert(Io {
+            class,
+            start,
+            end,
+            bio: None,
+            request: Some(request),
+        });
         self.starts[class].insert(Kind::Waiting, start, slot);
         self.add_end(slot);
         slot
     }
 
     /// A bio begins a request of the range of `e`, where it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_request_of<S: LifeSink>(
         &mut self,
         slot: Slot,
         e: &Event,
         range: Range,
         out: &mut Out<S>,
-    ) {
-        let number = self.new_request(slot, e, out);
-        self.request(slot).life.nr_bios = 1;
-        self.bio(slot).life.request = Some(number);
-        self.ios.get(slot).end = range.end;
+    ) -> &mut Io {
+        let mut request = self.new_request(e, out);
+        request.life.nr_bios = 1;
         self.starts[range.class].turn(range.start, slot, Kind::Waiting);
+        let io = self.ios.get(slot);
+        io.bio().life.request = Some(request.life.number);
+        io.request = Some(request);
+        io.end = range.end;
         self.add_end(slot);
+        self.ios.get(slot)
     }
 
-    /// A request without bios is there from now on: its number.
-    #[inline]
-    fn new_request<S: LifeSink>(&mut self, slot: Slot, e: &Event, out: &mut Out<S>) -> u64 {
+    /// A request without bios.
+    #[inline(always)]
+    fn new_request<S: LifeSink>(&mut self, e: &Event, out: &mut Out<S>) -> Request {
         let number = out.nr_requests;
         let life = RequestLife {
             number,
@@ -270,17 +298,13 @@ impl Device {
         out.nr_requests += 1;
         self.nr_requests += 1;
         self.most_requests = self.most_requests.max(self.nr_requests);
-        self.requests.put(
-            slot,
-            Request {
-                life,
-                is_issued: false,
-                arrival: None,
-                rest: None,
-                last: None,
-            },
-        );
-        number
+        Request {
+            life,
+            is_issued: false,
+            arrival: None,
+            rest: None,
+            last: None,
+        }
     }
 
     /// A request that was issued waits again.
@@ -292,14 +316,13 @@ impl Device {
     }
 
     /// A waiting request is issued.
-    #[inline]
-    pub(super) fn issue_waiting(&mut self, slot: Slot) -> &mut Request {
+    #[inline(always)]
+    pub(super) fn issue_waiting(&mut self, slot: Slot) -> &mut Io {
         self.remove_end(slot);
         let io = self.ios.get(slot);
         self.starts[io.class].turn(io.start, slot, Kind::Issued);
-        let request = self.request(slot);
-        request.is_issued = true;
-        request
+        io.request().is_issued = true;
+        io
     }
 
     /// Takes a request from those before D.
@@ -309,7 +332,7 @@ impl Device {
         self.starts[io.class].remove(io.start, slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_end(&mut self, slot: Slot) {
         if let Some(ends) = &mut self.ends {
             let io = self.ios.get(slot);
@@ -317,7 +340,7 @@ impl Device {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_end(&mut self, slot: Slot) {
         if let Some(ends) = &mut self.ends {
             let io = self.ios.get(slot);
@@ -338,10 +361,7 @@ impl Device {
         let ios = self.ios.iter();
         let ending =
             ios.filter(|(slot, io)| io.end == sector && io.class == class && Some(*slot) != but);
-        let waiting = ending.filter_map(|(slot, _)| {
-            let request = self.requests.get(slot).filter(|r| !r.is_issued)?;
-            Some((request.life.number, slot))
-        });
+        let waiting = ending.filter_map(|(slot, io)| Some((io.waiting()?, slot)));
         waiting.min().map(|(_, slot)| slot)
     }
 
@@ -351,10 +371,8 @@ impl Device {
             return None;
         }
         if self.ends.is_none() {
-            let waiting = self.ios.iter().filter_map(|(slot, io)| {
-                let request = self.requests.get(slot).filter(|r| !r.is_issued)?;
-                Some((request.life.number, slot, io))
-            });
+            let all = self.ios.iter();
+            let waiting = all.filter_map(|(slot, io)| Some((io.waiting()?, slot, io)));
             let mut waiting: Vec<(u64, Slot, &Io)> = waiting.collect();
             waiting.sort_unstable_by_key(|(number, ..)| *number);
             let mut ends: Box<[Positions; NR_CLASSES]> = Box::default();
@@ -383,7 +401,7 @@ impl Device {
             ends.insert(Kind::Waiting, end, slot);
         }
         (io.start, io.end) = (start, end);
-        let life = &mut self.request(slot).life;
+        let life = &mut io.request().life;
         if moves {
             life.sector = start;
         }
@@ -392,11 +410,13 @@ impl Device {
 
     /// Appends a bio to a request.
     pub(super) fn join(&mut self, slot: Slot, mut bio: Bio) {
-        let request = self.request(slot);
+        let io = self.ios.get(slot);
+        let request = io.request();
         request.life.nr_bios += 1;
         bio.life.request = Some(request.life.number);
-        if self.bios.get(slot).is_none() {
-            return self.bios.put(slot, bio);
+        if io.bio.is_none() {
+            io.bio = Some(bio);
+            return;
         }
         let at = self.rest.insert(bio);
         self.append(slot, at);
@@ -415,10 +435,11 @@ impl Device {
     /// Does something with each bio of a request, in order.
     #[inline]
     pub(super) fn each_bio(&mut self, slot: Slot, mut f: impl FnMut(&mut BioLife)) {
-        if let Some(first) = self.first_bio(slot) {
+        let io = self.ios.get(slot);
+        if let Some(first) = &mut io.bio {
             f(&mut first.life);
         }
-        let mut next = self.request(slot).rest;
+        let mut next = io.request().rest;
         while let Some(at) = next {
             let bio = self.rest.get(at);
             f(&mut bio.life);
@@ -432,8 +453,7 @@ impl Device {
         slot: Slot,
         wanted: impl FnOnce(&Bio) -> bool,
     ) -> Option<Bio> {
-        self.bios.get(slot).filter(|bio| wanted(bio))?;
-        self.bios.take(slot)
+        self.ios.get(slot).bio.take_if(|bio| wanted(bio))
     }
 
     /// All bios of a request but the first leave it: the first of these.
@@ -453,16 +473,15 @@ impl Device {
 
     /// If the first bio of a request has left, the next one takes its place.
     pub(super) fn fill_first(&mut self, slot: Slot) {
-        if self.bios.get(slot).is_some() {
+        let io = self.ios.get(slot);
+        let Some(at) = io.request().rest.filter(|_| io.bio.is_none()) else {
             return;
-        }
-        let mut rest = self.request(slot).rest;
-        if let Some(bio) = self.take_next(&mut rest) {
-            self.bios.put(slot, bio);
-            let request = self.request(slot);
-            request.rest = rest;
-            request.last = request.last.filter(|_| rest.is_some());
-        }
+        };
+        let bio = self.rest.remove(at);
+        let request = io.request();
+        request.rest = bio.next;
+        request.last = request.last.filter(|_| bio.next.is_some());
+        io.bio = Some(bio);
     }
 
     /// The request of `range` vanishes into the one it touches.
@@ -488,7 +507,7 @@ impl Device {
     }
 
     /// The waiting request of exactly this range.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_waiting(&mut self, range: Range) -> Option<Slot> {
         let ios = &mut self.ios;
         self.starts[range.class].find(Kind::Waiting, range.start, |slot| {
@@ -499,18 +518,18 @@ impl Device {
     /// `target` takes over the bios and the range of `victim`.
     pub(super) fn absorb(&mut self, target: Slot, victim: Slot) {
         self.take_waiting(victim);
-        let mut rest = self.take_rest(victim);
-        let mut next = self.bios.take(victim);
+        let mut victim = self.ios.remove(victim);
+        let gone = victim.request.expect("it waited");
+        let mut rest = gone.rest;
+        let mut next = victim.bio.take();
         while let Some(bio) = next {
             self.join(target, bio);
             next = self.take_next(&mut rest);
         }
-        let gone = self.requests.take(victim).expect("it waited");
-        let victim = self.ios.remove(victim);
         self.nr_requests -= 1;
         let io = self.ios.get(target);
         let (start, end) = (io.start.min(victim.start), io.end.max(victim.end));
-        let rq = self.requests.get_mut(target).expect("it waits");
+        let rq = io.request();
         match rq.arrival {
             Some(_) => self.scheduler.leave(gone.arrival),
             None => rq.arrival = gone.arrival,
@@ -525,7 +544,7 @@ impl Device {
     /// The waiting request that an I or D of `range` shows. Others inside the
     /// range have silently merged with it; bios inside it that have no request
     /// belong to it if it is too small otherwise.
-    #[inline]
+    #[inline(always)]
     pub(super) fn gather<S: LifeSink>(
         &mut self,
         e: &Event,
@@ -586,7 +605,7 @@ impl Device {
     }
 
     /// The issued request at the beginning of `range`, or the one around it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_issued(&mut self, range: Range) -> Option<Slot> {
         let starts = &mut self.starts[range.class];
         if let Some(slot) = starts.find(Kind::Issued, range.start, |_| true) {
@@ -604,24 +623,24 @@ impl Device {
 
     /// Ends the lives of all, unfinished.
     pub(super) fn give_up<S: LifeSink>(&mut self, out: &mut Out<S>) {
-        let slots: Vec<Slot> = self.ios.iter().map(|(slot, _)| slot).collect();
-        for slot in &slots {
-            let mut rest = self.requests.get(*slot).and_then(|r| r.rest);
-            let mut next = self.bios.take(*slot);
-            while let Some(bio) = next {
+        let ios = std::mem::take(&mut self.ios);
+        for (_, io) in ios.iter() {
+            let mut rest = io.request.as_ref().and_then(|r| r.rest);
+            if let Some(first) = &io.bio {
+                out.unmatched.unfinished_bios += 1;
+                out.sink.bio(&first.life);
+            }
+            while let Some(bio) = self.take_next(&mut rest) {
                 out.unmatched.unfinished_bios += 1;
                 out.sink.bio(&bio.life);
-                next = self.take_next(&mut rest);
             }
         }
-        for request in slots.iter().filter_map(|slot| self.requests.take(*slot)) {
+        for request in ios.iter().filter_map(|(_, io)| io.request.as_ref()) {
             out.unmatched.unfinished_requests += 1;
             out.sink.request(&request.life);
         }
-        self.ios = Slab::default();
         (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
         self.most_requests = 0;
-        self.shrink();
         let ends = self.ends.iter_mut().flat_map(|ends| ends.iter_mut());
         self.starts
             .iter_mut()
@@ -630,24 +649,21 @@ impl Device {
         self.scheduler = InScheduler::default();
     }
 
-    /// Nothing is under way there any more.
+    /// A request is no more.
     #[inline]
     pub(super) fn forget(&mut self, slot: Slot) {
         self.ios.free(slot);
-        self.bios.free(slot);
-        self.requests.free(slot);
+        self.nr_requests -= 1;
+        if self.nr_requests == 0 {
+            self.all_done();
+        }
     }
 
-    /// Gives the memory of a burst back that is over.
-    pub(super) fn shrink(&mut self) {
-        if self.nr_bios == 0 {
-            self.bios.shrink();
-        }
-        if self.nr_requests == 0 {
-            self.requests.shrink();
-            if self.most_requests as usize > KEPT_MAX {
-                self.most_requests = 0;
-            }
+    /// No request is left: what was kept for many of them goes.
+    fn all_done(&mut self) {
+        self.ends = None;
+        if self.most_requests as usize > KEPT_MAX {
+            self.most_requests = 0;
         }
     }
 
