@@ -35,7 +35,13 @@ pub struct BlktraceReader<R> {
     counts: ReadCounts,
     last_time: Time,
     text: String,
+    /// Plain events on their way to a sink.
+    batch: Vec<Event>,
 }
+
+/// Plain events that a sink is given at a time: so few that they are still in the
+/// processor's first cache.
+const BATCH_EVENTS: usize = 256;
 
 /// The name of the file of one CPU: `NAME.blktrace.CPU`, perhaps compressed.
 #[derive(Debug, PartialEq, Eq)]
@@ -215,6 +221,7 @@ impl<R: Read> BlktraceReader<R> {
             counts: ReadCounts::default(),
             last_time: Time::ZERO,
             text: String::new(),
+            batch: Vec::new(),
         }
     }
 
@@ -284,8 +291,14 @@ impl<R: Read> BlktraceReader<R> {
         while let Some(event) = self.streams[stream].next_plain(until) {
             self.counts.check_time(&mut self.last_time, event.time);
             self.counts.events += 1;
-            sink.event(&event);
+            self.batch.push(event);
+            if self.batch.len() == BATCH_EVENTS {
+                sink.events(&self.batch);
+                self.batch.clear();
+            }
         }
+        sink.events(&self.batch);
+        self.batch.clear();
     }
 }
 
