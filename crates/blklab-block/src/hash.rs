@@ -23,6 +23,7 @@ impl MergeHash {
         ((end >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, rqs: &mut Requests, id: RqId) {
         debug_assert!(!rqs[id].state.has(RqState::HASHED));
         let bucket = Self::bucket(rqs[id].end());
@@ -37,6 +38,7 @@ impl MergeHash {
     }
 
     /// Takes a request out; `end` is the end it was added with.
+    #[inline]
     pub(crate) fn remove(&mut self, rqs: &mut Requests, id: RqId, end: u64) {
         if !rqs[id].state.has(RqState::HASHED) {
             return;

@@ -51,6 +51,7 @@ impl List {
     }
 
     /// Inserts `id` behind `after`, or at the head.
+    #[inline]
     pub fn insert_after(&mut self, rqs: &mut Requests, after: Option<RqId>, id: RqId) {
         debug_assert!(!rqs[id].on_list, "a request is on one list at a time");
         let next = match after {
@@ -79,6 +80,7 @@ impl List {
     }
 
     /// Takes `id`, which must be on this list, off it.
+    #[inline]
     pub fn remove(&mut self, rqs: &mut Requests, id: RqId) {
         debug_assert!(rqs[id].on_list, "the request is on no list");
         let (prev, next) = (rqs[id].list_prev.take(), rqs[id].list_next.take());
@@ -95,6 +97,7 @@ impl List {
     }
 
     /// Takes the first element off.
+    #[inline]
     pub fn pop_front(&mut self, rqs: &mut Requests) -> Option<RqId> {
         let id = self.head?;
         self.remove(rqs, id);

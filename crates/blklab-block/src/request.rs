@@ -206,6 +206,7 @@ impl IndexMut<RqId> for Requests {
 
 impl Requests {
     /// A new request without bios.
+    #[inline(always)]
     pub fn alloc(&mut self, op: Op, flags: BioFlags, task: TaskId, now: Jiffies) -> RqId {
         self.slots.insert(Request {
             sector: 0,
@@ -255,6 +256,7 @@ impl Requests {
     }
 
     /// Makes `bio` the first bio of an empty request.
+    #[inline(always)]
     pub fn fill(&mut self, id: RqId, bio: &Bio, queued: Time) {
         let node = self.bio_node(bio, queued);
         let rq = &mut self[id];
@@ -343,6 +345,7 @@ impl Requests {
         Some((bio, queued))
     }
 
+    #[inline(always)]
     fn bio_node(&mut self, bio: &Bio, queued: Time) -> u32 {
         self.bios.insert(BioNode {
             bio: *bio,

@@ -85,11 +85,13 @@ impl<H: Host> PageCache<H> {
 
     /// Runs `f` on the shared state. Not re-entrant: `f` must not use the
     /// handle or the host.
+    #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         f(&mut self.state.borrow_mut())
     }
 
     /// Runs `f` and wakes the tasks that it names, in order.
+    #[inline]
     pub fn waking(&self, f: impl FnOnce(&mut State, &mut Vec<TaskId>)) {
         let mut state = self.state.borrow_mut();
         let mut wake = std::mem::take(&mut state.wakeups);
@@ -419,6 +421,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// A bio of the running task, for sectors of the disk.
+    #[inline(always)]
     pub(crate) fn new_bio(
         &self,
         op: Op,

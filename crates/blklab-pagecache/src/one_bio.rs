@@ -32,6 +32,7 @@ impl State {
     /// The bio's place on the disk, if the request is one bio of a file that is
     /// laid out, and nothing of it is in the way in the cache. `on_volume`: files
     /// of the filesystem are no different from the disk itself.
+    #[inline(always)]
     fn one_bio(
         &mut self,
         request: &DirectRequest,
@@ -77,6 +78,7 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// Submits a direct I/O at once if that is possible; otherwise nothing has
     /// happened. What it returns has to be ended by [`PageCache::end_one_bio`].
+    #[inline(always)]
     pub(crate) fn begin_one_bio(
         &self,
         context: AioId,
@@ -137,6 +139,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// The submitter is done with such a direct I/O.
+    #[inline(always)]
     pub(crate) fn end_one_bio(&self, io: &OneBio<H::Pending>) {
         if io.plugs {
             self.host.finish_plug();

@@ -136,7 +136,7 @@ impl AllStats {
         known.map_or(LifeTotals::default(), |d| d.lives)
     }
 
-    #[inline]
+    #[inline(always)]
     fn device(&mut self, dev: Dev) -> &mut Device {
         if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
             self.current = self.find(dev);
@@ -154,12 +154,12 @@ impl AllStats {
 }
 
 impl LifeSink for AllStats {
-    #[inline]
+    #[inline(always)]
     fn bio(&mut self, bio: &BioLife) {
         self.device(bio.dev).lives.bio(bio);
     }
 
-    #[inline]
+    #[inline(always)]
     fn request(&mut self, r: &RequestLife) {
         let device = self.device(r.dev);
         if !device.is_array {
@@ -167,7 +167,7 @@ impl LifeSink for AllStats {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         let device = self.device(dev);
         if !device.is_array {
@@ -176,7 +176,7 @@ impl LifeSink for AllStats {
         device.lives.depth(time, dev, nr_bios, nr_issued);
     }
 
-    #[inline]
+    #[inline(always)]
     fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
         let lives = &mut self.device(dev).lives;
         lives.in_scheduler(dev, nr_waiting, overtaken);

@@ -31,6 +31,7 @@ impl Queue {
     }
 
     /// The C event of a request.
+    #[inline(always)]
     pub(crate) fn complete_event(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         self.core.rq_trace(cx, Action::Complete, rq, error);
         self.core
@@ -38,6 +39,7 @@ impl Queue {
     }
 
     /// Ends the bios of a request, tells the scheduler, frees it.
+    #[inline(always)]
     pub(crate) fn finish_request(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
             Pending { bio, queued }.end(cx, error);
@@ -47,6 +49,7 @@ impl Queue {
     }
 
     /// Accounting at the end of a request's stay at the device.
+    #[inline(always)]
     pub(crate) fn leave_flight(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let state = self.core.rqs[rq].state;
         if state.has(RqState::COUNTED) {

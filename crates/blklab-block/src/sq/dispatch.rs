@@ -60,6 +60,7 @@ impl Core {
         }
     }
 
+    #[inline(always)]
     fn leave_scheduler(&mut self, rq: RqId) {
         let end = self.rqs[rq].end();
         self.hash.remove(&mut self.rqs, rq, end);
@@ -74,6 +75,7 @@ impl Queue {
     /// The next request for the driver, which stays first on the dispatch
     /// list until it is taken. Asks the scheduler only while that list is
     /// empty. D at first sight.
+    #[inline(always)]
     pub(crate) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<RqId> {
         loop {
             let head = loop {

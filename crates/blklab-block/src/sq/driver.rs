@@ -24,6 +24,7 @@ impl Queue {
         }
     }
 
+    #[inline(always)]
     fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let request = &self.core.rqs[rq];
         assert!(

@@ -9,6 +9,7 @@ use blklab_trace::truth::Kind;
 
 impl Queue {
     /// A normal request enters the scheduler (I).
+    #[inline(always)]
     pub(crate) fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         self.color_request(rq);
@@ -34,6 +35,7 @@ impl Queue {
     }
 
     /// Everything of an insertion but its event and its consequences.
+    #[inline(always)]
     pub(crate) fn add_to_scheduler(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let core = &mut self.core;
         core.rqs[rq].state |= RqState::SORTED;
@@ -50,6 +52,7 @@ impl Queue {
     }
 
     /// The scheduler moves requests to the dispatch list: how many it says.
+    #[inline(always)]
     pub(crate) fn ask_scheduler(&mut self, cx: &mut Cx<'_>, force: bool) -> usize {
         let (held, listed) = (self.core.nr_held(), self.core.queue_head.len());
         let moved = self.elv.dispatch(&mut self.core, cx, force);

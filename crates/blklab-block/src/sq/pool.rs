@@ -37,6 +37,7 @@ impl Queue {
     }
 
     /// One attempt to get a request (G if granted).
+    #[inline(always)]
     pub(crate) fn get_request(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
         let k = self.pool_of(bio);
         let nr = self.core.limits.nr_requests;
@@ -113,6 +114,7 @@ impl Queue {
     }
 
     /// Frees a request whose bios are gone and wakes who waits for one.
+    #[inline(always)]
     pub(crate) fn put_request(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let pooled = self.core.rqs[rq].state.has(RqState::POOLED);
         let k = usize::from(self.core.rqs[rq].pool);
@@ -141,6 +143,7 @@ impl Queue {
         }
     }
 
+    #[inline(always)]
     fn freed(&mut self, cx: &mut Cx<'_>, k: usize) {
         let nr = self.core.limits.nr_requests;
         let (_, off, _) = thresholds(nr);

@@ -19,6 +19,7 @@ impl Queue {
 
     /// A task submits a bio; if a stacked device passed its own bio on, from
     /// that device and sector (A).
+    #[inline(always)]
     pub fn submit_from(
         &mut self,
         cx: &mut Cx<'_>,
@@ -59,6 +60,7 @@ impl Queue {
         self.allocate_and_add(cx, pending)
     }
 
+    #[inline(always)]
     fn submit_with_queue_plug(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         let bio = &pending.bio;
         let ordered = match self.core.feat.ordered {
@@ -86,6 +88,7 @@ impl Queue {
     }
 
     /// Steps 4 to 6 of the life of a bio: a request, then into the scheduler.
+    #[inline(always)]
     fn allocate_and_add(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         let Some(rq) = self.get_request(cx, &pending.bio) else {
             self.sleep_for_request(cx, &pending);
@@ -100,6 +103,7 @@ impl Queue {
         Submit::Done
     }
 
+    #[inline(always)]
     fn add_with_queue_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
         if self.core.nothing_waits() && self.may_plug() {
             self.plug(cx);

@@ -70,6 +70,7 @@ impl JobRun {
     /// Counts an I/O as issued and finds when the next one in its direction may
     /// go. A refused one is taken back; so is, as in fio, a refused read of the
     /// verification, which was not counted but will be when it comes again.
+    #[inline(always)]
     fn count_issued(&mut self, dir: Dir, slot: &Record, taken: bool) {
         let at = dir as usize;
         let (issued, bytes) = (&mut self.count.issued[at], &mut self.count.issued_bytes[at]);
@@ -111,6 +112,7 @@ impl JobRun {
     }
 
     /// Accounts one request and frees its record.
+    #[inline(always)]
     pub(super) fn complete(&mut self, record: u32, slot: Record, error: i32, now_ns: u64) {
         let file = slot.file.unwrap_or(0);
         if !self.offloads() {
@@ -151,6 +153,7 @@ impl JobRun {
         self.records.put(record);
     }
 
+    #[inline(always)]
     fn count_completed(&mut self, dir: Dir, slot: &Record, file: u32, now_ns: u64) {
         let at = dir as usize;
         self.count.blocks[at] = self.count.blocks[at].wrapping_add(1);

@@ -86,6 +86,7 @@ impl JobRun {
     }
 
     /// Offset and length of an I/O, noted in record and file.
+    #[inline(always)]
     pub(super) fn place(&mut self, record: u32, dir: Dir, file: u32) -> Result<(), NoRoom> {
         if self.job.settings.zonemode == ZoneMode::Strided {
             self.enter_zone(dir, file);
@@ -142,6 +143,7 @@ impl JobRun {
         }
     }
 
+    #[inline(always)]
     fn next_offset(&mut self, record: u32, dir: Dir, file: u32) -> Result<(u64, bool), NoRoom> {
         let step = self.is_sequencer_step();
         let (relative, is_random) = self.relative_offset(record, dir, file, step)?;
@@ -185,6 +187,7 @@ impl JobRun {
     }
 
     /// Offset from the file's current start, and whether it counts as random.
+    #[inline(always)]
     fn relative_offset(
         &mut self,
         record: u32,
@@ -266,6 +269,7 @@ impl JobRun {
         Ok(position)
     }
 
+    #[inline(always)]
     fn random(&mut self, dir: Dir, file: u32) -> Result<u64, NoRoom> {
         let settings = &self.job.settings;
         let align = settings.ba[dir as usize];
@@ -280,6 +284,7 @@ impl JobRun {
     }
 
     /// Number of blocks that a random offset may start at.
+    #[inline(always)]
     fn last_block(&self, dir: Dir, file: u32) -> u64 {
         let settings = &self.job.settings;
         let (min, align) = (settings.min_bs[dir as usize], settings.ba[dir as usize]);
@@ -290,6 +295,7 @@ impl JobRun {
         bytes.wrapping_sub(min.saturating_sub(align)) / align.max(1)
     }
 
+    #[inline(always)]
     fn random_block(&mut self, dir: Dir, file: u32) -> Result<u64, NoRoom> {
         if let Some(skewed) = &mut self.files.all[file as usize].skewed {
             return Ok(skewed.draw());
@@ -322,6 +328,7 @@ impl JobRun {
         }
     }
 
+    #[inline(always)]
     fn uniform_block(&mut self, file: u32, count: u64) -> Result<u64, NoRoom> {
         let file = &mut self.files.all[file as usize];
         if let Some(draws) = &mut self.of_2009 {
@@ -337,6 +344,7 @@ impl JobRun {
         }
     }
 
+    #[inline(always)]
     fn next_length(
         &mut self,
         offset: u64,

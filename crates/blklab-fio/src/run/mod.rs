@@ -314,7 +314,7 @@ impl JobRun {
         !self.ramp_over
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, now_ns: u64) -> Option<Step> {
         if self.target.quiesce_due {
             self.quiesce_for_target(now_ns);

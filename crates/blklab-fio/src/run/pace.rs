@@ -204,31 +204,35 @@ impl JobRun {
         };
     }
 
-    /// Whether a pause is due after an I/O.
+    /// Pauses after an I/O, if that is due.
+    #[inline(always)]
     pub(super) fn think(&mut self, dir: Option<Dir>, now_ns: u64) -> Option<Step> {
-        let (Some(dir), true) = (dir, self.thinks()) else {
-            return self.loop_bottom(now_ns);
-        };
+        if let Some(dir) = dir
+            && self.thinks()
+            && self.is_pause_due(now_ns)
+        {
+            self.resume = At::ThinkSpin { dir };
+            return self.start_quiesce();
+        }
+        self.loop_bottom(now_ns)
+    }
+
+    fn is_pause_due(&mut self, now_ns: u64) -> bool {
         let settings = &self.job.settings;
         let mut due = false;
         if settings.thinktime_iotime_us != 0 {
             let gap = u64::from(settings.thinktime_iotime_us) + u64::from(settings.thinktime_us);
             due = self.now_us(now_ns).saturating_sub(self.think.last_us) >= gap;
             if !due && !settings.is_given("thinktime_blocks") {
-                return self.loop_bottom(now_ns);
+                return false;
             }
         }
         self.think.blocks_now = self.think_count();
-        due |= self.think.blocks_now
+        due || self.think.blocks_now
             >= self
                 .think
                 .blocks_before
-                .saturating_add(u64::from(settings.thinktime_blocks));
-        if !due {
-            return self.loop_bottom(now_ns);
-        }
-        self.resume = At::ThinkSpin { dir };
-        self.start_quiesce()
+                .saturating_add(u64::from(settings.thinktime_blocks))
     }
 
     fn thinks(&self) -> bool {
@@ -283,6 +287,7 @@ impl JobRun {
     }
 
     /// End of one turn of the loop: lowest rates and the latency target.
+    #[inline(always)]
     fn loop_bottom(&mut self, now_ns: u64) -> Option<Step> {
         if self.phase == super::Phase::Verify {
             return self.go(At::VerifyTop);
@@ -299,13 +304,10 @@ impl JobRun {
             });
             return self.go(At::LoopEnd);
         }
-        if self.target.is_on() {
-            if self.ramp_over {
-                self.check_latency_target(now_ns);
-            }
-            return None;
+        if self.target.is_on() && self.ramp_over {
+            self.check_latency_target(now_ns);
         }
-        self.loop_top(now_ns)
+        None
     }
 
     /// Which direction is below its lowest rate since the last check.

@@ -271,6 +271,7 @@ impl JobRun {
 
     /// Whether the backlog of writes supplies the next I/O. A request that was
     /// refused counts as supplied.
+    #[inline(always)]
     pub(super) fn take_backlog(&mut self, record: u32) -> bool {
         let settings = &self.job.settings;
         let records = self.history.len() as u64;

@@ -57,6 +57,7 @@ impl Records {
     }
 
     /// A refused record (with its I/O) or else a free one (without file).
+    #[inline(always)]
     pub(super) fn take(&mut self, full: bool) -> Option<u32> {
         let index = match self.refused.pop() {
             Some(index) => index,
@@ -70,6 +71,7 @@ impl Records {
         Some(index)
     }
 
+    #[inline(always)]
     fn take_free(&mut self) -> Option<u32> {
         if let Some(index) = self.free.pop() {
             let record = &mut self.all[index as usize];

@@ -8,6 +8,7 @@ use crate::settings::Dir;
 
 impl JobRun {
     /// Top of the loop: whether to build another I/O.
+    #[inline(always)]
     pub(super) fn loop_top(&mut self, now_ns: u64) -> Option<Step> {
         let time_based = self.job.settings.time_based;
         let bounded = !time_based && self.playback.is_none();
@@ -70,6 +71,7 @@ impl JobRun {
 
     /// Chooses a file and a direction, and places the I/O unless it must wait
     /// for its rate.
+    #[inline(always)]
     pub(super) fn choose(&mut self, record: u32, now_ns: u64) -> Option<Step> {
         loop {
             let seed = self.offset_seed;
@@ -131,6 +133,7 @@ impl JobRun {
     }
 
     /// Places an I/O in a file; a file without room is finished.
+    #[inline(always)]
     pub(super) fn place_in(&mut self, record: u32, file: u32, dir: Dir) -> bool {
         if self.job.settings.rw.is_mixed() {
             self.mix_dir = dir;
@@ -176,6 +179,7 @@ impl JobRun {
     }
 
     /// A request is ready: hands it over, after what its file still needs.
+    #[inline(always)]
     pub(super) fn ready(&mut self, record: u32, now_ns: u64) -> Option<Step> {
         if !self.out.is_empty() {
             return self.go(At::Ready { record });
@@ -187,6 +191,7 @@ impl JobRun {
     }
 
     /// Hands over a request that is ready.
+    #[inline(always)]
     fn issue(&mut self, record: u32, now_ns: u64) -> Step {
         let settings = &self.job.settings;
         let logs_writes = self.phase == Phase::Run && settings.verify && settings.do_verify;
@@ -200,6 +205,7 @@ impl JobRun {
         Step::Issue(self.io(record))
     }
 
+    #[inline(always)]
     pub(super) fn io(&mut self, record: u32) -> Io {
         let slot = *self.records.get(record);
         let file = slot.file.unwrap_or(0);
@@ -236,6 +242,7 @@ impl JobRun {
     }
 
     /// Reaps if it must, as often as it must.
+    #[inline(always)]
     pub(super) fn reap(
         &mut self,
         busy: bool,

@@ -93,6 +93,7 @@ impl Machine {
         self.inner.progress.has_stalled()
     }
 
+    #[inline(always)]
     pub(super) fn poll(
         &self,
         bodies: &mut [Option<Body>],
@@ -148,6 +149,7 @@ impl Machine {
         self.interrupt_entry(no, Running::INTERRUPT, |q, cx| q.timer(cx, timer));
     }
 
+    #[inline(always)]
     pub(super) fn device_due(&self, no: QueueNo, token: u64) {
         {
             let mut w = self.inner.world.borrow_mut();

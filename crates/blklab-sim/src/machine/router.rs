@@ -77,6 +77,7 @@ impl World {
         self.finished.clear();
     }
 
+    #[inline(always)]
     pub(super) fn hand_over(&mut self, no: QueueNo, rq: RqId) {
         let command = {
             let r = &self.disks[no.idx()].queue.requests()[rq];
@@ -112,6 +113,7 @@ impl World {
         }
     }
 
+    #[inline(always)]
     fn carry_out(
         &mut self,
         no: QueueNo,
@@ -151,6 +153,7 @@ impl World {
     }
 
     /// A queue has finished a bio: its key, if its submitter is to be told.
+    #[inline(always)]
     fn bio_done(&mut self, completion: Completion, error: u16) -> Option<(BioKey, u16)> {
         match completion {
             Completion::Nobody => {}

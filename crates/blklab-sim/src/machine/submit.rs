@@ -25,6 +25,7 @@ impl Machine {
     }
 
     /// Submits a bio as far as that needs no sleep.
+    #[inline(always)]
     pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
         let state = {
             let mut w = self.inner.world.borrow_mut();
