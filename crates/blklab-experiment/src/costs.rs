@@ -59,6 +59,12 @@ impl Experiment {
         self.cost(self.vm.call_cost_ns(self.kernel))
     }
 
+    /// Processor time of each page of a direct I/O but the first, in its system
+    /// call: none if not set.
+    pub fn direct_page_cost(&self) -> Span {
+        self.cost(self.vm.direct_page_cost_ns(self.kernel))
+    }
+
     /// Processor time of one completion of an asynchronous I/O: none if not set.
     pub fn reap_cost(&self) -> Span {
         self.cost(self.vm.reap_cost_ns(self.kernel))
@@ -67,6 +73,11 @@ impl Experiment {
     /// From the start of a fio job to that of the next: none if not set.
     pub fn job_start(&self) -> Span {
         self.cost(self.vm.job_start_ns(self.kernel))
+    }
+
+    /// What a fio job has had of the processor when it begins: nothing if not set.
+    pub fn job_setup(&self) -> Span {
+        self.cost(self.vm.job_setup_ns(self.kernel))
     }
 
     /// Processor time of fio's main process whenever it looks after its jobs: none

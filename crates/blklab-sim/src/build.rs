@@ -114,6 +114,7 @@ pub(crate) fn machine_with(
         disks,
         array,
         tasks,
+        kernel: e.kernel,
         cpu,
         sinks,
         stop,

@@ -64,6 +64,10 @@ settings! {
     call_cost_ns: u32 = cost_ns(0)
         .manual("the part of a direct I/O that counts as its latency; of syncs of direct jobs, too", "");
 
+    /// processor time of each further page of a direct I/O in its call, in ns
+    direct_page_cost_ns: u32 = cost_ns(0)
+        .manual("each page of a direct I/O but the first, in its system call", "");
+
     /// processor time of one completion of an asynchronous I/O in fio, in ns
     reap_cost_ns: u32 = cost_ns(0)
         .manual("one completion of an asynchronous I/O in fio", "");
@@ -99,6 +103,11 @@ settings! {
     /// from the start of a fio job to that of the next, in ns
     job_start_ns: u32 = cost_ns(0)
         .manual("from the start of a fio job to that of the next", "");
+
+    /// processor time that a fio job takes to get ready, in ns
+    job_setup_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("what a fio job has had of the processor when it begins, likewise: up to 6.5 it \
+              is behind jobs that slept meanwhile; it begins no later", "");
 
     /// all processor times, in percent of those of a 2.4 GHz machine of 2008
     cpu_cost_percent: u32 = setting(Unit::Count, 100, (1, 100_000))

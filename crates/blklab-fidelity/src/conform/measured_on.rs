@@ -30,6 +30,7 @@ pub(super) struct FioMachine {
     interrupt_cost_ns: u32,
     switch_cost_ns: u32,
     call_cost_ns: u32,
+    direct_page_cost_ns: u32,
     driver_copy_ns: u32,
     writeout_cost_ns: u32,
     look_cost_ns: u32,
@@ -38,6 +39,7 @@ pub(super) struct FioMachine {
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
     job_start_ns: u32,
+    job_setup_ns: u32,
     /// By scheduler.
     dispatch_cost_ns: BTreeMap<String, u32>,
 }
@@ -56,11 +58,14 @@ impl FioMachine {
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);
         vm.job_start_ns.get_or_insert(self.job_start_ns);
+        vm.job_setup_ns.get_or_insert(self.job_setup_ns);
         vm.page_cost_ns.get_or_insert(page_cost_ns);
         vm.switch_cost_ns.get_or_insert(self.switch_cost_ns);
         vm.interrupt_cost_ns.get_or_insert(self.interrupt_cost_ns);
         vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
         vm.look_cost_ns.get_or_insert(look_cost_ns);
+        vm.direct_page_cost_ns
+            .get_or_insert(self.direct_page_cost_ns);
         vm.call_cost_ns.get_or_insert(self.call_cost_ns);
         if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
             vm.dispatch_cost_ns.get_or_insert(*cost);

@@ -256,4 +256,5 @@ fn spawn(
     );
     m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);
+    m.has_had(task, settings.job_setup);
 }

@@ -172,6 +172,11 @@ impl Engine {
         self.held.len()
     }
 
+    /// Their bytes.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held.iter().map(|held| held.io.length).sum()
+    }
+
     /// Takes a request.
     pub(crate) async fn queue(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
         let is_data = matches!(io.op, IoOp::Read | IoOp::Write);

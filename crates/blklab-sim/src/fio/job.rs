@@ -2,6 +2,7 @@
 //! One fio job as a task: asks its state machine what is next, does it, and
 //! keeps fio's statistics.
 
+use super::call::CallCost;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::flow::Share;
@@ -23,11 +24,13 @@ pub(crate) struct Settings {
     /// Processor time of one I/O in fio and the system call.
     pub(crate) io_cost: Span,
     /// Processor time of one direct I/O that counts as its latency.
-    pub(crate) call_cost: Span,
+    pub(crate) call_cost: CallCost,
     /// Processor time of one completion of an asynchronous I/O.
     pub(crate) reap_cost: Span,
     /// From the start of a job to that of the next.
     pub(crate) job_start: Span,
+    /// What a job has had of the processor when it begins.
+    pub(crate) job_setup: Span,
     /// Processor time of the main process whenever it looks after the jobs; it
     /// sleeps while they run if this is zero.
     pub(crate) look_cost: Span,
@@ -223,7 +226,7 @@ impl Runner<'_> {
             self.m.compute(self.settings.io_cost).await;
         }
         if self.engine.is_synchronous() && self.is_direct {
-            self.call(1).await;
+            self.call(1, io.length).await;
         }
         let answer = self.engine.queue(io, fd).await;
         if answer != Answer::Busy {
@@ -307,8 +310,11 @@ impl Runner<'_> {
     }
 
     /// The system calls of some direct I/Os take processor time.
-    async fn call(&self, nr_ios: usize) {
-        self.compute_for(self.settings.call_cost, nr_ios).await;
+    async fn call(&self, nr_ios: usize, bytes: u64) {
+        let span = self.settings.call_cost.of(nr_ios, bytes);
+        if span > Span::ZERO {
+            self.m.compute(span).await;
+        }
     }
 
     /// So much processor time for each of some I/Os.
@@ -323,7 +329,8 @@ impl Runner<'_> {
             return;
         }
         if self.is_direct {
-            self.call(self.engine.nr_held()).await;
+            self.call(self.engine.nr_held(), self.engine.held_bytes())
+                .await;
         }
         self.engine.commit().await;
         let now = self.m.now();

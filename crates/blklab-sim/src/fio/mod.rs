@@ -11,6 +11,7 @@
 //! nothing in the cache, as if it had been done long before; trims of files
 //! complete at once.
 
+mod call;
 mod control;
 mod engine;
 mod files;
@@ -36,6 +37,7 @@ use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
 use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
+use call::CallCost;
 use control::control;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -215,9 +217,13 @@ impl Ready {
         let results: Vec<_> = (0..nr_jobs).map(|_| Rc::new(RefCell::new(None))).collect();
         let settings = job::Settings {
             io_cost: e.io_cost(),
-            call_cost: e.call_cost(),
+            call_cost: CallCost {
+                each: e.call_cost(),
+                page: e.direct_page_cost(),
+            },
             reap_cost: e.reap_cost(),
             job_start: e.job_start(),
+            job_setup: e.job_setup(),
             look_cost: e.look_cost(),
             request_prio: e.kernel >= REQUEST_PRIO_SINCE,
             seed: e.seed,

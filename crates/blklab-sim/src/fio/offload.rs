@@ -12,12 +12,13 @@
 //!
 //! Left out: the processor time of handing work over.
 
+use super::call::CallCost;
 use super::engine::Engine;
 use super::recording::{Record, Slot, account};
 use crate::Machine;
 use blklab_fio::run::{Answer, Completion, Io};
 use blklab_pagecache::Fd;
-use blklab_types::{Span, TaskId};
+use blklab_types::TaskId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -108,7 +109,7 @@ pub(crate) struct Setup {
     pub(crate) engine: Rc<dyn Fn() -> Engine>,
     pub(crate) is_direct: bool,
     /// Processor time of the system calls of one direct I/O.
-    pub(crate) call_cost: Span,
+    pub(crate) call_cost: CallCost,
     /// None unless the job serializes overlaps.
     pub(crate) overlaps: Option<Overlaps>,
     /// Name of the threads.
@@ -251,7 +252,7 @@ async fn perform(setup: &Setup, engine: &mut Engine, work: Work) -> i32 {
         overlaps.enter(m, range).await;
     }
     if setup.is_direct {
-        m.compute(setup.call_cost).await;
+        m.compute(setup.call_cost.of(1, work.io.length)).await;
     }
     let mut record = work.record;
     record.issued = m.now();

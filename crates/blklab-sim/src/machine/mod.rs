@@ -23,6 +23,7 @@ use blklab_block::md::Array;
 use blklab_block::{Cx, Effect, Queue, QueueNo, Running, TaskTable};
 use blklab_device::{Device, Done};
 use blklab_engine::{Agenda, WorkId};
+use blklab_kernel::KernelVersion;
 use blklab_target::Sinks;
 use blklab_trace::Tracer;
 use blklab_trace::truth::TruthSink;
@@ -45,6 +46,8 @@ pub struct Config {
     pub array: Option<Array>,
     /// Control groups, and no tasks yet.
     pub tasks: TaskTable,
+    /// The kernel's release, by which tasks share a processor.
+    pub kernel: KernelVersion,
     /// How tasks share processors.
     pub cpu: CpuSharing,
     /// Streams of the run.
@@ -149,6 +152,7 @@ impl Machine {
         let has_task_plugs = config.disks.iter().any(|d| d.queue.has_task_plugs());
         let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
         let Sinks { trace, truth } = config.sinks;
+        let hz = config.agenda.timers.hz();
         let world = World {
             agenda: config.agenda,
             disks: config.disks,
@@ -176,7 +180,7 @@ impl Machine {
             limit: Time::ZERO,
             nr_computing: 0,
             held_work: Vec::new(),
-            cpu: Cpu::new(config.cpu.costs().switch),
+            cpu: Cpu::new(config.kernel, hz, config.cpu.costs().switch),
             kblockd: None,
             kblockd_wanted: false,
             next_kernel_pid: KBLOCKD_PID,

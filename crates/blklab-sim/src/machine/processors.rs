@@ -103,6 +103,13 @@ impl Machine {
         }
     }
 
+    /// A task that is about to begin has had so much of the processor already.
+    pub(crate) fn has_had(&self, task: TaskId, span: Span) {
+        if self.shares_cpu() && span > Span::ZERO {
+            self.inner.world.borrow_mut().cpu.has_had(task, span);
+        }
+    }
+
     pub(crate) fn shares_cpu(&self) -> bool {
         matches!(self.inner.cpu, CpuSharing::One(_))
     }

@@ -138,7 +138,9 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("io_cost_ns", e.io_cost().ns() as i64),
             ("call_cost_ns", e.call_cost().ns() as i64),
             ("reap_cost_ns", e.reap_cost().ns() as i64),
+            ("direct_page_cost_ns", e.direct_page_cost().ns() as i64),
             ("job_start_ns", e.job_start().ns() as i64),
+            ("job_setup_ns", e.job_setup().ns() as i64),
             ("look_cost_ns", e.look_cost().ns() as i64),
         ];
         for (name, model) in machine {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One processor that tasks share, as the completely fair scheduler does it
-//! (kernel/sched/fair.c, 5.0 to 6.5): who had least of it comes first, and who
-//! slept is ahead of who computes.
+//! One processor that tasks share. Whose turn it is, the fair scheduler of the
+//! release decides: [`cfs`] up to 6.5, [`eevdf`] from 6.6 on.
 //!
 //! Who begins counts as a sleeper, too: kernel threads have been there for long,
 //! and a session of its own, as fio makes of each job (`setsid`), is a group that
@@ -9,48 +8,37 @@
 //! kernel is not interrupted but by devices (`CONFIG_PREEMPT_VOLUNTARY`): a task
 //! that computes is looked at when a piece of it is over.
 //!
-//! Left out: ticks, nice values but that of kblockd, control groups, real-time
-//! classes.
+//! Left out: nice values but that of kblockd, control groups, real-time classes.
 
-use blklab_types::{IdVec, Span, TaskId, Time};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod cfs;
+mod eevdf;
 
-/// Somebody who waits takes the processor from a task that is ahead of it by
-/// more than this (`sysctl_sched_wakeup_granularity` on one processor).
-const WAKEUP_GRANULARITY_NS: u64 = 1_000_000;
+use blklab_kernel::KernelVersion;
+use blklab_types::{Hz, IdVec, Span, TaskId, Time};
+use cfs::Cfs;
+use eevdf::{Eevdf, Rules};
 
-/// So far a sleeper may fall behind (half of `sysctl_sched_latency`).
-const SLEEPER_CREDIT_NS: u64 = 3_000_000;
-
-/// Share of a nice level of -20 against 0: 88761 to 1024.
-const URGENT_WEIGHT: u64 = 87;
-
-/// What the processor knows of a task.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entity {
-    /// Processor time had, weighted, in ns.
-    vruntime: u64,
-    /// What it is to compute, while it waits for the processor.
-    left: Option<Span>,
-    /// A kernel thread of nice level -20.
-    is_urgent: bool,
+/// The fair scheduler of a release.
+#[derive(Debug)]
+enum Fair {
+    Cfs(Cfs),
+    Eevdf(Eevdf),
 }
 
-impl Entity {
-    /// A processor time as the scheduler counts it for this task
-    /// (`calc_delta_fair`).
-    fn weighted(&self, ns: u64) -> u64 {
-        if self.is_urgent {
-            ns / URGENT_WEIGHT
-        } else {
-            ns
+impl Fair {
+    fn of(kernel: KernelVersion, hz: Hz) -> Fair {
+        if !kernel.since(6, 6) {
+            return Fair::Cfs(Cfs::default());
         }
-    }
-
-    /// Whether it takes the processor from a task with this much.
-    fn preempts(&self, vruntime: u64) -> bool {
-        vruntime > self.vruntime + self.weighted(WAKEUP_GRANULARITY_NS)
+        Fair::Eevdf(Eevdf::new(Rules {
+            slice_ns: if kernel.since(6, 15) {
+                700_000
+            } else {
+                750_000
+            },
+            tick_ns: 1_000_000_000 / u64::from(hz.0),
+            delays: kernel.since(6, 12),
+        }))
     }
 }
 
@@ -64,15 +52,14 @@ pub(crate) enum Turn {
 }
 
 /// The processor and who waits for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Cpu {
-    entities: IdVec<TaskId, Entity>,
+    fair: Fair,
+    /// What tasks are to compute that wait for the processor.
+    left: IdVec<TaskId, Option<Span>>,
     /// Who computes, since when and until when.
     running: Option<(TaskId, Time, Time)>,
-    waiting: BinaryHeap<Reverse<(u64, u64, TaskId)>>,
-    seq: u64,
-    /// Never behind any task that can run.
-    min_vruntime: u64,
+    hz: Hz,
     /// What it takes to go back to a task that others went before.
     switch: Span,
     /// Who computed last.
@@ -83,20 +70,32 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     /// A processor where a change of tasks takes so long.
-    pub(crate) fn new(switch: Span) -> Cpu {
+    pub(crate) fn new(kernel: KernelVersion, hz: Hz, switch: Span) -> Cpu {
         Cpu {
+            fair: Fair::of(kernel, hz),
+            left: IdVec::default(),
+            running: None,
+            hz,
             switch,
-            ..Cpu::default()
+            last: None,
+            interrupted_until: Time::ZERO,
         }
-    }
-
-    fn entity(&mut self, task: TaskId) -> &mut Entity {
-        self.entities.entry(task)
     }
 
     /// The task is a kernel thread of nice level -20.
     pub(crate) fn set_urgent(&mut self, task: TaskId) {
-        self.entity(task).is_urgent = true;
+        match &mut self.fair {
+            Fair::Cfs(fair) => fair.set_urgent(task),
+            Fair::Eevdf(fair) => fair.set_urgent(task),
+        }
+    }
+
+    /// The task had so much of the processor to get ready, with nobody beside it:
+    /// where who slept is placed by what others had, it begins behind them.
+    pub(crate) fn has_had(&mut self, task: TaskId, span: Span) {
+        if let Fair::Cfs(fair) = &mut self.fair {
+            fair.has_had(task, span.ns());
+        }
     }
 
     /// An interrupt takes the processor for a span. Who computes goes on later:
@@ -122,52 +121,61 @@ impl Cpu {
         {
             return now >= end;
         }
-        if self.entity(task).left.is_none() {
+        if self.left.entry(task).is_none() {
             self.wake_up(task, now);
         }
         false
     }
 
     fn wake_up(&mut self, task: TaskId, now: Time) {
-        let place = self.min_vruntime.saturating_sub(SLEEPER_CREDIT_NS);
-        let entity = self.entity(task);
-        entity.vruntime = entity.vruntime.max(place);
-        self.enqueue(task);
-        self.account(now);
+        match &mut self.fair {
+            Fair::Cfs(fair) => {
+                fair.wake(task);
+                self.account(now, true);
+            }
+            Fair::Eevdf(_) => {
+                self.account(now, true);
+                if let Fair::Eevdf(fair) = &mut self.fair {
+                    fair.wake(task);
+                }
+            }
+        }
     }
 
-    fn enqueue(&mut self, task: TaskId) {
-        self.seq += 1;
-        let vruntime = self.entity(task).vruntime;
-        self.waiting.push(Reverse((vruntime, self.seq, task)));
-    }
-
-    /// Charges who computes for what it had until now.
-    fn account(&mut self, now: Time) {
+    /// Charges who computes for what it had until now. The scheduler looks at it
+    /// when somebody wakes up, and at every tick.
+    fn account(&mut self, now: Time, looks: bool) {
         let Some((task, since, _)) = &mut self.running else {
             return;
         };
-        let had = now.since(*since).ns();
-        *since = now.max(*since);
-        let task = *task;
-        let entity = self.entity(task);
-        entity.vruntime += entity.weighted(had);
-        let vruntime = entity.vruntime;
-        let first = self.waiting.peek().map_or(vruntime, |w| w.0.0);
-        self.min_vruntime = self.min_vruntime.max(vruntime.min(first));
+        let (task, began) = (*task, *since);
+        *since = now.max(began);
+        let had = now.since(began).ns();
+        match &mut self.fair {
+            Fair::Cfs(fair) => fair.charge(task, had),
+            Fair::Eevdf(fair) => {
+                let ticks = self.hz.jiffies_at(now) > self.hz.jiffies_at(began);
+                fair.charge(task, had, looks || ticks);
+            }
+        }
     }
 
     /// A task wants to compute: when that will end, or none if somebody else's
     /// turn comes first.
     pub(crate) fn begin(&mut self, task: TaskId, now: Time, span: Span) -> Option<Time> {
-        let own = self.entity(task).vruntime;
-        let first = self.waiting.peek().map(|w| w.0.2);
-        if first.is_some_and(|first| self.entity(first).preempts(own)) {
-            self.entity(task).left = Some(span);
-            self.enqueue(task);
-            return None;
+        let yields = match &mut self.fair {
+            Fair::Cfs(fair) => fair.yields(task),
+            Fair::Eevdf(fair) => fair.yields(task),
+        };
+        if !yields {
+            return Some(self.run(task, now, span));
         }
-        Some(self.run(task, now, span))
+        *self.left.entry(task) = Some(span);
+        match &mut self.fair {
+            Fair::Cfs(fair) => fair.wait(task),
+            Fair::Eevdf(fair) => fair.wait(task),
+        }
+        None
     }
 
     /// The task computes once interrupts are through: its end.
@@ -186,7 +194,7 @@ impl Cpu {
 
     /// The task's computation is over.
     pub(crate) fn end(&mut self, now: Time) {
-        self.account(now);
+        self.account(now, false);
         self.running = None;
     }
 
@@ -195,9 +203,11 @@ impl Cpu {
         if self.running.is_some() {
             return None;
         }
-        let Reverse((vruntime, _, task)) = self.waiting.pop()?;
-        self.min_vruntime = self.min_vruntime.max(vruntime);
-        match self.entity(task).left.take() {
+        let task = match &mut self.fair {
+            Fair::Cfs(fair) => fair.pick(),
+            Fair::Eevdf(fair) => fair.pick(),
+        }?;
+        match self.left.entry(task).take() {
             None => Some(Turn::Poll(task)),
             Some(left) => {
                 let is_back = self.last != Some(task);
@@ -221,7 +231,12 @@ mod tests {
     }
 
     fn cpu() -> Cpu {
-        let mut cpu = Cpu::new(Span::from_us(2));
+        cpu_of(6, 1)
+    }
+
+    fn cpu_of(major: u16, minor: u16) -> Cpu {
+        let kernel = KernelVersion::new(major, minor);
+        let mut cpu = Cpu::new(kernel, Hz(250), Span::from_us(2));
         cpu.set_urgent(KBLOCKD);
         cpu
     }
@@ -281,5 +296,55 @@ mod tests {
         computes(&mut cpu, KBLOCKD, us(4000), us(4005));
         // Going back takes a change of tasks.
         assert_eq!(cpu.next(us(4005)), Some(Turn::Compute(A, us(4017))));
+    }
+
+    #[test]
+    fn a_job_that_had_to_get_ready_is_behind_who_only_slept() {
+        let mut cpu = cpu();
+        cpu.has_had(A, Span::from_ms(10));
+        let first = first_of(&mut cpu, [A, B], us(10));
+        assert_eq!(first, Some(Turn::Poll(B)));
+    }
+
+    /// A and B sleep in turn and take as much as they can; who computes 3/4 of a ms
+    /// has had its slice.
+    #[test]
+    fn a_slice_of_eevdf_is_not_cut_short_by_who_wakes_up() {
+        let mut cpu = cpu_of(6, 12);
+        assert_eq!(first_of(&mut cpu, [A, B], us(0)), Some(Turn::Poll(A)));
+        assert_eq!(cpu.begin(A, us(0), Span::from_us(100)), Some(us(100)));
+        cpu.end(us(100));
+        // It had more than the average now.
+        assert!(!cpu.is_done_computing(KBLOCKD, us(100)));
+        assert_eq!(cpu.begin(A, us(100), Span::from_us(100)), None);
+        assert_eq!(cpu.next(us(100)), Some(Turn::Poll(KBLOCKD)));
+    }
+
+    /// B had too much when it went to sleep: until 6.11 it stays behind however
+    /// long it sleeps, from 6.12 on it is level with the others once they had as
+    /// much.
+    #[test]
+    fn who_had_too_much_is_forgiven_in_its_sleep_from_6_12() {
+        for (minor, first) in [(11, A), (12, B)] {
+            let mut cpu = cpu_of(6, minor);
+            assert_eq!(first_of(&mut cpu, [B, A], us(0)), Some(Turn::Poll(B)));
+            assert_eq!(cpu.begin(B, us(0), Span::from_us(700)), Some(us(700)));
+            cpu.end(us(700));
+            assert_eq!(cpu.next(us(700)), Some(Turn::Poll(A)), "B sleeps");
+            assert_eq!(cpu.begin(A, us(700), Span::from_us(740)), Some(us(1440)));
+            cpu.end(us(1440));
+            assert_eq!(cpu.next(us(1440)), None, "A sleeps");
+            assert!(!cpu.is_done_computing(KBLOCKD, us(2000)));
+            assert_eq!(cpu.next(us(2000)), Some(Turn::Poll(KBLOCKD)));
+            assert_eq!(
+                cpu.begin(KBLOCKD, us(2000), Span::from_us(5)),
+                Some(us(2005))
+            );
+            for task in [B, A] {
+                assert!(!cpu.is_done_computing(task, us(2005)));
+            }
+            cpu.end(us(2005));
+            assert_eq!(cpu.next(us(2005)), Some(Turn::Poll(first)), "6.{minor}");
+        }
     }
 }
