@@ -53,6 +53,13 @@ plant() {
             zstd -dqf "$packed" -o "$corpus/$(basename "$packed" .zst)"
         done
         ;;
+    ctf)
+        folder=testdata/ctf/le-large/kernel
+        for file in "$folder"/channel0_*; do
+            { cat "$folder/metadata" && printf '\0' && cat "$file"; } >"$corpus/$(basename "$file")"
+            cp "$file" "$corpus/alone-$(basename "$file")"
+        done
+        ;;
     compact)
         cargo run --quiet --release --bin blklab -- \
             trace convert testdata/blkparse/missed-merge.txt "$corpus/missed-merge.blk"

@@ -14,6 +14,7 @@ use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
 use blklab_formats::braces::BracesReader;
 use blklab_formats::compact::{CompactReader, CompactWriter};
+use blklab_formats::ctf::CtfReader;
 use blklab_formats::ftrace::FtraceReader;
 use blklab_formats::rows::{KINDS, RowReader};
 use blklab_formats::snoop::SnoopReader;
@@ -53,6 +54,20 @@ pub(crate) fn rows(data: &[u8]) {
 pub(crate) fn vscsi(data: &[u8]) {
     if let Ok(reader) = VscsiReader::new(data, "fuzz") {
         through_everything(reader);
+    }
+}
+
+/// A folder of LTTng: metadata, a NUL, and the bytes of a file; and all of it as a file beside
+/// sound metadata.
+pub(crate) fn ctf(data: &[u8]) {
+    const SOUND: &[u8] = include_bytes!("../../testdata/ctf/le-large/kernel/metadata");
+    let end = data.iter().position(|b| *b == 0).unwrap_or(data.len());
+    let (metadata, file) = data.split_at(end);
+    let file = file.get(1..).unwrap_or_default();
+    for (metadata, file) in [(metadata, file), (SOUND, data)] {
+        if let Ok(reader) = CtfReader::of_bytes(metadata, vec![file.to_vec()], "fuzz") {
+            through_everything(reader);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use blklab::Experiment;
 use blklab::explain::{Explained, Machine, Outcome, ReEnacted, Request, Survey, Waiting, re_enact};
 use blklab::findings::{Context, Reading, time_text};
-use blklab::run_directory::RunDir;
+use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
 use std::io::Write;
@@ -51,7 +51,7 @@ impl Known {
         let catalogue = blklab::catalogue_with(schedulers);
         let mut run = None;
         let mut context = Context::default();
-        if file.is_dir() {
+        if !is_trace(file) {
             let experiment = RunDir::open(file, &catalogue)?.experiment;
             context = blklab::why::context_of(&experiment)?;
             run = Some(experiment);

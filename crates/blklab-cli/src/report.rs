@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use blklab::TraceFile;
 use blklab::explain::{Request, Survey};
 use blklab::outputs::{Claims, check_folder, check_replaceable, make_folder, write_file};
-use blklab::run_directory::{RunDir, is_run, runs_in};
+use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
 use blklab::scheduler::Schedulers;
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
@@ -82,13 +82,13 @@ struct Input {
 fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     let mut all = Vec::new();
     for path in paths {
-        if path.is_dir() && !is_run(path) {
+        if !is_trace(path) && !is_run(path) {
             let runs = runs_in(path)?.into_iter();
             all.extend(runs.map(|path| Input { path, is_run: true }));
         } else {
             all.push(Input {
                 path: path.clone(),
-                is_run: path.is_dir(),
+                is_run: is_run(path),
             });
         }
     }

@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use blklab::matrix::{self, Cell};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
-use blklab::run_directory::{EVENTS, RunDir};
+use blklab::run_directory::{EVENTS, RunDir, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::{Catalogue, Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload};
 use blklab::{csv_table, failures};
@@ -134,7 +134,7 @@ fn repeated(
     trace: &Path,
     catalogue: &Catalogue,
 ) -> Result<Experiment, ExperimentError> {
-    let is_run = trace.is_dir();
+    let is_run = !is_trace(trace);
     let file = if is_run {
         trace.join(EVENTS)
     } else {

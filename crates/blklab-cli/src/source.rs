@@ -2,7 +2,7 @@
 //! Traces that commands are given, and what is wrong with them.
 
 use anyhow::Result;
-use blklab::run_directory::RunDir;
+use blklab::run_directory::{RunDir, is_trace};
 use blklab::trace_file::TraceFile;
 use blklab::{ExperimentError, ReadCounts, TraceSpec};
 use std::io::Write as _;
@@ -10,10 +10,10 @@ use std::path::Path;
 
 /// Opens a trace, or that of a run directory.
 pub(crate) fn open(file: &Path) -> Result<TraceFile> {
-    Ok(if file.is_dir() {
-        RunDir::open(file, &blklab::catalogue())?.events()?
-    } else {
+    Ok(if is_trace(file) {
         TraceFile::open(file)?
+    } else {
+        RunDir::open(file, &blklab::catalogue())?.events()?
     })
 }
 

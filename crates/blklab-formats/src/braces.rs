@@ -11,9 +11,10 @@
 //! LTTng 0.x, which name no device, and no length of a request: it is that of its bios.
 
 use crate::input::Input;
+use crate::lttng::{self, Fields};
 use crate::plausible;
-use crate::text::{Dialect, Line, Rest, TextReader, decimal, length, time, unquoted};
-use crate::tracepoints::{Kind, Kinds, place};
+use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted};
+use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
@@ -216,99 +217,41 @@ fn number(line: &[u8], name: &[u8]) -> Option<u64> {
     }
 }
 
-/// Flags of `rwbs` in lttng-modules.
-const FLAGS: [(u64, Rwbs); 9] = [
-    (1, Rwbs::WRITE),
-    (2, Rwbs::DISCARD),
-    (4, Rwbs::READ),
-    (8, Rwbs::AHEAD),
-    (0x10, Rwbs::BARRIER),
-    (0x20, Rwbs::SYNC),
-    (0x40, Rwbs::META),
-    (0x200, Rwbs::FUA),
-    (0x400, Rwbs::FLUSH),
-];
+/// The fields of a line.
+struct Braced<'a>(&'a [u8]);
 
-fn flags(bits: u64) -> Rwbs {
-    let mut rwbs = Rwbs::NONE;
-    for (bit, flag) in FLAGS {
-        if bits & bit != 0 {
-            rwbs = rwbs.with(flag);
-        }
+impl Fields for Braced<'_> {
+    fn number(&self, name: &str) -> Option<u64> {
+        number(self.0, name.as_bytes())
     }
-    // The operation of a flush.
-    if bits & 0x100 != 0 {
-        rwbs = rwbs.with(Rwbs::FLUSH);
-    }
-    if rwbs.has(Rwbs::DISCARD) {
-        rwbs.0 &= !Rwbs::WRITE.0;
-    }
-    rwbs
-}
 
-fn device(line: &[u8], name: &[u8]) -> Option<Dev> {
-    let number = number(line, name)?;
-    Some(Dev {
-        major: (number >> 20 & 0xfff) as u16,
-        minor: number as u16,
-    })
+    fn error(&self, name: &str) -> Option<Option<u16>> {
+        field(self.0, name.as_bytes()).map(crate::text::error)
+    }
 }
 
 impl Braces {
     fn event(&mut self, head: &Head<'_>, kind: Kind, line: &[u8]) -> Option<Event> {
+        if !head.is_lttv {
+            let fields = Braced(line);
+            return lttng::event(kind, head.time, head.cpu, head.pid, &fields, &self.kinds);
+        }
         let (Kind::Bio(action) | Kind::Request(action) | Kind::Done(action) | Kind::Plug(action)) =
             kind;
-        let mut event = Event {
+        let event = Event {
             time: head.time,
             sector: 0,
             arg: 0,
             bytes: 0,
             pid: head.pid,
-            dev: device(line, b"dev").unwrap_or_default(),
+            dev: Dev::default(),
             from_dev: Dev::default(),
             error: 0,
             cpu: head.cpu,
             rwbs: Rwbs::NONE,
             action,
         };
-        if head.is_lttv {
-            return self.lttv_event(event, line);
-        }
-        if event.pid == 0 {
-            event.pid = number(line, b"tid").unwrap_or(0) as u32;
-        }
-        if let Kind::Plug(_) = kind {
-            event.dev = self.kinds.plugged(event.pid)?;
-            event.arg = number(line, b"nr_rq").unwrap_or(0);
-            return Some(event);
-        }
-        event.rwbs = flags(number(line, b"rwbs")?);
-        let sector = number(line, b"sector")?;
-        match action {
-            Action::Split => {
-                (event.sector, event.arg) = (sector, number(line, b"new_sector")?);
-                let front = event.arg.checked_sub(sector);
-                event.bytes = front.and_then(length).unwrap_or(0);
-                return Some(event);
-            }
-            Action::Remap => {
-                event.from_dev = device(line, b"old_dev")?;
-                event.arg = number(line, b"old_sector")?;
-            }
-            _ => {}
-        }
-        let bytes = length(number(line, b"nr_sector")?)?;
-        place(
-            &mut event,
-            sector,
-            bytes,
-            number(line, b"bytes").unwrap_or(0) as u32,
-        );
-        let code = field(line, b"error").or_else(|| field(line, b"errors"));
-        if let (Action::Complete, Some(code)) = (action, code) {
-            event.error = crate::text::error(code)?;
-        }
-        Some(event)
+        self.lttv_event(event, line)
     }
 
     /// LTTng 0.x: `rw` has the bits of the bio, of which the lowest is a write;

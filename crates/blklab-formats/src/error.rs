@@ -44,6 +44,20 @@ pub enum FormatError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A text that describes the rest makes no sense.
+    Metadata {
+        /// File or stream.
+        input: String,
+        /// The line, 0 where there is none.
+        line: u32,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// Only a part of a trace that is a folder.
+    Folder {
+        /// File or stream.
+        input: String,
+    },
     /// A CPU has a file twice, as it is and compressed.
     TwoFiles {
         /// The CPU.
@@ -94,6 +108,20 @@ impl fmt::Display for FormatError {
             FormatError::Header { input, problem } => {
                 write!(f, "{input}: damaged header: {problem}")
             }
+            FormatError::Metadata {
+                input,
+                line: 0,
+                problem,
+            } => write!(f, "{input}: {problem}"),
+            FormatError::Metadata {
+                input,
+                line,
+                problem,
+            } => write!(f, "{input}:{line}: {problem}"),
+            FormatError::Folder { input } => write!(
+                f,
+                "{input}: a file of an LTTng trace, which is a folder with a file 'metadata': give that"
+            ),
             FormatError::TwoFiles {
                 cpu,
                 files: [one, other],

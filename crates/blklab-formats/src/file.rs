@@ -3,6 +3,7 @@
 
 use crate::blkparse::BlkparseWriter;
 use crate::blktrace::{BlktraceReader, CpuFile};
+use crate::ctf::{self, CtfReader};
 use crate::format::{FORMATS, Format, Reader, recognise};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
@@ -24,14 +25,17 @@ pub struct TraceFile {
 
 impl TraceFile {
     /// Opens `path`: a file of any format, compressed or not, the NAME of
-    /// `NAME.blktrace.0` and so on, a pipe, or `-` for standard input. Whatever
-    /// it is is opened once and read to its end.
+    /// `NAME.blktrace.0` and so on, a folder of LTTng or a file in one, a pipe, or
+    /// `-` for standard input. Whatever it is is opened once and read to its end.
     ///
     /// # Errors
     /// When there is no such file, or it is no trace.
     pub fn open(path: &Path) -> Result<TraceFile, FormatError> {
         if path != Path::new("-") && !path.exists() {
             return TraceFile::open_cpus(path);
+        }
+        if ctf::is_ctf_folder(path) {
+            return TraceFile::open_folder(path);
         }
         let source = Source::open(path)?;
         let (id, is_file, progress) = (source.id(), source.is_file(), source.progress());
@@ -49,6 +53,12 @@ impl TraceFile {
         let Some(format) = format else {
             return Err(unrecognised(&input));
         };
+        if format.is_ctf()
+            && is_file
+            && let Some(folder) = ctf::folder_of(path)
+        {
+            return TraceFile::open_folder(&folder);
+        }
         Ok(TraceFile {
             format,
             reader: (format.open)(input)?,
@@ -92,6 +102,22 @@ impl TraceFile {
             progress: opened.progress,
             cpu_files: opened.paths,
         })
+    }
+
+    fn open_folder(path: &Path) -> Result<TraceFile, FormatError> {
+        let (reader, opened) = CtfReader::open_files(path)?;
+        Ok(TraceFile {
+            format: FORMATS.iter().find(|f| f.is_ctf()).expect("a row"),
+            reader: Box::new(reader),
+            cpu_files: Vec::new(),
+            inputs: opened.ids,
+            progress: opened.progress,
+        })
+    }
+
+    /// Whether a folder is a trace: one of LTTng.
+    pub fn is_folder(path: &Path) -> bool {
+        ctf::is_ctf_folder(path)
     }
 
     /// The format.
@@ -155,7 +181,7 @@ fn unrecognised(input: &Input<Source>) -> FormatError {
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),
-        expected: "a trace: blktrace, blkparse, ftrace, perf, trace.dat, biosnoop, LTTng in text, events.blk, or rows of fio or a research trace (docs/traces.md)",
+        expected: "a trace: blktrace, blkparse, ftrace, perf, trace.dat, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
         found: match head.len() {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),

@@ -5,6 +5,7 @@ use crate::blkparse::{Blkparse, BlkparseReader};
 use crate::blktrace::BlktraceReader;
 use crate::braces::{Braces, BracesReader};
 use crate::compact::CompactReader;
+use crate::ctf::CtfReader;
 use crate::ftrace::{Ftrace, FtraceReader};
 use crate::input::Input;
 use crate::rows::{self, KINDS, RowKind, RowReader};
@@ -46,6 +47,11 @@ impl Format {
     pub(crate) fn is_blktrace(&self) -> bool {
         self.name == "blktrace"
     }
+
+    /// Whether a trace of it is a folder.
+    pub(crate) fn is_ctf(&self) -> bool {
+        self.name == "ctf"
+    }
 }
 
 impl fmt::Debug for Format {
@@ -56,7 +62,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 18] = [
+pub static FORMATS: [Format; 19] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -80,6 +86,14 @@ pub static FORMATS: [Format; 18] = [
             Ok(input.fill(magic.len())?.starts_with(magic))
         },
         open: |input| Ok(Box::new(TraceDatReader::from_input(input)?)),
+    },
+    Format {
+        name: "ctf",
+        summary: "a folder of LTTng, CTF 1.8: metadata and a file for each CPU; read",
+        has_printed_times: false,
+        recognises: |input| Ok(crate::ctf::begins_like_ctf(input.fill(MAGIC_BYTES)?)),
+        // Whoever named a file of a folder was given the folder.
+        open: |input| Err(FormatError::Folder { input: input.name }),
     },
     Format {
         name: "blkparse",
@@ -320,6 +334,16 @@ impl Reader for VscsiReader<Source> {
 }
 
 impl Reader for TraceDatReader {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        Some(self.header()).filter(|h| !h.kernel.is_empty())
+    }
+}
+
+impl Reader for CtfReader {
     fn counts(&self) -> &ReadCounts {
         self.counts()
     }

@@ -8,6 +8,7 @@
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
 //! | `trace.dat` of trace-cmd | [`tracedat::write_trace_dat`], from a kernel's pages | [`tracedat::TraceDatReader`] |
+//! | folders of LTTng (CTF 1.8) | | [`ctf::CtfReader`] |
 //! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
 //! | rows of research traces and fio's logs | | [`rows::RowReader`] |
@@ -29,6 +30,7 @@ pub mod blktrace;
 pub mod braces;
 pub mod compact;
 mod counts;
+pub mod ctf;
 mod disks;
 mod error;
 mod file;
@@ -36,6 +38,7 @@ mod format;
 pub mod ftrace;
 mod input;
 mod limit;
+mod lttng;
 mod names;
 mod order;
 mod output;
@@ -44,6 +47,7 @@ pub mod rows;
 mod sequence;
 pub mod snoop;
 mod source;
+mod store;
 mod text;
 pub mod tracedat;
 mod tracepoints;

@@ -38,7 +38,8 @@ impl TraceKey {
     /// Reads the trace.
     pub(crate) fn read(&self) -> Result<TraceText, ExperimentError> {
         let path = Path::new(&self.file);
-        if self.is_of_a_file && path.exists() && !path.is_file() {
+        let is_trace = path.is_file() || TraceFile::is_folder(path);
+        if self.is_of_a_file && path.exists() && !is_trace {
             return Err(ExperimentError::new("not a regular file").in_file(&self.file));
         }
         let failed = |e: &dyn std::fmt::Display| {

@@ -4,7 +4,7 @@
 
 mod read;
 
-pub use read::{RunDir, is_run, runs_in};
+pub use read::{RunDir, is_run, is_trace, runs_in};
 
 use crate::matrix::Cell;
 use crate::outputs::{is_replaceable, make_folder, write_file};

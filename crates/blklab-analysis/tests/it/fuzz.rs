@@ -46,6 +46,7 @@ fn samples_of_all_readers() {
     replay_all("testdata/vscsi", traces::vscsi);
     replay_all("testdata/tracedat", traces::tracedat);
     replay_all("testdata/lttng", traces::lttng);
+    replay_all("testdata/ctf/le-large/kernel", traces::ctf);
     for folder in [
         "blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng",
     ] {

@@ -6,7 +6,7 @@ use crate::args::{StackArgs, ToFioArgs};
 use crate::stack::{Chosen, Stack};
 use anyhow::{Result, anyhow, bail};
 use blklab::findings::Context;
-use blklab::run_directory::RunDir;
+use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::to_fio::{DeviceFit, Summary, set_device, shown_stack};
 use blklab::{Experiment, Planner, Sim, Workload, matrix};
@@ -59,7 +59,7 @@ impl<'a> Asked<'a> {
     /// The first that makes no sense.
     pub(super) fn new(a: &ToFioArgs, target: &'a Sim, schedulers: Schedulers) -> Result<Asked<'a>> {
         let catalogue = &target.catalogue();
-        let run = Some(&a.file).filter(|file| file.is_dir());
+        let run = Some(&a.file).filter(|file| !is_trace(file));
         let base = match a.stack.as_ref().or(run) {
             Some(dir) if dir.is_dir() => Some(RunDir::open(dir, catalogue)?.experiment),
             Some(file) => Some(blklab::load(file, catalogue)?),

@@ -437,3 +437,48 @@ fn a_full_disk_is_said_with_the_file() {
         "{full:?}"
     );
 }
+
+/// Folders of LTTng stand wherever a file does.
+#[test]
+fn folders_of_lttng() {
+    let f = Folder::new();
+    let sample = |name: &str| {
+        let path = crate::support::root().join("testdata/ctf").join(name);
+        path.to_string_lossy().into_owned()
+    };
+    let (little, big) = (sample("le-compact"), sample("be-compact"));
+    let info = f.ok(&["trace", "info", &little]);
+    for line in [
+        "kernel    6.1.0-18-amd64",
+        "format    ctf",
+        "lost by the recorder: 3",
+    ] {
+        assert!(info.contains(line), "{info}");
+    }
+    // Lost events are said on stderr.
+    let stdout = |args: &[&str]| {
+        let done = f.run(args);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        done.stdout
+    };
+    let stats = stdout(&["trace", "stats", &little]);
+    assert_eq!(stats, stdout(&["trace", "stats", &big]));
+    stdout(&["trace", "convert", &little, "copy.blk"]);
+    // Summaries name the file.
+    let events = |name: &str| {
+        let printed = stdout(&["trace", "print", name]);
+        let events = printed.lines().take_while(|line| line.starts_with("  8,0"));
+        events.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let copied = events("copy.blk");
+    assert_eq!(copied.len(), 226);
+    assert!(copied == events(&big), "the copy differs");
+    assert!(stdout(&["why", &little]).contains("io-error on 8,0"));
+    let again = stdout(&["run", "--trace-in", &big, "--kernel", "6.1"]);
+    assert!(again.contains("postgres (1204)"), "{again}");
+    f.write("empty/metadata", "/* CTF 1.8 */ trace { };");
+    let done = f.run(&["trace", "info", "empty"]);
+    assert_eq!(done.code, Some(2));
+    let expected = "empty/metadata:1: the block 'trace' has no byte_order";
+    assert!(done.stderr.contains(expected), "{}", done.stderr);
+}

@@ -2,8 +2,8 @@
 //! Where in the file what is: formats, names of processes, the buffers of the CPUs.
 
 use super::formats::EventFormat;
-use super::store::{Order, Store};
 use crate::FormatError;
+use crate::store::{Order, Store};
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
 

@@ -9,7 +9,6 @@ mod container;
 mod formats;
 mod pages;
 mod read;
-mod store;
 mod write;
 
 pub use read::TraceDatReader;

@@ -7,7 +7,7 @@
 //! one before.
 
 use super::container::{Buffer, Container, Packing, unpack};
-use super::store::{Order, Store};
+use crate::store::{Order, Store};
 use std::io;
 
 /// Longest run of pages that is compressed at once.

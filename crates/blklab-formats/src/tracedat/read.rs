@@ -4,11 +4,11 @@
 use super::container::Container;
 use super::formats::{EventFormat, Field};
 use super::pages::{Next, Pages};
-use super::store::{Order, Store};
 use crate::input::Input;
 use crate::names::{self, Comm};
 use crate::order::{Given, Held, Said};
 use crate::source::Source;
+use crate::store::{Order, Store};
 use crate::text::rwbs;
 use crate::tracepoints::{Kind, Kinds, place};
 use crate::{FormatError, ReadCounts, plausible};

@@ -6,7 +6,7 @@ use super::MAGIC;
 use super::container::{Buffer, Container};
 use super::formats::EventFormat;
 use super::pages::{Next, Pages};
-use super::store::Store;
+use crate::store::Store;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};

@@ -4,6 +4,7 @@
 
 mod arbitrary;
 mod compact;
+mod ctf;
 mod ftrace;
 mod mailed;
 mod oracle;

@@ -5,7 +5,7 @@ use super::Options;
 use super::figures::Source;
 use super::windows::{WarmUp, Windows};
 use crate::record::RunRecord;
-use crate::run_directory::{RunDir, is_run, runs_in};
+use crate::run_directory::{RunDir, is_run, is_trace, runs_in};
 use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
@@ -94,7 +94,7 @@ pub fn sides(
     let options = &options.for_paths(paths);
     for path in paths {
         let prefix = (paths.len() > 1).then(|| name_of(path));
-        if !path.is_dir() {
+        if is_trace(path) {
             sides.push(of_trace(path)?);
         } else if is_run(path) {
             let dir = RunDir::open(path, catalogue)?;

@@ -29,6 +29,12 @@ pub fn is_run(dir: &Path) -> bool {
     dir.join(EXPERIMENT).is_file()
 }
 
+/// Whether a path is a trace, as far as it need not be read: no folder, or one of a
+/// recorder. Other folders are those of runs.
+pub fn is_trace(path: &Path) -> bool {
+    !path.is_dir() || (!is_run(path) && TraceFile::is_folder(path))
+}
+
 /// The run directories in a folder, in the order of their names.
 ///
 /// # Errors

@@ -11,27 +11,35 @@ const MEMORY_MAX: u64 = 1 << 30;
 
 /// A file, or what came out of a pipe.
 #[derive(Debug)]
-pub(super) enum Store {
+pub(crate) enum Store {
     File(File),
     Memory(Vec<u8>),
 }
 
 impl Store {
     /// All that `inner` has.
-    pub(super) fn of_reader(inner: impl Read, name: &str) -> Result<Store, FormatError> {
+    pub(crate) fn of_reader(inner: impl Read, name: &str) -> Result<Store, FormatError> {
         let mut bytes = Vec::new();
         let read = inner.take(MEMORY_MAX + 1).read_to_end(&mut bytes);
         read.map_err(|e| FormatError::io(format!("read {name}"), e))?;
         if bytes.len() as u64 > MEMORY_MAX {
-            let text = "more than 1 GiB of trace.dat in a pipe or compressed: give the file itself";
+            let text = "more than 1 GiB in a pipe or compressed: give the file itself";
             let error = io::Error::new(io::ErrorKind::OutOfMemory, text);
             return Err(FormatError::io(format!("read {name}"), error));
         }
         Ok(Store::Memory(bytes))
     }
 
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(match self {
+            Store::File(file) => file.metadata()?.len(),
+            Store::Memory(all) => all.len() as u64,
+        })
+    }
+
     /// Up to `len` bytes from `at` on, into `buf`; fewer at the end.
-    pub(super) fn read(&self, at: u64, len: usize, buf: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn read(&self, at: u64, len: usize, buf: &mut Vec<u8>) -> io::Result<()> {
         buf.clear();
         match self {
             Store::File(file) => {
@@ -59,12 +67,12 @@ impl Store {
 
 /// The order of the bytes in a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) big_endian: bool,
+pub(crate) struct Order {
+    pub(crate) big_endian: bool,
 }
 
 impl Order {
-    pub(super) fn u16(self, bytes: &[u8]) -> Option<u16> {
+    pub(crate) fn u16(self, bytes: &[u8]) -> Option<u16> {
         let bytes = *bytes.first_chunk()?;
         Some(if self.big_endian {
             u16::from_be_bytes(bytes)
@@ -73,7 +81,7 @@ impl Order {
         })
     }
 
-    pub(super) fn u32(self, bytes: &[u8]) -> Option<u32> {
+    pub(crate) fn u32(self, bytes: &[u8]) -> Option<u32> {
         let bytes = *bytes.first_chunk()?;
         Some(if self.big_endian {
             u32::from_be_bytes(bytes)
@@ -82,7 +90,7 @@ impl Order {
         })
     }
 
-    pub(super) fn u64(self, bytes: &[u8]) -> Option<u64> {
+    pub(crate) fn u64(self, bytes: &[u8]) -> Option<u64> {
         let bytes = *bytes.first_chunk()?;
         Some(if self.big_endian {
             u64::from_be_bytes(bytes)
@@ -92,7 +100,7 @@ impl Order {
     }
 
     /// A number of 1, 2, 4 or 8 bytes.
-    pub(super) fn number(self, bytes: &[u8]) -> Option<u64> {
+    pub(crate) fn number(self, bytes: &[u8]) -> Option<u64> {
         match bytes.len() {
             1 => Some(bytes[0].into()),
             2 => self.u16(bytes).map(u64::from),
