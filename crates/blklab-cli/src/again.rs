@@ -4,14 +4,17 @@
 use crate::args::StackArgs;
 use crate::output::{hanging, paragraph, part};
 use anyhow::{Result, bail};
-use blklab::Experiment;
-use blklab::explain::{Explained, Machine, Outcome, ReEnacted, Request, Survey, Waiting, re_enact};
+use blklab::explain::{
+    Explained, Machine, Outcome, ReEnacted, Request, Shared, Survey, Waiting, re_enact,
+};
 use blklab::findings::{Context, Reading, time_text};
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
+use blklab::{Experiment, Planner, Sim, TraceSource as _};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Processes that are shown.
 const WAITING_SHOWN: usize = 6;
@@ -32,6 +35,8 @@ pub(crate) struct Known {
     tries: bool,
     /// The trace is one of a run of this experiment.
     run: Option<Experiment>,
+    /// The run is made anew whenever its events are wanted: there is no file of them.
+    is_made: bool,
     schedulers: Schedulers,
 }
 
@@ -84,6 +89,18 @@ impl Known {
             context,
             tries,
             run,
+            is_made: false,
+            schedulers,
+        })
+    }
+
+    /// All that an experiment says that runs first.
+    pub(crate) fn of_experiment(e: Experiment, schedulers: Schedulers) -> Result<Known> {
+        Ok(Known {
+            context: blklab::why::context_of(&e)?,
+            tries: false,
+            run: Some(e),
+            is_made: true,
             schedulers,
         })
     }
@@ -114,34 +131,55 @@ impl Known {
         reading: Reading,
         request: &Request,
     ) -> Result<Again> {
-        let refused = |why: &str| Again {
-            re_enacted: None,
-            not_re_enacted: Some(why.to_owned()),
-        };
         let is_pipe = || std::fs::metadata(file).is_ok_and(|m| !m.is_file() && !m.is_dir());
         if !self.says_how() {
-            return Ok(refused("the kernel is not known (--kernel, --context)"));
+            return Ok(Again::refused(
+                "the kernel is not known (--kernel, --context)",
+            ));
         }
-        if file == Path::new("-") || is_pipe() {
-            return Ok(refused("a pipe can be read only once"));
+        if !self.is_made && (file == Path::new("-") || is_pipe()) {
+            return Ok(Again::refused("a pipe can be read only once"));
         }
         let machine = match &self.run {
             Some(e) => Machine::Simulated(e),
             None => Machine::Recorded(&self.context, self.tries),
         };
         let lost = reading.lost + reading.elided;
-        let open = || crate::source::open(file);
-        Ok(match re_enact(open, survey, lost, machine, request)? {
+        let send = |sink| self.send(file, sink);
+        Ok(match re_enact(send, survey, lost, machine, request)? {
             Outcome::Done(re_enacted) => Again {
                 re_enacted: Some(re_enacted),
                 not_re_enacted: None,
             },
-            Outcome::Refused(why) => refused(&why),
+            Outcome::Refused(why) => Again::refused(&why),
         })
     }
 }
 
+impl Known {
+    /// Sends the events once more.
+    fn send(&self, file: &Path, mut sink: Shared) -> Result<()> {
+        match &self.run {
+            Some(e) if self.is_made => {
+                let target = Sim::with(self.schedulers);
+                let plan = Planner::new(&target).plan(e)?;
+                blklab::why::send_run(&plan, sink, Arc::default())?;
+            }
+            _ => crate::source::open(file)?.send_all(&mut sink)?,
+        }
+        Ok(())
+    }
+}
+
 impl Again {
+    /// None, for a reason in a clause.
+    pub(crate) fn refused(why: &str) -> Again {
+        Again {
+            re_enacted: None,
+            not_re_enacted: Some(why.to_owned()),
+        }
+    }
+
     /// For people.
     pub(crate) fn show(&self, out: &mut impl Write) -> Result<()> {
         if let Some(why) = &self.not_re_enacted {

@@ -833,8 +833,11 @@ recording first, and with each finding's remedy; or with changes:
   depth=PROCESS:N (at most N under way)  batch=PROCESS:N (N under one plug)
   prio=PROCESS:0…7|idle  sync=PROCESS (its writes are sync)
 
-A run directory has its context in it. docs/why.md explains each finding;
-blklab list findings lists them with their rules.
+A run directory has its context in it. An experiment is run first, on what
+--kernel, --sched, --device, --set and --section say on top of its file, as
+blklab run does; --variant chooses one of several. In both cases --what-if changes the experiment and runs it
+again, so that nothing is inferred. docs/why.md explains each finding; blklab
+list findings lists them with their rules.
 
 Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --sched cfq
@@ -842,18 +845,30 @@ Examples:
   blklab why testdata/blkparse/missed-merge.txt --output-format json
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
   blklab why results                          a run directory
-  blklab why results --what-if sched=none";
+  blklab why results --what-if sched=none
+  blklab why examples/random-read.fio --device sata-7200-2008 --what-if";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]
 pub(crate) struct WhyArgs {
-    /// A trace of any kind that is read, or a run directory
-    #[arg(value_name = "TRACE|RUN")]
+    /// A trace of any kind that is read, a run directory, or an experiment that is run
+    /// first: a fio job file, an experiment file, a built-in scenario
+    #[arg(value_name = "TRACE|RUN|JOB")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) stack: StackArgs,
-    /// Run the recorded I/O again in the model, as it was and with each finding's remedy,
-    /// or with these changes; given several times, each by itself
+    /// The device of an experiment that is run first, as blklab run takes it
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) device: Option<String>,
+    /// Only these sections of its job file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) section: Vec<String>,
+    /// This one of the configurations that its file compares
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// Run the recorded I/O again in the model, or the experiment itself where it is at
+    /// hand, as it was and with each finding's remedy, or with these changes; given
+    /// several times, each by itself
     #[arg(long, value_name = "CHANGES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) what_if: Vec<String>,
     /// At most so many findings
@@ -862,6 +877,18 @@ pub(crate) struct WhyArgs {
     /// How to show it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
     pub(crate) output_format: PlainFormat,
+}
+
+impl WhyArgs {
+    /// An option that is given and says something of an experiment that runs.
+    pub(crate) fn of_experiments(&self) -> Option<&'static str> {
+        match self {
+            a if a.device.is_some() => Some("--device"),
+            a if !a.section.is_empty() => Some("--section"),
+            a if a.variant.is_some() => Some("--variant"),
+            _ => None,
+        }
+    }
 }
 
 const REPORT_NOTES: &str = "\

@@ -8,6 +8,7 @@ mod again;
 mod args;
 mod compare;
 mod conform;
+mod examine;
 mod example;
 mod execute;
 mod files;

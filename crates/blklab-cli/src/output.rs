@@ -88,7 +88,8 @@ fn scaled(n: f64, base: f64, units: &[&str]) -> String {
     }
 }
 
-fn figures(v: f64) -> String {
+/// Three digits, or all before the point.
+pub(crate) fn figures(v: f64) -> String {
     match v {
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),

@@ -77,6 +77,11 @@ impl Watcher {
         })
     }
 
+    /// That a run goes on.
+    pub(crate) fn running() -> Watcher {
+        Watcher::start(None, "{spinner} running, {elapsed}", |_| {})
+    }
+
     /// How many lines were written, if they do not show it themselves.
     pub(crate) fn counting(lines: Arc<AtomicU64>) -> Option<Watcher> {
         if std::io::stdout().is_terminal() {

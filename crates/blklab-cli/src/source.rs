@@ -5,7 +5,7 @@ use anyhow::Result;
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::trace_file::TraceFile;
 use blklab::{ExperimentError, ReadCounts, TraceSpec};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 /// Opens a trace, or that of a run directory.
@@ -15,6 +15,36 @@ pub(crate) fn open(file: &Path) -> Result<TraceFile> {
     } else {
         RunDir::open(file, &blklab::catalogue())?.events()?
     })
+}
+
+/// What is looked at of a file to tell a job file from a trace.
+const HEAD_BYTES: u64 = 1 << 16;
+
+/// Whether a file is an experiment to run, and no trace: by its name, or because it begins
+/// as a job file does, with a section; or it is the name of a built-in scenario.
+pub(crate) fn is_experiment(file: &Path) -> bool {
+    let ending = file.extension().and_then(|e| e.to_str());
+    if file.is_dir() || file == Path::new("-") {
+        return false;
+    }
+    if ["toml", "json", "fio"].iter().any(|e| ending == Some(e)) {
+        return true;
+    }
+    if !file.exists() {
+        let name = file.to_string_lossy();
+        return blklab::Experiment::of_scenario(&name, &blklab::catalogue()).is_ok();
+    }
+    // A pipe is read only once, and a job file is no pipe.
+    if !file.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = std::fs::File::open(file).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    let lines = text.lines().map(str::trim);
+    let mut said = lines.filter(|l| !l.is_empty() && !l.starts_with(['#', ';']));
+    let is_section = |l: &str| l.len() > 2 && l.starts_with('[') && l.ends_with(']');
+    read.is_ok() && said.next().is_some_and(is_section)
 }
 
 /// Sets a key of the table `[replay]` by an option, which errors name.

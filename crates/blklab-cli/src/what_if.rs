@@ -3,14 +3,18 @@
 
 use crate::again::{Again, Known};
 use crate::interrupt::Interrupt;
-use crate::output::{hanging, paragraph, part};
+use crate::output::{figures, hanging, paragraph, part};
 use anyhow::{Result, bail};
+use blklab::Actions;
 use blklab::explain::Survey;
 use blklab::findings::{Report, time_text};
-use blklab::what_if::{self, Change, Figures, Row, Trial, Verdict, WhatIf};
+use blklab::what_if::{
+    self, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
+};
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Processes that are shown of a trial.
 const ROWS_SHOWN: usize = 6;
@@ -39,58 +43,91 @@ pub(crate) fn changes(texts: &[String]) -> Result<Vec<Vec<Change>>> {
     Ok(all)
 }
 
-/// Tries changes, or without any the remedies of all findings.
+/// What the first pass has seen.
+pub(crate) struct Seen<'a> {
+    pub(crate) recording: Recording,
+    pub(crate) kinds: Actions,
+    pub(crate) survey: &'a Survey,
+    pub(crate) report: &'a Report,
+    pub(crate) again: &'a Again,
+}
+
+/// Tries changes, or without any the remedies of all findings: on the experiment itself,
+/// where it is at hand, else on what the trace says of its processes and its device.
 pub(crate) fn ask(
-    file: &Path,
     known: &Known,
-    survey: &Survey,
-    report: &Report,
-    again: &Again,
+    seen: Seen<'_>,
     changes: &[Vec<Change>],
+    interrupt: &Interrupt,
 ) -> Result<Asked> {
-    let refused = |why: &str| Asked {
-        what_if: None,
-        no_what_if: Some(why.to_owned()),
-    };
-    let fits = again.re_enacted.as_ref().map(|r| r.scheduler.as_str());
-    let Some(scheduler) = known.context().scheduler().or(fits) else {
-        let why = again.not_re_enacted.as_deref();
-        return Ok(refused(
-            why.unwrap_or("the scheduler is not known (--sched)"),
-        ));
-    };
-    let interrupt = Interrupt::watch()?;
-    let mut input = crate::source::open(file)?;
-    let stage = what_if::stage(
-        &mut input,
-        what_if::Known {
-            context: known.context(),
-            scheduler,
-            survey,
-            lost: report.reading.lost + report.reading.elided,
-            report,
-            run: known.run(),
-            schedulers: known.schedulers(),
-        },
-        interrupt.stop.clone(),
-    )?;
-    let stage = match stage {
-        Ok(stage) => stage,
-        Err(why) => return Ok(refused(&why)),
-    };
-    let trials = if changes.is_empty() {
-        stage.remedies()
-    } else {
-        let tried = changes.iter().map(|c| stage.what_if(c));
-        match tried.collect::<Result<Vec<Trial>, String>>() {
-            Ok(trials) => trials,
-            Err(why) => bail!("--what-if: {why}"),
+    let stop = interrupt.stop.clone();
+    let tried = match known.run() {
+        Some(experiment) => {
+            let own = OwnRun {
+                experiment,
+                context: known.context(),
+                report: seen.report,
+                schedulers: known.schedulers(),
+            };
+            what_if::rerun(seen.recording, own, stop).map(|rerun| {
+                tried(changes, |c| rerun.what_if(c), || rerun.remedies())
+                    .map(|trials| rerun.report(trials))
+            })
         }
+        None => on_stage(known, seen, stop).map(|stage| {
+            tried(changes, |c| stage.what_if(c), || stage.remedies())
+                .map(|trials| stage.report(trials))
+        }),
     };
-    Ok(Asked {
-        what_if: Some(Box::new(stage.report(trials))),
-        no_what_if: None,
+    Ok(match tried {
+        Ok(what_if) => Asked {
+            what_if: Some(Box::new(what_if?)),
+            no_what_if: None,
+        },
+        Err(why) => Asked {
+            what_if: None,
+            no_what_if: Some(why),
+        },
     })
+}
+
+/// The recorded machine, or why there is none.
+fn on_stage<'a>(
+    known: &'a Known,
+    seen: Seen<'a>,
+    stop: Arc<AtomicBool>,
+) -> Result<Stage<'a>, String> {
+    let fits = seen.again.re_enacted.as_ref();
+    let fits = fits.map(|r| r.scheduler.as_str());
+    let Some(scheduler) = known.context().scheduler().or(fits) else {
+        let why = seen.again.not_re_enacted.as_deref();
+        return Err(why
+            .unwrap_or("the scheduler is not known (--sched)")
+            .to_owned());
+    };
+    let of_trace = what_if::Known {
+        context: known.context(),
+        scheduler,
+        survey: seen.survey,
+        lost: seen.report.reading.lost + seen.report.reading.elided,
+        report: seen.report,
+        schedulers: known.schedulers(),
+    };
+    what_if::stage(seen.recording, seen.kinds, of_trace, stop)
+}
+
+/// The given changes, each by itself; without any, the remedies.
+fn tried(
+    changes: &[Vec<Change>],
+    one: impl Fn(&[Change]) -> Result<Trial, String>,
+    remedies: impl FnOnce() -> Vec<Trial>,
+) -> Result<Vec<Trial>> {
+    if changes.is_empty() {
+        return Ok(remedies());
+    }
+    let trials = changes.iter().map(|c| one(c)).collect();
+    let trials: Result<Vec<Trial>, String> = trials;
+    trials.map_err(|why| anyhow::anyhow!("--what-if: {why}"))
 }
 
 impl Asked {
@@ -138,6 +175,14 @@ fn device(w: &WhatIf) -> String {
 
 /// How far the model is from the recording.
 fn before(w: &WhatIf) -> String {
+    if w.is_rerun && w.is_trusted {
+        return "the experiment itself runs again: nothing is inferred.".to_owned();
+    }
+    if w.is_rerun {
+        return "the experiment, run again, does not do what was recorded: another blklab made \
+                the run, or it was interrupted; what follows is about the run of now."
+            .to_owned();
+    }
     let far = |off: f64| match off {
         off if off > 100.0 => "nothing like it".to_owned(),
         off if off < 1.005 => "the same".to_owned(),
@@ -173,8 +218,8 @@ fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
         rows = t.rows().iter().collect();
     }
     rows.sort_by_key(|r| {
-        let suffers = t.suffer.contains(&r.recorded.pid);
-        (!suffers, std::cmp::Reverse(r.recorded.total_ns()))
+        let suffers = t.suffer.contains(&r.seen().pid);
+        (!suffers, std::cmp::Reverse(r.seen().total_ns()))
     });
     for r in rows.iter().take(ROWS_SHOWN) {
         row(out, r)?;
@@ -187,7 +232,7 @@ fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
 
 /// Whether somebody wants to see it: who suffers, and whose figures mean something.
 fn counts(t: &Trial, r: &Row) -> bool {
-    t.suffer.contains(&r.recorded.pid) || r.recorded.count >= COUNT_MIN
+    t.suffer.contains(&r.seen().pid) || r.seen().count >= COUNT_MIN
 }
 
 fn verdict(t: &Trial, v: &Verdict) -> String {
@@ -210,24 +255,25 @@ fn verdict(t: &Trial, v: &Verdict) -> String {
 const HEAD: [&str; 6] = ["count", "p50", "p99", "max", "per s", "MiB/s"];
 
 fn row(out: &mut impl Write, r: &Row) -> Result<()> {
-    let name = format!("{} {}", r.recorded.who(), r.recorded.direction);
+    let name = format!("{} {}", r.seen().who(), r.seen().direction);
     write!(out, "   {name:<22.22}")?;
     for head in HEAD {
         write!(out, " {head:>8}")?;
     }
     writeln!(out)?;
-    for (name, f) in [
-        ("recorded", &r.recorded),
-        ("model, before", &r.before),
-        ("model, after", &r.after),
-    ] {
-        line(out, name, &cells(f))?;
+    if let Some(recorded) = &r.recorded {
+        line(out, "recorded", &cells(recorded))?;
+        line(out, "model, before", &cells(&r.before))?;
+        line(out, "model, after", &cells(&r.after))?;
+    } else {
+        line(out, "before", &cells(&r.before))?;
+        line(out, "after", &cells(&r.after))?;
     }
     let times = |after: f64, before: f64| match after / before {
         f if !f.is_finite() || f == 0.0 => "-".to_owned(),
         f if (0.995..1.005).contains(&f) => "same".to_owned(),
-        f if f >= 1.0 => format!("x {}", short(f)),
-        f => format!("/ {}", short(1.0 / f)),
+        f if f >= 1.0 => format!("x {}", figures(f)),
+        f => format!("/ {}", figures(1.0 / f)),
     };
     let (a, b) = (&r.after, &r.before);
     let change = [
@@ -247,18 +293,9 @@ fn cells(f: &Figures) -> [String; 6] {
         time_text(f.p50_ns),
         time_text(f.p99_ns),
         time_text(f.max_ns),
-        short(f.per_s),
-        short(f.mib_per_s),
+        figures(f.per_s),
+        figures(f.mib_per_s),
     ]
-}
-
-/// Three digits, or all before the point.
-fn short(n: f64) -> String {
-    match n {
-        n if n >= 99.95 => format!("{n:.0}"),
-        n if n >= 9.995 => format!("{n:.1}"),
-        n => format!("{n:.2}"),
-    }
 }
 
 fn line(out: &mut impl Write, name: &str, cells: &[String; 6]) -> Result<()> {
@@ -271,7 +308,7 @@ fn line(out: &mut impl Write, name: &str, cells: &[String; 6]) -> Result<()> {
 
 /// What the other loop says, in a line.
 fn other_loop(out: &mut impl Write, t: &Trial) -> Result<()> {
-    let worst = t.other_rows().iter().max_by_key(|r| r.recorded.total_ns());
+    let worst = t.other_rows().iter().max_by_key(|r| r.seen().total_ns());
     let Some(r) = worst else {
         return Ok(());
     };
@@ -282,8 +319,8 @@ fn other_loop(out: &mut impl Write, t: &Trial) -> Result<()> {
     };
     let text = format!(
         "{} {}: median {} before, {} after; longest {} before, {} after",
-        r.recorded.who(),
-        r.recorded.direction,
+        r.seen().who(),
+        r.seen().direction,
         time_text(r.before.p50_ns),
         time_text(r.after.p50_ns),
         time_text(r.before.max_ns),

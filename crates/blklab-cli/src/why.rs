@@ -4,11 +4,12 @@
 use crate::Outcome;
 use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
+use crate::examine::{self, Examined};
+use crate::interrupt::Interrupt;
 use crate::output::{paragraph, part};
-use crate::progress::Watcher;
-use crate::what_if;
+use crate::what_if::{self, Seen};
 use anyhow::Result;
-use blklab::explain::{Request, Survey};
+use blklab::explain::Request;
 use blklab::findings::{Context, Finding, Instance, Party, Report, Weight, parties, time_text};
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
@@ -36,25 +37,47 @@ struct Answer<'a> {
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let changes = what_if::changes(&a.what_if)?;
-    let known = Known::new(&a.file, &a.stack, schedulers)?;
-    let context = known.context();
-    let mut input = crate::source::open(&a.file)?;
-    let shown = Watcher::reading(input.progress());
-    let mut survey = Survey::default();
-    let mut report = blklab::why::why_and(&mut input, context.clone(), &mut survey)?;
-    drop(shown);
-    crate::source::report_damage(&a.file, input.counts());
+    let is_experiment = crate::source::is_experiment(&a.file);
+    let known = if is_experiment {
+        Known::of_experiment(examine::experiment(a, schedulers)?, schedulers)?
+    } else {
+        Known::new(&a.file, &a.stack, schedulers)?
+    };
+    let runs = is_experiment || !a.what_if.is_empty();
+    let interrupt = runs.then(Interrupt::watch).transpose()?;
+    let Examined {
+        mut report,
+        survey,
+        recording,
+        kinds,
+        times_as_given,
+    } = match &interrupt {
+        Some(interrupt) if is_experiment => examine::run(a, &known, interrupt)?,
+        _ => examine::trace(a, &known)?,
+    };
     let request = Request {
         worst: WORST,
         wanted: BTreeSet::new(),
         schedulers,
     };
-    let again = known.re_enact(&a.file, &survey, report.reading, &request)?;
-    let asked = if a.what_if.is_empty() {
-        None
+    let happened = || interrupt.as_ref().is_some_and(Interrupt::happened);
+    let again = if is_experiment && happened() {
+        Again::refused("the run was interrupted")
     } else {
-        let asked = what_if::ask(&a.file, &known, &survey, &report, &again, &changes)?;
-        Some(asked)
+        known.re_enact(&a.file, &survey, report.reading, &request)?
+    };
+    let asked = match (recording, &interrupt) {
+        (Some(recording), Some(interrupt)) => {
+            let seen = Seen {
+                recording,
+                kinds,
+                survey: &survey,
+                report: &report,
+                again: &again,
+            };
+            Some(what_if::ask(&known, seen, &changes, interrupt)?)
+        }
+        _ => None,
     };
     if let Some(limit) = a.limit {
         report.findings.truncate(limit as usize);
@@ -72,13 +95,12 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
             writeln!(out)?;
         }
         PlainFormat::Table => {
-            let times_as_given = input.format().has_printed_times;
             let mut text = Text {
                 out: &mut out,
                 report: &report,
                 times_as_given,
             };
-            text.all(context)?;
+            text.all(known.context())?;
             if known.says_how() {
                 again.show(&mut out)?;
             }
@@ -88,7 +110,11 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         }
     }
     out.flush()?;
-    Ok(Outcome::Done)
+    Ok(if happened() {
+        Outcome::Interrupted
+    } else {
+        Outcome::Done
+    })
 }
 
 /// The report for people.

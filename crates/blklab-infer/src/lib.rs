@@ -23,6 +23,7 @@
 mod alter;
 mod batch;
 mod collect;
+mod depth;
 pub mod device;
 pub mod job;
 mod link;
@@ -33,5 +34,6 @@ mod seen;
 mod tests;
 
 pub use collect::Collector;
+pub use depth::most_under_way;
 pub use link::link;
 pub use recorded::{BIOS_MAX, Bio, CannotRepeat, Link, Marks, Process, Recorded, Waiting};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes: of the machine, and of what applications do.
 
+use crate::programs::{Otherwise, Programs};
 use blklab_experiment::{DeviceSpec, Experiment, no_such};
-use blklab_infer::Recorded;
-use blklab_types::{IoPrio, Pid, PrioClass, shown};
+use blklab_types::{IoPrio, PrioClass, shown};
 use serde::Serialize;
 use std::fmt;
 
@@ -172,29 +172,12 @@ fn prio(level: &str) -> Option<IoPrio> {
     })
 }
 
-/// The processes that are called so.
-fn pids(recorded: &Recorded, process: &str) -> Result<Vec<Pid>, String> {
-    let is_it = |pid: Pid, name: Option<&str>| {
-        process.parse() == Ok(pid) || name.is_some_and(|n| n == process)
-    };
-    let all = recorded.processes.iter();
-    let found = all.filter(|p| is_it(p.pid, p.name.as_deref()));
-    let found: Vec<Pid> = found.map(|p| p.pid).collect();
-    if found.is_empty() {
-        let names = recorded.processes.iter().filter_map(|p| p.name.as_deref());
-        let mut names: Vec<&str> = names.collect();
-        names.dedup();
-        return Err(no_such("process of the trace", process, &names));
-    }
-    Ok(found)
-}
-
 impl Change {
     /// Makes the change.
     ///
     /// # Errors
     /// If it is not possible: one line.
-    pub fn apply(&self, e: &mut Experiment, recorded: &mut Recorded) -> Result<(), String> {
+    fn apply(&self, e: &mut Experiment, programs: &mut dyn Programs) -> Result<(), String> {
         let told = |e: blklab_experiment::ExperimentError| e.to_string();
         match self {
             Change::Scheduler { name } => {
@@ -202,7 +185,7 @@ impl Change {
                 e.tunables.clear();
                 e.choose_scheduler(name).map_err(told)
             }
-            Change::Set { key, value } => set(e, recorded, key, value),
+            Change::Set { key, value } => set(e, programs, key, value),
             Change::Patch { name } => {
                 e.patches.push(name.clone());
                 e.patches().map(drop).map_err(told)
@@ -223,35 +206,14 @@ impl Change {
                 e.choose_device(device).map_err(told)
             }
             Change::Depth { process, depth } => {
-                for pid in pids(recorded, process)? {
-                    let p = recorded.process_mut(pid).expect("it was found");
-                    p.keep_under_way(*depth);
-                }
-                Ok(())
+                programs.change(e, process, Otherwise::Depth(*depth))
             }
-            Change::Batch { process, bios } => {
-                for pid in pids(recorded, process)? {
-                    let p = recorded.process_mut(pid).expect("it was found");
-                    p.submit_in_batches(*bios as usize);
-                }
-                Ok(())
-            }
+            Change::Batch { process, bios } => programs.change(e, process, Otherwise::Batch(*bios)),
             Change::Prio { process, level } => {
-                for pid in pids(recorded, process)? {
-                    let p = recorded.process_mut(pid).expect("it was found");
-                    p.prio = prio(level).ok_or_else(|| format!("no priority {level}"))?;
-                }
-                Ok(())
+                let prio = prio(level).ok_or_else(|| format!("no priority {level}"))?;
+                programs.change(e, process, Otherwise::Prio(prio))
             }
-            Change::Sync { process } => {
-                for pid in pids(recorded, process)? {
-                    recorded
-                        .process_mut(pid)
-                        .expect("it was found")
-                        .write_sync();
-                }
-                Ok(())
-            }
+            Change::Sync { process } => programs.change(e, process, Otherwise::Sync),
         }
     }
 
@@ -266,12 +228,38 @@ impl Change {
     }
 }
 
-/// `nr_requests` of `queue/nr_requests`.
-fn name_of(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
+/// Makes all of them.
+///
+/// # Errors
+/// The first that is not possible: one line.
+pub(crate) fn apply_all(
+    changes: &[Change],
+    e: &mut Experiment,
+    programs: &mut dyn Programs,
+) -> Result<(), String> {
+    let had = e.scheduler.clone();
+    for change in changes {
+        change.apply(e, programs)?;
+        if e.scheduler != had && matches!(change, Change::Scheduler { .. }) {
+            // The kernel gives another scheduler its own number of requests.
+            e.queue.nr_requests = None;
+        }
+    }
+    Ok(())
 }
 
-fn set(e: &mut Experiment, recorded: &mut Recorded, key: &str, value: &str) -> Result<(), String> {
+/// `nr_requests` of `queue/nr_requests`, `dirty_ratio` of `vm.dirty_ratio`.
+fn name_of(key: &str) -> &str {
+    let name = key.rsplit('/').next().unwrap_or(key);
+    name.strip_prefix("vm.").unwrap_or(name)
+}
+
+fn set(
+    e: &mut Experiment,
+    programs: &mut dyn Programs,
+    key: &str,
+    value: &str,
+) -> Result<(), String> {
     let told = |e: blklab_experiment::ExperimentError| e.to_string();
     let number = || {
         let n = value.parse::<u32>();
@@ -292,14 +280,8 @@ fn set(e: &mut Experiment, recorded: &mut Recorded, key: &str, value: &str) -> R
         "scheduler" => Change::Scheduler {
             name: value.to_owned(),
         }
-        .apply(e, recorded),
-        "read_ahead_kb" => {
-            let sectors = number()?.saturating_mul(2).max(8);
-            for p in &mut recorded.processes {
-                p.read_ahead(sectors);
-            }
-            Ok(())
-        }
+        .apply(e, programs),
+        "read_ahead_kb" => programs.read_ahead(e, number()?),
         "max_sectors_kb" => {
             e.queue.max_sectors = Some(number()?.saturating_mul(2).max(8));
             Ok(())

@@ -2,8 +2,10 @@
 //! What of a finding's remedies can be tried: the one table of it.
 
 use crate::change::Change;
+use crate::report::Trial;
 use blklab_analysis::findings::{Context, Finding, Party, Remedy};
-use blklab_infer::{Recorded, Waiting};
+use blklab_experiment::Experiment;
+use blklab_infer::{Bio, Recorded, Waiting, most_under_way};
 
 /// Bios in a batch where an application is to submit several at a time.
 const BATCH: u32 = 32;
@@ -11,17 +13,27 @@ const BATCH: u32 = 32;
 /// A process that is to keep fewer bios under way keeps this part of them.
 const FEWER: u32 = 8;
 
-/// What a remedy is made of.
-pub(crate) struct Known<'a> {
-    pub(crate) finding: &'a Finding,
+/// What is known of the machine whose findings have remedies.
+pub(crate) struct Facts<'a> {
     pub(crate) context: &'a Context,
     pub(crate) recorded: &'a Recorded,
+    pub(crate) experiment: &'a Experiment,
+    /// Whether the experiment itself runs again.
+    pub(crate) is_rerun: bool,
+}
+
+/// What a remedy is made of.
+struct Known<'a> {
+    finding: &'a Finding,
+    context: &'a Context,
+    recorded: &'a Recorded,
     /// Commands that the device takes.
-    pub(crate) depth: u32,
+    depth: u32,
     /// Requests that there are.
-    pub(crate) nr_requests: u32,
+    nr_requests: u32,
     /// Whether the kernel is one of a single queue.
-    pub(crate) is_old: bool,
+    is_old: bool,
+    is_rerun: bool,
 }
 
 /// What an action comes to; none if this case has too little for it.
@@ -86,7 +98,10 @@ const ACTIONS: &[(&str, &str, Make)] = &[
 ];
 
 /// Why other actions are not tried.
-const NOT_MODELLED: &str = "what the applications would do then is not in the trace";
+const NOT_MODELLED: [&str; 2] = [
+    "what the applications would do then is not in the trace",
+    "what the applications would do then is not in the experiment",
+];
 
 fn set(key: &str, value: u32) -> Change {
     Change::Set {
@@ -125,7 +140,11 @@ fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
         let found = k.recorded.processes.iter().find(|r| r.pid == p.pid)?;
         let depth = match found.waiting {
             Waiting::Depth(n) => n,
-            _ => deepest(&found.bios),
+            _ => {
+                let ended = |b: &Bio| Some([b.at.ns(), (b.at + b.latency()?).ns()]);
+                let most = most_under_way(found.bios.iter().filter_map(ended));
+                u32::try_from(most).unwrap_or(u32::MAX)
+            }
         };
         (depth > 1).then(|| Change::Depth {
             process: p.pid.to_string(),
@@ -134,19 +153,6 @@ fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
     };
     let changes: Vec<Change> = k.finding.causes.iter().filter_map(of).collect();
     (!changes.is_empty()).then_some(changes)
-}
-
-/// Most bios that were under way at a time.
-fn deepest(bios: &[blklab_infer::Bio]) -> u32 {
-    let mut ends: Vec<u64> = Vec::new();
-    let mut most = 0;
-    for b in bios {
-        let Some(latency) = b.latency() else { continue };
-        ends.retain(|end| *end > b.at.ns());
-        ends.push((b.at + latency).ns());
-        most = most.max(ends.len());
-    }
-    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 fn prio(k: &Known<'_>) -> Option<Vec<Change>> {
@@ -166,10 +172,72 @@ fn batch(k: &Known<'_>) -> Option<Vec<Change>> {
     (!changes.is_empty()).then_some(changes)
 }
 
+/// Tries each remedy of findings; `compare` makes changes and fills in what came of them.
+pub(crate) fn trials<'a>(
+    findings: impl Iterator<Item = &'a Finding>,
+    facts: &Facts<'_>,
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
+) -> Vec<Trial> {
+    let of = |finding: &'a Finding| finding.remedies.iter().map(move |r| (finding, r));
+    let all = findings.flat_map(of);
+    all.map(|(finding, remedy)| trial(finding, remedy, facts, &compare))
+        .collect()
+}
+
+fn trial(
+    finding: &Finding,
+    remedy: &Remedy,
+    facts: &Facts<'_>,
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
+) -> Trial {
+    let e = facts.experiment;
+    let queue = e.queue_facts();
+    let (depth, nr_requests) = queue.map_or((1, 128), |q| (q.queue_depth, q.nr_requests));
+    let known = Known {
+        finding,
+        context: facts.context,
+        recorded: facts.recorded,
+        depth,
+        nr_requests,
+        is_old: e.kernel.has_single_queue(),
+        is_rerun: facts.is_rerun,
+    };
+    let mut trial = Trial::new(remedy.to_string());
+    trial.finding = Some(finding.kind);
+    match changes(remedy, &known) {
+        Ok(changes) => {
+            let is_said = matches!(remedy, Remedy::Set { .. }) && changes.len() == 1;
+            if !is_said {
+                let named = |c| named(facts.recorded, c);
+                trial.changes = changes.iter().map(named).collect();
+            }
+            trial.not_tried = compare(&changes, &mut trial).err();
+        }
+        Err(why) => trial.not_tried = Some(why),
+    }
+    trial.suffer = finding.victims.iter().map(|v| v.pid).collect();
+    trial.judge();
+    trial
+}
+
+/// A change with the names of processes instead of their pids.
+fn named(recorded: &Recorded, change: &Change) -> String {
+    let text = change.to_string();
+    let Some((pid, rest)) = text.split_once(' ') else {
+        return text;
+    };
+    let mut found = recorded.processes.iter();
+    let found = found.find(|p| pid.parse() == Ok(p.pid));
+    match found.and_then(|p| p.name.as_deref()) {
+        Some(name) => format!("{name} ({pid}) {rest}"),
+        None => text,
+    }
+}
+
 /// What a remedy comes to, or why it is not tried: in a clause.
-pub(crate) fn changes(remedy: &Remedy, k: &Known<'_>) -> Result<Vec<Change>, String> {
+fn changes(remedy: &Remedy, k: &Known<'_>) -> Result<Vec<Change>, String> {
     match remedy {
-        Remedy::Set { key, .. } if key.starts_with("vm.") => {
+        Remedy::Set { key, .. } if key.starts_with("vm.") && !k.is_rerun => {
             Err("how much the page cache writes at a time is given by the trace".to_owned())
         }
         Remedy::Set { key, value, .. } => {
@@ -189,7 +257,7 @@ pub(crate) fn changes(remedy: &Remedy, k: &Known<'_>) -> Result<Vec<Change>, Str
             let Some((_, _, make)) = row else {
                 return Err(match remedy {
                     Remedy::Kernel { .. } => "no patch of the models does it".to_owned(),
-                    _ => NOT_MODELLED.to_owned(),
+                    _ => NOT_MODELLED[usize::from(k.is_rerun)].to_owned(),
                 });
             };
             make(k).filter(|c| !c.is_empty()).ok_or_else(|| {

@@ -8,6 +8,9 @@ use serde::Serialize;
 /// A change of less than this factor is none.
 const SAME: f64 = 1.2;
 
+/// Bios of a process whose figures mean something.
+pub(crate) const COUNT_MIN: u64 = 8;
+
 /// What would have been.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhatIf {
@@ -32,6 +35,9 @@ pub struct WhatIf {
     pub open_loop_off: f64,
     /// Whether the nearer of both is near enough to say something about changes.
     pub is_trusted: bool,
+    /// Whether the experiment of the trace ran again, so that nothing is inferred: both
+    /// loops are then the experiment's own.
+    pub is_rerun: bool,
     /// What was tried.
     pub trials: Vec<Trial>,
 }
@@ -76,8 +82,9 @@ pub struct Trial {
 /// What a process got and would get.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// In the recording.
-    pub recorded: Figures,
+    /// In the recording; none where the experiment itself ran again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Figures>,
     /// In the model, without the change.
     pub before: Figures,
     /// In the model, with it.
@@ -85,6 +92,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// What it got when nothing was changed: in the recording, if there is one.
+    pub fn seen(&self) -> &Figures {
+        self.recorded.as_ref().unwrap_or(&self.before)
+    }
+
     /// By how much its bios are slower: below 1 they are faster.
     pub fn latency(&self) -> f64 {
         self.after.mean_ns.max(1) as f64 / self.before.mean_ns.max(1) as f64
@@ -135,7 +147,7 @@ impl Verdict {
         Verdict {
             helps: best >= SAME,
             harms: best < SAME && worst < 1.0 / SAME,
-            pay: pays.map(|r| r.recorded.who()).collect(),
+            pay: pays.map(|r| r.seen().who()).collect(),
         }
     }
 }
@@ -154,6 +166,21 @@ impl Trial {
             closed_loop: Vec::new(),
             open_loop: Vec::new(),
         }
+    }
+
+    /// Says whether it helps those who suffer; without any, anybody.
+    pub(crate) fn judge(&mut self) {
+        if self.not_tried.is_some() {
+            return;
+        }
+        let (victims, rows) = (&self.suffer, self.rows());
+        let count = |r: &&Row| r.seen().count >= COUNT_MIN || rows.len() == 1;
+        let is_victim = |r: &&Row| victims.contains(&r.seen().pid);
+        let may_gain = |r: &&Row| victims.is_empty() || is_victim(r);
+        self.verdict = Some(Verdict::of(
+            rows.iter().filter(may_gain),
+            rows.iter().filter(|r| !is_victim(r)).filter(count),
+        ));
     }
 
     /// The rows that count.

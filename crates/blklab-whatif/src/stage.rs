@@ -2,12 +2,12 @@
 //! The recorded machine rebuilt, its processes run on it as they were and with something
 //! changed.
 
-use crate::change::Change;
+use crate::change::{Change, apply_all};
 use crate::figures::{Figures, figures};
 use crate::law::{Commands, Hints};
 use crate::remedy;
-use crate::report::{Device, Row, Trial, Verdict, WhatIf};
-use blklab_analysis::findings::{Context, Finding, Remedy, Report};
+use crate::report::{COUNT_MIN, Device, Row, Trial, WhatIf};
+use blklab_analysis::findings::{Context, Report};
 use blklab_experiment::{DeviceSpec, Experiment, Timing, Workload};
 use blklab_explain::{DiskSurvey, Stack, Survey};
 use blklab_infer::{Collector, Recorded};
@@ -26,7 +26,7 @@ const HELD_MIN: Span = Span(5_000_000);
 
 /// A model whose run without a change is farther from the recording, as a factor, says
 /// nothing about changes.
-const TRUSTED: f64 = 1.5;
+pub(crate) const TRUSTED: f64 = 1.5;
 
 /// A law that explains less of a disk's times than this is tried against a model of disks.
 const DISK_UNEXPLAINED: f64 = 0.2;
@@ -36,9 +36,6 @@ const CLEARLY: f64 = 0.9;
 
 /// A process counts if it has this share of all bios or of their time.
 const COUNTS: f64 = 0.05;
-
-/// Bios of a process whose figures mean something.
-const COUNT_MIN: u64 = 8;
 
 /// What is known of a recorded machine, and what was found in its trace.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +50,6 @@ pub struct Known<'a> {
     pub lost: u64,
     /// What was found.
     pub report: &'a Report,
-    /// The trace is one of a run of this experiment.
-    pub run: Option<&'a Experiment>,
     /// The schedulers that there are.
     pub schedulers: Schedulers,
 }
@@ -100,13 +95,7 @@ impl<'a> Stage<'a> {
         if !recorded.has_completions() {
             return Err("no C event says when a bio ended".to_owned());
         }
-        let stack = match known.run {
-            Some(e) if e.md.is_some() => {
-                return Err("the I/O of an array's members is not that of its processes".to_owned());
-            }
-            Some(e) => Stack::of_run(e, known.schedulers),
-            None => Stack::of_context(known.context, known.scheduler, known.schedulers, disk)?,
-        };
+        let stack = Stack::of_context(known.context, known.scheduler, known.schedulers, disk)?;
         let mut experiment = stack.experiment;
         experiment.workload = Workload::Processes(Vec::new());
         let mut assumed = stack.assumed;
@@ -128,14 +117,7 @@ impl<'a> Stage<'a> {
             servers: servers(known.context),
             rotates: known.context.rotates() == Some(true),
         };
-        let devices = match known.run {
-            Some(e) => {
-                let words = format!("that of the run: {}", e.device.name);
-                let unexplained = None;
-                vec![(e.device.clone(), Device { words, unexplained }, Vec::new())]
-            }
-            None => devices(&recorded, commands, hints, &experiment, disk)?,
-        };
+        let devices = devices(&recorded, commands, hints, &experiment, disk)?;
         recorded.commands = Vec::new();
         let mut stage = Stage {
             known,
@@ -237,19 +219,12 @@ impl<'a> Stage<'a> {
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {
         let mut e = self.experiment.clone();
         let mut recorded = self.recorded.clone();
-        let has_scheduler = e.scheduler.clone();
-        for change in changes {
-            change.apply(&mut e, &mut recorded)?;
-            if e.scheduler != has_scheduler && matches!(change, Change::Scheduler { .. }) {
-                // The kernel gives another scheduler its own number of requests.
-                e.queue.nr_requests = None;
-            }
-        }
+        apply_all(changes, &mut e, &mut recorded)?;
         let seen = figures(&self.recorded);
         let of_application = changes.iter().any(Change::is_of_application);
         for before in &self.before {
             let after = self.run(&e, &recorded, before.timing)?;
-            let rows = rows(&seen, &before.figures, &after);
+            let rows = rows(Some(&seen), &before.figures, &after);
             match before.timing {
                 Timing::Closed => trial.closed_loop = rows,
                 // When it would do what it does then, nobody knows.
@@ -263,63 +238,15 @@ impl<'a> Stage<'a> {
 
     /// What comes of each finding's remedies.
     pub fn remedies(&self) -> Vec<Trial> {
-        let mut trials: Vec<Trial> = Vec::new();
-        for finding in &self.known.report.findings {
-            if finding.dev != self.recorded.dev {
-                continue;
-            }
-            for remedy in &finding.remedies {
-                trials.push(self.remedy(finding, remedy));
-            }
-        }
-        trials
-    }
-
-    fn remedy(&self, finding: &Finding, remedy: &Remedy) -> Trial {
-        let facts = self.experiment.queue_facts();
-        let (depth, nr_requests) = facts.map_or((1, 128), |q| (q.queue_depth, q.nr_requests));
-        let changes = remedy::changes(
-            remedy,
-            &remedy::Known {
-                finding,
-                context: self.known.context,
-                recorded: &self.recorded,
-                depth,
-                nr_requests,
-                is_old: self.experiment.kernel.has_single_queue(),
-            },
-        );
-        let mut trial = Trial::new(remedy.to_string());
-        trial.finding = Some(finding.kind);
-        match changes {
-            Ok(changes) => {
-                let is_said = matches!(remedy, Remedy::Set { .. }) && changes.len() == 1;
-                if !is_said {
-                    trial.changes = changes.iter().map(|c| self.named(c)).collect();
-                }
-                if let Err(why) = self.compare(&changes, &mut trial) {
-                    trial.not_tried = Some(why);
-                }
-            }
-            Err(why) => trial.not_tried = Some(why),
-        }
-        trial.suffer = finding.victims.iter().map(|v| v.pid).collect();
-        trial.judge();
-        trial
-    }
-
-    /// A change with the names of processes instead of their pids.
-    fn named(&self, change: &Change) -> String {
-        let text = change.to_string();
-        let Some((pid, rest)) = text.split_once(' ') else {
-            return text;
+        let facts = remedy::Facts {
+            context: self.known.context,
+            recorded: &self.recorded,
+            experiment: &self.experiment,
+            is_rerun: false,
         };
-        let found = self.recorded.processes.iter();
-        let mut found = found.filter(|p| pid.parse() == Ok(p.pid));
-        match found.next().and_then(|p| p.name.as_deref()) {
-            Some(name) => format!("{name} ({pid}) {rest}"),
-            None => text,
-        }
+        let findings = self.known.report.findings.iter();
+        let own = findings.filter(|f| f.dev == self.recorded.dev);
+        remedy::trials(own, &facts, |changes, trial| self.compare(changes, trial))
     }
 
     /// All that is to be said, with these trials.
@@ -339,6 +266,7 @@ impl<'a> Stage<'a> {
             closed_loop_off: off(Timing::Closed),
             open_loop_off: off(Timing::Open),
             is_trusted: main <= TRUSTED,
+            is_rerun: false,
             trials,
         }
     }
@@ -401,7 +329,7 @@ fn servers(context: &Context) -> Option<u32> {
 
 /// How far figures are from recorded ones: of means and rates of those who count, the
 /// factor that is farthest from 1.
-fn off(seen: &[Figures], got: &[Figures]) -> f64 {
+pub(crate) fn off(seen: &[Figures], got: &[Figures]) -> f64 {
     let nr: u64 = seen.iter().map(|f| f.count).sum();
     let time: u64 = seen.iter().map(Figures::total_ns).sum();
     let counts = |f: &&Figures| {
@@ -421,16 +349,17 @@ fn off(seen: &[Figures], got: &[Figures]) -> f64 {
     seen.iter().filter(counts).map(of).fold(1.0, f64::max)
 }
 
-fn rows(seen: &[Figures], before: &[Figures], after: &[Figures]) -> Vec<Row> {
+/// A row for each process and direction that is there before and after.
+pub(crate) fn rows(seen: Option<&[Figures]>, before: &[Figures], after: &[Figures]) -> Vec<Row> {
     let of = |list: &[Figures], f: &Figures| list.iter().find(|g| g.is_of(f)).cloned();
     let row = |f: &Figures| {
         Some(Row {
-            recorded: f.clone(),
+            recorded: seen.map(|_| f.clone()),
             before: of(before, f)?,
             after: of(after, f)?,
         })
     };
-    seen.iter().filter_map(row).collect()
+    seen.unwrap_or(before).iter().filter_map(row).collect()
 }
 
 /// Puts processes that a limit of a control group held back into the group, and undoes
@@ -477,21 +406,5 @@ fn give_back(ran: &mut Recorded, pid: Pid) {
     if let Some(p) = ran.process_mut(pid) {
         p.bios.extend(worker.bios);
         p.bios.sort_by_key(|b| b.at);
-    }
-}
-
-impl Trial {
-    /// Says whether it helps those who suffer; without any, anybody.
-    fn judge(&mut self) {
-        if self.not_tried.is_some() {
-            return;
-        }
-        let (victims, rows) = (&self.suffer, self.rows());
-        let count = |r: &&Row| r.recorded.count >= COUNT_MIN || rows.len() == 1;
-        let is_victim = |r: &&Row| victims.is_empty() || victims.contains(&r.recorded.pid);
-        self.verdict = Some(Verdict::of(
-            rows.iter().filter(is_victim),
-            rows.iter().filter(|r| !is_victim(r)).filter(count),
-        ));
     }
 }

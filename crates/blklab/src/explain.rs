@@ -8,10 +8,10 @@ pub use blklab_explain::{
 use blklab_analysis::findings::Context;
 use blklab_experiment::Experiment;
 use blklab_explain::{Options, ReEnactment, Stack, candidates};
-use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
-use blklab_trace::TraceSource as _;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// What is known of a recorded machine.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,17 @@ pub enum Outcome {
     Refused(String),
 }
 
-/// Re-enacts a trace that a survey has seen whole. `open` opens it again, once for
+/// A re-enactment while it is sent its trace; it is taken out in the end, whoever else
+/// still has a hold of this.
+pub type Shared = Rc<RefCell<Option<ReEnactment>>>;
+
+/// Re-enacts a trace that a survey has seen whole. `send` sends all of it again, once for
 /// each attempt; `lost` is how many events are known to be missing.
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn re_enact<E: From<FormatError>>(
-    open: impl Fn() -> Result<TraceFile, E>,
+pub fn re_enact<E>(
+    send: impl Fn(Shared) -> Result<(), E>,
     survey: &Survey,
     lost: u64,
     machine: Machine<'_>,
@@ -78,12 +82,13 @@ pub fn re_enact<E: From<FormatError>>(
             wanted: request.wanted.clone(),
         };
         let made = ReEnactment::new(stack.clone(), survey, (dev, disk), options);
-        let mut sink = match made {
-            Ok(sink) => sink,
+        let sink = match made {
+            Ok(sink) => Rc::new(RefCell::new(Some(sink))),
             Err(why) => return Ok(Err(why)),
         };
-        open()?.send_all(&mut sink)?;
-        Ok(sink.finish())
+        send(Rc::clone(&sink))?;
+        let done = sink.borrow_mut().take();
+        Ok(done.expect("nobody else takes it").finish())
     };
     let mut done: Vec<ReEnacted> = Vec::new();
     for stack in &stacks {

@@ -3,40 +3,75 @@
 //! were and with something changed.
 
 pub use blklab_whatif::{
-    Change, Device, Figures, Known, Row, Stage, Trial, Verdict, WhatIf, parse,
+    Change, Device, Figures, Known, OwnRun, Rerun, Row, Stage, Trial, Verdict, WhatIf, parse,
 };
 
-use crate::TraceFile;
 use blklab_analysis::lifecycle::Lifecycles;
-use blklab_formats::FormatError;
 use blklab_infer::Collector;
-use blklab_trace::{Actions, TraceSource as _};
+use blklab_trace::{Actions, Event, TraceSink};
+use blklab_types::{Pid, Time};
 use blklab_whatif::Commands;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The machine of a trace and its processes, or why there are none: in a clause. Setting
-/// `stop` ends runs early.
+/// What a trace says of its processes and its device: a sink for all of its events.
+pub struct Recording {
+    processes: Collector,
+    commands: Lifecycles<Commands>,
+}
+
+impl Default for Recording {
+    fn default() -> Recording {
+        Recording {
+            processes: Collector::default(),
+            commands: Lifecycles::new(Commands::default()),
+        }
+    }
+}
+
+impl TraceSink for Recording {
+    fn event(&mut self, event: &Event) {
+        self.processes.event(event);
+        self.commands.event(event);
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        self.processes.process(time, pid, comm);
+        self.commands.process(time, pid, comm);
+    }
+
+    fn new_recording(&mut self) {
+        self.processes.new_recording();
+        self.commands.new_recording();
+    }
+}
+
+/// The machine of a trace and its processes. `kinds` are the kinds of events that the
+/// trace's recorder wrote down. Setting `stop` ends runs early.
 ///
 /// # Errors
-/// If the trace cannot be read.
-pub fn stage<'a>(
-    input: &mut TraceFile,
-    known: Known<'a>,
+/// Why there are none: in a clause.
+pub fn stage(
+    recording: Recording,
+    kinds: Actions,
+    known: Known<'_>,
     stop: Arc<AtomicBool>,
-) -> Result<Result<Stage<'a>, String>, FormatError> {
-    let dev = match known.survey.disk(known.lost) {
-        Ok((dev, _)) => dev,
-        Err(why) => return Ok(Err(why)),
-    };
-    let mut both = (Collector::default(), Lifecycles::new(Commands::default()));
-    input.send_all(&mut both)?;
-    let (collector, lives) = both;
-    let (commands, _) = lives.finish();
-    let kinds = input.header().map_or(Actions::ALL, |h| h.recorded);
-    let recorded = match collector.finish(kinds, Some(dev)) {
-        Ok(recorded) => recorded,
-        Err(e) => return Ok(Err(e.to_string())),
-    };
-    Ok(Stage::new(recorded, &commands, known, stop))
+) -> Result<Stage<'_>, String> {
+    let (dev, _) = known.survey.disk(known.lost)?;
+    let recorded = recording.processes.finish(kinds, Some(dev));
+    let recorded = recorded.map_err(|e| e.to_string())?;
+    let (commands, _) = recording.commands.finish();
+    Stage::new(recorded, &commands, known, stop)
+}
+
+/// The experiment of a run, run again as it was. Setting `stop` ends runs early.
+///
+/// # Errors
+/// If it has no I/O to compare, or cannot run: in a clause.
+pub fn rerun(
+    recording: Recording,
+    known: OwnRun<'_>,
+    stop: Arc<AtomicBool>,
+) -> Result<Rerun<'_>, String> {
+    Rerun::new(recording.processes, known, stop)
 }

@@ -21,8 +21,13 @@ use blklab_experiment::{Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX,
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
+use blklab_target::{Outcome, Plan, Sinks};
 use blklab_trace::{NullSink, TraceSink, TraceSource as _};
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Files of a copied folder of sysfs that are read, at most.
 const FILES_MAX: usize = 4096;
@@ -48,6 +53,40 @@ pub fn why_and(
     input.send_all(&mut both)?;
     let reading = reading(input);
     Ok(both.0.finish(reading))
+}
+
+/// What was found in the events of a run while it went on, what `also` made of them, and
+/// what came of the run. Setting `stop` ends it early.
+///
+/// # Errors
+/// If the target fails.
+pub fn why_of_run<A: TraceSink + 'static>(
+    plan: &Plan<'_>,
+    context: Context,
+    also: A,
+    stop: Arc<AtomicBool>,
+) -> Result<(Report, A, Outcome), ExperimentError> {
+    let both = Rc::new(RefCell::new(Some((Search::all(context), also))));
+    let outcome = send_run(plan, Rc::clone(&both), stop)?;
+    // Tasks that still sleep hold the machine, and with it the sink.
+    let (search, also) = both.borrow_mut().take().expect("nobody else takes it");
+    Ok((search.finish(Reading::default()), also, outcome))
+}
+
+/// Sends the events of a run while it goes on.
+///
+/// # Errors
+/// If the target fails.
+pub fn send_run(
+    plan: &Plan<'_>,
+    sink: impl TraceSink + 'static,
+    stop: Arc<AtomicBool>,
+) -> Result<Outcome, ExperimentError> {
+    let sinks = Sinks {
+        trace: Box::new(sink),
+        truth: None,
+    };
+    Ok(plan.run(sinks, stop)?)
 }
 
 /// Single requests of a trace with their lives, and the report that

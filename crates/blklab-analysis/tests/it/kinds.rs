@@ -570,3 +570,92 @@ fn the_manual_has_every_kind_with_its_rule() {
         assert!(manual.contains(&row), "docs/why.md lacks: {row}");
     }
 }
+
+/// Write-back of one process keeps the device busy; sync writes of another wait so long
+/// from Q to G.
+fn writes_wait_for_a_request(wait_us: u64) -> Lines {
+    let mut l = Lines::default();
+    deep(&mut l, A, "W", 8, 300);
+    for k in 0..4 {
+        let t = 10_000 + k * 35_000;
+        let g = t + wait_us;
+        for (us, pid, action, comm) in [
+            (t, 2, "Q", "b"),
+            (g, 2, "G", "b"),
+            (g, 2, "I", "b"),
+            (g + 250, 2, "D", "b"),
+            (g + 750, 0, "C", "0"),
+        ] {
+            l.event(us, pid, action, "WS", (k * 4000, 8), comm);
+        }
+    }
+    l
+}
+
+#[test]
+fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
+    let cause = |context: &str| {
+        let report = writes_wait_for_a_request(30_000).report(context);
+        let found = report.findings.iter();
+        let found = found.filter(|f| f.kind == "no-request-free");
+        let f = found.last().expect("it is found");
+        assert_eq!(f.victims[0].pid, 2);
+        (f.cause.clone(), f.remedies[0].to_string())
+    };
+    let wbt = "write-back throttling (wbt)";
+    let (said, remedy) = cause("queue/nr_requests=256\nqueue/wbt_lat_usec=2000");
+    assert_eq!(said.as_deref(), Some(wbt));
+    assert!(remedy.starts_with("queue/wbt_lat_usec = 0"), "{remedy}");
+    // wbt is off, nobody says that it is on, or as many are in use as there are.
+    for other in [
+        "queue/nr_requests=256\nqueue/wbt_lat_usec=0",
+        "queue/nr_requests=256",
+        "queue/nr_requests=8\nqueue/wbt_lat_usec=2000",
+    ] {
+        assert_ne!(cause(other).0.as_deref(), Some(wbt), "{other}");
+    }
+}
+
+/// A process reads in bursts, each begun by a worker for it.
+fn bursts(n: u64, first_of: (u32, &'static str)) -> Lines {
+    let mut l = Lines::default();
+    for k in 0..n {
+        let t = k * 100_000;
+        l.io(&Io {
+            who: first_of,
+            rw: "R",
+            at: (k * 4000, 8),
+            times: [t + 100, t + 100, t + 101, t + 201],
+        });
+        for i in 0..8 {
+            let q = t + 220 + i * 120;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 999 + i * 64, 8),
+                times: [q, q, q, q + 100],
+            });
+        }
+    }
+    l
+}
+
+#[test]
+fn bursts_that_a_worker_begins_are_a_limit_where_there_is_one() {
+    let worker = (77, "kworker/0:1");
+    let limited = "cgroup.batch.io.max=8:0 riops=100";
+    let report = bursts(6, worker).report(limited);
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid), ("cgroup-limit", 1));
+    assert_eq!(f.missing, ["blk-throttle's messages"]);
+    // From the last bio of a burst to the worker's of the next.
+    assert_eq!((f.count, f.worst_ns), (5, Some(99_040_000)));
+    for (lines, context) in [
+        (bursts(6, worker), ""),
+        (bursts(6, B), limited),
+        (bursts(3, worker), limited),
+    ] {
+        let report = lines.report(context);
+        assert!(!kinds(&report).contains(&"cgroup-limit"), "{context}");
+    }
+}

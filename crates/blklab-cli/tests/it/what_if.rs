@@ -153,6 +153,187 @@ fn changes_that_cannot_be_are_one_line() {
     );
 }
 
+/// The machine of [`run`], said to an experiment.
+const MACHINE: [&str; 8] = [
+    "--kernel",
+    "6.12",
+    "--sched",
+    "mq-deadline",
+    "--device",
+    "simdisk,fixed_ns=500000,sector_ns=1000,depth=1",
+    "--set",
+    "nr_requests=64",
+];
+
+fn with_machine<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    args.iter().copied().chain(MACHINE).collect()
+}
+
+#[test]
+fn of_an_experiment_the_change_itself_runs() {
+    let f = Folder::new();
+    f.write("job.fio", STARVED);
+    let starved = ["job.fio", "--set", "writes_starved=8"];
+    let mut args = with_machine(&starved);
+    args.extend([
+        "--what-if",
+        "set=writes_starved=1",
+        "--what-if",
+        "depth=readers:2",
+    ]);
+    let asked = ask(&f, &args);
+    assert_eq!(asked["findings"][0]["kind"], "writes-starved");
+    assert_eq!(
+        asked["re_enacted"]["agreement"]["first_difference"],
+        Value::Null
+    );
+    let trials = &asked["what_if"]["trials"];
+    // What runs with the change from the beginning has the figures of after as those of before.
+    let changed = with_machine(&[
+        "job.fio",
+        "--set",
+        "writes_starved=1",
+        "--what-if",
+        "sched=none",
+    ]);
+    let truth = ask(&f, &changed);
+    let logger = |trial: &Value| {
+        let rows = trial["closed_loop"].as_array().expect("rows");
+        let found = rows.iter().find(|r| r["before"]["comm"] == "logger");
+        found.expect("the process").clone()
+    };
+    let foreseen = logger(&trials[0]);
+    assert_eq!(
+        foreseen["after"],
+        logger(&truth["what_if"]["trials"][0])["before"]
+    );
+    assert_eq!(foreseen.get("recorded"), None);
+    // What a job does is changed in its section.
+    let shallow = logger(&trials[1]);
+    let p50 = |of: &str| shallow[of]["p50_ns"].as_u64().expect("a number");
+    assert!(p50("after") * 4 < p50("before"), "{shallow}");
+}
+
+#[test]
+fn a_run_directory_runs_again() {
+    let f = Folder::new();
+    f.write("job.fio", STARVED);
+    f.ok(&with_machine(&[
+        "run",
+        "job.fio",
+        "--set",
+        "writes_starved=8",
+        "--out",
+        "results",
+    ]));
+    let text = f.ok(&["why", "results", "--what-if"]);
+    for part in [
+        "the experiment itself runs again: nothing is inferred",
+        "What if writes-starved: queue/iosched/writes_starved = 1",
+        "it helps those who suffer",
+        "readers (1001) keeps at most 4 under way",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let asked = ask(&f, &["results", "--what-if", "set=front_merges=1"]);
+    let asked = &asked["what_if"];
+    assert_eq!(
+        (&asked["is_rerun"], &asked["closed_loop_off"]),
+        (&true.into(), &1.0.into())
+    );
+    assert_eq!(asked["trials"][0]["verdict"]["helps"], false);
+}
+
+#[test]
+fn processes_of_an_experiment_file_are_changed() {
+    let f = Folder::new();
+    let process = |name: &str, pid: u32, rw: &str, depth: u32| {
+        format!(
+            "[[processes]]\nname = \"{name}\"\npid = {pid}\ndepth = {depth}\nio = {{ pattern = \
+             \"sequential\", rw = \"{rw}\", start = {pid}00000, nsect = 8, count = 200 }}\n"
+        )
+    };
+    let text = format!(
+        "kernel = \"6.12\"\nscheduler = \"bfq\"\n[device]\nname = \"simdisk\"\nfixed_ns = \
+         500000\n{}{}",
+        process("deep", 11, "read", 16),
+        process("single", 12, "read", 1)
+    );
+    f.write("e.toml", text);
+    let changes = ["depth=deep:1", "batch=deep:4", "prio=12:0", "sync=deep"];
+    let mut args = vec!["e.toml"];
+    for change in &changes {
+        args.extend(["--what-if", change]);
+    }
+    let asked = ask(&f, &args);
+    let trials = asked["what_if"]["trials"].as_array().expect("trials");
+    assert_eq!(trials.len(), changes.len());
+    let rows = trials[0]["closed_loop"].as_array().expect("rows");
+    let deep = rows
+        .iter()
+        .find(|r| r["before"]["pid"] == 11)
+        .expect("deep");
+    let p50 = |of: &str| deep[of]["p50_ns"].as_u64().expect("a number");
+    assert!(p50("after") * 3 < p50("before") * 2, "{deep}");
+    let wrong = f.run(&["why", "e.toml", "--what-if", "depth=deap:1"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.stderr.contains("did you mean 'deep'?"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn options_that_say_nothing_are_refused() {
+    let f = Folder::new();
+    for (args, said) in [
+        (
+            &["job.fio", "--sched", "none,bfq", "--kernel", "6.12"][..],
+            "2 experiments (none, bfq)",
+        ),
+        (
+            &["job.fio", "--context", "job.fio"],
+            "--context: an experiment says itself",
+        ),
+        (&["job.fio", "--sched", "try"], "--sched try: is for traces"),
+        (
+            &["job.fio", "--section", "reader"],
+            "did you mean 'readers'?",
+        ),
+    ] {
+        let mut all = vec!["why"];
+        all.extend(args);
+        let done = f.run(&all);
+        assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{args:?}");
+        assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    }
+    let chosen = [
+        "why",
+        "job.fio",
+        "--kernel",
+        "6.12",
+        "--sched",
+        "none,bfq",
+        "--variant",
+        "bfq",
+    ];
+    assert!(f.ok(&chosen).contains("scheduler bfq"));
+    f.ok(&["run", "job.fio", "--trace", "t"]);
+    let done = f.run(&["why", "t.blktrace.0", "--device", "nvme-datacenter"]);
+    assert_eq!(done.code, Some(2));
+    assert!(
+        done.stderr.contains("--device: only for an experiment"),
+        "{}",
+        done.stderr
+    );
+    // What begins with a section is a job file, whatever it is called.
+    f.write("load", crate::support::JOB);
+    assert!(f.ok(&["why", "load"]).contains("Linux "));
+}
+
 /// A measured remedy: the case, the change, the process of which the effect was measured,
 /// and whether latency or throughput (MiB/s, or I/Os per second) is compared.
 struct Measured {

@@ -25,6 +25,7 @@ mod quantiles;
 #[cfg(test)]
 mod tests;
 
+use crate::most_under_way;
 use blklab_types::{Op, Time};
 use explain::{Explained, Law};
 use std::fmt;
@@ -126,7 +127,7 @@ pub fn fit(commands: &[Command]) -> Result<DeviceFit, String> {
             commands.len()
         ));
     }
-    let depth = deepest(&commands);
+    let depth = most_under_way(commands.iter().map(|c| [c.issue.0, c.complete.0]));
     let tried = &commands[..commands.len().min(TRIED_MAX)];
     let mut found: Vec<(Law, f64)> = Vec::new();
     for channels in candidates(depth) {
@@ -149,20 +150,6 @@ pub fn fit(commands: &[Command]) -> Result<DeviceFit, String> {
         channels: law.channels,
         channels_alike: (low, high),
     })
-}
-
-/// Most commands at the device at a time.
-fn deepest(by_issue: &[Command]) -> usize {
-    let mut ends: Vec<Time> = by_issue.iter().map(|c| c.complete).collect();
-    ends.sort_unstable();
-    let (mut deepest, mut ended) = (1, 0);
-    for (i, c) in by_issue.iter().enumerate() {
-        while ends[ended] <= c.issue && ended < i {
-            ended += 1;
-        }
-        deepest = deepest.max(i + 1 - ended);
-    }
-    deepest
 }
 
 /// Numbers of channels to try: 1, 2, 3, 4, 6, 8, 12 …, and the depth.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Logs that fio replays to the microsecond, one for each process, and their job file.
 
-use crate::recorded::{Process, Recorded};
+use crate::most_under_way;
+use crate::recorded::{Bio, Process, Recorded};
 use blklab_fio::iolog::IologWriter;
 use blklab_fio::run::IoOp;
 use blklab_types::{BioFlags, Op, SECTOR_BYTES};
@@ -36,28 +37,17 @@ pub fn exact_job(recorded: &Recorded, disk: &str, stem: &str) -> ExactJob {
         let _ = write!(
             out.job,
             "\n[{name}]\nread_iolog={log}\nreplay_redirect={disk}\niodepth={}\n",
-            most_under_way(p)
+            slots(p)
         );
         out.logs.push((log, log_text(p, disk, begin_ns)));
     }
     out
 }
 
-/// Most bios of a process under way at a time: fewer slots would hold it back.
-fn most_under_way(p: &Process) -> usize {
-    let mut ends: Vec<u64> = p
-        .bios
-        .iter()
-        .map(|b| b.latency().map_or(u64::MAX, |l| (b.at + l).ns()))
-        .collect();
-    ends.sort_unstable();
-    let (mut most, mut ended) = (1, 0);
-    for (i, b) in p.bios.iter().enumerate() {
-        while ends.get(ended).is_some_and(|e| *e <= b.at.ns()) {
-            ended += 1;
-        }
-        most = most.max(i + 1 - ended.min(i));
-    }
+/// Slots for all bios of a process that are under way at a time: fewer would hold it back.
+fn slots(p: &Process) -> usize {
+    let end = |b: &Bio| b.latency().map_or(u64::MAX, |l| (b.at + l).ns());
+    let most = most_under_way(p.bios.iter().map(|b| [b.at.ns(), end(b)]));
     // The device may be slower than the recorded one.
     (most * 2).min(65_536)
 }

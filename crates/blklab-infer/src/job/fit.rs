@@ -2,8 +2,9 @@
 //! The options of a fio job (3.33) that do what a stream did.
 
 use super::stream::{Path, Stream, Unit};
+use crate::most_under_way;
 use crate::recorded::Waiting;
-use blklab_types::{BioFlags, Op, SECTOR_BYTES, Span};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -338,23 +339,11 @@ fn depth(s: &Stream, out: &mut Section) {
                 out.set("iodepth_batch_complete_min", usual);
             }
         }
-        Waiting::Free => queue(out, most_under_way(&s.units)),
-    }
-}
-
-/// Most units between their beginning and their end.
-fn most_under_way(units: &[Unit]) -> usize {
-    let mut ends: Vec<u64> = units.iter().filter_map(|u| u.done).map(Span::ns).collect();
-    ends.sort_unstable();
-    let (mut most, mut ended) = (1, 0);
-    let known = units.iter().filter(|u| u.done.is_some());
-    for (i, u) in known.enumerate() {
-        while ends.get(ended).is_some_and(|e| *e <= u.at.ns()) {
-            ended += 1;
+        Waiting::Free => {
+            let ended = |u: &Unit| Some([u.at.ns(), u.done?.ns()]);
+            queue(out, most_under_way(s.units.iter().filter_map(ended)));
         }
-        most = most.max(i + 1 - ended.min(i));
     }
-    most
 }
 
 /// Pauses and rates.

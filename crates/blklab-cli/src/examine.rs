@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one pass over the events of a trace, or of a run while it goes on: what was found in
+//! them, and what whoever asks further needs of them.
+
+use crate::again::Known;
+use crate::args::WhyArgs;
+use crate::interrupt::Interrupt;
+use crate::progress::Watcher;
+use crate::stack::Stack;
+use anyhow::{Result, bail};
+use blklab::explain::Survey;
+use blklab::findings::Report;
+use blklab::matrix::{self, Cell};
+use blklab::scheduler::Schedulers;
+use blklab::what_if::Recording;
+use blklab::{Actions, Experiment, Planner, Sim};
+use std::slice::from_ref;
+
+/// What the pass has found.
+pub(crate) struct Examined {
+    pub(crate) report: Report,
+    pub(crate) survey: Survey,
+    /// Processes and commands, if what-if is asked.
+    pub(crate) recording: Option<Recording>,
+    /// The kinds of events that were recorded.
+    pub(crate) kinds: Actions,
+    /// Times of its lines are those that the file prints.
+    pub(crate) times_as_given: bool,
+}
+
+/// Reads a trace.
+pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
+    if let Some(option) = a.of_experiments() {
+        bail!("{option}: only for an experiment that runs, not for a trace that is there");
+    }
+    let mut input = crate::source::open(&a.file)?;
+    let shown = Watcher::reading(input.progress());
+    let mut also = (Survey::default(), recording(a));
+    let report = blklab::why::why_and(&mut input, known.context().clone(), &mut also)?;
+    drop(shown);
+    crate::source::report_damage(&a.file, input.counts());
+    Ok(Examined {
+        report,
+        survey: also.0,
+        recording: also.1,
+        kinds: input.header().map_or(Actions::ALL, |h| h.recorded),
+        times_as_given: input.format().has_printed_times,
+    })
+}
+
+/// Runs an experiment.
+pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<Examined> {
+    let e = known.run().expect("it is an experiment");
+    let target = Sim::with(known.schedulers());
+    let plan = Planner::new(&target).plan(e)?;
+    let also = (Survey::default(), recording(a));
+    let context = known.context().clone();
+    let shown = Watcher::running();
+    let ran = blklab::why::why_of_run(&plan, context, also, interrupt.stop.clone())?;
+    drop(shown);
+    let (report, (survey, recording), _) = ran;
+    Ok(Examined {
+        report,
+        survey,
+        recording,
+        kinds: Actions::ALL,
+        times_as_given: false,
+    })
+}
+
+fn recording(a: &WhyArgs) -> Option<Recording> {
+    (!a.what_if.is_empty()).then(Recording::default)
+}
+
+/// The experiment of a file, with what the options say on top of it.
+pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experiment> {
+    if !a.stack.context.is_empty() {
+        bail!("--context: an experiment says itself what its machine is");
+    }
+    if a.stack.sched.as_deref() == Some("try") {
+        bail!("--sched try: is for traces; an experiment runs under the scheduler that it names");
+    }
+    let target = Sim::with(schedulers);
+    let stack = Stack {
+        kernel: a.stack.kernel.as_slice(),
+        sched: a.stack.sched.as_slice(),
+        device: a.device.as_slice(),
+        set: &a.stack.set,
+        sections: &a.section,
+        repeat: 1,
+        ..Stack::default()
+    };
+    let chosen = stack.chosen()?;
+    let file = blklab::load(&a.file, &target.catalogue())?;
+    let planner = Planner::new(&target);
+    let cells = matrix::expand(from_ref(&file), &chosen.overrides, &planner);
+    let mut cells = cells.map_err(|err| chosen.told(err))?;
+    let names: Vec<String> = cells.iter().map(Cell::name_in_file).collect();
+    let Some(wanted) = &a.variant else {
+        if cells.len() > 1 {
+            bail!(
+                "{}: {} experiments ({}); one is examined: choose it with --variant NAME, or keep \
+                 all with blklab run --out DIR and examine their directories",
+                a.file.display(),
+                names.len(),
+                names.join(", ")
+            );
+        }
+        return Ok(cells.remove(0).experiment);
+    };
+    match names.iter().position(|name| name == wanted) {
+        Some(place) => Ok(cells.remove(place).experiment),
+        None => {
+            let valid: Vec<&str> = names.iter().map(String::as_str).collect();
+            bail!("--variant: {}", blklab::no_such("variant", wanted, &valid))
+        }
+    }
+}

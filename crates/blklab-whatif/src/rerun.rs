@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An experiment run again with something changed. Nothing is inferred: its processes, its
+//! page cache and its device are at hand.
+
+use crate::change::{Change, apply_all};
+use crate::figures::{Figures, figures};
+use crate::programs::OfExperiment;
+use crate::remedy;
+use crate::report::{Device, Trial, WhatIf};
+use crate::stage::{TRUSTED, off, rows};
+use blklab_analysis::findings::{Context, Report};
+use blklab_experiment::Experiment;
+use blklab_infer::{Collector, Recorded};
+use blklab_sched::Schedulers;
+use blklab_sim::Sim;
+use blklab_target::{Planner, Sinks, Target as _};
+use blklab_trace::Actions;
+use blklab_types::Dev;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A run whose experiment is at hand, and what was found in its trace.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnRun<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// What it says of its machine.
+    pub context: &'a Context,
+    /// What was found.
+    pub report: &'a Report,
+    /// The schedulers that there are.
+    pub schedulers: Schedulers,
+}
+
+/// An experiment that ran, and can run again with changes.
+pub struct Rerun<'a> {
+    known: OwnRun<'a>,
+    sim: Sim,
+    recorded: Recorded,
+    before: Vec<Figures>,
+    /// How far a run without a change is from the recording: 1 if it is the same.
+    off: f64,
+    stop: Arc<AtomicBool>,
+}
+
+impl<'a> Rerun<'a> {
+    /// Runs the experiment again as it was. Setting `stop` ends runs early.
+    ///
+    /// # Errors
+    /// If it has no I/O to compare, or cannot run: in a clause.
+    pub fn new(
+        collector: Collector,
+        known: OwnRun<'a>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Rerun<'a>, String> {
+        let sim = Sim::with(known.schedulers);
+        let dev = device(&sim, known.experiment)?;
+        let recorded = collector.finish(Actions::ALL, Some(dev));
+        let recorded = recorded.map_err(|e| e.to_string())?;
+        let mut rerun = Rerun {
+            known,
+            sim,
+            recorded,
+            before: Vec::new(),
+            off: 1.0,
+            stop,
+        };
+        rerun.before = rerun.run(known.experiment)?;
+        rerun.off = off(&figures(&rerun.recorded), &rerun.before);
+        Ok(rerun)
+    }
+
+    /// What processes get.
+    fn run(&self, e: &Experiment) -> Result<Vec<Figures>, String> {
+        let planner = Planner::new(&self.sim);
+        let plan = planner.plan(e).map_err(|e| e.to_string())?;
+        let collector = Rc::new(RefCell::new(Collector::default()));
+        let sinks = Sinks {
+            trace: Box::new(Rc::clone(&collector)),
+            truth: None,
+        };
+        let outcome = plan.run(sinks, Arc::clone(&self.stop));
+        if outcome.map_err(|failed| failed.0)?.interrupted {
+            return Err("interrupted".to_owned());
+        }
+        // Tasks that still sleep hold the machine, and with it the sink.
+        let ran = std::mem::take(&mut *collector.borrow_mut());
+        let ran = ran.finish(Actions::ALL, Some(self.recorded.dev));
+        Ok(figures(&ran.map_err(|e| e.to_string())?))
+    }
+
+    /// What comes of changes.
+    ///
+    /// # Errors
+    /// If they are not possible: one line.
+    pub fn what_if(&self, changes: &[Change]) -> Result<Trial, String> {
+        let name = changes.iter().map(Change::to_string);
+        let mut trial = Trial::new(name.collect::<Vec<_>>().join("; "));
+        self.compare(changes, &mut trial)?;
+        trial.judge();
+        Ok(trial)
+    }
+
+    fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {
+        let mut e = self.known.experiment.clone();
+        let mut programs = OfExperiment {
+            recorded: &self.recorded,
+        };
+        apply_all(changes, &mut e, &mut programs)?;
+        // Errors are about the change, not about a line of the file.
+        e.file.clear();
+        trial.closed_loop = rows(None, &self.before, &self.run(&e)?);
+        Ok(())
+    }
+
+    /// What comes of each finding's remedies.
+    pub fn remedies(&self) -> Vec<Trial> {
+        let facts = remedy::Facts {
+            context: self.known.context,
+            recorded: &self.recorded,
+            experiment: self.known.experiment,
+            is_rerun: true,
+        };
+        let findings = self.known.report.findings.iter();
+        remedy::trials(findings, &facts, |changes, trial| {
+            self.compare(changes, trial)
+        })
+    }
+
+    /// All that is to be said, with these trials.
+    pub fn report(&self, trials: Vec<Trial>) -> WhatIf {
+        let e = self.known.experiment;
+        WhatIf {
+            dev: self.recorded.dev,
+            kernel: e.kernel.to_string(),
+            scheduler: e.scheduler.clone(),
+            device: Device {
+                words: format!("that of the experiment: {}", e.device).replace(',', ", "),
+                unexplained: None,
+            },
+            assumed: Vec::new(),
+            is_closed: true,
+            closed_loop_off: self.off,
+            open_loop_off: self.off,
+            is_trusted: self.off <= TRUSTED,
+            is_rerun: true,
+            trials,
+        }
+    }
+}
+
+/// The device that processes use: the array, if there is one.
+fn device(sim: &Sim, e: &Experiment) -> Result<Dev, String> {
+    let site = sim.survey(e).map_err(|e| e.to_string())?;
+    let used = site.devices.first();
+    used.map(|(dev, _)| *dev)
+        .ok_or_else(|| "it has no device".to_owned())
+}
