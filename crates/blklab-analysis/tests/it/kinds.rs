@@ -597,8 +597,8 @@ fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
     let cause = |context: &str| {
         let report = writes_wait_for_a_request(30_000).report(context);
         let found = report.findings.iter();
-        let found = found.filter(|f| f.kind == "no-request-free");
-        let f = found.last().expect("it is found");
+        let mut found = found.filter(|f| f.kind == "no-request-free");
+        let f = found.next_back().expect("it is found");
         assert_eq!(f.victims[0].pid, 2);
         (f.cause.clone(), f.remedies[0].to_string())
     };
