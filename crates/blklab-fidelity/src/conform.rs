@@ -14,7 +14,9 @@ mod measured_on;
 mod table;
 
 pub use disks::{DiskReport, run_disk};
-pub use fio::{Decisions, FioFigure, FioReport, FioSummary, Variation, is_fio, run_fio_case};
+pub use fio::{
+    Decisions, FioBetween, FioFigure, FioReport, FioSummary, Variation, is_fio, run_fio_case,
+};
 pub use machine::{Figure, MachineCase, MachineReport, is_machine, machine_cases};
 
 use blklab_experiment::{ExperimentError, Workload};
@@ -99,6 +101,8 @@ pub struct Report {
     /// Totals of those, by scheduler and of all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fio_summary: Vec<FioSummary>,
+    /// Of the same cases on several kernels: their differences.
+    pub fio_between: Vec<FioBetween>,
     /// Totals.
     pub summary: Summary,
 }
@@ -148,6 +152,7 @@ impl Report {
             disks,
             machines,
             fio_summary: FioSummary::all(&fio),
+            fio_between: FioBetween::all(&fio),
             fio,
             summary,
         }

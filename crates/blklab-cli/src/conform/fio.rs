@@ -6,7 +6,9 @@ use crate::interrupt::Interrupt;
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::Result;
-use blklab_fidelity::conform::{Decisions, FioFigure, FioReport, FioSummary, run_fio_case};
+use blklab_fidelity::conform::{
+    Decisions, FioBetween, FioFigure, FioReport, FioSummary, run_fio_case,
+};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -96,13 +98,22 @@ pub(super) fn table(out: &mut impl Write, reports: &[FioReport]) -> std::io::Res
     }
     writeln!(
         out,
-        "\n{:<12} {:>6} {:>8} {:>7} {:>11} {:>8} {:>8} {:>7}",
-        "scheduler", "cases", "not run", "traced", "same order", "figures", "outside", "error"
+        "\n{:<6} {:<11} {:>5} {:>7} {:>6} {:>10} {:>7} {:>7} {:>6}",
+        "kernel",
+        "scheduler",
+        "cases",
+        "not run",
+        "traced",
+        "same order",
+        "figures",
+        "outside",
+        "error"
     )?;
     for s in FioSummary::all(reports) {
         writeln!(
             out,
-            "{:<12} {:>6} {:>8} {:>7} {:>11} {:>8} {:>8} {:>7}",
+            "{:<6} {:<11} {:>5} {:>7} {:>6} {:>10} {:>7} {:>7} {:>6}",
+            s.kernel,
             s.scheduler,
             s.cases,
             s.skipped,
@@ -113,7 +124,32 @@ pub(super) fn table(out: &mut impl Write, reports: &[FioReport]) -> std::io::Res
             error(s.median_error)
         )?;
     }
+    let between = FioBetween::all(reports);
+    if !between.is_empty() {
+        writeln!(
+            out,
+            "\n{:<15} {:<12} {:>8} {:>7} {:>10} {:>7}",
+            "kernels", "scheduler", "changed", "moved", "unchanged", "left"
+        )?;
+    }
+    for b in &between {
+        writeln!(
+            out,
+            "{:<15} {:<12} {:>8} {:>7} {:>10} {:>7}",
+            b.kernels.join(" to "),
+            b.scheduler,
+            b.changed,
+            share(b.moved, b.changed),
+            b.unchanged,
+            share(b.left, b.unchanged)
+        )?;
+    }
     Ok(())
+}
+
+/// A part of some figures.
+fn share(part: usize, of: usize) -> String {
+    percent((of > 0).then(|| part as f64 / of as f64))
 }
 
 fn case(out: &mut impl Write, r: &FioReport) -> std::io::Result<()> {
@@ -152,35 +188,38 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     }
     writeln!(
         out,
-        "{PREFACE}\n## By scheduler\n\n| scheduler | cases | not run | traced | same order | figures | outside | median error |\n\
-         |---|---|---|---|---|---|---|---|"
+        "{PREFACE}\n## By scheduler\n\n| kernel | scheduler | cases | not run | traced | same order | figures | in band | median error |\n\
+         |---|---|---|---|---|---|---|---|---|"
     )?;
     for s in FioSummary::all(reports) {
         writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            s.kernel,
             s.scheduler,
             s.cases,
             s.skipped,
             s.traced,
             s.identical,
             s.figures,
-            s.outside,
+            share(s.figures - s.outside, s.figures),
             error(s.median_error)
         )?;
     }
+    differences(out, reports)?;
     writeln!(
         out,
-        "\n## Decisions\n\n| case | dispatches | order | before the first difference | in common | \
-         first difference |\n|---|---|---|---|---|---|"
+        "\n## Decisions\n\n| case | kernel | dispatches | order | before the first difference | in common | \
+         first difference |\n|---|---|---|---|---|---|---|"
     )?;
     for r in reports {
         let Some(d) = &r.decisions else { continue };
         let (same, prefix, common) = order(Some(d));
         writeln!(
             out,
-            "| {} | {}{} | {same} | {prefix} | {common} | {} |",
+            "| {} | {} | {}{} | {same} | {prefix} | {common} | {} |",
             r.id,
+            r.kernel,
             if d.beginning { "the first " } else { "" },
             d.dispatches,
             d.first_difference.as_deref().unwrap_or_default()
@@ -188,8 +227,8 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     }
     writeln!(
         out,
-        "\n## Outcome\n\n| case | figures | outside | median error | bandwidth | furthest off |\n\
-         |---|---|---|---|---|---|"
+        "\n## Outcome\n\n| case | kernel | figures | outside | median error | bandwidth | furthest off |\n\
+         |---|---|---|---|---|---|---|"
     )?;
     for r in reports {
         let worst = match &r.skipped {
@@ -198,12 +237,39 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
         };
         writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {worst} |",
+            "| {} | {} | {} | {} | {} | {} | {worst} |",
             r.id,
+            r.kernel,
             r.figures.len(),
             r.outside().count(),
             error(r.median_error()),
             ratio(r.bandwidth_ratio)
+        )?;
+    }
+    Ok(())
+}
+
+/// What changed between kernels, where cases ran on several.
+fn differences(out: &mut impl Write, reports: &[FioReport]) -> std::io::Result<()> {
+    let between = FioBetween::all(reports);
+    if between.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n## Between kernels\n\n| kernels | scheduler | figures that changed | moved by the model | \
+         figures that did not | left by the model |\n|---|---|---|---|---|---|"
+    )?;
+    for b in &between {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            b.kernels.join(" to "),
+            b.scheduler,
+            b.changed,
+            share(b.moved, b.changed),
+            b.unchanged,
+            share(b.left, b.unchanged)
         )?;
     }
     Ok(())

@@ -11,10 +11,12 @@
 //! - Outcome: the job runs on the model of the device, and each figure of fio
 //!   is compared: [`FioFigure`].
 
+mod between;
 mod decisions;
 mod diff;
 mod measured;
 
+pub use between::FioBetween;
 pub use decisions::Decisions;
 pub use measured::Variation;
 
@@ -122,6 +124,8 @@ impl FioFigure {
 /// Totals over cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FioSummary {
+    /// Kernel release of the cases; empty of those that were not read.
+    pub kernel: String,
     /// Whose cases: a scheduler, or all.
     pub scheduler: String,
     /// Cases.
@@ -141,10 +145,11 @@ pub struct FioSummary {
 }
 
 impl FioSummary {
-    fn new(scheduler: &str, reports: &[&FioReport]) -> FioSummary {
+    fn new(kernel: &str, scheduler: &str, reports: &[&FioReport]) -> FioSummary {
         let count = |f: &dyn Fn(&FioReport) -> bool| reports.iter().filter(|r| f(r)).count();
         let figures = || reports.iter().flat_map(|r| &r.figures);
         FioSummary {
+            kernel: kernel.to_owned(),
             scheduler: scheduler.to_owned(),
             cases: reports.len(),
             skipped: count(&|r| r.skipped.is_some()),
@@ -156,23 +161,56 @@ impl FioSummary {
         }
     }
 
-    /// The totals of each scheduler, then of all; none of no cases.
+    /// The totals of each scheduler on each kernel, then of all on it; with several
+    /// kernels, of all last. None of no cases.
     pub fn all(reports: &[FioReport]) -> Vec<FioSummary> {
         if reports.is_empty() {
             return Vec::new();
         }
-        let mut names: Vec<&str> = reports.iter().map(|r| r.scheduler.as_str()).collect();
-        names.retain(|name| !name.is_empty());
-        names.sort_unstable();
-        names.dedup();
-        let row = |name: &str| {
-            let own = reports.iter().filter(|r| r.scheduler == name);
-            FioSummary::new(name, &own.collect::<Vec<_>>())
+        let mut all = Vec::new();
+        let kernels = kernels(reports);
+        for kernel in &kernels {
+            let own = reports.iter().filter(|r| r.kernel == *kernel);
+            let own: Vec<&FioReport> = own.collect();
+            for name in schedulers(reports) {
+                let rows = own.iter().copied().filter(|r| r.scheduler == name);
+                let rows: Vec<&FioReport> = rows.collect();
+                if !rows.is_empty() {
+                    all.push(FioSummary::new(kernel, name, &rows));
+                }
+            }
+            if kernels.len() > 1 {
+                all.push(FioSummary::new(kernel, "all", &own));
+            }
+        }
+        let kernel = match kernels[..] {
+            [only] => only,
+            _ => "all",
         };
-        let mut all: Vec<FioSummary> = names.into_iter().map(row).collect();
-        all.push(FioSummary::new("all", &reports.iter().collect::<Vec<_>>()));
+        let every: Vec<&FioReport> = reports.iter().collect();
+        all.push(FioSummary::new(kernel, "all", &every));
         all
     }
+}
+
+/// The kernels of the cases that were read, in the order in which they come.
+fn kernels(reports: &[FioReport]) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for report in reports.iter().filter(|r| !r.kernel.is_empty()) {
+        if !all.contains(&report.kernel.as_str()) {
+            all.push(&report.kernel);
+        }
+    }
+    all
+}
+
+/// The schedulers of the cases that were read, by name.
+fn schedulers(reports: &[FioReport]) -> Vec<&str> {
+    let mut names: Vec<&str> = reports.iter().map(|r| r.scheduler.as_str()).collect();
+    names.retain(|name| !name.is_empty());
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The folders of a case's measurements: beside its own folder unless
