@@ -5,6 +5,8 @@
 #
 # Usage: scripts/instructions.sh [COMMAND], by default target/release/blklab.
 # The difference between a long and a short run leaves out what a run costs once.
+# With --jobs 1 events are analysed where they arise: valgrind counts the copy to
+# another thread byte by byte.
 set -eu
 blklab=${1:-target/release/blklab}
 folder=$(mktemp -d)
@@ -25,8 +27,8 @@ job "$folder/long.fio" 20000
 for row in '2.6.28 noop' '2.6.28 cfq' '6.1 none' '6.1 bfq'; do
     # shellcheck disable=SC2086 # two words
     set -- $row
-    short=$(count "$blklab" run "$folder/short.fio" --kernel "$1" --sched "$2" --device serial)
-    long=$(count "$blklab" run "$folder/long.fio" --kernel "$1" --sched "$2" --device serial)
+    short=$(count "$blklab" run "$folder/short.fio" --kernel "$1" --sched "$2" --device serial --jobs 1)
+    long=$(count "$blklab" run "$folder/long.fio" --kernel "$1" --sched "$2" --device serial --jobs 1)
     echo "run, $2 of $1: $(((long - short) / 30000)) instructions per I/O"
 done
 for length in short long; do
