@@ -476,6 +476,11 @@ fn folders_of_lttng() {
     assert!(stdout(&["why", &little]).contains("io-error on 8,0"));
     let again = stdout(&["run", "--trace-in", &big, "--kernel", "6.1"]);
     assert!(again.contains("postgres (1204)"), "{again}");
+    // Other programs have files of that name.
+    f.write("other/metadata", "name: other");
+    let done = f.run(&["trace", "info", "other"]);
+    assert!(done.stderr.contains("other"), "{}", done.stderr);
+    assert!(!done.stderr.contains("metadata"), "{}", done.stderr);
     f.write("empty/metadata", "/* CTF 1.8 */ trace { };");
     let done = f.run(&["trace", "info", "empty"]);
     assert_eq!(done.code, Some(2));

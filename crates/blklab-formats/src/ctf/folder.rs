@@ -22,6 +22,8 @@ const METADATA_MAGIC: u32 = 0x75d1_1d57;
 const PLAIN: &[u8] = b"/* CTF 1";
 /// What is in front of the text in a packet of metadata.
 const METADATA_HEADER_BYTES: usize = 37;
+/// Begins metadata of CTF 2, which is JSON behind a record separator.
+const SECOND: &[u8] = b"\x1e";
 /// Name of the file with metadata.
 const METADATA: &str = "metadata";
 
@@ -49,7 +51,7 @@ pub(crate) fn folder_of(file: &Path) -> Option<PathBuf> {
         here if here.as_os_str().is_empty() => Path::new("."),
         folder => folder,
     };
-    parent.join(METADATA).is_file().then(|| parent.to_owned())
+    has_metadata(parent).then(|| parent.to_owned())
 }
 
 /// The folders with metadata in and below one, in order.
@@ -59,8 +61,22 @@ pub(super) fn folders(path: &Path) -> Result<Vec<PathBuf>, FormatError> {
     Ok(found)
 }
 
+/// Whether a folder has a file with metadata, and not another one of that name.
+fn has_metadata(folder: &Path) -> bool {
+    let path = folder.join(METADATA);
+    if !path.is_file() {
+        return false;
+    }
+    let Ok(source) = Source::open(&path) else {
+        return false;
+    };
+    let mut head = Vec::new();
+    let read = source.take(PLAIN.len() as u64).read_to_end(&mut head);
+    read.is_ok() && (begins_like_ctf(&head) || head.starts_with(SECOND))
+}
+
 fn search(path: &Path, depth: u32, found: &mut Vec<PathBuf>) -> Result<(), FormatError> {
-    if path.join(METADATA).is_file() {
+    if has_metadata(path) {
         found.push(path.to_owned());
         return Ok(());
     }
@@ -119,7 +135,7 @@ pub(super) fn described(bytes: &[u8], name: &str) -> Result<Metadata, FormatErro
         let what = format!("more than {} MiB", METADATA_MAX >> 20);
         return Err(fault(0, what));
     }
-    if let [0x1e, ..] | [b'{', ..] | [b'[', ..] = bytes {
+    if bytes.starts_with(SECOND) {
         return Err(FormatError::Version {
             input: name.to_owned(),
             format: "CTF",

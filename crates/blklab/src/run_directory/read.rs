@@ -32,7 +32,12 @@ pub fn is_run(dir: &Path) -> bool {
 /// Whether a path is a trace, as far as it need not be read: no folder, or one of a
 /// recorder. Other folders are those of runs.
 pub fn is_trace(path: &Path) -> bool {
-    !path.is_dir() || (!is_run(path) && TraceFile::is_folder(path))
+    if !path.is_dir() {
+        return true;
+    }
+    let mut inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let has_runs = is_run(path) || inside.any(|entry| is_run(&entry.path()));
+    !has_runs && TraceFile::is_folder(path)
 }
 
 /// The run directories in a folder, in the order of their names.
