@@ -183,9 +183,15 @@ pub(crate) struct RunArgs {
     /// see blklab list patches
     #[arg(long, value_name = "NAME[,NAME…]")]
     pub(crate) patch: Vec<String>,
-    /// Run each experiment N times with different seeds
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) repeat: u32,
+    /// Run each experiment N times with different seeds; auto: until the 95 %
+    /// interval of METRIC (clat_p99_ns) is within ±WIDTH % (5) of its mean, or
+    /// MAX (30) times
+    #[arg(
+        long,
+        value_name = "N|auto[:METRIC[:WIDTH[:MAX]]]",
+        default_value = "1"
+    )]
+    pub(crate) repeat: String,
     /// Seed of the first repetition [default: the file's, else 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

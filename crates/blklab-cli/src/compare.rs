@@ -3,30 +3,22 @@
 
 use crate::Outcome;
 use crate::args::{CompareArgs, PlainFormat};
+use crate::histogram;
 use crate::output::{Output, bytes, count, cut, hanging, per_second, time};
 use anyhow::{Result, bail};
 use blklab::compare::{
-    Basis, Change, Column, Comparison, Difference, FindingSum, MetricChange, Options, RowChange,
-    Side, compare as compare_sides, sides,
+    Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, RowChange, Side,
+    compare as compare_sides, sides,
 };
 use blklab::metric::{self, Unit};
 use std::io::Write;
-
-/// Columns of a histogram.
-const BARS: usize = 40;
 
 /// Settings that are shown, at most.
 const SETTINGS_MAX: usize = 12;
 
 pub(crate) fn compare(a: &CompareArgs) -> Result<Outcome> {
-    let options = Options {
-        bios: a.bios,
-        metrics: a.metric.clone(),
-    };
-    let options = options.for_paths(&a.paths);
-    for name in &options.metrics {
-        Column::named(name, options.bios).map_err(|err| err.in_file("--metric"))?;
-    }
+    let options = Options::new(&a.paths, a.bios, &a.metric);
+    let options = options.map_err(|err| err.in_file("--metric"))?;
     let mut output = Output::open(a.output.as_deref())?;
     let mut sides = sides(&a.paths, &blklab::catalogue(), &options)?;
     let base = base(a, &sides)?;
@@ -247,47 +239,15 @@ fn interval(change: &Change) -> String {
     }
 }
 
-/// The latencies of both sides on one axis. Times and numbers are logarithms: a single
-/// one is seen beside millions.
+/// The latencies of both sides.
 fn histograms(out: &mut impl Write, c: &Comparison, row: &RowChange) -> std::io::Result<()> {
-    // Those of no time at all are in the first bar.
-    let values = row.bins_ns.iter().flatten().map(|(ns, _)| *ns);
-    let values = values.filter(|ns| *ns > 0);
-    let (Some(low), Some(high)) = (values.clone().min(), values.max()) else {
-        return Ok(());
+    let place = histogram::Place {
+        indent: 2,
+        names: NAME,
     };
-    let log = |ns: u64| (ns.max(low) as f64).ln();
-    let width = (log(high) - log(low)).max(1e-9);
-    for (name, bins) in [&c.before, &c.after].into_iter().zip(&row.bins_ns) {
-        let mut counts = [0u64; BARS];
-        for (ns, count) in bins {
-            let place = (log(*ns) - log(low)) / width * BARS as f64;
-            counts[(place as usize).min(BARS - 1)] += count;
-        }
-        writeln!(
-            out,
-            "  {:<14} {:>9} {} {}",
-            cut(name, 14),
-            time(low as f64),
-            bars(&counts),
-            time(high as f64)
-        )?;
-    }
-    Ok(())
-}
-
-fn bars(counts: &[u64]) -> String {
-    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let most = counts.iter().copied().max().unwrap_or(0);
-    let level = |count: u64| match count {
-        0 => 0,
-        _ if most <= 1 => 8,
-        n => 1 + ((n as f64).ln() / (most as f64).ln() * 7.0).round() as usize,
-    };
-    counts
-        .iter()
-        .map(|count| LEVELS[level(*count).min(8)])
-        .collect()
+    let [before, after] = row.bins_ns.clone();
+    let lines = [(&*c.before, before), (&*c.after, after)];
+    histogram::show(out, &place, &lines)
 }
 
 #[cfg(test)]
@@ -301,12 +261,5 @@ mod tests {
             "0.041x", "-50.0 %", "-0.1 %", "+0.0 %", "+25.0 %", "2.00x", "17.3x", "1234x",
         ];
         assert_eq!(shown, expected);
-    }
-
-    #[test]
-    fn one_in_a_million_is_seen() {
-        assert_eq!(bars(&[0, 1, 1_000_000, 1000]), " ▁█▅");
-        assert_eq!(bars(&[0, 1]), " █");
-        assert_eq!(bars(&[0, 0]), "  ");
     }
 }

@@ -7,53 +7,68 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab::Plan;
 use blklab::matrix::Cell;
+use blklab::repeat::Rounds;
 use blklab::run::{Collect, RunOptions, RunOutput};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs all experiments; those that had not begun when a stop was asked for
-/// have no result.
+/// Runs the experiments, round after round; those that had not begun when a stop was asked
+/// for, or that no round named, have no result.
 pub(crate) fn execute(
     a: &RunArgs,
     cells: &[Cell],
     plans: &[Plan<'_>],
     files: &Files,
+    rounds: &mut Rounds<'_>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Option<RunOutput>>> {
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
     // The table says which experiments gave the same run.
     let compares = a.output_format == "table" && cells.len() > 1;
-    let progress = Progress::new(cells.len());
-    let indexed: Vec<(usize, &Plan<'_>)> = plans.iter().enumerate().collect();
-    let has_idle_core = threads >= 2 * plans.len();
-    let length = |&(_, plan): &(usize, &Plan<'_>)| blklab::meter::length(plan);
-    let runs = blklab::parallel::map_longest_first(&indexed, threads, length, |&(i, plan)| {
+    let progress = Progress::new(0);
+    let mut runs: Vec<Option<RunOutput>> = cells.iter().map(|_| None).collect();
+    loop {
+        let places = rounds.next(&runs);
+        if places.is_empty() {
+            break;
+        }
+        progress.expect(places.len());
+        let has_idle_core = threads >= 2 * places.len();
+        let length = |&place: &usize| blklab::meter::length(&plans[place]);
+        let round = blklab::parallel::map_longest_first(&places, threads, length, |&place| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let meter = progress.begin();
+            let options = RunOptions {
+                traces: files.traces(place),
+                trace_rows: a.trace_rows.map(TableRows::rows),
+                stop: Arc::clone(stop),
+                meter: meter.clone(),
+                fingerprint: compares,
+                collect: collected(a, &plans[place]),
+                has_idle_core,
+                ..RunOptions::default()
+            };
+            let result = files
+                .make_folder(place)
+                .and_then(|()| run_plan(a, &plans[place], &options));
+            if result.is_err() {
+                // Nobody waits for the others' results any more.
+                stop.store(true, Ordering::Relaxed);
+            }
+            progress.end(meter.as_ref());
+            result.map(Some)
+        });
+        let round: Result<Vec<_>> = round.into_iter().collect();
+        let round = round.inspect_err(|_| files.remove_empty())?;
+        for (place, run) in places.into_iter().zip(round) {
+            runs[place] = run;
+        }
         if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+            break;
         }
-        let meter = progress.begin();
-        let options = RunOptions {
-            traces: files.traces(i),
-            trace_rows: a.trace_rows.map(TableRows::rows),
-            stop: Arc::clone(stop),
-            meter: meter.clone(),
-            fingerprint: compares,
-            collect: collected(a, plan),
-            has_idle_core,
-            ..RunOptions::default()
-        };
-        let result = files
-            .make_folder(i)
-            .and_then(|()| run_plan(a, plan, &options));
-        if result.is_err() {
-            // Nobody waits for the others' results any more.
-            stop.store(true, Ordering::Relaxed);
-        }
-        progress.end(meter.as_ref());
-        result.map(Some)
-    });
-    let runs: Result<Vec<_>> = runs.into_iter().collect();
-    let mut runs = runs.inspect_err(|_| files.remove_empty())?;
+    }
     if compares {
         learn_merged_queues(cells, plans, &mut runs, threads, stop)?;
     }

@@ -12,6 +12,7 @@ mod examine;
 mod example;
 mod execute;
 mod files;
+mod histogram;
 mod interrupt;
 mod list;
 mod lives;

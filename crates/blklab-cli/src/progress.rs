@@ -106,7 +106,7 @@ impl Drop for Watcher {
 
 /// Runs that have ended and runs that go on.
 struct Board {
-    total: usize,
+    total: AtomicUsize,
     done: AtomicUsize,
     running: Mutex<Vec<Arc<Meter>>>,
 }
@@ -122,7 +122,9 @@ impl Board {
             Some(now) if now.0 > 0 => format!(", {:.1} s of virtual time", now.0 as f64 / 1e9),
             _ => String::new(),
         };
-        bar.set_message(match self.total {
+        let total = self.total.load(Ordering::Relaxed);
+        bar.set_length(total as u64 * SHARES);
+        bar.set_message(match total {
             1 if running.iter().any(|m| m.share().is_some()) => {
                 format!("{:.0} %{time}", all * 100.0)
             }
@@ -142,7 +144,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(experiments: usize) -> Progress {
         let board = Arc::new(Board {
-            total: experiments,
+            total: AtomicUsize::new(experiments),
             done: AtomicUsize::new(0),
             running: Mutex::new(Vec::new()),
         });
@@ -151,6 +153,11 @@ impl Progress {
         let template = "{bar:24} {msg}, {elapsed}";
         let watcher = Watcher::start(Some(len), template, move |bar| drawn.draw(bar));
         Progress { board, watcher }
+    }
+
+    /// So many experiments more.
+    pub(crate) fn expect(&self, experiments: usize) {
+        self.board.total.fetch_add(experiments, Ordering::Relaxed);
     }
 
     /// What a run that begins should report to, if anybody watches.

@@ -12,6 +12,7 @@ use crate::stack::{Chosen, Stack};
 use crate::table;
 use anyhow::{Result, bail};
 use blklab::matrix::{self, Cell};
+use blklab::repeat::{Repeat, Rounds};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::run_directory::{EVENTS, RunDir, is_trace};
@@ -63,7 +64,9 @@ impl Shape {
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
     let target = Sim::with(schedulers);
-    let (experiments, chosen) = read(a, &target.catalogue())?;
+    let repeat = Repeat::parse(&a.repeat)
+        .map_err(|err| err.in_file(&format!("--repeat {}", blklab::shown(&a.repeat))))?;
+    let (experiments, chosen) = read(a, &repeat, &target.catalogue())?;
     let overrides = &chosen.overrides;
     let planner = Planner::new(&target);
     let cells =
@@ -81,7 +84,8 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let files = Files::plan(a, &cells, &plans)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;
-    let runs = execute(a, &cells, &plans, &files, &interrupt.stop)?;
+    let mut rounds = Rounds::new(&repeat, &cells);
+    let runs = execute(a, &cells, &plans, &files, &mut rounds, &interrupt.stop)?;
     let all: Vec<(usize, &Cell, &RunOutput)> = cells
         .iter()
         .zip(&runs)
@@ -96,20 +100,23 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     }
     let pairs: Vec<(&Cell, &RunOutput)> = all.iter().map(|&(_, cell, run)| (cell, run)).collect();
     match &shape {
-        Shape::Table => table::show(&mut output, &pairs)?,
+        Shape::Table => table::show(&mut output, &pairs, &rounds.notes())?,
         Shape::Csv => output.write_all(csv_table::csv_text(&pairs).as_bytes())?,
         Shape::Fio(formats) => output.write_all(report::fio_text(&pairs, formats).as_bytes())?,
     }
     if shape == Shape::Table {
-        if pairs.len() < cells.len() {
+        let asked = rounds.asked();
+        if pairs.len() < asked {
+            let left = asked - pairs.len();
             writeln!(
                 output,
-                "interrupted: {} of {} experiments did not start",
-                cells.len() - pairs.len(),
-                cells.len()
+                "interrupted: {left} of {asked} experiments did not start"
             )?;
         }
     } else {
+        for note in rounds.notes() {
+            writeln!(std::io::stderr(), "{note}")?;
+        }
         for (cell, run) in pairs.iter().filter(|(_, run)| run.verified) {
             let (name, digest) = (cell.name_in_file(), run.digest.value());
             let mut err = std::io::stderr();
@@ -172,10 +179,7 @@ fn repeated(
 }
 
 /// The experiments of the files, and what the options say on top of them.
-fn read(a: &RunArgs, catalogue: &Catalogue) -> Result<(Vec<Experiment>, Chosen)> {
-    if a.repeat == 0 {
-        bail!("--repeat 0: at least 1 run");
-    }
+fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Experiment>, Chosen)> {
     if a.jobs == Some(0) {
         bail!("--jobs 0: at least 1 experiment at a time");
     }
@@ -204,7 +208,7 @@ fn read(a: &RunArgs, catalogue: &Catalogue) -> Result<(Vec<Experiment>, Chosen)>
         fs: &a.fs,
         patch: &a.patch,
         seed: a.seed,
-        repeat: a.repeat,
+        repeat: repeat.most(),
         sections: &a.section,
     };
     Ok((experiments, stack.chosen()?))

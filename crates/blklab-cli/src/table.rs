@@ -22,13 +22,17 @@ const LABEL_MAX: usize = 20;
 
 type Pairs<'a> = [(&'a Cell, &'a RunOutput)];
 
-pub(crate) fn show(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
+/// With notes about all of them.
+pub(crate) fn show(out: &mut impl Write, pairs: &Pairs<'_>, notes: &[String]) -> Result<()> {
     let files = pairs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx);
     for (i, of_file) in files.enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
         show_file(out, of_file)?;
+    }
+    for text in notes {
+        footer::note(out, text)?;
     }
     Ok(())
 }

@@ -123,8 +123,9 @@ fn to_be_tested(values: &[f64]) -> Option<Vec<f64>> {
 /// Corrects probabilities for the number of comparisons that were made together, so
 /// that of changes which are none 95 of 100 such sets show not a single one
 /// (S. Holm, Scandinavian Journal of Statistics 6, 1979).
-pub fn adjust(changes: &mut [Change]) {
-    let tested = changes.iter_mut().filter(|c| c.probability.is_some());
+pub fn adjust<'a>(changes: impl IntoIterator<Item = &'a mut Change>) {
+    let changes = changes.into_iter();
+    let tested = changes.filter(|c| c.probability.is_some());
     let mut tested: Vec<&mut Change> = tested.collect();
     let p = |c: &Change| c.probability.unwrap_or(1.0);
     tested.sort_by(|a, b| p(a).total_cmp(&p(b)));
@@ -182,6 +183,6 @@ mod tests {
         assert_eq!(adjusted, [0.06, 0.004, 0.06, 0.06]);
         assert_eq!(all[1].verdict(Aim::Lower), Verdict::Worse);
         assert_eq!(all[0].verdict(Aim::Lower), Verdict::NoDifference);
-        adjust(&mut []);
+        adjust([]);
     }
 }

@@ -15,11 +15,14 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, squares / (n - 1.0))
 }
 
-/// Half the width of the interval of a mean, in terms of the mean; none of fewer than
-/// two values or of a mean of 0.
+/// Half the width of the interval of a mean, in terms of the mean: 0 of values that are all
+/// the same; none of fewer than two values, or of a mean of 0.
 pub fn half_width(values: &[f64], confidence: f64) -> Option<f64> {
     if values.len() < 2 {
         return None;
+    }
+    if values.iter().all(|v| *v == values[0]) {
+        return Some(0.0);
     }
     let (mean, variance) = moments(values);
     let n = values.len() as f64;
@@ -96,6 +99,7 @@ mod tests {
         let expected = 2.776 * (2.5_f64 / 5.0).sqrt() / 10.0;
         assert!((width - expected).abs() < 1e-4, "{width}");
         assert_eq!(half_width(&[1.0], 0.95), None);
+        assert_eq!(half_width(&[0.0, 0.0], 0.95), Some(0.0));
         assert!(tail_of_percentiles(5, 0.95) < 0.002);
         assert!((tail_of_percentiles(1000, 0.95) - 0.025).abs() < 1e-3);
     }

@@ -6,6 +6,7 @@ use crate::model::{Curve, Device, Member, Report, Steps, Waited};
 use crate::picture;
 use crate::svg::{Anchor, COLOURS, DASHES, LogAxis, Svg};
 use blklab::findings::time_text;
+use blklab::report::{all_different, file_name};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -32,9 +33,10 @@ pub fn all(report: &Report) -> Vec<(String, String)> {
             .collect();
         files.extend(picture::waiting_file(&lines).map(|svg| ("waiting".to_owned(), svg)));
     }
-    for m in members {
+    let names = all_different(members.iter().map(|m| file_name(&m.label)));
+    for (m, name) in members.iter().zip(names) {
         let prefix = if members.len() > 1 {
-            format!("{}-", plain(&m.label))
+            format!("{name}-")
         } else {
             String::new()
         };
@@ -45,16 +47,6 @@ pub fn all(report: &Report) -> Vec<(String, String)> {
         );
     }
     files
-}
-
-/// A label as part of the name of a file.
-fn plain(label: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
-    let text: String = label
-        .chars()
-        .map(|c| if is_plain(c) { c } else { '-' })
-        .collect();
-    text.trim_start_matches('.').to_owned()
 }
 
 fn of_member(m: &Member) -> Vec<(&'static str, String)> {

@@ -60,11 +60,10 @@ impl Counts {
     }
 }
 
-/// The lines of the table, from the metrics of a run and fio's bins, and the curves.
-pub(crate) fn of_result(result: &Value, metrics: &Value) -> (Vec<JobLine>, Vec<Curve>) {
+/// The lines of the table and the curves, from the metrics of a run.
+pub(crate) fn of_metrics(metrics: &Value) -> (Vec<JobLine>, Vec<Curve>) {
     let rows = metrics["jobs"].as_array().map_or(&[][..], Vec::as_slice);
     let rows: Vec<&Value> = rows.iter().filter(|r| r["level"] != "group").collect();
-    let bins = bins(result);
     let (places, names) = groups(rows.iter().map(|r| r["job"].as_str().unwrap_or_default()));
     let mut lines: Vec<JobLine> = Vec::new();
     let mut curves = Vec::new();
@@ -83,10 +82,7 @@ pub(crate) fn of_result(result: &Value, metrics: &Value) -> (Vec<JobLine>, Vec<C
             let of: Vec<&Value> = of.collect();
             let mut counts = Counts::default();
             for row in &of {
-                let job = row["job"].as_str().unwrap_or_default().to_owned();
-                for (value, count) in bins.get(&(job, direction.to_owned())).into_iter().flatten() {
-                    counts.add(*value, *count);
-                }
+                bins(row).for_each(|(value, count)| counts.add(value, count));
             }
             let max_ns = largest(&of, "clat_max_ns").map(|ns| ns as u64);
             let curve = max_ns
@@ -129,34 +125,11 @@ fn line(name: &str, direction: &str, rows: &[&Value], curve: Option<&Curve>) -> 
     }
 }
 
-/// fio's bins by job name and direction.
-type Bins = BTreeMap<(String, String), BTreeMap<u64, u64>>;
-
-fn bins(result: &Value) -> Bins {
-    let mut all = Bins::new();
-    for job in result["jobs"].as_array().into_iter().flatten() {
-        let name = job["jobname"].as_str().unwrap_or_default();
-        for direction in ["read", "write", "trim", "sync"] {
-            // Of a sync all of the call counts.
-            let times = if direction == "sync" {
-                "lat_ns"
-            } else {
-                "clat_ns"
-            };
-            let Some(bins) = job[direction][times]["bins"].as_object() else {
-                continue;
-            };
-            let own = all
-                .entry((name.to_owned(), direction.to_owned()))
-                .or_default();
-            for (value, count) in bins {
-                if let (Ok(value), Some(count)) = (value.parse(), count.as_u64()) {
-                    *own.entry(value).or_default() += count;
-                }
-            }
-        }
-    }
-    all
+/// The bins of a row's completion latency, or of the latency of its calls: value in ns and
+/// count.
+fn bins(row: &Value) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let bins = row["clat_bins"].as_array().into_iter().flatten();
+    bins.filter_map(|bin| Some((bin[0].as_u64()?, bin[1].as_u64()?)))
 }
 
 #[cfg(test)]
@@ -166,17 +139,18 @@ mod tests {
 
     #[test]
     fn jobs_of_one_family_share_a_line() {
-        let row = |job, runt, max| {
+        let row = |job, runt, max, bins| {
             json!({"level": "job", "job": job, "direction": "read", "jobs": 1, "ios": 2.0,
                 "bytes": 8192.0, "runt_min_ms": runt, "runt_max_ms": runt, "clat_p50_ns": 7.0,
-                "clat_p99_ns": 9.0, "clat_p999_ns": 9.0, "clat_max_ns": max})
+                "clat_p99_ns": 9.0, "clat_p999_ns": 9.0, "clat_max_ns": max, "clat_bins": bins})
         };
-        let job = |name, bins| json!({"jobname": name, "read": {"clat_ns": {"bins": bins}}});
-        let result = json!({"jobs": [
-            job("f1", json!({"10": 1, "30": 1})), job("f2", json!({"20": 1, "40": 1})),
-            job("dd", json!({"5": 2}))]});
-        let metrics = json!({"jobs": [row("f1", 5.0, 31), row("f2", 7.0, 41), row("dd", 9.0, 9)]});
-        let (lines, curves) = of_result(&result, &metrics);
+        let mut group = row("", 9.0, 41, json!([[5, 6]]));
+        group["level"] = json!("group");
+        let metrics = json!({"jobs": [
+            row("f1", 5.0, 31, json!([[10, 1], [30, 1]])),
+            row("f2", 7.0, 41, json!([[20, 1], [40, 1]])),
+            row("dd", 9.0, 9, json!([[5, 2]])), group]});
+        let (lines, curves) = of_metrics(&metrics);
         assert_eq!(lines.len(), 2);
         let f = &lines[0];
         assert_eq!(

@@ -3,7 +3,7 @@
 
 use crate::collect::{Account, DIRECTIONS, Ended, Gathered, Pass};
 use crate::groups::{GROUPS_MAX, groups};
-use crate::jobs::{Counts, of_result};
+use crate::jobs::{Counts, of_metrics};
 use crate::model::{
     Curve, Device, Flow, Group, Member, PHASES, Process, Requests, Steps, Texts, Waited,
 };
@@ -48,7 +48,7 @@ pub fn of_run(
 ) -> Result<Member, ExperimentError> {
     let gathered = pass(events, &asked, also);
     let gathered = gathered.map_err(|e| ExperimentError::new(e.to_string()))?;
-    let (jobs, curves) = of_result(&run.result, &run.record.metrics);
+    let (jobs, curves) = of_metrics(&run.record.metrics);
     let mut member = member(&asked, gathered);
     let e = &run.experiment;
     member.title = if e.title.is_empty() { &e.id } else { &e.title }.clone();

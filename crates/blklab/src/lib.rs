@@ -45,6 +45,7 @@
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
 //! | ask what a change would have made of a trace | [`what_if`] |
 //! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
+//! | repeat runs until a metric is known well enough | [`repeat`] |
 //! | compare runs, with intervals and verdicts | [`compare`] |
 //! | make a fio job of a trace | [`to_fio`] |
 //! | write a scheduler | [`scheduler`] |
@@ -69,6 +70,7 @@ pub mod metric;
 pub mod outputs;
 pub mod parallel;
 pub mod record;
+pub mod repeat;
 mod replay_logs;
 pub mod report;
 pub mod run;

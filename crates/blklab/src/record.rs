@@ -122,7 +122,7 @@ impl RunRecord {
 }
 
 /// Every metric of the jobs and of the disks.
-fn metrics(run: &RunOutput) -> Value {
+pub(crate) fn metrics(run: &RunOutput) -> Value {
     let disk = DiskNumbers::new(run);
     let of_disk = DISK.iter().map(|m| (m.column(), json!(m.of_disk(&disk))));
     json!({

@@ -178,23 +178,37 @@ const LABEL_BYTES_MAX: usize = 100;
 
 /// Names for files of the experiments of a matrix, all different.
 pub fn file_labels(cells: &[Cell]) -> Vec<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
     let repeated = cells.iter().any(|c| c.repetition > 0);
-    let mut labels: Vec<String> = Vec::with_capacity(cells.len());
-    for (i, cell) in cells.iter().enumerate() {
-        let name = cell.name();
-        let name = name.trim_start_matches('.').chars().take(LABEL_BYTES_MAX);
-        let mut label: String = name.map(|c| if plain(c) { c } else { '-' }).collect();
+    let label = |cell: &Cell| {
+        let label = file_name(&cell.name());
+        let dash = if label.is_empty() { "" } else { "-" };
         if repeated {
-            let dash = if label.is_empty() { "" } else { "-" };
-            label = format!("{label}{dash}run{}", cell.repetition + 1);
+            format!("{label}{dash}run{}", cell.repetition + 1)
+        } else {
+            label
         }
-        if label.is_empty() || labels.contains(&label) {
-            label = format!("{label}-{}", i + 1);
+    };
+    all_different(cells.iter().map(label))
+}
+
+/// A label as the name of a file, or as part of one: letters, digits and a few signs that
+/// mean nothing to a shell, and no dot in front.
+pub fn file_name(label: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._=+-".contains(c);
+    let kept = label.trim_start_matches('.').chars().take(LABEL_BYTES_MAX);
+    kept.map(|c| if plain(c) { c } else { '-' }).collect()
+}
+
+/// The same names, with their place behind those that are empty or were there before.
+pub fn all_different(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for (i, mut name) in names.enumerate() {
+        if name.is_empty() || all.contains(&name) {
+            name = format!("{name}-{}", i + 1);
         }
-        labels.push(label);
+        all.push(name);
     }
-    labels
+    all
 }
 
 /// `NAME-SUFFIX.EXT`.

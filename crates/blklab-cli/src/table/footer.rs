@@ -2,7 +2,7 @@
 //! What a reader should know beside the tables.
 
 use super::{Pairs, WIDTH};
-use crate::output::{fold, time};
+use crate::output::{fold, hanging, time};
 use anyhow::Result;
 use blklab::summary::Table;
 use blklab::{failures, same};
@@ -66,14 +66,17 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
         }
     }
     for note in shown {
-        let lines = fold(note, WIDTH - NOTE.len());
-        let indent = " ".repeat(NOTE.len());
-        writeln!(out, "{NOTE}{}", lines.join(&format!("\n{indent}")))?;
+        self::note(out, note)?;
     }
     for file in pairs.iter().flat_map(|(_, run)| &run.trace_files) {
         writeln!(out, "trace: {}", file.display())?;
     }
     Ok(())
+}
+
+/// One thing that a reader should know.
+pub(super) fn note(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    hanging(out, NOTE, NOTE.len(), text)
 }
 
 /// Errors of jobs, with the experiment where there are several.

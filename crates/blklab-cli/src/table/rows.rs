@@ -2,9 +2,12 @@
 //! Tables of jobs, of explicit processes and of the disk.
 
 use super::{Pairs, WIDTH, label};
+use crate::histogram;
 use crate::output::{bytes, count, cut, fold, per_second, time};
 use blklab::Published;
+use blklab::metric::Numbers;
 use blklab::summary::{DiskRow, Row, Spread, Table};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Some jobs in one direction.
@@ -32,7 +35,33 @@ pub(super) fn show_table(out: &mut impl Write, t: &Table, width: usize) -> std::
     for row in &t.rows {
         show_row(out, row, width, sync)?;
     }
+    show_histograms(out, t, width)?;
     show_ratios(out, t, width)
+}
+
+/// I/Os below which a histogram has little to say.
+const HISTOGRAM_IOS_MIN: u64 = 50;
+
+/// How the latencies of each row are spread: two humps, or a far tail, are in none of the
+/// percentiles.
+fn show_histograms(out: &mut impl Write, t: &Table, width: usize) -> std::io::Result<()> {
+    let line = |row: &'_ Row| -> Vec<(u64, u64)> {
+        let bins = row.numbers.iter().flat_map(Numbers::clat_bins);
+        let mut sum = BTreeMap::new();
+        bins.for_each(|(ns, count)| *sum.entry(*ns).or_default() += count);
+        sum.into_iter().collect()
+    };
+    let lines = t.rows.iter().map(|r| (r.label.as_str(), line(r)));
+    let lines: Vec<(&str, Vec<(u64, u64)>)> = lines.collect();
+    let ios = |bins: &[(u64, u64)]| bins.iter().map(|(_, count)| count).sum::<u64>();
+    if lines.iter().all(|(_, bins)| ios(bins) < HISTOGRAM_IOS_MIN) {
+        return Ok(());
+    }
+    let place = histogram::Place {
+        indent: 0,
+        names: width,
+    };
+    histogram::show(out, &place, &lines)
 }
 
 /// What a table is about: `read, 2 jobs (a, b): 1.00MiB in 256 I/Os`.

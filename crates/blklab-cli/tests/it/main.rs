@@ -27,6 +27,7 @@ mod plan;
 mod progress;
 mod re_enact;
 mod record;
+mod repeat;
 mod replay;
 mod report;
 mod reproduce;

@@ -141,15 +141,9 @@ impl Column {
 }
 
 /// The columns to compare of somebody.
-///
-/// # Errors
-/// If a name is none.
-pub(super) fn columns(key: &WhatOf, options: &Options) -> Result<Vec<Column>, ExperimentError> {
-    if !options.metrics.is_empty() {
-        let named = options.metrics.iter();
-        return named
-            .map(|name| Column::named(name, options.bios))
-            .collect();
+pub(super) fn columns(key: &WhatOf, options: &Options) -> Vec<Column> {
+    if !options.columns.is_empty() {
+        return options.columns.clone();
     }
     let mut columns = Column::all(options.bios);
     if !options.bios {
@@ -160,7 +154,7 @@ pub(super) fn columns(key: &WhatOf, options: &Options) -> Result<Vec<Column>, Ex
             name => OF_JOBS.contains(&name),
         });
     }
-    Ok(columns)
+    columns
 }
 
 /// Names in one direction beyond which only groups of them are compared.

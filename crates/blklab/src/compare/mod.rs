@@ -13,13 +13,15 @@ mod figures;
 mod read;
 #[cfg(test)]
 mod tests;
+mod widths;
 mod windows;
 
-pub use blklab_compare::{Aim, CONFIDENCE, Change, Verdict, half_width};
+pub use blklab_compare::{Aim, CONFIDENCE, Change, Verdict};
 pub use differences::Difference;
 pub use events::FirstDifference;
 pub use figures::Column;
 pub use read::{Basis, FindingSum, Run, Side, sides};
+pub use widths::widths;
 pub use windows::WarmUp;
 
 use blklab_compare::{Figure, adjust};
@@ -33,20 +35,29 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Bios of the trace, from Q to C and after the warm-up, instead of the calls of jobs.
-    pub bios: bool,
-    /// Metrics by the names of their columns ([`Column`]); the usual ones if none is named.
-    pub metrics: Vec<String>,
+    bios: bool,
+    /// Metrics; the usual ones if it is empty.
+    columns: Vec<Column>,
 }
 
 impl Options {
-    /// The same, with bios where something is a trace and not a run directory: it has no
-    /// jobs.
-    #[must_use]
-    pub fn for_paths(&self, paths: &[PathBuf]) -> Options {
-        Options {
-            bios: self.bios || paths.iter().any(|path| !path.is_dir()),
-            ..self.clone()
-        }
+    /// To compare these run directories, folders of them and traces: by bios if that is wished,
+    /// or where one is a trace, which has no jobs. Metrics are named by their columns; none
+    /// stands for the usual ones.
+    ///
+    /// # Errors
+    /// If a metric is none. Names those that there are.
+    pub fn new(
+        paths: &[PathBuf],
+        bios: bool,
+        metrics: &[String],
+    ) -> Result<Options, ExperimentError> {
+        let bios = bios || paths.iter().any(|path| !path.is_dir());
+        let columns = metrics.iter().map(|name| Column::named(name, bios));
+        Ok(Options {
+            bios,
+            columns: columns.collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -151,7 +162,7 @@ pub fn compare(
         let only = keys[side].iter().filter(|key| !other.contains(key));
         comparison.only[side] = only.map(WhatOf::to_string).collect();
     }
-    comparison.rows = rows(samples, paired, options)?;
+    comparison.rows = rows(samples, paired, options);
     let held = |a: &Side, b: &Side| -> Vec<FindingSum> {
         let mut kinds = a.findings();
         let others = b.findings();
@@ -169,18 +180,14 @@ pub fn compare(
 }
 
 /// Who is on both sides, with verdicts that are corrected for all of them.
-fn rows(
-    samples: [&[Source]; 2],
-    paired: bool,
-    options: &Options,
-) -> Result<Vec<RowChange>, ExperimentError> {
+fn rows(samples: [&[Source]; 2], paired: bool, options: &Options) -> Vec<RowChange> {
     let [before, after] = samples.map(Source::keys);
     let mut rows = Vec::new();
     for key in before.iter().filter(|key| after.contains(key)) {
-        rows.extend(row(key, samples, paired, options)?);
+        rows.extend(row(key, samples, paired, options));
     }
     correct(&mut rows);
-    Ok(rows)
+    rows
 }
 
 fn row(
@@ -188,14 +195,14 @@ fn row(
     samples: [&[Source]; 2],
     paired: bool,
     options: &Options,
-) -> Result<Option<RowChange>, ExperimentError> {
+) -> Option<RowChange> {
     let rows = samples.map(|side| -> Vec<&RowFigures> {
         side.iter().filter_map(|sample| sample.row(key)).collect()
     });
     // A run without I/O of this kind would break the pairs.
     let paired = paired && rows[0].len() == rows[1].len() && rows[0].len() == samples[0].len();
     let mut changes = Vec::new();
-    for column in figures::columns(key, options)? {
+    for column in figures::columns(key, options) {
         if let (Some(before), Some(after)) = (column.of(&rows[0]), column.of(&rows[1])) {
             changes.push(changed(&column, &before, &after, paired));
         }
@@ -205,12 +212,12 @@ fn row(
         side.iter().for_each(|row| sum.merge(&row.latencies));
         sum.bins().collect::<Vec<_>>()
     };
-    Ok((!changes.is_empty()).then(|| RowChange {
+    (!changes.is_empty()).then(|| RowChange {
         who: key.who.clone(),
         direction: key.direction.clone(),
         changes,
         bins_ns: [bins(&rows[0]), bins(&rows[1])],
-    }))
+    })
 }
 
 fn changed(column: &Column, before: &Figure, after: &Figure, paired: bool) -> MetricChange {
@@ -226,11 +233,9 @@ fn changed(column: &Column, before: &Figure, after: &Figure, paired: bool) -> Me
 
 /// Corrects the verdicts for the number of comparisons.
 fn correct(rows: &mut [RowChange]) {
-    let mut all: Vec<&mut MetricChange> = rows.iter_mut().flat_map(|r| &mut r.changes).collect();
-    let mut changes: Vec<Change> = all.iter().map(|m| m.change).collect();
-    adjust(&mut changes);
-    for (metric, change) in all.iter_mut().zip(changes) {
-        metric.change = change;
-        metric.verdict = change.verdict(metric.aim);
+    let all = rows.iter_mut().flat_map(|r| &mut r.changes);
+    adjust(all.map(|m| &mut m.change));
+    for m in rows.iter_mut().flat_map(|r| &mut r.changes) {
+        m.verdict = m.change.verdict(m.aim);
     }
 }

@@ -11,8 +11,7 @@ use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_experiment::{Catalogue, Experiment, ExperimentError};
 use blklab_formats::TraceFile;
-use blklab_trace::{Digest, Event, TraceSink};
-
+use blklab_trace::{DigestSink, NullSink};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +90,6 @@ pub fn sides(
     options: &Options,
 ) -> Result<Vec<Side>, ExperimentError> {
     let mut sides = Vec::new();
-    let options = &options.for_paths(paths);
     for path in paths {
         let prefix = (paths.len() > 1).then(|| name_of(path));
         if is_trace(path) {
@@ -212,24 +210,17 @@ impl Read {
     }
 }
 
-/// Sums up events as the run that made them does.
-#[derive(Default)]
-struct Digested(Digest);
-
-impl TraceSink for Digested {
-    fn event(&mut self, event: &Event) {
-        self.0.event(event);
-    }
-}
-
 fn read(input: &mut TraceFile, context: Context) -> Result<Read, ExperimentError> {
-    let mut also = (Lifecycles::new(Windows::default()), Digested::default());
+    let mut also = (
+        Lifecycles::new(Windows::default()),
+        DigestSink::<NullSink>::default(),
+    );
     let report = why_and(input, context, &mut also);
     let report = report.map_err(|e| ExperimentError::new(e.to_string()))?;
     let (windows, _) = also.0.finish();
     Ok(Read {
         windows,
-        digest: also.1.0.value(),
+        digest: also.1.digest.value(),
         report,
     })
 }

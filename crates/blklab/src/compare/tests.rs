@@ -43,7 +43,7 @@ fn samples(scheduler: &str, seeds: std::ops::Range<u64>) -> Vec<Source> {
 }
 
 fn compared(before: &[Source], after: &[Source], paired: bool) -> Vec<RowChange> {
-    rows([before, after], paired, &Options::default()).expect("metrics that there are")
+    rows([before, after], paired, &Options::default())
 }
 
 fn verdicts(rows: &[RowChange]) -> impl Iterator<Item = Verdict> {
