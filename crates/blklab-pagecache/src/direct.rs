@@ -30,17 +30,26 @@ struct Means {
 }
 
 impl State {
-    /// One bio, or the submitter, is done with a direct I/O. Whether that leaves
-    /// work to a worker.
+    /// The direct I/O of a key that somebody has.
     #[inline]
-    fn end_direct(&mut self, key: u64, failed: bool, wake: &mut Vec<TaskId>) -> bool {
+    fn direct(&mut self, key: u64) -> &mut Direct {
         let direct = self.directs.get_mut(key);
-        let direct = direct.expect("a direct I/O lasts until its last part ends");
+        direct.expect("a direct I/O lasts until its last part ends")
+    }
+
+    /// One bio, or the submitter, is done with a direct I/O: whether it was the last.
+    #[inline]
+    fn end_part(&mut self, key: u64, failed: bool) -> bool {
+        let direct = self.direct(key);
         direct.failed |= failed;
         direct.pending -= 1;
-        if direct.pending > 0 {
-            return false;
-        }
+        direct.pending == 0
+    }
+
+    /// A direct I/O is done. Whether that leaves work to a worker.
+    #[inline]
+    fn end_direct(&mut self, key: u64, wake: &mut Vec<TaskId>) -> bool {
+        let direct = self.direct(key);
         match direct.waits {
             Waits::Task(task) => {
                 wake.push(task);
@@ -73,8 +82,11 @@ impl State {
 impl<H: Host> PageCache<H> {
     /// One bio, or the submitter, is done with a direct I/O.
     pub(crate) fn end_direct(&self, key: u64, failed: bool) {
+        if !self.with(|s| s.end_part(key, failed)) {
+            return;
+        }
         let mut leaves_work = false;
-        self.waking(|s, wake| leaves_work = s.end_direct(key, failed, wake));
+        self.waking(|s, wake| leaves_work = s.end_direct(key, wake));
         if leaves_work {
             self.send_workers();
         }

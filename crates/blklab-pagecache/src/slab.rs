@@ -20,6 +20,7 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// Adds a thing; returns its key.
+    #[inline]
     pub fn insert(&mut self, value: T) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
@@ -31,6 +32,7 @@ impl<T> Slab<T> {
     }
 
     /// The thing of a key; none if it went.
+    #[inline]
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let (uses, slot) = self.places.get_mut(key as u32 as usize)?;
         if u64::from(*uses) == key >> 32 {
@@ -41,6 +43,7 @@ impl<T> Slab<T> {
     }
 
     /// Takes a thing out; none if it went.
+    #[inline]
     pub fn remove(&mut self, key: u64) -> Option<T> {
         self.get_mut(key)?;
         let (uses, slot) = &mut self.places[key as u32 as usize];

@@ -8,12 +8,40 @@ use super::slab::{KEPT_MAX, Slab, Slot};
 use super::{BioLife, LifeSink, REQUEST_BIOS_MAX, RequestLife, Unmatched};
 use blklab_trace::Event;
 use blklab_types::{Dev, Op, Time};
+use std::ops::{Index, IndexMut};
 
-/// Reads, writes, discards, and events without data.
+/// Events of different classes are never about the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Read,
+    Write,
+    Discard,
+    /// Without data; all of them count as at sector 0, since kernels do not agree on
+    /// one.
+    Empty,
+}
+
 const NR_CLASSES: usize = 4;
-/// The class of events without data; all of them count as at sector 0, since
-/// kernels do not agree on one.
-const EMPTY: usize = 3;
+
+/// Positions by class.
+#[derive(Debug, Default)]
+pub(super) struct ByClass([Positions; NR_CLASSES]);
+
+impl Index<Class> for ByClass {
+    type Output = Positions;
+
+    #[inline(always)]
+    fn index(&self, class: Class) -> &Positions {
+        &self.0[class as usize]
+    }
+}
+
+impl IndexMut<Class> for ByClass {
+    #[inline(always)]
+    fn index_mut(&mut self, class: Class) -> &mut Positions {
+        &mut self.0[class as usize]
+    }
+}
 
 /// What all devices share.
 #[derive(Debug)]
@@ -26,7 +54,7 @@ pub(super) struct Out<S> {
 /// Where an event is.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
-    pub(super) class: usize,
+    pub(super) class: Class,
     pub(super) start: u64,
     pub(super) end: u64,
 }
@@ -36,14 +64,14 @@ impl Range {
         let class = match (event.nr_sectors(), event.rwbs.op()) {
             (0, _) => {
                 return Range {
-                    class: EMPTY,
+                    class: Class::Empty,
                     start: 0,
                     end: 0,
                 };
             }
-            (_, Some(Op::Write)) => 1,
-            (_, Some(Op::Discard)) => 2,
-            _ => 0,
+            (_, Some(Op::Write)) => Class::Write,
+            (_, Some(Op::Discard)) => Class::Discard,
+            _ => Class::Read,
         };
         Range {
             class,
@@ -79,7 +107,7 @@ pub(super) struct Request {
 /// request becomes it where it is.
 #[derive(Debug)]
 pub(super) struct Io {
-    pub(super) class: usize,
+    pub(super) class: Class,
     /// What is left of it to complete.
     pub(super) start: u64,
     pub(super) end: u64,
@@ -151,10 +179,10 @@ pub(super) struct Device {
     /// Bios of requests that have several, but for the first of each.
     pub(super) rest: Slab<Bio>,
     /// Bios without a request, and requests, by first sector.
-    pub(super) starts: [Positions; NR_CLASSES],
+    pub(super) starts: ByClass,
     /// Requests before D, by the sector behind the last, since they were many
     /// and something was merged.
-    pub(super) ends: Option<Box<[Positions; NR_CLASSES]>>,
+    pub(super) ends: Option<Box<ByClass>>,
     pub(super) nr_bios: u32,
     pub(super) nr_requests: u32,
     /// Most of them at a time.
@@ -172,7 +200,7 @@ impl Device {
             dev,
             ios: Slab::default(),
             rest: Slab::default(),
-            starts: Default::default(),
+            starts: ByClass::default(),
             ends: None,
             nr_bios: 0,
             nr_requests: 0,
@@ -351,7 +379,7 @@ impl Device {
     /// The oldest waiting request, but for one, that ends before `sector`.
     pub(super) fn ending_at(
         &mut self,
-        class: usize,
+        class: Class,
         sector: u64,
         but: Option<Slot>,
     ) -> Option<Slot> {
@@ -366,7 +394,7 @@ impl Device {
     }
 
     /// Waiting requests by their ends, if all are too many to look through.
-    fn index_of_ends(&mut self) -> Option<&mut [Positions; NR_CLASSES]> {
+    fn index_of_ends(&mut self) -> Option<&mut ByClass> {
         if self.most_requests as usize <= UNORDERED_MAX {
             return None;
         }
@@ -375,7 +403,7 @@ impl Device {
             let waiting = all.filter_map(|(slot, io)| Some((io.waiting()?, slot, io)));
             let mut waiting: Vec<(u64, Slot, &Io)> = waiting.collect();
             waiting.sort_unstable_by_key(|(number, ..)| *number);
-            let mut ends: Box<[Positions; NR_CLASSES]> = Box::default();
+            let mut ends: Box<ByClass> = Box::default();
             for (_, slot, io) in waiting {
                 ends[io.class].insert(Kind::Waiting, io.end, slot);
             }
@@ -641,11 +669,8 @@ impl Device {
         }
         (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
         self.most_requests = 0;
-        let ends = self.ends.iter_mut().flat_map(|ends| ends.iter_mut());
-        self.starts
-            .iter_mut()
-            .chain(ends)
-            .for_each(Positions::clear);
+        self.starts = ByClass::default();
+        self.ends = None;
         self.scheduler = InScheduler::default();
     }
 

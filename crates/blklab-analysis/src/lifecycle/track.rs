@@ -55,7 +55,7 @@ impl<S: LifeSink> Lifecycles<S> {
     }
 
     /// Takes an event of the device at `place`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event_at(&mut self, place: Option<usize>, event: &Event) {
         self.last_time = event.time;
         let Some(place) = place else {

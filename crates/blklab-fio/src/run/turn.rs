@@ -7,8 +7,9 @@ use super::{At, Io, IoOp, JobRun, Phase, STUCK_MAX, Step, pace};
 use crate::settings::Dir;
 
 impl JobRun {
-    /// Top of the loop: whether to build another I/O.
-    #[inline(always)]
+    /// Top of the loop: whether to build another I/O. Apart from [`JobRun::step`], whose
+    /// other ways are short.
+    #[inline(never)]
     pub(super) fn loop_top(&mut self, now_ns: u64) -> Option<Step> {
         let time_based = self.job.settings.time_based;
         let bounded = !time_based && self.playback.is_none();

@@ -33,6 +33,12 @@ impl World {
         Some(r)
     }
 
+    /// Whether queues asked for something, or devices finished something.
+    #[inline]
+    fn has_left_something(&self) -> bool {
+        !self.effects.is_empty() || !self.done.is_empty()
+    }
+
     /// The next thing that a queue asked for, and which.
     pub(super) fn take_effect(&mut self) -> Option<(QueueNo, Effect)> {
         let asked = *self.effects.get(self.next_effect)?;
@@ -178,7 +184,14 @@ impl World {
 impl Machine {
     /// Carries out what the queues asked for, in order, and completes what the
     /// devices finished, until nothing is left.
+    #[inline]
     pub(super) fn route(&self) {
+        if self.inner.world.borrow().has_left_something() {
+            self.route_what_is_left();
+        }
+    }
+
+    fn route_what_is_left(&self) {
         let costs = self.inner.cpu.costs();
         let mut w = self.inner.world.borrow_mut();
         while let Some((bio, error)) = w.route(&costs) {
