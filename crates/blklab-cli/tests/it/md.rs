@@ -74,7 +74,7 @@ fn an_array_and_one_disk_side_by_side_and_again() {
     let text = f.ok(&[&args[..], &["none,raid1:2,raid0:2,chunk_kb=4"]].concat());
     for label in ["one disk ", "raid1:2 ", "raid0:2,chunk_kb=4 "] {
         let rows = text.lines().filter(|l| l.starts_with(label)).count();
-        assert_eq!(rows, 3, "jobs, disk and digests: {text}");
+        assert_eq!(rows, 4, "jobs, histogram, disk and digests: {text}");
     }
     let with = [&args[..], &["raid1:2", "--out", "d", "--verify-digest"]].concat();
     let first = f.ok(&with);

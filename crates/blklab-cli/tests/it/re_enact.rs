@@ -76,7 +76,8 @@ fn traces_of_known_cause_are_re_enacted() {
 
 /// Traces of the measurements whose cases say all about their machines: percent in the
 /// recorded order, at least. Those below 100 have sleepers that get the processor in an
-/// order that a trace does not show.
+/// order that a trace does not show. truth-612/mixedlite-s1mq1-bfq is not among them: the
+/// kernel begins its search for a tag at random, which decides its second dispatch.
 const MEASURED: &[(&str, f64)] = &[
     ("truth/bufr2-d31-mqd", 100.0),
     ("truth/ddls1-s1mq1-kyber", 100.0),
@@ -96,7 +97,6 @@ const MEASURED: &[(&str, f64)] = &[
     ("truth-612/interw-s1mq4-mqd", 100.0),
     ("truth-612/mix-s1mq1-mqd-base", 96.0),
     ("truth-612/mix-s1mq1-mqd-fb1", 100.0),
-    ("truth-612/mixedlite-s1mq1-bfq", 100.0),
     ("truth-612/mixedlite-s1mq1-none", 99.0),
     ("truth-612/stride-s1mq1-kyber", 100.0),
     ("truth-612/stride-s1mq1-mqd", 100.0),
@@ -161,6 +161,8 @@ fn a_run_says_why_its_requests_waited() {
         "mq-deadline",
         "--device",
         "serial",
+        "--set",
+        "nr_requests=32",
     ];
     let mut args = vec!["run", "two.fio", "--out", "run"];
     args.extend(on);

@@ -34,11 +34,11 @@ fn a_run_says_what_its_readers_want_to_know() {
     ] {
         assert!(text.contains(part), "{text}\nlacks {part}");
     }
-    // A row for each scheduler in four tables, that of the disk and that of
-    // digests.
+    // A row for each scheduler in four tables, two histograms, that of the disk and
+    // that of digests.
     for scheduler in ["none", "mq-deadline"] {
         let rows = text.lines().filter(|l| l.starts_with(scheduler)).count();
-        assert_eq!(rows, 6, "{text}");
+        assert_eq!(rows, 8, "{text}");
     }
 }
 
