@@ -172,6 +172,21 @@ fn batch(k: &Known<'_>) -> Option<Vec<Change>> {
     (!changes.is_empty()).then_some(changes)
 }
 
+/// Tries changes that were asked for; `compare` makes them and fills in what came of them.
+///
+/// # Errors
+/// Its own.
+pub(crate) fn asked(
+    changes: &[Change],
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
+) -> Result<Trial, String> {
+    let names: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let mut trial = Trial::new(names.join("; "));
+    compare(changes, &mut trial)?;
+    trial.judge();
+    Ok(trial)
+}
+
 /// Tries each remedy of findings; `compare` makes changes and fills in what came of them.
 pub(crate) fn trials<'a>(
     findings: impl Iterator<Item = &'a Finding>,

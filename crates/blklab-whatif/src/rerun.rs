@@ -96,11 +96,7 @@ impl<'a> Rerun<'a> {
     /// # Errors
     /// If they are not possible: one line.
     pub fn what_if(&self, changes: &[Change]) -> Result<Trial, String> {
-        let name = changes.iter().map(Change::to_string);
-        let mut trial = Trial::new(name.collect::<Vec<_>>().join("; "));
-        self.compare(changes, &mut trial)?;
-        trial.judge();
-        Ok(trial)
+        remedy::asked(changes, |changes, trial| self.compare(changes, trial))
     }
 
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {
