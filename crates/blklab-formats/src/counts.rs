@@ -92,6 +92,8 @@ const JUMP_NS: u64 = 10 * 24 * 3600 * 1_000_000_000;
 
 /// Examples kept; the counts go on.
 const EXAMPLES_MAX: usize = 8;
+/// Names of events of other parts of the kernel that are counted one by one.
+const OTHER_NAMES_MAX: usize = 512;
 
 impl ReadCounts {
     /// Whether the trace is whole: nothing lost, damaged, unknown or missing.
@@ -129,12 +131,13 @@ impl ReadCounts {
         *last = time;
     }
 
-    /// Counts an event of another part of the kernel, of at most `limit` names.
-    pub(crate) fn other_event(&mut self, name: &[u8], limit: usize) {
+    /// Counts an event of another part of the kernel.
+    pub(crate) fn other_event(&mut self, name: &[u8]) {
+        self.other_events += 1;
         let names = &mut self.other_names;
         if let Some(known) = names.iter_mut().find(|n| n.0.as_bytes() == name) {
             known.1 += 1;
-        } else if names.len() < limit {
+        } else if names.len() < OTHER_NAMES_MAX {
             names.push((String::from_utf8_lossy(name).into_owned(), 1));
         }
     }

@@ -26,6 +26,23 @@ pub(crate) fn is_event(event: &Event) -> bool {
     is_time && (event.bytes == 0 || end <= SECTORS_MAX)
 }
 
+/// Counts an event that a record holds, or the record as damaged if a trace cannot have
+/// its time; whether it is given.
+pub(crate) fn admits(
+    event: &Event,
+    counts: &mut ReadCounts,
+    place: impl FnOnce() -> String,
+) -> bool {
+    if !is_time(event.time) {
+        counts.damaged += 1;
+        counts.example(|| BAD_TIME.to_owned());
+        return false;
+    }
+    check(event, counts, place);
+    counts.events += 1;
+    true
+}
+
 /// What is wrong with a time.
 pub(crate) const BAD_TIME: &str = "time is beyond 68 years";
 

@@ -14,9 +14,6 @@ use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 use std::io::Read;
 
-/// Names of other events that are counted: there are three.
-const OTHER_NAMES_MAX: usize = 8;
-
 /// What a record says.
 #[derive(Debug)]
 pub(super) enum Said {
@@ -402,8 +399,7 @@ impl<R: Read> Stream<R> {
             _ => None,
         };
         if let Some(name) = other {
-            counts.other_events += 1;
-            counts.other_event(name.as_bytes(), OTHER_NAMES_MAX);
+            counts.other_event(name.as_bytes());
             return None;
         }
         let known = u8::try_from(code)

@@ -2,6 +2,7 @@
 //! Events of all channels in order of time.
 
 use super::channel::{Channel, Next};
+use super::decode::Value;
 use super::folder;
 use super::metadata::{EventClass, Metadata};
 use super::types::Scope;
@@ -17,9 +18,6 @@ use blklab_trace::{Item, TraceHeader, TraceSource};
 use blklab_types::{Pid, Time};
 use std::collections::HashMap;
 use std::path::Path;
-
-/// Names of events of other parts of the kernel that are counted one by one.
-const OTHER_NAMES_MAX: usize = 512;
 
 /// Reads the kernel's traces in a folder of LTTng.
 ///
@@ -225,14 +223,10 @@ impl CtfReader {
             self.counts.example(text);
             return None;
         };
-        if !plausible::is_time(event.time) {
-            self.counts.damaged += 1;
-            self.counts.example(|| plausible::BAD_TIME.to_owned());
+        if !plausible::admits(&event, &mut self.counts, || part.name.clone()) {
             return None;
         }
-        plausible::check(&event, &mut self.counts, || part.name.clone());
         self.kinds.saw(&event);
-        self.counts.events += 1;
         let comm = comm.filter(|comm| event.pid != 0 && !names::bytes(comm).is_empty());
         let said = comm.map_or(Said::Event, Said::Named);
         Some(Held { event, said })
@@ -241,8 +235,7 @@ impl CtfReader {
 
 /// Counts an event of another part of the kernel.
 fn other(class: &EventClass, counts: &mut ReadCounts) -> Option<Held> {
-    counts.other_events += 1;
-    counts.other_event(class.name.as_bytes(), OTHER_NAMES_MAX);
+    counts.other_event(class.name.as_bytes());
     None
 }
 
@@ -271,10 +264,7 @@ const ALL: [Scope; 3] = [
 
 impl Fields for Decoded<'_> {
     fn number(&self, name: &str) -> Option<u64> {
-        let types = &self.metadata.types;
-        let value = self
-            .channel
-            .value(|symbol| types.name(symbol) == name, &ALL[..1])?;
+        let value = self.own(name)?;
         value.text.is_empty().then_some(value.number)
     }
 
@@ -285,14 +275,18 @@ impl Fields for Decoded<'_> {
 }
 
 impl Decoded<'_> {
-    /// A text of the event's own fields.
-    fn text(&self, name: &str) -> Option<&[u8]> {
+    /// One of the event's own fields.
+    fn own(&self, name: &str) -> Option<&Value> {
         let types = &self.metadata.types;
-        let value = self.channel.value(|s| types.name(s) == name, &ALL[..1])?;
-        self.channel.text(value)
+        self.channel.value(|s| types.name(s) == name, &ALL[..1])
     }
 
-    fn context(&self, names: &[&str]) -> Option<&super::decode::Value> {
+    /// A text of the event's own fields.
+    fn text(&self, name: &str) -> Option<&[u8]> {
+        self.channel.text(self.own(name)?)
+    }
+
+    fn context(&self, names: &[&str]) -> Option<&Value> {
         let types = &self.metadata.types;
         let is_it = |symbol| names.contains(&types.name(symbol));
         self.channel.value(is_it, &ALL[1..])
@@ -300,10 +294,11 @@ impl Decoded<'_> {
 
     /// The task and its name: of the event itself, else of its context.
     fn task(&self) -> Option<(Pid, Option<Comm>)> {
-        let types = &self.metadata.types;
-        let own = |name| self.channel.value(|s| types.name(s) == name, &ALL[..1]);
-        let (pid, comm) = match own("tid") {
-            Some(tid) => (tid, own("comm").or_else(|| self.context(&["procname"]))),
+        let (pid, comm) = match self.own("tid") {
+            Some(tid) => (
+                tid,
+                self.own("comm").or_else(|| self.context(&["procname"])),
+            ),
             None => (self.context(&["tid", "vtid"])?, self.context(&["procname"])),
         };
         let comm = comm.and_then(|value| self.channel.text(value));

@@ -18,9 +18,6 @@ use std::io::Read;
 const LINE_BYTES_MAX: usize = 128 * 1024;
 /// Lines into which a mail wraps an event, at most.
 const WRAPPED_LINES_MAX: u32 = 3;
-/// Names of events of other parts of the kernel that are counted one by one.
-const OTHER_NAMES_MAX: usize = 512;
-
 /// A kind of text.
 pub(crate) trait Dialect: fmt::Debug {
     /// Takes a line apart.
@@ -310,8 +307,7 @@ impl Found {
                 self.counts.lost = self.counts.lost.saturating_add(events);
             }
             Line::OtherEvent(name) => {
-                self.counts.other_events += 1;
-                self.counts.other_event(name, OTHER_NAMES_MAX);
+                self.counts.other_event(name);
             }
             Line::Elided => {
                 self.counts.elided += 1;

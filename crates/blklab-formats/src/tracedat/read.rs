@@ -18,9 +18,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 
-/// Names of events of other parts of the kernel that are counted one by one.
-const OTHER_NAMES_MAX: usize = 512;
-
 /// Reads `trace.dat`.
 ///
 /// Events of one CPU are in the order of its buffer, those of several in order of time.
@@ -137,15 +134,12 @@ impl TraceDatReader {
         let (data, cpu) = (pages.record(), pages.cpu);
         let id = self.order.u16(data)?;
         let Some(format) = self.events.get(&id) else {
-            self.counts.other_events += 1;
             let name = self.others.get(&id).map_or("unknown", String::as_str);
-            self.counts.other_event(name.as_bytes(), OTHER_NAMES_MAX);
+            self.counts.other_event(name.as_bytes());
             return None;
         };
         let Some(kind) = self.kinds.kind(format.name.as_bytes()) else {
-            self.counts.other_events += 1;
-            let name = format.name.as_bytes();
-            self.counts.other_event(name, OTHER_NAMES_MAX);
+            self.counts.other_event(format.name.as_bytes());
             return None;
         };
         let fields = Fields {
@@ -159,9 +153,7 @@ impl TraceDatReader {
                 ..event
             },
             None if matches!(kind, Kind::Plug(_)) => {
-                self.counts.other_events += 1;
-                let name = format.name.as_bytes();
-                self.counts.other_event(name, OTHER_NAMES_MAX);
+                self.counts.other_event(format.name.as_bytes());
                 return None;
             }
             None => {
@@ -172,14 +164,10 @@ impl TraceDatReader {
                 return None;
             }
         };
-        if !plausible::is_time(event.time) {
-            self.counts.damaged += 1;
-            self.counts.example(|| plausible::BAD_TIME.to_owned());
+        if !plausible::admits(&event, &mut self.counts, || format!("event of CPU {cpu}")) {
             return None;
         }
-        plausible::check(&event, &mut self.counts, || format!("event of CPU {cpu}"));
         self.kinds.saw(&event);
-        self.counts.events += 1;
         // The kernel remembers the names of few processes; most events tell their own.
         let comm = self.comms.get(&event.pid).copied();
         let comm = comm.or_else(|| fields.comm(format));
