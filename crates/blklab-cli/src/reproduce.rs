@@ -4,11 +4,11 @@
 use crate::Outcome;
 use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, WIDTH, cut, entry, fold};
+use crate::output::{Output, WIDTH, cut, entry, fold, hanging};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab_fidelity::reproduce::{
-    self, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
+    self, Basis, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
 };
 use std::io::Write;
 
@@ -151,6 +151,26 @@ fn compared(o: &OrderingOutcome) -> String {
         .map_or(String::new(), |v| format!(" ({}; {bounds})", figure(v)))
 }
 
+/// Who says that orderings have to hold, in the order in which they are shown.
+const BASES: [(Basis, &str); 3] = [
+    (Basis::Published, "published orderings"),
+    (Basis::Expected, "expected by us, not published"),
+    (
+        Basis::Contradicted,
+        "published, but contradicted by a measured kernel",
+    ),
+];
+
+/// Orderings of a study of one origin.
+fn orderings<'a>(
+    all: &'a Reproduction,
+    s: &'a Study,
+    basis: Basis,
+) -> impl Iterator<Item = &'a OrderingOutcome> {
+    let of_study = all.orderings.iter().filter(|o| o.study == s.name);
+    of_study.filter(move |o| o.basis == basis)
+}
+
 /// One row of a study's table.
 type Row<'a> = (&'a Measured, Option<&'a NumberOutcome>);
 
@@ -201,13 +221,25 @@ fn table(
                 },
             )?;
         }
-        for o in all.orderings.iter().filter(|o| o.study == s.name) {
-            let text = format!("{}: {}{}", o.text, holds(o), compared(o));
-            writeln!(out, "{}", fold(&text, WIDTH).join("\n"))?;
+        for (basis, heading) in BASES {
+            let mut remark = "";
+            for (i, o) in orderings(all, s, basis).enumerate() {
+                if i == 0 {
+                    writeln!(out, "{heading}")?;
+                }
+                if o.remark != remark {
+                    remark = &o.remark;
+                    if !remark.is_empty() {
+                        hanging(out, "  (", 3, &format!("{remark})"))?;
+                    }
+                }
+                let text = format!("{}: {}{}", o.text, holds(o), compared(o));
+                hanging(out, "  ", 4, &text)?;
+            }
         }
         writeln!(out)?;
     }
-    writeln!(out, "{}", all.summary)?;
+    writeln!(out, "{}", fold(&all.summary.to_string(), WIDTH).join("\n"))?;
     writeln!(out, "{}", seeds_line(seeds))
 }
 
@@ -247,9 +279,17 @@ fn markdown(out: &mut impl Write, studies: &[Study], all: &Reproduction) -> std:
                 n.map_or("", verdict)
             )?;
         }
-        writeln!(out)?;
-        for o in all.orderings.iter().filter(|o| o.study == s.name) {
-            writeln!(out, "- {}: {}{}", o.text, holds(o), compared(o))?;
+        for (basis, heading) in BASES {
+            for (i, o) in orderings(all, s, basis).enumerate() {
+                if i == 0 {
+                    writeln!(out, "\n{}{}:\n", heading[..1].to_uppercase(), &heading[1..])?;
+                }
+                let remark = match o.remark.as_str() {
+                    "" => String::new(),
+                    remark => format!(" [{remark}]"),
+                };
+                writeln!(out, "- {}: {}{}{remark}", o.text, holds(o), compared(o))?;
+            }
         }
         writeln!(out)?;
     }

@@ -4,7 +4,7 @@
 //! the format.
 
 use super::study::{
-    Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
+    Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
 use super::subject::{Jobs, Subject};
 use blklab::metric;
@@ -143,6 +143,9 @@ enum Bound {
 #[serde(deny_unknown_fields)]
 struct RawOrdering {
     text: String,
+    basis: Basis,
+    #[serde(default)]
+    remark: String,
     ascending: Option<Vec<Value>>,
     ratio: Option<[Value; 2]>,
     value: Option<Value>,
@@ -362,6 +365,8 @@ impl Study {
         let measures = measures.collect::<Result<_, _>>()?;
         self.orderings.push(Ordering {
             text: o.text,
+            basis: o.basis,
+            remark: o.remark,
             measures,
             over: o.over,
             rule,

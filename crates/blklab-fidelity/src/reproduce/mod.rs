@@ -14,8 +14,10 @@ mod subject;
 
 pub use calibration::{Parameter, calibration};
 pub use files::{names, study};
-pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary};
-pub use study::{Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance};
+pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary, Tally};
+pub use study::{
+    Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
+};
 pub use subject::{Jobs, Subject};
 
 use blklab::parallel;

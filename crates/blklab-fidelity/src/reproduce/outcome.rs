@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Published and ours, side by side.
 
-use super::study::{Measure, Number, Ordering, Rule, Statistic, Study};
+use super::study::{Basis, Measure, Number, Ordering, Rule, Statistic, Study};
 use blklab::Spread;
 use serde::Serialize;
 use std::fmt;
@@ -62,6 +62,10 @@ pub struct OrderingOutcome {
     pub study: String,
     /// In words.
     pub text: String,
+    /// Who says that it has to hold.
+    pub basis: Basis,
+    /// What a reader should know about that.
+    pub remark: String,
     /// The quotient, figure or deviation in percent that is compared; of an
     /// ascending order its smallest step as a factor.
     pub value: Option<f64>,
@@ -82,19 +86,53 @@ pub struct Summary {
     pub predicted: usize,
     /// Predicted numbers within their tolerance.
     pub predicted_within: usize,
-    /// Orderings required.
+    /// Orderings that were published.
+    #[serde(flatten)]
+    pub orderings: Tally,
+    /// Orderings that we expect and nobody published.
+    pub expected: Tally,
+    /// Published orderings that a measured kernel contradicts.
+    pub contradicted: Tally,
+}
+
+/// How many of some orderings hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// All of them.
     pub orderings: usize,
-    /// Orderings that hold.
+    /// Those that hold.
     pub orderings_hold: usize,
-    /// Orderings that need more runs than there were.
+    /// Those that need more runs than there were.
     pub orderings_undecided: usize,
 }
 
+impl Tally {
+    fn new(all: &[OrderingOutcome], basis: Basis) -> Tally {
+        let wanted = || all.iter().filter(|o| o.basis == basis);
+        Tally {
+            orderings: wanted().count(),
+            orderings_hold: wanted().filter(|o| o.holds == Some(true)).count(),
+            orderings_undecided: wanted().filter(|o| o.holds.is_none()).count(),
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.orderings_hold, self.orderings)?;
+        match self.orderings_undecided {
+            0 => Ok(()),
+            n => write!(f, " ({n} need more runs)"),
+        }
+    }
+}
+
 impl Summary {
-    /// Whether nothing is off.
+    /// Whether nothing that was published is off.
     pub fn is_good(&self) -> bool {
+        let o = self.orderings;
         self.predicted_within == self.predicted
-            && self.orderings_hold + self.orderings_undecided == self.orderings
+            && o.orderings_hold + o.orderings_undecided == o.orderings
     }
 }
 
@@ -102,18 +140,17 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} numbers: {} calibrated, {} predicted, of these {} within; {} of {} orderings hold",
-            self.numbers,
-            self.calibrated,
-            self.predicted,
-            self.predicted_within,
-            self.orderings_hold,
-            self.orderings
+            "{} numbers: {} calibrated, {} predicted, of these {} within; {} published orderings hold",
+            self.numbers, self.calibrated, self.predicted, self.predicted_within, self.orderings
         )?;
-        match self.orderings_undecided {
-            0 => Ok(()),
-            n => write!(f, ", {n} need more runs"),
+        if self.expected.orderings > 0 {
+            write!(f, "; of ours {}", self.expected)?;
         }
+        if self.contradicted.orderings > 0 {
+            let n = self.contradicted;
+            write!(f, "; of those that a measured kernel contradicts {n}")?;
+        }
+        Ok(())
     }
 }
 
@@ -153,15 +190,14 @@ impl Reproduction {
                 .extend(orderings.map(|o| ordering(study, o, values)));
         }
         let count = |f: fn(&NumberOutcome) -> bool| all.numbers.iter().filter(|n| f(n)).count();
-        let holding = |h: Option<bool>| all.orderings.iter().filter(|o| o.holds == h).count();
         all.summary = Summary {
             numbers: all.numbers.len(),
             calibrated: count(|n| n.kind == Kind::Calibrated),
             predicted: count(|n| n.kind == Kind::Predicted),
             predicted_within: count(|n| n.kind == Kind::Predicted && n.within),
-            orderings: all.orderings.len(),
-            orderings_hold: holding(Some(true)),
-            orderings_undecided: holding(None),
+            orderings: Tally::new(&all.orderings, Basis::Published),
+            expected: Tally::new(&all.orderings, Basis::Expected),
+            contradicted: Tally::new(&all.orderings, Basis::Contradicted),
         };
         all
     }
@@ -224,7 +260,7 @@ fn statistic(over: Statistic, values: &[f64]) -> Option<f64> {
     })
 }
 
-fn ordering(study: &Study, o: &Ordering, values: &[Vec<f64>]) -> OrderingOutcome {
+pub(super) fn ordering(study: &Study, o: &Ordering, values: &[Vec<f64>]) -> OrderingOutcome {
     let figures = o.measures.iter().map(|i| statistic(o.over, &values[*i]));
     let figures: Option<Vec<f64>> = figures.collect();
     let value = figures.map(|f| compared(o.rule, &f));
@@ -242,6 +278,8 @@ fn ordering(study: &Study, o: &Ordering, values: &[Vec<f64>]) -> OrderingOutcome
     OrderingOutcome {
         study: study.name.clone(),
         text: o.text.clone(),
+        basis: o.basis,
+        remark: o.remark.clone(),
         value: value.filter(|v| v.is_finite()),
         expected: [low, high].map(|b| b.is_finite().then_some(b)),
         holds: if ran { holds } else { Some(false) },

@@ -5,6 +5,7 @@ use super::subject::Subject;
 use blklab::metric::Wanted;
 use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A figure that runs of one configuration have.
@@ -72,7 +73,7 @@ pub struct Number {
 }
 
 /// Which of the values over the seeds a rule is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// The median.
@@ -100,11 +101,28 @@ pub enum Rule {
     Equal(f64),
 }
 
+/// Who says that an ordering has to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// What was published: it follows from the numbers, or stands in the text.
+    Published,
+    /// Nobody: we expect it.
+    Expected,
+    /// What was published, but a measured kernel contradicts it: whether it holds
+    /// says nothing about the model.
+    Contradicted,
+}
+
 /// Something that has to hold between figures.
 #[derive(Clone, Debug)]
 pub struct Ordering {
     /// In words.
     pub text: String,
+    /// Who says so.
+    pub basis: Basis,
+    /// What a reader should know about that; empty if the published numbers say it all.
+    pub remark: String,
     /// Indices of measures.
     pub measures: Vec<usize>,
     /// Which of their values.

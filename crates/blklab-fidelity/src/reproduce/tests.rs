@@ -108,18 +108,66 @@ fn verdicts_follow_from_medians() {
     let all = quantum([1.0; 4]);
     assert_eq!(all.summary.numbers, 4);
     assert_eq!(all.summary.predicted_within, all.summary.predicted);
-    assert_eq!(all.summary.orderings_hold, 1);
+    assert_eq!(all.summary.orderings.orderings_hold, 1);
     assert!(all.summary.is_good());
     // The posted form far too high: not within, and out of order.
     let high = quantum([1.0, 2.0, 1.0, 1.0]);
     assert_eq!(high.summary.predicted_within + 1, high.summary.predicted);
-    assert_eq!(high.summary.orderings_hold, 0);
+    assert_eq!(high.summary.orderings.orderings_hold, 0);
     assert!(!high.summary.is_good());
     let study = study("cfq-quantum-2010").unwrap();
     let nothing = Reproduction::new(std::slice::from_ref(&study), &[vec![Vec::new(); 4]]);
     assert_eq!(nothing.summary.predicted_within, 0);
-    assert_eq!(nothing.summary.orderings_hold, 0);
-    assert_eq!(nothing.summary.orderings_undecided, 0);
+    assert_eq!(nothing.summary.orderings.orderings_hold, 0);
+    assert_eq!(nothing.summary.orderings.orderings_undecided, 0);
+}
+
+#[test]
+fn only_what_was_published_counts_towards_the_totals() {
+    let mut study = study("cfq-quantum-2010").unwrap();
+    let fails = Ordering {
+        measures: study.orderings[0].measures.iter().rev().copied().collect(),
+        ..study.orderings[0].clone()
+    };
+    for basis in [Basis::Expected, Basis::Contradicted] {
+        study.orderings.push(Ordering {
+            basis,
+            ..fails.clone()
+        });
+    }
+    let mut values = vec![Vec::new(); study.measures.len()];
+    for n in &study.numbers {
+        values[n.measure] = vec![n.published];
+    }
+    let all = Reproduction::new(std::slice::from_ref(&study), &[values]);
+    let failed = Tally {
+        orderings: 1,
+        ..Tally::default()
+    };
+    assert_eq!(all.summary.orderings.orderings, 1);
+    assert_eq!(all.summary.expected, failed);
+    assert_eq!(all.summary.contradicted, failed);
+    assert!(all.summary.is_good(), "{}", all.summary);
+}
+
+#[test]
+fn what_is_called_published_was_published() {
+    for study in all_studies() {
+        let mut published = vec![Vec::new(); study.measures.len()];
+        for n in &study.numbers {
+            published[n.measure] = vec![n.published];
+        }
+        for o in &study.orderings {
+            let name = format!("{}: {}", study.name, o.text);
+            let numbers = o.measures.iter().all(|i| !published[*i].is_empty());
+            let follows = numbers && outcome::ordering(&study, o, &published).holds == Some(true);
+            match o.basis {
+                Basis::Published => assert!(follows || !numbers && !o.remark.is_empty(), "{name}"),
+                Basis::Expected => assert!(!follows && !o.remark.is_empty(), "{name}"),
+                Basis::Contradicted => assert!(follows && !o.remark.is_empty(), "{name}"),
+            }
+        }
+    }
 }
 
 #[test]
@@ -145,6 +193,8 @@ fn holds(rule: Rule, over: Statistic, figures: &[&[f64]]) -> (Option<bool>, Opti
     let mut study = study("cfq-quantum-2010").unwrap();
     study.orderings = vec![Ordering {
         text: String::new(),
+        basis: Basis::Published,
+        remark: String::new(),
         measures: (0..figures.len()).collect(),
         over,
         rule,
@@ -193,5 +243,5 @@ fn a_study_runs() {
     let plan = Plan::new(&studies, 1).unwrap();
     let all = plan.run(2, &stop, || {}).unwrap();
     assert!(all.numbers.iter().all(|n| n.measured.ours.is_some()));
-    assert_eq!(all.summary.orderings_hold, 1, "{all:?}");
+    assert_eq!(all.summary.orderings.orderings_hold, 1, "{all:?}");
 }
