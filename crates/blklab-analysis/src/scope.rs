@@ -2,7 +2,8 @@
 //! What follows from a trace and what does not, by the kinds of events that it
 //! has, that its recorder writes down, and that were lost.
 
-use blklab_trace::{Action, Actions, Event, Rwbs, TraceSink};
+use blklab_trace::{Action, Actions, Event, KernelEvent, POINTS, Rwbs, TraceSink};
+use std::collections::BTreeMap;
 
 /// What a trace has, counted.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,8 @@ pub struct Scope {
     nr_with_data: u64,
     nr_flushes: u64,
     nr_errors: u64,
+    /// Events of other parts of the kernel, by name.
+    beside: BTreeMap<&'static str, u64>,
 }
 
 impl TraceSink for Scope {
@@ -24,6 +27,10 @@ impl TraceSink for Scope {
         self.nr_with_data += u64::from(event.bytes > 0);
         self.nr_flushes += u64::from(event.rwbs.has(Rwbs::FLUSH));
         self.nr_errors += u64::from(event.error != 0);
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        *self.beside.entry(event.point.name()).or_default() += 1;
     }
 
     fn message(&mut self, _: &Event, _: &str) {
@@ -67,6 +74,47 @@ impl Known {
         }
     }
 }
+
+/// What events of other parts of the kernel show, and which of them it takes.
+const BESIDE: [(&str, &[&str]); 8] = [
+    (
+        "which part of a commit takes long (jbd2)",
+        &[
+            "jbd2_start_commit|jbd2_commit_locking",
+            "jbd2_commit_flushing",
+            "jbd2_commit_logging",
+            "jbd2_end_commit",
+        ],
+    ),
+    (
+        "who waits in fsync (ext4)",
+        &["ext4_sync_file_enter", "ext4_sync_file_exit"],
+    ),
+    (
+        "waits for room in the journal or log",
+        &["xfs_log_grant_sleep|jbd2_checkpoint"],
+    ),
+    (
+        "writers that dirty limits hold back",
+        &["balance_dirty_pages"],
+    ),
+    ("write-back throttling (wbt)", &["wbt_step"]),
+    (
+        "commands that fail or are tried again",
+        &["scsi_dispatch_cmd_done|nvme_complete_rq"],
+    ),
+    (
+        "the driver's own times of commands",
+        &[
+            "scsi_dispatch_cmd_start|nvme_setup_cmd|ufshcd_command",
+            "scsi_dispatch_cmd_done|nvme_complete_rq|ufshcd_command",
+        ],
+    ),
+    (
+        "waits for a CPU once the I/O is done",
+        &["sched_switch", "sched_wakeup"],
+    ),
+];
 
 /// Whether something can be concluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,8 +191,34 @@ impl Scope {
             "the scheduler's own messages (m)",
             self.kind(recorded, &[Action::Message]),
         );
+        // Who did not ask for these events need not be told what each would show.
+        if !self.beside.is_empty() {
+            for (about, needs) in BESIDE {
+                say(about, self.beside(needs));
+            }
+        }
         say("that something is absent", absence(doubts));
         all
+    }
+
+    /// How many events of other parts of the kernel there are, by name, in the order of
+    /// [`POINTS`].
+    pub fn kernel_events(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let count = |name| self.beside.get(name).map(|nr| (name, *nr));
+        POINTS.iter().filter_map(move |p| count(p.name))
+    }
+
+    /// What events of other parts of the kernel show, where all of them must be there, or of
+    /// those with `|` between one.
+    fn beside(&self, needs: &[&str]) -> (Known, String) {
+        let is_there = |need: &&&str| need.split('|').any(|n| self.beside.contains_key(n));
+        let missing = || needs.iter().filter(|need| !is_there(need));
+        let shown: Vec<&str> = missing().filter_map(|n| n.split('|').next()).collect();
+        match shown.len() {
+            0 => (Known::Yes, String::new()),
+            nr if nr < needs.len() => (Known::Partly, format!("no {}", shown.join(", no "))),
+            _ => (Known::No, format!("no {}", shown.join(", no "))),
+        }
     }
 
     /// The time between two kinds of events.
@@ -283,6 +357,37 @@ mod tests {
             format!("{} {}", found.known.word(), found.why).trim_end(),
             expected
         );
+    }
+
+    #[test]
+    fn what_other_parts_of_the_kernel_show() {
+        use blklab_trace::{CommitStep, Tracepoint};
+        let mut scope = scope("Q D C", 7);
+        let about_commits = |scope: &Scope| {
+            let all = scope.conclusions(Actions::ALL, Doubts::default());
+            let found = all.iter().find(|c| c.about.contains("jbd2"));
+            found.map(|c| (c.known, c.why.clone()))
+        };
+        assert_eq!(about_commits(&scope), None);
+        for step in [CommitStep::Start, CommitStep::Flushing, CommitStep::End] {
+            scope.kernel_event(&KernelEvent {
+                time: Time(2),
+                pid: 9,
+                dev: Dev::default(),
+                cpu: 0,
+                point: Tracepoint::Commit { step, tid: 1 },
+            });
+        }
+        let partly = (Known::Partly, "no jbd2_commit_logging".to_owned());
+        assert_eq!(about_commits(&scope), Some(partly));
+        check(
+            &scope,
+            Actions::ALL,
+            Doubts::default(),
+            "fsync",
+            "no no ext4_sync_file_enter, no ext4_sync_file_exit",
+        );
+        assert_eq!(scope.kernel_events().count(), 3);
     }
 
     #[test]

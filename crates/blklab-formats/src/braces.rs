@@ -10,13 +10,15 @@
 //! Fields: `include/instrumentation/events/block.h` of lttng-modules, and the probes of
 //! LTTng 0.x, which name no device, and no length of a request: it is that of its bios.
 
+use crate::fields::Fields;
 use crate::input::Input;
-use crate::lttng::{self, Fields};
+use crate::kernel;
+use crate::lttng;
 use crate::plausible;
 use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted};
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
+use blklab_trace::{Action, Event, Item, KernelEvent, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
 use std::collections::HashMap;
 use std::io::Read;
@@ -93,7 +95,7 @@ impl Dialect for Braces {
         }
         let name = standard(head.name);
         let Some(kind) = self.kinds.kind(&name) else {
-            return Line::OtherEvent(head.name);
+            return other(&head, line);
         };
         match self.event(&head, kind, line) {
             Some(event) => {
@@ -109,6 +111,29 @@ impl Dialect for Braces {
             None if matches!(kind, Kind::Plug(_)) => Line::OtherEvent(head.name),
             None => Line::Incomplete("its fields do not fit the event"),
         }
+    }
+}
+
+/// An event of another part of the kernel.
+fn other<'a>(head: &Head<'a>, line: &'a [u8]) -> Line<'a> {
+    // LTTng 0.x has events of its own.
+    let said = kernel::decode(head.name, &Braced(line));
+    let Some(said) = said.filter(|_| !head.is_lttv) else {
+        return Line::OtherEvent(head.name);
+    };
+    let Some((dev, point)) = said else {
+        return Line::Incomplete("its fields do not fit the event");
+    };
+    Line::Kernel {
+        event: KernelEvent {
+            time: head.time,
+            pid: head.pid,
+            dev,
+            cpu: head.cpu,
+            point,
+        },
+        comm: head.comm.or_else(|| quoted(line, b"procname")),
+        has_time: true,
     }
 }
 
@@ -208,9 +233,12 @@ fn quoted<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     value.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
 
-/// A decimal number, or one with `0x`.
+/// A decimal number, perhaps a negative one, or one with `0x`.
 fn number(line: &[u8], name: &[u8]) -> Option<u64> {
     let value = field(line, name)?;
+    if let Some(digits) = value.strip_prefix(b"-") {
+        return decimal(digits).map(u64::wrapping_neg);
+    }
     match value.strip_prefix(b"0x") {
         Some(hex) => u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok(),
         None => decimal(value),
@@ -223,6 +251,10 @@ struct Braced<'a>(&'a [u8]);
 impl Fields for Braced<'_> {
     fn number(&self, name: &str) -> Option<u64> {
         number(self.0, name.as_bytes())
+    }
+
+    fn text(&self, name: &str) -> Option<&[u8]> {
+        quoted(self.0, name.as_bytes())
     }
 
     fn error(&self, name: &str) -> Option<Option<u16>> {
@@ -354,7 +386,7 @@ mod tests {
             "8,16 0 37230.500900000 0 C WS 8 + 8",
         ];
         assert_eq!(found, expected);
-        assert_eq!(counts.other_names, [("sched_switch".to_owned(), 1)]);
+        assert_eq!((counts.other_events, counts.kernel_events), (0, 1));
         assert!(counts.damaged == 0 && counts.foreign == 0, "{counts:?}");
     }
 

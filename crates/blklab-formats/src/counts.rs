@@ -4,7 +4,7 @@
 use blklab_types::Time;
 
 /// Counts of one reading. Everything that did not become an item of the
-/// stream is in here; all zero but the first five means a flawless trace.
+/// stream is in here; all zero but the first six means a flawless trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Events given.
@@ -13,10 +13,13 @@ pub struct ReadCounts {
     pub messages: u64,
     /// Names of processes given.
     pub processes: u64,
+    /// Events of other parts of the kernel given.
+    pub kernel_events: u64,
     /// Records or lines without meaning for analysis: timestamps, summaries,
     /// comments.
     pub notes: u64,
-    /// Events of other parts of the kernel, or that say what other events say.
+    /// Events of other parts of the kernel that are none of [`blklab_trace::POINTS`], or
+    /// that say what other events say.
     pub other_events: u64,
     /// Events that the recorder lost: by gaps in the sequence numbers, or by its
     /// own word.

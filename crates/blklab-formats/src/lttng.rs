@@ -2,20 +2,11 @@
 //! Events of the block layer as lttng-modules names and fills them, in text or binary
 //! (`include/instrumentation/events/block.h` of lttng-modules 2.x).
 
+use crate::fields::Fields;
 use crate::text::length;
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
-
-/// The fields of one event.
-pub(crate) trait Fields {
-    /// A whole number.
-    fn number(&self, name: &str) -> Option<u64>;
-
-    /// A field with the errno of a completion, of either sign; the inner option is
-    /// none if it is no errno.
-    fn error(&self, name: &str) -> Option<Option<u16>>;
-}
 
 /// What an event of the block layer says; none if its fields do not fit, or if it is a
 /// plug of a task of which nothing is known.
@@ -39,7 +30,7 @@ pub(crate) fn event(
         } else {
             pid
         },
-        dev: device(fields, "dev").unwrap_or_default(),
+        dev: fields.device("dev").unwrap_or_default(),
         from_dev: Dev::default(),
         error: 0,
         cpu,
@@ -61,7 +52,7 @@ pub(crate) fn event(
             return Some(event);
         }
         Action::Remap => {
-            event.from_dev = device(fields, "old_dev")?;
+            event.from_dev = fields.device("old_dev")?;
             event.arg = fields.number("old_sector")?;
         }
         _ => {}
@@ -74,15 +65,6 @@ pub(crate) fn event(
         event.error = code.unwrap_or(Some(0))?;
     }
     Some(event)
-}
-
-/// A device in the kernel's own numbers: major above 20 bits of minor.
-pub(crate) fn device(fields: &impl Fields, name: &str) -> Option<Dev> {
-    let number = fields.number(name)?;
-    Some(Dev {
-        major: (number >> 20 & 0xfff) as u16,
-        minor: number as u16,
-    })
 }
 
 /// Flags of `rwbs`.

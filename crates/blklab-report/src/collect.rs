@@ -15,7 +15,7 @@ use blklab_analysis::findings::{ALL, Context, Detector, Finding, Report, Search,
 use blklab_analysis::lifecycle::{BioLife, LifeSink};
 use blklab_analysis::stats::TraceStats;
 use blklab_analysis::timeline::{Profile, Timeline};
-use blklab_trace::{Event, TraceSink};
+use blklab_trace::{Event, KernelEvent, TraceSink};
 use blklab_types::{Dev, Op, Pid, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -173,6 +173,10 @@ impl TraceSink for Pass {
 
     fn wants_messages(&self) -> bool {
         true
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.search.kernel_event(event);
     }
 
     fn new_recording(&mut self) {

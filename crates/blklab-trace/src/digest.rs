@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A 64-bit digest of an event stream: two runs of one experiment must agree.
 
-use crate::{Action, Event, TraceSink};
+use crate::{Action, Event, KernelEvent, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 
 /// Order-dependent digest over 64-bit words. Stable across machines and
@@ -83,6 +83,10 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
 
     fn wants_messages(&self) -> bool {
         self.inner.wants_messages()
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.inner.kernel_event(event);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

@@ -8,6 +8,7 @@
 mod actions;
 mod digest;
 mod event;
+mod kernel;
 mod source;
 mod tracer;
 pub mod truth;
@@ -16,6 +17,10 @@ mod waits;
 pub use actions::Actions;
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
+pub use kernel::{
+    CommitStep, KernelEvent, NvmeCommand, POINTS, Part, Point, ScsiCommand, ScsiResult, TaskState,
+    Tracepoint, WbtStatus, WritebackReason, WritebackStep,
+};
 pub use source::{Item, OrderCheck, TraceSource};
 pub use tracer::Tracer;
 pub use waits::{Label, WaitLabels, Waited};
@@ -49,6 +54,12 @@ pub trait TraceSink {
     /// messages.
     fn wants_messages(&self) -> bool {
         false
+    }
+
+    /// Something that another part of the kernel did: the journal, write-back, a driver.
+    /// Where a trace has these, they are in order of time with the events.
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        let _ = event;
     }
 
     /// From now on `pid` is known as `comm` (at most 15 bytes are shown).
@@ -104,6 +115,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
         (**self).wants_messages()
     }
 
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        (**self).kernel_event(event);
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         (**self).process(time, pid, comm);
     }
@@ -131,6 +146,10 @@ impl<S: TraceSink> TraceSink for Rc<RefCell<S>> {
         self.borrow().wants_messages()
     }
 
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.borrow_mut().kernel_event(event);
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.borrow_mut().process(time, pid, comm);
     }
@@ -154,6 +173,11 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
 
     fn wants_messages(&self) -> bool {
         self.0.wants_messages() || self.1.wants_messages()
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.0.kernel_event(event);
+        self.1.kernel_event(event);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
@@ -183,6 +207,12 @@ impl<S: TraceSink> TraceSink for Option<S> {
 
     fn wants_messages(&self) -> bool {
         self.as_ref().is_some_and(TraceSink::wants_messages)
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        if let Some(sink) = self {
+            sink.kernel_event(event);
+        }
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

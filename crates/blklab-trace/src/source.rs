@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces read back: one item at a time, in the order of the file.
 
-use crate::{Event, TraceSink};
+use crate::{Event, KernelEvent, TraceSink};
 use blklab_types::{Pid, Time};
 
 /// One thing that a trace says.
@@ -11,6 +11,8 @@ pub enum Item<'a> {
     Event(Event),
     /// A message, with the event that carries time, cpu and device.
     Message(Event, &'a str),
+    /// An event of another part of the kernel.
+    Kernel(KernelEvent),
     /// From now on the process has this name.
     Process {
         /// Since when.
@@ -31,6 +33,7 @@ impl Item<'_> {
         match *self {
             Item::Event(ref event) => sink.event(event),
             Item::Message(ref event, text) => sink.message(event, text),
+            Item::Kernel(ref event) => sink.kernel_event(event),
             Item::Process { time, pid, comm } => sink.process(time, pid, comm),
             Item::NewRecording => sink.new_recording(),
         }
@@ -83,25 +86,30 @@ impl<S: TraceSink> OrderCheck<S> {
         }
     }
 
-    fn check(&mut self, event: &Event) {
-        self.nr_backwards += u64::from(event.time < self.last);
-        self.last = event.time;
+    fn check(&mut self, time: Time) {
+        self.nr_backwards += u64::from(time < self.last);
+        self.last = time;
     }
 }
 
 impl<S: TraceSink> TraceSink for OrderCheck<S> {
     fn event(&mut self, event: &Event) {
-        self.check(event);
+        self.check(event.time);
         self.inner.event(event);
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.check(event);
+        self.check(event.time);
         self.inner.message(event, text);
     }
 
     fn wants_messages(&self) -> bool {
         self.inner.wants_messages()
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.check(event.time);
+        self.inner.kernel_event(event);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

@@ -6,7 +6,7 @@ use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceWriter, cpu_files_there};
 use blklab_formats::compact::CompactWriter;
 use blklab_formats::{FormatError, PartialFile};
-use blklab_trace::{Event, TraceHeader, TraceSink};
+use blklab_trace::{Event, KernelEvent, TraceHeader, TraceSink};
 
 pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
@@ -263,6 +263,10 @@ impl TraceSink for TraceOut {
 
     fn message(&mut self, event: &Event, text: &str) {
         self.0.message(event, text);
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        self.0.kernel_event(event);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

@@ -51,6 +51,7 @@ pub mod kinds;
 pub mod request;
 pub mod section;
 pub mod slow;
+pub mod spells;
 mod sums;
 pub mod waits;
 pub mod whole;
@@ -64,7 +65,7 @@ pub use whole::{Account, DiskSum, Reading, Whole};
 
 use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use crate::names::Names;
-use blklab_trace::{Action, Event, TraceSink};
+use blklab_trace::{Action, Event, KernelEvent, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use section::{Gatherer, Section};
 use serde::Serialize;
@@ -253,6 +254,15 @@ impl TraceSink for Search {
 
     fn wants_messages(&self) -> bool {
         true
+    }
+
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        if self.lives.sink().gatherer.is_full() {
+            self.cut(false);
+        }
+        let watchers = self.lives.sink();
+        watchers.sums.start.get_or_insert(event.time);
+        watchers.gatherer.kernel_event(event);
     }
 
     fn new_recording(&mut self) {

@@ -8,8 +8,9 @@
 use super::disk::{Disk, Request};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
+use super::spells::{Spell, Tracker};
 use crate::lifecycle::{BioLife, RequestLife};
-use blklab_trace::{Action, Event, Rwbs};
+use blklab_trace::{Action, Event, KernelEvent, Rwbs};
 use blklab_types::{Dev, Op, Time};
 use std::collections::BTreeMap;
 
@@ -19,6 +20,9 @@ pub(super) const EVENTS_MAX: usize = 1 << 19;
 /// Time that goes back by more than this begins another capture; less is the disorder
 /// of processors whose buffers were printed one after the other.
 pub(super) const ANOTHER_CAPTURE_NS: u64 = 5_000_000;
+
+/// Devices whose disk is noted.
+const DEVICES_MAX: usize = 4096;
 
 /// A section.
 #[derive(Debug, Default)]
@@ -30,12 +34,26 @@ pub struct Section {
     order: Option<Vec<u32>>,
     /// The devices, by number.
     pub disks: Vec<Disk>,
+    /// What other parts of the kernel did, in the order in which it ended.
+    pub spells: Vec<Spell>,
+    /// The disk of each partition, as far as the trace shows it.
+    disk_of: BTreeMap<Dev, Dev>,
 }
 
 impl Section {
     /// Its events, in the order of the trace.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The device whose requests those of another are: of a partition, its disk. File systems
+    /// and the page cache call a device by the one that is mounted.
+    pub fn disk_of(&self, dev: Dev) -> Dev {
+        let has_requests = |dev: Dev| self.disks.iter().any(|d| d.dev == dev && d.nr_issued > 0);
+        match self.disk_of.get(&dev) {
+            Some(disk) if !has_requests(dev) => *disk,
+            _ => dev,
+        }
     }
 
     /// From the first event to the last.
@@ -139,8 +157,9 @@ fn overlap(a: [u64; 2], b: [u64; 2]) -> bool {
 
 /// Brings evidence into the trace's order, each event once.
 pub fn in_order(evidence: &mut Vec<Evidence>) {
-    evidence.sort_by_key(|e| e.number);
-    evidence.dedup_by_key(|e| e.number);
+    // What other parts of the kernel say has the number of the next event.
+    evidence.sort_by_key(|e| (e.number, e.text.is_none(), e.event.time));
+    evidence.dedup();
 }
 
 /// Gathers what becomes a section.
@@ -150,6 +169,9 @@ pub(super) struct Gatherer {
     events: Vec<Event>,
     devices: BTreeMap<Dev, Gathered>,
     is_sorted: bool,
+    tracker: Tracker,
+    spells: Vec<Spell>,
+    disk_of: BTreeMap<Dev, Dev>,
 }
 
 #[derive(Debug, Default)]
@@ -187,12 +209,23 @@ impl Gatherer {
         self.is_sorted &= self.events.last().is_none_or(|e| e.time <= event.time);
         let number = self.first + self.events.len() as u64;
         self.events.push(*event);
+        if event.action == Action::Remap && self.disk_of.get(&event.from_dev) != Some(&event.dev) {
+            self.remapped(event);
+        }
         let device = self.devices.entry(event.dev).or_default();
         device.nr_events[event.action as usize] += 1;
         let span = device.span.get_or_insert([event.time; 2]);
         span[0] = span[0].min(event.time);
         span[1] = span[1].max(event.time);
         number
+    }
+
+    /// Notes on which device another one lies.
+    #[cold]
+    fn remapped(&mut self, event: &Event) {
+        if self.disk_of.len() < DEVICES_MAX {
+            self.disk_of.insert(event.from_dev, event.dev);
+        }
     }
 
     /// Whether the event belongs to another capture than the latest.
@@ -202,11 +235,17 @@ impl Gatherer {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.events.len() >= EVENTS_MAX
+        self.events.len().max(self.spells.len()) >= EVENTS_MAX
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.events.is_empty() && self.spells.is_empty()
+    }
+
+    /// Takes an event of another part of the kernel.
+    pub(super) fn kernel_event(&mut self, event: &KernelEvent) {
+        let number = self.next() + 1;
+        self.tracker.event(number, event, &mut self.spells);
     }
 
     /// The number of the next event.
@@ -264,7 +303,13 @@ impl Gatherer {
 
     /// The section, and what the next one is gathered in.
     pub(super) fn finish(self) -> (Section, Gatherer) {
-        let next = Gatherer::new(self.next());
+        let mut next = Gatherer::new(self.next());
+        let mut spells = self.spells;
+        next.tracker = self.tracker;
+        if let Some(last) = self.events.last() {
+            next.tracker.cut(last.time, &mut spells);
+        }
+        next.disk_of.clone_from(&self.disk_of);
         let order = (!self.is_sorted).then(|| {
             let mut order: Vec<u32> = (0..self.events.len() as u32).collect();
             order.sort_by_key(|i| self.events[*i as usize].time);
@@ -284,6 +329,8 @@ impl Gatherer {
             events: self.events,
             order,
             disks: self.devices.into_iter().map(disk).collect(),
+            spells,
+            disk_of: self.disk_of,
         };
         (section, next)
     }

@@ -114,7 +114,7 @@ fn read_trace(path: &Path, case: &str) -> Recorded {
         match item {
             Item::Process { pid, comm, .. } => names.push((pid, comm.into())),
             Item::Event(event) => events.event(&event),
-            Item::Message(..) | Item::NewRecording => {}
+            Item::Message(..) | Item::Kernel(_) | Item::NewRecording => {}
         }
     }
     Recorded {

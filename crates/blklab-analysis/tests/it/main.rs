@@ -3,6 +3,7 @@
 
 mod answers;
 mod arbitrary;
+mod beside;
 mod btt;
 mod findings;
 mod fuzz;

@@ -98,6 +98,11 @@ impl Info {
         let kinds = self.kinds();
         let kinds = kinds.iter().map(|(letters, nr)| format!("{letters} {nr}"));
         put(out, "kinds", &kinds.collect::<Vec<_>>().join("  "))?;
+        let beside = self.scope.kernel_events();
+        let beside: Vec<String> = beside.map(|(name, nr)| format!("{name} {nr}")).collect();
+        if !beside.is_empty() {
+            put(out, "beside", &beside.join(", "))?;
+        }
         if counts.new_recordings > 0 {
             let nr = counts.new_recordings + 1;
             let text = format!("{nr}, one behind the other; none has to do with another");
@@ -262,6 +267,7 @@ impl Info {
             "events": self.stats.nr_events,
             "messages": self.stats.nr_messages,
             "kinds": named(&self.kinds()),
+            "beside": named(&self.scope.kernel_events().collect::<Vec<_>>()),
             "recordings": counts.new_recordings + 1,
             "start_ns": self.stats.start_ns,
             "end_ns": self.stats.end_ns,

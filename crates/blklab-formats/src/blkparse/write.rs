@@ -8,7 +8,7 @@ use crate::FormatError;
 use crate::counts::Numbered;
 use crate::names::Names;
 use crate::output::Output;
-use blklab_trace::{Action, Event, TraceSink};
+use blklab_trace::{Action, Event, KernelEvent, TraceSink};
 use blklab_types::{Pid, Time};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -232,6 +232,12 @@ impl<W: Write> TraceSink for BlkparseWriter<W> {
 
     fn message(&mut self, event: &Event, text: &str) {
         self.add(event, text);
+    }
+
+    /// As a message of the kernel: blkparse has no other line for it.
+    fn kernel_event(&mut self, event: &KernelEvent) {
+        let event_of = crate::order::Held::kernel(event, None).event;
+        self.add(&event_of, &event.point.to_string());
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {

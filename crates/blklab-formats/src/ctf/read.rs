@@ -6,15 +6,17 @@ use super::decode::Value;
 use super::folder;
 use super::metadata::{EventClass, Metadata};
 use super::types::Scope;
+use crate::fields::Fields;
+use crate::kernel;
 use crate::limit::with_room;
-use crate::lttng::{self, Fields};
+use crate::lttng;
 use crate::names::{self, Comm};
 use crate::order::{Given, Held, Said};
 use crate::source::{FileId, Progress, Source};
 use crate::store::Store;
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts, plausible};
-use blklab_trace::{Item, TraceHeader, TraceSource};
+use blklab_trace::{Item, KernelEvent, TraceHeader, TraceSource};
 use blklab_types::{Pid, Time};
 use std::collections::HashMap;
 use std::path::Path;
@@ -196,6 +198,36 @@ impl CtfReader {
         }
     }
 
+    /// What an event of another part of the kernel says, if it is one that is read.
+    fn other(&mut self, idx: usize, time: Time) -> Option<Held> {
+        let part = &self.channels[idx];
+        let (channel, metadata) = (&part.channel, &self.traces[part.trace]);
+        let class = channel.class(metadata)?;
+        let fields = Decoded { channel, metadata };
+        let Some(said) = kernel::decode(class.name.as_bytes(), &fields) else {
+            return other(class, &mut self.counts);
+        };
+        let (Some((dev, point)), true) = (said, plausible::is_time(time)) else {
+            self.counts.damaged += 1;
+            let text = || format!("{}: the fields of {} do not fit", part.name, class.name);
+            self.counts.example(text);
+            return None;
+        };
+        let running = || self.running.get(&channel.cpu).copied();
+        let task = fields.context_task().or_else(running);
+        let (pid, comm) = task.unwrap_or_default();
+        let event = KernelEvent {
+            time,
+            pid,
+            dev,
+            cpu: channel.cpu,
+            point,
+        };
+        self.counts.kernel_events += 1;
+        let comm = comm.filter(|comm| pid != 0 && !names::bytes(comm).is_empty());
+        Some(Held::kernel(&event, comm))
+    }
+
     /// What the event of a file says; none if it is none of ours.
     fn take(&mut self, idx: usize, time_ns: u64) -> Option<Held> {
         let part = &self.channels[idx];
@@ -209,7 +241,7 @@ impl CtfReader {
                 let comm = fields.text("next_comm").map(names::comm);
                 self.running.insert(channel.cpu, (next as Pid, comm));
             }
-            return other(class, &mut self.counts);
+            return self.other(idx, Time(time_ns));
         };
         let running = || self.running.get(&channel.cpu).copied();
         let (pid, comm) = fields.task().or_else(running).unwrap_or_default();
@@ -233,7 +265,7 @@ impl CtfReader {
     }
 }
 
-/// Counts an event of another part of the kernel.
+/// Counts an event that is not read.
 fn other(class: &EventClass, counts: &mut ReadCounts) -> Option<Held> {
     counts.other_event(class.name.as_bytes());
     None
@@ -268,9 +300,8 @@ impl Fields for Decoded<'_> {
         value.text.is_empty().then_some(value.number)
     }
 
-    fn error(&self, name: &str) -> Option<Option<u16>> {
-        let code = self.number(name)? as i64;
-        Some(u16::try_from(code.unsigned_abs()).ok())
+    fn text(&self, name: &str) -> Option<&[u8]> {
+        self.channel.text(self.own(name)?)
     }
 }
 
@@ -281,28 +312,31 @@ impl Decoded<'_> {
         self.channel.value(|s| types.name(s) == name, &ALL[..1])
     }
 
-    /// A text of the event's own fields.
-    fn text(&self, name: &str) -> Option<&[u8]> {
-        self.channel.text(self.own(name)?)
-    }
-
     fn context(&self, names: &[&str]) -> Option<&Value> {
         let types = &self.metadata.types;
         let is_it = |symbol| names.contains(&types.name(symbol));
         self.channel.value(is_it, &ALL[1..])
     }
 
+    /// The task that its context says. The `tid` of other events than those of the block
+    /// layer is that of somebody else.
+    fn context_task(&self) -> Option<(Pid, Option<Comm>)> {
+        let tid = self.context(&["tid", "vtid"])?;
+        Some(self.named(tid, self.context(&["procname"])))
+    }
+
+    fn named(&self, tid: &Value, comm: Option<&Value>) -> (Pid, Option<Comm>) {
+        let comm = comm.and_then(|value| self.channel.text(value));
+        (tid.number as Pid, comm.map(names::comm))
+    }
+
     /// The task and its name: of the event itself, else of its context.
     fn task(&self) -> Option<(Pid, Option<Comm>)> {
-        let (pid, comm) = match self.own("tid") {
-            Some(tid) => (
-                tid,
-                self.own("comm").or_else(|| self.context(&["procname"])),
-            ),
-            None => (self.context(&["tid", "vtid"])?, self.context(&["procname"])),
+        let Some(tid) = self.own("tid") else {
+            return self.context_task();
         };
-        let comm = comm.and_then(|value| self.channel.text(value));
-        Some((pid.number as Pid, comm.map(names::comm)))
+        let comm = self.own("comm").or_else(|| self.context(&["procname"]));
+        Some(self.named(tid, comm))
     }
 }
 
@@ -310,8 +344,8 @@ impl TraceSource for CtfReader {
     type Error = FormatError;
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        if let Some(event) = self.given.pending() {
-            return Ok(Some(Item::Event(event)));
+        if let Some(item) = self.given.pending() {
+            return Ok(Some(item));
         }
         if !self.is_begun {
             self.is_begun = true;

@@ -2,12 +2,13 @@
 //! One line of tracepoints, taken apart.
 
 use crate::blkparse::{Details, details};
+use crate::kernel::{self, TextFields};
 use crate::plausible;
 use crate::text::{
     Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, time, unquoted,
 };
 use crate::tracepoints::{Kind, Kinds, place};
-use blklab_trace::{Action, Event, Rwbs};
+use blklab_trace::{Action, Event, KernelEvent, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 
 /// Lines of tracepoints.
@@ -25,6 +26,14 @@ struct Head<'a> {
     cpu: u16,
     time: Time,
     has_time: bool,
+}
+
+impl<'a> Head<'a> {
+    /// The name of the process, if the line says it.
+    fn known_comm(&self) -> Option<&'a [u8]> {
+        let is_known = !self.comm.is_empty() && self.comm != b"<...>" && self.comm != b"<idle>";
+        is_known.then_some(self.comm)
+    }
 }
 
 impl Dialect for Ftrace {
@@ -45,9 +54,13 @@ impl Dialect for Ftrace {
             };
         }
         let parsed = self.event(line).unwrap_or_else(Line::from);
-        if let Line::Event { event, .. } = &parsed {
-            self.last_time = event.time;
-            self.kinds.saw(event);
+        match &parsed {
+            Line::Event { event, .. } => {
+                self.last_time = event.time;
+                self.kinds.saw(event);
+            }
+            Line::Kernel { event, .. } => self.last_time = event.time,
+            _ => {}
         }
         parsed
     }
@@ -88,7 +101,7 @@ impl Ftrace {
         mut rest: Rest<'a>,
     ) -> Option<Line<'a>> {
         let Some(kind) = self.kinds.kind(name) else {
-            return Some(Line::OtherEvent(name));
+            return other(head, name, rest.0);
         };
         if let Kind::Plug(action) = kind {
             let Some(dev) = self.kinds.plugged(head.pid) else {
@@ -137,6 +150,25 @@ impl Ftrace {
             _ => Err(other),
         }
     }
+}
+
+/// An event of another part of the kernel; none if what follows its name does not fit.
+fn other<'a>(head: &Head<'a>, name: &'a [u8], fields: &'a [u8]) -> Option<Line<'a>> {
+    let Some(said) = kernel::decode(name, &TextFields(fields)) else {
+        return Some(Line::OtherEvent(name));
+    };
+    let (dev, point) = said?;
+    Some(Line::Kernel {
+        event: KernelEvent {
+            time: head.time,
+            pid: head.pid,
+            dev,
+            cpu: head.cpu,
+            point,
+        },
+        comm: head.known_comm(),
+        has_time: head.has_time,
+    })
 }
 
 /// The name of a tracepoint of the block layer with a colon, where it stands, and
@@ -319,11 +351,10 @@ fn fields(head: &Head<'_>, kind: Kind, rest: &mut Rest<'_>) -> Option<(Event, bo
 
 /// An event, with the name of its process if it says it.
 fn whole<'a>(head: &Head<'a>, event: Event, is_whole: bool) -> Line<'a> {
-    let is_known = !head.comm.is_empty() && head.comm != b"<...>" && head.comm != b"<idle>";
     Line::Event {
         event,
         sequence: None,
-        comm: is_known.then_some(head.comm),
+        comm: head.known_comm(),
         has_time: head.has_time,
         is_whole,
     }
@@ -441,6 +472,7 @@ mod tests {
             match dialect.parse(line.as_bytes()) {
                 Line::Event { event, .. } => event.action.letters(),
                 Line::OtherEvent(_) => "other",
+                Line::Kernel { event, .. } => event.point.name(),
                 line => panic!("{line:?}"),
             }
         };
@@ -456,7 +488,9 @@ mod tests {
             (kind("block_plug: [a]"), kind("block_unplug: [a] 1")),
             ("P", "U")
         );
-        assert_eq!(kind("jbd2_commit_logging: dev 8,1 transaction 5"), "other");
+        let logging = "jbd2_commit_logging";
+        assert_eq!(kind(&format!("{logging}: dev 8,1 transaction 5")), logging);
+        assert_eq!(kind("ext4_evict_inode: dev 8,1 ino 12 nlink 0"), "other");
     }
 
     #[test]

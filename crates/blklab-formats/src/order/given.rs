@@ -4,16 +4,16 @@
 
 use super::window::{Held, Said};
 use crate::ReadCounts;
-use crate::names::{self, Names};
-use blklab_trace::{Event, Item};
-use blklab_types::Time;
+use crate::names::{self, Comm, Names};
+use blklab_trace::{Item, KernelEvent};
+use blklab_types::{Pid, Time};
 
 /// What was given so far.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     names: Names,
-    /// The event whose process's name was given just before it.
-    pending: Option<Event>,
+    /// What follows the name of its process, which was given just before it.
+    pending: Option<Item<'static>>,
     /// What is added to the times of the recording, once one was given.
     shift_ns: Option<i64>,
     last_time: Time,
@@ -24,7 +24,9 @@ pub(crate) struct Given {
 impl Given {
     /// The event whose process's name was given last.
     #[inline]
-    pub(crate) fn pending(&mut self) -> Option<Event> {
+    pub(crate) fn pending(&mut self) -> Option<Item<'static>> {
+        // Nearly always there is none, and nothing to move.
+        self.pending.as_ref()?;
         self.pending.take()
     }
 
@@ -40,23 +42,50 @@ impl Given {
         event.time = self.time(event.time.0 as i64, counts);
         counts.check_time(&mut self.last_time, event.time);
         match said {
-            Said::Named(comm) if self.names.change(event.pid, names::bytes(&comm)) => {
-                self.text.clear();
-                let text = String::from_utf8_lossy(names::bytes(&comm));
-                self.text.push_str(&text);
-                counts.processes += 1;
-                self.pending = Some(event);
-                Item::Process {
-                    time: event.time,
-                    pid: event.pid,
-                    comm: &self.text,
-                }
-            }
+            Said::Event | Said::NewRecording => Item::Event(event),
+            Said::Named(comm) => self.named(event.pid, comm, Item::Event(event), counts),
             Said::Message(text) => {
                 self.text = text.into();
                 Item::Message(event, &self.text)
             }
-            _ => Item::Event(event),
+            Said::Kernel(said) => {
+                let (point, comm) = *said;
+                let item = Item::Kernel(KernelEvent {
+                    time: event.time,
+                    pid: event.pid,
+                    dev: event.dev,
+                    cpu: event.cpu,
+                    point,
+                });
+                match comm {
+                    Some(comm) => self.named(event.pid, comm, item, counts),
+                    None => item,
+                }
+            }
+        }
+    }
+
+    /// The name of a process, if that is new, else what it did.
+    #[inline]
+    fn named(
+        &mut self,
+        pid: Pid,
+        comm: Comm,
+        item: Item<'static>,
+        counts: &mut ReadCounts,
+    ) -> Item<'_> {
+        if !self.names.change(pid, names::bytes(&comm)) {
+            return item;
+        }
+        self.text.clear();
+        let text = String::from_utf8_lossy(names::bytes(&comm));
+        self.text.push_str(&text);
+        counts.processes += 1;
+        self.pending = Some(item);
+        Item::Process {
+            time: self.last_time,
+            pid,
+            comm: &self.text,
         }
     }
 

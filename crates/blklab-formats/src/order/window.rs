@@ -3,7 +3,8 @@
 //! of time, and a line about a whole I/O tells its beginning when it is over.
 
 use crate::names::Comm;
-use blklab_trace::Event;
+use blklab_trace::{Action, Event, KernelEvent, Rwbs, Tracepoint};
+use blklab_types::Dev;
 use std::collections::VecDeque;
 
 /// What waits for its turn.
@@ -15,6 +16,8 @@ pub(crate) enum Said {
     Named(Comm),
     /// A message.
     Message(Box<str>),
+    /// An event of another part of the kernel, and the name of its process.
+    Kernel(Box<(Tracepoint, Option<Comm>)>),
     /// Another recording begins.
     NewRecording,
 }
@@ -27,6 +30,27 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// An event of another part of the kernel, its place in the order in an event without
+    /// a sector.
+    pub(crate) fn kernel(event: &KernelEvent, comm: Option<Comm>) -> Held {
+        Held {
+            event: Event {
+                time: event.time,
+                sector: 0,
+                arg: 0,
+                bytes: 0,
+                pid: event.pid,
+                dev: event.dev,
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: event.cpu,
+                rwbs: Rwbs::NONE,
+                action: Action::Message,
+            },
+            said: Said::Kernel(Box::new((event.point, comm))),
+        }
+    }
+
     pub(crate) fn at_ns(&self) -> i64 {
         self.event.time.0 as i64
     }

@@ -9,7 +9,7 @@ mod words;
 pub(crate) use read::{Dialect, TextReader};
 pub(crate) use words::{Rest, decimal, device, error, is_priority, length, rwbs, time};
 
-use blklab_trace::Event;
+use blklab_trace::{Event, KernelEvent};
 
 /// What a line is.
 ///
@@ -34,9 +34,17 @@ pub(crate) enum Line<'a> {
     Io(Io<'a>),
     /// A message of the kernel.
     Message { event: Event, text: &'a [u8] },
+    /// An event of another part of the kernel that is read.
+    Kernel {
+        event: KernelEvent,
+        /// The name of its process.
+        comm: Option<&'a [u8]>,
+        /// Whether the time is its own.
+        has_time: bool,
+    },
     /// The recorder lost so many events here.
     Lost(u64),
-    /// An event of another part of the kernel, by name.
+    /// An event of another part of the kernel that is not read, by name.
     OtherEvent(&'a [u8]),
     /// Lines were left out here.
     Elided,

@@ -9,7 +9,7 @@ use crate::order::{Given, Held, Said, Window};
 use crate::plausible;
 use crate::sequence::Sequences;
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Action, Event, Item, TraceHeader};
+use blklab_trace::{Action, Event, Item, KernelEvent, TraceHeader};
 use blklab_types::Time;
 use std::fmt;
 use std::io::Read;
@@ -124,8 +124,8 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
 
     /// The next item.
     pub(crate) fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        if let Some(event) = self.given.pending() {
-            return Ok(Some(Item::Event(event)));
+        if let Some(item) = self.given.pending() {
+            return Ok(Some(item));
         }
         let window = match self.found.last_dialect {
             0 => self.dialect.window(),
@@ -223,7 +223,9 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
         let before = self.wrapped.text.len();
         self.wrapped.add(bytes);
         match self.dialect.parse(&self.wrapped.text) {
-            joined @ (Line::Event { is_whole: true, .. } | Line::OtherEvent(_)) => {
+            joined @ (Line::Event { is_whole: true, .. }
+            | Line::Kernel { .. }
+            | Line::OtherEvent(_)) => {
                 self.found.take(joined, 0, len);
                 self.wrapped.clear();
                 true
@@ -294,6 +296,11 @@ impl Found {
                 self.push(event, comm, true);
             }
             Line::Io(io) => self.take_io(&io, dialect),
+            Line::Kernel {
+                event,
+                comm,
+                has_time,
+            } => self.take_kernel(&event, comm, has_time, dialect),
             Line::Message { event, text } => {
                 self.in_summary = false;
                 self.begin(&event, None, dialect);
@@ -333,6 +340,23 @@ impl Found {
                 self.counts.example(|| format!("{name}:{line}: {problem}"));
             }
         }
+    }
+
+    /// An event of another part of the kernel.
+    fn take_kernel(
+        &mut self,
+        event: &KernelEvent,
+        comm: Option<&[u8]>,
+        has_time: bool,
+        dialect: usize,
+    ) {
+        self.in_summary = false;
+        self.counts.untimed += u64::from(!has_time);
+        let held = Held::kernel(event, comm.map(names::comm));
+        self.begin(&held.event, None, dialect);
+        self.counts.kernel_events += 1;
+        let is_late = self.window.push(held);
+        self.counts.reordered += u64::from(is_late);
     }
 
     /// The events of an I/O.
@@ -375,7 +399,7 @@ impl Found {
             self.recording.row(at_ns)
         };
         if dialect != self.last_dialect {
-            is_new |= self.counts.events > 0;
+            is_new |= self.counts.events + self.counts.kernel_events > 0;
             self.last_dialect = dialect;
         }
         if is_new {

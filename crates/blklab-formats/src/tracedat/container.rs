@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where in the file what is: formats, names of processes, the buffers of the CPUs.
 
-use super::formats::EventFormat;
+use super::formats::{EventFormat, KernelFormat};
 use crate::FormatError;
 use crate::store::{Order, Store};
 use flate2::read::ZlibDecoder;
@@ -36,7 +36,9 @@ pub(super) struct Container {
     pub(super) long_bytes: usize,
     pub(super) page_bytes: usize,
     pub(super) events: Vec<EventFormat>,
-    /// Names of events of other systems, by id.
+    /// Events of other systems that are read.
+    pub(super) kernel_events: Vec<KernelFormat>,
+    /// Names of those that are not, by id.
     pub(super) others: Vec<(u16, String)>,
     /// Lines of `PID COMM`.
     pub(super) comms: Vec<u8>,
@@ -230,6 +232,8 @@ impl Container {
         };
         if system == "block" {
             self.events.push(format);
+        } else if crate::kernel::is_known(format.name.as_bytes()) {
+            self.kernel_events.extend(KernelFormat::parse(text));
         } else {
             self.others.push((format.id, format.name));
         }

@@ -2,9 +2,11 @@
 //! Reading the records of all CPUs in order of time.
 
 use super::container::Container;
-use super::formats::{EventFormat, Field};
+use super::formats::{EventFormat, Field, KernelFormat};
 use super::pages::{Next, Pages};
+use crate::fields;
 use crate::input::Input;
+use crate::kernel;
 use crate::names::{self, Comm};
 use crate::order::{Given, Held, Said};
 use crate::source::Source;
@@ -12,7 +14,7 @@ use crate::store::{Order, Store};
 use crate::text::rwbs;
 use crate::tracepoints::{Kind, Kinds, place};
 use crate::{FormatError, ReadCounts, plausible};
-use blklab_trace::{Action, Event, Item, Rwbs, TraceHeader, TraceSource};
+use blklab_trace::{Action, Event, Item, KernelEvent, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,6 +31,7 @@ pub struct TraceDatReader {
     order: Order,
     header: TraceHeader,
     events: HashMap<u16, EventFormat>,
+    kernel_events: HashMap<u16, KernelFormat>,
     others: HashMap<u16, String>,
     comms: HashMap<Pid, Comm>,
     cpus: Vec<Pages>,
@@ -72,6 +75,7 @@ impl TraceDatReader {
         let cpus = container.buffers.iter();
         let cpus: Vec<Pages> = cpus.map(|buffer| Pages::new(&container, *buffer)).collect();
         let events = container.events.into_iter().map(|event| (event.id, event));
+        let by_id = container.kernel_events.into_iter().map(|e| (e.id, e));
         Ok(TraceDatReader {
             name: name.to_owned(),
             store,
@@ -81,6 +85,7 @@ impl TraceDatReader {
                 ..TraceHeader::default()
             },
             events: events.collect(),
+            kernel_events: by_id.collect(),
             others: container.others.into_iter().collect(),
             comms: comms(&container.comms),
             heads: vec![None; cpus.len()],
@@ -134,6 +139,9 @@ impl TraceDatReader {
         let (data, cpu) = (pages.record(), pages.cpu);
         let id = self.order.u16(data)?;
         let Some(format) = self.events.get(&id) else {
+            if self.kernel_events.contains_key(&id) {
+                return self.kernel_event(idx, id, Time(time_ns));
+            }
             let name = self.others.get(&id).map_or("unknown", String::as_str);
             self.counts.other_event(name.as_bytes());
             return None;
@@ -173,6 +181,65 @@ impl TraceDatReader {
         let comm = comm.or_else(|| fields.comm(format));
         let said = comm.map_or(Said::Event, Said::Named);
         Some(Held { event, said })
+    }
+}
+
+impl TraceDatReader {
+    /// What the record of a CPU says of another part of the kernel.
+    fn kernel_event(&mut self, idx: usize, id: u16, time: Time) -> Option<Held> {
+        let (pages, format) = (&self.cpus[idx], self.kernel_events.get(&id)?);
+        let cpu = pages.cpu;
+        let record = Record {
+            order: self.order,
+            data: pages.record(),
+            format,
+        };
+        let said = kernel::decode(format.name.as_bytes(), &record).flatten();
+        let pid = fields::Fields::number(&record, "common_pid").map(|pid| pid as Pid);
+        let is_time = plausible::is_time(time);
+        let (Some((dev, point)), Some(pid), true) = (said, pid, is_time) else {
+            self.counts.damaged += 1;
+            let name = &format.name;
+            self.counts
+                .example(|| format!("{name} of CPU {cpu} makes no sense"));
+            return None;
+        };
+        let event = KernelEvent {
+            time,
+            pid,
+            dev,
+            cpu,
+            point,
+        };
+        self.counts.kernel_events += 1;
+        Some(Held::kernel(&event, self.comms.get(&pid).copied()))
+    }
+}
+
+/// The record of an event of another part of the kernel.
+struct Record<'a> {
+    order: Order,
+    data: &'a [u8],
+    format: &'a KernelFormat,
+}
+
+impl fields::Fields for Record<'_> {
+    fn number(&self, name: &str) -> Option<u64> {
+        self.format.number(self.order, self.data, name)
+    }
+
+    fn text(&self, name: &str) -> Option<&[u8]> {
+        let bytes = self.format.content(self.order, self.data, name)?;
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        Some(&bytes[..end])
+    }
+
+    fn bytes(&self, name: &str, to: &mut [u8]) -> usize {
+        let content = self.format.content(self.order, self.data, name);
+        let content = content.unwrap_or_default();
+        let nr = content.len().min(to.len());
+        to[..nr].copy_from_slice(&content[..nr]);
+        nr
     }
 }
 
@@ -280,8 +347,8 @@ impl TraceSource for TraceDatReader {
     type Error = FormatError;
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        if let Some(event) = self.given.pending() {
-            return Ok(Some(Item::Event(event)));
+        if let Some(item) = self.given.pending() {
+            return Ok(Some(item));
         }
         if !self.is_begun {
             self.is_begun = true;

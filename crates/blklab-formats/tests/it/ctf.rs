@@ -63,7 +63,8 @@ fn every_layout_has_the_events_that_babeltrace2_reads() {
             "{name}"
         );
         let named = |name: &str| counts.other_names.iter().find(|n| n.0 == name).map(|n| n.1);
-        assert_eq!(named("sched_switch"), Some(24));
+        // Switches, 24 of them, and wake-ups.
+        assert_eq!((named("sched_switch"), counts.kernel_events), (None, 52));
         assert_eq!(named("lttng_statedump_block_device"), Some(1));
     }
 }

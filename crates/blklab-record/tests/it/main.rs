@@ -223,7 +223,7 @@ fn the_io_of_this_machine() {
     assert_eq!(trace.counts().damaged, 0, "{:?}", trace.counts());
     assert!(trace.header().is_some_and(|h| !h.kernel.is_empty()));
     let other: u64 = trace.counts().other_events;
-    let events = trace.counts().events + other;
+    let events = trace.counts().events + trace.counts().kernel_events + other;
     assert!(recorded.nr_events >= events, "{recorded:?} {events}");
 }
 

@@ -11,6 +11,7 @@ pub mod false_latency;
 pub mod flush;
 pub mod idle;
 pub mod journal_chain;
+pub mod journal_commit;
 pub mod misaligned;
 pub mod missed_merge;
 pub mod no_readahead;
@@ -44,6 +45,7 @@ pub static ALL: &[Kind] = &[
     slice::KIND,
     overtaken::KIND,
     behind_other::KIND,
+    journal_commit::KIND,
     flush::KIND,
     journal_chain::KIND,
     no_request_free::KIND,
