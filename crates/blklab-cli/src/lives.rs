@@ -3,6 +3,7 @@
 
 use crate::again::{Again, Known, reasons};
 use crate::args::PlainFormat;
+use crate::output::part;
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
 use blklab::Action;
@@ -161,6 +162,15 @@ fn show(out: &mut impl Write, life: &Life, report: &Report, times_as_given: bool
         out,
         "  meanwhile to the device: {reads} reads, {writes} writes{depth}"
     )?;
+    for b in &life.beside {
+        let text = format!(
+            "{} of {}: {}",
+            time_text(b.overlap_ns),
+            time_text(b.ns),
+            b.what
+        );
+        part(out, "beside", &text)?;
+    }
     for e in &life.events {
         writeln!(out, "  {}", blklab::why::line(e, report, times_as_given))?;
     }

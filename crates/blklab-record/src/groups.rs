@@ -21,6 +21,9 @@ pub struct Group {
 /// Events of buffers in the page cache, which are no I/O and very many.
 const NO_IO: [&str; 2] = ["block_touch_buffer", "block_dirty_buffer"];
 
+/// Events of the CPU scheduler that are recorded, of some tasks each.
+pub(crate) const SCHED_EVENTS: [&str; 2] = ["sched_switch", "sched_wakeup"];
+
 /// The group that is always recorded.
 pub(crate) static BLOCK: Group = Group {
     name: "block",
@@ -75,8 +78,8 @@ pub static GROUPS: [Group; 8] = [
     },
     Group {
         name: "sched",
-        help: "switches of the tasks that submit I/O",
-        only: &["sched_switch"],
+        help: "switches and wake-ups of the tasks that submit I/O",
+        only: &SCHED_EVENTS,
         source: "CONFIG_TRACEPOINTS",
     },
 ];

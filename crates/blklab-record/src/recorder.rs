@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recording: buffers of the CPUs into files, and these into one.
 
-use crate::groups::{BLOCK, Group};
+use crate::groups::{BLOCK, Group, SCHED_EVENTS};
 use crate::instance::Instance;
 use crate::{Disk, RecordError, Roots};
 use blklab_formats::PartialFile;
@@ -101,7 +101,7 @@ impl Recorder {
                     instance.set(&format!("{folder}/filter"), &wanted.join(" || "))?;
                 }
                 if group.is_of_submitters() {
-                    instance.set(&format!("{folder}/filter"), &switches_of([].into_iter()))?;
+                    instance.set(&format!("{folder}/filter"), &filter_of(event, &[]))?;
                     let queue = instance.read("events/block/block_bio_queue/format")?;
                     submitters = Some(Submitters::new(head.page_bytes, &queue));
                 }
@@ -201,9 +201,11 @@ impl Recorder {
         let nr = submitters.pids().count().min(SUBMITTERS_MAX);
         if nr > self.nr_filtered {
             self.nr_filtered = nr;
-            let filter = switches_of(submitters.pids().take(SUBMITTERS_MAX));
-            self.instance
-                .set("events/sched/sched_switch/filter", &filter)?;
+            let pids: Vec<u32> = submitters.pids().take(SUBMITTERS_MAX).collect();
+            for event in SCHED_EVENTS {
+                let name = format!("events/sched/{event}/filter");
+                self.instance.set(&name, &filter_of(event, &pids))?;
+            }
         }
         Ok(())
     }
@@ -251,17 +253,22 @@ impl Recorder {
     }
 }
 
-/// A filter of `sched_switch` for what these tasks do; nothing if there are none.
-fn switches_of(pids: impl Iterator<Item = u32>) -> String {
-    let wanted: Vec<String> = pids
-        // The idle task submits nothing, and its switches are everybody's.
-        .filter(|pid| *pid > 0)
-        .map(|pid| format!("prev_pid == {pid} || next_pid == {pid}"))
+/// A filter of an event of the CPU scheduler for what happens to these tasks; nothing if there
+/// are none.
+fn filter_of(event: &str, pids: &[u32]) -> String {
+    let fields: &[&str] = match event {
+        "sched_switch" => &["prev_pid", "next_pid"],
+        _ => &["pid"],
+    };
+    // The idle task submits nothing, and its switches are everybody's.
+    let wanted = pids.iter().filter(|pid| **pid > 0);
+    let wanted: Vec<String> = wanted
+        .flat_map(|pid| fields.iter().map(move |field| format!("{field} == {pid}")))
         .collect();
-    match wanted.len() {
-        0 => "prev_pid < 0".to_owned(),
-        _ => wanted.join(" || "),
+    if wanted.is_empty() {
+        return format!("{} < 0", fields[0]);
     }
+    wanted.join(" || ")
 }
 
 /// The sum of these numbers of `per_cpu/cpuN/stats`.
@@ -372,9 +379,11 @@ mod tests {
 
     #[test]
     fn filters_of_switches() {
-        assert_eq!(switches_of([].into_iter()), "prev_pid < 0");
+        assert_eq!(filter_of("sched_switch", &[]), "prev_pid < 0");
+        assert_eq!(filter_of("sched_wakeup", &[0]), "pid < 0");
+        assert_eq!(filter_of("sched_wakeup", &[7, 9]), "pid == 7 || pid == 9");
         assert_eq!(
-            switches_of([0, 7, 9].into_iter()),
+            filter_of("sched_switch", &[0, 7, 9]),
             "prev_pid == 7 || next_pid == 7 || prev_pid == 9 || next_pid == 9"
         );
     }

@@ -4,6 +4,7 @@
 use super::disk::{Disk, Request};
 use super::finding::Evidence;
 use super::section::Section;
+use super::spells::{Spell, What};
 use super::waits::Wait;
 use super::{Context, Detector, Finding, Whole};
 use blklab_types::{Dev, Pid, Time};
@@ -58,11 +59,33 @@ pub struct Life {
     pub issued_before: [u64; 2],
     /// Requests at the device when it got there.
     pub depth_at_issue: Option<u32>,
+    /// What other parts of the kernel did meanwhile, that with most time in common first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// Its events.
     pub events: Vec<Evidence>,
     #[serde(skip)]
+    spells: Vec<Spell>,
+    #[serde(skip)]
     start: Time,
 }
+
+/// What another part of the kernel did while a request lived.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Beside {
+    /// In words.
+    pub what: String,
+    /// How long it was, ns.
+    pub ns: u64,
+    /// For how long of the request's life, ns; 0 if it was right behind it.
+    pub overlap_ns: u64,
+}
+
+/// Of so many other things it is said that they went on meanwhile.
+const BESIDE_MAX: usize = 6;
+
+/// Whoever waited for a request runs again within this time of its end.
+const BEHIND_MAX_NS: u64 = 100_000_000;
 
 /// Gathers lives while a [`Search`](super::Search) goes through a trace.
 #[derive(Clone, Debug)]
@@ -125,7 +148,16 @@ impl Detector for Lives {
         }
     }
 
-    fn finish(&mut self, _: &Whole<'_>) -> Vec<Finding> {
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        for life in self.found.borrow_mut().iter_mut() {
+            let end = Time(life.start.0.saturating_add(life.whole_ns.unwrap_or(0)));
+            let words = |spell: Spell| Beside {
+                what: spell.words(&whole.sums.names),
+                ns: spell.ns(),
+                overlap_ns: spell.within(life.start, end),
+            };
+            life.beside = life.spells.drain(..).map(words).collect();
+        }
         Vec::new()
     }
 }
@@ -157,7 +189,27 @@ fn life(section: &Section, disk: &Disk, place: usize) -> Life {
         flush_ns: w.flush_ns,
         issued_before: before,
         depth_at_issue: disk.depth_at_issue.get(place).copied(),
+        beside: Vec::new(),
         events: section.of_request(r),
+        spells: beside(section, r),
         start: r.start().unwrap_or_default(),
     }
+}
+
+/// What went on while a request lived, as far as it may have to do with it.
+fn beside(section: &Section, r: &Request) -> Vec<Spell> {
+    let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
+        return Vec::new();
+    };
+    let concerns = |s: &&Spell| match &s.what {
+        What::Wbt(w) if w.step == 0 => false,
+        What::Command(c) => c.is_at(r.life.sector),
+        What::OffCpu(_) => s.pid == r.pid && s.to >= end && s.to.since(end).0 <= BEHIND_MAX_NS,
+        _ => section.disk_of(s.dev) == r.life.dev,
+    };
+    let meanwhile = section.spells.iter().filter(|s| s.within(start, end) > 0);
+    let mut all: Vec<&Spell> = meanwhile.filter(concerns).collect();
+    all.sort_by_key(|s| (std::cmp::Reverse(s.within(start, end)), s.from));
+    all.truncate(BESIDE_MAX);
+    all.into_iter().cloned().collect()
 }

@@ -7,7 +7,14 @@ use blklab_formats::ftrace::FtraceReader;
 use blklab_trace::TraceSource as _;
 
 /// The kinds that these traces have.
-pub(crate) const KINDS: [&str; 1] = ["journal-commit"];
+pub(crate) const KINDS: [&str; 6] = [
+    "journal-commit",
+    "journal-full",
+    "dirty-limit",
+    "wbt",
+    "command-fault",
+    "cpu-wait",
+];
 
 /// A process: its name and number.
 type Who = (&'static str, u32);
@@ -90,6 +97,7 @@ impl Lines {
         let mut reader = FtraceReader::new(text.as_bytes(), "text");
         reader.send_all(&mut search).expect("a trace");
         let counts = reader.counts();
+        assert!(counts.kernel_events > 0, "{text}");
         assert!(counts.is_clean() && counts.other_events == 0, "{counts:?}");
         search.finish(Reading::default())
     }
@@ -188,4 +196,216 @@ fn fast_commits_are_no_finding() {
     }
     let report = lines.report("");
     assert!(report.findings.is_empty(), "{:#?}", report.findings);
+}
+
+const READER: Who = ("reader", 33);
+const WRITER: Who = ("writer", 44);
+
+/// Reads of one process, one at a time, each done after 100 us.
+fn reads(lines: &mut Lines, from: u64, n: u64) {
+    for k in 0..n {
+        let t = from + k * 5000;
+        lines.io(READER, "R", ((k * 7919 % 1000) * 1000, 8), t, t + 100);
+    }
+}
+
+#[test]
+fn tasks_wait_for_room_in_the_log_of_xfs() {
+    let mut lines = Lines::default();
+    let ticket = "dev 8:0 t_ocnt 2 t_cnt 2 t_curr_res 170 t_unit_res 170 reserveq empty";
+    reads(&mut lines, 1000, 20);
+    for n in 0..5 {
+        let t = 10_000 + n * 20_000;
+        lines.event(t, WRITER, &format!("xfs_log_grant_sleep: {ticket}"));
+        lines.event(t + 8000, WRITER, &format!("xfs_log_grant_wake: {ticket}"));
+    }
+    let report = lines.report("");
+    let f = first(&report, "journal-full");
+    assert_eq!((f.victims[0].pid, f.total_ns), (WRITER.1, Some(40_000_000)));
+    assert_eq!(evidence(f), ["xfs_log_grant_sleep", "xfs_log_grant_wake"]);
+}
+
+/// A pause in balance_dirty_pages.
+fn pause(lines: &mut Lines, us: u64, who: Who, ms: i64, pages: u64) {
+    let text = format!(
+        "balance_dirty_pages: bdi 8:0: limit=28000 setpoint=21000 dirty=26000 bdi_setpoint=900 \
+         bdi_dirty=880 dirty_ratelimit=1020 task_ratelimit=512 dirtied={pages} \
+         dirtied_pause={pages} paused=0 pause={ms} period={ms} think=0 cgroup_ino=1"
+    );
+    lines.event(us, who, &text);
+}
+
+#[test]
+fn a_small_writer_is_held_back_for_a_large_one() {
+    let mut lines = Lines::default();
+    reads(&mut lines, 1000, 20);
+    for n in 0..10 {
+        pause(&mut lines, n * 250_000, WRITER, 200, 1000);
+        pause(&mut lines, n * 250_000 + 10, DB, 150, 8);
+        // Not held back: it has gone slowly enough.
+        pause(&mut lines, n * 250_000 + 20, JOURNAL, -3, 8);
+    }
+    let report = lines.report("");
+    let f = first(&report, "dirty-limit");
+    let victims: Vec<u32> = f.victims.iter().map(|p| p.pid).collect();
+    assert_eq!((victims, f.total_ns), (vec![DB.1], Some(1_500_000_000)));
+    assert_eq!(f.causes[0].pid, WRITER.1);
+    // Alone, the large one does what the device can.
+    let mut alone = Lines::default();
+    for n in 0..10 {
+        pause(&mut alone, n * 250_000, WRITER, 200, 1000);
+    }
+    let report = alone.report("");
+    let f = first(&report, "dirty-limit");
+    assert_eq!(f.weight, blklab_analysis::findings::Weight::OwnChoice);
+    // Short pauses are how write-back works.
+    let mut short = Lines::default();
+    for n in 0..10 {
+        pause(&mut short, n * 250_000, WRITER, 10, 1000);
+    }
+    assert!(short.report("").findings.is_empty());
+}
+
+#[test]
+fn writes_wait_while_wbt_is_scaled_down() {
+    let mut lines = Lines::default();
+    let step = |step: i32, limits: [u32; 3]| {
+        let [background, normal, max] = limits;
+        format!(
+            "wbt_step: 8:0: scale down: step={step}, window=57735us, background={background}, \
+             normal={normal}, max={max}"
+        )
+    };
+    let worker = ("kworker/0:1", 5);
+    reads(&mut lines, 500, 60);
+    lines.event(1000, worker, &step(2, [1, 2, 4]));
+    let stat = "wbt_stat: 8:0: rmean=81000000, rmin=76000000, rmax=90000000, rsamples=3, \
+                wmean=1, wmin=1, wmax=1, wsamples=9";
+    lines.event(1001, worker, stat);
+    for n in 0..20 {
+        let (t, sector) = (2000 + n * 10_000, 500_000 + n * 1000);
+        let place = format!("{sector} + 8");
+        lines.event(
+            t,
+            WRITER,
+            &format!("block_bio_queue: 8,0 WS {place} [writer]"),
+        );
+        lines.event(
+            t + 6000,
+            WRITER,
+            &format!("block_getrq: 8,0 WS {place} [writer]"),
+        );
+        for name in ["insert", "issue"] {
+            let text = format!("block_rq_{name}: 8,0 WS 4096 () {place} be,0,4 [writer]");
+            lines.event(t + 6001, WRITER, &text);
+        }
+        let done = format!("block_rq_complete: 8,0 WS () {place} be,0,4 [0]");
+        lines.event(t + 6101, ("<idle>", 0), &done);
+    }
+    let report = lines.report("");
+    let f = first(&report, "wbt");
+    assert_eq!((f.victims[0].pid, f.count), (WRITER.1, 20));
+    assert_eq!(f.causes[0].pid, READER.1);
+    assert!(
+        f.what.contains("1 writes of write-back and 2 others"),
+        "{}",
+        f.what
+    );
+    assert!(f.how.contains("76.0 ms the fastest"), "{}", f.how);
+    assert!(
+        evidence(f).contains(&"wbt_step".to_owned()),
+        "{:?}",
+        evidence(f)
+    );
+}
+
+#[test]
+fn a_command_times_out_and_is_tried_again() {
+    let mut lines = Lines::default();
+    reads(&mut lines, 1000, 20);
+    let command = |sector: u64, opcode: u8| {
+        let [.., a, b, c, d] = sector.to_be_bytes();
+        format!(
+            "host_no=0 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 prot_op=SCSI_PROT_NORMAL \
+             driver_tag=1 scheduler_tag=1 cmnd=(READ_10 lba={sector} txlen=8 protect=0 \
+             raw={opcode:02x} 00 {a:02x} {b:02x} {c:02x} {d:02x} 00 00 08 00)"
+        )
+    };
+    for n in 0..2_u64 {
+        let (t, sector) = (200_000 + n * 2_000_000, 70_000 + n * 5000);
+        let text = command(sector, 0x28);
+        lines.io(DB, "R", (sector, 8), t, t + 1_000_000);
+        lines.event(t + 1, DB, &format!("scsi_dispatch_cmd_start: {text}"));
+        let worker = ("kworker/0:1H", 6);
+        let timeout = format!(
+            "scsi_dispatch_cmd_timeout: {text} result=(driver=DRIVER_OK host=DID_OK \
+             message=COMMAND_COMPLETE status=SAM_STAT_GOOD) sense=(key=0x0 asc=0x0 ascq=0x0)"
+        );
+        lines.event(t + 900_000, worker, &timeout);
+    }
+    let report = lines.report("");
+    let f = first(&report, "command-fault");
+    assert_eq!((f.victims[0].pid, f.count), (DB.1, 2));
+    assert!(f.what.contains("2 timed out"), "{}", f.what);
+    // Two waits that are no chance of the device.
+    assert!(report.findings.iter().all(|f| f.kind != "device-slow"));
+    assert!(evidence(f).contains(&"scsi_dispatch_cmd_timeout".to_owned()));
+}
+
+#[test]
+fn nvme_tries_again() {
+    let mut lines = Lines::default();
+    reads(&mut lines, 1000, 20);
+    for n in 0..3_u64 {
+        let (t, sector) = (200_000 + n * 200_000, 70_000 + n * 5000);
+        lines.io(DB, "R", (sector, 8), t, t + 50_000);
+        for (us, status) in [(1, 0x281), (40_000, 0)] {
+            let setup = format!(
+                "nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=7, nsid=1, flags=0x0, \
+                 meta=0x0, cmd=(nvme_cmd_read slba={sector}, len=7, ctrl=0x0, dsmgmt=0, reftag=0)"
+            );
+            lines.event(t + us, DB, &setup);
+            let done = format!(
+                "nvme_complete_rq: nvme0: disk=nvme0n1, qid=1, cmdid=7, res=0x0, retries=0, \
+                 flags=0x0, status={status:#x}"
+            );
+            lines.event(t + us + 9_000, ("<idle>", 0), &done);
+        }
+    }
+    let report = lines.report("");
+    let f = first(&report, "command-fault");
+    assert_eq!((f.victims[0].pid, f.count), (DB.1, 3));
+    assert!(
+        f.what.contains("3 failed (NVMe status 0x281)"),
+        "{}",
+        f.what
+    );
+}
+
+#[test]
+fn who_is_woken_waits_for_a_cpu() {
+    let mut lines = Lines::default();
+    let hog = ("hog", 99);
+    let switch = |(prev, a): Who, state: &str, (next, b): Who| {
+        format!(
+            "sched_switch: prev_comm={prev} prev_pid={a} prev_prio=120 prev_state={state} ==> \
+             next_comm={next} next_pid={b} next_prio=120"
+        )
+    };
+    for n in 0..10 {
+        let t = 10_000 + n * 30_000;
+        lines.io(DB, "R", ((n * 7919 % 100) * 1000, 8), t, t + 200);
+        lines.event(t + 20, DB, &switch(DB, "D", hog));
+        let wakeup = "sched_wakeup: comm=db pid=77 prio=120 target_cpu=000";
+        lines.event(t + 210, hog, wakeup);
+        lines.event(t + 8_210, hog, &switch(hog, "R", DB));
+    }
+    let report = lines.report("");
+    let f = first(&report, "cpu-wait");
+    assert_eq!((f.victims[0].pid, f.causes[0].pid), (DB.1, hog.1));
+    assert_eq!((f.count, f.total_ns), (10, Some(80_000_000)));
+    assert_eq!(
+        evidence(f),
+        ["sched_switch", "C", "sched_wakeup", "sched_switch"]
+    );
 }

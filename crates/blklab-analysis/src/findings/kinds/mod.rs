@@ -3,15 +3,19 @@
 
 pub mod behind_other;
 pub mod bfq_merge;
+pub mod command_fault;
+pub mod cpu_wait;
 pub mod deep_queue;
 pub mod dependent_read;
 pub mod device_slow;
+pub mod dirty_limit;
 pub mod discards;
 pub mod false_latency;
 pub mod flush;
 pub mod idle;
 pub mod journal_chain;
 pub mod journal_commit;
+pub mod log_full;
 pub mod misaligned;
 pub mod missed_merge;
 pub mod no_readahead;
@@ -24,6 +28,7 @@ pub mod shallow;
 pub mod slice;
 pub mod split;
 pub mod throttle;
+pub mod wbt;
 pub mod write_order;
 pub mod writes_starved;
 
@@ -48,7 +53,11 @@ pub static ALL: &[Kind] = &[
     journal_commit::KIND,
     flush::KIND,
     journal_chain::KIND,
+    log_full::KIND,
+    dirty_limit::KIND,
+    wbt::KIND,
     no_request_free::KIND,
+    command_fault::KIND,
     device_slow::CAPPED,
     device_slow::SLOW,
     seek_storm::KIND,
@@ -61,6 +70,7 @@ pub static ALL: &[Kind] = &[
     shallow::KIND,
     deep_queue::KIND,
     passthrough::KIND,
+    cpu_wait::KIND,
 ];
 
 #[cfg(test)]

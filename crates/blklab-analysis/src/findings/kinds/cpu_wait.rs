@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The I/O is done, and its process does not run: it waits for a CPU.
+//!
+//! What an application sees as latency then is not the device's: between the C of its
+//! request, which wakes it, and the `sched_switch` to it others run.
+
+use crate::findings::harm::{Harm, of_disks};
+use crate::findings::section::{Section, in_order};
+use crate::findings::spells::{OffCpu, Spell, What};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+};
+use blklab_trace::{Action, TaskState};
+use blklab_types::{Dev, Pid, Time};
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "cpu-wait",
+    what: "a process does not run when its I/O is done: it waits for a CPU, not for the device",
+    rule: "a task is woken (sched_wakeup) at most 1 ms after a C of its own, and sched_switch lets \
+           it run 1 ms later or more, 3 times or more and for 20 % of its waiting for I/O in all; \
+           without sched_wakeup it counts from the C",
+    explains: &[],
+    rests_on_absence: false,
+    detector: || Box::new(CpuWait::default()),
+};
+
+/// Who runs sooner did not wait.
+const SLOW_NS: u64 = 1_000_000;
+
+/// Between the C of a request and the wake-up of who waits for it.
+const NEAR_NS: u64 = 1_000_000;
+
+/// So often, so that it is no chance.
+const TIMES_MIN: u64 = 3;
+
+#[derive(Debug, Default)]
+struct CpuWait {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    /// Instances whose wake-up was recorded.
+    nr_woken: u64,
+}
+
+/// When requests of a process were done: the time, the disk, its place, and that of the
+/// request.
+type Ends = BTreeMap<Pid, Vec<(Time, usize, usize)>>;
+
+impl Detector for CpuWait {
+    fn section(&mut self, section: &Section, _: &Context) {
+        let slept = section.spells.iter().filter_map(|s| match s.what {
+            What::OffCpu(o) => Some((s, o)),
+            _ => None,
+        });
+        let slept: Vec<(&Spell, OffCpu)> = slept.collect();
+        if slept.is_empty() {
+            return;
+        }
+        let ends = ends(section);
+        for (spell, off) in slept {
+            let own = ends.get(&spell.pid).map_or(&[][..], Vec::as_slice);
+            let until = off.woken.unwrap_or(spell.to);
+            let next = own.partition_point(|(t, ..)| *t <= until);
+            let Some((end, disk, place)) = next.checked_sub(1).map(|i| own[i]) else {
+                continue;
+            };
+            let since = off.woken.unwrap_or(end);
+            let is_its_io = match off.woken {
+                Some(woken) => woken.since(end).0 <= NEAR_NS,
+                // Who sleeps for something else may be woken for that, and not for the I/O.
+                None => off.state == TaskState::Uninterruptible,
+            };
+            let ns = spell.to.since(since).0;
+            if !is_its_io || end < spell.from || ns < SLOW_NS {
+                continue;
+            }
+            let disk = &section.disks[disk];
+            let sum = self.disks.entry(disk.dev).or_default();
+            sum.nr_woken += u64::from(off.woken.is_some());
+            if off.ran > 0 {
+                sum.harm.blame(off.ran, ns);
+            }
+            sum.harm.add(spell.pid, ns, || {
+                let r = &disk.requests[place];
+                let sectors = [r.life.sector, r.end()];
+                let done = section.find(Action::Complete, disk.dev, end, sectors);
+                let mut evidence = spell.evidence.clone();
+                evidence.extend(done);
+                in_order(&mut evidence);
+                Instance {
+                    time: since,
+                    delay_ns: Some(ns),
+                    evidence,
+                }
+            });
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
+    }
+}
+
+fn ends(section: &Section) -> Ends {
+    let mut ends = Ends::new();
+    for (disk, d) in section.disks.iter().enumerate() {
+        for (place, r) in d.requests.iter().enumerate() {
+            if let Some(end) = r.life.complete {
+                ends.entry(r.pid).or_default().push((end, disk, place));
+            }
+        }
+    }
+    ends.values_mut().for_each(|all| all.sort_unstable());
+    ends
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        if self.harm.count() < TIMES_MIN {
+            return None;
+        }
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
+        f.of = "waits for a CPU";
+        f.what = format!(
+            "{} run{} {} later on average than {} I/O is done.",
+            f.victim_names(),
+            if f.victims.len() == 1 { "s" } else { "" },
+            time_text(self.harm.total_ns() / self.harm.count().max(1)),
+            if f.victims.len() == 1 { "its" } else { "their" },
+        );
+        f.how =
+            "This is no latency of the device or the block layer: the process is awake, and its \
+                 CPU runs something else."
+                .to_owned();
+        if self.nr_woken == 0 {
+            f.doubt(
+                Confidence::Likely,
+                "sched_wakeup: when the process was woken",
+            );
+        }
+        f.remedies = vec![
+            Remedy::act(
+                "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for whoever \
+                 waits",
+            ),
+            Remedy::act("fewer or nicer tasks that compute on the same CPUs"),
+        ];
+        Some(f)
+    }
+}
