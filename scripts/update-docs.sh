@@ -32,7 +32,7 @@ picture() {
 
 # The page has two parts: measured cases, and planted causes.
 fidelity() {
-    "$blklab" conform "$shared/truth-612/cases" --output-format markdown || [ $? -eq 1 ]
+    "$blklab" conform "$shared/truth/cases" "$shared/truth-612/cases" --output-format markdown || [ $? -eq 1 ]
     echo
     "$blklab" conform --findings --output-format markdown
 }

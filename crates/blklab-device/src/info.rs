@@ -39,6 +39,9 @@ type Made = Result<Box<dyn Device>, DeviceError>;
 pub(crate) struct Settings {
     /// The parameter that is the driver's name for the queue depth.
     pub(crate) depth: Option<&'static str>,
+    /// Parameters that a multi-queue driver enforces itself, before the device
+    /// gets a command.
+    pub(crate) enforced: &'static [&'static str],
     /// What the parameters make of the limits.
     pub(crate) limits: fn(&Values, DeviceLimits) -> DeviceLimits,
 }
@@ -47,6 +50,7 @@ impl Settings {
     /// None of the parameters.
     pub(crate) const NONE: Settings = Settings {
         depth: None,
+        enforced: &[],
         limits: |_, limits| limits,
     };
 }

@@ -35,5 +35,7 @@ pub use error::DeviceError;
 pub use info::{DeviceInfo, MAX_QUEUE_DEPTH, ReadText};
 pub use limits::{DeviceLimits, Driver};
 pub use param::{Kind, ParamInfo};
-pub use registry::{ALL, Params, build, find, is_path, limits, parse_spec, queue_depth};
+pub use registry::{
+    ALL, Params, build, find, is_path, limits, parse_spec, queue_depth, without_driver_limits,
+};
 pub use validate::{Distance, Measured, parse_trace, replay};

@@ -33,6 +33,10 @@ pub struct DeviceLimits {
     pub max_sectors: Option<u32>,
     /// `queue/rotational`.
     pub rotational: Option<bool>,
+    /// Bytes that a multi-queue driver admits per tick of 20 ms; none if it has
+    /// no such limit. Requests beyond it stay in their queue, and the model of
+    /// the device is made without it ([`without_driver_limits`](crate::without_driver_limits)).
+    pub bytes_per_tick: Option<u64>,
     /// A completion removes the plug.
     pub completion_unplugs: bool,
     /// The driver can order writes.
@@ -51,6 +55,7 @@ impl DeviceLimits {
         max_segments: None,
         max_sectors: None,
         rotational: None,
+        bytes_per_tick: None,
         completion_unplugs: true,
         ordered_writes: true,
         has_flush: true,

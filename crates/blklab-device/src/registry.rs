@@ -200,6 +200,23 @@ pub fn limits(name: &str, params: &[(String, String)]) -> Result<DeviceLimits, D
     Ok((info.settings.limits)(&values, info.limits))
 }
 
+/// The parameters without those that a multi-queue driver enforces before the
+/// device gets a command, and that its queue knows of from [`limits()`].
+///
+/// # Errors
+///
+/// If the device does not exist.
+pub fn without_driver_limits(
+    name: &str,
+    params: &[(String, String)],
+) -> Result<Params, DeviceError> {
+    let enforced = find(name)?.settings.enforced;
+    let kept = params
+        .iter()
+        .filter(|(key, _)| !enforced.contains(&key.as_str()));
+    Ok(kept.cloned().collect())
+}
+
 /// Builds a device by name with parameters over its defaults.
 ///
 /// `queue_depth` is how many commands the driver holds at most; queues are

@@ -70,9 +70,20 @@ impl Experiment {
         self.cost(self.vm.reap_cost_ns(self.kernel))
     }
 
-    /// From the start of a fio job to that of the next: none if not set.
+    /// Processor time of a fio job from its release to its first I/O: none if not
+    /// set.
     pub fn job_start(&self) -> Span {
         self.cost(self.vm.job_start_ns(self.kernel))
+    }
+
+    /// The same for each I/O that the job may have in flight: none if not set.
+    pub fn io_u_setup(&self) -> Span {
+        self.cost(self.vm.io_u_setup_ns(self.kernel))
+    }
+
+    /// The same for each page of the buffers of those: none if not set.
+    pub fn buffer_page(&self) -> Span {
+        self.cost(self.vm.buffer_page_ns(self.kernel))
     }
 
     /// What a fio job has had of the processor when it begins: nothing if not set.

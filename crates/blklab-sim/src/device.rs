@@ -36,7 +36,13 @@ pub(crate) fn build_device_with_files(e: &Experiment) -> Result<Described, Exper
 
 fn build_with(e: &Experiment, read: &ReadText<'_>) -> Result<Box<dyn Device>, ExperimentError> {
     let (name, params) = (&e.device.name, &e.device.params);
-    blklab_device::build(name, params, e.queue_depth()?, read).map_err(device_refused)
+    let depth = e.queue_depth()?;
+    if e.kernel.has_single_queue() {
+        return blklab_device::build(name, params, depth, read).map_err(device_refused);
+    }
+    blklab_device::without_driver_limits(name, params)
+        .and_then(|params| blklab_device::build(name, &params, depth, read))
+        .map_err(device_refused)
 }
 
 fn read_device_file(path: &str) -> Result<String, String> {

@@ -5,6 +5,7 @@ use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, ExperimentError, MdSpec, QueueFacts};
+use blklab_kernel::KernelVersion;
 
 /// What is wrong with a device, at its key or in its file.
 pub fn device_refused(e: DeviceError) -> ExperimentError {
@@ -109,6 +110,17 @@ pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
     Ok(limits)
 }
 
+/// How a driver refuses what it has no room for. `null_blk` starts a request
+/// after it has looked at its budget from 6.7 on, the release that gave it
+/// `queue_rqs` (drivers/block/null_blk/main.c).
+fn refusal(kernel: KernelVersion, driver: Driver) -> mq::Refusal {
+    match driver {
+        Driver::NullBlk if kernel.since(6, 7) => mq::Refusal::TakesLists,
+        Driver::NullBlk => mq::Refusal::AfterStart,
+        Driver::Scsi | Driver::Nvme | Driver::Virtio | Driver::SimDisk => mq::Refusal::BeforeStart,
+    }
+}
+
 /// Limits of a multi-queue device and its driver.
 ///
 /// # Errors
@@ -121,6 +133,8 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, ExperimentError> {
         queue: queue_limits(e)?,
         queue_depth: depth,
         budget: (of_device.driver == Driver::Scsi).then_some(depth),
+        bytes_per_tick: of_device.bytes_per_tick,
+        refusal: refusal(e.kernel, of_device.driver),
         nr_requests: e.queue.nr_requests,
         nr_hw_queues,
         nr_cpus: nr_hw_queues,

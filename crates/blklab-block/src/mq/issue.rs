@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver: budgets, driver tags, and handing requests over.
 
-use crate::mq::{Hctx, Queue};
+use crate::mq::{Hctx, Queue, Refusal};
 use crate::{Cx, Effect, List, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, Why};
@@ -17,6 +17,8 @@ enum Answer {
     Started,
     /// It cannot take more.
     Refused,
+    /// It cannot take more, and has stopped its queues until it can.
+    Stopped,
     /// It was not asked: no driver tag.
     NoTag,
     /// It was not asked: no budget.
@@ -69,20 +71,35 @@ impl Queue {
     /// The driver is called for a request that has budget and tag: D, or R if
     /// it refuses.
     fn start(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
+        let answer = self.asked(cx, rq);
+        if answer == Answer::Started {
+            self.hand_over(cx, rq);
+        } else {
+            self.give_back(cx, rq);
+        }
+        answer
+    }
+
+    /// What the driver says to a request.
+    fn asked(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
+        let refuses = self.core.limits.refuses_above;
+        if refuses.is_some_and(|n| self.device_busy >= n) {
+            Answer::Refused
+        } else if !self.within_byte_budget(cx, rq) {
+            Answer::Stopped
+        } else {
+            Answer::Started
+        }
+    }
+
+    /// The driver has room for a request: D.
+    fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let request = &self.core.rqs[rq];
         assert!(request.tag.is_some(), "a command has a driver tag");
         assert!(
             !request.state.has(RqState::STARTED),
             "a request is started once"
         );
-        let refuses = self.core.limits.refuses_above;
-        if refuses.is_some_and(|n| self.device_busy >= n) {
-            self.put_driver_tag(rq);
-            self.put_budget();
-            self.core.rq_trace(cx, Action::Requeue, rq);
-            cx.waits(Why::DeviceFull, 0);
-            return Answer::Refused;
-        }
         self.device_busy += 1;
         self.core.rqs[rq].state |= RqState::STARTED;
         self.core.rqs[rq].handed_over = cx.now;
@@ -93,7 +110,18 @@ impl Queue {
         let busy = u64::from(self.device_busy);
         events::rq_truth(cx, Kind::HandOver, rq, &self.core.rqs[rq], busy);
         cx.ask(Effect::Dispatch(rq));
-        Answer::Started
+    }
+
+    /// The driver gives a request back for which it has no room: R
+    /// (`__blk_mq_requeue_request`).
+    fn give_back(&mut self, cx: &mut Cx<'_>, rq: RqId) {
+        if self.core.limits.refusal == Refusal::AfterStart {
+            self.core.rq_trace(cx, Action::Issue, rq);
+        }
+        self.put_driver_tag(rq);
+        self.put_budget();
+        self.core.rq_trace(cx, Action::Requeue, rq);
+        cx.waits(Why::DeviceFull, 0);
     }
 
     fn issue(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
@@ -112,9 +140,13 @@ impl Queue {
     /// in its software queue, or in the hardware queue's list.
     pub(crate) fn issue_directly(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let h = self.core.rqs[rq].hctx;
+        if self.hctx_mut(h).stopped {
+            self.insert(cx, rq, false);
+            return;
+        }
         match self.issue(cx, rq) {
             Answer::Started => self.hctx_mut(h).was_accepted(),
-            Answer::Refused => {
+            Answer::Refused | Answer::Stopped => {
                 self.hctx_mut(h).was_refused();
                 self.bypass(rq, false);
                 self.run_hctx_now(cx, h);
@@ -131,13 +163,17 @@ impl Queue {
     /// if the next ones are not to be tried.
     pub(crate) fn issue_from_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, runs: bool) -> bool {
         let h = self.core.rqs[rq].hctx;
+        if self.hctx_mut(h).stopped {
+            self.insert(cx, rq, false);
+            return true;
+        }
         let answer = self.issue(cx, rq);
         match answer {
             Answer::Started => {
                 self.hctx_mut(h).was_accepted();
                 return true;
             }
-            Answer::Refused => self.hctx_mut(h).was_refused(),
+            Answer::Refused | Answer::Stopped => self.hctx_mut(h).was_refused(),
             Answer::NoTag | Answer::NoBudget => {}
         }
         self.bypass(rq, false);
@@ -145,6 +181,20 @@ impl Queue {
             self.run_hctx_now(cx, h);
         }
         false
+    }
+
+    /// The driver is handed a plug's requests, which have their tags, as a list
+    /// (`queue_rqs`), and leaves those that it refuses (no event).
+    pub(crate) fn issue_list(&mut self, cx: &mut Cx<'_>, list: &mut List) {
+        let mut refused = List::EMPTY;
+        while let Some(rq) = list.pop_front(&mut self.core.rqs) {
+            if self.asked(cx, rq) == Answer::Started {
+                self.hand_over(cx, rq);
+            } else {
+                refused.push_back(&mut self.core.rqs, rq);
+            }
+        }
+        *list = refused;
     }
 
     /// Hands a list to the driver, in order, as far as that takes it; the rest

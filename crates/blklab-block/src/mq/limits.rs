@@ -16,6 +16,11 @@ pub struct Limits {
     /// Commands above which the driver refuses more though it has tags; none if
     /// it never does.
     pub refuses_above: Option<u32>,
+    /// Bytes that the driver admits per tick of 20 ms (`mbps` of `null_blk`); none
+    /// if it has no such limit.
+    pub bytes_per_tick: Option<u64>,
+    /// Where the driver says that it has no room.
+    pub refusal: Refusal,
     /// `queue/nr_requests` if written: scheduler tags of a hardware queue.
     pub nr_requests: Option<u32>,
     /// Hardware queues.
@@ -31,6 +36,19 @@ pub struct Limits {
     /// `queue/wbt_lat_usec` if written: latency aimed at by write-back
     /// throttling in us, 0 turns it off.
     pub wbt_lat_us: Option<u64>,
+}
+
+/// How a driver refuses for which there are no resources at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refusal {
+    /// Before it starts the request: R alone.
+    #[default]
+    BeforeStart,
+    /// After it has started the request: D and R (`null_blk` up to 6.6).
+    AfterStart,
+    /// Before it starts the request, and it takes lists of plugs as a whole, even
+    /// while its queues are stopped (`queue_rqs` of `null_blk`, 6.7).
+    TakesLists,
 }
 
 impl Default for Limits {
@@ -49,6 +67,8 @@ impl Default for Limits {
             queue_depth: 64,
             budget: None,
             refuses_above: None,
+            bytes_per_tick: None,
+            refusal: Refusal::default(),
             nr_requests: None,
             nr_hw_queues: 1,
             nr_cpus: 1,

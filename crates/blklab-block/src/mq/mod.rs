@@ -13,6 +13,7 @@
 //! Source: block/blk-mq.c, blk-mq-sched.c, blk-merge.c, blk-flush.c of 5.10,
 //! 6.1 and 6.12.
 
+mod byte_budget;
 mod complete;
 mod core;
 mod elevator;
@@ -34,11 +35,12 @@ mod wbt;
 pub use self::core::Core;
 pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};
-pub use self::limits::Limits;
+pub use self::limits::{Limits, Refusal};
 pub use self::tags::{TagRules, Tags};
 pub use self::throttle::{HoldStats, Throttle, Throttled};
 pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 
+use crate::mq::byte_budget::ByteBudget;
 use crate::mq::flush::FlushQueue;
 use crate::mq::plug::Plug;
 use crate::mq::split::Chains;
@@ -60,6 +62,8 @@ pub(crate) struct Hctx {
     dispatch_busy: u8,
     /// The next request that is freed runs the queue.
     restart: bool,
+    /// The driver takes nothing at present (`BLK_MQ_S_STOPPED`).
+    stopped: bool,
     /// The software queue to be looked at first.
     dispatch_from: u16,
     /// A run in a few milliseconds.
@@ -73,6 +77,8 @@ struct Submitter {
     plug: Plug,
     /// How far a bio came whose task sleeps.
     step: Step,
+    /// The wait queue for tags that it joins next.
+    wait_queue: u8,
     /// What is left of a bio that was split.
     rest: Option<Pending>,
 }
@@ -97,6 +103,8 @@ pub struct Queue {
     device_busy: u32,
     /// What is in use of the driver's budget.
     budget_used: u32,
+    /// None: the driver has no limit of bandwidth.
+    byte_budget: Option<ByteBudget>,
     /// Requests to be inserted again by kblockd.
     requeue: List,
     requeue_kicked: bool,
@@ -127,6 +135,8 @@ impl Queue {
         let replaced = elv.as_ref().is_some_and(|e| e.replaces_wbt());
         let wbt = WbtSettings::new(&core.limits, core.nr_requests, replaced, core.hz)
             .map(|settings| Wbt::new(settings, timers));
+        let byte_budget = core.limits.bytes_per_tick;
+        let byte_budget = byte_budget.map(|bytes| ByteBudget::new(bytes, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
             driver_tags: Tags::new(nr_driver_tags, nr_cpus, rules),
@@ -139,6 +149,7 @@ impl Queue {
             }),
             dispatch_busy: 0,
             restart: false,
+            stopped: false,
             dispatch_from: 0,
             delayed_run: timers.register("hctx_run"),
             flush: FlushQueue::default(),
@@ -159,6 +170,7 @@ impl Queue {
             releasing: Vec::new(),
             device_busy: 0,
             budget_used: 0,
+            byte_budget,
             requeue: List::EMPTY,
             requeue_kicked: false,
             wakes: Vec::new(),
@@ -225,6 +237,9 @@ impl Queue {
         if let Some(h) = self.hctxs.iter().position(|h| h.delayed_run == timer) {
             self.core.run_hctx(h as u16);
             self.push_runs(cx);
+            return true;
+        }
+        if self.is_byte_budget_tick(cx, timer) {
             return true;
         }
         if self.wbt.as_ref().is_some_and(|w| w.timer_id() == timer) {

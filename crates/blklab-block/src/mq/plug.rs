@@ -3,7 +3,7 @@
 
 use crate::mq::merge::Attempt;
 use crate::mq::submit::is_ordered;
-use crate::mq::{PlugMerge, PlugOrder, Queue};
+use crate::mq::{PlugMerge, PlugOrder, Queue, Refusal};
 use crate::{Cx, List, Pending, RqId, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
@@ -207,6 +207,9 @@ impl Queue {
     fn issue_plug(&mut self, cx: &mut Cx<'_>, list: &mut List) {
         if self.core.feat.plug_order != PlugOrder::NewestFirst {
             self.unplug_event(cx, Flush::Explicit, list.len());
+        }
+        if self.core.limits.refusal == Refusal::TakesLists {
+            self.issue_list(cx, list);
         }
         while let Some(rq) = self.first_of(list) {
             list.remove(&mut self.core.rqs, rq);

@@ -17,7 +17,7 @@ enum Ran {
 impl Queue {
     /// Runs a hardware queue in the present context.
     pub(crate) fn run_hctx_now(&mut self, cx: &mut Cx<'_>, h: u16) {
-        if !self.has_pending(h) {
+        if self.hctxs[usize::from(h)].stopped || !self.has_pending(h) {
             return;
         }
         if self.dispatch_requests(cx, h) == Ran::Again
@@ -62,6 +62,9 @@ impl Queue {
     }
 
     fn dispatch_requests(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
+        if self.hctxs[usize::from(h)].stopped {
+            return Ran::Done;
+        }
         let waiting = std::mem::take(&mut self.hctx_mut(h).dispatch);
         let had_waiting = !waiting.is_empty();
         if had_waiting {

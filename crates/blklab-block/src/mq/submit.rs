@@ -224,10 +224,14 @@ impl Queue {
         self.obtain_awaited(cx, bio, depth)
     }
 
-    /// The same, for a task that was woken: it runs the hardware queue before it
-    /// looks for a tag (`blk_mq_get_tag` of block/blk-mq-tag.c).
+    /// The same, for a task that found no tag or was woken: it chooses the wait
+    /// queue that it joins if there is still none, whose turn is over even if there
+    /// is one, and runs the hardware queue before it looks for a tag
+    /// (`blk_mq_get_tag` of block/blk-mq-tag.c).
     fn obtain_awaited(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) -> Option<RqId> {
-        self.run_hctx_now(cx, self.hctx_of(cx.running.cpu));
+        let h = self.hctx_of(cx.running.cpu);
+        self.submitter(bio.task).wait_queue = self.request_tags(h).wait_queue();
+        self.run_hctx_now(cx, h);
         self.get_request(cx, bio, depth)
     }
 
@@ -275,9 +279,8 @@ impl Queue {
         depth: Option<u32>,
     ) {
         let hctx = self.hctx_of(cx.running.cpu);
-        let tags = self.request_tags(hctx);
-        let queue = tags.wait_queue();
-        tags.wait(queue, bio.task);
+        let queue = self.submitter(bio.task).wait_queue;
+        self.request_tags(hctx).wait(queue, bio.task);
         self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth }, class));
     }
 

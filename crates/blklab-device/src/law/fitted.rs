@@ -68,6 +68,7 @@ pub(crate) const SETTINGS: Settings = Settings {
         },
         ..limits
     },
+    ..Settings::NONE
 };
 
 /// Times of one direction.

@@ -5,18 +5,21 @@
 //! With timer completions (`irqmode` 2, the default) every command ends
 //! `completion_nsec` after it was handed over, whatever its size, beside any
 //! number of others; a depth of 1 makes it a serial server. With `irqmode` 0 it
-//! ends at once, during the hand-over, and only the processor takes time. With `mbps` = M there is a budget of M * 20971 bytes, renewed (not
-//! added to) every 20 ms: a command larger than what is left takes the rest and
-//! waits, with all that come after it, for the next tick, where it is tried
-//! again. A command larger than a whole budget would wait for ever in the
-//! kernel; here it takes the budget of one tick.
+//! ends at once, during the hand-over, and only the processor takes time.
+//!
+//! With `mbps` = M there is a budget of M * 20971 bytes, renewed (not added to)
+//! every 20 ms. A command larger than what is left takes the rest and waits, with
+//! all that come after it, for the next tick, where it is tried again. A command
+//! larger than a whole budget would wait for ever in the kernel; here it takes
+//! the budget of one tick. That is what a single queue sees. On the multi-queue
+//! path it is the driver that refuses commands and stops its queues, which the
+//! block layer models, and the device is made without the parameter.
 //!
 //! Left out: the phase of the ticks (they are multiples of 20 ms of virtual
-//! time; in the kernel they count from the creation of the device), and that
-//! the kernel gives a command for which there is no budget back to its queue
-//! and stops that: here it waits in the device. With `memory_backed` data are
-//! kept, which makes a difference to the processor that copies them (setting
-//! `driver_copy_ns` of an experiment) and none to the times of the device. A flush passes the budget as a command of no bytes.
+//! time; in the kernel they count from the creation of the device). With
+//! `memory_backed` data are kept, which makes a difference to the processor that
+//! copies them (setting `driver_copy_ns` of an experiment) and none to the times
+//! of the device. A flush passes the budget as a command of no bytes.
 
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
@@ -90,7 +93,11 @@ pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
 
 pub(crate) const SETTINGS: Settings = Settings {
     depth: Some("hw_queue_depth"),
-    ..Settings::NONE
+    enforced: &["mbps"],
+    limits: |values, limits| DeviceLimits {
+        bytes_per_tick: Some(values.int("mbps") * TICK_BYTES as u64).filter(|bytes| *bytes > 0),
+        ..limits
+    },
 };
 
 const TICK_NS: u64 = 20_000_000;

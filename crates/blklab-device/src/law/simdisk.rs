@@ -125,6 +125,7 @@ pub(crate) const SETTINGS: Settings = Settings {
         rotational: Some(values.int("mode") == 1),
         ..limits
     },
+    ..Settings::NONE
 };
 
 /// 4 GiB.

@@ -100,9 +100,18 @@ settings! {
     look_cost_ns: u32 = cost_ns(0)
         .manual("fio's main process, every 10 ms; 0: it sleeps while jobs run", "");
 
-    /// from the start of a fio job to that of the next, in ns
+    /// processor time of a fio job from its release to its first I/O, in ns
     job_start_ns: u32 = cost_ns(0)
-        .manual("from the start of a fio job to that of the next", "");
+        .manual("a fio job from its release to its first I/O; jobs that start together take \
+              turns if there is one processor", "");
+
+    /// processor time of a fio job's start for each I/O in flight, in ns
+    io_u_setup_ns: u32 = cost_ns(0)
+        .manual("likewise, for each I/O that it may have in flight (`init_io_u`)", "");
+
+    /// processor time of a fio job's start for each page of buffers, in ns
+    buffer_page_ns: u32 = cost_ns(0)
+        .manual("likewise, for each page of their buffers, which fio fills", "");
 
     /// processor time that a fio job takes to get ready, in ns
     job_setup_ns: u32 = cost_ns(0).since(MULTI_QUEUE)

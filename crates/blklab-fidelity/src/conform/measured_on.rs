@@ -39,6 +39,8 @@ pub(super) struct FioMachine {
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
     job_start_ns: u32,
+    io_u_setup_ns: u32,
+    buffer_page_ns: u32,
     job_setup_ns: u32,
     /// By scheduler.
     dispatch_cost_ns: BTreeMap<String, u32>,
@@ -58,6 +60,8 @@ impl FioMachine {
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);
         vm.job_start_ns.get_or_insert(self.job_start_ns);
+        vm.io_u_setup_ns.get_or_insert(self.io_u_setup_ns);
+        vm.buffer_page_ns.get_or_insert(self.buffer_page_ns);
         vm.job_setup_ns.get_or_insert(self.job_setup_ns);
         vm.page_cost_ns.get_or_insert(page_cost_ns);
         vm.switch_cost_ns.get_or_insert(self.switch_cost_ns);

@@ -6,6 +6,7 @@ use crate::mq_bench::Bench;
 use crate::mq_rig::{MqRig, MqSetup};
 use crate::mq_table::shown_ms;
 use blklab_block::Request;
+use blklab_block::mq::Refusal;
 use blklab_types::{Bio, Op, Span, Time};
 
 const KERNELS: &[&str] = &["5.10", "6.1", "6.12", "6.18"];
@@ -224,6 +225,48 @@ fn v10_a_driver_that_refuses() {
             .submit("R 100+8, R 200+8, R 300+8, R 400+8")
             .unplug();
         b.drains(expected);
+    }
+}
+
+/// Not of the specification: `mbps` of `null_blk`. A request that the budget does
+/// not cover stops the queue, and what comes meanwhile is merged; from 6.7 on the
+/// driver is asked first, in vain.
+#[test]
+fn a_driver_with_a_budget_of_bytes() {
+    for (kernel, refusal, held, ticks) in [
+        (
+            "6.1",
+            Refusal::AfterStart,
+            "Q 400+8, G 400+8, D 400+8, R 400+8, Q 500+8, G 500+8, I 500+8, Q 508+8, M 508+8",
+            ["D 400+8, D 500+16, R 500+16", "D 500+16"],
+        ),
+        (
+            "6.12",
+            Refusal::TakesLists,
+            "Q 400+8, G 400+8, P, U 1, I 400+8, Q 500+8, G 500+8, P, U 1, I 500+8, \
+             Q 508+8, M 508+8",
+            ["D 400+8, R 500+16", "D 500+16"],
+        ),
+    ] {
+        let mut setup = MqSetup::tags(kernel, "none", 64);
+        setup.limits.bytes_per_tick = Some(3 * 4096 - 1);
+        setup.limits.refusal = refusal;
+        let mut b = Bench::new(setup, |_| Span::from_ms(1));
+        // The first finds the budget untouched, so that the timer gives the second
+        // a new one.
+        for sector in [100, 200, 300] {
+            b.submits(&format!("R {sector}+8"));
+        }
+        b.events();
+        for bio in ["R 400+8", "R 500+8", "R 508+8"] {
+            b.submits(bio);
+        }
+        b.check(held);
+        b.at("3").check("C 100+8, C 200+8, C 300+8");
+        b.at("20").check(ticks[0]);
+        b.at("21").check("C 400+8");
+        b.at("40").check(ticks[1]);
+        b.at("41").check("C 500+16");
     }
 }
 

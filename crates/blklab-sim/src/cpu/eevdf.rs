@@ -14,6 +14,10 @@ use blklab_types::{IdVec, TaskId};
 const WEIGHT: u64 = 1024;
 const URGENT_WEIGHT: u64 = 88_761;
 
+/// What the first task is taken to have had: who is ahead of the average may be
+/// put before it.
+const ORIGIN: u64 = 1 << 62;
+
 /// Where a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
@@ -95,7 +99,7 @@ impl Eevdf {
             queue: Vec::new(),
             current: None,
             protected: 0,
-            min_vruntime: 0,
+            min_vruntime: ORIGIN,
             looks_again: false,
         }
     }

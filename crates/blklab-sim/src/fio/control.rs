@@ -105,15 +105,12 @@ pub(crate) async fn control(
             }
         }
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
-        for (place, i) in start.into_iter().enumerate() {
+        for i in start {
             let Some(plan) = plans[i].take() else {
                 continue;
             };
             board.borrow_mut().states[i] = State::Running;
-            let late = Span(settings.job_start.0 * place as u64);
-            spawn(
-                &m, &cache, plan, i, late, &slots[i], settings, &board, me, &flows,
-            );
+            spawn(&m, &cache, plan, i, &slots[i], settings, &board, me, &flows);
         }
         if board.borrow().states.iter().all(|s| *s == State::Ended) {
             return;
@@ -203,7 +200,6 @@ fn spawn(
     cache: &PageCache<Machine>,
     plan: Box<Plan>,
     i: usize,
-    late: Span,
     slot: &Slot,
     settings: Settings,
     board: &Rc<RefCell<Board>>,
@@ -234,6 +230,7 @@ fn spawn(
             let board = Rc::clone(&board);
             move || board.borrow().terminate[i]
         };
+        settings.job_start.spend(&machine, &plan).await;
         run_job(&machine, &cache, plan, &slot, settings, stop).await;
         let failed = |r: &Recording| r.outcome.error != 0;
         let failed = slot.borrow().as_ref().is_some_and(failed);
@@ -246,14 +243,8 @@ fn spawn(
         flows.wake(&machine);
         machine.wake(controller);
     };
-    let task = m.spawn_at(
-        &name,
-        pid,
-        prio,
-        true,
-        m.now() + late + Span(jitter_ns),
-        body,
-    );
+    let begin = m.now() + Span(jitter_ns);
+    let task = m.spawn_at(&name, pid, prio, true, begin, body);
     m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);
     m.has_had(task, settings.job_setup);

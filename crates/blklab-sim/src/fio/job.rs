@@ -9,6 +9,7 @@ use super::flow::Share;
 use super::offload::{Pool, Setup, Work};
 use super::program;
 use super::recording::{Record, Recording, Slot, account, ddir};
+use super::start::StartCost;
 use crate::Machine;
 use blklab_fio::iolog::IologWriter;
 use blklab_fio::job::io_prio;
@@ -27,8 +28,8 @@ pub(crate) struct Settings {
     pub(crate) call_cost: CallCost,
     /// Processor time of one completion of an asynchronous I/O.
     pub(crate) reap_cost: Span,
-    /// From the start of a job to that of the next.
-    pub(crate) job_start: Span,
+    /// Processor time of a job until its first I/O.
+    pub(crate) job_start: StartCost,
     /// What a job has had of the processor when it begins.
     pub(crate) job_setup: Span,
     /// Processor time of the main process whenever it looks after the jobs; it

@@ -21,6 +21,7 @@ mod offload;
 mod program;
 mod recorder;
 mod recording;
+mod start;
 mod steady;
 
 use crate::build::{Parts, machine_with};
@@ -39,6 +40,7 @@ use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use call::CallCost;
 use control::control;
+use start::StartCost;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -222,7 +224,11 @@ impl Ready {
                 page: e.direct_page_cost(),
             },
             reap_cost: e.reap_cost(),
-            job_start: e.job_start(),
+            job_start: StartCost {
+                each: e.job_start(),
+                io_u: e.io_u_setup(),
+                page: e.buffer_page(),
+            },
             job_setup: e.job_setup(),
             look_cost: e.look_cost(),
             request_prio: e.kernel >= REQUEST_PRIO_SINCE,

@@ -140,6 +140,8 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("reap_cost_ns", e.reap_cost().ns() as i64),
             ("direct_page_cost_ns", e.direct_page_cost().ns() as i64),
             ("job_start_ns", e.job_start().ns() as i64),
+            ("io_u_setup_ns", e.io_u_setup().ns() as i64),
+            ("buffer_page_ns", e.buffer_page().ns() as i64),
             ("look_cost_ns", e.look_cost().ns() as i64),
         ];
         for (name, model) in machine {

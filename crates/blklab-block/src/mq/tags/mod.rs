@@ -212,7 +212,7 @@ impl Tags {
     }
 
     /// The wait queue for a task that found no tag; they take turns. One that
-    /// was woken in vain asks for another.
+    /// was woken asks for another before it looks for a tag again.
     pub fn wait_queue(&mut self) -> u8 {
         self.waiters.next_queue()
     }
