@@ -4,7 +4,7 @@
 //! doubles whenever the trace outgrows them, so memory does not grow with it.
 
 use blklab_types::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most intervals kept.
 pub const INTERVALS_MAX: usize = 256;
@@ -44,7 +44,7 @@ impl Interval {
 }
 
 /// What a [`Timeline`] recorded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Length of an interval.
     pub interval_ns: u64,
@@ -90,6 +90,11 @@ impl Timeline {
             self.value = value;
             self.touch();
         }
+    }
+
+    /// Time goes on to `time`, and the value stays.
+    pub fn proceed(&mut self, time: Time) {
+        self.set(time, self.value);
     }
 
     /// The last interval has the value, for however short a time.

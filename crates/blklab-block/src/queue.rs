@@ -3,6 +3,7 @@
 
 use crate::{Cx, Pending, Requests, RqId, SleepsFor, Submit, mq, sq};
 use blklab_engine::TimerId;
+use blklab_trace::Counter;
 use blklab_types::{Bio, Dev, Hz, TaskId};
 
 /// A block device's queue: what tasks, timers and devices call.
@@ -45,6 +46,17 @@ impl Queue {
     /// Whether nothing waits and nothing is at the device.
     pub fn is_idle(&self) -> bool {
         on!(self, q => q.is_idle())
+    }
+
+    /// Its device.
+    pub fn dev(&self) -> Dev {
+        on!(self, q => q.core().dev)
+    }
+
+    /// Tells its counters, always the same ones in the same order: requests of the two
+    /// pools on the single-queue path, tags on the multi-queue path.
+    pub fn counters(&self, tell: impl FnMut(Counter, u32)) {
+        on!(self, q => q.counters(tell));
     }
 
     /// What sysfs shows of the scheduler beside the tunables.

@@ -47,6 +47,7 @@ pub(crate) fn execute(
                 meter: meter.clone(),
                 fingerprint: compares,
                 collect: collected(a, &plans[place]),
+                counters: a.out.is_some(),
                 has_idle_core,
                 ..RunOptions::default()
             };

@@ -176,7 +176,9 @@ impl Input {
         };
         if known.says_how() {
             let again = known.re_enact(&self.path, &survey, member.reading, &request)?;
-            member.re_enacted = again.re_enacted;
+            if let Some(re_enacted) = again.re_enacted {
+                member.explain(re_enacted, shown);
+            }
             member.not_re_enacted = again.not_re_enacted;
         }
         Ok(member)

@@ -3,6 +3,7 @@
 
 use crate::account::{Account, Known, explained};
 use crate::agree::{Compare, Matched};
+use crate::decisions::{DecisionLog, Decisions};
 use crate::reason::{Cause, Words};
 use crate::report::{ReEnacted, Tried};
 use crate::stack::Stack;
@@ -65,10 +66,11 @@ impl Said {
 /// Writes down what the model says.
 struct Listener<F> {
     said: Rc<RefCell<Said>>,
+    decisions: Rc<RefCell<DecisionLog>>,
     labels: WaitLabels<F>,
 }
 
-fn listener(said: &Rc<RefCell<Said>>) -> Box<dyn TruthSink> {
+fn listener(said: &Rc<RefCell<Said>>, decisions: &Rc<RefCell<DecisionLog>>) -> Box<dyn TruthSink> {
     let of_labels = Rc::clone(said);
     let labels = WaitLabels::new(move |w: &Waited<'_>| {
         let mut said = of_labels.borrow_mut();
@@ -78,6 +80,7 @@ fn listener(said: &Rc<RefCell<Said>>) -> Box<dyn TruthSink> {
     });
     Box::new(Listener {
         said: Rc::clone(said),
+        decisions: Rc::clone(decisions),
         labels,
     })
 }
@@ -97,6 +100,7 @@ impl<F: FnMut(&Waited<'_>)> TruthSink for Listener<F> {
             }
             _ => {}
         }
+        self.decisions.borrow_mut().truth(record);
         self.labels.truth(record, text);
     }
 }
@@ -130,6 +134,7 @@ pub struct ReEnactment {
     recorded: VecDeque<(u64, Dispatched)>,
     began: bool,
     said: Rc<RefCell<Said>>,
+    decisions: Rc<RefCell<DecisionLog>>,
     /// Emptied and kept for its capacity.
     handed_over: Vec<HandedOver>,
     compare: Compare<Pending>,
@@ -154,6 +159,11 @@ impl ReEnactment {
         options: Options,
     ) -> Result<ReEnactment, String> {
         let said = Rc::new(RefCell::new(Said::default()));
+        // The trace's start on the model's clock.
+        let ahead_ns = clock(&stack, survey, disk);
+        let began_ns = i128::from(survey.start().0) + ahead_ns;
+        let began = Time(u64::try_from(began_ns).unwrap_or_default());
+        let decisions = Rc::new(RefCell::new(DecisionLog::new(began)));
         let direct = options.direct;
         let known = move |_| Process {
             direct,
@@ -163,7 +173,7 @@ impl ReEnactment {
             &stack.experiment,
             stack.schedulers,
             known,
-            Some(listener(&said)),
+            Some(listener(&said, &decisions)),
         );
         let replay = replay.map_err(|e| e.to_string())?;
         let mut vet = Vet::new(dev);
@@ -171,7 +181,7 @@ impl ReEnactment {
             vet.is_at_device(e);
         }
         Ok(ReEnactment {
-            ahead_ns: clock(&stack, survey, disk),
+            ahead_ns,
             start: survey.start(),
             account: Account::new(options.worst),
             stack,
@@ -184,6 +194,7 @@ impl ReEnactment {
             recorded: VecDeque::new(),
             began: false,
             said,
+            decisions,
             handed_over: Vec::new(),
             compare: Compare::default(),
             wanted: Vec::new(),
@@ -387,7 +398,13 @@ impl ReEnactment {
         if self.options.direct {
             assumed.push("sync writes are direct ones".to_owned());
         }
+        let decisions = self.decisions.borrow_mut().take();
         Ok(ReEnacted {
+            decisions: if is_good {
+                decisions
+            } else {
+                Decisions::default()
+            },
             dev: self.dev,
             kernel: e.kernel.to_string(),
             scheduler: e.scheduler.clone(),

@@ -22,6 +22,7 @@
 mod account;
 mod again;
 mod agree;
+mod decisions;
 mod reason;
 mod report;
 mod stack;
@@ -30,6 +31,7 @@ mod vet;
 
 pub use again::{Options, ReEnactment};
 pub use agree::{Agreement, Difference};
+pub use decisions::{Decision, Decisions};
 pub use reason::{Cause, Reason};
 pub use report::{Explained, ReEnacted, Tried, Waiting};
 pub use stack::{Stack, candidates};

@@ -2,6 +2,7 @@
 //! What came of a re-enactment.
 
 use crate::agree::Agreement;
+use crate::decisions::Decisions;
 use crate::reason::Reason;
 use blklab_analysis::names::who;
 use blklab_types::{Dev, Pid};
@@ -35,6 +36,9 @@ pub struct ReEnacted {
     /// Those that were asked for by the event of their D.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wanted: Vec<Explained>,
+    /// What waiting requests waited for, over time; nothing without agreement.
+    #[serde(skip)]
+    pub decisions: Decisions,
 }
 
 impl ReEnacted {

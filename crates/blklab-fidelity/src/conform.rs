@@ -242,8 +242,8 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
     let recorded = read_log(&dir, &experiment.id)?;
     let log = TruthLog::default();
     let sinks = Sinks {
-        trace: Box::new(NullSink),
         truth: Some(Box::new(log.clone())),
+        ..Sinks::of_events(Box::new(NullSink))
     };
     let machine = blklab_sim::build_machine(&experiment, sinks, Arc::default())?;
     blklab_sim::spawn_processes(&machine, &experiment, processes);

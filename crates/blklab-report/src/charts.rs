@@ -2,6 +2,9 @@
 //! The charts of a page as pictures of their own, for papers and mails: SVG, dark on
 //! light, with axes, units and names at the lines.
 
+mod counters;
+mod scheduler;
+
 use crate::model::{Curve, Device, Member, Report, Steps, Waited};
 use crate::picture;
 use crate::svg::{Anchor, COLOURS, DASHES, LogAxis, Svg};
@@ -68,7 +71,10 @@ fn of_member(m: &Member) -> Vec<(&'static str, String)> {
         files.push(("latency", latency(m, device)));
         files.push(("throughput", throughput(m, device)));
         files.push(("depth", depth(m, device)));
+        files.extend(counters::queue(m, device));
     }
+    files.extend(counters::dirty(m));
+    files.extend(scheduler::band(m).map(|svg| ("scheduler", svg)));
     for (measure, name) in [("clat", "clat"), ("Q2C", "q2c")] {
         let own: Vec<&Curve> = m.curves.iter().filter(|c| c.measure == measure).collect();
         if !own.is_empty() {
@@ -323,7 +329,7 @@ fn throughput(m: &Member, d: &Device) -> String {
     let rate = |b: &u64| *b as f64 * 1e9 / f.interval_ns.max(1) as f64 / f64::from(1 << 20);
     let lines = [("reads", &f.read_bytes, 0), ("writes", &f.write_bytes, 1)];
     let lines = lines.map(|(name, bytes, colour)| (name, bytes.iter().map(rate).collect(), colour));
-    plot(title, m.span_ns, f.interval_ns, &lines)
+    plot(title, m.span_ns, (0.0, f.interval_ns), &lines, &[])
 }
 
 fn depth(m: &Member, d: &Device) -> String {
@@ -334,16 +340,24 @@ fn depth(m: &Member, d: &Device) -> String {
         ("bios, Q to C", of(&d.in_queue), 0),
         ("at the device", of(&d.in_device), 1),
     ];
-    plot(title, m.span_ns, d.in_queue.interval_ns, &lines)
+    plot(title, m.span_ns, (0.0, d.in_queue.interval_ns), &lines, &[])
 }
 
-/// Lines of numbers from 0.
-fn plot(title: &str, span_ns: u64, interval_ns: u64, lines: &[(&str, Vec<f64>, usize)]) -> String {
+/// Lines of numbers from 0, by intervals of which the first begins somewhere, and lines
+/// across: limits.
+fn plot(
+    title: &str,
+    span_ns: u64,
+    (from_ns, interval_ns): (f64, u64),
+    lines: &[(&str, Vec<f64>, usize)],
+    limits: &[(f64, String)],
+) -> String {
     let (mut svg, x) = frame(title, span_ns);
     let most = lines
         .iter()
         .flat_map(|(_, v, _)| v)
         .copied()
+        .chain(limits.iter().map(|l| l.0))
         .fold(0.0, f64::max);
     let y = Linear {
         from: 0.0,
@@ -354,11 +368,19 @@ fn plot(title: &str, span_ns: u64, interval_ns: u64, lines: &[(&str, Vec<f64>, u
         ((at * 1000.0).round() / 1000.0).to_string()
     });
     let mut ends = Vec::new();
+    for (value, name) in limits {
+        let at = y.place(*value);
+        svg.path(
+            &format!("M{} {at:.1}H{}", X[0], X[1]),
+            "stroke=\"currentColor\" stroke-dasharray=\"6 4\"",
+        );
+        ends.push((at, 7, name.clone()));
+    }
     for (name, values, colour) in lines.iter().filter(|(_, v, _)| v.iter().any(|v| *v > 0.0)) {
         let places: Vec<Option<f64>> = values.iter().map(|v| Some(y.place(*v))).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         ends.push((y.place(mean), *colour, (*name).to_owned()));
-        let interval = |i: f64| i * interval_ns as f64;
+        let interval = |i: f64| from_ns + i * interval_ns as f64;
         steps(
             &mut svg,
             [&|at| x.place(at), &interval],

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 const SCRIPT: &str = include_str!("../web/dist/report.js");
-const STYLE: &str = include_str!("../web/dist/report.css");
+pub(crate) const STYLE: &str = include_str!("../web/dist/report.css");
 
 /// Licences of what is bundled into the page.
 const NOTICE: &str = include_str!("../web/dist/LICENCES.txt");
@@ -130,6 +130,18 @@ fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
          Zoomed in, its requests from D to C. Below, when the device had nothing to do while requests \
          waited.",
     );
+    if m.scheduler.is_some() {
+        chart(
+            out,
+            i,
+            "scheduler",
+            "What the scheduler did",
+            "What waiting requests waited for, a line for each reason: the share of each interval, up \
+             from its line, in the colour of the process that is served or idled for. Zoomed in, each \
+             slice, wait and batch by itself. Nothing is drawn where nothing waits.",
+        );
+        tables::scheduler(out, m);
+    }
     chart(
         out,
         i,
@@ -145,7 +157,8 @@ fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
         "Load over time",
         "Throughput; bios between Q and C; requests between I and C, which hold one of the queue's \
          requests or tags; requests between D and C, at the device. Dark: mean of the interval. Light: \
-         its highest.",
+         its highest. Of a run also what no event shows: requests or tags in use, of all that there \
+         are, and dirty pages below the limits at which write-back begins and writers must wait.",
     );
     chart(
         out,

@@ -45,6 +45,7 @@ pub mod model;
 mod picture;
 mod provenance;
 mod sample;
+mod scheduler;
 mod svg;
 mod words;
 

@@ -60,6 +60,7 @@ pub fn of_run(
     member.jobs = jobs;
     member.curves.splice(0..0, curves);
     member.metrics = run.record.metrics.clone();
+    member.counters.clone_from(&run.record.counters);
     member.provenance = provenance::of_run(run, events);
     Ok(member)
 }
@@ -154,12 +155,15 @@ fn member(asked: &Asked<'_>, g: Gathered) -> Member {
         jobs: Vec::new(),
         curves,
         devices: devices.collect(),
+        counters: Vec::new(),
+        scheduler: None,
         requests,
         findings: report.findings,
         re_enacted: None,
         not_re_enacted: None,
         provenance: Vec::new(),
         metrics: Value::Null,
+        places: people.places,
         groups: people.groups,
     }
 }

@@ -3,10 +3,12 @@
 //! the page carries them. Times are in ns; those of events count from the start of
 //! their trace ([`Member::start_ns`]).
 
+use blklab::counters::CounterSeries;
 use blklab::explain::ReEnacted;
 use blklab::findings::{DiskReport, Finding, Reading};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The format of reports.
 pub const FORMAT: u32 = 1;
@@ -92,6 +94,12 @@ pub struct Member {
     pub curves: Vec<Curve>,
     /// The devices, with what they did over time.
     pub devices: Vec<Device>,
+    /// Counters of the page cache and of queues over time, of a run; their times are those
+    /// of the events.
+    pub counters: Vec<CounterSeries>,
+    /// What the scheduler had waiting requests wait for, over time, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
     /// Single requests.
     pub requests: Requests,
     /// What was found, the worst first.
@@ -106,6 +114,42 @@ pub struct Member {
     pub provenance: Vec<(String, String)>,
     /// All metrics of a run, as `result.json` has them.
     pub metrics: Value,
+    /// Place of each process in [`Member::groups`].
+    #[serde(skip)]
+    pub(crate) places: BTreeMap<u32, usize>,
+}
+
+/// What waiting requests waited for, over time, as the model of the scheduler says: slices,
+/// idling, batches.
+#[derive(Debug, Serialize)]
+pub struct Scheduler {
+    /// The device.
+    pub dev: String,
+    /// Length of an interval, ns; the first begins with the trace.
+    pub interval_ns: u64,
+    /// Reasons, each with the processes that are served or waited for; what took longest
+    /// comes first.
+    pub lines: Vec<Held>,
+    /// When that changed: time since the change before, ns, the first since the trace's
+    /// start. Empty if there are too many.
+    pub change_after: Vec<u64>,
+    /// Place in `lines` of what holds from then on; -1: nothing waits.
+    pub change_line: Vec<i64>,
+}
+
+/// How long requests waited for something.
+#[derive(Debug, Serialize)]
+pub struct Held {
+    /// For what: `slice`, `idling`, `write batch`.
+    pub what: &'static str,
+    /// Whose, place in [`Member::groups`], if it is anybody's.
+    pub group: Option<usize>,
+    /// All of it, ns.
+    pub total_ns: u64,
+    /// Of the time in which something waited, percent.
+    pub share: f64,
+    /// By interval, ns.
+    pub ns: Vec<u64>,
 }
 
 /// The files that a run can be repeated from.

@@ -194,7 +194,7 @@ fn label(lines: &[&(&str, &Waited)]) -> String {
 }
 
 /// As much of a name as there is room for.
-fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     const ROOM: usize = 20;
     if name.chars().count() <= ROOM {
         return name.to_owned();

@@ -9,6 +9,9 @@ use blklab_formats::ReadCounts;
 const NOT_SHOWN: &str = "An event stream has no page cache: hits, dirty pages and copying are not \
                          in these pictures; nor has it tags: a request holds one from I to C.";
 
+/// What the counters of a run do not show either.
+const NOT_COUNTED: &str = "Hits of the page cache and copying are not in these pictures.";
+
 /// How the parts of a latency are known.
 const METHOD: &str = "Requests are matched by device, direction and sector, as blkparse and btt do; \
                       what a request would take alone is the median of those that came to an idle \
@@ -54,7 +57,12 @@ pub(crate) fn of_run(run: &RunDir, events: &TraceFile) -> Vec<(String, String)> 
                          reports, case by case, with the tolerances; docs/status.md says what each \
                          model leaves out.",
     );
-    all.say("not shown", NOT_SHOWN);
+    let not_shown = if r.counters.is_empty() {
+        NOT_SHOWN
+    } else {
+        NOT_COUNTED
+    };
+    all.say("not shown", not_shown);
     all.say("method", METHOD);
     all.0
 }

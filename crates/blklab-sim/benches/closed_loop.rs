@@ -66,10 +66,7 @@ fn process(i: u32, depth: u32, rw: &str, sectors: Vec<u64>) -> Process {
 }
 
 fn run(e: &Experiment) -> u64 {
-    let sinks = Sinks {
-        trace: Box::new(DigestSink::<NullSink>::default()),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(DigestSink::<NullSink>::default()));
     let machine = build_machine(e, sinks, std::sync::Arc::default()).expect("a machine");
     let Workload::Processes(processes) = &e.workload else {
         return 0;

@@ -116,10 +116,7 @@ impl Target for Sim {
     }
 
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<(), ExperimentError> {
-        let sinks = Sinks {
-            trace: Box::new(NullSink),
-            truth: None,
-        };
+        let sinks = Sinks::of_events(Box::new(NullSink));
         let made = self.known(e);
         Ready::new(e, jobs.clone(), self.parts(&made), sinks, Arc::default()).map(drop)
     }
@@ -179,7 +176,7 @@ impl Sim {
     ) -> Result<Outcome, ExperimentError> {
         self.survey(e)?;
         let made = self.known(e);
-        let sinks = Sinks { trace, truth: None };
+        let sinks = Sinks::of_events(trace);
         let machine = machine_with(e, self.parts(&made), sinks, Arc::clone(&stop))?;
         spawn_recorded(&machine, e, replay)?;
         machine.run(Time::MAX);

@@ -2,8 +2,8 @@
 //! What a target says, gets and fails with.
 
 use blklab_experiment::ExperimentError;
-use blklab_trace::TraceSink;
 use blklab_trace::truth::TruthSink;
+use blklab_trace::{CounterSink, TraceSink};
 use blklab_types::Dev;
 use std::fmt;
 
@@ -26,6 +26,19 @@ pub struct Sinks {
     pub trace: Box<dyn TraceSink>,
     /// Truth records, where somebody wants them and the target knows them.
     pub truth: Option<Box<dyn TruthSink>>,
+    /// Counters, where somebody wants them and the target knows them.
+    pub counters: Option<Box<dyn CounterSink>>,
+}
+
+impl Sinks {
+    /// For who wants events alone.
+    pub fn of_events(trace: Box<dyn TraceSink>) -> Sinks {
+        Sinks {
+            trace,
+            truth: None,
+            counters: None,
+        }
+    }
 }
 
 /// A target has failed at a plan that it had accepted.

@@ -6,6 +6,7 @@
 //! stream of [`truth::Truth`] records that tests and conformance checks read.
 
 mod actions;
+mod counters;
 mod digest;
 mod event;
 mod kernel;
@@ -15,6 +16,7 @@ pub mod truth;
 mod waits;
 
 pub use actions::Actions;
+pub use counters::{Counter, CounterSink};
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
 pub use kernel::{

@@ -77,10 +77,7 @@ impl<'a> Rerun<'a> {
         let planner = Planner::new(&self.sim);
         let plan = planner.plan(e).map_err(|e| e.to_string())?;
         let collector = Rc::new(RefCell::new(Collector::default()));
-        let sinks = Sinks {
-            trace: Box::new(Rc::clone(&collector)),
-            truth: None,
-        };
+        let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
         let outcome = plan.run(sinks, Arc::clone(&self.stop));
         if outcome.map_err(|failed| failed.0)?.interrupted {
             return Err("interrupted".to_owned());

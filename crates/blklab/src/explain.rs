@@ -2,7 +2,8 @@
 //! Traces re-enacted: what each request waited for, as the model of its kernel says.
 
 pub use blklab_explain::{
-    Agreement, Difference, Explained, ReEnacted, Reason, Survey, Tried, Waiting,
+    Agreement, Decision, Decisions, Difference, Explained, ReEnacted, Reason, Survey, Tried,
+    Waiting,
 };
 
 use blklab_analysis::findings::Context;

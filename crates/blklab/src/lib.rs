@@ -56,6 +56,7 @@
 //! where, and what would be right.
 
 pub mod compare;
+pub mod counters;
 pub mod csv_table;
 pub mod disk_stats;
 pub mod explain;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What blklab says of a run in `result.json`, written and read by one type.
 
+use crate::counters::CounterSeries;
 use crate::job_rows::{JobRow, job_rows};
 use crate::matrix::Cell;
 use crate::metric::{DISK, DiskNumbers};
@@ -64,6 +65,9 @@ pub struct RunRecord {
     /// Metrics of jobs and disks, by the columns of CSV.
     #[serde(default)]
     pub metrics: Value,
+    /// Counters of the page cache and of queues over time, of a run that kept them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterSeries>,
     /// Statistics of the event stream, as `blklab trace stats` has them.
     pub trace: Value,
 }
@@ -116,6 +120,7 @@ impl RunRecord {
             cgroups: run.cgroups.iter().map(cgroup).collect(),
             notes: run.notes.clone(),
             metrics: metrics(run),
+            counters: run.counters.clone(),
             trace: json!(run.stats),
         }
     }

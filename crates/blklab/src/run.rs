@@ -4,6 +4,7 @@
 mod analysis;
 mod beside;
 
+use crate::counters::{CounterLog, CounterSeries};
 use crate::disk_stats::DiskStats;
 use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
@@ -16,7 +17,7 @@ use blklab_analysis::watch::{BioFigures, BioFilter};
 use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
-use blklab_trace::{Digest, Event, TraceHeader, TraceSink};
+use blklab_trace::{CounterSink, Digest, Event, TraceHeader, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub struct RunOptions {
     pub merged_queues: bool,
     /// Sum up what tells whether another run is the same.
     pub fingerprint: bool,
+    /// Keep counters of the page cache and of queues over time.
+    pub counters: bool,
     /// A processor is idle: the events are analysed there, while the run goes on.
     /// What comes out is the same.
     pub has_idle_core: bool,
@@ -84,6 +87,8 @@ pub struct RunOutput {
     pub merged_queues: MergedQueues,
     /// Statistics of the event stream, if they were collected.
     pub stats: TraceStats,
+    /// Counters of the page cache and of queues over time, if the options asked for them.
+    pub counters: Vec<CounterSeries>,
     /// Counters of the disks.
     pub disks: Vec<DeviceUse>,
     /// Counters of the array of them, if there is one.
@@ -206,9 +211,13 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
         kept: options.keep_events.then(Vec::new),
         has_others,
     }));
+    let counters = options
+        .counters
+        .then(|| Rc::new(RefCell::new(CounterLog::default())));
+    let told = counters.clone();
     let sinks = Sinks {
-        trace: Box::new(Rc::clone(&streams)),
-        truth: None,
+        counters: told.map(|log| Box::new(log) as Box<dyn CounterSink>),
+        ..Sinks::of_events(Box::new(Rc::clone(&streams)))
     };
     let outcome = plan.run(sinks, Arc::clone(&options.stop));
     // Tasks that still sleep hold the machine, and with it the sink.
@@ -225,6 +234,9 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
     analyst.finish().finish(plan, &mut output);
     output.fingerprint = streams.fingerprint;
     output.merged_queues = streams.merged_queues.take().unwrap_or_default();
+    if let Some(log) = counters {
+        output.counters = log.take().finish(output.end);
+    }
     output.trace_files = finish_traces(traces)?;
     output.events = streams.kept.take().unwrap_or_default();
     Ok(output)
@@ -289,6 +301,7 @@ impl RunOutput {
             fingerprint: None,
             merged_queues: MergedQueues::default(),
             stats: TraceStats::default(),
+            counters: Vec::new(),
             disks: Vec::new(),
             array: None,
             sysfs: outcome.sysfs,

@@ -179,10 +179,7 @@ pub fn set_device(e: &mut Experiment, device: &DeviceFit) {
 /// If the target fails, or nothing was queued.
 pub fn simulate(plan: &Plan<'_>, stop: Arc<AtomicBool>) -> Result<Summary, ExperimentError> {
     let taker = Rc::new(RefCell::new(Taker::default()));
-    let sinks = Sinks {
-        trace: Box::new(Rc::clone(&taker)),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(Rc::clone(&taker)));
     plan.run(sinks, stop)?;
     let dev = plan.site().devices.first().map(|(dev, _)| *dev);
     let taker = std::mem::take(&mut *taker.borrow_mut());

@@ -82,10 +82,7 @@ pub fn send_run(
     sink: impl TraceSink + 'static,
     stop: Arc<AtomicBool>,
 ) -> Result<Outcome, ExperimentError> {
-    let sinks = Sinks {
-        trace: Box::new(sink),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(sink));
     Ok(plan.run(sinks, stop)?)
 }
 

@@ -47,6 +47,7 @@ use crate::mq::split::Chains;
 use crate::mq::submit::Step;
 use crate::{Cx, Effect, List, Pending, RqId};
 use blklab_engine::{TimerId, Timers};
+use blklab_trace::Counter;
 use blklab_types::{Bio, Dev, IdVec, Jiffies, TaskId};
 use std::collections::VecDeque;
 
@@ -202,6 +203,18 @@ impl Queue {
         }
         self.check_conservation();
         !self.holds_bios()
+    }
+
+    /// Tells how many tags are in use, and how many there are, over all hardware queues.
+    pub(crate) fn counters(&self, mut tell: impl FnMut(Counter, u32)) {
+        if self.elv.is_some() {
+            let tags = self.hctxs.iter().filter_map(|h| h.sched_tags.as_ref());
+            tell(Counter::SchedulerTags, tags.clone().map(Tags::busy).sum());
+            tell(Counter::SchedulerTagsAll, tags.map(Tags::depth).sum());
+        }
+        let tags = self.hctxs.iter().map(|h| &h.driver_tags);
+        tell(Counter::DriverTags, tags.clone().map(Tags::busy).sum());
+        tell(Counter::DriverTagsAll, tags.map(Tags::depth).sum());
     }
 
     /// Without requests nothing is counted any more.

@@ -3,8 +3,8 @@
 
 use crate::sq::{MayQueue, Queue};
 use crate::{Cx, Effect, Pending, RqId, RqState};
-use blklab_trace::Action;
 use blklab_trace::truth::Kind;
+use blklab_trace::{Action, Counter};
 use blklab_types::{Bio, TaskId};
 use std::collections::VecDeque;
 
@@ -28,6 +28,18 @@ pub(crate) fn thresholds(nr: u32) -> (u32, u32, u32) {
 }
 
 impl Queue {
+    /// Tells how many requests of each pool are in use, and what a pool has.
+    pub(crate) fn counters(&self, mut tell: impl FnMut(Counter, u32)) {
+        let pools = if self.core.feat.pools_by_sync {
+            [Counter::AsyncRequests, Counter::SyncRequests]
+        } else {
+            [Counter::ReadRequests, Counter::WriteRequests]
+        };
+        tell(pools[0], self.pools.count[0]);
+        tell(pools[1], self.pools.count[1]);
+        tell(Counter::PoolRequests, self.core.limits.nr_requests);
+    }
+
     fn pool_of(&self, bio: &Bio) -> usize {
         if self.core.feat.pools_by_sync {
             usize::from(bio.is_sync())

@@ -153,6 +153,83 @@ fn numbers(value: &Value, all: &mut std::collections::BTreeSet<u64>) {
     }
 }
 
+/// Dirty pages and requests in use, which no event shows: counted without a change to the
+/// events, and within what the queue and the page cache have.
+#[test]
+fn a_run_counts_pages_and_requests() {
+    let folder = Folder::new();
+    folder.write("w.fio", "[w]\nrw=write\nsize=24m\nend_fsync=1\n");
+    let run = ["run", "w.fio", "--set", "memory=64m"];
+    for (kernel, own, all) in [
+        ("2.6.28", "write_requests", "pool_requests"),
+        ("6.12", "driver_tags", "driver_tags_all"),
+    ] {
+        let asked = [&run[..], &["--kernel", kernel]].concat();
+        let alone = folder.ok(&[&asked[..], &["--output-format", "json"]].concat());
+        let alone: Value = serde_json::from_str(&alone).expect("JSON");
+        assert!(alone["blklab"].get("counters").is_none());
+        folder.ok(&[&asked[..], &["--out", kernel]].concat());
+        let result: Value =
+            serde_json::from_str(&folder.read(&format!("{kernel}/result.json"))).expect("JSON");
+        let result = &result["blklab"];
+        assert_eq!(result["digest"], alone["blklab"]["digest"]);
+        let counters = result["counters"].as_array().expect("counters");
+        let most = |name: &str| {
+            let counter = counters.iter().find(|c| c["counter"] == name);
+            counter.and_then(|c| c["max"].as_f64()).expect(name)
+        };
+        assert!(
+            most("dirty_pages") > most("background_limit_pages"),
+            "{kernel}"
+        );
+        assert!(most("writeback_pages") > 0.0, "{kernel}");
+        let (used, there) = (most(own), most(all));
+        assert!(
+            used > 0.0 && used <= 1.5 * there,
+            "{kernel}: {used} of {there}"
+        );
+        let page = json(&folder, &[kernel]);
+        assert_eq!(page["members"][0]["counters"], result["counters"]);
+    }
+    folder.ok(&["report", "2.6.28", "--svg", "pictures"]);
+    let picture = folder.read("pictures/dirty.svg");
+    for expected in ["writers wait", "write-back begins", "under write-back"] {
+        assert!(picture.contains(expected), "no {expected}");
+    }
+}
+
+/// The band has slices of both processes under BFQ and batches of both directions under
+/// mq-deadline; changes and intervals come to the same times.
+#[test]
+fn the_band_says_what_the_scheduler_did() {
+    let folder = matrix();
+    let report = json(&folder, &["runs"]);
+    for (place, expected) in [(0, "slice"), (1, "write batch")] {
+        let member = &report["members"][place];
+        let band = &member["scheduler"];
+        let lines = band["lines"].as_array().expect("lines");
+        assert!(
+            lines.iter().any(|l| l["what"] == expected),
+            "no {expected}: {lines:?}"
+        );
+        let mut sums = vec![0; lines.len()];
+        let mut at = 0;
+        let after = band["change_after"].as_array().expect("times");
+        let line = band["change_line"].as_array().expect("places");
+        assert!(!after.is_empty());
+        for (i, place) in line.iter().enumerate().take(line.len() - 1) {
+            at += after[i].as_u64().expect("a time");
+            if let Some(place) = place.as_u64() {
+                sums[place as usize] += after[i + 1].as_u64().expect("a time");
+            }
+        }
+        assert!(at <= member["span_ns"].as_u64().expect("a time"));
+        for (line, sum) in lines.iter().zip(sums) {
+            assert_eq!(line["total_ns"], sum, "{line}");
+        }
+    }
+}
+
 #[test]
 fn a_trace_has_a_page_too() {
     let folder = Folder::new();
@@ -226,20 +303,25 @@ fn charts_are_pictures_of_their_own() {
     let of_bfq = [
         "bfq-clat.svg",
         "bfq-depth.svg",
+        "bfq-driver-tags.svg",
         "bfq-latency.svg",
         "bfq-q2c.svg",
+        "bfq-scheduler-tags.svg",
+        "bfq-scheduler.svg",
         "bfq-throughput.svg",
         "bfq-timeline.svg",
         "bfq-waiting.svg",
     ];
     let names = folder.names("pictures");
-    assert_eq!(&names[..7], of_bfq);
-    assert_eq!((names.len(), names[14].as_str()), (15, "waiting.svg"));
+    assert_eq!(&names[..10], of_bfq);
+    assert_eq!((names.len(), names[20].as_str()), (21, "waiting.svg"));
     for (name, expected) in [
         ("waiting.svg", "mq-deadline"),
         ("bfq-timeline.svg", "reader"),
         ("bfq-clat.svg", "reader read"),
         ("bfq-throughput.svg", "MiB/s"),
+        ("bfq-scheduler.svg", "slice"),
+        ("bfq-driver-tags.svg", "all 32"),
     ] {
         let text = folder.read(&format!("pictures/{name}"));
         assert!(

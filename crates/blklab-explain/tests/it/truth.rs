@@ -84,8 +84,8 @@ fn run(e: &Experiment) -> (Vec<Event>, Vec<Known>) {
         });
     });
     let sinks = Sinks {
-        trace: Box::new(events.clone()),
         truth: Some(Box::new(Labels(labels, Rc::clone(&known)))),
+        ..Sinks::of_events(Box::new(events.clone()))
     };
     let sim = Sim::default();
     let plan = Planner::new(&sim).plan(e).expect("a plan");

@@ -97,8 +97,8 @@ pub(super) fn run(id: &str, text: &str) -> Result<Ran, ExperimentError> {
     let kept = Kept::default();
     let truth = Rc::new(RefCell::new(BTreeMap::new()));
     let sinks = Sinks {
-        trace: Box::new(kept.clone()),
         truth: Some(Box::new(Sums::new(Rc::clone(&truth)))),
+        ..Sinks::of_events(Box::new(kept.clone()))
     };
     let sim = Sim::default();
     let plan = Planner::new(&sim).plan(&e)?;

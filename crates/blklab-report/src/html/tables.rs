@@ -248,6 +248,24 @@ fn waited_cells(table: &mut Table, w: &Waited) {
     }
 }
 
+/// What waiting requests waited for, in all: the same as the band, in numbers.
+pub(super) fn scheduler(out: &mut String, m: &Member) {
+    let Some(s) = &m.scheduler else { return };
+    let heads = ["", "who is served or idled for", "time", "share"];
+    let mut table = Table::new(
+        "What waiting requests waited for: of the time in which something waited",
+        &heads,
+    );
+    for line in s.lines.iter().take(LINES_MAX) {
+        table.begin(line.what);
+        table.text(line.group.map_or("", |g| &m.groups[g].name));
+        table.time(Some(line.total_ns));
+        table.number(line.share, &format!("{:.1} %", line.share));
+        table.end();
+    }
+    table.finish(out);
+}
+
 /// The experiment or what is known of the machine, in full.
 pub(super) fn experiment(out: &mut String, m: &Member) {
     let Some(texts) = &m.experiment else {

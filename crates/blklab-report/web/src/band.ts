@@ -2,13 +2,9 @@
 // Who was served: a line for each group of processes.
 
 import { type Device, type Member, time } from "./report";
-import { FONT, theme } from "./theme";
-import { type View, ticks, timeTick, whileSeen } from "./view";
-
-const LEFT = 130;
-const RIGHT = 12;
-const LINE = 22;
-const BOTTOM = 26;
+import { BOTTOM, LEFT, LINE, RIGHT, lanes } from "./lanes";
+import { theme } from "./theme";
+import { type View, whileSeen } from "./view";
 
 /** Requests in view from which on intervals are shown in place of them. */
 const REQUESTS_MAX = 3000;
@@ -46,30 +42,7 @@ export class Band {
   }
 
   draw(): void {
-    const t = theme();
-    const height = LINE * (this.lines.length + 1) + BOTTOM + 6;
-    const ratio = window.devicePixelRatio || 1;
-    this.canvas.width = this.width * ratio;
-    this.canvas.height = height * ratio;
-    this.canvas.style.width = `${this.width}px`;
-    this.canvas.style.height = `${height}px`;
-    const g = this.canvas.getContext("2d")!;
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    g.font = FONT;
-    const [from, to] = this.view.range;
-    const x = (at: number) => LEFT + ((at - from) / (to - from)) * (this.width - LEFT - RIGHT);
-    g.textBaseline = "middle";
-    g.textAlign = "right";
-    g.fillStyle = t.ink;
-    this.lines.forEach(({ name }, i) => g.fillText(cut(name, 18), LEFT - 8, LINE * (i + 0.5) + 3));
-    g.fillText("device idle", LEFT - 8, LINE * (this.lines.length + 0.5) + 3);
-    g.textAlign = "center";
-    g.textBaseline = "top";
-    g.strokeStyle = t.faint;
-    for (const at of ticks([from, to], (this.width - LEFT) / 110)) {
-      g.fillRect(x(at), 0, 0.3, height - BOTTOM);
-      g.fillText(timeTick(at, [from, to]), x(at), height - BOTTOM + 6);
-    }
+    const { g, x, height } = lanes(this.canvas, this.width, [...this.lines.map((l) => l.name), "device idle"], this.view);
     g.save();
     g.beginPath();
     g.rect(LEFT, 0, this.width - LEFT - RIGHT, height - BOTTOM);
@@ -145,8 +118,4 @@ export class Band {
     }
     g.globalAlpha = 1;
   }
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

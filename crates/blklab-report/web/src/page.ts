@@ -4,6 +4,7 @@
 import { Band } from "./band";
 import { compare, curves } from "./curves";
 import { type Member, type Report, read } from "./report";
+import { Decisions } from "./scheduler";
 import { busiest, latency, load } from "./series";
 import { onThemeChange } from "./theme";
 import { type Evidence, Timeline } from "./timeline";
@@ -35,6 +36,7 @@ class Shown {
     const charts: Record<string, () => void> = {
       timeline: () => (this.timeline = new Timeline(this.report, this.member, this.view, place)),
       band: () => new Band(this.member, device, this.view, place),
+      scheduler: () => this.member.scheduler && new Decisions(this.member, this.member.scheduler, this.view, place),
       latency: () => latency(this.report, device, this.view, place),
       load: () => load(this.member, device, this.view, place),
       curves: () => curves(this.member.curves, this.member.groups, place),
@@ -108,7 +110,7 @@ function start(report: Report): void {
     }
   };
   onThemeChange(redraw);
-  addEventListener("beforeprint", () => all.filter((s) => !s.article.classList.contains("away")).forEach((s) => ["timeline", "band", "latency", "load", "curves"].forEach((name) => s.draw(name))));
+  addEventListener("beforeprint", () => all.filter((s) => !s.article.classList.contains("away")).forEach((s) => ["timeline", "band", "scheduler", "latency", "load", "curves"].forEach((name) => s.draw(name))));
   document.documentElement.dataset.ready = "true";
 }
 

@@ -18,7 +18,27 @@ export interface Member {
   processes: { pid: number; name: string | null; group: number }[];
   curves: Curve[];
   devices: Device[];
+  counters: Counter[];
+  scheduler?: Scheduler;
   requests: Columns;
+}
+
+/** A counter of a run over time. */
+export interface Counter extends Steps {
+  counter: string;
+  device: string | null;
+  start_ns: number;
+  max: number;
+}
+
+/** What waiting requests waited for. */
+export interface Scheduler {
+  dev: string;
+  interval_ns: number;
+  lines: { what: string; group: number | null; total_ns: number; ns: number[] }[];
+  /** Since the one before; `read` makes them count from the start of the trace. */
+  change_after: number[];
+  change_line: number[];
 }
 
 export interface Group {
@@ -101,14 +121,17 @@ export async function read(): Promise<Report> {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const report: Report = await new Response(stream).json();
   for (const member of report.members) {
-    let at = 0;
-    const start = member.requests.start;
-    for (let i = 0; i < start.length; i++) {
-      at += start[i];
-      start[i] = at;
-    }
+    sumUp(member.requests.start);
+    sumUp(member.scheduler?.change_after ?? []);
   }
   return report;
+}
+
+/** Differences become what they sum up to. */
+function sumUp(all: number[]): void {
+  for (let i = 1; i < all.length; i++) {
+    all[i] += all[i - 1];
+  }
 }
 
 /** A time in the largest unit that leaves a figure before the point. */

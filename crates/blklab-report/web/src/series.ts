@@ -2,12 +2,13 @@
 // Numbers over time, by intervals: latency, throughput, depths.
 
 import uPlot from "uplot";
+import { counted, dirty } from "./counters";
 import { type Device, type Member, type Report, type Steps, bytes, time } from "./report";
 import { DASHES, FONT, theme } from "./theme";
 import { type View, timeTick, whileSeen } from "./view";
 
 /** A line of a chart. */
-interface Line {
+export interface Line {
   label: string;
   values: (number | null)[];
   colour: string;
@@ -16,27 +17,29 @@ interface Line {
   dash?: number[];
 }
 
-interface Chart {
+export interface Chart {
   title: string;
   interval_ns: number;
+  /** Where the first interval begins, if not with the trace. */
+  from_ns?: number;
   lines: Line[];
   format: (v: number) => string;
   log?: boolean;
   /** Steps that an axis may have, where they are not decimal. */
   incrs?: number[];
-  /** A value that is drawn as a line across. */
-  limit?: [number, string];
+  /** Values that are drawn as lines across. */
+  limits?: [number, string][];
 }
 
 /** Draws a chart that follows the view; with what it is of in words. */
-function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
+export function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
   const n = Math.max(0, ...chart.lines.map((l) => l.values.length));
   if (n === 0) {
     return null;
   }
   const t = theme();
   // Each interval has its value up to its end.
-  const x = Array.from({ length: n + 1 }, (_, i) => i * chart.interval_ns);
+  const x = Array.from({ length: n + 1 }, (_, i) => (chart.from_ns ?? 0) + i * chart.interval_ns);
   const column = (l: Line) => [...pad(l.values, n), l.values[n - 1] ?? null];
   const stepped = uPlot.paths.stepped!({ align: 1 });
   const grid = { stroke: t.faint, width: 1 };
@@ -51,7 +54,7 @@ function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
       padding: [10, 12, 0, 0],
       scales: {
         x: { time: false, range: () => view.range },
-        y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, chart.limit?.[0] ?? 0, 1e-9) * 1.05] },
+        y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, ...(chart.limits ?? []).map(([v]) => v), 1e-9) * 1.05] },
       },
       axes: [
         { ...axis, size: 34, values: (_, all) => all.map((v) => timeTick(v, view.range)), space: 100 },
@@ -87,7 +90,7 @@ function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null {
             u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           },
         ],
-        draw: chart.limit === undefined ? [] : [(u) => limit(u, chart.limit!)],
+        draw: (chart.limits ?? []).map((one) => (u: uPlot) => limit(u, one)),
       },
     },
     [x, ...chart.lines.map(column)] as uPlot.AlignedData,
@@ -197,7 +200,7 @@ export function load(member: Member, device: Device, view: View, place: HTMLElem
         title,
         interval_ns: steps.interval_ns,
         format: (v) => String(+v.toFixed(2)),
-        limit,
+        limits: limit && [limit],
         lines: [
           { label: "highest", values: steps.maxima, colour: t.groups[5], width: 1 },
           { label: "mean", values: steps.means, colour: t.groups[0], width: 2, fill: `${t.groups[0]}33` },
@@ -211,8 +214,11 @@ export function load(member: Member, device: Device, view: View, place: HTMLElem
   // Up to 4.20 reads and writes have a pool each.
   const kernel = member.context.find(([key]) => key === "kernel")?.[1] ?? "";
   const pools = /^[234]\./.test(kernel) ? "nr_requests of reads, and of writes:" : "nr_requests";
-  depth("Requests between I and C", device.held, known(device.nr_requests, pools));
+  if (!counted(member, device, view, place)) {
+    depth("Requests between I and C", device.held, known(device.nr_requests, pools));
+  }
   depth("Requests at the device, between D and C", device.in_device, known(device.queue_depth, "queue_depth"));
+  dirty(member, view, place);
 }
 
 /** The device that most went through. */

@@ -51,10 +51,7 @@ where
     let none = Workload::Processes(Vec::new());
     let mut e = Experiment::new("test", none, &crate::catalogue());
     e.choose_kernel("2.6.28".parse().unwrap());
-    let sinks = Sinks {
-        trace: Box::new(Nowhere),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(Nowhere));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).unwrap();
     let finished = Rc::default();
     let execute = Sleep {
@@ -213,10 +210,7 @@ fn small_regions_cost_ten_times_as_much_as_plain_calls() {
 fn the_replacement_runs_lists_side_by_side_up_to_a_limit() {
     let none = Workload::Processes(Vec::new());
     let e = Experiment::new("test", none, &crate::catalogue());
-    let sinks = Sinks {
-        trace: Box::new(Nowhere),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(Nowhere));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).unwrap();
     let finished: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
     let execute = Sleep {

@@ -214,6 +214,8 @@ impl Ready {
                 .end_bio(bio, error != 0)
                 .expect("only the page cache's own bios come back");
         });
+        let counted = cache.clone();
+        m.on_counters(Some(Rc::new(move || counted.usage())));
         cache.start();
         let nr_jobs = self.plans.len();
         let results: Vec<_> = (0..nr_jobs).map(|_| Rc::new(RefCell::new(None))).collect();
@@ -239,6 +241,7 @@ impl Ready {
         m.run(Time::MAX);
         // The machine holds the cache for its completions, and the cache the machine.
         m.on_bio_done(|_, _| {});
+        m.on_counters(None);
         let stopped = self.stop.load(Ordering::Relaxed);
         let end = m.now();
         let jobs: Vec<JobResult> = results

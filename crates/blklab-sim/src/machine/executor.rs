@@ -36,7 +36,10 @@ impl Machine {
     pub fn run(&self, limit: Time) {
         self.inner.world.borrow_mut().limit = limit;
         self.run_to(limit);
-        self.inner.world.borrow_mut().trace.hand_over();
+        let mut w = self.inner.world.borrow_mut();
+        w.trace.hand_over();
+        let now = w.agenda.now();
+        w.tell_counters(now);
     }
 
     fn run_to(&self, limit: Time) {
@@ -59,7 +62,11 @@ impl Machine {
                 {
                     return;
                 }
+                let before = w.agenda.now();
                 let due = w.agenda.next(limit);
+                if w.counters.is_some() && w.agenda.now() > before {
+                    w.tell_counters(before);
+                }
                 if self.inner.progress.event(w.agenda.now()) {
                     return;
                 }

@@ -3,8 +3,9 @@
 //! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
-//! work.
+//! work, `counters` says how full pools and caches are, where somebody asks.
 
+mod counters;
 mod executor;
 mod kblockd;
 mod processors;
@@ -28,6 +29,7 @@ use blklab_target::Sinks;
 use blklab_trace::Tracer;
 use blklab_trace::truth::TruthSink;
 use blklab_types::{BioKey, Pid, TaskId, Time};
+use counters::Counters;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -76,6 +78,7 @@ struct World {
     throttle_thread: Option<TaskId>,
     trace: Tracer,
     truth: Option<Box<dyn TruthSink>>,
+    counters: Option<Counters>,
     tasks: TaskTable,
     states: Vec<TaskState>,
     running: Running,
@@ -151,7 +154,11 @@ impl Machine {
         let has_array = config.array.is_some();
         let has_task_plugs = config.disks.iter().any(|d| d.queue.has_task_plugs());
         let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
-        let Sinks { trace, truth } = config.sinks;
+        let Sinks {
+            trace,
+            truth,
+            counters,
+        } = config.sinks;
         let hz = config.agenda.timers.hz();
         let world = World {
             agenda: config.agenda,
@@ -165,6 +172,7 @@ impl Machine {
                 None => Tracer::new(trace),
             },
             truth,
+            counters: counters.map(Counters::new),
             tasks: config.tasks,
             states: Vec::new(),
             running: Running::INTERRUPT,

@@ -309,10 +309,7 @@ mod tests {
 
     fn machine() -> Machine {
         let e = Experiment::new("x", Workload::Processes(Vec::new()), &crate::catalogue());
-        let sinks = Sinks {
-            trace: Box::new(blklab_trace::NullSink),
-            truth: None,
-        };
+        let sinks = Sinks::of_events(Box::new(blklab_trace::NullSink));
         build_machine(&e, sinks, Arc::new(AtomicBool::new(false))).expect("a machine")
     }
 

@@ -23,10 +23,7 @@ fn experiment(kernel: &str, scheduler: &str, workload: Workload) -> Experiment {
 }
 
 fn sinks() -> Sinks {
-    Sinks {
-        trace: Box::new(NullSink),
-        truth: None,
-    }
+    Sinks::of_events(Box::new(NullSink))
 }
 
 /// Allocations of an experiment with explicit processes, from start to end.

@@ -139,10 +139,7 @@ fn a_run_can_be_stopped_from_outside() {
         &blklab_fio::parse::Fixed::default(),
     )
     .unwrap();
-    let sinks = blklab_sim::Sinks {
-        trace: Box::new(blklab_trace::NullSink),
-        truth: None,
-    };
+    let sinks = blklab_sim::Sinks::of_events(Box::new(blklab_trace::NullSink));
     let out = blklab_sim::fio::run_fio(&e, jobs, sinks, stop).unwrap();
     assert!(out.interrupted);
 }

@@ -28,10 +28,7 @@ pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
     let e = e.expect("an experiment");
     e.check().expect("a possible experiment");
     let events = Events::default();
-    let sinks = Sinks {
-        trace: Box::new(events.clone()),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(events.clone()));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).expect("a machine");
     let Workload::Processes(p) = &e.workload else {
         panic!("explicit processes")
@@ -94,10 +91,7 @@ pub(crate) fn try_run(e: &Experiment, text: &str) -> Result<Ran, String> {
     )
     .map_err(|e| e.to_string())?;
     let events = Events::default();
-    let sinks = Sinks {
-        trace: Box::new(events.clone()),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(events.clone()));
     let outcome = run_fio(e, jobs, sinks, std::sync::Arc::default()).map_err(|e| e.to_string())?;
     let events = events.0.take();
     Ok(Ran { outcome, events })
@@ -129,10 +123,7 @@ pub(crate) fn run_scenario(e: &Experiment, name: &str, set: &[(&str, &str)]) -> 
     let mut e = e.clone();
     e.workload = s.workload.clone();
     let events = Events::default();
-    let sinks = Sinks {
-        trace: Box::new(events.clone()),
-        truth: None,
-    };
+    let sinks = Sinks::of_events(Box::new(events.clone()));
     let outcome = run_fio(&e, jobs, sinks, std::sync::Arc::default()).expect("it runs");
     let events = events.0.take();
     Ran { outcome, events }
