@@ -188,3 +188,18 @@ fn nvme_read_stream(bencher: Bencher<'_, '_>) {
 fn sata_ssd_random_reads(bencher: Bencher<'_, '_>) {
     bench(bencher, "sata-ssd", 31, |i| (Op::Read, scattered(i), 8));
 }
+
+#[divan::bench]
+fn tlc_random_mix(bencher: Bencher<'_, '_>) {
+    bench(bencher, "samsung-980-pro", 256, |i| {
+        let op = if i % 2 == 0 { Op::Write } else { Op::Read };
+        (op, scattered(i), 8)
+    });
+}
+
+#[divan::bench]
+fn tlc_random_reads(bencher: Bencher<'_, '_>) {
+    bench(bencher, "samsung-980-pro", 256, |i| {
+        (Op::Read, scattered(i), 8)
+    });
+}

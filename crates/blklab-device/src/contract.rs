@@ -19,6 +19,14 @@ const VARIANTS: &[(&str, &str)] = &[
         ",state=steady,suspend_program=on,buffer_bytes=64KiB",
     ),
     (
+        "samsung-980-pro",
+        ",channels=1,ways=3,buffer_bytes=512KiB,gc_burst_bytes=96KiB,gc_dies=1,read_slots=2",
+    ),
+    (
+        "samsung-980-pro",
+        ",state=full,gc_burst_bytes=0,gc_dies=2,gc_suspend=on,reads_first=on,suspend_program=on",
+    ),
+    (
         "nvme-datacenter",
         ",channels=1,ways=1,read_burst=1,power_loss_protection=off",
     ),

@@ -264,6 +264,15 @@ impl Values {
         }
     }
 
+    /// A decimal number; `None` if it was left open.
+    pub(crate) fn opt_real(&self, name: &str) -> Option<f64> {
+        match self.value(name) {
+            Value::Real(v) => Some(*v),
+            Value::Absent => None,
+            Value::Int(_) | Value::Text(_) => self.misread(name, "decimal number"),
+        }
+    }
+
     /// Free text; empty if not given.
     pub(crate) fn text(&self, name: &str) -> &str {
         match self.value(name) {

@@ -150,6 +150,8 @@ pub const ALL: &[DeviceInfo] = &[
     flash::NVME_DATACENTER,
     flash::NVME_CONSUMER,
     flash::SATA_SSD,
+    flash::SAMSUNG_980_PRO,
+    flash::SAMSUNG_970_PRO,
 ];
 
 /// Finds a device by name.

@@ -16,10 +16,11 @@
 //! little better. Writes that continue a stream leave whole blocks without live
 //! pages behind and move nothing.
 //!
-//! A die pays what its programs cost before it takes the next program of the
-//! host: moves (read, out over the channel and in again, program) and an erase
-//! for every block filled. What is left out: collecting in bursts of a block and
-//! in idle time, blocks that hold hot or cold data alone, wear levelling.
+//! What programs cost their die, moves (read, out over the channel and in again,
+//! program) and an erase for every block filled, is paid before the next program
+//! of the host or in bursts, as [`collect`](super::collect) says. What is left
+//! out: collecting in idle time, blocks that hold hot or cold data alone, wear
+//! levelling.
 
 /// One page, with 16 bits behind the point.
 pub(super) const ONE: u64 = 1 << 16;
@@ -63,9 +64,12 @@ impl Debt {
         programs: 0,
     };
 
-    pub(super) fn add(&mut self, cost: Cost) {
+    /// Adds a cost; says how many more whole units are to be moved.
+    pub(super) fn add(&mut self, cost: Cost) -> u64 {
+        let before = self.moves / ONE;
         self.moves += cost.moves;
         self.programs += u32::from(cost.erases);
+        self.moves / ONE - before
     }
 
     /// A whole unit is to be moved.
@@ -153,9 +157,9 @@ mod tests {
             moves: ONE / 2,
             erases: true,
         };
-        debt.add(cost);
+        assert_eq!(debt.add(cost), 0);
         assert!(!debt.move_due());
-        debt.add(cost);
+        assert_eq!(debt.add(cost), 1);
         assert!(debt.move_due() && !debt.erase_due(3));
         debt.moved();
         assert!(!debt.move_due() && debt.erase_due(3));

@@ -14,10 +14,16 @@
 //! last. Pages that are all in the buffer come from there. Pages go round the
 //! channels, then ways, then dies.
 //!
+//! A read of more than 4 KiB has a firmware time of its own, takes more of the
+//! cells and shares a path inside the drive with others of its kind; the drive
+//! works on `read_slots` reads at a time. With `layout=scattered`, which is what
+//! random writes leave behind, each 4 KiB come from a die of their own.
+//!
 //! A write takes the link, then slots of the buffer (writes without room wait in
 //! order), then its firmware time. Slots gather into units that one die programs
 //! at once; units go round the dies, whatever their addresses. What garbage
-//! collection adds is in [`gc`], what dies do in which order in [`nand`].
+//! collection adds is in [`gc`], when it is collected in [`collect`], what dies do
+//! in which order in [`nand`].
 //!
 //! With power-loss protection a flush costs its firmware time. Without, the unit
 //! that is being filled is programmed as it is, and the flush is done
@@ -34,6 +40,7 @@
 //! planes beside others, read retries, wear, power states, heat.
 
 mod buffer;
+mod collect;
 mod gc;
 mod nand;
 mod pages;
@@ -43,6 +50,12 @@ mod queue;
 
 #[cfg(test)]
 mod figures;
+#[cfg(test)]
+mod loads;
+#[cfg(test)]
+mod mixed_tests;
+#[cfg(test)]
+mod published;
 #[cfg(test)]
 mod tests;
 
@@ -102,6 +115,13 @@ struct Flash {
     /// Commands by the driver's name for them.
     active: Vec<Active>,
     controller_free: Time,
+    /// The controller's part that replaces data, if writes have one of their own.
+    replacer_free: Time,
+    /// Reads that the drive works on, and those that wait until it does.
+    reads_taken: u32,
+    reads_left: VecDeque<u32>,
+    /// What reads of more than 4 KiB share.
+    large_free: Time,
     /// The link towards the drive and towards the host; half duplex: the first.
     link_free: [Time; 2],
     nand: Nand,
@@ -133,6 +153,46 @@ impl Flash {
         *free
     }
 
+    /// Begins with a command, or lets a read wait until another is done.
+    fn take(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        let cmd = self.active[no as usize].cmd;
+        if cmd.op == Op::Read {
+            if self.reads_taken == self.spec.read_slots {
+                self.reads_left.push_back(no);
+                return;
+            }
+            self.reads_taken += 1;
+        }
+        let begun = self.look_at(cx.now, &cmd);
+        self.stage(cx, no, Stage::Begun, begun);
+    }
+
+    /// A command is done; a read that waits may begin.
+    fn finish(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        let Active { cmd, submitted, .. } = self.active[no as usize];
+        cx.finish(cmd.id, submitted);
+        if cmd.op == Op::Read {
+            self.reads_taken -= 1;
+            if let Some(next) = self.reads_left.pop_front() {
+                self.take(cx, next);
+            }
+        }
+    }
+
+    /// Takes the controller for a command; says when it, and of a read the
+    /// firmware, has looked at it.
+    fn look_at(&mut self, now: Time, cmd: &Command) -> Time {
+        if let (Op::Write, Some(time)) = (cmd.op, self.spec.write_command) {
+            self.replacer_free = now.max(self.replacer_free) + time;
+            return self.replacer_free;
+        }
+        self.controller_free = now.max(self.controller_free) + self.spec.command;
+        match cmd.op {
+            Op::Read => self.controller_free + self.spec.read_overhead[usize::from(is_large(cmd))],
+            _ => self.controller_free,
+        }
+    }
+
     fn begin(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
         let cmd = self.active[no as usize].cmd;
         match cmd.op {
@@ -154,8 +214,12 @@ impl Flash {
     }
 
     fn begin_read(&mut self, cx: &mut DeviceCx<'_>, no: u32, cmd: &Command) {
-        let (mut sector, end, size) = (cmd.sector, cmd.end(), self.spec.page_sectors);
-        let dies = self.nand.nr_dies() as u64;
+        let (mut sector, end) = (cmd.sector, cmd.end());
+        let size = if self.spec.scattered {
+            SLOT_SECTORS
+        } else {
+            self.spec.page_sectors
+        };
         let (mut pending, mut passed) = (0, cx.now);
         while sector < end {
             let page = sector / size;
@@ -165,12 +229,15 @@ impl Flash {
             if slots.all(|slot| self.buffer.holds(slot)) {
                 passed = self.pass_link(cx.now, OUT, bytes);
             } else {
+                let (die, kind) = self.place(page);
                 let read = PageRead {
                     cmd: no,
                     bytes: bytes as u32,
-                    slow: page / dies % 2 == 1,
+                    large: is_large(cmd),
+                    since: cx.now,
+                    kind,
                 };
-                self.nand.read(cx, (page % dies) as usize, read);
+                self.nand.read(cx, die, read);
                 pending += 1;
             }
             sector = part_end;
@@ -182,9 +249,25 @@ impl Flash {
         }
     }
 
+    /// The die of a page (of a slot, where they are scattered), and its kind.
+    fn place(&self, page: u64) -> (usize, u8) {
+        let (dies, kinds) = (self.nand.nr_dies() as u64, self.spec.timing.kinds);
+        if !self.spec.scattered {
+            return ((page % dies) as usize, (page / dies % kinds) as u8);
+        }
+        // Slots that follow each other were on their way to the flash together and
+        // lie on different dies.
+        let turn = mixed(page / dies) >> 32;
+        (((page + turn) % dies) as usize, (mixed(page) % kinds) as u8)
+    }
+
     /// Part of a page has come out of the flash.
     fn page_read(&mut self, cx: &mut DeviceCx<'_>, read: &PageRead) {
-        let passed = self.pass_link(cx.now, OUT, u64::from(read.bytes));
+        let mut passed = self.pass_link(cx.now, OUT, u64::from(read.bytes));
+        if let Some(rate) = self.spec.read_large.filter(|_| read.large) {
+            self.large_free = cx.now.max(self.large_free) + rate.time(u64::from(read.bytes));
+            passed = passed.max(self.large_free);
+        }
         let active = &mut self.active[read.cmd as usize];
         active.passed = passed.max(active.passed);
         active.pending -= 1;
@@ -275,6 +358,7 @@ impl Flash {
         let write = UnitWrite {
             unit: ready.unit,
             bytes: ready.slots * SLOT_BYTES as u32,
+            since: cx.now,
             cost,
         };
         let die = self.next_die;
@@ -298,6 +382,20 @@ impl Flash {
         }
         self.fill_buffer(cx);
     }
+}
+
+/// Whether a command is larger than what a drive looks up at a time.
+fn is_large(cmd: &Command) -> bool {
+    u64::from(cmd.nr_sectors) > SLOT_SECTORS
+}
+
+/// A number that has nothing of the order of pages left (the finisher of
+/// Steele, Lea and Flood's SplitMix64).
+fn mixed(page: u64) -> u64 {
+    let x = page.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 impl Device for Flash {
@@ -328,13 +426,7 @@ impl Device for Flash {
             self.active.resize(no as usize + 1, active);
         }
         self.active[no as usize] = active;
-        self.controller_free = cx.now.max(self.controller_free) + self.spec.command;
-        let large = u64::from(cmd.nr_sectors) > SLOT_SECTORS;
-        let begun = match cmd.op {
-            Op::Read => self.controller_free + self.spec.read_overhead[usize::from(large)],
-            _ => self.controller_free,
-        };
-        self.stage(cx, no, Stage::Begun, begun);
+        self.take(cx, no);
     }
 
     fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
@@ -347,11 +439,10 @@ impl Device for Flash {
             return;
         }
         let no = token as u32;
-        let active = self.active[no as usize];
-        match active.stage {
+        match self.active[no as usize].stage {
             Stage::Begun => self.begin(cx, no),
             Stage::Received => self.received(cx, no),
-            Stage::Done => cx.finish(active.cmd.id, active.submitted),
+            Stage::Done => self.finish(cx, no),
         }
     }
 
@@ -366,6 +457,10 @@ fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
     Ok(Box::new(Flash {
         active: Vec::with_capacity(depth),
         controller_free: Time::ZERO,
+        replacer_free: Time::ZERO,
+        reads_taken: 0,
+        reads_left: VecDeque::with_capacity(depth),
+        large_free: Time::ZERO,
         link_free: [Time::ZERO; 2],
         nand: Nand::new(&spec, depth),
         buffer: Buffer::new(spec.buffer_slots, spec.unit_slots),

@@ -9,13 +9,16 @@
 //! A die does one thing at a time. When it is free it takes, in this order: a
 //! read (at most `read_burst` of them in a row while something else waits), what
 //! was suspended, the second half of a move, an erase or a move that is due, a
-//! program of the host. A channel carries one transfer at a time, in the order
+//! program of the host. With `reads_first=off` a program that was asked for before
+//! a read goes before it; with `gc_suspend=off` a move, once begun, is finished
+//! before anything else. A channel carries one transfer at a time, in the order
 //! in which they were asked for.
 //!
 //! A read that finds a program or an erase running stops it, if it would run for
 //! longer than stopping takes, and it has not been stopped `suspend_max` times.
 //! What was left of it runs afterwards.
 
+use super::collect::Collect;
 use super::gc::{Cost, Debt};
 use super::params::{Spec, Timing};
 use super::queue::{Queue, Store};
@@ -28,8 +31,12 @@ pub(super) struct PageRead {
     /// The command.
     pub(super) cmd: u32,
     pub(super) bytes: u32,
-    /// The second kind of page.
-    pub(super) slow: bool,
+    /// The command is larger than 4 KiB.
+    pub(super) large: bool,
+    /// When the die was asked for it.
+    pub(super) since: Time,
+    /// Which kind of page.
+    pub(super) kind: u8,
 }
 
 /// A program of the host.
@@ -38,6 +45,8 @@ pub(super) struct UnitWrite {
     /// Its place in the buffer.
     pub(super) unit: u32,
     pub(super) bytes: u32,
+    /// When the die was asked for it.
+    pub(super) since: Time,
     pub(super) cost: Cost,
 }
 
@@ -94,6 +103,8 @@ struct Die {
     reads_in_row: u32,
     /// A move has been read and not yet programmed.
     moving: bool,
+    /// It counts among the dies that move data.
+    collects: bool,
     debt: Debt,
 }
 
@@ -107,16 +118,17 @@ impl Die {
         units: Queue::EMPTY,
         reads_in_row: 0,
         moving: false,
+        collects: false,
         debt: Debt::NONE,
     };
 
-    /// Something other than reads waits.
-    fn has_other_work(&self, timing: &Timing) -> bool {
+    /// Something other than reads waits and could begin.
+    fn has_other_work(&self, timing: &Timing, collect: &Collect) -> bool {
         self.suspended.is_some()
             || self.moving
-            || self.debt.move_due()
             || self.debt.erase_due(timing.units_per_block)
-            || !self.units.is_empty()
+            || (self.debt.move_due() && collect.admits(self.collects))
+            || (!self.units.is_empty() && !collect.holds_host())
     }
 }
 
@@ -126,6 +138,7 @@ pub(super) struct Nand {
     timing: Timing,
     dies: Vec<Die>,
     channel_free: Vec<Time>,
+    collect: Collect,
     reads: Store<PageRead>,
     units: Store<UnitWrite>,
 }
@@ -137,6 +150,7 @@ impl Nand {
             timing: spec.timing,
             dies: vec![Die::IDLE; spec.dies],
             channel_free: vec![Time::ZERO; spec.channels],
+            collect: spec.collect,
             reads: Store::with_capacity(depth),
             units: Store::with_capacity(units),
         }
@@ -193,20 +207,52 @@ impl Nand {
             Job::ReadOut(read) => outcome = Some(Outcome::Read(read)),
             Job::MoveOut => d.moving = true,
             Job::Long(Long::Program(write), _) => {
-                d.debt.add(write.cost);
+                self.collect.owe(d.debt.add(write.cost));
                 outcome = Some(Outcome::Programmed(write.unit));
             }
-            Job::Long(Long::MoveIn, _) => d.debt.moved(),
+            Job::Long(Long::MoveIn, _) => {
+                d.debt.moved();
+                self.moved(cx, die);
+            }
             Job::Long(Long::Erase, _) => d.debt.erased(t.units_per_block),
             Job::Stopping | Job::Idle => {}
         }
-        self.start_next(cx, die);
+        if self.collect.begins() {
+            self.wake_idle(cx);
+        }
+        if !matches!(self.dies[die].job, Job::Idle) {
+            self.start_next(cx, die);
+        }
         outcome
+    }
+
+    /// A die has moved a unit. If it was its last, another die may collect; if
+    /// it was the last of all, programs of the host go on.
+    fn moved(&mut self, cx: &mut DeviceCx<'_>, die: usize) {
+        let ends = self.collect.moved();
+        if !self.dies[die].debt.move_due() {
+            self.dies[die].collects = false;
+            self.collect.leave();
+            // Its own next job is found by whoever asked.
+            if ends || self.collect.is_limited() {
+                self.wake_idle(cx);
+            }
+        }
+    }
+
+    /// Lets idle dies look for work that they were not allowed to begin before.
+    fn wake_idle(&mut self, cx: &mut DeviceCx<'_>) {
+        for die in 0..self.dies.len() {
+            if matches!(self.dies[die].job, Job::Idle) {
+                self.start_next(cx, die);
+            }
+        }
     }
 
     /// Stops what a die does for the reads that wait there, if that is worth it.
     fn suspend(&mut self, cx: &mut DeviceCx<'_>, die: usize, long: Long, times: u32) {
         let cost = match long {
+            Long::MoveIn if !self.timing.gc_suspend => None,
             Long::Program(_) | Long::MoveIn => self.timing.suspend_program,
             Long::Erase => self.timing.suspend_erase,
         };
@@ -224,11 +270,24 @@ impl Nand {
 
     fn start_next(&mut self, cx: &mut DeviceCx<'_>, die: usize) {
         let (d, t) = (&mut self.dies[die], self.timing);
-        let others = d.has_other_work(&t);
-        if !others || d.reads_in_row < t.read_burst {
+        let since = |q: &Queue| self.units.front(q).map(|unit| unit.since);
+        let overtaken = !t.reads_first
+            && !self.collect.holds_host()
+            && since(&d.units).is_some_and(|unit| {
+                let read = self.reads.front(&d.reads);
+                read.is_some_and(|read| unit < read.since)
+            });
+        if d.moving && !t.gc_suspend {
+            d.moving = false;
+            self.transfer(cx, die, t.unit_bytes, Job::Fill(Long::MoveIn));
+            return;
+        }
+        let others = d.has_other_work(&t, &self.collect);
+        if !others || (d.reads_in_row < t.read_burst && !overtaken) {
             d.reads_in_row += u32::from(others);
             if let Some(read) = self.reads.pop(&mut d.reads) {
-                let time = t.read[usize::from(read.slow)];
+                let more = if read.large { t.read_large } else { Span(0) };
+                let time = t.read[usize::from(read.kind)] + more;
                 self.begin(cx, die, Job::Read(read), time);
                 return;
             }
@@ -240,8 +299,13 @@ impl Nand {
             self.transfer(cx, die, t.unit_bytes, Job::Fill(Long::MoveIn));
         } else if d.debt.erase_due(t.units_per_block) {
             self.begin(cx, die, Job::Long(Long::Erase, 0), t.erase);
-        } else if d.debt.move_due() {
-            self.begin(cx, die, Job::MoveRead, t.read[1]);
+        } else if d.debt.move_due() && self.collect.admits(d.collects) {
+            if !std::mem::replace(&mut d.collects, true) {
+                self.collect.enter();
+            }
+            self.begin(cx, die, Job::MoveRead, t.move_read);
+        } else if self.collect.holds_host() {
+            d.job = Job::Idle;
         } else if let Some(write) = self.units.pop(&mut d.units) {
             let fill = Job::Fill(Long::Program(write));
             self.transfer(cx, die, u64::from(write.bytes), fill);

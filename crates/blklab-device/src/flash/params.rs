@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parameters of flash drives, and what is computed from them once.
 
+use super::collect::Collect;
 use super::gc;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param};
@@ -28,9 +29,12 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("dies", Kind::Count { min: 1, max: 64 }, "2", "dies of a chip; each does one thing at a time"),
     param("planes", Kind::Count { min: 1, max: 16 }, "2", "planes of a die, programmed and erased together"),
     param("page_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 20 }, "8KiB", "page of a plane; a multiple of 4 KiB"),
+    param("pages_per_program", Kind::Count { min: 1, max: 4 }, "1", "pages of a plane programmed at once: 1, or the bits of a cell (3 in TLC)"),
     param("pages_per_block", Kind::Count { min: 1, max: 1 << 16 }, "256", "pages erased together"),
     param("read_us", TIME_US, "60", "time from the cells to the register of the die, first kind of page"),
-    param("read_slow_us", TIME_US, "", "the same for every second page of a die; read_us if not given"),
+    param("read_middle_us", TIME_US, "", "the same for the second of three kinds by turns, of which read_slow_us is the third; two kinds if not given"),
+    param("read_slow_us", TIME_US, "", "the same for the last kind of page; read_us if not given"),
+    param("read_large_us", TIME_US, "0", "more time from the cells in a read of more than 4 KiB"),
     param("program_us", TIME_US, "950", "time from the registers of all planes to the cells"),
     param("erase_us", TIME_US, "3800", "time to erase a block in all planes"),
     param("suspend_program", Kind::Switch, "on", "a read suspends a program"),
@@ -38,34 +42,71 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("suspend_erase", Kind::Switch, "on", "a read suspends an erase"),
     param("suspend_erase_us", TIME_US, "700", "time to suspend; one that ends sooner is not suspended"),
     param("suspend_max", Kind::Count { min: 0, max: 1000 }, "3", "how often one program or erase can be suspended"),
-    param("read_burst", Kind::Count { min: 1, max: 1 << 20 }, "16", "reads that a die serves in a row while other work waits"),
+    param("reads_first", Kind::Switch, "on", "reads go before programs that wait for the same die; off: in order of arrival"),
+    param("read_burst", Kind::Count { min: 1, max: 1 << 20 }, "16", "reads that a die serves in a row while other work waits, which arrived before them if reads_first is off"),
     param("channel_mb_per_s", RATE, "533", "rate of a channel in 10^6 B/s"),
     param("link_mb_per_s", RATE, "3200", "effective rate of the host link in 10^6 B/s"),
     param("link", Kind::Choice(&["full_duplex", "half_duplex"]), "full_duplex", "whether reads and writes share that rate"),
     param("command_us", TIME_US, "2.04", "controller time of a command, one at a time: its inverse is the maximum command rate"),
     param("read_overhead_us", TIME_US, "14", "firmware time of a read of up to 4 KiB, in parallel with any number of others"),
     param("read_large_overhead_us", TIME_US, "", "the same for a larger one; read_overhead_us if not given"),
+    param("read_large_mb_per_s", RATE, "", "rate that reads of more than 4 KiB share inside the drive, in 10^6 B/s; no limit if not given"),
+    param("read_slots", Kind::Count { min: 0, max: 65_536 }, "0", "reads that the drive works on at a time; others wait in its queues, oldest first; 0: all"),
+    param("write_command_us", TIME_US, "", "controller time of a write that replaces data (state other than fresh), beside other commands; command_us before them if not given"),
     param("write_overhead_us", TIME_US, "16.5", "firmware time of a write, after its data are in the buffer"),
     param("flush_overhead_us", TIME_US, "50", "firmware time of a flush, after everything is in the flash"),
     param("discard_overhead_us", TIME_US, "20", "firmware time of a discard"),
     param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die"),
     param("power_loss_protection", Kind::Switch, "on", "the buffer survives a loss of power: no flush is needed, FUA costs nothing"),
     param("spare_pct", Kind::Real { min: 1.0, max: 400.0 }, "9.95", "over-provisioning: flash beyond the capacity, in percent of it"),
-    param("state", Kind::Choice(&["steady", "fresh"]), "steady", "steady: written full at random; fresh: as after a discard of everything"),
+    param("state", Kind::Choice(&["steady", "fresh", "used", "full"]), "steady", "fresh: as after a discard of everything; used: filled_pct of it written at random, long enough for that to be steady; full (or steady): all of it"),
+    param("filled_pct", Kind::Real { min: 1.0, max: 100.0 }, "60", "share of the capacity that holds data in state=used, in percent; the rest is spare"),
+    param("gc_burst_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "0", "collecting begins when so much is to be moved, ends when all of it is, and programs of the host wait meanwhile; 0: a die moves what it owes before its next program"),
+    param("gc_dies", Kind::Count { min: 0, max: 4096 }, "0", "dies that move data at a time; 0: all"),
+    param("gc_suspend", Kind::Switch, "on", "reads go between the steps of a move, and suspend its program"),
+    param("layout", Kind::Choice(&["striped", "scattered"]), "striped", "striped: data lie as written in order; scattered: each 4 KiB on a die of its own, as after random writes"),
     param("streams", Kind::Count { min: 1, max: 1024 }, "16", "largest number of sequential write streams that are recognised"),
 ];
+
+/// What a drive has been through before the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fresh,
+    Used,
+    Full,
+}
+
+impl State {
+    /// By the place of the word in the list of `state`.
+    fn of(values: &Values) -> State {
+        match values.int("state") {
+            1 => State::Fresh,
+            2 => State::Used,
+            _ => State::Full,
+        }
+    }
+}
 
 /// The times of a die and its channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    /// First and second kind of page.
-    pub(super) read: [Span; 2],
+    /// Kinds of pages, which follow each other on a die.
+    pub(super) read: [Span; 3],
+    /// More in a read of more than 4 KiB.
+    pub(super) read_large: Span,
+    /// How many kinds there are.
+    pub(super) kinds: u64,
+    /// Time to read the cells of all that a die programs at once.
+    pub(super) move_read: Span,
     pub(super) program: Span,
     pub(super) erase: Span,
     /// Until a program has stopped; none: it never does.
     pub(super) suspend_program: Option<Span>,
     pub(super) suspend_erase: Option<Span>,
     pub(super) suspend_max: u32,
+    /// Reads go between the steps of a move.
+    pub(super) gc_suspend: bool,
+    pub(super) reads_first: bool,
     pub(super) read_burst: u32,
     pub(super) channel: Rate,
     /// Bytes that a die programs at once.
@@ -105,17 +146,26 @@ pub(super) struct Spec {
     pub(super) command: Span,
     /// Firmware time of a read: up to 4 KiB, larger.
     pub(super) read_overhead: [Span; 2],
+    /// What reads of more than 4 KiB share.
+    pub(super) read_large: Option<Rate>,
+    /// Most reads at a time.
+    pub(super) read_slots: u32,
+    /// Controller time of a write, if it has one of its own.
+    pub(super) write_command: Option<Span>,
     pub(super) write_overhead: Span,
     pub(super) flush_overhead: Span,
     pub(super) discard_overhead: Span,
     pub(super) buffer_slots: u32,
     pub(super) protected: bool,
+    /// Each slot lies on a page of its own.
+    pub(super) scattered: bool,
     /// Slots of flash: capacity and spare.
     pub(super) flash_slots: u64,
     /// Slots that can be written before garbage has to be collected.
     pub(super) credit_slots: u64,
     /// Pages moved for each random page written; 16 bits behind the point.
     pub(super) moves: u64,
+    pub(super) collect: Collect,
     pub(super) streams: usize,
 }
 
@@ -125,7 +175,8 @@ impl Spec {
         if !page_bytes.is_multiple_of(SLOT_BYTES) {
             return Err(values.bad("page_bytes", "a multiple of 4 KiB".into()));
         }
-        let unit_bytes = page_bytes * values.int("planes");
+        let per_program = values.int("pages_per_program");
+        let unit_bytes = page_bytes * values.int("planes") * per_program;
         let buffer_bytes = values.int("buffer_bytes");
         if buffer_bytes < 2 * unit_bytes {
             return Err(values.bad(
@@ -133,11 +184,21 @@ impl Spec {
                 format!("at least {} bytes: two programs of a die", 2 * unit_bytes),
             ));
         }
+        let capacity_sectors = values.int("capacity_sectors");
         let time = |name| Span(values.int(name));
         let time_or = |name, other| Span(values.opt(name).unwrap_or(values.int(other)));
-        let capacity_sectors = values.int("capacity_sectors");
         let spare = values.real("spare_pct") / 100.0;
         let flash_slots = (capacity_sectors as f64 / SLOT_SECTORS as f64 * (1.0 + spare)) as u64;
+        let state = State::of(values);
+        let filled = match state {
+            State::Used => values.real("filled_pct") / 100.0,
+            State::Fresh | State::Full => 1.0,
+        };
+        let (fast, slow) = (time("read_us"), time_or("read_slow_us", "read_us"));
+        let (read, kinds) = match values.opt("read_middle_us") {
+            Some(middle) => ([fast, Span(middle), slow], 3),
+            None => ([fast, slow, slow], 2),
+        };
         let dies = values.int("channels") * values.int("ways") * values.int("dies");
         Ok(Spec {
             capacity_sectors,
@@ -146,16 +207,26 @@ impl Spec {
             page_sectors: page_bytes / SECTOR_BYTES,
             unit_slots: (unit_bytes / SLOT_BYTES) as u32,
             timing: Timing {
-                read: [time("read_us"), time_or("read_slow_us", "read_us")],
+                read,
+                read_large: time("read_large_us"),
+                kinds,
+                move_read: match per_program {
+                    1 => slow,
+                    n => (0..n)
+                        .map(|i| read[(i % kinds) as usize])
+                        .fold(Span(0), |sum, time| sum + time),
+                },
                 program: time("program_us"),
                 erase: time("erase_us"),
                 suspend_program: (values.on("suspend_program")).then(|| time("suspend_program_us")),
                 suspend_erase: values.on("suspend_erase").then(|| time("suspend_erase_us")),
                 suspend_max: values.count("suspend_max"),
+                gc_suspend: values.on("gc_suspend"),
+                reads_first: values.on("reads_first"),
                 read_burst: values.count("read_burst"),
                 channel: Rate::from_mb_per_s(values.real("channel_mb_per_s")),
                 unit_bytes,
-                units_per_block: values.count("pages_per_block"),
+                units_per_block: values.count("pages_per_block").div_ceil(per_program as u32),
             },
             link: Rate::from_mb_per_s(values.real("link_mb_per_s")),
             half_duplex: values.int("link") == 1,
@@ -164,17 +235,33 @@ impl Spec {
                 time("read_overhead_us"),
                 time_or("read_large_overhead_us", "read_overhead_us"),
             ],
+            read_large: values
+                .opt_real("read_large_mb_per_s")
+                .map(Rate::from_mb_per_s),
+            read_slots: match values.count("read_slots") {
+                0 => u32::MAX,
+                n => n,
+            },
+            write_command: match state {
+                State::Fresh => None,
+                State::Used | State::Full => values.opt("write_command_us").map(Span),
+            },
             write_overhead: time("write_overhead_us"),
             flush_overhead: time("flush_overhead_us"),
             discard_overhead: time("discard_overhead_us"),
             buffer_slots: (buffer_bytes / SLOT_BYTES) as u32,
             protected: values.on("power_loss_protection"),
+            scattered: values.int("layout") == 1,
             flash_slots,
-            credit_slots: match values.int("state") {
-                0 => 0,
-                _ => flash_slots,
+            credit_slots: match state {
+                State::Used | State::Full => 0,
+                State::Fresh => flash_slots,
             },
-            moves: gc::moves(spare),
+            moves: gc::moves((1.0 + spare) / filled - 1.0),
+            collect: Collect::new(
+                values.int("gc_burst_bytes").div_ceil(unit_bytes),
+                values.count("gc_dies"),
+            ),
             streams: values.int("streams") as usize,
         })
     }

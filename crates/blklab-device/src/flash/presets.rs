@@ -117,3 +117,85 @@ pub(crate) const SATA_SSD: DeviceInfo = DeviceInfo {
     },
     ..NVME_DATACENTER
 };
+
+/// Samsung 980 PRO, 1 TB, as the experiments of ICPE 2024 had it.
+pub(crate) const SAMSUNG_980_PRO: DeviceInfo = DeviceInfo {
+    name: "samsung-980-pro",
+    summary: "Samsung 980 PRO 1 TB (2020, TLC) on PCIe 3.0, in the steady state of random writes",
+    source: "raw fio results of the artefact of \"BFQ, Multiqueue-Deadline, or Kyber?\" (ICPE \
+             2024); structure: 32 dies of 256 Gb, six planes' pages of 16 KiB programmed at once",
+    preset: &[
+        ("capacity_sectors", "1953525168"),
+        ("channels", "8"),
+        ("ways", "4"),
+        ("dies", "1"),
+        ("planes", "2"),
+        ("page_bytes", "16KiB"),
+        ("pages_per_program", "3"),
+        ("pages_per_block", "768"),
+        ("read_us", "28.5"),
+        ("read_middle_us", "29"),
+        ("read_slow_us", "42"),
+        ("read_large_us", "16"),
+        ("program_us", "1550"),
+        ("erase_us", "3500"),
+        ("suspend_program", "off"),
+        ("suspend_erase_us", "300"),
+        ("reads_first", "off"),
+        ("channel_mb_per_s", "1200"),
+        ("link_mb_per_s", "3240"),
+        ("command_us", "1"),
+        ("read_overhead_us", "21"),
+        ("read_large_overhead_us", "46"),
+        ("read_large_mb_per_s", "2200"),
+        ("read_slots", "224"),
+        ("write_command_us", "3.73"),
+        ("write_overhead_us", "0.6"),
+        ("buffer_bytes", "4MiB"),
+        ("power_loss_protection", "off"),
+        ("state", "used"),
+        ("filled_pct", "77"),
+        ("gc_burst_bytes", "8MiB"),
+        ("gc_dies", "16"),
+        ("gc_suspend", "off"),
+        ("layout", "scattered"),
+    ],
+    limits: NVME,
+    ..NVME_DATACENTER
+};
+
+/// Samsung 970 PRO, 512 GB, as `iocost-benchmarks` measured it.
+pub(crate) const SAMSUNG_970_PRO: DeviceInfo = DeviceInfo {
+    name: "samsung-970-pro",
+    summary: "Samsung 970 PRO 512 GB (2018, MLC), half of it written at random",
+    source: "as nvme-consumer; write_command_us and link_mb_per_s from the results of \
+             iocost-benchmarks (Linux 6.0)",
+    preset: &[
+        ("capacity_sectors", "1000215216"),
+        ("channels", "8"),
+        ("ways", "2"),
+        ("dies", "1"),
+        ("planes", "1"),
+        ("page_bytes", "32KiB"),
+        ("read_us", "29.8"),
+        ("read_slow_us", "41.8"),
+        ("program_us", "185"),
+        ("erase_us", "0"),
+        ("suspend_program", "off"),
+        ("suspend_erase", "off"),
+        ("channel_mb_per_s", "800"),
+        ("link_mb_per_s", "3470"),
+        ("command_us", "2"),
+        ("read_overhead_us", "21.5"),
+        ("read_large_overhead_us", "30.5"),
+        ("write_command_us", "3.95"),
+        ("write_overhead_us", "4.46"),
+        ("buffer_bytes", "1MiB"),
+        ("power_loss_protection", "off"),
+        ("spare_pct", "7"),
+        ("state", "used"),
+        ("filled_pct", "50"),
+    ],
+    limits: NVME,
+    ..NVME_DATACENTER
+};

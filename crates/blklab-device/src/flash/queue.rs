@@ -47,6 +47,14 @@ impl<T: Copy> Store<T> {
         queue.tail = i;
     }
 
+    /// The oldest item of a queue.
+    pub(super) fn front(&self, queue: &Queue) -> Option<&T> {
+        match queue.head {
+            NONE => None,
+            head => Some(&self.entries[head].0),
+        }
+    }
+
     pub(super) fn pop(&mut self, queue: &mut Queue) -> Option<T> {
         if queue.head == NONE {
             return None;

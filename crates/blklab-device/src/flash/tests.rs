@@ -15,23 +15,23 @@ const TOY: &str = "nvme-consumer,channels=2,ways=1,dies=1,planes=1,page_bytes=8K
                    buffer_bytes=32KiB,spare_pct=100";
 
 /// The small drive with some parameters changed.
-fn toy_spec(given: &str) -> String {
+pub(super) fn toy_spec(given: &str) -> String {
     let name = |param: &str| param.split('=').next().map(str::to_owned);
     let changed: Vec<_> = given.split(',').map(name).collect();
     let kept = TOY.split(',').filter(|p| !changed.contains(&name(p)));
     kept.collect::<Vec<_>>().join(",") + given
 }
 
-fn toy(given: &str) -> Host {
+pub(super) fn toy(given: &str) -> Host {
     Host::build(&toy_spec(given), 64)
 }
 
 /// Time from hand-over to completion in microseconds.
-fn us(f: &Finished) -> f64 {
+pub(super) fn us(f: &Finished) -> f64 {
     (f.ended - f.submitted).ns() as f64 / 1e3
 }
 
-fn took(host: &mut Host, op: Op, sector: u64, n: u32) -> f64 {
+pub(super) fn took(host: &mut Host, op: Op, sector: u64, n: u32) -> f64 {
     us(&host.one(op, sector, n))
 }
 
@@ -190,7 +190,7 @@ fn reads_do_not_keep_a_program_waiting_for_ever() {
 }
 
 /// Random or sequential writes of 4 KiB per second in the long run.
-fn writes_per_s(spec: &str, sequential: bool) -> f64 {
+pub(super) fn writes_per_s(spec: &str, sequential: bool) -> f64 {
     let mut host = Host::build(spec, 64);
     let mut random = Random(1);
     let (mut done, mut begin, mut next) = (0, host.now, 0);
