@@ -27,6 +27,10 @@ const VARIANTS: &[(&str, &str)] = &[
         ",state=full,gc_burst_bytes=0,gc_dies=2,gc_suspend=on,reads_first=on,suspend_program=on",
     ),
     (
+        "samsung-980-pro",
+        ",ways=1,slc_bytes=4MiB,slc_when_full=fold,fold_idle_ms=1",
+    ),
+    (
         "nvme-datacenter",
         ",channels=1,ways=1,read_burst=1,power_loss_protection=off",
     ),

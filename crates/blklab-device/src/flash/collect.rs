@@ -22,6 +22,8 @@ pub(super) struct Collect {
     dies: u32,
     /// A burst is going on.
     bursting: bool,
+    /// Dies fold.
+    folding: bool,
 }
 
 impl Collect {
@@ -32,6 +34,7 @@ impl Collect {
             owed: 0,
             dies: 0,
             bursting: false,
+            folding: false,
         }
     }
 
@@ -62,6 +65,16 @@ impl Collect {
     /// No program of the host may begin.
     pub(super) fn holds_host(&self) -> bool {
         self.bursting
+    }
+
+    /// Whether dies fold what they have with one bit per cell.
+    pub(super) fn folds(&self) -> bool {
+        self.folding
+    }
+
+    /// Lets dies fold, or not any more; says whether that is new.
+    pub(super) fn set_folds(&mut self, folds: bool) -> bool {
+        std::mem::replace(&mut self.folding, folds) != folds
     }
 
     /// A die begins to move what it owes.

@@ -47,6 +47,10 @@ pub(super) struct Debt {
     moves: u64,
     /// Programs since the last erase.
     programs: u32,
+    /// Units to fold, and the units to move that all of them cost, with 16 bits
+    /// behind the point.
+    folds: u32,
+    fold_moves: u64,
 }
 
 /// What one program of the host adds to the debt.
@@ -62,6 +66,8 @@ impl Debt {
     pub(super) const NONE: Debt = Debt {
         moves: 0,
         programs: 0,
+        folds: 0,
+        fold_moves: 0,
     };
 
     /// Adds a cost; says how many more whole units are to be moved.
@@ -70,6 +76,34 @@ impl Debt {
         self.moves += cost.moves;
         self.programs += u32::from(cost.erases);
         self.moves / ONE - before
+    }
+
+    /// Adds a unit that is to be folded, with what it costs then.
+    pub(super) fn add_fold(&mut self, cost: Cost) {
+        self.folds += 1;
+        self.fold_moves += cost.moves;
+        self.programs += u32::from(cost.erases);
+    }
+
+    /// Adds units that were there before, written at random.
+    pub(super) fn fold_later(&mut self, units: u64, moves: u64) {
+        self.folds += u32::try_from(units).unwrap_or(u32::MAX);
+        self.fold_moves += moves * u64::from(self.folds);
+    }
+
+    pub(super) fn fold_due(&self) -> bool {
+        self.folds > 0
+    }
+
+    /// A unit was folded; says how many more whole units are to be moved.
+    pub(super) fn folded(&mut self) -> u64 {
+        let moves = self.fold_moves / u64::from(self.folds);
+        self.folds -= 1;
+        self.fold_moves -= moves;
+        self.add(Cost {
+            moves,
+            erases: true,
+        })
     }
 
     /// A whole unit is to be moved.
@@ -148,6 +182,21 @@ mod tests {
         assert!(!streams.continues(108, 116), "pushes 16 out");
         assert!(streams.continues(208, 216));
         assert!(!streams.continues(16, 24));
+    }
+
+    #[test]
+    fn a_fold_costs_its_moves_when_it_is_done() {
+        let mut debt = Debt::NONE;
+        let cost = |moves| Cost {
+            moves,
+            erases: false,
+        };
+        debt.add_fold(cost(2 * ONE));
+        debt.add_fold(cost(0));
+        assert!(debt.fold_due() && !debt.move_due());
+        assert_eq!(debt.folded(), 1, "half of what both cost");
+        assert_eq!(debt.folded(), 1);
+        assert!(!debt.fold_due() && debt.erase_due(2));
     }
 
     #[test]

@@ -139,3 +139,43 @@ fn what_is_not_filled_is_spare() {
     });
     assert_eq!(steady, full);
 }
+
+/// A drive with room for one unit of 8 KiB with one bit per cell.
+const SLC: &str = ",channels=1,slc_bytes=8KiB,slc_program_us=100,fold_idle_ms=5";
+
+/// When three FUA writes of a unit each are done, us.
+fn three_writes(given: &str) -> Vec<u64> {
+    let mut host = toy(&format!("{SLC}{given}"));
+    for i in 0..3 {
+        host.submit(Op::Write, BioFlags::FUA, i * 1000, 16);
+    }
+    let ends = host.drain();
+    ends.iter().map(|f| f.ended.ns() / 1000).collect()
+}
+
+#[test]
+fn a_cache_takes_what_has_room() {
+    // Controller 1, link 2, channel 20, cells 100 or 500, firmware 3.
+    assert_eq!(three_writes(""), [126, 646, 1166], "the rest goes past it");
+    // Then each unit waits for a fold: cells 70, out 20, in 20, program 500.
+    let fold = three_writes(",slc_when_full=fold");
+    assert_eq!(fold, [126, 126 + 610 + 120, 126 + 2 * (610 + 120)]);
+    // The fold of what was there, then of what the first write left.
+    let full = three_writes(",slc_when_full=fold,slc_state=full");
+    assert_eq!(full[0], 1 + 2 + 610 + 120 + 3);
+}
+
+#[test]
+fn a_drive_folds_when_it_is_idle() {
+    let mut host = toy(SLC);
+    host.submit(Op::Write, BioFlags::FUA, 0, 16);
+    host.drain();
+    assert_eq!(
+        host.now,
+        Time(3_000 + 5_000_000 + 610_000),
+        "5 ms after the write"
+    );
+    // There is room again: 126 us, not 526.
+    host.submit(Op::Write, BioFlags::FUA, 1000, 16);
+    assert_eq!(us(&host.drain()[0]), 126.0);
+}

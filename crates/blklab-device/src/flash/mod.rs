@@ -25,6 +25,8 @@
 //! collection adds is in [`gc`], when it is collected in [`collect`], what dies do
 //! in which order in [`nand`].
 //!
+//! Units may go into a part with one bit per cell first ([`slc`]).
+//!
 //! With power-loss protection a flush costs its firmware time. Without, the unit
 //! that is being filled is programmed as it is, and the flush is done
 //! `flush_overhead_us` after all units begun before it are in the flash. A FUA
@@ -36,7 +38,7 @@
 //!
 //! Left out: the mapping table and its cache (pages are read where their address
 //! says, not where they were written, and there is always a mapping to read),
-//! caches of reads, a faster area for writes (SLC), reads and programs of single
+//! caches of reads, reads and programs of single
 //! planes beside others, read retries, wear, power states, heat.
 
 mod buffer;
@@ -47,6 +49,7 @@ mod pages;
 mod params;
 pub(crate) mod presets;
 mod queue;
+mod slc;
 
 #[cfg(test)]
 mod figures;
@@ -69,6 +72,7 @@ use buffer::{Buffer, Ready};
 use gc::{Cost, Streams};
 use nand::{Nand, Outcome, PageRead, UnitWrite};
 use params::{SLOT_BYTES, SLOT_SECTORS, Spec};
+use slc::{Goes, Slc};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -130,11 +134,16 @@ struct Flash {
     entering: VecDeque<u32>,
     waiting: Vec<Waiting>,
     streams: Streams,
+    slc: Slc,
     /// The die of the next unit.
     next_die: usize,
     /// Slots that can be written before garbage has to be collected.
     credit_slots: u64,
 }
+
+/// The token of the wake-up that looks for idle time; names of commands have 32
+/// bits.
+const IDLE: u64 = 1 << 62;
 
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -279,6 +288,12 @@ impl Flash {
 
     /// The data of a write are there and want into the buffer.
     fn received(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
+        if let Some(later) = self.slc.written(cx.now) {
+            cx.wake_at(later, IDLE);
+        }
+        if !self.slc.is_waited_for() {
+            self.nand.fold(cx, false);
+        }
         let active = &mut self.active[no as usize];
         let cmd = active.cmd;
         let slots = cmd.end().div_ceil(SLOT_SECTORS) - cmd.sector / SLOT_SECTORS;
@@ -344,8 +359,17 @@ impl Flash {
         self.stage(cx, no, Stage::Done, cx.now + overhead);
     }
 
-    /// Sends a unit to the next die, with what it costs there later.
+    /// Sends a unit to the flash, or lets it wait for room in the SLC cache.
     fn program(&mut self, cx: &mut DeviceCx<'_>, ready: Ready) {
+        match self.slc.place(ready) {
+            Goes::Slc => self.program_on_next(cx, ready, true),
+            Goes::Past => self.program_on_next(cx, ready, false),
+            Goes::Waits => self.nand.fold(cx, true),
+        }
+    }
+
+    /// Sends a unit to the next die, with what it costs there later.
+    fn program_on_next(&mut self, cx: &mut DeviceCx<'_>, ready: Ready, slc: bool) {
         let size = u64::from(self.spec.unit_slots);
         let cost = match self.credit_slots {
             0 => Cost {
@@ -359,11 +383,30 @@ impl Flash {
             unit: ready.unit,
             bytes: ready.slots * SLOT_BYTES as u32,
             since: cx.now,
+            slc,
             cost,
         };
         let die = self.next_die;
         self.next_die = (die + 1) % self.nand.nr_dies();
         self.nand.program(cx, die, write);
+    }
+
+    /// A unit has been folded: the next one that waits goes into its place.
+    fn folded(&mut self, cx: &mut DeviceCx<'_>) {
+        if let Some(ready) = self.slc.folded() {
+            self.program_on_next(cx, ready, true);
+            if !self.slc.is_waited_for() {
+                self.nand.fold(cx, false);
+            }
+        }
+    }
+
+    /// It is time to see whether the drive has been idle for so long that it folds.
+    fn look_for_idle(&mut self, cx: &mut DeviceCx<'_>) {
+        match self.slc.is_idle(cx.now) {
+            Ok(()) => self.nand.fold(cx, true),
+            Err(later) => cx.wake_at(later, IDLE),
+        }
     }
 
     /// A unit is in the flash.
@@ -434,8 +477,13 @@ impl Device for Flash {
             match self.nand.wake(cx, token) {
                 Some(Outcome::Read(read)) => self.page_read(cx, &read),
                 Some(Outcome::Programmed(unit)) => self.programmed(cx, unit),
+                Some(Outcome::Folded) => self.folded(cx),
                 None => {}
             }
+            return;
+        }
+        if token == IDLE {
+            self.look_for_idle(cx);
             return;
         }
         let no = token as u32;
@@ -467,6 +515,7 @@ fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
         entering: VecDeque::with_capacity(depth),
         waiting: Vec::with_capacity(depth),
         streams: Streams::new(spec.streams),
+        slc: Slc::new(spec.slc, (spec.buffer_slots / spec.unit_slots) as usize + 1),
         next_die: 0,
         credit_slots: spec.credit_slots,
         spec,

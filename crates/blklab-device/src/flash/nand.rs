@@ -22,6 +22,7 @@ use super::collect::Collect;
 use super::gc::{Cost, Debt};
 use super::params::{Spec, Timing};
 use super::queue::{Queue, Store};
+use super::slc::Slc;
 use crate::device::DeviceCx;
 use blklab_types::{Span, Time};
 
@@ -47,6 +48,8 @@ pub(super) struct UnitWrite {
     pub(super) bytes: u32,
     /// When the die was asked for it.
     pub(super) since: Time,
+    /// With one bit per cell, to be folded later.
+    pub(super) slc: bool,
     pub(super) cost: Cost,
 }
 
@@ -57,6 +60,8 @@ pub(super) enum Outcome {
     Read(PageRead),
     /// A unit of the buffer is in the cells.
     Programmed(u32),
+    /// A unit that had one bit per cell has all of them.
+    Folded,
 }
 
 /// What takes long and can be suspended.
@@ -65,6 +70,8 @@ enum Long {
     Program(UnitWrite),
     /// Second half of a move.
     MoveIn,
+    /// Second half of a fold.
+    FoldIn,
     Erase,
 }
 
@@ -79,8 +86,8 @@ enum Job {
     Long(Long, u32),
     /// A program or erase is about to stop.
     Stopping,
-    MoveRead,
-    MoveOut,
+    MoveRead(Long),
+    MoveOut(Long),
 }
 
 /// What was stopped, what is left of it, how many times it was.
@@ -101,8 +108,8 @@ struct Die {
     reads: Queue,
     units: Queue,
     reads_in_row: u32,
-    /// A move has been read and not yet programmed.
-    moving: bool,
+    /// What has been read to be moved or folded, and not yet programmed.
+    moving: Option<Long>,
     /// It counts among the dies that move data.
     collects: bool,
     debt: Debt,
@@ -117,17 +124,27 @@ impl Die {
         reads: Queue::EMPTY,
         units: Queue::EMPTY,
         reads_in_row: 0,
-        moving: false,
+        moving: None,
         collects: false,
         debt: Debt::NONE,
     };
 
+    /// A die as a run begins: with its share of a full SLC cache.
+    fn at_the_begin(spec: &Spec, die: usize) -> Die {
+        let (units, dies) = (Slc::filled_units(&spec.slc), spec.dies as u64);
+        let share = units / dies + u64::from((die as u64) < units % dies);
+        let mut debt = Debt::NONE;
+        debt.fold_later(share, spec.moves);
+        Die { debt, ..Die::IDLE }
+    }
+
     /// Something other than reads waits and could begin.
     fn has_other_work(&self, timing: &Timing, collect: &Collect) -> bool {
         self.suspended.is_some()
-            || self.moving
+            || self.moving.is_some()
             || self.debt.erase_due(timing.units_per_block)
             || (self.debt.move_due() && collect.admits(self.collects))
+            || (self.debt.fold_due() && collect.folds())
             || (!self.units.is_empty() && !collect.holds_host())
     }
 }
@@ -148,7 +165,9 @@ impl Nand {
         let units = (spec.buffer_slots / spec.unit_slots) as usize;
         Nand {
             timing: spec.timing,
-            dies: vec![Die::IDLE; spec.dies],
+            dies: (0..spec.dies)
+                .map(|die| Die::at_the_begin(spec, die))
+                .collect(),
             channel_free: vec![Time::ZERO; spec.channels],
             collect: spec.collect,
             reads: Store::with_capacity(depth),
@@ -192,12 +211,15 @@ impl Nand {
                 self.transfer(cx, die, u64::from(read.bytes), Job::ReadOut(read));
                 return None;
             }
-            Job::MoveRead => {
-                self.transfer(cx, die, t.unit_bytes, Job::MoveOut);
+            Job::MoveRead(how) => {
+                self.transfer(cx, die, t.unit_bytes, Job::MoveOut(how));
                 return None;
             }
             Job::Fill(long) => {
-                let time = t.program;
+                let time = match long {
+                    Long::Program(write) if write.slc => t.slc_program,
+                    _ => t.program,
+                };
                 self.begin(cx, die, Job::Long(long, 0), time);
                 if !self.dies[die].reads.is_empty() {
                     self.suspend(cx, die, long, 0);
@@ -205,14 +227,22 @@ impl Nand {
                 return None;
             }
             Job::ReadOut(read) => outcome = Some(Outcome::Read(read)),
-            Job::MoveOut => d.moving = true,
+            Job::MoveOut(how) => d.moving = Some(how),
             Job::Long(Long::Program(write), _) => {
-                self.collect.owe(d.debt.add(write.cost));
+                if write.slc {
+                    d.debt.add_fold(write.cost);
+                } else {
+                    self.collect.owe(d.debt.add(write.cost));
+                }
                 outcome = Some(Outcome::Programmed(write.unit));
             }
             Job::Long(Long::MoveIn, _) => {
                 d.debt.moved();
                 self.moved(cx, die);
+            }
+            Job::Long(Long::FoldIn, _) => {
+                self.collect.owe(d.debt.folded());
+                outcome = Some(Outcome::Folded);
             }
             Job::Long(Long::Erase, _) => d.debt.erased(t.units_per_block),
             Job::Stopping | Job::Idle => {}
@@ -240,6 +270,13 @@ impl Nand {
         }
     }
 
+    /// Lets dies fold what they have, or not any more.
+    pub(super) fn fold(&mut self, cx: &mut DeviceCx<'_>, folds: bool) {
+        if self.collect.set_folds(folds) && folds {
+            self.wake_idle(cx);
+        }
+    }
+
     /// Lets idle dies look for work that they were not allowed to begin before.
     fn wake_idle(&mut self, cx: &mut DeviceCx<'_>) {
         for die in 0..self.dies.len() {
@@ -252,8 +289,8 @@ impl Nand {
     /// Stops what a die does for the reads that wait there, if that is worth it.
     fn suspend(&mut self, cx: &mut DeviceCx<'_>, die: usize, long: Long, times: u32) {
         let cost = match long {
-            Long::MoveIn if !self.timing.gc_suspend => None,
-            Long::Program(_) | Long::MoveIn => self.timing.suspend_program,
+            Long::MoveIn | Long::FoldIn if !self.timing.gc_suspend => None,
+            Long::Program(_) | Long::MoveIn | Long::FoldIn => self.timing.suspend_program,
             Long::Erase => self.timing.suspend_erase,
         };
         let left = self.dies[die].ends - cx.now;
@@ -277,9 +314,10 @@ impl Nand {
                 let read = self.reads.front(&d.reads);
                 read.is_some_and(|read| unit < read.since)
             });
-        if d.moving && !t.gc_suspend {
-            d.moving = false;
-            self.transfer(cx, die, t.unit_bytes, Job::Fill(Long::MoveIn));
+        if !t.gc_suspend
+            && let Some(how) = d.moving.take()
+        {
+            self.transfer(cx, die, t.unit_bytes, Job::Fill(how));
             return;
         }
         let others = d.has_other_work(&t, &self.collect);
@@ -295,15 +333,17 @@ impl Nand {
         d.reads_in_row = 0;
         if let Some(s) = d.suspended.take() {
             self.begin(cx, die, Job::Long(s.long, s.times), s.left);
-        } else if std::mem::take(&mut d.moving) {
-            self.transfer(cx, die, t.unit_bytes, Job::Fill(Long::MoveIn));
+        } else if let Some(how) = d.moving.take() {
+            self.transfer(cx, die, t.unit_bytes, Job::Fill(how));
         } else if d.debt.erase_due(t.units_per_block) {
             self.begin(cx, die, Job::Long(Long::Erase, 0), t.erase);
         } else if d.debt.move_due() && self.collect.admits(d.collects) {
             if !std::mem::replace(&mut d.collects, true) {
                 self.collect.enter();
             }
-            self.begin(cx, die, Job::MoveRead, t.move_read);
+            self.begin(cx, die, Job::MoveRead(Long::MoveIn), t.move_read);
+        } else if d.debt.fold_due() && self.collect.folds() {
+            self.begin(cx, die, Job::MoveRead(Long::FoldIn), t.move_read);
         } else if self.collect.holds_host() {
             d.job = Job::Idle;
         } else if let Some(write) = self.units.pop(&mut d.units) {

@@ -3,6 +3,7 @@
 
 use super::collect::Collect;
 use super::gc;
+use super::slc::SlcSpec;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param};
 use blklab_types::{SECTOR_BYTES, Span};
@@ -64,6 +65,11 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("gc_burst_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "0", "collecting begins when so much is to be moved, ends when all of it is, and programs of the host wait meanwhile; 0: a die moves what it owes before its next program"),
     param("gc_dies", Kind::Count { min: 0, max: 4096 }, "0", "dies that move data at a time; 0: all"),
     param("gc_suspend", Kind::Switch, "on", "reads go between the steps of a move, and suspend its program"),
+    param("slc_bytes", Kind::Bytes { min: 0, max: 1 << 50 }, "0", "data that have room in the part that is written with one bit per cell first; 0: there is none"),
+    param("slc_program_us", TIME_US, "300", "program_us there"),
+    param("slc_when_full", Kind::Choice(&["direct", "fold"]), "direct", "direct: what has no room is programmed with all bits at once; fold: it waits until as much has been folded"),
+    param("slc_state", Kind::Choice(&["empty", "full"]), "empty", "that part at the begin"),
+    param("fold_idle_ms", Kind::Time { unit_ns: 1_000_000, max_ns: 3_600_000_000_000 }, "500", "time without a write after which dies fold: read what is there and program it with all bits per cell"),
     param("layout", Kind::Choice(&["striped", "scattered"]), "striped", "striped: data lie as written in order; scattered: each 4 KiB on a die of its own, as after random writes"),
     param("streams", Kind::Count { min: 1, max: 1024 }, "16", "largest number of sequential write streams that are recognised"),
 ];
@@ -99,6 +105,8 @@ pub(super) struct Timing {
     /// Time to read the cells of all that a die programs at once.
     pub(super) move_read: Span,
     pub(super) program: Span,
+    /// With one bit per cell.
+    pub(super) slc_program: Span,
     pub(super) erase: Span,
     /// Until a program has stopped; none: it never does.
     pub(super) suspend_program: Option<Span>,
@@ -166,6 +174,7 @@ pub(super) struct Spec {
     /// Pages moved for each random page written; 16 bits behind the point.
     pub(super) moves: u64,
     pub(super) collect: Collect,
+    pub(super) slc: SlcSpec,
     pub(super) streams: usize,
 }
 
@@ -217,6 +226,7 @@ impl Spec {
                         .fold(Span(0), |sum, time| sum + time),
                 },
                 program: time("program_us"),
+                slc_program: time("slc_program_us"),
                 erase: time("erase_us"),
                 suspend_program: (values.on("suspend_program")).then(|| time("suspend_program_us")),
                 suspend_erase: values.on("suspend_erase").then(|| time("suspend_erase_us")),
@@ -262,6 +272,12 @@ impl Spec {
                 values.int("gc_burst_bytes").div_ceil(unit_bytes),
                 values.count("gc_dies"),
             ),
+            slc: SlcSpec {
+                units: values.int("slc_bytes").div_ceil(unit_bytes),
+                waits: values.int("slc_when_full") == 1,
+                idle: time("fold_idle_ms"),
+                full: values.int("slc_state") == 1,
+            },
             streams: values.int("streams") as usize,
         })
     }

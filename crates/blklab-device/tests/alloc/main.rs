@@ -86,6 +86,7 @@ fn laws_and_flash_drives_allocate_nothing_per_command() {
         "nvme-consumer,state=steady,suspend_program=on,suspend_erase=on",
         "sata-ssd",
         "samsung-980-pro",
+        "samsung-980-pro,slc_bytes=1MiB,slc_when_full=fold",
         "samsung-980-pro,ways=1,gc_burst_bytes=1MiB,read_slots=8",
     ] {
         let (n, twice) = (allocations(spec, 20_000), allocations(spec, 40_000));
