@@ -40,6 +40,9 @@ fidelity() {
 # Output behind `$ blklab …`, and the tables of the manual.
 BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
 UPDATE_GOLDEN=1 cargo test -p blklab-cli --test it -- fio_options:: settings::
+# What drives were measured to do beside what their models do; then the parameters of devices.
+UPDATE_TABLES=1 cargo test -p blklab-device --lib published
+UPDATE_DOCS=1 cargo test -p blklab-device --lib reference
 
 cargo build --release --bin blklab
 write docs/images/ssh-beside-dd.svg picture

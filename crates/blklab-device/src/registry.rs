@@ -5,10 +5,11 @@ use crate::array;
 use crate::device::Device;
 use crate::disk::{disksim, presets};
 use crate::error::DeviceError;
-use crate::flash::presets as flash;
+use crate::flash::{mobile, presets as flash};
 use crate::info::{Build, DeviceInfo, MAX_QUEUE_DEPTH, ReadText, Settings};
 use crate::law::{
-    fitted, measured, null_blk, parallel, scsi_debug, seek, serial, simdisk, simdisk_cached,
+    fitted, iocost_drives, measured, null_blk, parallel, scsi_debug, seek, serial, simdisk,
+    simdisk_cached, volume,
 };
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values};
@@ -16,7 +17,24 @@ use crate::ssd;
 use blklab_types::nearest_name;
 
 /// Every device.
-pub const ALL: &[DeviceInfo] = &[
+pub const ALL: &[DeviceInfo] = &joined::<{ MODELS.len() + iocost_drives::DRIVES.len() }>();
+
+/// The drives known by six numbers behind the others.
+const fn joined<const N: usize>() -> [DeviceInfo; N] {
+    let mut all = [MODELS[0]; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < MODELS.len() {
+            MODELS[i]
+        } else {
+            iocost_drives::DRIVES[i - MODELS.len()]
+        };
+        i += 1;
+    }
+    all
+}
+
+const MODELS: &[DeviceInfo] = &[
     DeviceInfo {
         name: "serial",
         summary: "fixed time per command plus time per sector, one at a time",
@@ -152,6 +170,18 @@ pub const ALL: &[DeviceInfo] = &[
     flash::SATA_SSD,
     flash::SAMSUNG_980_PRO,
     flash::SAMSUNG_970_PRO,
+    flash::MICRON_7300_PRO,
+    flash::SAMSUNG_860_EVO,
+    mobile::UFS,
+    mobile::EMMC,
+    mobile::SD_CARD,
+    volume::VOLUME,
+    volume::GP3,
+    volume::GP2,
+    volume::PD_SSD,
+    volume::AZURE_P20,
+    volume::VIRTIO_BLK,
+    iocost_drives::IOCOST,
 ];
 
 /// Finds a device by name.

@@ -44,6 +44,7 @@
 mod buffer;
 mod collect;
 mod gc;
+pub(crate) mod mobile;
 mod nand;
 mod pages;
 mod params;

@@ -28,7 +28,7 @@ const NVME: DeviceLimits = DeviceLimits {
 };
 
 /// There is nothing to flush where the buffer survives a loss of power.
-fn by_protection(values: &Values, limits: DeviceLimits) -> DeviceLimits {
+pub(super) fn by_protection(values: &Values, limits: DeviceLimits) -> DeviceLimits {
     let protected = values.on("power_loss_protection");
     DeviceLimits {
         has_flush: !protected,
@@ -197,5 +197,83 @@ pub(crate) const SAMSUNG_970_PRO: DeviceInfo = DeviceInfo {
         ("filled_pct", "50"),
     ],
     limits: NVME,
+    ..NVME_DATACENTER
+};
+
+/// Micron 7300 PRO, 960 GB.
+pub(crate) const MICRON_7300_PRO: DeviceInfo = DeviceInfo {
+    name: "micron-7300-pro",
+    summary: "Micron 7300 PRO 960 GB (2019, TLC) for servers, protected buffer, written full",
+    source: "a reader beside a writer in the steady state (published p50, p99, p99.9); structure as \
+             samsung-980-pro. pages_per_block is fitted: erases stand for all that a die does and \
+             no read interrupts",
+    preset: &[
+        ("capacity_sectors", "1875385008"),
+        ("ways", "4"),
+        ("dies", "1"),
+        ("page_bytes", "16KiB"),
+        ("pages_per_program", "3"),
+        ("pages_per_block", "24"),
+        ("read_us", "52"),
+        ("read_middle_us", "55"),
+        ("read_slow_us", "70"),
+        ("program_us", "2100"),
+        ("erase_us", "3200"),
+        ("suspend_program_us", "10"),
+        ("suspend_erase", "off"),
+        ("suspend_max", "1000"),
+        ("channel_mb_per_s", "1200"),
+        ("command_us", "2"),
+        ("read_overhead_us", "12"),
+        ("write_overhead_us", "14"),
+        ("buffer_bytes", "8MiB"),
+        ("spare_pct", "14.5"),
+    ],
+    limits: NVME,
+    ..NVME_DATACENTER
+};
+
+/// Samsung 860 EVO, 250 GB.
+pub(crate) const SAMSUNG_860_EVO: DeviceInfo = DeviceInfo {
+    name: "samsung-860-evo",
+    summary: "Samsung 860 EVO 250 GB (2018, SATA, TLC with SLC cache), more than half full",
+    source: "link, command_us and write_command_us from the results of iocost-benchmarks (Linux \
+             6.0); data sheet: 12 GB of SLC, 520 MB/s into it, 300 past it, 10,000 reads per \
+             second at depth 1",
+    preset: &[
+        ("capacity_sectors", "488397168"),
+        ("ways", "1"),
+        ("dies", "1"),
+        ("page_bytes", "16KiB"),
+        ("pages_per_program", "3"),
+        ("pages_per_block", "768"),
+        ("read_us", "50"),
+        ("read_middle_us", "53"),
+        ("read_slow_us", "68"),
+        ("program_us", "2500"),
+        ("erase_us", "4000"),
+        ("suspend_program", "off"),
+        ("suspend_erase_us", "300"),
+        ("reads_first", "off"),
+        ("link_mb_per_s", "572"),
+        ("link", "half_duplex"),
+        ("command_us", "10.15"),
+        ("read_overhead_us", "18"),
+        ("write_command_us", "11.2"),
+        ("write_overhead_us", "5"),
+        ("buffer_bytes", "4MiB"),
+        ("power_loss_protection", "off"),
+        ("state", "used"),
+        ("filled_pct", "60"),
+        ("gc_suspend", "off"),
+        ("slc_bytes", "12GB"),
+        ("slc_program_us", "900"),
+        ("layout", "scattered"),
+    ],
+    queue_depth: 31,
+    limits: DeviceLimits {
+        rotational: Some(false),
+        ..DeviceLimits::NONE
+    },
     ..NVME_DATACENTER
 };

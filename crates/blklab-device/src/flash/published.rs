@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 const BEGIN: &str =
-    "<!-- generated: UPDATE_DOCS=1 cargo test -p blklab-device --lib published -->\n";
+    "<!-- generated: UPDATE_TABLES=1 cargo test -p blklab-device --lib published -->\n";
 const END: &str = "<!-- end of the tables -->\n";
 
 /// Commands per second and response times in µs; 0: not published.
@@ -147,6 +147,26 @@ const DRIVES: &[Drive] = &[
             read: None, write: figures(2_107.0, 0.0, 0.0, 0.0),
         },
     ] },
+    Drive { name: "micron-7300-pro", cells: &[
+        Cell {
+            what: "4 KiB, reader depth 1 beside writer depth 128", load: beside(1, 128), calibrated: true,
+            read: figures(0.0, 104.0, 2376.0, 3097.0), write: None,
+        },
+    ] },
+    Drive { name: "samsung-860-evo", cells: &[
+        read("4 KiB, depth 31", through_kernel(reads(31, 4), NONE_NS), figures(98_549.0, 0.0, 0.0, 0.0), true),
+        read("stream of 4 KiB, depth 31", stream(31, 0, 4), figures(94_009.0, 0.0, 0.0, 0.0), false),
+        read("stream of 1 MiB, depth 8", stream(8, 0, 1024), figures(545.5, 0.0, 0.0, 0.0), true),
+        read("4 KiB, depth 1 (data sheet)", through_kernel(reads(1, 4), NONE_NS), figures(10_000.0, 0.0, 0.0, 0.0), true),
+        Cell {
+            what: "4 KiB, depth 31, into the SLC cache", load: Load { writes: 31, ..reads(0, 4) }, calibrated: true,
+            read: None, write: figures(87_471.0, 0.0, 0.0, 0.0),
+        },
+        Cell {
+            what: "stream of 1 MiB, depth 8, into the SLC cache (data sheet)", load: stream(0, 8, 1024), calibrated: false,
+            read: None, write: figures(495.9, 0.0, 0.0, 0.0),
+        },
+    ] },
 ];
 
 /// A figure with its ratio to the published one.
@@ -204,7 +224,7 @@ fn the_tables_can_be_written() {
     let docs = fs::read_to_string(&path).expect("docs/devices.md");
     let (before, rest) = docs.split_once(BEGIN).expect("the mark before the tables");
     let (_, after) = rest.split_once(END).expect("the mark behind the tables");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_TABLES").is_some() {
         let text = format!("{before}{BEGIN}{}{END}{after}", tables());
         fs::write(&path, text).expect("written");
     }

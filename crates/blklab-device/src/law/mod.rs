@@ -3,6 +3,8 @@
 //! measurements made on the same formula, event by event.
 
 pub(crate) mod fitted;
+pub(crate) mod iocost;
+pub(crate) mod iocost_drives;
 pub(crate) mod measured;
 pub(crate) mod null_blk;
 mod order;
@@ -14,6 +16,7 @@ pub(crate) mod serial;
 pub(crate) mod server;
 pub(crate) mod simdisk;
 pub(crate) mod simdisk_cached;
+pub(crate) mod volume;
 
 #[cfg(test)]
 mod replay;
