@@ -203,6 +203,16 @@ impl Spec {
             State::Used => values.real("filled_pct") / 100.0,
             State::Fresh | State::Full => 1.0,
         };
+        let flash_bytes = flash_slots * SLOT_BYTES;
+        if values.int("slc_bytes") > flash_bytes {
+            let most = format!("at most {flash_bytes} bytes: all of the flash");
+            return Err(values.bad("slc_bytes", most));
+        }
+        let spare_bytes = flash_bytes - (capacity_sectors as f64 * filled) as u64 * SECTOR_BYTES;
+        if values.int("gc_burst_bytes") > spare_bytes {
+            let most = format!("at most {spare_bytes} bytes: what is spare");
+            return Err(values.bad("gc_burst_bytes", most));
+        }
         let (fast, slow) = (time("read_us"), time_or("read_slow_us", "read_us"));
         let (read, kinds) = match values.opt("read_middle_us") {
             Some(middle) => ([fast, Span(middle), slow], 3),

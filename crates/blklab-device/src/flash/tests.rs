@@ -361,6 +361,16 @@ fn impossible_drives_are_refused() {
         "device nvme-consumer: buffer_bytes=32768: expected at least 65536 bytes: two programs \
          of a die"
     );
+    assert_eq!(
+        error("sd-card-a1,slc_bytes=100GB"),
+        "device sd-card-a1: slc_bytes=100000000000: expected at most 64413184000 bytes: all of \
+         the flash"
+    );
+    assert_eq!(
+        error("sd-card-a1,gc_burst_bytes=10GB"),
+        "device sd-card-a1: gc_burst_bytes=10000000000: expected at most 1876111360 bytes: what \
+         is spare"
+    );
 }
 
 #[test]
