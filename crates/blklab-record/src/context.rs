@@ -30,6 +30,9 @@ const CGROUP: [&str; 5] = [
     "io.prio.class",
 ];
 
+/// Whether io.cost controls a device, and how: a file of the root group.
+const IO_COST: &str = "io.cost.qos";
+
 /// The lines about `disk` and the machine.
 pub fn context_of(roots: &Roots, disk: &Disk) -> String {
     let mut lines = Vec::new();
@@ -65,6 +68,11 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
     }
     if let Some(mount) = mount_of(roots, disk) {
         say("mount".into(), &mount);
+    }
+    if let Some(root) = cgroup_root(roots) {
+        // Of io.cost, only the root says whether it is on.
+        let value = fs::read_to_string(root.join(IO_COST));
+        say(IO_COST.into(), &of_disk(&value.unwrap_or_default(), disk));
     }
     for (group, folder) in cgroups(roots) {
         for file in CGROUP {
@@ -136,13 +144,17 @@ fn of_disk(value: &str, disk: &Disk) -> String {
     }
 }
 
-/// Control groups below the root, by name, with their folders.
-fn cgroups(roots: &Roots) -> Vec<(String, PathBuf)> {
+/// The folder of the root of the unified hierarchy.
+fn cgroup_root(roots: &Roots) -> Option<PathBuf> {
     let places = ["fs/cgroup", "fs/cgroup/unified"].map(|place| roots.sys.join(place));
-    let Some(root) = places
+    places
         .into_iter()
         .find(|place| place.join("cgroup.controllers").is_file())
-    else {
+}
+
+/// Control groups below the root, by name, with their folders.
+fn cgroups(roots: &Roots) -> Vec<(String, PathBuf)> {
+    let Some(root) = cgroup_root(roots) else {
         return Vec::new();
     };
     let mut groups = Vec::new();

@@ -224,6 +224,23 @@ impl Context {
         self.of_groups("io.max")
     }
 
+    /// Latencies that groups are guaranteed (`io.latency`): the group and what it says.
+    pub fn io_latency(&self) -> impl Iterator<Item = (&str, &str)> {
+        let has_target = |(_, said): &(&str, &str)| {
+            let target = said
+                .split_whitespace()
+                .find_map(|w| w.strip_prefix("target="));
+            target.is_some_and(|us| us != "0")
+        };
+        self.of_groups("io.latency").filter(has_target)
+    }
+
+    /// Whether io.cost shares the device out (`io.cost.qos` of the root group).
+    pub fn has_io_cost(&self) -> bool {
+        let said = self.text("io.cost.qos").unwrap_or_default();
+        said.split_whitespace().any(|word| word == "enable=1")
+    }
+
     /// What a file of control groups says, of those where it says something.
     pub fn of_groups<'a>(&'a self, file: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.facts().filter_map(move |(key, value)| {
@@ -232,6 +249,15 @@ impl Context {
             (!value.is_empty()).then_some((group, value))
         })
     }
+}
+
+/// The scheduler that a message of the kernel comes from: CFQ and BFQ begin theirs with
+/// their names (`cfq_log`, block/cfq-iosched.c; `bfq_log`, block/bfq-iosched.h).
+pub(super) fn scheduler_of_message(text: &str) -> Option<&'static str> {
+    ["cfq", "bfq"].into_iter().find(|name| {
+        let rest = text.strip_prefix(name).and_then(|rest| rest.chars().next());
+        rest.is_some_and(|c| c == ' ' || c.is_ascii_digit())
+    })
 }
 
 /// The release in what `uname -r` prints.
@@ -292,6 +318,23 @@ mod tests {
                 .contains("a number")
         );
         assert!(error("kernel=new").to_string().contains("a release"));
+    }
+
+    #[test]
+    fn messages_tell_the_scheduler() {
+        for (text, scheduler) in [
+            ("cfq4312S arm_idle: 8", Some("cfq")),
+            ("cfq idle timer fired", Some("cfq")),
+            (
+                "bfq [bfq_limit_depth] wr_busy 0 sync 0 depth 8",
+                Some("bfq"),
+            ),
+            ("bfq713S merging with queue 711", Some("bfq")),
+            ("cfqd", None),
+            ("throtl /test1 [R] bio.", None),
+        ] {
+            assert_eq!(scheduler_of_message(text), scheduler, "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! One device in a section of a trace: its requests in the order in which it got
 //! them, when it had nothing to do, how long it takes for one request.
 
+use super::context::Context;
 pub use super::request::Request;
 use super::waits::Wait;
 use crate::lifecycle::BioLife;
@@ -82,6 +83,8 @@ pub struct Disk {
     pub span: [Time; 2],
     /// Places of completions that fit no request among the section's events.
     pub unknown_completions: Vec<usize>,
+    /// The scheduler, as far as its messages tell it.
+    pub(super) told: Option<&'static str>,
 }
 
 impl Disk {
@@ -117,6 +120,7 @@ impl Disk {
             waits: Vec::new(),
             span,
             unknown_completions: Vec::new(),
+            told: None,
         };
         disk.flushes = disk.flush_commands();
         disk.count_depths();
@@ -128,6 +132,11 @@ impl Disk {
     /// Whether the trace shows events of this kind on this device.
     pub fn has(&self, action: Action) -> bool {
         self.nr_events[action as usize] > 0
+    }
+
+    /// The scheduler, if the context or a message says which.
+    pub fn scheduler<'a>(&self, context: &'a Context) -> Option<&'a str> {
+        context.scheduler().or(self.told)
     }
 
     /// Events of a kind.

@@ -246,6 +246,7 @@ impl TraceSink for Search {
     fn message(&mut self, event: &Event, text: &str) {
         let watchers = self.lives.sink();
         watchers.sums.start.get_or_insert(event.time);
+        watchers.gatherer.message(event, text);
         let number = watchers.gatherer.next();
         for detector in &mut watchers.detectors {
             detector.message(number, event, text);

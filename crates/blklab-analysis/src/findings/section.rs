@@ -5,6 +5,7 @@
 //! section ends when it is full and where time goes back, which is where whoever put
 //! the trace together began another capture.
 
+use super::context::scheduler_of_message;
 use super::disk::{Disk, Request};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
@@ -172,6 +173,8 @@ pub(super) struct Gatherer {
     tracker: Tracker,
     spells: Vec<Spell>,
     disk_of: BTreeMap<Dev, Dev>,
+    /// The schedulers of devices, as far as messages tell them.
+    told: BTreeMap<Dev, &'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -225,6 +228,14 @@ impl Gatherer {
     fn remapped(&mut self, event: &Event) {
         if self.disk_of.len() < DEVICES_MAX {
             self.disk_of.insert(event.from_dev, event.dev);
+        }
+    }
+
+    /// Takes a message of the kernel.
+    pub(super) fn message(&mut self, event: &Event, text: &str) {
+        let name = scheduler_of_message(text).filter(|_| self.told.len() < DEVICES_MAX);
+        if let Some(name) = name {
+            self.told.insert(event.dev, name);
         }
     }
 
@@ -310,6 +321,7 @@ impl Gatherer {
             next.tracker.cut(last.time, &mut spells);
         }
         next.disk_of.clone_from(&self.disk_of);
+        next.told.clone_from(&self.told);
         let order = (!self.is_sorted).then(|| {
             let mut order: Vec<u32> = (0..self.events.len() as u32).collect();
             order.sort_by_key(|i| self.events[*i as usize].time);
@@ -321,6 +333,7 @@ impl Gatherer {
             let span = g.span.unwrap_or_default();
             let mut disk = Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span);
             disk.unknown_completions = g.unknown_completions;
+            disk.told = self.told.get(&dev).copied();
             disk.waits = divide(&disk);
             disk
         };

@@ -103,6 +103,8 @@ pub struct DiskSum {
     pub nr_direct: u64,
     events_of: [u64; 17],
     #[serde(skip)]
+    told: Option<&'static str>,
+    #[serde(skip)]
     last_flush: Option<blklab_types::Time>,
     #[serde(skip)]
     processes: BTreeMap<Pid, Account>,
@@ -140,6 +142,11 @@ impl Whole<'_> {
         disk.and_then(|d| d.processes.get(&pid))
             .copied()
             .unwrap_or_default()
+    }
+
+    /// The scheduler of a device, if the context or a message says which.
+    pub fn scheduler(&self, dev: Dev) -> Option<&str> {
+        self.context.scheduler().or(self.disk(dev).told)
     }
 
     /// A device over all sections.
@@ -191,6 +198,7 @@ impl Sums {
         }
         let is_longest = is_most(disk.busy_ns, sum.busy_ns);
         sum.nr_issued += disk.nr_issued as u64;
+        sum.told = disk.told.or(sum.told);
         add(&mut sum.busy_ns, disk.busy_ns);
         add(&mut sum.span_ns, disk.span[1].since(disk.span[0]).0);
         if is_longest {

@@ -459,6 +459,54 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
         l.line(8, "1 D R 24 [dmraid]");
         l.line(20, "0 C R [0]");
     });
+    add("requeued", "", 1, &|l| {
+        for k in 0..10_u64 {
+            let (t, at) = (k * 10_000, (k * 8000, 8));
+            for (us, pid, action, comm) in [
+                (t, 1, "Q", "a"),
+                (t, 1, "G", "a"),
+                (t + 1, 1, "I", "a"),
+                (t + 2, 1, "D", "a"),
+                (t + 3, 1, "R", "0"),
+                (t + 3100, 9, "D", "kworker/0:1H"),
+                (t + 3101, 9, "R", "0"),
+                (t + 6200, 9, "D", "kworker/0:1H"),
+                (t + 6300, 0, "C", "0"),
+            ] {
+                l.event(us, pid, action, "R", at, comm);
+            }
+        }
+    });
+    let throttled = "queue/nr_requests=256\nqueue/wbt_lat_usec=2000";
+    add("wbt-likely", throttled, 2, &|l| {
+        l.0 = writes_wait_for_a_request(30_000).0
+    });
+    add("readahead-thrown-away", "", 1, &|l| {
+        for k in 0..40_u64 {
+            let t = k * 20_000;
+            let at = (k % 20 * 9000, 256);
+            l.io(&Io {
+                who: A,
+                rw: "RA",
+                at,
+                times: [t, t, t + 1, t + 900],
+            });
+        }
+    });
+    let groups = "queue/nr_requests=256\ncgroup.web.io.latency=8:0 target=2000";
+    add("cgroup-latency", groups, 2, &|l| {
+        l.0 = writes_wait_for_a_request(30_000).0
+    });
+    add("read-modify-write", "", 5, &|l| {
+        for k in 0..8_u64 {
+            let (t, at) = (k * 40_000, (k * 8000, 8));
+            let who = (5, "md0_raid5");
+            for (rw, t) in [("R", t), ("WS", t + 8200)] {
+                let times = [t, t, t + 1, t + 8100];
+                l.io(&Io { who, rw, at, times });
+            }
+        }
+    });
     add(
         "cgroup-limit",
         "cgroup.batch.io.max=8:0 riops=100",
@@ -597,13 +645,27 @@ fn writes_wait_for_a_request(wait_us: u64) -> Lines {
 fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
     let cause = |context: &str| {
         let report = writes_wait_for_a_request(30_000).report(context);
-        let found = report.findings.iter();
-        let mut found = found.filter(|f| f.kind == "no-request-free");
-        let f = found.next_back().expect("it is found");
+        let of = |kind| report.findings.iter().find(|f| f.kind == kind);
+        let f = ["wbt-likely", "cgroup-latency", "no-request-free"]
+            .into_iter()
+            .find_map(of);
+        let f = f.expect("it is found");
         assert_eq!(f.victims[0].pid, 2);
         (f.cause.clone(), f.remedies[0].to_string())
     };
     let wbt = "write-back throttling (wbt)";
+    for (groups, expected) in [
+        ("io.cost.qos=8:0 enable=1 ctrl=user", Some("io.cost")),
+        ("io.cost.qos=8:0 enable=0 ctrl=auto", None),
+        (
+            "cgroup.web.io.latency=8:0 target=2000",
+            Some("io.latency of web (8:0 target=2000)"),
+        ),
+        ("cgroup.web.io.latency=8:0 target=0", None),
+    ] {
+        let said = cause(&format!("queue/nr_requests=256\n{groups}")).0;
+        assert_eq!(said.as_deref(), expected, "{groups}");
+    }
     let (said, remedy) = cause("queue/nr_requests=256\nqueue/wbt_lat_usec=2000");
     assert_eq!(said.as_deref(), Some(wbt));
     assert!(remedy.starts_with("queue/wbt_lat_usec = 0"), "{remedy}");
@@ -615,6 +677,82 @@ fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
     ] {
         assert_ne!(cause(other).0.as_deref(), Some(wbt), "{other}");
     }
+}
+
+#[test]
+fn requests_at_the_limit_of_the_trace_are_no_missed_merge() {
+    let write_back = |largest: u64| {
+        let mut l = Lines::default();
+        for k in 0..40_u64 {
+            let (t, sectors) = (k / 4 * 10_000 + k % 4, if k == 39 { largest } else { 1024 });
+            let times = [t, t, t + 30, t + 1000 + k % 4 * 1000];
+            l.io(&Io {
+                who: A,
+                rw: "W",
+                at: (k * 1024, sectors),
+                times,
+            });
+        }
+        kinds(&l.report(""))
+    };
+    assert_eq!(write_back(1024), [""; 0]);
+    // A larger one shows that there is no limit of 512 KiB.
+    assert_eq!(write_back(2048), ["missed-merge"]);
+}
+
+#[test]
+fn messages_tell_the_scheduler_that_idles() {
+    let trace = |messages: bool| {
+        let mut l = Lines::default();
+        for k in 0..8_u64 {
+            let (t, who) = (k * 9000, [A, B][k as usize % 2]);
+            let times = [t, t, t + 8300, t + 8600];
+            let at = (k * 9999, 8);
+            l.io(&Io {
+                who,
+                rw: "WS",
+                at,
+                times,
+            });
+            if messages {
+                l.line(t + 8601, "0 m N cfq1S arm_idle: 8");
+            }
+        }
+        l.report("").findings.swap_remove(0)
+    };
+    assert_eq!(trace(false).kind, "held-back");
+    let idling = trace(true);
+    assert_eq!(idling.kind, "idling");
+    assert!(idling.how.starts_with("cfq idles"), "{}", idling.how);
+}
+
+#[test]
+fn a_limit_is_told_by_messages_that_name_no_process() {
+    let mut l = Lines::default();
+    for k in 0..5_u64 {
+        let t = k * 10_000;
+        let held = "throtl /test1 [R] bio. bdisp=8192 sz=4096 bps=1048576 iodisp=2 \
+                    iops=4294967295 queued=0/0";
+        l.line(t, &format!("0 m N {held}"));
+        let (who, at) = ((77, "kworker/0:2"), (k * 8000, 8));
+        let times = [t + 3900, t + 3900, t + 3901, t + 4100];
+        l.io(&Io {
+            who,
+            rw: "R",
+            at,
+            times,
+        });
+    }
+    let report = l.report("");
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.count), ("cgroup-limit", 5));
+    let cause = "its control group's own limit (bps=1048576 of /test1)";
+    assert_eq!(f.cause.as_deref(), Some(cause));
+    assert!(
+        f.what.contains("that kworker/0:2 (77) then submits"),
+        "{}",
+        f.what
+    );
 }
 
 /// A process reads in bursts, each begun by a worker for it.

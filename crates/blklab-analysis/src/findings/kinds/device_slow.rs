@@ -31,7 +31,12 @@ pub const CAPPED: Kind = Kind {
     rule: "5 requests or more, a quarter of all, take from D to C more than 4 times what the \
            fastest takes, times the requests that the device has, and 9 of 10 of them lie within \
            2 % of their median; if they are all reads or all writes, the fastest of these",
-    explains: &["device-slow", "deep-queue", "behind-other"],
+    explains: &[
+        "device-slow",
+        "deep-queue",
+        "behind-other",
+        "reads-behind-writes",
+    ],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(true)),
 };

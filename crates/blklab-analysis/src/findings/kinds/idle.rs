@@ -70,6 +70,9 @@ const IDLING_SHARE: f64 = 0.5;
 /// Idle times so many at least, for the same.
 const IDLING_TIMES: usize = 3;
 
+/// Schedulers that idle.
+const IDLERS: [&str; 3] = ["cfq", "bfq", "anticipatory"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Idling,
@@ -126,7 +129,7 @@ impl Detector for Idle {
                 continue;
             }
             let pauses = pauses(section, disk, &victims);
-            let idles = idles(&pauses, context);
+            let idles = idles(&pauses, disk.scheduler(context));
             let own: Vec<Pause> = pauses
                 .into_iter()
                 .filter(|p| why(p, idles) == self.why)
@@ -201,9 +204,9 @@ fn overlap(r: &Request, begin: Time, end: Time) -> u64 {
 }
 
 /// Whether the scheduler idles: it is known to, or looks like it.
-fn idles(pauses: &[Pause], context: &Context) -> bool {
-    if let Some(known) = context.scheduler_is(&["cfq", "bfq", "anticipatory"]) {
-        return known;
+fn idles(pauses: &[Pause], scheduler: Option<&str>) -> bool {
+    if let Some(name) = scheduler {
+        return IDLERS.contains(&name);
     }
     let of_one = pauses
         .iter()
@@ -331,8 +334,7 @@ impl Sum {
 
     fn idling(&self, f: &mut Finding, whole: &Whole<'_>) {
         let causes = f.cause_names();
-        let context = whole.context;
-        let scheduler = context.scheduler();
+        let scheduler = whole.scheduler(f.dev);
         let name = scheduler.unwrap_or("The scheduler");
         f.how = format!(
             "{name} idles for the next request of {causes} instead of serving the others; it came \
@@ -370,7 +372,7 @@ fn plug_timer(f: &mut Finding) {
 
 fn unknown(f: &mut Finding, whole: &Whole<'_>) {
     f.confidence = Confidence::Likely;
-    let (how, missing) = match whole.context.scheduler() {
+    let (how, missing) = match whole.scheduler(f.dev) {
         Some(name) => (
             format!("{name} does not idle: something else keeps the queue from running."),
             "what the driver and the processors did: requeues, a stopped queue, CPU load",
@@ -385,7 +387,7 @@ fn unknown(f: &mut Finding, whole: &Whole<'_>) {
     };
     f.how = how;
     f.missing.push(missing.to_owned());
-    if whole.context.scheduler().is_none() {
+    if whole.scheduler(f.dev).is_none() {
         f.remedies.push(Remedy::act(
             "try a scheduler that does not idle (deadline, mq-deadline, none), or slice_idle=0 \
              with CFQ and BFQ",

@@ -22,8 +22,9 @@ pub const KIND: Kind = Kind {
     what: "contiguous requests of one direction go to the device one by one",
     rule: "a request is inserted right behind one that still waits in the scheduler; or one of \
            64 KiB or less is queued right behind one of its own process that has not ended, and \
-           together they are no larger than max_sectors_kb (or than any request of the trace); \
-           5 % of the device's requests or more",
+           together they are no larger than max_sectors_kb (if that is not known: than any request \
+           of the trace; of two that both wait neither is one of 4 or more that are the largest, \
+           127 KiB at least); 5 % of the device's requests or more",
     explains: &["deep-queue", "no-request-free", "behind-other"],
     rests_on_absence: true,
     detector: || Box::new(MissedMerges::default()),
@@ -42,6 +43,60 @@ const SHARE_MIN: f64 = 0.05;
 /// The largest request assumed if neither context nor trace tells: the `max_sectors_kb`
 /// of old kernels was 512, that of none is less than 64.
 const SECTORS_MAX_ASSUMED: u64 = 128;
+
+/// Smaller limits of the queue are set by hand only: `max_sectors_kb` is 127 or more where
+/// nobody lowers it (`BLK_SAFE_MAX_SECTORS`, include/linux/blkdev.h).
+const LIMIT_LEAST: u64 = 254;
+
+/// So many requests of one length, and none longer, show a limit.
+const AT_LIMIT_MIN: usize = 4;
+
+/// The largest request that the queue takes.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// The context says so.
+    Known(u64),
+    /// Many are as large as this and none is larger.
+    Shown(u64),
+    /// None is larger.
+    Unknown(u64),
+}
+
+impl Limit {
+    fn of(disk: &Disk, context: &Context) -> Limit {
+        if let Some(known) = context.sectors_max() {
+            return Limit::Known(known);
+        }
+        let sizes = || {
+            disk.requests
+                .iter()
+                .filter(|r| can_merge(r))
+                .map(Request::sectors)
+        };
+        let largest = sizes().max().unwrap_or(0);
+        let are_many = || sizes().filter(|s| *s == largest).count() >= AT_LIMIT_MIN;
+        if largest >= LIMIT_LEAST && are_many() {
+            Limit::Shown(largest)
+        } else {
+            Limit::Unknown(largest.max(SECTORS_MAX_ASSUMED))
+        }
+    }
+
+    fn sectors(self) -> u64 {
+        let (Limit::Known(n) | Limit::Shown(n) | Limit::Unknown(n)) = self;
+        n
+    }
+
+    /// Whether two requests that both wait may become one: together they fit, or it is not
+    /// known that they do not.
+    fn may_hold(self, first: u64, second: u64) -> bool {
+        match self {
+            Limit::Known(max) => first + second <= max,
+            Limit::Shown(max) => first.max(second) < max,
+            Limit::Unknown(_) => true,
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct MissedMerges {
@@ -120,14 +175,15 @@ enum Missed {
     UnderWay,
 }
 
-fn missed(first: &Request, second: &Request, sectors_max: u64, known: bool) -> Option<Missed> {
-    let fits = first.sectors() + second.sectors() <= sectors_max;
+fn missed(first: &Request, second: &Request, limit: Limit) -> Option<Missed> {
     let waits = first.life.insert.is_some()
         && first.life.insert < second.life.insert
         && second.life.insert < first.life.issue;
     if waits {
-        return (fits || !known).then_some(Missed::Waiting);
+        let may = limit.may_hold(first.sectors(), second.sectors());
+        return may.then_some(Missed::Waiting);
     }
+    let fits = first.sectors() + second.sectors() <= limit.sectors();
     let begin = second.start()?;
     let follows = first.pid == second.pid && first.start() <= Some(begin);
     let under_way = match first.life.complete {
@@ -149,8 +205,7 @@ impl MissedMerges {
             .map(Request::sectors)
             .max()
             .unwrap_or(0);
-        let known = context.sectors_max();
-        let sectors_max = known.unwrap_or(largest.max(SECTORS_MAX_ASSUMED));
+        let limit = Limit::of(disk, context);
         // By where they end, the latest last, with the length of the row they end.
         let mut ends: HashMap<(bool, u64), Vec<(usize, u64)>> = HashMap::new();
         let mut begun: Vec<usize> = (0..disk.requests.len()).collect();
@@ -163,8 +218,7 @@ impl MissedMerges {
             let found = before
                 .filter_map(|(j, run)| {
                     let first = &disk.requests[*j];
-                    missed(first, second, sectors_max, known.is_some())
-                        .map(|how| (first, how, run + 1))
+                    missed(first, second, limit).map(|how| (first, how, run + 1))
                 })
                 .next();
             let run = found.as_ref().map_or(1, |(.., run)| *run);
@@ -275,7 +329,7 @@ impl Sum {
     fn explain(&self, f: &mut Finding, whole: &Whole<'_>) {
         let count = self.harm.count();
         let context = whole.context;
-        let scheduler = context.scheduler();
+        let scheduler = whole.scheduler(f.dev);
         if self.waiting * 2 > count {
             f.how = "Both were in the scheduler at the same time, so neither a plug nor the \
                      scheduler's hash of requests brought them together."

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of findings, one module each.
 
+pub mod array_rmw;
 pub mod behind_other;
 pub mod bfq_merge;
 pub mod command_fault;
@@ -22,7 +23,9 @@ pub mod no_readahead;
 pub mod no_request_free;
 pub mod overtaken;
 pub mod passthrough;
+pub mod readahead_thrown;
 pub mod reads_behind_writes;
+pub mod requeued;
 pub mod seek_storm;
 pub mod shallow;
 pub mod slice;
@@ -41,6 +44,7 @@ pub static ALL: &[Kind] = &[
     false_latency::FALSE_LATENCY,
     false_latency::NEVER_COMPLETED,
     throttle::KIND,
+    requeued::KIND,
     idle::IDLING,
     idle::PLUG_TIMER,
     idle::HELD_BACK,
@@ -56,6 +60,8 @@ pub static ALL: &[Kind] = &[
     log_full::KIND,
     dirty_limit::KIND,
     wbt::KIND,
+    no_request_free::SHARED_OUT,
+    no_request_free::WBT,
     no_request_free::KIND,
     command_fault::KIND,
     device_slow::CAPPED,
@@ -64,8 +70,10 @@ pub static ALL: &[Kind] = &[
     missed_merge::KIND,
     split::KIND,
     no_readahead::KIND,
+    readahead_thrown::KIND,
     dependent_read::KIND,
     misaligned::KIND,
+    array_rmw::KIND,
     discards::KIND,
     shallow::KIND,
     deep_queue::KIND,

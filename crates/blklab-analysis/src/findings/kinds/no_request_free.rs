@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Somebody waits for a request or tag (Q to G): all are in use, or write-back
-//! throttling lets no more writes through.
+//! Somebody waits from Q to G: for a request or tag, since all are in use, or for what lets
+//! bios through before they get one (`rq_qos_throttle`, block/blk-rq-qos.h): write-back
+//! throttling, and the control groups' io.latency and io.cost.
 
+use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::is_most;
+use crate::findings::waits::Ahead;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
 };
@@ -21,28 +24,88 @@ pub const KIND: Kind = Kind {
            no finding",
     explains: &[],
     rests_on_absence: false,
-    detector: || Box::new(NoRequestFree::default()),
+    detector: || Box::new(NoRequestFree::new(For::Request)),
 };
 
-#[derive(Debug, Default)]
+/// The row of [`super::ALL`].
+pub const WBT: Kind = Kind {
+    name: "wbt-likely",
+    what: "writes wait though requests are free: write-back throttling (wbt) is on",
+    rule: "as no-request-free, all of them are writes, wbt_lat_usec is not 0, and fewer than half \
+           of nr_requests are in use meanwhile; whether the limit is scaled down, wbt's own events \
+           tell (wbt)",
+    explains: &["no-request-free"],
+    rests_on_absence: false,
+    detector: || Box::new(NoRequestFree::new(For::Wbt)),
+};
+
+/// The row of [`super::ALL`].
+pub const SHARED_OUT: Kind = Kind {
+    name: "cgroup-latency",
+    what: "io.latency or io.cost of control groups hold bios back though requests are free",
+    rule: "as no-request-free, fewer than half of nr_requests are in use meanwhile, it is not \
+           wbt, and the context has an io.latency with a target, or an io.cost.qos that is enabled",
+    explains: &["no-request-free"],
+    rests_on_absence: false,
+    detector: || Box::new(NoRequestFree::new(For::Group)),
+};
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    /// A request or tag.
+    Request,
+    /// Write-back throttling.
+    Wbt,
+    /// Control groups that have a latency guaranteed, or a share.
+    Group,
+}
+
+impl For {
+    fn of(r: &Request, ahead: &Ahead, context: &Context) -> For {
+        let nr = context.queue("nr_requests");
+        let are_free = nr.is_some_and(|nr| ahead.all + 1 < nr / 2);
+        let wbt = context.queue("wbt_lat_usec").is_some_and(|us| us > 0);
+        let groups = context.has_io_cost() || context.io_latency().next().is_some();
+        match are_free {
+            true if wbt && r.is_write() => For::Wbt,
+            true if groups => For::Group,
+            _ => For::Request,
+        }
+    }
+}
+
+#[derive(Debug)]
 struct NoRequestFree {
+    what: For,
     /// Those that others leave nothing, and those that have most themselves.
     disks: [BTreeMap<Dev, Sum>; 2],
+}
+
+impl NoRequestFree {
+    fn new(what: For) -> NoRequestFree {
+        NoRequestFree {
+            what,
+            disks: Default::default(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
     held: u64,
-    writes: u64,
 }
 
 impl Detector for NoRequestFree {
-    fn section(&mut self, section: &Section, _: &Context) {
+    fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
             for (r, w) in disk.waited_for() {
                 let Some(ahead) = w.get else { continue };
-                let is_own = is_most(ahead.own, ahead.all);
+                if For::of(r, &ahead, context) != self.what {
+                    continue;
+                }
+                let is_own = self.what == For::Request && is_most(ahead.own, ahead.all);
                 let sum = self.disks[usize::from(is_own)].entry(disk.dev).or_default();
                 sum.harm
                     .add(r.pid, w.get_ns, || section.instance(r, Some(w.get_ns)));
@@ -50,19 +113,22 @@ impl Detector for NoRequestFree {
                     sum.harm.blame(pid, n);
                 }
                 sum.held += ahead.all;
-                sum.writes += u64::from(r.is_write());
             }
         }
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
         let [others, own] = &mut self.disks;
+        match self.what {
+            For::Request => {}
+            For::Wbt => return of_disks(others, |sum, dev| sum.wbt(dev, whole)),
+            For::Group => return of_disks(others, |sum, dev| sum.shared_out(dev, whole)),
+        }
         let mut all = of_disks(others, |sum, dev| sum.finding(dev, whole));
         all.extend(of_disks(own, |sum, dev| {
             let mut f = sum.finding(dev, whole)?;
             f.causes.clear();
-            let own = "its own requests: more than the queue has room for";
-            f.cause.get_or_insert_with(|| own.to_owned());
+            f.cause = Some("its own requests: more than the queue has room for".to_owned());
             f.weight = Weight::OwnChoice;
             Some(f)
         }));
@@ -71,34 +137,75 @@ impl Detector for NoRequestFree {
 }
 
 impl Sum {
-    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
-        let n = self.harm.count().max(1);
-        let mut f = self.harm.finding(&KIND, dev, whole)?;
-        let who = f.victim_names();
+    /// Who waits how long, behind how many.
+    fn waits(&mut self, kind: &Kind, dev: Dev, whole: &Whole<'_>, what: &str) -> Option<Finding> {
+        let held = self.held / self.harm.count().max(1);
+        let mut f = self.harm.finding(kind, dev, whole)?;
         f.what = format!(
-            "{who} wait{} {} on average for a request (Q to G), with about {} others queued or at \
-             the device.",
+            "{} wait{} {} on average {what} (Q to G), with about {held} others queued or at the \
+             device.",
+            f.victim_names(),
             if f.victims.len() == 1 { "s" } else { "" },
             time_text(self.harm.total_ns() / self.harm.count()),
-            self.held / n
         );
-        let context = whole.context;
-        let held = self.held / n;
-        let nr = context.queue("nr_requests");
-        let wbt = context.queue("wbt_lat_usec").is_some_and(|us| us > 0);
-        if wbt && self.writes == n && nr.is_some_and(|nr| held + 1 < nr / 2) {
-            f.how = "Requests are free: write-back throttling (wbt) limits how many writes there \
-                     are at a time, so that reads stay below wbt_lat_usec."
+        Some(f)
+    }
+
+    fn wbt(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let mut f = self.waits(&WBT, dev, whole, "for write-back throttling")?;
+        f.how =
+            "Requests are free: write-back throttling (wbt) limits how many writes there are at \
+                 a time, so that reads stay below wbt_lat_usec."
                 .to_owned();
-            f.confidence = Confidence::Likely;
-            f.cause = Some("write-back throttling (wbt)".to_owned());
-            f.remedies = vec![Remedy::set(
-                "queue/wbt_lat_usec",
-                0,
-                "no write-back throttling; reads wait behind writes then",
-            )];
-            return Some(f);
+        f.confidence = Confidence::Likely;
+        f.cause = Some("write-back throttling (wbt)".to_owned());
+        f.missing
+            .push("the events of wbt, which say its limits (wbt_step)".to_owned());
+        f.remedies = vec![Remedy::set(
+            "queue/wbt_lat_usec",
+            0,
+            "no write-back throttling; reads wait behind writes then",
+        )];
+        Some(f)
+    }
+
+    fn shared_out(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let mut f = self.waits(&SHARED_OUT, dev, whole, "for its control group's turn")?;
+        let context = whole.context;
+        let targets: Vec<(&str, &str)> = context.io_latency().collect();
+        f.confidence = Confidence::Likely;
+        let mut how = Vec::new();
+        for (group, said) in &targets {
+            how.push(format!("io.latency of {group} ({said})"));
+            f.remedies.push(Remedy::Set {
+                key: format!("cgroup.{group}.io.latency"),
+                value: "target=0".to_owned(),
+                note: format!("{group} has no latency guaranteed then: others may delay it"),
+            });
         }
+        if context.has_io_cost() {
+            how.push("io.cost".to_owned());
+            f.remedies.push(Remedy::Set {
+                key: "io.cost.qos".to_owned(),
+                value: "enable=0".to_owned(),
+                note: "groups have no shares of the device by weight then".to_owned(),
+            });
+            f.remedies
+                .push(Remedy::act("a larger io.weight of its group"));
+        }
+        f.cause = Some(how.join(", "));
+        f.how =
+            "Requests are free: io.latency gives groups with a looser target, or none, fewer of \
+                 them while another misses its own, and io.cost lets each group have its share of \
+                 what the device can do."
+                .to_owned();
+        f.missing.push("which group the process is in".to_owned());
+        Some(f)
+    }
+
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let mut f = self.waits(&KIND, dev, whole, "for a request")?;
+        let nr = whole.context.queue("nr_requests");
         f.how = match nr {
             Some(nr) => format!("The queue has {nr} requests (nr_requests)."),
             None => String::new(),

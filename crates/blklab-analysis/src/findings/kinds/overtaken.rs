@@ -55,10 +55,10 @@ struct Sum {
 
 impl Detector for Overtaken {
     fn section(&mut self, section: &Section, context: &Context) {
-        if context.scheduler_is(&["cfq", "bfq"]) == Some(true) {
-            return;
-        }
         for disk in &section.disks {
+            if matches!(disk.scheduler(context), Some("cfq" | "bfq")) {
+                continue;
+            }
             for is_read in [true, false] {
                 self.direction(section, disk, is_read);
             }
@@ -149,8 +149,7 @@ impl Sum {
             f.cause_names(),
             time_text(self.median_ns)
         );
-        let context = whole.context;
-        let name = context.scheduler();
+        let name = whole.scheduler(dev);
         f.how = match name {
             Some(name @ ("deadline" | "mq-deadline")) => format!(
                 "{name} goes on upwards from sector to sector; it turns back for a request that \

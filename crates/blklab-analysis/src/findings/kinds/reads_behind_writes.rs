@@ -107,7 +107,7 @@ impl Sum {
             ));
         }
         f.how = format!("They wait {}.", how.join(", and "));
-        self.remedies(&mut f, whole.context);
+        self.remedies(&mut f, whole);
         f.figures = vec![
             ("in the queue", queue as f64, "ns"),
             ("in the device", device as f64, "ns"),
@@ -116,8 +116,10 @@ impl Sum {
         Some(f)
     }
 
-    fn remedies(&self, f: &mut Finding, context: &Context) {
-        let in_order = context.scheduler_is(&["noop", "none"]);
+    fn remedies(&self, f: &mut Finding, whole: &Whole<'_>) {
+        let context = whole.context;
+        let scheduler = whole.scheduler(f.dev);
+        let in_order = scheduler.map(|name| ["noop", "none"].contains(&name));
         let is_old = context
             .kernel()
             .is_some_and(blklab_kernel::KernelVersion::has_single_queue);

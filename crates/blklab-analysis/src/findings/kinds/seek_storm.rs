@@ -81,6 +81,36 @@ struct Step {
     took_ns: u64,
 }
 
+/// What turns cost, by when they ended.
+struct Costs(Vec<(Time, u64)>);
+
+impl Costs {
+    fn new<'a>(disk: &Disk, turns: impl Iterator<Item = &'a Step>, along_ns: u64) -> Costs {
+        let cost = |s: &Step| {
+            let end = disk.requests[s.place].life.complete.unwrap_or_default();
+            (end, s.took_ns.saturating_sub(along_ns))
+        };
+        let mut all: Vec<(Time, u64)> = turns.map(cost).collect();
+        all.sort_unstable();
+        let mut sum = 0;
+        for (_, ns) in &mut all {
+            add(&mut sum, *ns);
+            *ns = sum;
+        }
+        Costs(all)
+    }
+
+    /// Those that end while a request is at the device, its own turn among them: it waits
+    /// for each.
+    fn during(&self, r: &Request) -> u64 {
+        let until = |t: Option<Time>| {
+            let place = self.0.partition_point(|(end, _)| Some(*end) <= t);
+            place.checked_sub(1).map_or(0, |i| self.0[i].1)
+        };
+        until(r.life.complete) - until(r.life.issue)
+    }
+}
+
 impl Detector for SeekStorm {
     fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
@@ -156,7 +186,7 @@ impl SeekStorm {
         let measured = median(along.collect());
         // A disk that rotates is known to go along a stream at no less than a rate.
         let known = || {
-            let sectors = turns.map(|s| disk.requests[s.place].sectors());
+            let sectors = turns.clone().map(|s| disk.requests[s.place].sectors());
             let sectors = percentile(50, sectors.collect())?;
             let ns = sectors.saturating_mul(SLOW_NS_PER_SECTOR);
             (context.rotates() == Some(true)).then_some(ns)
@@ -171,6 +201,7 @@ impl SeekStorm {
         if !is_longer(turn_ns, factor, along_ns) || turn_ns - along_ns < COST_MIN_NS {
             return;
         }
+        let costs = Costs::new(disk, turns.clone(), along_ns);
         let sum = self.disks.entry(disk.dev).or_default();
         (sum.turn_ns, sum.along_ns) = (turn_ns, along_ns);
         sum.is_measured |= measured.is_some();
@@ -182,7 +213,7 @@ impl SeekStorm {
             for step in turns {
                 let r = &disk.requests[step.place];
                 let other = &disk.requests[step.turn_from.expect("it is a turn")];
-                let ns = step.took_ns.saturating_sub(along_ns);
+                let ns = costs.during(r);
                 sum.turns += 1;
                 add(&mut sum.sectors, r.sectors());
                 sum.harm.blame(other.pid, 1);
@@ -229,7 +260,7 @@ impl Sum {
             ),
             Remedy::act("larger I/O in each stream, or one stream after the other"),
         ];
-        if whole.context.scheduler_is(&["cfq", "bfq", "anticipatory"]) != Some(true) {
+        if !matches!(whole.scheduler(dev), Some("cfq" | "bfq" | "anticipatory")) {
             f.remedies.push(Remedy::act(
                 "a scheduler that stays with a stream for a while (bfq or cfq with slice_idle)",
             ));

@@ -88,7 +88,7 @@ impl Sum {
             return None;
         }
         let mut f = self.harm.finding(&KIND, dev, whole)?;
-        let name = whole.context.scheduler().unwrap_or("the scheduler");
+        let name = whole.scheduler(dev).unwrap_or("the scheduler");
         f.what = format!(
             "Requests of {} wait in {name} while the device has hardly ever more than {} of the \
              {takes} that it takes at a time.",

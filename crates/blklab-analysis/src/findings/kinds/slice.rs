@@ -32,10 +32,10 @@ struct Slice {
 
 impl Detector for Slice {
     fn section(&mut self, section: &Section, context: &Context) {
-        if context.scheduler_is(&["cfq", "bfq"]) != Some(true) {
-            return;
-        }
         for disk in &section.disks {
+            if !matches!(disk.scheduler(context), Some("cfq" | "bfq")) {
+                continue;
+            }
             each(disk, |r, pid, ns, ahead, in_device| {
                 let top = ahead.top().map_or(0, |(_, n)| n);
                 let alone = ahead.own == 0 && top * 100 >= ahead.all * ALONE_PERCENT;
@@ -52,7 +52,7 @@ impl Detector for Slice {
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
             let victims = f.victim_names();
             let causes = f.cause_names();
-            let scheduler = whole.context.scheduler().unwrap_or_default();
+            let scheduler = whole.scheduler(dev).unwrap_or_default();
             f.what = format!(
                 "{victims} waits for the slices of {causes}: {} of {} on average.",
                 sum.harm.count(),

@@ -10,10 +10,11 @@
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Whole,
+    time_text,
 };
-use blklab_trace::{Action, Event};
-use blklab_types::{Dev, Pid, Time};
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Dev, Op, Pid, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
@@ -21,9 +22,10 @@ pub const KIND: Kind = Kind {
     name: "cgroup-limit",
     what: "a control group's limit (io.max, blk-throttle) holds bios back",
     rule: "blk-throttle says in a message that it holds a bio ('throtl ... bio.'), and after 1 ms \
-           or more without a bio of the process it held one of, a worker submits it; or the \
-           context has an io.max and a process's bios come in bursts that a kworker begins, 3 \
-           times or more, 20 ms to 1 s apart",
+           or more without a bio of the process it held one of, a worker submits it, or one of its \
+           length and direction where no message says when it is let go; or the \
+           context has an io.max and a process's bios come in bursts that a kworker begins, or \
+           submits whole (reads and sync writes), 3 times or more, 20 ms to 1 s apart",
     explains: &["held-back"],
     rests_on_absence: false,
     detector: || Box::new(Throttle::default()),
@@ -47,8 +49,8 @@ const BURSTS_MIN: u64 = 3;
 
 #[derive(Debug, Default)]
 struct Throttle {
-    /// By device: when a bio was held, and the event.
-    held: BTreeMap<Dev, Vec<(Time, Evidence)>>,
+    /// By device: the messages that a bio is held.
+    held: BTreeMap<Dev, Vec<Held>>,
     /// When what was held is let through.
     let_go: BTreeMap<Dev, Vec<Time>>,
     messages: BTreeMap<Dev, u64>,
@@ -61,6 +63,53 @@ struct Sum {
     harm: Harm,
     bursts: u64,
     by_message: bool,
+    /// Limits that messages name, with their groups.
+    limits: BTreeSet<String>,
+}
+
+/// A bio is held, as blk-throttle says it (`throtl_log` in `blk_throtl_bio`,
+/// block/blk-throttle.c): `throtl /group [R] bio. bdisp=8192 sz=4096 bps=1048576 iodisp=2
+/// iops=4294967295 queued=0/0`.
+#[derive(Debug)]
+struct Held {
+    time: Time,
+    message: Evidence,
+    is_read: bool,
+    bytes: Option<u32>,
+    limit: Option<String>,
+}
+
+impl Held {
+    fn read(said: &str, message: Evidence) -> Held {
+        let (group, rest) = said.split_once('[').unwrap_or(("", said));
+        let value = |key: &str| {
+            let of_key = |word: &str| word.strip_prefix(key)?.strip_prefix('=').map(str::to_owned);
+            rest.split_whitespace().find_map(of_key)
+        };
+        // No limit is the largest number of its width.
+        let endless = [u64::MAX, u64::from(u32::MAX)];
+        let limited = |key: &str| {
+            let limit: u64 = value(key)?.parse().ok()?;
+            (!endless.contains(&limit)).then(|| format!("{key}={limit}"))
+        };
+        let limits: Vec<String> = ["bps", "iops"].into_iter().filter_map(limited).collect();
+        let of = match group.trim() {
+            "" => String::new(),
+            group => format!(" of {group}"),
+        };
+        Held {
+            time: message.event.time,
+            message,
+            is_read: rest.starts_with('R'),
+            bytes: value("sz").and_then(|n| n.parse().ok()),
+            limit: (!limits.is_empty()).then(|| limits.join(" ") + &of),
+        }
+    }
+
+    /// Whether this is the Q of the bio that was held, by its length and direction.
+    fn is_of(&self, e: &Event) -> bool {
+        Some(e.bytes) == self.bytes && self.is_read == (e.rwbs.op() == Some(Op::Read))
+    }
 }
 
 impl Detector for Throttle {
@@ -75,18 +124,15 @@ impl Detector for Throttle {
                 event: *event,
                 text: Some(text.to_owned()),
             };
-            self.held
-                .entry(event.dev)
-                .or_default()
-                .push((event.time, evidence));
+            let held = Held::read(said, evidence);
+            self.held.entry(event.dev).or_default().push(held);
         } else if said.contains("bios disp=") {
             self.let_go.entry(event.dev).or_default().push(event.time);
         }
     }
 
     fn process(&mut self, pid: Pid, comm: &str) {
-        // The workqueue of blk-throttle has a thread of its own name for emergencies.
-        if comm.starts_with("kworker") || comm == "kthrotld" {
+        if is_worker(comm) {
             self.kworkers.insert(pid)
         } else {
             self.kworkers.remove(&pid)
@@ -109,6 +155,12 @@ impl Detector for Throttle {
     }
 }
 
+/// Whether a thread by its name submits what blk-throttle held. Its workqueue has a thread
+/// of its own name for emergencies.
+fn is_worker(comm: &str) -> bool {
+    comm.starts_with("kworker") || comm == "kthrotld"
+}
+
 /// Q of a device, in order of time.
 fn queued(section: &Section, dev: Dev) -> Vec<usize> {
     let events = section.events();
@@ -126,15 +178,29 @@ impl Throttle {
         let queued = queued(section, dev);
         let sum = self.disks.entry(dev).or_default();
         sum.by_message = true;
-        for (time, message) in held {
+        for held in held {
+            let (time, message) = (&held.time, &held.message);
+            sum.limits.extend(held.limit.clone());
             // Before Q of it, the message; after it, the process that goes on.
             let first = queued.partition_point(|i| events[*i].time <= *time);
             let before = queued[..first].last().map(|i| events[*i].pid);
-            let Some(let_go) = self
+            // When it was let go, or else when a worker submits one like it.
+            let of_worker = |i: &&usize| {
+                let e = &events[**i];
+                self.kworkers.contains(&e.pid) && held.is_of(e)
+            };
+            let told = self
                 .let_go
                 .get(&dev)
-                .and_then(|all| all.get(all.partition_point(|t| t < time)).copied())
-            else {
+                .map(|all| all.get(all.partition_point(|t| t < time)).copied());
+            let let_go = match told {
+                Some(told) => told,
+                None => queued[first..]
+                    .iter()
+                    .find(of_worker)
+                    .map(|i| events[*i].time),
+            };
+            let Some(let_go) = let_go else {
                 continue;
             };
             let worker = queued.partition_point(|i| events[*i].time < let_go);
@@ -153,6 +219,8 @@ impl Throttle {
                 .find(|e| !is_worker(e) && quiet(events, &queued[first..worker], e.pid));
             let before = before.filter(|pid| !self.kworkers.contains(pid));
             let victim = resumed.map(|e| e.pid).or(before);
+            // Whose bio it was may not be shown.
+            let victim = victim.or(Some(own.pid).filter(|_| held.is_of(own)));
             let (Some(victim), true) = (victim, ns >= HELD_NS) else {
                 continue;
             };
@@ -169,12 +237,29 @@ impl Throttle {
         }
     }
 
+    /// The one process that stops queueing before others do, and when.
+    fn silent(&self, events: &[Event], queued: &[usize]) -> Option<(Pid, Time)> {
+        let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
+        for e in queued.iter().map(|i| &events[*i]) {
+            if !self.kworkers.contains(&e.pid) {
+                last.insert(e.pid, e.time);
+            }
+        }
+        let end = queued.last().map(|i| events[*i].time)?;
+        let mut all = last
+            .into_iter()
+            .filter(|(_, t)| end.since(*t).0 > *PAUSE_NS.end() / 2);
+        all.next().filter(|_| all.next().is_none())
+    }
+
     /// A kworker queues one bio, and a process that was quiet goes on.
     fn by_bursts(&mut self, section: &Section, dev: Dev) {
         let events = section.events();
         let queued = queued(section, dev);
         let of_worker = |pid: Pid| self.kworkers.contains(&pid);
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
+        let mut last_of_worker: BTreeMap<Pid, Time> = BTreeMap::new();
+        let silent = self.silent(events, &queued);
         for (n, i) in queued.iter().enumerate() {
             let e = &events[*i];
             if of_worker(e.pid) {
@@ -185,7 +270,16 @@ impl Throttle {
                     .filter(|next| !of_worker(next.pid))
                     .filter_map(|next| Some((next.pid, *last.get(&next.pid)?)))
                     .find(|(_, before)| PAUSE_NS.contains(&e.time.since(*before).0));
-                if let Some((pid, before)) = resumed {
+                // Who always has more under way than the limit lets through queues nothing
+                // itself: the worker submits all of it.
+                let pause = last_of_worker.insert(e.pid, e.time);
+                let pause = pause.filter(|t| PAUSE_NS.contains(&e.time.since(*t).0));
+                let is_waited_for = e.rwbs.op() == Some(Op::Read) || e.rwbs.has(Rwbs::SYNC);
+                let all_held = pause.filter(|_| is_waited_for).map(|before| {
+                    let whose = silent.filter(|(_, t)| *t < e.time).map(|(pid, _)| pid);
+                    (whose.unwrap_or(e.pid), before)
+                });
+                if let Some((pid, before)) = resumed.or(all_held) {
                     let ns = e.time.since(before).0;
                     let sum = self.disks.entry(dev).or_default();
                     sum.bursts += 1;
@@ -217,8 +311,18 @@ impl Sum {
         self.harm.fill(&mut f, whole);
         f.of = "bios held back";
         let who = f.victim_names();
+        let is_worker = |p: &Party| {
+            let comm = p.comm.as_deref().unwrap_or_default();
+            is_worker(comm)
+        };
+        let whose = if f.victims.iter().all(is_worker) {
+            f.missing.push("whose bios they are".to_owned());
+            format!("A limit of a control group holds bios back that {who} then submits")
+        } else {
+            format!("A limit of its control group holds I/O of {who} back")
+        };
         f.what = format!(
-            "A limit of its control group holds I/O of {who} back: {} times, {} on average.",
+            "{whose}: {} times, {} on average.",
             self.harm.count(),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
@@ -229,9 +333,15 @@ impl Sum {
         let limits: Vec<(&str, &str)> = whole.context.io_max().collect();
         match limits.as_slice() {
             [] => {
-                f.cause = Some("its control group's own limit".to_owned());
-                f.missing
-                    .push("the group and its io.max (or blkio.throttle)".to_owned());
+                let own = "its control group's own limit";
+                if self.limits.is_empty() {
+                    f.cause = Some(own.to_owned());
+                    f.missing
+                        .push("the group and its io.max (or blkio.throttle)".to_owned());
+                } else {
+                    let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
+                    f.cause = Some(format!("{own} ({})", limits.join("; ")));
+                }
                 f.remedies
                     .push(Remedy::act("raise or remove io.max of its control group"));
             }

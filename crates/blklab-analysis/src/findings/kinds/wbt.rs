@@ -21,7 +21,7 @@ pub const KIND: Kind = Kind {
     rule: "a write waits from Q to G for more than 4 times what the device takes for one, 50 us at \
            least, while the last wbt_step of the device says that the limit is scaled down (step \
            above 0), and that is 20 % of its process's waiting or more",
-    explains: &["no-request-free"],
+    explains: &["no-request-free", "wbt-likely"],
     rests_on_absence: false,
     detector: || Box::new(Wbt::default()),
 };

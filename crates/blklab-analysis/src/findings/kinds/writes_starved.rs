@@ -65,7 +65,7 @@ impl Detector for WritesStarved {
                  served before them, most of which came later.",
                 time_text(harm.total_ns() / harm.count().max(1))
             );
-            explain(&mut f, whole.context);
+            explain(&mut f, whole);
             f.figures = vec![("reads served before each", reads_each as f64, "")];
             Some(f)
         })
@@ -73,12 +73,12 @@ impl Detector for WritesStarved {
 }
 
 /// The mechanism and its remedies, by scheduler.
-fn explain(f: &mut Finding, context: &Context) {
-    let is_deadline = context.scheduler_is(&["deadline", "mq-deadline"]);
+fn explain(f: &mut Finding, whole: &Whole<'_>) {
+    let context = whole.context;
     let starved = context.tunable("writes_starved").unwrap_or(2);
     let batch = context.tunable("fifo_batch").unwrap_or(16);
-    match (is_deadline, context.scheduler()) {
-        (Some(true), Some(name)) => {
+    match whole.scheduler(f.dev) {
+        Some(name @ ("deadline" | "mq-deadline")) => {
             f.how = format!(
                 "{name} serves batches of up to {batch} requests (fifo_batch), and as long as \
                  reads are queued {starved} batches of them before one of writes \
@@ -99,13 +99,13 @@ fn explain(f: &mut Finding, context: &Context) {
                 ));
             }
         }
-        (_, Some(name)) => {
+        Some(name) => {
             f.how = format!("{name} prefers the reads that are queued.");
             f.confidence = f.confidence.min(Confidence::Likely);
             f.remedies
                 .push(Remedy::act("a scheduler that bounds how long writes wait"));
         }
-        (_, None) => {
+        None => {
             f.how = "The scheduler prefers reads, as deadline and mq-deadline do.".to_owned();
             f.doubt(
                 Confidence::Likely,

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An array with parity reads old data before it writes a part of a stripe.
+//!
+//! To write less than a stripe, RAID 4, 5 and 6 need the old data and parity, or the rest
+//! of the stripe: their thread reads from the members first (`handle_stripe_dirtying`,
+//! drivers/md/raid5.c), and what was a write is a read and then a write.
+
+use crate::findings::disk::{Disk, Request};
+use crate::findings::harm::Harm;
+use crate::findings::section::{Section, in_order};
+use crate::findings::{
+    Context, Detector, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
+};
+use crate::lifecycle::BioLife;
+use blklab_types::{Dev, Op, Pid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "read-modify-write",
+    what: "an array with parity reads old data before it writes part of a stripe",
+    rule: "the thread of an array (mdN_raid4, 5 or 6) reads from a member, and at most 20 ms after \
+           that has ended writes to the same sectors; 2 times or more, and for a quarter of its \
+           writes",
+    explains: &["misaligned"],
+    rests_on_absence: false,
+    detector: || Box::new(ArrayRmw::default()),
+};
+
+/// The write follows the read so soon: other members may take longer.
+const SOON_NS: u64 = 20_000_000;
+
+/// Times at least.
+const TIMES_MIN: u64 = 2;
+
+/// Of the thread's writes, the part that is preceded by a read.
+const SHARE_MIN: f64 = 0.25;
+
+#[derive(Debug, Default)]
+struct ArrayRmw {
+    /// The threads of arrays.
+    threads: BTreeSet<Pid>,
+    arrays: BTreeMap<Pid, Sum>,
+}
+
+/// What the thread of an array does.
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    /// The array, if it is in the trace.
+    array: Option<Dev>,
+    members: BTreeSet<Dev>,
+    writes: u64,
+    after_read: u64,
+}
+
+/// Whether a thread by its name is that of an array with parity.
+fn has_parity(comm: &str) -> bool {
+    let of_array = comm
+        .strip_prefix("md")
+        .and_then(|rest| rest.split_once("_raid"));
+    of_array.is_some_and(|(_, level)| matches!(level, "4" | "5" | "6"))
+}
+
+impl Detector for ArrayRmw {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        if has_parity(comm) {
+            self.threads.insert(pid)
+        } else {
+            self.threads.remove(&pid)
+        };
+    }
+
+    fn section(&mut self, section: &Section, _: &Context) {
+        for pid in self.threads.clone() {
+            let sum = self.arrays.entry(pid).or_default();
+            let mut pairs: Vec<(&Request, &Request)> = Vec::new();
+            for disk in &section.disks {
+                let found = sum.pairs(disk, pid);
+                if !found.is_empty() {
+                    sum.members.insert(disk.dev);
+                }
+                pairs.extend(found);
+            }
+            sum.after_read += pairs.len() as u64;
+            // Members are read side by side: of those the one that ends last counts.
+            pairs.sort_by_key(|(read, _)| (read.start(), read.life.complete));
+            let begins = |a: &(&Request, &Request), b: &(&Request, &Request)| {
+                b.0.start() < a.0.life.complete
+            };
+            for together in pairs.chunk_by(begins) {
+                sum.add(section, together);
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        let arrays = std::mem::take(&mut self.arrays).into_values();
+        arrays.filter_map(|sum| sum.finding(whole)).collect()
+    }
+}
+
+/// The bio of an array's user that is under way from before the read until behind the
+/// write: its data is what is written.
+fn written<'a>(section: &'a Section, read: &Request, write: &Request) -> Option<&'a BioLife> {
+    let arrays = section.disks.iter().filter(|d| d.nr_issued == 0);
+    let is_under_way = |b: &&BioLife| {
+        b.op() == Some(Op::Write)
+            && Some(b.queue) <= read.start()
+            && b.complete.is_none_or(|c| Some(c) >= write.life.complete)
+    };
+    arrays.flat_map(|d| &d.bios).find(is_under_way)
+}
+
+impl Sum {
+    /// Reads of a thread from a member with the write to the same sectors that follows each.
+    fn pairs<'a>(&mut self, disk: &'a Disk, pid: Pid) -> Vec<(&'a Request, &'a Request)> {
+        let mut pairs = Vec::new();
+        let mut reads: BTreeMap<u64, &Request> = BTreeMap::new();
+        let mut begun: Vec<&Request> = disk.requests.iter().filter(|r| r.pid == pid).collect();
+        begun.sort_by_key(|r| (r.start(), r.life.number));
+        for r in begun {
+            if r.is_read() {
+                reads.insert(r.life.sector, r);
+            } else if r.is_write() {
+                self.writes += 1;
+                let Some(read) = reads.remove(&r.life.sector) else {
+                    continue;
+                };
+                let (Some(end), Some(start)) = (read.life.complete, r.start()) else {
+                    continue;
+                };
+                if end <= start && start.since(end).0 <= SOON_NS {
+                    pairs.push((read, r));
+                }
+            }
+        }
+        pairs
+    }
+
+    /// Adds reads that run side by side.
+    fn add(&mut self, section: &Section, together: &[(&Request, &Request)]) {
+        let (first, write) = together[0];
+        let begin = first.start().unwrap_or_default();
+        let end = together
+            .iter()
+            .filter_map(|(read, _)| read.life.complete)
+            .max();
+        let ns = end.map_or(0, |end| end.since(begin).0);
+        let bio = written(section, first, write);
+        self.array = self.array.or(bio.map(|b| b.dev));
+        let victim = bio.map_or(first.pid, |b| b.pid);
+        self.harm.add(victim, ns, || {
+            let mut evidence = section.of_request(first);
+            evidence.extend(section.of_request(write));
+            in_order(&mut evidence);
+            Instance {
+                time: begin,
+                delay_ns: Some(ns),
+                evidence,
+            }
+        });
+    }
+
+    fn finding(self, whole: &Whole<'_>) -> Option<Finding> {
+        let rare = (self.after_read as f64) < SHARE_MIN * self.writes as f64;
+        if self.after_read < TIMES_MIN || rare {
+            return None;
+        }
+        let member = self.members.first().copied()?;
+        let mut f = Finding::new(KIND.name, self.array.unwrap_or(member), "");
+        self.harm.fill(&mut f, whole);
+        f.of = "times that it reads first";
+        let members = counted(self.members.len() as u64, "members");
+        f.what = format!(
+            "The array reads what is there before it writes: {} of its {} had a read of the same \
+             sectors before, {} on average.",
+            self.after_read,
+            counted(self.writes, &format!("writes to {members}")),
+            time_text(self.harm.total_ns() / self.harm.count().max(1))
+        );
+        f.how =
+            "A write of part of a stripe changes its parity, for which old data and parity, or \
+                 the rest of the stripe, are needed."
+                .to_owned();
+        f.cause = Some("writes that do not fill stripes".to_owned());
+        if self.array.is_none() {
+            f.missing
+                .push("the trace of the array itself: whose writes they are".to_owned());
+        }
+        f.remedies = vec![
+            Remedy::act("write whole stripes: aligned, in multiples of queue/optimal_io_size"),
+            Remedy::act(
+                "a smaller chunk, more of md's stripe cache (md/stripe_cache_size) for sequential \
+                 writes, or RAID 10 for small ones",
+            ),
+        ];
+        Some(f)
+    }
+}
