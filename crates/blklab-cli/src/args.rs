@@ -348,7 +348,7 @@ pub(crate) struct ConformArgs {
     #[arg(long, conflicts_with_all = ["paths", "seeds", "cpu_cost", "results"])]
     pub(crate) findings: bool,
     /// Of findings: scenarios with a cause, and as many without
-    #[arg(long, value_name = "N", default_value_t = 200, requires = "findings", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 290, requires = "findings", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) scenarios: u64,
     /// Of findings: seed of the scenarios
     #[arg(long, value_name = "N", default_value_t = 1, requires = "findings")]

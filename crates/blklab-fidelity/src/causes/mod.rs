@@ -20,7 +20,9 @@
 //! (`also` of the drawn scenario). Everything else is wrong, and in scenarios
 //! with nothing wrong everything is.
 
+mod change;
 mod clean;
+mod device;
 mod draw;
 mod queues;
 mod scenario;
@@ -44,93 +46,61 @@ use serde::Serialize;
 
 /// A cause that can be planted.
 struct Cause {
+    /// By which its scenarios are called.
+    name: &'static str,
     /// The kind of finding that must name it.
     kind: &'static str,
     /// Draws a scenario.
     plant: fn(&mut Draw) -> Planted,
 }
 
+/// A cause that is called by the kind of finding that must name it.
+const fn cause(kind: &'static str, plant: fn(&mut Draw) -> Planted) -> Cause {
+    Cause {
+        name: kind,
+        kind,
+        plant,
+    }
+}
+
 /// All causes.
 const CAUSES: &[Cause] = &[
+    cause("reads-behind-writes", queues::reads_behind_writes),
+    cause("behind-other", queues::behind_other),
+    cause("deep-queue", queues::deep_queue),
+    cause("no-request-free", queues::no_request_free),
+    cause("idling", queues::idling),
+    cause("slice", queues::slice),
+    cause("writes-starved", queues::writes_starved),
+    cause("shallow-dispatch", queues::shallow),
+    cause("cgroup-limit", queues::cgroup_limit),
+    cause("missed-merge", shapes::missed_merge),
+    cause("split", shapes::split),
+    cause("no-readahead", shapes::no_readahead),
+    cause("misaligned", shapes::misaligned),
+    cause("flush", shapes::flush),
+    cause("journal-chain", shapes::journal_chain),
+    cause("dependent-read", shapes::dependent_read),
+    cause("never-completed", shapes::never_completed),
+    cause("io-error", shapes::io_error),
+    cause("bfq-queue-merge", queues::bfq_queue_merge),
+    cause("plug-timer", queues::plug_timer),
+    cause("overtaken", queues::overtaken),
+    cause("seek-storm", shapes::seek_storm),
+    cause("held-back", device::held_back),
+    cause("device-slow", device::device_slow),
+    cause("rate-capped", device::rate_capped),
+    cause("small-discards", device::small_discards),
+    cause("requeued", device::requeued),
     Cause {
+        name: "wbt",
+        kind: "wbt-likely",
+        plant: queues::wbt,
+    },
+    Cause {
+        name: "write-back-burst",
         kind: "reads-behind-writes",
-        plant: queues::reads_behind_writes,
-    },
-    Cause {
-        kind: "behind-other",
-        plant: queues::behind_other,
-    },
-    Cause {
-        kind: "deep-queue",
-        plant: queues::deep_queue,
-    },
-    Cause {
-        kind: "no-request-free",
-        plant: queues::no_request_free,
-    },
-    Cause {
-        kind: "idling",
-        plant: queues::idling,
-    },
-    Cause {
-        kind: "slice",
-        plant: queues::slice,
-    },
-    Cause {
-        kind: "writes-starved",
-        plant: queues::writes_starved,
-    },
-    Cause {
-        kind: "shallow-dispatch",
-        plant: queues::shallow,
-    },
-    Cause {
-        kind: "cgroup-limit",
-        plant: queues::cgroup_limit,
-    },
-    Cause {
-        kind: "missed-merge",
-        plant: shapes::missed_merge,
-    },
-    Cause {
-        kind: "split",
-        plant: shapes::split,
-    },
-    Cause {
-        kind: "no-readahead",
-        plant: shapes::no_readahead,
-    },
-    Cause {
-        kind: "misaligned",
-        plant: shapes::misaligned,
-    },
-    Cause {
-        kind: "flush",
-        plant: shapes::flush,
-    },
-    Cause {
-        kind: "journal-chain",
-        plant: shapes::journal_chain,
-    },
-    Cause {
-        kind: "dependent-read",
-        plant: shapes::dependent_read,
-    },
-    Cause {
-        kind: "never-completed",
-        plant: shapes::never_completed,
-    },
-    Cause {
-        kind: "io-error",
-        plant: shapes::io_error,
-    },
-    Cause {
-        kind: "overtaken",
-        plant: queues::overtaken,
-    },
-    Cause {
-        kind: "seek-storm",
-        plant: shapes::seek_storm,
+        plant: queues::write_back_burst,
     },
 ];
 
@@ -140,7 +110,7 @@ const ATTEMPTS: u64 = 24;
 /// A scenario by its name and number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// `idling-3`: the kind that is planted, or the sort of what is not wrong.
+    /// `idling-3`: the cause that is planted, or the sort of what is not wrong.
     pub id: String,
     /// The kind that is planted; none where nothing is wrong.
     pub planted: Option<&'static str>,
@@ -202,8 +172,8 @@ pub fn scenarios(each: u64, seed: u64) -> Vec<Scenario> {
     let sorts = clean::SORTS.len() as u64;
     let planted = (0..each).map(|i| {
         let row = (i % causes) as usize;
-        let kind = CAUSES[row].kind;
-        scenario(kind, Some(kind), row, i / causes)
+        let Cause { name, kind, .. } = CAUSES[row];
+        scenario(name, Some(kind), row, i / causes)
     });
     let clean = (0..each).map(|i| {
         let row = (i % sorts) as usize;
@@ -228,7 +198,7 @@ fn examine_planted(scenario: &Scenario) -> Result<Examined, ExperimentError> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
         let number = scenario.number * ATTEMPTS + attempt;
-        let planted = (cause.plant)(&mut Draw::new(scenario.seed, cause.kind, number));
+        let planted = (cause.plant)(&mut Draw::new(scenario.seed, cause.name, number));
         let text = planted.setup.text(&scenario.id);
         let mut ran = run(&scenario.id, &text)?;
         let control = run(&scenario.id, &planted.control.text(&scenario.id))?;

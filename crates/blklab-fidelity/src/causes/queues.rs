@@ -3,7 +3,7 @@
 
 use super::draw::Draw;
 use super::scenario::{Planted, Proof};
-use super::stacks::{NEW, OLD, on, on_any, parallel, serial};
+use super::stacks::{NEW, OLD, WITH_PLUG_TIMER, on, on_any, parallel, serial};
 use blklab_trace::truth::Why;
 
 /// Somebody who reads one block at a time.
@@ -139,6 +139,67 @@ pub(super) fn idling(draw: &mut Draw) -> Planted {
     }
 }
 
+/// BFQ joins the queues of two readers that start together: the one with few requests waits
+/// behind the other's. With another priority each keeps its queue.
+pub(super) fn bfq_queue_merge(draw: &mut Draw) -> Planted {
+    let mut setup = on(draw, NEW, "bfq");
+    serial(&mut setup, draw, 1);
+    setup.tunables.push(("low_latency", "0".to_owned()));
+    setup.queue = vec![
+        ("rotational", "0".to_owned()),
+        ("nr_requests", "128".to_owned()),
+    ];
+    setup.runtime_ms = 1500;
+    let delay_ms = draw.number(1..=50);
+    let (many, few) = (draw.number(16..=40), draw.number(1..=2));
+    let job = "direct=1 filename=/dev/sda rw=randread bs=4k norandommap=1 ioengine=libaio";
+    let hog = format!("{job} iodepth={many} size=2g");
+    let small = format!("{job} iodepth={few} offset=2g size=1g startdelay={delay_ms}ms");
+    let mut control = setup.clone();
+    setup.job("hog", hog.clone());
+    control.job("hog", format!("{hog} prioclass=2 prio=5"));
+    for setup in [&mut setup, &mut control] {
+        setup.job("small", small.clone());
+    }
+    Planted {
+        setup,
+        control,
+        victims: &["small"],
+        culprits: &["hog"],
+        also: vec!["deep-queue"],
+        proof: &[Proof::Slower(3.0)],
+        change: None,
+    }
+}
+
+/// A process that never unplugs the queue: the timer does.
+pub(super) fn plug_timer(draw: &mut Draw) -> Planted {
+    let scheduler = draw.one(&["noop", "deadline"]);
+    let mut setup = on(draw, WITH_PLUG_TIMER, scheduler);
+    parallel(&mut setup, draw, 4);
+    let (think_us, sectors) = (draw.number(0..=20) * 100, draw.one(&[8, 32, 64]));
+    let (start, count) = (draw.number(1..=100_000) * 1024, draw.number(20..=150));
+    let mut control = setup.clone();
+    let process = |unplug: &str| {
+        format!(
+            "\n[[processes]]\nname = \"reader\"\npid = 101\nunplug = \"{unplug}\"\nthink_ns = \
+             {think_us}000\nio = {{ pattern = \"sequential\", rw = \"read\", start = {start}, \
+             nsect = {sectors}, count = {count} }}\n"
+        )
+    };
+    setup.processes = process("never");
+    control.processes = process("on_wait");
+    Planted {
+        setup,
+        control,
+        victims: &["reader"],
+        culprits: &[],
+        also: vec![],
+        proof: &[Proof::Slower(4.0)],
+        change: None,
+    }
+}
+
 /// Slices of a process that has always something queued, under CFQ and BFQ.
 pub(super) fn slice(draw: &mut Draw) -> Planted {
     let mut setup = on_any(draw, &["cfq"], &["bfq"]);
@@ -223,6 +284,73 @@ pub(super) fn shallow(draw: &mut Draw) -> Planted {
         culprits: &[],
         also: vec!["deep-queue", "slice", "behind-other"],
         proof: &[Proof::Slower(2.0)],
+        change: None,
+    }
+}
+
+/// Write-back throttling lets few writes through: syncs wait though requests are free.
+pub(super) fn wbt(draw: &mut Draw) -> Planted {
+    let scheduler = draw.one(&["none", "mq-deadline"]);
+    let mut setup = on(draw, NEW, scheduler);
+    setup.device = vec![("name", draw.one(&["sata-ssd", "ssd-x25m"]).to_owned())];
+    setup.runtime_ms = 1500;
+    setup.queue.push(("nr_requests", "256".to_owned()));
+    setup.vm = vec![
+        ("dirty_background_bytes", (8 << 20).to_string()),
+        ("dirty_bytes", (32 << 20).to_string()),
+    ];
+    let kb = draw.one(&[4, 8, 16]);
+    setup.job(
+        "logger",
+        format!("rw=randwrite bs={kb}k size=64m fdatasync=1"),
+    );
+    setup.job("bulk", "rw=write bs=128k size=4g");
+    setup.job("reader", "direct=1 rw=randread bs=4k size=256m");
+    let lat_us = draw.number(1..=4) * 500;
+    Planted {
+        control: setup.with_queue("wbt_lat_usec", 0),
+        setup: setup.with_queue("wbt_lat_usec", lat_us),
+        victims: &["logger"],
+        culprits: &["flush", "reader", "logger"],
+        // Write-back, which is the reason for it, delays others in other ways.
+        also: vec![
+            "reads-behind-writes",
+            "behind-other",
+            "no-request-free",
+            "flush",
+            "journal-chain",
+        ],
+        proof: &[Proof::Sleeps(0.25)],
+        change: None,
+    }
+}
+
+/// Dirty pages that are written all at once, beside a reader.
+pub(super) fn write_back_burst(draw: &mut Draw) -> Planted {
+    let mut setup = on_any(draw, &["noop", "deadline"], &["none", "mq-deadline"]);
+    let depth = draw.one(&[16, 31, 64]);
+    serial(&mut setup, draw, depth);
+    setup.runtime_ms = 2000;
+    setup.job("reader", READER);
+    let (kb, mb) = (draw.one(&[16, 64]), draw.number(32..=256));
+    setup.job(
+        "editor",
+        format!("rw=randwrite bs={kb}k size={mb}m thinktime=300 end_fsync=0"),
+    );
+    setup.vm = vec![
+        (
+            "dirty_writeback_centisecs",
+            draw.one(&["20", "50"]).to_owned(),
+        ),
+        ("dirty_expire_centisecs", "30".to_owned()),
+    ];
+    Planted {
+        control: setup.without("editor"),
+        setup,
+        victims: &["reader"],
+        culprits: &[],
+        also: vec!["no-request-free"],
+        proof: &[Proof::Slower(1.5), Proof::Longest(10.0)],
         change: None,
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario, what proves that its cause is there, and its run.
 
+use super::change::Change;
 use super::setup::Setup;
 use super::truth::{Sum, Sums};
 use blklab::findings::{Context, Reading, Report, Search};
@@ -8,7 +9,7 @@ use blklab::{Planner, Sim};
 use blklab_experiment::{Experiment, ExperimentError, Source};
 use blklab_sim::Sinks;
 use blklab_trace::truth::Why;
-use blklab_trace::{Action, Event, TraceSink};
+use blklab_trace::{Event, TraceSink};
 use blklab_types::{Pid, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub(super) struct Planted {
 pub(super) enum Proof {
     /// I/O of the victims takes so many times as long as without the cause, on average.
     Slower(f64),
+    /// The longest I/O of the victims takes so many times as long as without the cause.
+    Longest(f64),
     /// So large a part of the victims' time is for these reasons.
     Waits(&'static [Why], f64),
     /// So large a part of the victims' time they sleep for a request.
@@ -53,15 +56,6 @@ pub(super) enum Proof {
     Mean(u64),
     /// The events themselves were made so.
     Constructed,
-}
-
-/// What a run that cannot go wrong by itself is given.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
-    /// The last completion of a process does not come.
-    LoseLast(&'static str),
-    /// A completion of a process has an error (EIO), so many of a thousand.
-    Fail(&'static str, u64),
 }
 
 /// What a run left behind.
@@ -134,40 +128,7 @@ impl Ran {
 
     /// Changes the events.
     pub(super) fn change(&mut self, change: Change) {
-        let is_of = |e: &Event, name: &str, names: &BTreeMap<Pid, String>| {
-            names.get(&e.pid).is_some_and(|comm| comm == name)
-        };
-        match change {
-            Change::LoseLast(name) => {
-                let mut queued = self
-                    .events
-                    .iter()
-                    .filter(|e| e.action == Action::Issue && is_of(e, name, &self.names));
-                let Some(last) = queued.next_back().copied() else {
-                    return;
-                };
-                self.events.retain(|e| {
-                    e.action != Action::Complete || e.sector != last.sector || e.time < last.time
-                });
-            }
-            Change::Fail(name, of_thousand) => {
-                let issued: BTreeMap<u64, Pid> = self
-                    .events
-                    .iter()
-                    .filter(|e| e.action == Action::Issue && is_of(e, name, &self.names))
-                    .map(|e| (e.sector, e.pid))
-                    .collect();
-                let ends = self
-                    .events
-                    .iter_mut()
-                    .filter(|e| e.action == Action::Complete && issued.contains_key(&e.sector));
-                for (nr, end) in ends.enumerate() {
-                    if (nr as u64 * of_thousand) % 1000 < of_thousand {
-                        end.error = 5;
-                    }
-                }
-            }
-        }
+        change.apply(&mut self.events, &mut self.names);
     }
 
     /// The truth of a process.
@@ -198,6 +159,7 @@ impl Proof {
         with.bios >= BIOS_MIN
             && match self {
                 Proof::Slower(times) => ratio(mean(&with), mean(&without)) >= *times,
+                Proof::Longest(times) => ratio(with.worst_ns, without.worst_ns) >= *times,
                 Proof::Waits(reasons, part) => {
                     let ns = reasons.iter().filter_map(|why| with.why.get(why)).sum();
                     ratio(ns, with.waited_ns) >= *part

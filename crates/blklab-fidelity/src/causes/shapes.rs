@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes in the shape of I/O: its size, place, order, and what belongs together.
 
+use super::change::Change;
 use super::draw::Draw;
-use super::scenario::{Change, Planted, Proof};
+use super::scenario::{Planted, Proof};
 use super::stacks::{NEW, OLD, named, on, on_any, parallel, serial};
 
 /// Contiguous small I/O, submitted together, that may not be merged.

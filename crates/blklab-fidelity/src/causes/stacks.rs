@@ -7,6 +7,9 @@ use super::setup::Setup;
 /// Releases of the single-queue path.
 pub(super) const OLD: &[&str] = &["2.6.18", "2.6.24", "2.6.28", "2.6.33", "3.10", "4.19"];
 
+/// Releases whose queues are plugged until a timer or somebody unplugs them: up to 2.6.38.
+pub(super) const WITH_PLUG_TIMER: &[&str] = &["2.6.18", "2.6.24", "2.6.28", "2.6.33"];
+
 /// Releases of the multi-queue path.
 pub(super) const NEW: &[&str] = &["5.4", "5.10", "6.1", "6.6", "6.12", "6.18"];
 
