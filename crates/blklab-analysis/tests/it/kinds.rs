@@ -479,7 +479,7 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
     });
     let throttled = "queue/nr_requests=256\nqueue/wbt_lat_usec=2000";
     add("wbt-likely", throttled, 2, &|l| {
-        l.0 = writes_wait_for_a_request(30_000).0
+        l.0 = writes_wait_for_a_request(30_000).0;
     });
     add("readahead-thrown-away", "", 1, &|l| {
         for k in 0..40_u64 {
@@ -495,7 +495,7 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
     });
     let groups = "queue/nr_requests=256\ncgroup.web.io.latency=8:0 target=2000";
     add("cgroup-latency", groups, 2, &|l| {
-        l.0 = writes_wait_for_a_request(30_000).0
+        l.0 = writes_wait_for_a_request(30_000).0;
     });
     add("read-modify-write", "", 5, &|l| {
         for k in 0..8_u64 {
