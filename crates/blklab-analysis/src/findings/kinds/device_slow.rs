@@ -36,6 +36,7 @@ pub const CAPPED: Kind = Kind {
         "deep-queue",
         "behind-other",
         "reads-behind-writes",
+        "writes-starved",
     ],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(true)),
