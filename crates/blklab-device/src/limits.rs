@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a device and its driver impose on the queue.
 
+use blklab_types::Span;
+
 /// The kernel driver that a device is attached to. Drivers differ in when they
 /// take requests: only SCSI has a budget beside its tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct DeviceLimits {
     /// no such limit. Requests beyond it stay in their queue, and the model of
     /// the device is made without it ([`without_driver_limits`](crate::without_driver_limits)).
     pub bytes_per_tick: Option<u64>,
+    /// When these ticks come, after multiples of 20 ms.
+    pub tick_phase: Span,
     /// A completion removes the plug.
     pub completion_unplugs: bool,
     /// The driver can order writes.
@@ -56,6 +60,7 @@ impl DeviceLimits {
         max_sectors: None,
         rotational: None,
         bytes_per_tick: None,
+        tick_phase: Span::ZERO,
         completion_unplugs: true,
         ordered_writes: true,
         has_flush: true,

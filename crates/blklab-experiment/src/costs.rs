@@ -97,6 +97,11 @@ impl Experiment {
         self.cost(self.vm.look_cost_ns(self.kernel))
     }
 
+    /// The same as long as jobs wait to be started: none if not set.
+    pub fn start_look_cost(&self) -> Span {
+        self.cost(self.vm.start_look_cost_ns(self.kernel))
+    }
+
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
     pub fn copy_bytes_per_s(&self, speed: u64) -> u64 {
         let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));

@@ -134,6 +134,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, ExperimentError> {
         queue_depth: depth,
         budget: (of_device.driver == Driver::Scsi).then_some(depth),
         bytes_per_tick: of_device.bytes_per_tick,
+        tick_phase: of_device.tick_phase,
         refusal: refusal(e.kernel, of_device.driver),
         nr_requests: e.queue.nr_requests,
         nr_hw_queues,

@@ -12,8 +12,8 @@
 //!
 //! A tick that finds the budget untouched is the last one, until a request comes:
 //! the timer that it starts is overdue, so that the budget is renewed at once.
-//! Ticks are multiples of 20 ms of virtual time; in the kernel they count from
-//! the creation of the device. A request larger than a whole budget would wait
+//! Ticks come at a fixed phase of 20 ms of virtual time; in the kernel they count
+//! from the creation of the device. A request larger than a whole budget would wait
 //! for ever in the kernel; here it takes the budget of a tick.
 //!
 //! Source: `null_handle_throttled`, `nullb_bwtimer_fn` of
@@ -22,7 +22,7 @@
 use crate::mq::Queue;
 use crate::{Cx, RqId};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{SECTOR_BYTES, Time};
+use blklab_types::{SECTOR_BYTES, Span, Time};
 
 /// Time between two ticks (`TIMER_INTERVAL`).
 const TICK_NS: u64 = 20_000_000;
@@ -31,6 +31,7 @@ const TICK_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub(crate) struct ByteBudget {
     per_tick: i64,
+    phase_ns: u64,
     /// Below zero once an attempt failed.
     left: i64,
     /// The timer is set (`hrtimer_active`).
@@ -40,10 +41,11 @@ pub(crate) struct ByteBudget {
 
 impl ByteBudget {
     /// A full budget; registers its timer.
-    pub(crate) fn new(bytes_per_tick: u64, timers: &mut Timers) -> ByteBudget {
+    pub(crate) fn new(bytes_per_tick: u64, phase: Span, timers: &mut Timers) -> ByteBudget {
         let per_tick = i64::try_from(bytes_per_tick).unwrap_or(i64::MAX);
         ByteBudget {
             per_tick,
+            phase_ns: phase.ns() % TICK_NS,
             left: per_tick,
             ticks: false,
             timer: timers.register("byte_budget"),
@@ -66,7 +68,8 @@ impl ByteBudget {
         self.ticks = self.left != self.per_tick;
         if self.ticks {
             self.left = self.per_tick;
-            timers.arm_at(self.timer, Time((now.ns() / TICK_NS + 1) * TICK_NS));
+            let ticks = (now.ns() + TICK_NS - self.phase_ns) / TICK_NS;
+            timers.arm_at(self.timer, Time(ticks * TICK_NS + self.phase_ns));
         }
         self.ticks
     }

@@ -2,6 +2,7 @@
 //! Limits and settings of a multi-queue device and its driver.
 
 use crate::QueueLimits;
+use blklab_types::Span;
 
 /// Settings of one device: queue limits, tags, CPUs.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Limits {
     /// Bytes that the driver admits per tick of 20 ms (`mbps` of `null_blk`); none
     /// if it has no such limit.
     pub bytes_per_tick: Option<u64>,
+    /// When these ticks come, after multiples of 20 ms.
+    pub tick_phase: Span,
     /// Where the driver says that it has no room.
     pub refusal: Refusal,
     /// `queue/nr_requests` if written: scheduler tags of a hardware queue.
@@ -68,6 +71,7 @@ impl Default for Limits {
             budget: None,
             refuses_above: None,
             bytes_per_tick: None,
+            tick_phase: Span::ZERO,
             refusal: Refusal::default(),
             nr_requests: None,
             nr_hw_queues: 1,

@@ -137,7 +137,8 @@ impl Queue {
         let wbt = WbtSettings::new(&core.limits, core.nr_requests, replaced, core.hz)
             .map(|settings| Wbt::new(settings, timers));
         let byte_budget = core.limits.bytes_per_tick;
-        let byte_budget = byte_budget.map(|bytes| ByteBudget::new(bytes, timers));
+        let phase = core.limits.tick_phase;
+        let byte_budget = byte_budget.map(|bytes| ByteBudget::new(bytes, phase, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
             driver_tags: Tags::new(nr_driver_tags, nr_cpus, rules),

@@ -15,9 +15,8 @@
 //! path it is the driver that refuses commands and stops its queues, which the
 //! block layer models, and the device is made without the parameter.
 //!
-//! Left out: the phase of the ticks (they are multiples of 20 ms of virtual
-//! time; in the kernel they count from the creation of the device). With
-//! `memory_backed` data are kept, which makes a difference to the processor that
+//! Ticks are `tick_phase_ns` after multiples of 20 ms of virtual time; in the kernel
+//! they count from the creation of the device. With `memory_backed` data are kept, which makes a difference to the processor that
 //! copies them (setting `driver_copy_ns` of an experiment) and none to the times
 //! of the device. A flush passes the budget as a command of no bytes.
 
@@ -71,6 +70,15 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
         help: "bandwidth limit in MiB/s; 0: none",
     },
     ParamInfo {
+        name: "tick_phase_ns",
+        kind: Kind::Time {
+            unit_ns: 1,
+            max_ns: TICK_NS,
+        },
+        default: "0",
+        help: "mbps: when the budget is renewed, after multiples of 20 ms",
+    },
+    ParamInfo {
         name: "gb",
         kind: Kind::Count {
             min: 1,
@@ -96,6 +104,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     enforced: &["mbps"],
     limits: |values, limits| DeviceLimits {
         bytes_per_tick: Some(values.int("mbps") * TICK_BYTES as u64).filter(|bytes| *bytes > 0),
+        tick_phase: Span(values.int("tick_phase_ns")),
         ..limits
     },
 };
@@ -116,6 +125,8 @@ struct NullBlk {
     in_flight: InFlight,
     /// Bytes per tick; 0 for no limit.
     tick_bytes: i64,
+    /// When ticks come, after multiples of their interval.
+    phase_ns: u64,
     /// What is left of the budget; below zero while a command waits.
     left_bytes: i64,
     /// Number of the tick in which the budget was last renewed.
@@ -125,8 +136,13 @@ struct NullBlk {
 }
 
 impl NullBlk {
+    /// Ticks so far.
+    fn tick_at(&self, now: Time) -> u64 {
+        (now.ns() + TICK_NS - self.phase_ns) / TICK_NS
+    }
+
     fn renew(&mut self, now: Time) {
-        let tick = now.ns() / TICK_NS;
+        let tick = self.tick_at(now);
         if tick != self.tick {
             self.tick = tick;
             self.left_bytes = self.tick_bytes;
@@ -155,7 +171,8 @@ impl NullBlk {
     }
 
     fn wake_at_next_tick(&self, cx: &mut DeviceCx<'_>) {
-        cx.wake_at(Time((cx.now.ns() / TICK_NS + 1) * TICK_NS), TICK);
+        let next = self.tick_at(cx.now) * TICK_NS + self.phase_ns;
+        cx.wake_at(Time(next), TICK);
     }
 }
 
@@ -208,6 +225,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         capacity_sectors: values.int("gb") << 21,
         in_flight: InFlight::with_depth(depth),
         tick_bytes,
+        phase_ns: values.int("tick_phase_ns") % TICK_NS,
         left_bytes: tick_bytes,
         tick: 0,
         held: VecDeque::with_capacity(depth as usize),

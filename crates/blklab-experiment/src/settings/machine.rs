@@ -98,7 +98,12 @@ settings! {
 
     /// processor time of fio's main process, every 10 ms, in ns; 0: it sleeps
     look_cost_ns: u32 = cost_ns(0)
-        .manual("fio's main process, every 10 ms; 0: it sleeps while jobs run", "");
+        .manual("fio's main process, every 10 ms; 0: it sleeps while jobs run, and starts them \
+              when their delays end, not at its next look, every 100 ms", "");
+
+    /// processor time of fio's main process, every 100 ms before all jobs run, in ns
+    start_look_cost_ns: u32 = cost_ns(0)
+        .manual("likewise, every 100 ms as long as jobs wait to be started", "");
 
     /// processor time of a fio job from its release to its first I/O, in ns
     job_start_ns: u32 = cost_ns(0)

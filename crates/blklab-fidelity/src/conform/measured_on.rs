@@ -35,9 +35,11 @@ pub(super) struct FioMachine {
     writeout_cost_ns: u32,
     look_cost_ns: u32,
     look_cost_per_job_ns: u32,
+    start_look_cost_ns: u32,
     reap_cost_ns: u32,
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
+    null_blk_tick_phase_ns: u32,
     job_start_ns: u32,
     io_u_setup_ns: u32,
     buffer_page_ns: u32,
@@ -68,6 +70,7 @@ impl FioMachine {
         vm.interrupt_cost_ns.get_or_insert(self.interrupt_cost_ns);
         vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
         vm.look_cost_ns.get_or_insert(look_cost_ns);
+        vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
         vm.direct_page_cost_ns
             .get_or_insert(self.direct_page_cost_ns);
         vm.call_cost_ns.get_or_insert(self.call_cost_ns);
@@ -76,6 +79,12 @@ impl FioMachine {
         }
         vm.driver_copy_ns.get_or_insert(self.driver_copy_ns);
         vm.writeout_cost_ns.get_or_insert(self.writeout_cost_ns);
+        let device = &mut e.device;
+        let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
+        if device.name == "null_blk" && has("mbps") && !has("tick_phase_ns") {
+            let phase = self.null_blk_tick_phase_ns.to_string();
+            device.params.push(("tick_phase_ns".to_owned(), phase));
+        }
     }
 }
 

@@ -23,6 +23,9 @@ const START_JITTER_NS: u64 = 10_000_000;
 /// backend.c, and the slack of a timer, 50 us).
 const LOOK_INTERVAL: Span = Span::from_us(10_050);
 
+/// The same while jobs wait to be started (`do_usleep(100000)`).
+const START_INTERVAL: Span = Span::from_us(100_050);
+
 /// What the controller knows of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -105,6 +108,7 @@ pub(crate) async fn control(
             }
         }
         let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
+        let starts = !start.is_empty();
         for i in start {
             let Some(plan) = plans[i].take() else {
                 continue;
@@ -117,20 +121,50 @@ pub(crate) async fn control(
         }
         let next_look = watch.as_ref().map(SteadyWatch::due);
         let next = next_delay.into_iter().chain(next_look).min();
-        match next {
-            _ if settings.look_cost > Span::ZERO => look_after(&m, next, settings).await,
-            Some(time) => m.suspend_until(time).await,
-            None => m.suspend().await,
+        if settings.looks.each == Span::ZERO {
+            match next {
+                Some(time) => m.suspend_until(time).await,
+                None => m.suspend().await,
+            }
+        } else if board.borrow().states.contains(&State::Waiting) {
+            settings.looks.sleep_until_next_start(&m, starts).await;
+        } else {
+            settings.looks.sleep(&m, next).await;
         }
     }
 }
 
-/// The main process sleeps and sees how its jobs are (`run_threads`).
-async fn look_after(m: &Machine, next_delay: Option<Time>, settings: Settings) {
-    let next_look = m.now() + LOOK_INTERVAL;
-    m.suspend_until(next_delay.map_or(next_look, |delay| delay.min(next_look)))
-        .await;
-    m.compute(settings.look_cost).await;
+/// Processor times of the main process, which sleeps and sees how its jobs are
+/// (`run_threads`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    /// While all jobs run; zero: it only sleeps, and starts jobs in time.
+    pub(crate) each: Span,
+    /// While some wait to be started.
+    pub(crate) to_start: Span,
+}
+
+impl Looks {
+    async fn sleep(self, m: &Machine, next: Option<Time>) {
+        let next_look = m.now() + LOOK_INTERVAL;
+        m.suspend_until(next.map_or(next_look, |time| time.min(next_look)))
+            .await;
+        m.compute(self.each).await;
+    }
+
+    /// After jobs have been started it sleeps before it looks whether others may
+    /// be; these get as long to prepare themselves before it releases them. As no
+    /// time passed before the first jobs of a run were released, nor does it here.
+    async fn sleep_until_next_start(self, m: &Machine, has_started: bool) {
+        for _ in 0..if has_started { 2 } else { 1 } {
+            let next = m.now() + START_INTERVAL;
+            m.suspend_until(next).await;
+            while m.now() < next {
+                m.suspend().await;
+            }
+            m.compute(self.to_start).await;
+        }
+    }
 }
 
 /// What has to hold before a job starts.

@@ -3,6 +3,7 @@
 //! keeps fio's statistics.
 
 use super::call::CallCost;
+use super::control::Looks;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::flow::Share;
@@ -32,9 +33,8 @@ pub(crate) struct Settings {
     pub(crate) job_start: StartCost,
     /// What a job has had of the processor when it begins.
     pub(crate) job_setup: Span,
-    /// Processor time of the main process whenever it looks after the jobs; it
-    /// sleeps while they run if this is zero.
-    pub(crate) look_cost: Span,
+    /// What the main process does while the jobs run.
+    pub(crate) looks: Looks,
     /// Whether the kernel takes a priority for each asynchronous request.
     pub(crate) request_prio: bool,
     /// Seed of the run; 0 for fio's own timing.

@@ -39,7 +39,7 @@ use blklab_sched::Schedulers;
 use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use call::CallCost;
-use control::control;
+use control::{Looks, control};
 use start::StartCost;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -232,7 +232,10 @@ impl Ready {
                 page: e.buffer_page(),
             },
             job_setup: e.job_setup(),
-            look_cost: e.look_cost(),
+            looks: Looks {
+                each: e.look_cost(),
+                to_start: e.start_look_cost(),
+            },
             request_prio: e.kernel >= REQUEST_PRIO_SINCE,
             seed: e.seed,
         };

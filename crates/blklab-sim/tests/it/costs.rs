@@ -129,3 +129,19 @@ fn a_job_prepares_itself_before_its_first_read() {
     assert!(started("6.1") < 200_000, "{}", started("6.1"));
     assert!(started("6.12") > 250_000, "{}", started("6.12"));
 }
+
+/// Where fio's main process is modelled a delay ends at one of its looks, which come
+/// every 100 ms; after it has started jobs it takes two.
+#[test]
+fn a_delayed_job_starts_at_a_look_of_the_main_process() {
+    let jobs = "[global]\nioengine=psync\ndirect=1\nrw=read\nnumber_ios=1\nfilename=/dev/nullb0\n\
+                [a]\nruntime=2\ntime_based\nnumber_ios=0\nrate_iops=10\n\
+                [b]\nstartdelay=50ms\n[c]\nstartdelay=250ms\n[d]\nstartdelay=1500ms\n";
+    let starts = |look_ns: &str| {
+        let settings = [("look_cost_ns", look_ns), ("start_look_cost_ns", "50000")];
+        let r = run(&one_processor("none", &settings, false), jobs);
+        ["b", "c", "d"].map(|name| r.job(name).started.ns() / 1_000_000)
+    };
+    assert_eq!(starts("0"), [50, 250, 1500]);
+    assert_eq!(starts("20000"), [200, 400, 1501]);
+}

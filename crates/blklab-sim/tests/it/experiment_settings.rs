@@ -104,7 +104,7 @@ fn what_models_and_groups_have_survives_being_saved() {
         e.device.name = device.name.to_owned();
         for s in device_rows(device) {
             // What it means is for the device to say.
-            check(&mut e, &format!("device.{}", s.name()), "77");
+            check(&mut e, &format!("device.{}", s.name()), "777");
         }
     }
     for kernel in ["2.6.33", "3.9", "6.1"] {

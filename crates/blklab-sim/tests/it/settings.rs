@@ -143,6 +143,7 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("io_u_setup_ns", e.io_u_setup().ns() as i64),
             ("buffer_page_ns", e.buffer_page().ns() as i64),
             ("look_cost_ns", e.look_cost().ns() as i64),
+            ("start_look_cost_ns", e.start_look_cost().ns() as i64),
         ];
         for (name, model) in machine {
             assert_eq!(shown(name), model, "{name} on {kernel}");
