@@ -92,7 +92,7 @@ const BESIDE: [(&str, &[&str]); 8] = [
     ),
     (
         "waits for room in the journal or log",
-        &["xfs_log_grant_sleep|jbd2_checkpoint"],
+        &["jbd2_checkpoint|xfs_log_grant_sleep"],
     ),
     (
         "writers that dirty limits hold back",
@@ -217,8 +217,19 @@ impl Scope {
         match shown.len() {
             0 => (Known::Yes, String::new()),
             nr if nr < needs.len() => (Known::Partly, format!("no {}", shown.join(", no "))),
+            // What is rare is absent where nothing happened, too.
+            1 if self.has_part_of(shown[0]) => (
+                Known::Partly,
+                "none seen: none happened, or none recorded".to_owned(),
+            ),
             _ => (Known::No, format!("no {}", shown.join(", no "))),
         }
+    }
+
+    /// Whether there are other events of the part of the kernel that has this one.
+    fn has_part_of(&self, name: &str) -> bool {
+        let part = |name: &str| POINTS.iter().find(|p| p.name == name).map(|p| p.part);
+        self.beside.keys().any(|other| part(other) == part(name))
     }
 
     /// The time between two kinds of events.
@@ -386,6 +397,13 @@ mod tests {
             Doubts::default(),
             "fsync",
             "no no ext4_sync_file_enter, no ext4_sync_file_exit",
+        );
+        check(
+            &scope,
+            Actions::ALL,
+            Doubts::default(),
+            "room in the journal",
+            "partly none seen: none happened, or none recorded",
         );
         assert_eq!(scope.kernel_events().count(), 3);
     }

@@ -22,7 +22,7 @@ use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
 use blklab_target::{Outcome, Plan, Sinks};
-use blklab_trace::{NullSink, TraceSink, TraceSource as _};
+use blklab_trace::{NullSink, POINTS, TraceSink, TraceSource as _};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -133,6 +133,13 @@ pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> Strin
     let comm = report.names.get(event.pid);
     // blkparse shows the error of a completion where others have the process.
     let text = evidence.text.as_deref().unwrap_or_default();
+    // A message has no column for the process; of another part's event it says whose it is.
+    let is_beside = |text: &str| POINTS.iter().any(|p| text.starts_with(p.name));
+    if event.pid > 0 && is_beside(text) {
+        let who = comm.map_or_else(|| event.pid.to_string(), str::to_owned);
+        let text = format!("{text} [{who}]");
+        return line_of(event, evidence.number, time_ns, None, &text);
+    }
     line_of(event, evidence.number, time_ns, comm, text)
 }
 

@@ -9,7 +9,7 @@ use super::context::scheduler_of_message;
 use super::disk::{Disk, Request};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
-use super::spells::{Spell, Tracker};
+use super::spells::{Spell, Tracker, What};
 use crate::lifecycle::{BioLife, RequestLife};
 use blklab_trace::{Action, Event, KernelEvent, Rwbs};
 use blklab_types::{Dev, Op, Time};
@@ -35,7 +35,7 @@ pub struct Section {
     order: Option<Vec<u32>>,
     /// The devices, by number.
     pub disks: Vec<Disk>,
-    /// What other parts of the kernel did, in the order in which it ended.
+    /// What other parts of the kernel did, in order of its end.
     pub spells: Vec<Spell>,
     /// The disk of each partition, as far as the trace shows it.
     disk_of: BTreeMap<Dev, Dev>,
@@ -124,6 +124,16 @@ impl Section {
         add(Action::Complete, life.complete);
         in_order(&mut all);
         all
+    }
+
+    /// How long the driver had a request, as its own events say, ns.
+    pub fn in_driver(&self, r: &Request) -> Option<u64> {
+        let (issue, complete) = (r.life.issue?, r.life.complete?);
+        let first = self.spells.partition_point(|s| s.to < issue);
+        let meanwhile = self.spells[first..].iter().take_while(|s| s.to <= complete);
+        let own =
+            meanwhile.filter(|s| matches!(&s.what, What::Command(c) if c.is_at(r.life.sector)));
+        own.map(|s| s.within(issue, complete)).max()
     }
 
     /// Whether the event of a number, from 1, is one of a request: on its device, in its
@@ -327,6 +337,7 @@ impl Gatherer {
             order.sort_by_key(|i| self.events[*i as usize].time);
             order
         });
+        spells.sort_by_key(|s| s.to);
         let disk = |(dev, g): (Dev, Gathered)| {
             let mut bios = g.alone;
             bios.extend(g.bios);

@@ -6,7 +6,8 @@ use blklab_analysis::findings::slow::{Lives, Which};
 use blklab_analysis::findings::{Context, Reading, Search, time_text};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_analysis::text::{TextOptions, render};
-use blklab_trace::{Action, Event, Rwbs, TraceSink};
+use blklab_formats::ftrace::FtraceReader;
+use blklab_trace::{Action, Event, POINTS, Rwbs, TraceSink, TraceSource as _};
 use blklab_types::{Dev, Time};
 use proptest::prelude::*;
 
@@ -155,4 +156,61 @@ proptest! {
             serde_json::to_string(&life).expect("lives have no keys but texts");
         }
     }
+
+    /// Whatever other parts of the kernel say, in whatever order.
+    #[test]
+    fn findings_beside_anything_can_be_shown(
+        said in prop::collection::vec(
+            (0..POINTS.len() + 4, any::<i64>(), 0..4_u64, 0..4_u64, 0..3_000_000_u64),
+            0..200,
+        ),
+    ) {
+        let mut us = 0;
+        let mut text = String::new();
+        for (place, n, m, k, step) in said {
+            us += step;
+            let what = match POINTS.get(place) {
+                Some(point) => format!("{}: {}", point.name, all_fields(n, m, k)),
+                None => {
+                    let name = ["insert", "issue", "complete", "requeue"][place - POINTS.len()];
+                    let bytes = if place < POINTS.len() + 2 { "4096 ()" } else { "()" };
+                    format!("block_rq_{name}: 8,0 FWFS {bytes} {m} + 8 [0]")
+                }
+            };
+            text += &format!("a-{k} [000] ..... {}.{:06}: {what}\n", us / 1_000_000, us % 1_000_000);
+        }
+        let lives = Lives::new(Which::Slowest(3));
+        let kinds = Search::all(Context::default());
+        let one = Search::with(vec![Box::new(lives.clone())], Context::default());
+        for mut search in [kinds, one] {
+            let mut reader = FtraceReader::new(text.as_bytes(), "text");
+            reader.send_all(&mut search).expect("a trace");
+            prop_assert_eq!(reader.counts().damaged, 0, "{:?}", reader.counts().examples);
+            let report = search.finish(Reading::default());
+            serde_json::to_string(&report).expect("reports have no keys but texts");
+        }
+        serde_json::to_string(&lives.take()).expect("lives have no keys but texts");
+    }
+}
+
+/// Every field that an event has: any number, and small ones where events are put together
+/// by them.
+fn all_fields(n: i64, m: u64, k: u64) -> String {
+    let any = "wait locked flushing logging handle_count blocks_logged written sync \
+               dirtied_blocks stall_ms datasync ret nr_to_write nblks reason pause dirtied dirty \
+               limit task_ratelimit nr_pages lat rmin rmean rsamples wsamples window background \
+               normal max status inflight retries rtn result step";
+    let some = "transaction tid ino cid slba tag lba prev_pid";
+    let mut text = format!(
+        "8:0: dev 8,0 bdi 8:0: ctrl_id=0 qid=1 opcode=2 host_no=0 channel=0 id=0 lun=0 str_t={} \
+         next_pid={k} pid={k} prev_state=D raw=28 00 00 00 00 0{m} 00 00 08 00",
+        m % 2
+    );
+    for name in any.split(' ') {
+        text += &format!(" {name}={n}");
+    }
+    for name in some.split(' ') {
+        text += &format!(" {name}={m}");
+    }
+    text
 }

@@ -2,7 +2,9 @@
 //! Findings that events of other parts of the kernel lead to, each in a trace that is made
 //! up to have it: lines as the kernel prints them.
 
-use blklab_analysis::findings::{Context, Finding, Reading, Report, Search};
+use blklab_analysis::findings::slow::{Lives, Which};
+use blklab_analysis::findings::{Confidence, Context, Finding, Reading, Report, Search};
+use blklab_formats::TraceFile;
 use blklab_formats::ftrace::FtraceReader;
 use blklab_trace::TraceSource as _;
 
@@ -90,10 +92,13 @@ impl Lines {
         self.event(end + 30, DB, "ext4_sync_file_exit: dev 8,1 ino 12 ret 0");
     }
 
-    fn report(mut self, context: &str) -> Report {
+    fn report(self, context: &str) -> Report {
+        self.search(Search::all(Context::parse(context).expect("a context")))
+    }
+
+    fn search(mut self, mut search: Search) -> Report {
         self.0.sort_by_key(|(us, _)| *us);
         let text: String = self.0.into_iter().map(|(_, line)| line).collect();
-        let mut search = Search::all(Context::parse(context).expect("a context"));
         let mut reader = FtraceReader::new(text.as_bytes(), "text");
         reader.send_all(&mut search).expect("a trace");
         let counts = reader.counts();
@@ -186,7 +191,7 @@ fn an_fsync_waits_for_handles_that_somebody_has_open() {
 }
 
 #[test]
-fn fast_commits_are_no_finding() {
+fn commits_that_are_quick_are_no_finding() {
     let mut lines = Lines::default();
     with_remap(&mut lines);
     for n in 0..10 {
@@ -408,4 +413,88 @@ fn who_is_woken_waits_for_a_cpu() {
         evidence(f),
         ["sched_switch", "C", "sched_wakeup", "sched_switch"]
     );
+}
+
+/// A read, with the driver's own events.
+fn nvme_read(lines: &mut Lines, sector: u64, from: u64, to: u64) {
+    lines.io(DB, "R", (sector, 8), from, to);
+    let setup = format!(
+        "nvme_setup_cmd: nvme0: disk=nvme0n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
+         cmd=(nvme_cmd_read slba={sector}, len=7, ctrl=0x0, dsmgmt=0, reftag=0)"
+    );
+    lines.event(from, DB, &setup);
+    let done = "nvme_complete_rq: nvme0: disk=nvme0n1, qid=1, cmdid=7, res=0x0, retries=0, \
+                flags=0x0, status=0x0";
+    lines.event(to - 1, ("<idle>", 0), done);
+}
+
+#[test]
+fn the_driver_confirms_that_the_device_is_slow() {
+    let slow = |with_driver: bool| {
+        let mut lines = Lines::default();
+        for n in 0..60 {
+            let (t, sector) = (1000 + n * 80_000, (n * 7919 % 1000) * 1000);
+            let took = if n % 20 == 19 { 60_000 } else { 100 };
+            if with_driver {
+                nvme_read(&mut lines, sector, t, t + took);
+            } else {
+                lines.io(DB, "R", (sector, 8), t, t + took);
+            }
+        }
+        lines.event(1, DB, "xfs_file_fsync: dev 8:0 ino 0x84");
+        let report = lines.report("");
+        let f = first(&report, "device-slow");
+        (f.confidence, f.how.clone())
+    };
+    let (confidence, how) = slow(true);
+    assert_eq!(confidence, Confidence::Certain);
+    assert!(how.contains("say the same of 3 requests"), "{how}");
+    assert_eq!(slow(false).0, Confidence::Likely);
+}
+
+#[test]
+fn a_life_says_what_went_on_meanwhile() {
+    let mut lines = Lines::default();
+    with_remap(&mut lines);
+    lines.fsync(1, [10_000, 10_005, 10_020, 10_060, 30_000], Some(12_000));
+    lines.io(READER, "R", (64, 8), 11_000, 29_000);
+    pause(&mut lines, 15_000, WRITER, 10, 100);
+    let wanted = Lives::new(Which::At(64, 1));
+    lines.search(Search::with(
+        vec![Box::new(wanted.clone())],
+        Context::default(),
+    ));
+    let lives = wanted.take();
+    let said: Vec<(&str, u64)> = lives[0]
+        .beside
+        .iter()
+        .map(|b| (b.what.split(' ').next().unwrap_or_default(), b.overlap_ns))
+        .collect();
+    // The commit, the fsync that waits for it, the pause.
+    assert_eq!(
+        said,
+        [
+            ("db", 18_000_000),
+            ("commit", 18_000_000),
+            ("writer", 10_000_000)
+        ]
+    );
+}
+
+/// A recording of a real kernel: four files, each written and synced, on a loop device.
+#[test]
+fn a_recorded_fsync_waits_for_its_commits() {
+    let path = "testdata/tracedat/ext4-fsync-6.18.dat.zst";
+    let path = blklab_testkit::root().join(path);
+    let mut file = TraceFile::open(&path).expect("a trace");
+    let mut search = Search::all(Context::default());
+    file.send_all(&mut search).expect("it can be read");
+    let counts = file.counts();
+    assert!(counts.is_clean(), "{counts:?}");
+    let report = search.finish(Reading::default());
+    let f = first(&report, "journal-commit");
+    assert_eq!((f.count, f.victims.len()), (4, 4));
+    assert_eq!(f.causes[0].comm.as_deref(), Some("jbd2/loop1-8"));
+    assert!(f.how.contains("99 % for the commit record"), "{}", f.how);
+    assert!(f.explains.contains(&"flush"), "{:?}", f.explains);
 }

@@ -237,7 +237,12 @@ impl<W: Write> TraceSink for BlkparseWriter<W> {
     /// As a message of the kernel: blkparse has no other line for it.
     fn kernel_event(&mut self, event: &KernelEvent) {
         let event_of = crate::order::Held::kernel(event, None).event;
-        self.add(&event_of, &event.point.to_string());
+        let text = match self.names.get(event.pid) {
+            Some(comm) => format!("{} [{}]", event.point, String::from_utf8_lossy(comm)),
+            None if event.pid > 0 => format!("{} [{}]", event.point, event.pid),
+            None => event.point.to_string(),
+        };
+        self.add(&event_of, &text);
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {

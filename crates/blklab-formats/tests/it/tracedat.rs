@@ -157,3 +157,47 @@ fn what_is_promised_behind_the_end_is_not_waited_for() {
         reader.counts()
     );
 }
+
+/// Events of other parts of the kernel, as Linux 6.18 recorded them.
+#[test]
+fn what_other_parts_of_the_kernel_did() {
+    let path = folder().join("ext4-fsync-6.18.dat.zst");
+    let mut file = TraceFile::open(&path).expect("a trace");
+    let mut said = Vec::new();
+    let mut last = blklab_types::Time::ZERO;
+    while let Some(item) = file.next_item().expect("it can be read") {
+        let time = match item {
+            Item::Event(e) => e.time,
+            Item::Kernel(e) => {
+                said.push(format!("{} {}", e.dev, e.point));
+                e.time
+            }
+            _ => continue,
+        };
+        assert!(time >= last, "in order of time");
+        last = time;
+    }
+    let counts = file.counts();
+    assert_eq!(
+        (said.len() as u64, counts.damaged),
+        (counts.kernel_events, 0)
+    );
+    let of = |name: &str| said.iter().filter(|s| s.contains(name)).count();
+    for (name, nr) in [
+        ("7,1 jbd2_start_commit: transaction 3", 4),
+        ("7,1 jbd2_run_stats", 4),
+        ("7,1 ext4_sync_file_enter: inode", 4),
+        (", returns 0", 4),
+        ("7,1 jbd2_handle_stats", 13),
+        ("0,0 sched_switch", 12),
+        (" D => ", 5),
+    ] {
+        assert_eq!(of(name), nr, "{name}: {said:#?}");
+    }
+    assert!(
+        counts
+            .other_names
+            .iter()
+            .all(|(name, _)| !name.starts_with("jbd2_run"))
+    );
+}

@@ -7,10 +7,8 @@
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{OffCpu, Spell, What};
-use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
-};
-use blklab_trace::{Action, TaskState};
+use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
+use blklab_trace::Action;
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
 
@@ -19,8 +17,7 @@ pub const KIND: Kind = Kind {
     name: "cpu-wait",
     what: "a process does not run when its I/O is done: it waits for a CPU, not for the device",
     rule: "a task is woken (sched_wakeup) at most 1 ms after a C of its own, and sched_switch lets \
-           it run 1 ms later or more, 3 times or more and for 20 % of its waiting for I/O in all; \
-           without sched_wakeup it counts from the C",
+           it run 1 ms later or more, 3 times or more and for 20 % of its waiting for I/O in all",
     explains: &[],
     rests_on_absence: false,
     detector: || Box::new(CpuWait::default()),
@@ -43,8 +40,6 @@ struct CpuWait {
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
-    /// Instances whose wake-up was recorded.
-    nr_woken: u64,
 }
 
 /// When requests of a process were done: the time, the disk, its place, and that of the
@@ -64,24 +59,18 @@ impl Detector for CpuWait {
         let ends = ends(section);
         for (spell, off) in slept {
             let own = ends.get(&spell.pid).map_or(&[][..], Vec::as_slice);
-            let until = off.woken.unwrap_or(spell.to);
-            let next = own.partition_point(|(t, ..)| *t <= until);
+            let next = own.partition_point(|(t, ..)| *t <= off.woken);
             let Some((end, disk, place)) = next.checked_sub(1).map(|i| own[i]) else {
                 continue;
             };
-            let since = off.woken.unwrap_or(end);
-            let is_its_io = match off.woken {
-                Some(woken) => woken.since(end).0 <= NEAR_NS,
-                // Who sleeps for something else may be woken for that, and not for the I/O.
-                None => off.state == TaskState::Uninterruptible,
-            };
+            let since = off.woken;
+            let is_its_io = since.since(end).0 <= NEAR_NS;
             let ns = spell.to.since(since).0;
             if !is_its_io || end < spell.from || ns < SLOW_NS {
                 continue;
             }
             let disk = &section.disks[disk];
             let sum = self.disks.entry(disk.dev).or_default();
-            sum.nr_woken += u64::from(off.woken.is_some());
             if off.ran > 0 {
                 sum.harm.blame(off.ran, ns);
             }
@@ -137,12 +126,6 @@ impl Sum {
             "This is no latency of the device or the block layer: the process is awake, and its \
                  CPU runs something else."
                 .to_owned();
-        if self.nr_woken == 0 {
-            f.doubt(
-                Confidence::Likely,
-                "sched_wakeup: when the process was woken",
-            );
-        }
         f.remedies = vec![
             Remedy::act(
                 "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for whoever \

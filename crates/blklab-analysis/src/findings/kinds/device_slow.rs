@@ -5,7 +5,7 @@
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
-use crate::findings::sums::is_longer;
+use crate::findings::sums::{is_longer, is_most};
 use crate::findings::waits::{LONG_FACTOR, Reason};
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::{Dev, Time};
@@ -71,6 +71,10 @@ struct Sum {
     d2c: Vec<u64>,
     reads: u64,
     all: u64,
+    /// Of how many of them the driver's own events are there.
+    nr_timed: u64,
+    /// How many of those the driver had for most of the time.
+    nr_in_driver: u64,
 }
 
 impl Slow {
@@ -119,6 +123,10 @@ impl Detector for Slow {
                 sum.d2c.push(took);
                 sum.when.extend(r.life.issue);
                 sum.reads += u64::from(r.is_read());
+                if let Some(ns) = section.in_driver(r) {
+                    sum.nr_timed += 1;
+                    sum.nr_in_driver += u64::from(is_most(ns, took));
+                }
                 sum.harm.add(r.pid, w.behind_ns, || {
                     section.instance(r, Some(w.behind_ns))
                 });
@@ -243,10 +251,20 @@ impl Sum {
                 f.how += &format!(" It comes about every {}.", time_text(period));
             }
             f.cause = Some("the device itself".to_owned());
-            f.doubt(
-                Confidence::Likely,
-                "what the device did: SMART, the kernel's log",
-            );
+            // The driver's own events rule the kernel out, both before and behind the device.
+            if self.nr_timed > 0 && self.nr_in_driver == self.nr_timed {
+                f.how += &format!(
+                    " The driver's own events say the same of {}.",
+                    crate::findings::counted(self.nr_timed, "requests")
+                );
+                f.missing
+                    .push("what the device did: SMART, the kernel's log".to_owned());
+            } else {
+                f.doubt(
+                    Confidence::Likely,
+                    "what the device did: SMART, the kernel's log",
+                );
+            }
             f.remedies = vec![
                 Remedy::act("look at the device's health and the kernel's log"),
                 Remedy::act("free space and discards on flash, so that it has less to clean up"),

@@ -112,7 +112,7 @@ fn finding(writers: &BTreeMap<Pid, Writer>, dev: Dev, whole: &Whole<'_>) -> Opti
     );
     f.figures = vec![(
         "dirtied while held back",
-        (pages * PAGE_KIB) as f64 / 1024.0,
+        pages.saturating_mul(PAGE_KIB) as f64 / 1024.0,
         "MiB",
     )];
     if is_own {

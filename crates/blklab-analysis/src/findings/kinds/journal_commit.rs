@@ -16,7 +16,7 @@ use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
 };
 use blklab_trace::{CommitStep, Rwbs};
-use blklab_types::{Dev, Pid};
+use blklab_types::{Dev, Pid, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
@@ -72,6 +72,7 @@ impl Detector for JournalCommit {
     fn section(&mut self, section: &Section, _: &Context) {
         let is_fsync = |s: &&Spell| matches!(s.what, What::Fsync { .. });
         let fsyncs: Vec<&Spell> = section.spells.iter().filter(is_fsync).collect();
+        let longest_ns = fsyncs.iter().map(|f| f.ns()).max().unwrap_or(0);
         for spell in &section.spells {
             let What::Commit(commit) = &spell.what else {
                 continue;
@@ -81,9 +82,13 @@ impl Detector for JournalCommit {
             let (parts, record) = divide(disk, spell, commit);
             let sum = self.disks.entry(dev).or_default();
             sum.commit(spell, commit, parts, record.is_some());
-            for fsync in fsyncs.iter().filter(|f| f.dev == spell.dev) {
+            // In order of their ends; none that began before this commit ended ends later.
+            let first = fsyncs.partition_point(|f| f.to < spell.to);
+            let latest = Time(spell.to.0.saturating_add(longest_ns));
+            let meanwhile = fsyncs[first..].iter().take_while(|f| f.to <= latest);
+            for fsync in meanwhile.filter(|f| f.dev == spell.dev) {
                 let ns = fsync.within(spell.from, spell.to);
-                if ns > 0 && fsync.to >= spell.to {
+                if ns > 0 {
                     sum.harm
                         .add(fsync.pid, ns, || instance(section, fsync, spell, record));
                 }
@@ -110,8 +115,12 @@ fn divide<'a>(
     let Some(logging) = commit.steps[CommitStep::Logging as usize] else {
         return ([handles, data, rest, 0], None);
     };
-    let own = disk.into_iter().flat_map(|d| &d.requests).filter(|r| {
-        let began = r.start().is_some_and(|t| logging <= t && t <= spell.to);
+    let issued = disk.into_iter().flat_map(|d| {
+        let places = d.issued_between(logging, spell.to);
+        d.requests[places].iter()
+    });
+    let own = issued.filter(|r| {
+        let began = r.start().is_some_and(|t| logging <= t);
         r.pid == spell.pid && r.is_write() && began
     });
     let own: Vec<&Request> = own.collect();
@@ -306,7 +315,6 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blklab_types::Time;
 
     /// An instant.
     const fn us(n: u64) -> Time {

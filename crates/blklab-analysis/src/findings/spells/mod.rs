@@ -71,7 +71,7 @@ pub enum What {
     },
     /// A command of a driver, from when it got it to when it was done with it.
     Command(CommandTry),
-    /// A task that sleeps, until it runs again.
+    /// A task that sleeps, is woken, and runs again.
     OffCpu(OffCpu),
 }
 
@@ -128,18 +128,15 @@ impl Spell {
                 format!("{} wrote back ({})", who(), reason.word())
             }
             What::Command(c) => c.words(),
-            What::OffCpu(o) => match o.woken {
-                Some(woken) => format!(
-                    "{} was woken and ran {} later, behind {}",
-                    who(),
-                    time_text(self.to.since(woken).0),
-                    match o.ran {
-                        0 => "nobody".to_owned(),
-                        pid => names.who(pid),
-                    }
-                ),
-                None => format!("{} slept", who()),
-            },
+            What::OffCpu(o) => format!(
+                "{} was woken and ran {} later, behind {}",
+                who(),
+                time_text(self.to.since(o.woken).0),
+                match o.ran {
+                    0 => "nobody".to_owned(),
+                    pid => names.who(pid),
+                }
+            ),
         }
     }
 }

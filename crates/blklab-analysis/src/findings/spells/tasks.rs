@@ -3,20 +3,18 @@
 
 use super::{OPEN_MAX, Spell, What, evidence, may_wait};
 use crate::findings::finding::Evidence;
-use blklab_trace::{KernelEvent, TaskState, Tracepoint};
+use blklab_trace::{KernelEvent, Tracepoint};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::HashMap;
 
-/// A task that sleeps for less, and runs at once, is not worth telling.
+/// A task that runs so soon after it was woken did not wait.
 const SHORT_NS: u64 = 50_000;
 
 /// A task that slept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffCpu {
-    /// How it slept.
-    pub state: TaskState,
-    /// When it was woken, where that was recorded.
-    pub woken: Option<Time>,
+    /// When it was woken.
+    pub woken: Time,
     /// Who ran on its CPU before it.
     pub ran: Pid,
 }
@@ -25,7 +23,6 @@ pub struct OffCpu {
 #[derive(Debug)]
 struct Asleep {
     since: Time,
-    state: TaskState,
     woken: Option<(Time, Evidence)>,
     /// As the lines of evidence of its going to sleep.
     begun: Evidence,
@@ -57,7 +54,6 @@ impl Tasks {
                 if prev > 0 && may_wait(prev_state) && self.asleep.len() < OPEN_MAX {
                     let asleep = Asleep {
                         since: e.time,
-                        state: prev_state,
                         woken: None,
                         begun: evidence(number, e),
                     };
@@ -74,24 +70,19 @@ impl Tasks {
     /// A task runs, where another one ran.
     fn runs(&mut self, number: u64, e: &KernelEvent, pid: Pid, ran: Pid) -> Option<Spell> {
         let asleep = self.asleep.remove(&pid)?;
-        let since = asleep.woken.as_ref().map_or(asleep.since, |(at, _)| *at);
-        if e.time.since(since).0 < SHORT_NS {
+        // When it could have gone on only its wake-up says: it may sleep for something else
+        // than its I/O.
+        let (woken, said) = asleep.woken?;
+        if e.time.since(woken).0 < SHORT_NS {
             return None;
         }
-        let woken = asleep.woken.as_ref().map(|(at, _)| *at);
-        let mut all = vec![asleep.begun];
-        all.extend(asleep.woken.map(|(_, evidence)| evidence));
-        all.push(evidence(number, e));
+        let all = vec![asleep.begun, said, evidence(number, e)];
         Some(Spell {
             from: asleep.since,
             to: e.time,
             dev: Dev::default(),
             pid,
-            what: What::OffCpu(OffCpu {
-                state: asleep.state,
-                woken,
-                ran,
-            }),
+            what: What::OffCpu(OffCpu { woken, ran }),
             evidence: all,
         })
     }
