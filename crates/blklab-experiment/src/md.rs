@@ -196,13 +196,6 @@ impl Experiment {
                     self.kernel
                 ));
             }
-            if self.scheduler == "anticipatory" {
-                notes.push(
-                    "md: anticipatory keeps a process's habits per member here; the kernel \
-                     mixes those of all disks"
-                        .to_owned(),
-                );
-            }
         }
         notes
     }

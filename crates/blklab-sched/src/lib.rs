@@ -44,6 +44,15 @@ pub struct Build<'a> {
     pub rotational: bool,
     /// Where it registers its timers.
     pub timers: &'a mut Timers,
+    /// What the schedulers of all disks of a machine have in common.
+    pub shared: &'a Shared,
+}
+
+/// What the schedulers of all disks of a machine have in common: what the kernel keeps
+/// in the io contexts of processes. Each machine has one of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    anticipatory: anticipatory::Processes,
 }
 
 /// Longest time that a tunable can hold, in jiffies: `MAX_JIFFY_OFFSET`

@@ -11,7 +11,7 @@ use blklab_block::{Queue, TaskTable, mq, sq};
 use blklab_device::Device;
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_sched::{Build, Built, Schedulers};
+use blklab_sched::{Build, Built, Schedulers, Shared};
 use blklab_target::Sinks;
 use blklab_types::{Dev, Level, Time};
 use blklab_workload::Process;
@@ -77,9 +77,17 @@ pub(crate) fn machine_with(
     let mut agenda = Agenda::new(e.hz);
     let tasks = cgroups::table(e);
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
+    let shared = Shared::default();
     let disks: Result<Vec<Disk>, ExperimentError> = (0..nr_disks)
         .map(|i| {
-            let queue = build_queue(e, parts.schedulers, disk_dev(i), &tasks, &mut agenda)?;
+            let queue = build_queue(
+                e,
+                parts.schedulers,
+                disk_dev(i),
+                &tasks,
+                &shared,
+                &mut agenda,
+            )?;
             let device = parts.device.copy();
             Ok(Disk { device, queue })
         })
@@ -134,6 +142,7 @@ pub(crate) fn build_queue(
     schedulers: Schedulers,
     dev: Dev,
     tasks: &TaskTable,
+    shared: &Shared,
     agenda: &mut Agenda,
 ) -> Result<Queue, ExperimentError> {
     let (choice, tunables) = e.scheduler()?;
@@ -152,6 +161,7 @@ pub(crate) fn build_queue(
         patches: &patches,
         rotational: queue_limits(e)?.rotational,
         timers: &mut agenda.timers,
+        shared,
     });
     let timers = &mut agenda.timers;
     Ok(match built {

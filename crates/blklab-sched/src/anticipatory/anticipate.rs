@@ -87,13 +87,14 @@ impl Anticipatory {
         };
         self.status = Status::Over;
         cx.ask(Effect::RunWork);
-        let p = self.processes.entry(task);
-        if p.think.samples == 0 {
-            self.estimates.exited_early();
-        }
-        if p.exited {
-            self.estimates.nobody_cooperated();
-        }
+        self.processes.with(task, |p| {
+            if p.think.samples == 0 {
+                self.estimates.exited_early();
+            }
+            if p.exited {
+                self.estimates.nobody_cooperated();
+            }
+        });
     }
 
     /// Whether a wait for the served process makes no sense (any more), given
@@ -108,7 +109,7 @@ impl Anticipatory {
         if self.served_done && now.abs_diff(self.wait_start) >= self.set.antic_expire {
             return true;
         }
-        let p = *self.processes.entry(task);
+        let p = self.processes.with(task, |p| *p);
         if p.nr_queued > 0 || p.nr_dispatched > 0 {
             return true;
         }
@@ -138,15 +139,16 @@ impl Anticipatory {
     /// A close request of another process counts as one of the served process.
     fn accept_close(&mut self, q: &Core, rq: RqId, now: u64) {
         let Some(task) = self.served else { return };
-        let p = self.processes.entry(task);
-        if p.exited {
-            if p.think.samples == 0 {
-                self.estimates.exited_early();
-            }
-            self.estimates.cooperated();
-        }
         let range = (q.rqs[rq].sector, q.rqs[rq].end());
-        p.arrived(&mut self.estimates, range, now, self.set.max_think);
+        self.processes.with(task, |p| {
+            if p.exited {
+                if p.think.samples == 0 {
+                    self.estimates.exited_early();
+                }
+                self.estimates.cooperated();
+            }
+            p.arrived(&mut self.estimates, range, now, self.set.max_think);
+        });
     }
 
     /// Whether a request is as near as what the served process may be
@@ -168,12 +170,13 @@ impl Anticipatory {
             return true;
         }
         let expected = self.served.map_or(0, |task| {
-            let seek = &self.processes.entry(task).seek;
-            if seek.samples == 0 {
-                self.estimates.seek_mean
-            } else {
-                seek.mean
-            }
+            self.processes.with(task, |p| {
+                if p.seek.samples == 0 {
+                    self.estimates.seek_mean
+                } else {
+                    p.seek.mean
+                }
+            })
         });
         expected > last.abs_diff(sector)
     }

@@ -155,7 +155,7 @@ impl Anticipatory {
         w.next = w.successor(&self.nodes, &q.rqs, rq);
         self.forget(q, rq);
         q.dispatch_sort(rq);
-        self.processes.entry(info.owner).nr_dispatched += 1;
+        self.processes.with(info.owner, |p| p.nr_dispatched += 1);
         self.nr_dispatched += 1;
         if self.waiting.iter().any(|w| !w.fifo.is_empty()) {
             let batch = [Why::WriteBatch, Why::ReadBatch][self.batch.kind];

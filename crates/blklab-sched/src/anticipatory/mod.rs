@@ -18,7 +18,8 @@ mod waiting;
 
 use self::anticipate::Status;
 use self::batch::Batch;
-use self::process::{Estimates, Process};
+use self::process::Estimates;
+pub(crate) use self::process::Processes;
 use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
 use crate::{Build, Make, Scheduler};
@@ -47,12 +48,9 @@ pub const SCHEDULER: Scheduler = Scheduler {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;
         let settings = Settings::new(b);
-        Box::new(Anticipatory::new(
-            Features::of(b.version),
-            settings,
-            timer,
-            now,
-        ))
+        let processes = b.shared.anticipatory.clone();
+        let feat = Features::of(b.version);
+        Box::new(Anticipatory::new(feat, settings, timer, now, processes))
     }),
 };
 
@@ -87,7 +85,7 @@ pub struct Anticipatory {
     served_done: bool,
     /// When it did, in jiffies.
     wait_start: u64,
-    processes: IdVec<TaskId, Process>,
+    processes: Processes,
     estimates: Estimates,
 }
 
@@ -96,7 +94,13 @@ fn jiffies(cx: &Cx<'_>) -> u64 {
 }
 
 impl Anticipatory {
-    fn new(feat: Features, set: Settings, timer: TimerId, now: u64) -> Anticipatory {
+    fn new(
+        feat: Features,
+        set: Settings,
+        timer: TimerId,
+        now: u64,
+        processes: Processes,
+    ) -> Anticipatory {
         Anticipatory {
             feat,
             set,
@@ -110,7 +114,7 @@ impl Anticipatory {
             served: None,
             served_done: false,
             wait_start: 0,
-            processes: IdVec::default(),
+            processes,
             estimates: Estimates::default(),
         }
     }
@@ -145,15 +149,16 @@ impl Anticipatory {
     fn forget(&mut self, q: &mut Core, rq: RqId) {
         let info = self.info[rq];
         self.waiting[info.kind].remove(&mut self.nodes, &mut q.rqs, rq);
-        let p = self.processes.entry(info.owner);
-        p.nr_queued = p.nr_queued.saturating_sub(1);
+        self.processes.with(info.owner, |p| {
+            p.nr_queued = p.nr_queued.saturating_sub(1);
+        });
     }
 
     /// A request of its owner is over.
     fn release(&mut self, rq: RqId, now: u64) {
         let info = self.info[rq];
         if info.kind == SYNC {
-            self.processes.entry(info.owner).completed(now);
+            self.processes.with(info.owner, |p| p.completed(now));
         }
     }
 
@@ -178,12 +183,13 @@ impl Elevator for Anticipatory {
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let now = jiffies(cx);
         let info = self.note(q, cx, rq, now);
-        let p = self.processes.entry(info.owner);
-        if info.kind == SYNC {
-            let range = (q.rqs[rq].sector, q.rqs[rq].end());
-            p.arrived(&mut self.estimates, range, now, self.set.max_think);
-        }
-        p.nr_queued += 1;
+        self.processes.with(info.owner, |p| {
+            if info.kind == SYNC {
+                let range = (q.rqs[rq].sector, q.rqs[rq].end());
+                p.arrived(&mut self.estimates, range, now, self.set.max_think);
+            }
+            p.nr_queued += 1;
+        });
         self.insert_sorted(q, cx, rq);
         let w = &mut self.waiting[info.kind];
         w.fifo.push_back(&mut q.rqs, rq);
@@ -241,12 +247,14 @@ impl Elevator for Anticipatory {
     }
 
     fn activate(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        let p = self.processes.entry(self.info[rq].owner);
-        p.nr_dispatched = p.nr_dispatched.saturating_sub(1);
+        self.processes.with(self.info[rq].owner, |p| {
+            p.nr_dispatched = p.nr_dispatched.saturating_sub(1);
+        });
     }
 
     fn deactivate(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
-        self.processes.entry(self.info[rq].owner).nr_dispatched += 1;
+        let owner = self.info[rq].owner;
+        self.processes.with(owner, |p| p.nr_dispatched += 1);
     }
 
     fn completed(&mut self, _: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
@@ -280,7 +288,7 @@ impl Elevator for Anticipatory {
     }
 
     fn exit_task(&mut self, _: &mut Core, _: &mut Cx<'_>, task: TaskId) {
-        self.processes.entry(task).exited = true;
+        self.processes.with(task, |p| p.exited = true);
     }
 
     fn timer(&mut self, _: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {

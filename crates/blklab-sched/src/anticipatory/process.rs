@@ -6,7 +6,23 @@
 //! looked at. Fixed point, 256 = 1.0.
 
 use crate::history::{SeekDistance, ThinkTime, decay};
+use blklab_types::{IdVec, TaskId};
+use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::rc::Rc;
+
+/// The records of all processes. The schedulers of all disks of a machine have the
+/// same: the kernel keeps one record in the io context of a process
+/// (`io_context.aic`, include/linux/iocontext.h), whichever disk it uses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Processes(Rc<RefCell<IdVec<TaskId, Process>>>);
+
+impl Processes {
+    /// Looks at the record of a process, or changes it.
+    pub(super) fn with<R>(&self, task: TaskId, f: impl FnOnce(&mut Process) -> R) -> R {
+        f(self.0.borrow_mut().entry(task))
+    }
+}
 
 /// One process (`struct as_io_context`); its record comes into being with its
 /// first request.
@@ -171,6 +187,18 @@ mod tests {
         p.arrived(&mut all, (2016, 2024), 500, 19);
         assert_eq!(p.think.total, (7 * 480 + 256 * 19) / 8, "the sample is cut");
         assert_eq!(all.think_total, 480, "only the first counts");
+    }
+
+    #[test]
+    fn a_process_has_one_record_for_all_disks() {
+        let shared = Processes::default();
+        let (sda, sdb) = (shared.clone(), shared.clone());
+        let task = TaskId(3);
+        sda.with(task, |p| p.nr_queued += 1);
+        sdb.with(task, |p| p.completed(7));
+        // It has a request at one disk: the other has no reason to wait for it.
+        assert_eq!(sdb.with(task, |p| p.nr_queued), 1);
+        assert_eq!(sda.with(task, |p| p.last_end_jiffy), 7);
     }
 
     #[test]

@@ -203,6 +203,7 @@ mod tests {
             patches: &Patches::default(),
             rotational: true,
             timers: &mut Timers::new(Hz(hz)),
+            shared: &crate::Shared::default(),
         })
     }
 

@@ -104,6 +104,7 @@ impl MqSetup {
             patches: &Patches::default(),
             rotational: self.limits.queue.rotational,
             timers,
+            shared: &blklab_sched::Shared::default(),
         });
         let Built::Mq(elv) = built else {
             panic!("{} is no multi-queue scheduler", self.sched);

@@ -107,6 +107,7 @@ impl Setup {
             patches: &patches,
             rotational: limits.queue.rotational,
             timers,
+            shared: &blklab_sched::Shared::default(),
         });
         let Built::Sq(elv) = built else {
             panic!("{} is no single-queue scheduler", self.sched);

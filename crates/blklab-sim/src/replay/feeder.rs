@@ -25,7 +25,7 @@ use blklab_block::{
 };
 use blklab_engine::{Agenda, DeviceId, Due};
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_sched::Schedulers;
+use blklab_sched::{Schedulers, Shared};
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{Action, Event, NullSink, Tracer};
 use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
@@ -178,7 +178,14 @@ impl<'a> Replay<'a> {
     ) -> Result<Replay<'a>, ExperimentError> {
         let mut agenda = Agenda::new(e.hz);
         let tasks = TaskTable::default();
-        let queue = build_queue(e, schedulers, disk_dev(0), &tasks, &mut agenda)?;
+        let queue = build_queue(
+            e,
+            schedulers,
+            disk_dev(0),
+            &tasks,
+            &Shared::default(),
+            &mut agenda,
+        )?;
         let plugs = match &queue {
             Queue::Sq(_) if !queue.has_task_plugs() => PlugsShow::OfQueue,
             Queue::Mq(_) if shows_no_end(e) => PlugsShow::ByIssue,

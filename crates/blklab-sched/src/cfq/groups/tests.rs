@@ -24,6 +24,7 @@ fn cfq(kernel: &str, hz: u32, rotational: bool, written: &[(&str, i64)]) -> Cfq 
         patches: &Patches::default(),
         rotational,
         timers: &mut Timers::new(Hz(hz)),
+        shared: &crate::Shared::default(),
     })
 }
 

@@ -116,6 +116,7 @@ mod tests {
             patches: &Patches::default(),
             rotational: true,
             timers: &mut Timers::new(Hz(hz)),
+            shared: &crate::Shared::default(),
         };
         Settings::new(&b, &Features::of(version))
     }
