@@ -12,6 +12,7 @@ mod lists;
 mod prio;
 mod tree;
 mod tunables;
+mod turn;
 mod waiting;
 
 use crate::{Build, Make, Scheduler};

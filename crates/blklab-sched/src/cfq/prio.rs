@@ -8,6 +8,50 @@ use blklab_types::{IoPrio, PrioClass};
 /// (`IOPRIO_NORM`, include/linux/ioprio.h).
 pub(crate) const NORM: u8 = 4;
 
+/// Class and level of a queue (`ioprio`, `org_ioprio` and their classes in
+/// `struct cfq_queue`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QueuePrio {
+    /// In force.
+    pub(crate) now: IoPrio,
+    /// Without a boost.
+    pub(crate) org: IoPrio,
+}
+
+impl QueuePrio {
+    /// Without a boost.
+    pub(crate) fn new(prio: IoPrio) -> QueuePrio {
+        QueuePrio {
+            now: prio,
+            org: prio,
+        }
+    }
+
+    pub(crate) fn is_idle_class(&self) -> bool {
+        self.now.class == PrioClass::Idle
+    }
+
+    pub(crate) fn is_rt(&self) -> bool {
+        self.now.class == PrioClass::RealTime
+    }
+
+    /// Who holds up others, such as a holder of a file system's exclusive resource, is
+    /// best effort at least, level 4 at least; afterwards the queue's own priority is
+    /// back (`cfq_prio_boost`, in `cfq_may_queue` from 3.1 on). Whether that changes it.
+    pub(crate) fn boost(&mut self, holds_up: bool) -> bool {
+        let before = self.now;
+        if !holds_up {
+            self.now = self.org;
+            return self.now != before;
+        }
+        if self.is_idle_class() {
+            self.now.class = PrioClass::BestEffort;
+        }
+        self.now.level = self.now.level.min(NORM);
+        self.now != before
+    }
+}
+
 /// Nice -20 to 19 as level 0 to 7 (`task_nice_ioprio`).
 pub(crate) fn nice_level(nice: i8) -> u8 {
     ((i16::from(nice) + 20) / 5).clamp(0, 7) as u8
@@ -46,6 +90,24 @@ pub(crate) fn async_slot(prio: IoPrio) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_boost_lifts_and_goes() {
+        let own = IoPrio {
+            class: PrioClass::Idle,
+            level: 7,
+        };
+        let mut prio = QueuePrio::new(own);
+        assert!(prio.boost(true));
+        let lifted = IoPrio {
+            class: PrioClass::BestEffort,
+            level: 4,
+        };
+        assert_eq!((prio.now, prio.org), (lifted, own));
+        assert!(!prio.boost(true));
+        assert!(prio.boost(false));
+        assert_eq!(prio.now, own);
+    }
 
     #[test]
     fn nice_values_become_levels() {

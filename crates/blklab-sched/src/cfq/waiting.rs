@@ -31,6 +31,11 @@ impl Waiting {
         [nodes.next(rq).or_else(first), nodes.prev(rq)]
     }
 
+    /// Where the preferred next one begins; 0 if there is none.
+    pub(super) fn next_sector(&self, rqs: &Requests) -> u64 {
+        self.next_rq.map_or(0, |rq| rqs[rq].sector)
+    }
+
     /// Takes a request out.
     pub(super) fn remove(&mut self, nodes: &mut TreeNodes, rqs: &mut Requests, rq: RqId) {
         self.fifo.remove(rqs, rq);

@@ -18,24 +18,17 @@ const FAR_SECTORS: u64 = 8 * 100;
 const SMALL_SECTORS: u32 = 64;
 
 impl Cfq {
-    fn next_sector(&self, q: &Core, id: QueueId) -> u64 {
-        self.queues[id]
-            .waiting
-            .next_rq
-            .map_or(0, |rq| q.rqs[rq].sector)
-    }
-
     /// Files a queue by the position of its next request. Where another
     /// already has that position, it is left out (`cfq_prio_tree_add`).
     pub(super) fn file_position(&mut self, q: &Core, id: QueueId) {
         self.unfile_position(id);
         let queue = &self.queues[id];
-        if queue.waiting.next_rq.is_none() || queue.is_idle_class() {
+        if queue.waiting.next_rq.is_none() || queue.prio.is_idle_class() {
             return;
         }
-        let (level, sector) = (queue.org_prio.level, self.next_sector(q, id));
+        let (level, sector) = (queue.prio.org.level, queue.waiting.next_sector(&q.rqs));
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].waiting.next_rq.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].waiting.next_sector(&q.rqs);
         if self.positions.insert(id, level, sector, sector_of).is_ok() {
             self.queues[id].close_level = Some(level);
         }
@@ -51,7 +44,7 @@ impl Cfq {
     /// (`cfq_close_cooperator`).
     pub(super) fn cooperator(&self, q: &Core, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
-        if (self.feat.idle_class_alone && queue.is_idle_class())
+        if (self.feat.idle_class_alone && queue.prio.is_idle_class())
             || !queue.sync
             || self.is_seeky(id)
             || self.groups[queue.group].nr_queues == 1
@@ -63,18 +56,18 @@ impl Cfq {
         let fits = other.group == queue.group
             && other.sync
             && !self.is_seeky(found)
-            && other.is_rt() == queue.is_rt();
+            && other.prio.is_rt() == queue.prio.is_rt();
         fits.then_some(found)
     }
 
     /// The queue whose next request is nearest to the head, if it is close
     /// (`cfqq_close`).
     fn closest(&self, q: &Core, id: QueueId) -> Option<QueueId> {
-        let level = self.queues[id].org_prio.level;
+        let level = self.queues[id].prio.org.level;
         self.positions.closest(
             level,
             self.last_position,
-            |at| self.next_sector(q, at),
+            |at| self.queues[at].waiting.next_sector(&q.rqs),
             |sector| self.is_within(id, sector, CLOSE_SECTORS),
         )
     }

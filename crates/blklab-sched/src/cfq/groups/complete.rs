@@ -88,7 +88,7 @@ impl Cfq {
         if self.should_wait_busy(cx, id) {
             self.wait_busy(q, cx, id);
         }
-        if self.slice_used(id, now) || self.queues[id].is_idle_class() {
+        if self.slice_used(id, now) || self.queues[id].prio.is_idle_class() {
             self.expire(q, cx, id, true);
         } else if q.rqs[rq].is_sync()
             && empty

@@ -5,7 +5,7 @@
 use super::Cfq;
 use super::group::{GroupId, Think};
 use super::queue::{Queue, QueueId};
-use crate::cfq::prio::{self, NORM};
+use crate::cfq::prio::{self, NORM, QueuePrio};
 use crate::cfq::{ASYNC, SYNC};
 use blklab_block::sq::{Core, MayQueue};
 use blklab_block::{Cx, Effect, RqId};
@@ -195,10 +195,12 @@ impl Cfq {
         if !std::mem::take(&mut queue.prio_changed) {
             return;
         }
-        queue.prio = prio::of_task(cx.tasks.get(task), true);
-        queue.prio.level = queue.prio.level.min(7);
-        queue.org_prio = queue.prio;
-        if queue.is_idle_class() {
+        let prio = prio::of_task(cx.tasks.get(task), true);
+        queue.prio = QueuePrio::new(IoPrio {
+            level: prio.level.min(7),
+            ..prio
+        });
+        if queue.prio.is_idle_class() {
             queue.idle_window = false;
         }
     }
@@ -214,19 +216,8 @@ impl Cfq {
         let boosted = (self.feat.boosts_lock_holders && cx.tasks.get(task).fs_exclusive)
             || (self.feat.boosts_prio_requests && bio.flags.has(BioFlags::PRIO));
         let queue = &mut self.queues[id];
-        if boosted {
-            if queue.is_idle_class() {
-                queue.prio.class = PrioClass::BestEffort;
-            }
-            queue.prio.level = queue.prio.level.min(NORM);
-        } else {
-            queue.prio = queue.org_prio;
-        }
-        if queue.wait_request && !queue.must_alloc_slice {
-            queue.must_alloc_slice = true;
-            return MayQueue::Must;
-        }
-        MayQueue::May
+        queue.prio.boost(boosted);
+        queue.turn.may_queue()
     }
 
     /// A task ended (`cfq_exit_io_context`, later `cfq_exit_icq`).

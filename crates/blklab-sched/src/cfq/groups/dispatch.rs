@@ -32,9 +32,9 @@ impl Cfq {
         let maxrq = self.prio_to_maxrq(id);
         let queue = &mut self.queues[id];
         queue.slice_dispatch += 1;
-        queue.must_dispatch = false;
+        queue.turn.must_dispatch = false;
         let enough = !queue.sync && u64::from(queue.slice_dispatch) >= maxrq;
-        if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
+        if self.busy_queues > 1 && (enough || queue.prio.is_idle_class()) {
             queue.slice_end = now.wrapping_add(1);
             self.expire_active(q, cx, false);
         }
@@ -44,7 +44,7 @@ impl Cfq {
 
     /// Requests of an async queue per slice beside others (`cfq_prio_to_maxrq`).
     pub(super) fn prio_to_maxrq(&self, id: QueueId) -> u64 {
-        let level = u64::from(self.queues[id].prio.level.min(7));
+        let level = u64::from(self.queues[id].prio.now.level.min(7));
         2 * u64::from(self.set.slice_async_rq) * (8 - level)
     }
 
@@ -52,7 +52,7 @@ impl Cfq {
     fn dispatch_from(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let expired = if self.feat.must_dispatch_passes {
             let expired = self.check_fifo(q, cx, id);
-            self.queues[id].must_dispatch |= expired.is_some();
+            self.queues[id].turn.must_dispatch |= expired.is_some();
             if !self.may_dispatch(q, cx, id) {
                 return false;
             }
@@ -79,7 +79,7 @@ impl Cfq {
     /// (`cfq_check_fifo`).
     fn check_fifo(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> Option<RqId> {
         let queue = &mut self.queues[id];
-        if std::mem::replace(&mut queue.fifo_expire, true) {
+        if std::mem::replace(&mut queue.turn.fifo_expire, true) {
             return None;
         }
         let oldest = queue.waiting.fifo.front()?;
@@ -96,7 +96,7 @@ impl Cfq {
     /// (`cfq_may_dispatch`).
     fn may_dispatch(&self, q: &Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let pid = self.queues[id].pid;
-        if self.feat.must_dispatch_passes && self.queues[id].must_dispatch {
+        if self.feat.must_dispatch_passes && self.queues[id].turn.must_dispatch {
             return true;
         }
         let draining = if self.feat.drains_by_queue {
@@ -141,14 +141,14 @@ impl Cfq {
         let queue = &self.queues[id];
         let soft = self.feat.quantum_rule == QuantumRule::Soft;
         let max = match self.set.quantum {
-            _ if queue.is_idle_class() => 1,
+            _ if queue.prio.is_idle_class() => 1,
             quantum if soft => (quantum / 2).max(1),
             quantum => quantum,
         };
         if queue.dispatched < max {
             return Some(max);
         }
-        if queue.is_idle_class() {
+        if queue.prio.is_idle_class() {
             return None;
         }
         if self.feat.quantum_needs_low_latency && !self.set.low_latency {

@@ -39,7 +39,7 @@ impl Cfq {
         if self.feat.group_idle && self.set.slice_idle == 0 {
             return false;
         }
-        if queue.is_idle_class() {
+        if queue.prio.is_idle_class() {
             return false;
         }
         if queue.idle_window && !self.is_deep_nonrot(q) {
@@ -93,7 +93,7 @@ impl Cfq {
             return;
         }
         let pid = queue.pid;
-        self.queues[id].wait_request = true;
+        self.queues[id].turn.wait_request = true;
         let length = if for_queue {
             self.set.slice_idle
         } else {
@@ -143,7 +143,7 @@ impl Cfq {
         let now = self.clock.now(cx);
         if let Some(id) = self.active {
             let queue = &self.queues[id];
-            if !queue.must_dispatch {
+            if !queue.turn.must_dispatch {
                 if self.slice_used(id, now) {
                     self.expire(q, cx, id, false);
                 } else if self.busy_queues == 0 {
@@ -169,10 +169,10 @@ impl Cfq {
     ) {
         if q.rqs[rq].nr_sectors > PAGE_SECTORS || self.busy_queues > 1 {
             self.cancel_idle_timer(cx);
-            self.queues[id].wait_request = false;
+            self.queues[id].turn.wait_request = false;
             q.run_requested = true;
         } else {
-            self.queues[id].must_dispatch = true;
+            self.queues[id].turn.must_dispatch = true;
         }
     }
 

@@ -32,7 +32,7 @@ impl Cfq {
         self.update_idle_window(q, cx, id, q.rqs[rq].task);
         self.queues[id].last_pos = q.rqs[rq].end();
         if self.active == Some(id) {
-            if self.queues[id].wait_request {
+            if self.queues[id].turn.wait_request {
                 self.request_enqueued(q, cx, id, rq);
             }
         } else if self.should_preempt(q, cx, id, rq) {
@@ -139,7 +139,7 @@ impl Cfq {
     /// (`cfq_update_idle_window`).
     fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
         let queue = &self.queues[id];
-        if !queue.sync || queue.is_idle_class() {
+        if !queue.sync || queue.prio.is_idle_class() {
             return;
         }
         let deep = queue.deep || queue.waiting.sort.len() >= DEEP;

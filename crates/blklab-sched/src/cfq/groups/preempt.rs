@@ -16,16 +16,16 @@ impl Cfq {
             return false;
         };
         let (active, other) = (&self.queues[id], &self.queues[new]);
-        if other.is_idle_class() {
+        if other.prio.is_idle_class() {
             return false;
         }
-        if active.is_idle_class() {
+        if active.prio.is_idle_class() {
             return true;
         }
-        if active.is_rt() && !other.is_rt() {
+        if active.prio.is_rt() && !other.prio.is_rt() {
             return false;
         }
-        let must = self.feat.must_dispatch_passes && active.must_dispatch;
+        let must = self.feat.must_dispatch_passes && active.turn.must_dispatch;
         if q.rqs[rq].is_sync() && !active.sync && !must {
             return true;
         }
@@ -40,7 +40,7 @@ impl Cfq {
         if self.slice_used(id, self.clock.now(cx)) {
             return true;
         }
-        let rt = other.is_rt() && !active.is_rt();
+        let rt = other.prio.is_rt() && !active.prio.is_rt();
         if self.feat.rt_preempts_first && rt {
             return true;
         }
@@ -51,7 +51,7 @@ impl Cfq {
             return true;
         }
         self.active_task.is_some()
-            && active.wait_request
+            && active.turn.wait_request
             && self.is_close_to_head(id, q.rqs[rq].sector)
     }
 

@@ -9,9 +9,11 @@
 pub(super) use crate::queue_id::QueueId;
 
 use super::group::{GroupId, Place};
+use crate::cfq::prio::QueuePrio;
+use crate::cfq::turn::Turn;
 use crate::cfq::waiting::Waiting;
 use crate::history::SeekDistance;
-use blklab_types::{IoPrio, Pid, PrioClass};
+use blklab_types::Pid;
 
 /// All queues of a device.
 pub(super) type Queues = blklab_types::Slab<QueueId, Queue>;
@@ -26,9 +28,8 @@ pub(super) struct Queue {
     /// Requests allocated for it and not freed.
     pub(super) allocated: u32,
     pub(super) sync: bool,
-    /// Class and level now; those before a boost.
-    pub(super) prio: IoPrio,
-    pub(super) org_prio: IoPrio,
+    /// Class and level.
+    pub(super) prio: QueuePrio,
     pub(super) group: GroupId,
     /// The group it was moved to the root from.
     pub(super) isolated_from: Option<GroupId>,
@@ -72,14 +73,9 @@ pub(super) struct Queue {
     pub(super) idle_window: bool,
     /// No request of the slice has completed.
     pub(super) slice_new: bool,
-    /// The oldest request was looked at in this slice.
-    pub(super) fifo_expire: bool,
-    /// The idle timer was armed for it.
-    pub(super) wait_request: bool,
+    pub(super) turn: Turn,
     /// Its slice was prolonged so that its group stays busy.
     pub(super) wait_busy: bool,
-    pub(super) must_dispatch: bool,
-    pub(super) must_alloc_slice: bool,
     pub(super) prio_changed: bool,
     /// Had four or more requests waiting.
     pub(super) deep: bool,
@@ -96,8 +92,7 @@ impl Queue {
             refs: 0,
             allocated: 0,
             sync,
-            prio: IoPrio::default(),
-            org_prio: IoPrio::default(),
+            prio: QueuePrio::default(),
             group,
             isolated_from: None,
             waiting: Waiting::default(),
@@ -120,11 +115,8 @@ impl Queue {
             new_queue: None,
             idle_window: sync,
             slice_new: false,
-            fifo_expire: false,
-            wait_request: false,
+            turn: Turn::default(),
             wait_busy: false,
-            must_dispatch: false,
-            must_alloc_slice: false,
             prio_changed: true,
             deep: false,
             coop: false,
@@ -135,14 +127,6 @@ impl Queue {
     /// Whether no request waits in it.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
-    }
-
-    pub(super) fn is_idle_class(&self) -> bool {
-        self.prio.class == PrioClass::Idle
-    }
-
-    pub(super) fn is_rt(&self) -> bool {
-        self.prio.class == PrioClass::RealTime
     }
 
     /// Contexts that use it or will.

@@ -46,7 +46,7 @@ impl Cfq {
         if queue.wait_busy && !queue.is_empty() {
             return Verdict::Switch(None);
         }
-        if self.slice_used(id, now) && !queue.must_dispatch {
+        if self.slice_used(id, now) && !queue.turn.must_dispatch {
             return self.judge_used(q, cx, id);
         }
         if !queue.is_empty() {

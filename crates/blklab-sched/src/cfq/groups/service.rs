@@ -15,7 +15,7 @@ use blklab_types::PrioClass;
 
 impl Queue {
     pub(super) fn class(&self) -> Class {
-        match self.prio.class {
+        match self.prio.now.class {
             PrioClass::Idle => Class::Idle,
             PrioClass::RealTime => Class::RealTime,
             _ => Class::BestEffort,
@@ -70,7 +70,7 @@ impl Cfq {
     fn slice_offset(&self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let best = self.prio_slice(true, 0);
-        let own = self.prio_slice(queue.sync, queue.prio.level);
+        let own = self.prio_slice(queue.sync, queue.prio.now.level);
         let others = u64::from(self.groups[queue.group].nr_queues).wrapping_sub(1);
         others.wrapping_mul(best.wrapping_sub(own))
     }
@@ -78,7 +78,7 @@ impl Cfq {
     /// Key of a queue in `place`, which uses up what was left of its slice.
     fn new_key(&mut self, cx: &Cx<'_>, id: QueueId, place: Place, front: bool) -> u64 {
         let now = self.clock.now(cx);
-        if self.queues[id].is_idle_class() {
+        if self.queues[id].prio.is_idle_class() {
             let last = self.tree(place).queues.last(&self.service_nodes);
             let last = last.filter(|&n| n != id.0 && self.feat.idle_class_queues_up);
             let from = last.map_or(now, |n| self.queues[QueueId(n)].rb_key);

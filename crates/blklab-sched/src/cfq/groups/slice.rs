@@ -15,7 +15,7 @@ impl Cfq {
     pub(super) fn scaled_slice(&mut self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let (group, class) = (queue.group, queue.class());
-        let slice = self.prio_slice(queue.sync, queue.prio.level);
+        let slice = self.prio_slice(queue.sync, queue.prio.now.level);
         if !self.set.low_latency {
             return slice;
         }
@@ -92,10 +92,10 @@ impl Cfq {
         queue.slice_end = 0;
         queue.slice_dispatch = 0;
         queue.slice_sectors = 0;
-        queue.wait_request = false;
-        queue.must_dispatch = false;
-        queue.must_alloc_slice = false;
-        queue.fifo_expire = false;
+        queue.turn.wait_request = false;
+        queue.turn.must_dispatch = false;
+        queue.turn.must_alloc_slice = false;
+        queue.turn.fifo_expire = false;
         queue.slice_new = true;
         cx.waits(Why::Slice, queue.pid);
         self.cancel_idle_timer(cx);
@@ -107,10 +107,10 @@ impl Cfq {
     pub(super) fn expire(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, timed_out: bool) {
         let t = u8::from(timed_out);
         self.say(q, cx, id, format_args!("slice expired t={t}"));
-        if self.queues[id].wait_request {
+        if self.queues[id].turn.wait_request {
             self.cancel_idle_timer(cx);
         }
-        self.queues[id].wait_request = false;
+        self.queues[id].turn.wait_request = false;
         self.queues[id].wait_busy = false;
         if self.queues[id].coop && self.is_seeky(id) {
             self.queues[id].split = true;

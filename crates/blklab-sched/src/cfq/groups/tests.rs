@@ -82,7 +82,7 @@ fn requests_per_async_slice_by_level() {
         let mut c = cfq("2.6.33", 1000, true, &[("slice_async_rq", rq)]);
         let id = c.queues.insert(Queue::new(1, false, GroupId::ROOT));
         let mut limit = |level: u8| {
-            c.queues[id].prio.level = level;
+            c.queues[id].prio.now.level = level;
             c.prio_to_maxrq(id)
         };
         [0, 1, 2, 3, 4, 5, 6, 7].map(&mut limit)

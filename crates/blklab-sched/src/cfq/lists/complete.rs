@@ -15,7 +15,7 @@ impl Cfq {
         self.rq_in_driver = self.rq_in_driver.saturating_sub(1);
         let count = &mut self.queues[id].on_dispatch[usize::from(info.sync)];
         *count = count.saturating_sub(1);
-        if !self.queues[id].is_idle_class() {
+        if !self.queues[id].prio.is_idle_class() {
             self.last_end_request = now;
         }
         if self.queues[id].nr_on_dispatch() == 0 {

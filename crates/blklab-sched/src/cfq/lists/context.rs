@@ -7,9 +7,9 @@ use super::features::{DepthRule, SyncFlag};
 use super::queue::QueueId;
 use crate::cfq::prio;
 use crate::history::{SeekDistance, ThinkTime};
+use blklab_block::Cx;
 use blklab_block::sq::MayQueue;
-use blklab_block::{Cx, IoContext};
-use blklab_types::{Bio, BioFlags, IoPrio, Op, PrioClass, TaskId};
+use blklab_types::{Bio, BioFlags, IoPrio, Op, TaskId};
 
 /// Mean distance in sectors from which a process is seeky.
 const SEEKY_SECTORS: u64 = 128 * 1024;
@@ -109,24 +109,6 @@ impl Cfq {
         }
     }
 
-    /// A task that holds up others in a file system gets at least best effort
-    /// 4; otherwise its queue gets its own priority back (`cfq_prio_boost`).
-    fn boost(&mut self, id: QueueId, ioc: &IoContext) {
-        let queue = &mut self.queues[id];
-        let before = queue.prio;
-        if ioc.fs_exclusive {
-            if queue.prio.class == PrioClass::Idle {
-                queue.prio.class = PrioClass::BestEffort;
-            }
-            queue.prio.level = queue.prio.level.min(prio::NORM);
-        } else {
-            queue.prio = queue.org_prio;
-        }
-        if queue.prio != before {
-            self.resort(id, false);
-        }
-    }
-
     /// Whether a task may allocate a request: once per slice even from a full
     /// pool, if its queue is waited for (`cfq_may_queue`).
     pub(super) fn may_allocate(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
@@ -138,14 +120,11 @@ impl Cfq {
             return MayQueue::May;
         };
         self.refresh_prio(cx, id, bio.task);
-        self.boost(id, cx.tasks.get(bio.task));
-        let queue = &mut self.queues[id];
-        if queue.wait_request && !queue.must_alloc_slice {
-            queue.must_alloc_slice = true;
-            MayQueue::Must
-        } else {
-            MayQueue::May
+        let prio = &mut self.queues[id].prio;
+        if prio.boost(cx.tasks.get(bio.task).fs_exclusive) {
+            self.resort(id, false);
         }
+        self.queues[id].turn.may_queue()
     }
 
     /// Think time, seek distance and idle window at a sync request

@@ -24,8 +24,8 @@ impl Cfq {
                 break;
             }
             let queue = &mut self.queues[id];
-            queue.must_dispatch = false;
-            queue.wait_request = false;
+            queue.turn.must_dispatch = false;
+            queue.turn.wait_request = false;
             self.cancel_timer(cx, self.idle_slice_timer);
             moved += self.serve_round(q, cx, id);
             if self.feat.one_queue_per_call
@@ -47,7 +47,7 @@ impl Cfq {
     fn select_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
         if let Some(id) = self.active {
             let queue = &self.queues[id];
-            if queue.must_dispatch || !self.slice_used(cx, id) {
+            if queue.turn.must_dispatch || !self.slice_used(cx, id) {
                 if !queue.waiting.is_empty() {
                     return Some(id);
                 }
@@ -75,7 +75,7 @@ impl Cfq {
     /// (`__cfq_dispatch_requests`).
     fn serve_round(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> usize {
         cx.waits(Why::Slice, self.pid_of(cx, id));
-        let most = if self.queues[id].is_idle_class() {
+        let most = if self.queues[id].prio.is_idle_class() {
             1
         } else {
             self.set.quantum
@@ -98,9 +98,9 @@ impl Cfq {
         }
         let queue = &self.queues[id];
         let async_done =
-            !queue.is_sync() && self.dispatch_slice >= self.set.prio_to_maxrq(queue.prio.level);
+            !queue.is_sync() && self.dispatch_slice >= self.set.prio_to_maxrq(queue.prio.now.level);
         let no_idling = self.feat.idles_at_completion && !queue.idle_window;
-        if async_done || queue.is_idle_class() || no_idling {
+        if async_done || queue.prio.is_idle_class() || no_idling {
             self.expire_active(cx, false);
         }
         moved as usize
@@ -109,7 +109,8 @@ impl Cfq {
     /// Length of the slice that a queue would get now (`cfq_prio_to_slice`).
     pub(super) fn prio_to_slice(&self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
-        self.set.slice_jiffies(queue.is_sync(), queue.prio.level)
+        self.set
+            .slice_jiffies(queue.is_sync(), queue.prio.now.level)
     }
 
     /// The request that is next in the queue's own order.
@@ -121,7 +122,7 @@ impl Cfq {
     /// The oldest request, if it has expired; one per slice (`cfq_check_fifo`).
     fn check_fifo(&mut self, q: &Core, cx: &Cx<'_>, id: QueueId) -> Option<RqId> {
         let queue = &self.queues[id];
-        if queue.fifo_expire {
+        if queue.turn.fifo_expire {
             return None;
         }
         let rq = queue.waiting.fifo.front()?;
@@ -130,7 +131,7 @@ impl Cfq {
         if !self.clock.after(self.clock.now(cx), start + age) {
             return None;
         }
-        self.queues[id].fifo_expire = true;
+        self.queues[id].turn.fifo_expire = true;
         Some(rq)
     }
 

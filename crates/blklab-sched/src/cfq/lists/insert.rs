@@ -62,14 +62,14 @@ impl Cfq {
     fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let id = self.info(rq).queue;
         if self.active == Some(id) {
-            if self.queues[id].wait_request {
-                self.queues[id].must_dispatch = true;
+            if self.queues[id].turn.wait_request {
+                self.queues[id].turn.must_dispatch = true;
                 self.cancel_timer(cx, self.idle_slice_timer);
                 q.run_requested = true;
             }
         } else if self.should_preempt(q, rq) {
             self.preempt_queue(cx, id);
-            self.queues[id].must_dispatch = true;
+            self.queues[id].turn.must_dispatch = true;
             q.run_requested = true;
         }
     }
@@ -79,16 +79,16 @@ impl Cfq {
     /// in effect only the idle class loses it (`cfq_should_preempt`).
     fn should_preempt(&self, q: &Core, rq: RqId) -> bool {
         let new = &self.queues[self.info(rq).queue];
-        if new.is_idle_class() {
+        if new.prio.is_idle_class() {
             return false;
         }
         let Some(active) = self.active.map(|a| &self.queues[a]) else {
             return self.feat.preemption == Preemption::ExpiresItself;
         };
-        if active.is_idle_class() {
+        if active.prio.is_idle_class() {
             return true;
         }
-        if !new.wait_request || new.slice_resid < self.set.slice_idle_jiffies {
+        if !new.turn.wait_request || new.slice_resid < self.set.slice_idle_jiffies {
             return false;
         }
         let meta =

@@ -7,7 +7,8 @@
 
 use super::Cfq;
 use super::roundrobin::Home;
-use crate::cfq::prio;
+use crate::cfq::prio::{self, QueuePrio};
+use crate::cfq::turn::Turn;
 use crate::cfq::waiting::Waiting;
 use blklab_block::Cx;
 use blklab_types::{IoPrio, Pid, PrioClass, TaskId};
@@ -32,15 +33,10 @@ pub(super) struct Queue {
     pub(super) slice_resid: u64,
     /// When it was served last; 0: never.
     pub(super) service_last: u64,
-    pub(super) prio: IoPrio,
-    /// The priority without a boost.
-    pub(super) org_prio: IoPrio,
+    pub(super) prio: QueuePrio,
     /// The list it is on, while it has requests that wait.
     pub(super) filed: Option<Home>,
-    pub(super) wait_request: bool,
-    pub(super) must_dispatch: bool,
-    pub(super) must_alloc_slice: bool,
-    pub(super) fifo_expire: bool,
+    pub(super) turn: Turn,
     pub(super) idle_window: bool,
     pub(super) prio_changed: bool,
     /// No slice of it has ended yet.
@@ -53,10 +49,6 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn is_idle_class(&self) -> bool {
-        self.prio.class == PrioClass::Idle
-    }
-
     /// Made for a process, not for async requests.
     pub(super) fn is_class_sync(&self) -> bool {
         self.owner.is_some()
@@ -100,7 +92,7 @@ impl Cfq {
         }
         if own {
             let id = self.own_queue(task)?;
-            return (unset || self.queues[id].org_prio == wanted).then_some(id);
+            return (unset || self.queues[id].prio.org == wanted).then_some(id);
         }
         if unset {
             let newest = self.async_queues.iter().flatten().flatten();
@@ -108,7 +100,7 @@ impl Cfq {
         }
         let (class, level) = slot_of(wanted);
         // Not every level of the idle class exists.
-        self.async_queues[class][level].filter(|&id| self.queues[id].org_prio == wanted)
+        self.async_queues[class][level].filter(|&id| self.queues[id].prio.org == wanted)
     }
 
     /// The queue that was made for a task, whatever its priority.
@@ -175,8 +167,7 @@ impl Cfq {
             ..p
         };
         let queue = &mut self.queues[id];
-        queue.prio = p;
-        queue.org_prio = p;
+        queue.prio = QueuePrio::new(p);
         if p.class == PrioClass::Idle {
             queue.idle_window = false;
         }
@@ -196,7 +187,7 @@ impl Cfq {
 
     /// Puts an async queue among those of its priority, by age.
     fn link_async(&mut self, id: QueueId) {
-        let (class, level) = slot_of(self.queues[id].org_prio);
+        let (class, level) = slot_of(self.queues[id].prio.org);
         let made = self.queues[id].made;
         let (mut newer, mut older) = (None, self.async_queues[class][level]);
         while let Some(o) = older
@@ -216,7 +207,7 @@ impl Cfq {
     }
 
     fn unlink_async(&mut self, id: QueueId) {
-        let (class, level) = slot_of(self.queues[id].org_prio);
+        let (class, level) = slot_of(self.queues[id].prio.org);
         let (newer, older) = (self.queues[id].newer, self.queues[id].older);
         match newer {
             Some(n) => self.queues[n].older = older,

@@ -153,11 +153,11 @@ impl Cfq {
     /// Files a queue that is on no list.
     fn file(&mut self, id: QueueId, preempted: bool) {
         let queue = &self.queues[id];
-        let role = match queue.prio.class {
+        let role = match queue.prio.now.class {
             PrioClass::RealTime => CURRENT,
             PrioClass::Idle => IDLE,
             _ if queue.nr_on_dispatch() > 0 => BUSY,
-            _ => usize::from(queue.prio.level.min(LEVELS - 1)),
+            _ => usize::from(queue.prio.now.level.min(LEVELS - 1)),
         };
         let home = self.rr.slot[role];
         let value = match self.feat.filing {

@@ -40,8 +40,8 @@ impl Cfq {
             let queue = &mut self.queues[id];
             queue.slice_end = 0;
             queue.slice_resid = 0;
-            queue.must_alloc_slice = false;
-            queue.fifo_expire = false;
+            queue.turn.must_alloc_slice = false;
+            queue.turn.fifo_expire = false;
         }
         self.active = id;
     }
@@ -83,7 +83,7 @@ impl Cfq {
     /// (`__cfq_slice_expired`).
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, id: QueueId, preempted: bool) {
         let now = self.clock.now(cx);
-        if self.queues[id].wait_request {
+        if self.queues[id].turn.wait_request {
             self.cancel_timer(cx, self.idle_slice_timer);
         }
         if !preempted && self.queues[id].nr_on_dispatch() == 0 {
@@ -96,8 +96,8 @@ impl Cfq {
             }
         }
         let queue = &mut self.queues[id];
-        queue.must_dispatch = false;
-        queue.wait_request = false;
+        queue.turn.must_dispatch = false;
+        queue.turn.wait_request = false;
         queue.is_new = false;
         queue.slice_resid = if self.clock.after(queue.slice_end, now) {
             queue.slice_end.wrapping_sub(now)
@@ -125,8 +125,8 @@ impl Cfq {
             None => false,
         };
         let queue = &mut self.queues[id];
-        queue.must_dispatch = true;
-        queue.wait_request = true;
+        queue.turn.must_dispatch = true;
+        queue.turn.wait_request = true;
         // The kernel compares a time with a length here.
         let mut length = queue
             .slice_end
@@ -160,7 +160,7 @@ impl Cfq {
                 return;
             }
             if !self.queues[id].waiting.is_empty() {
-                self.queues[id].must_dispatch = true;
+                self.queues[id].turn.must_dispatch = true;
                 self.schedule_dispatch(cx);
                 return;
             }

@@ -4,7 +4,7 @@
 
 use super::Cfq;
 use super::queue::{Queue, QueueId};
-use crate::cfq::prio;
+use crate::cfq::prio::{self, QueuePrio};
 use crate::history::{SeekDistance, ThinkTime};
 use blklab_block::sq::{Core, MayQueue};
 use blklab_block::{Cx, IoContext, RqId};
@@ -178,25 +178,9 @@ impl Cfq {
         if !std::mem::take(&mut x.prio_changed) {
             return;
         }
-        x.prio = prio::of_task(cx.tasks.get(task), self.feat.policy_counts);
-        x.org_prio = x.prio;
-        if x.is_idle_class() {
+        x.prio = QueuePrio::new(prio::of_task(cx.tasks.get(task), self.feat.policy_counts));
+        if x.prio.is_idle_class() {
             x.idle_window = false;
-        }
-    }
-
-    /// Holders of a file system's exclusive resource are best effort at
-    /// least, level 4 at least; afterwards the own priority is back
-    /// (`cfq_prio_boost`).
-    fn boost(&mut self, cx: &Cx<'_>, queue: QueueId, task: TaskId) {
-        let x = &mut self.queues[queue];
-        if cx.tasks.get(task).fs_exclusive {
-            if x.is_idle_class() {
-                x.prio.class = PrioClass::BestEffort;
-            }
-            x.prio.level = x.prio.level.min(prio::NORM);
-        } else {
-            x.prio = x.org_prio;
         }
     }
 
@@ -212,12 +196,8 @@ impl Cfq {
             return MayQueue::May;
         };
         self.refresh_prio(cx, queue, bio.task);
-        self.boost(cx, queue, bio.task);
         let x = &mut self.queues[queue];
-        if x.wait_request && !std::mem::replace(&mut x.must_alloc_slice, true) {
-            MayQueue::Must
-        } else {
-            MayQueue::May
-        }
+        x.prio.boost(cx.tasks.get(bio.task).fs_exclusive);
+        x.turn.may_queue()
     }
 }

@@ -30,15 +30,15 @@ impl Cfq {
     pub(super) fn file_position(&mut self, q: &Core, queue: QueueId) {
         self.unfile_position(queue);
         let x = &self.queues[queue];
-        if !self.feat.cooperators || x.is_idle_class() || !x.on_rr {
+        if !self.feat.cooperators || x.prio.is_idle_class() || !x.on_rr {
             return;
         }
         let Some(next) = x.waiting.next_rq else {
             return;
         };
-        let (level, sector) = (x.org_prio.level, q.rqs[next].sector);
+        let (level, sector) = (x.prio.org.level, q.rqs[next].sector);
         let queues = &self.queues;
-        let sector_of = |at: QueueId| queues[at].waiting.next_rq.map_or(0, |rq| q.rqs[rq].sector);
+        let sector_of = |at: QueueId| queues[at].waiting.next_sector(&q.rqs);
         if self
             .positions
             .insert(queue, level, sector, sector_of)
@@ -62,14 +62,9 @@ impl Cfq {
         }
         let task = self.active_task?;
         let close = self.positions.closest(
-            self.queues[active].org_prio.level,
+            self.queues[active].prio.org.level,
             self.last_position,
-            |at| {
-                self.queues[at]
-                    .waiting
-                    .next_rq
-                    .map_or(0, |rq| q.rqs[rq].sector)
-            },
+            |at| self.queues[at].waiting.next_sector(&q.rqs),
             |sector| self.is_close(task, sector),
         )?;
         (!self.queues[close].coop).then_some(close)

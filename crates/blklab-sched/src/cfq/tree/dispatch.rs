@@ -42,7 +42,7 @@ impl Cfq {
             self.move_next(q, cx, queue);
             moved += 1;
             let x = &self.queues[queue];
-            let yields = self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0;
+            let yields = self.feat.rt_cuts_in && !x.prio.is_rt() && self.busy_rt_queues != 0;
             if moved >= room || x.waiting.is_empty() || yields {
                 break;
             }
@@ -65,7 +65,7 @@ impl Cfq {
         self.move_next(q, cx, queue);
         let x = &mut self.queues[queue];
         x.slice_dispatch = x.slice_dispatch.saturating_add(1);
-        x.must_dispatch = false;
+        x.turn.must_dispatch = false;
         let moved = x.slice_dispatch;
         self.expire_if_served(q, cx, queue, moved);
         let pid = self.queues[queue].pid;
@@ -75,7 +75,7 @@ impl Cfq {
 
     /// What CFQ idled for has come.
     fn stop_waiting(&mut self, cx: &mut Cx<'_>, queue: QueueId) {
-        self.queues[queue].wait_request = false;
+        self.queues[queue].turn.wait_request = false;
         self.cancel_idle_timer(cx);
     }
 
@@ -97,7 +97,7 @@ impl Cfq {
     /// Async queues and the idle class give way to others early.
     fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, moved: u32) {
         let enough = !self.queues[queue].sync && self.exceeds_maxrq(queue, moved);
-        if self.busy_queues > 1 && (enough || self.queues[queue].is_idle_class()) {
+        if self.busy_queues > 1 && (enough || self.queues[queue].prio.is_idle_class()) {
             self.queues[queue].slice_end = self.clock.now(cx).wrapping_add(1);
             self.expire_active(q, cx, false);
         }

@@ -53,7 +53,7 @@ impl Cfq {
     /// `cfq_update_idle_window`.
     fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, task: TaskId) {
         let x = &self.queues[queue];
-        if !x.sync || (x.is_idle_class() && !self.feat.idle_class_waits) {
+        if !x.sync || (x.prio.is_idle_class() && !self.feat.idle_class_waits) {
             return;
         }
         let c = &self.contexts[task];

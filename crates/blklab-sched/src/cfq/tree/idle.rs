@@ -46,7 +46,7 @@ impl Cfq {
         } else {
             slice_idle
         };
-        self.queues[queue].wait_request = true;
+        self.queues[queue].turn.wait_request = true;
         set_timer(cx, self.idle_slice_timer, length);
         q.message(cx, format_args!("cfq arm_idle: {length}"));
         cx.waits(Why::Idling, self.queues[queue].pid);
@@ -60,10 +60,10 @@ impl Cfq {
         queue: QueueId,
         rq: RqId,
     ) {
-        if !self.queues[queue].wait_request {
+        if !self.queues[queue].turn.wait_request {
             return;
         }
-        self.queues[queue].must_dispatch = true;
+        self.queues[queue].turn.must_dispatch = true;
         let is_large = q.rqs[rq].nr_sectors > blklab_types::PAGE_SECTORS as u32;
         if !self.feat.keeps_idling || is_large || self.busy_queues > 1 {
             self.cancel_idle_timer(cx);
@@ -76,7 +76,7 @@ impl Cfq {
         q.message(cx, format_args!("cfq idle timer fired"));
         if let Some(active) = self.active {
             let x = &self.queues[active];
-            let (waits, kept) = (!x.waiting.is_empty(), x.must_dispatch);
+            let (waits, kept) = (!x.waiting.is_empty(), x.turn.must_dispatch);
             if self.feat.keeps_idling && kept {
                 self.schedule_dispatch(q, cx);
                 return;
@@ -86,7 +86,7 @@ impl Cfq {
                     return;
                 }
                 if waits {
-                    self.queues[active].must_dispatch = true;
+                    self.queues[active].turn.must_dispatch = true;
                     self.schedule_dispatch(q, cx);
                     return;
                 }
@@ -148,7 +148,7 @@ impl Cfq {
     }
 
     fn note_completion(&mut self, now: u64, rq: &Request, queue: QueueId) {
-        if !self.queues[queue].is_idle_class() {
+        if !self.queues[queue].prio.is_idle_class() {
             self.last_end_request = now;
         }
         if !rq.is_sync() {
@@ -170,7 +170,7 @@ impl Cfq {
             self.begin_slice(q, cx, queue);
         }
         let x = &self.queues[queue];
-        let gives_way = x.is_idle_class() && !self.feat.idle_class_waits;
+        let gives_way = x.prio.is_idle_class() && !self.feat.idle_class_waits;
         if self.slice_used(self.clock.now(cx), queue) || gives_way {
             self.expire_active(q, cx, true);
             return;

@@ -24,17 +24,17 @@ impl Cfq {
             return true;
         }
         let (n, a, rq) = (&self.queues[new], &self.queues[active], &q.rqs[rq]);
-        if n.is_idle_class() {
+        if n.prio.is_idle_class() {
             return false;
         }
-        if a.is_idle_class()
+        if a.prio.is_idle_class()
             || (rq.is_sync() && !a.sync)
             || (is_meta(rq) && a.meta_pending == 0)
-            || (self.feat.rt_preempts && n.is_rt() && !a.is_rt())
+            || (self.feat.rt_preempts && n.prio.is_rt() && !a.prio.is_rt())
         {
             return true;
         }
-        let Some(c) = self.active_task.filter(|_| a.wait_request) else {
+        let Some(c) = self.active_task.filter(|_| a.turn.wait_request) else {
             return false;
         };
         let close = if self.feat.cooperators {

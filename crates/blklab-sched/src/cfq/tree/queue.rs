@@ -4,6 +4,8 @@
 
 pub(super) use crate::queue_id::QueueId;
 
+use crate::cfq::prio::QueuePrio;
+use crate::cfq::turn::Turn;
 use crate::cfq::waiting::Waiting;
 use crate::cfq::{ASYNC, SYNC};
 use blklab_types::{IoPrio, Pid, PrioClass};
@@ -18,10 +20,8 @@ pub(super) struct Queue {
     pub(super) pid: Pid,
     /// Sync or async, for life.
     pub(super) sync: bool,
-    /// Class and level in force.
-    pub(super) prio: IoPrio,
-    /// Class and level without a boost.
-    pub(super) org_prio: IoPrio,
+    /// Class and level.
+    pub(super) prio: QueuePrio,
     /// Who holds it: contexts, requests, the table of async queues.
     pub(super) refs: u32,
 
@@ -52,14 +52,7 @@ pub(super) struct Queue {
     pub(super) idle_window: bool,
     /// No completion in this slice yet: its end is open.
     pub(super) slice_new: bool,
-    /// The oldest request was looked at in this slice (`fifo_expire`).
-    pub(super) fifo_expire: bool,
-    /// CFQ idles for it.
-    pub(super) wait_request: bool,
-    /// Outlives its slice for one request.
-    pub(super) must_dispatch: bool,
-    /// Had its allocation beyond the limit in this slice.
-    pub(super) must_alloc_slice: bool,
+    pub(super) turn: Turn,
     /// The priority is to be looked up again.
     pub(super) prio_changed: bool,
     /// Was chosen for its closeness.
@@ -74,8 +67,7 @@ impl Queue {
         Queue {
             pid,
             sync,
-            prio,
-            org_prio: prio,
+            prio: QueuePrio::new(prio),
             refs: 0,
             waiting: Waiting::default(),
             meta_pending: 0,
@@ -89,22 +81,11 @@ impl Queue {
             on_rr: false,
             idle_window: sync && prio.class != PrioClass::Idle,
             slice_new: false,
-            fifo_expire: false,
-            wait_request: false,
-            must_dispatch: false,
-            must_alloc_slice: false,
+            turn: Turn::default(),
             prio_changed: false,
             coop: false,
             coop_preempt: false,
         }
-    }
-
-    pub(super) fn is_idle_class(&self) -> bool {
-        self.prio.class == PrioClass::Idle
-    }
-
-    pub(super) fn is_rt(&self) -> bool {
-        self.prio.class == PrioClass::RealTime
     }
 
     /// Index of pairs by sync.

@@ -21,12 +21,12 @@ impl Cfq {
             return self.get_next_queue(q, cx);
         };
         let x = &self.queues[active];
-        let kept = self.feat.keeps_idling && x.must_dispatch;
+        let kept = self.feat.keeps_idling && x.turn.must_dispatch;
         if self.slice_used(self.clock.now(cx), active) && !kept {
             self.expire_active(q, cx, false);
             return self.get_next_queue(q, cx);
         }
-        if self.feat.rt_cuts_in && !x.is_rt() && self.busy_rt_queues != 0 {
+        if self.feat.rt_cuts_in && !x.prio.is_rt() && self.busy_rt_queues != 0 {
             q.message(cx, format_args!("cfq{} preempt", x.pid));
             self.expire_active(q, cx, true);
             return self.get_next_queue(q, cx);
@@ -71,7 +71,7 @@ impl Cfq {
     /// The idle class is not served within a tenth of a second of other I/O;
     /// a timer looks again (to 2.6.24).
     fn must_wait_for_quiet(&mut self, cx: &mut Cx<'_>, first: QueueId) -> bool {
-        if !self.feat.idle_class_waits || !self.queues[first].is_idle_class() {
+        if !self.feat.idle_class_waits || !self.queues[first].prio.is_idle_class() {
             return false;
         }
         let Some(left) = self.grace_left(self.clock.now(cx)) else {
@@ -110,13 +110,14 @@ impl Cfq {
         if self.sync_flight > 0 && !x.sync {
             return Err(Why::SyncInFlight);
         }
-        let quantum = if x.is_idle_class() {
+        let quantum = if x.prio.is_idle_class() {
             1
         } else {
             self.set.quantum
         };
         if x.dispatched >= quantum {
-            let lone = self.busy_queues <= 1 && !(self.feat.single_dispatch && x.is_idle_class());
+            let lone =
+                self.busy_queues <= 1 && !(self.feat.single_dispatch && x.prio.is_idle_class());
             let limit = quantum.saturating_mul(LONE_QUANTA);
             if !lone || (self.feat.lone_limit && x.dispatched >= limit) {
                 return Err(Why::Quantum);
@@ -153,7 +154,7 @@ impl Cfq {
     /// in one round, compared as int; then in the slice, as unsigned int
     /// (`cfq_prio_to_maxrq`).
     pub(super) fn exceeds_maxrq(&self, queue: QueueId, moved: u32) -> bool {
-        let level = i32::from(self.queues[queue].prio.level.min(7));
+        let level = i32::from(self.queues[queue].prio.now.level.min(7));
         let base = self.set.slice_async_rq as i32;
         let most = base.wrapping_mul(8 - level).wrapping_mul(2);
         if self.feat.single_dispatch {

@@ -46,7 +46,7 @@ impl ServiceTree {
     /// Files a queue by its class and key. It must not be filed.
     pub(super) fn insert(&mut self, queues: &mut Queues, q: QueueId) {
         let x = &mut queues[q];
-        let rank = rank(x.prio.class);
+        let rank = rank(x.prio.now.class);
         x.filed = Some(rank);
         let key = x.rb_key.wrapping_add(self.bias);
         self.ranks[usize::from(rank)].insert(&mut self.nodes, node(q), key);

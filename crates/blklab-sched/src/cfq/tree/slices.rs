@@ -24,7 +24,7 @@ impl Cfq {
     /// `cfq_prio_to_slice`.
     fn prio_to_slice(&self, queue: QueueId) -> i32 {
         let x = &self.queues[queue];
-        self.prio_slice(x.kind(), x.prio.level)
+        self.prio_slice(x.kind(), x.prio.now.level)
     }
 
     /// How far shorter slices put a queue back: what the others may use more,
@@ -44,7 +44,7 @@ impl Cfq {
     }
 
     fn key_of(&mut self, now: u64, queue: QueueId) -> u64 {
-        if self.queues[queue].is_idle_class() && !self.feat.idle_class_waits {
+        if self.queues[queue].prio.is_idle_class() && !self.feat.idle_class_waits {
             return self.key_of_idle_class(now, queue);
         }
         let rest = std::mem::take(&mut self.queues[queue].slice_resid) as u64;
@@ -79,7 +79,7 @@ impl Cfq {
 
     /// Sorts a preempting queue before all others of its class.
     pub(super) fn file_in_front(&mut self, now: u64, queue: QueueId) {
-        let key = if self.queues[queue].is_idle_class() && !self.feat.idle_class_waits {
+        let key = if self.queues[queue].prio.is_idle_class() && !self.feat.idle_class_waits {
             self.key_of_idle_class(now, queue)
         } else if self.feat.front_is_relative {
             let first = self.service.first();
@@ -97,7 +97,7 @@ impl Cfq {
         q.message(cx, format_args!("cfq{} add_to_rr", x.pid));
         x.on_rr = true;
         self.busy_queues += 1;
-        if x.is_rt() {
+        if x.prio.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_add(1);
         }
         self.resort(q, self.clock.now(cx), queue);
@@ -109,7 +109,7 @@ impl Cfq {
         q.message(cx, format_args!("cfq{} del_from_rr", x.pid));
         x.on_rr = false;
         self.busy_queues -= 1;
-        if x.is_rt() {
+        if x.prio.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
         }
         self.service.remove(&mut self.queues, queue);
@@ -123,15 +123,15 @@ impl Cfq {
         q.message(cx, format_args!("cfq{} set_active", x.pid));
         x.slice_end = 0;
         x.slice_dispatch = 0;
-        x.must_alloc_slice = false;
-        x.fifo_expire = false;
+        x.turn.must_alloc_slice = false;
+        x.turn.fifo_expire = false;
         x.slice_new = true;
         cx.waits(Why::Slice, x.pid);
         self.active = Some(queue);
         if self.feat.keeps_idling {
             let x = &mut self.queues[queue];
-            x.wait_request = false;
-            x.must_dispatch = false;
+            x.turn.wait_request = false;
+            x.turn.must_dispatch = false;
             self.cancel_idle_timer(cx);
         }
         self.cancel_idle_class_timer(cx);
@@ -162,11 +162,11 @@ impl Cfq {
         let pid = self.queues[queue].pid;
         let shown = u8::from(timed_out);
         q.message(cx, format_args!("cfq{pid} slice expired t={shown}"));
-        if self.queues[queue].wait_request {
+        if self.queues[queue].turn.wait_request {
             self.cancel_idle_timer(cx);
         }
         let x = &mut self.queues[queue];
-        x.wait_request = false;
+        x.turn.wait_request = false;
         if timed_out && !x.slice_new {
             x.slice_resid = x.slice_end.wrapping_sub(now) as i64;
             q.message(cx, format_args!("cfq{pid} resid={}", x.slice_resid));

@@ -98,7 +98,7 @@ impl Cfq {
     /// per slice (`cfq_check_fifo`).
     pub(super) fn check_fifo(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) -> Option<RqId> {
         let x = &mut self.queues[queue];
-        if std::mem::replace(&mut x.fifo_expire, true) {
+        if std::mem::replace(&mut x.turn.fifo_expire, true) {
             return None;
         }
         let oldest = x.waiting.fifo.front()?;
