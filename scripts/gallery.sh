@@ -23,10 +23,21 @@ show() {
     done
 }
 
-show ssh "waiting cfq-timeline" examples/ssh-beside-dd.toml \
+# NAME RUNS: a published experiment, run again so many times. That a number is off is no
+# failure here.
+reproduce() {
+    "$blklab" reproduce "$1" --seeds "$2" --output-format json --output "$work/$1.json" || [ $? -eq 1 ]
+    "$blklab" report "$work/$1.json" -o "$pages/$1.html" --svg "$work/$1-svg"
+    cp "$work/$1-svg/$1.svg" "docs/gallery/$1.svg"
+}
+
+show ssh "waiting cfq-timeline cfq-scheduler noop-dirty noop-requests" examples/ssh-beside-dd.toml \
     --sched noop,anticipatory,deadline,cfq
+show sixteen-years "waiting 6.1-bfq-scheduler" examples/sixteen-years.toml
+show quantum "waiting unpatched-scheduler posted-scheduler" examples/quantum-2010.toml
 show near-and-far "waiting" examples/near-and-far.toml
 show cgroups "waiting throughput" examples/cgroups.toml
 show cgroup-weights "waiting bfq-of-6.1-throughput" examples/cgroup-weights.toml
-show database "waiting latency" docs/gallery/database.fio --device nvme-datacenter
+show database "waiting latency q2c driver-tags" docs/gallery/database.fio --device nvme-datacenter
+reproduce cfq-quantum-2010 1
 ls "$pages"

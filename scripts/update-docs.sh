@@ -26,10 +26,6 @@ write() {
     mv "$file.partial" "$file"
 }
 
-picture() {
-    "$blklab" run examples/ssh-beside-dd.toml --output-format json | scripts/picture.py
-}
-
 # The page has two parts: measured cases, and planted causes.
 fidelity() {
     "$blklab" conform "$shared/truth/cases" "$shared/truth-612/cases" --output-format markdown || [ $? -eq 1 ]
@@ -45,7 +41,8 @@ UPDATE_TABLES=1 cargo test -p blklab-device --lib published
 UPDATE_DOCS=1 cargo test -p blklab-device --lib reference
 
 cargo build --release --bin blklab
-write docs/images/ssh-beside-dd.svg picture
+say "docs/gallery"
+scripts/gallery.sh "$blklab" >/dev/null
 if [ -d "$shared/truth-612/cases" ]; then
     write docs/fidelity.md fidelity
 else

@@ -918,13 +918,16 @@ Examples:
   blklab report results/bfq -o bfq.html
   blklab report testdata/blkparse/sync-write-2.6.24.txt -o trace.html
   blklab report results --output-format json -o report.json
-  blklab report results --svg pictures         for papers and mails";
+  blklab report results --svg pictures         for papers and mails
+  blklab reproduce ltt-2009-ls --output-format json --output ls.json
+  blklab report ls.json -o ls.html             published beside modelled";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_NOTES)]
 pub(crate) struct ReportArgs {
-    /// Run directories, folders of them, traces of any kind that is read
-    #[arg(value_name = "RUN|MATRIX|TRACE", required = true)]
+    /// Run directories, folders of them, traces of any kind that is read; or the JSON of
+    /// one result of blklab reproduce
+    #[arg(value_name = "RUN|MATRIX|TRACE|RESULT", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// Write the page here; without it, to standard output
     #[arg(short, long, value_name = "FILE")]
@@ -936,6 +939,9 @@ pub(crate) struct ReportArgs {
     /// is then written only with --output
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
+    /// The same as CHART.png, twice as many pixels wide
+    #[arg(long, value_name = "DIR")]
+    pub(crate) png: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) stack: StackArgs,
 }

@@ -14,19 +14,25 @@ use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
 use blklab::scheduler::Schedulers;
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
-use blklab_report::{MEMBERS_MAX, Report, charts, html, shown_max};
+use blklab_report::reproduced::{self, Reproduced};
+use blklab_report::{MEMBERS_MAX, Report, charts, html, png, shown_max};
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 
 /// Requests of a re-enactment that are given.
 const WORST: usize = 10;
 
 pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let inputs = inputs(&a.inputs)?;
-    if let Some(dir) = &a.svg {
-        check_folder(dir).context("--svg")?;
+    for (dir, option) in [(&a.svg, "--svg"), (&a.png, "--png")] {
+        if let Some(dir) = dir {
+            check_folder(dir).context(option)?;
+        }
     }
+    if let Some(reproduced) = reproduced(&a.inputs)? {
+        return of_reproduced(a, &reproduced);
+    }
+    let inputs = inputs(&a.inputs)?;
     let mut out = Output::open(a.output.as_deref())?;
     if let Some(path) = &a.output {
         let mut claims = Claims::default();
@@ -42,11 +48,8 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
         members.push(input.read(label, shown, a, schedulers)?);
     }
     let report = Report::new(members);
-    if let Some(dir) = &a.svg {
-        write_charts(dir, &report)?;
-        if a.output.is_none() {
-            return Ok(Outcome::Done);
-        }
+    if write_charts(a, || charts::all(&report))? && a.output.is_none() {
+        return Ok(Outcome::Done);
     }
     match a.output_format {
         ReportFormat::Html => out.write_all(html::page(&report)?.as_bytes())?,
@@ -56,20 +59,79 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// Writes each chart into a folder.
-fn write_charts(dir: &Path, report: &Report) -> Result<()> {
-    let files: Vec<(PathBuf, String)> = charts::all(report)
-        .into_iter()
-        .map(|(name, svg)| (dir.join(format!("{name}.svg")), svg))
-        .collect();
-    make_folder(dir)?;
-    for (path, _) in &files {
-        check_replaceable(path).context("--svg")?;
+/// The result of `blklab reproduce`, if that is what is named: no trace begins as JSON does.
+fn reproduced(paths: &[PathBuf]) -> Result<Option<Reproduced>> {
+    let is_json = |path: &PathBuf| {
+        let mut first = [0; 16];
+        let file = std::fs::File::open(path).ok().filter(|_| path.is_file());
+        let length = file.and_then(|mut f| f.read(&mut first).ok());
+        let text = &first[..length.unwrap_or(0)];
+        text.trim_ascii_start().starts_with(b"{")
+    };
+    let Some(path) = paths.iter().find(|path| is_json(path)) else {
+        return Ok(None);
+    };
+    let shown = path.display();
+    if paths.len() > 1 {
+        bail!("{shown}: a result of blklab reproduce has a page of its own: name it alone");
     }
-    for (path, svg) in &files {
-        write_file(path, svg.as_bytes())?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    match Reproduced::read(&text) {
+        Ok(reproduced) => Ok(Some(reproduced)),
+        Err(e) => bail!(
+            "{shown}:{}: JSON, but not what blklab reproduce --output-format json writes: {e}",
+            e.line()
+        ),
     }
-    Ok(())
+}
+
+fn of_reproduced(a: &ReportArgs, reproduced: &Reproduced) -> Result<Outcome> {
+    if a.stack.says_something() {
+        bail!("--context, --kernel, --sched, --set: a result of blklab reproduce says its own");
+    }
+    let mut out = Output::open(a.output.as_deref())?;
+    if let Some(path) = &a.output {
+        let mut claims = Claims::default();
+        a.inputs.iter().for_each(|input| claims.reads(input));
+        claims.writes(path, "--output")?;
+    }
+    if write_charts(a, || reproduced.charts())? && a.output.is_none() {
+        return Ok(Outcome::Done);
+    }
+    match a.output_format {
+        ReportFormat::Html => out.write_all(reproduced::page(reproduced).as_bytes())?,
+        ReportFormat::Json => writeln!(out, "{}", reproduced.to_json())?,
+    }
+    out.commit()?;
+    Ok(Outcome::Done)
+}
+
+/// Writes each chart into the folders that were asked for; whether there is one.
+fn write_charts(a: &ReportArgs, charts: impl Fn() -> Vec<(String, String)>) -> Result<bool> {
+    if a.svg.is_none() && a.png.is_none() {
+        return Ok(false);
+    }
+    let charts = charts();
+    let mut files: Vec<(&str, PathBuf, Vec<u8>)> = Vec::new();
+    for (name, svg) in charts {
+        if let Some(dir) = &a.png {
+            let png = png(&svg).map_err(|e| anyhow::anyhow!("--png {name}: {e}"))?;
+            files.push(("--png", dir.join(format!("{name}.png")), png));
+        }
+        if let Some(dir) = &a.svg {
+            files.push(("--svg", dir.join(format!("{name}.svg")), svg.into_bytes()));
+        }
+    }
+    for dir in [&a.svg, &a.png].into_iter().flatten() {
+        make_folder(dir)?;
+    }
+    for (option, path, _) in &files {
+        check_replaceable(path).context(*option)?;
+    }
+    for (_, path, bytes) in &files {
+        write_file(path, bytes)?;
+    }
+    Ok(true)
 }
 
 /// What a page is about.

@@ -21,6 +21,9 @@ const Y: [f64; 2] = [310.0, 40.0];
 const INK: &str = "currentColor";
 const FAINT: &str = "#ddd";
 
+/// So many times what was reached is too far for an axis.
+const LIMIT_FAR: f64 = 5.0;
+
 /// Curves of a picture, at most.
 const CURVES_MAX: usize = 8;
 
@@ -352,13 +355,21 @@ fn plot(
     lines: &[(&str, Vec<f64>, usize)],
     limits: &[(f64, String)],
 ) -> String {
-    let (mut svg, x) = frame(title, span_ns);
     let most = lines
         .iter()
         .flat_map(|(_, v, _)| v)
         .copied()
-        .chain(limits.iter().map(|l| l.0))
         .fold(0.0, f64::max);
+    // A limit that is far beyond what was reached is said: an axis up to it would be flat.
+    let (limits, beyond): (Vec<_>, Vec<_>) = limits
+        .iter()
+        .partition(|(value, _)| *value <= LIMIT_FAR * most);
+    let mut titled = title.to_owned();
+    for (_, name) in beyond {
+        let _ = write!(titled, "; beyond: {name}");
+    }
+    let (mut svg, x) = frame(&titled, span_ns);
+    let most = limits.iter().map(|l| l.0).fold(most, f64::max);
     let y = Linear {
         from: 0.0,
         to: if most > 0.0 { most * 1.05 } else { 1.0 },

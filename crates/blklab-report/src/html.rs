@@ -135,7 +135,7 @@ fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
             out,
             i,
             "scheduler",
-            "What the scheduler did",
+            "The scheduler over time",
             "What waiting requests waited for, a line for each reason: the share of each interval, up \
              from its line, in the colour of the process that is served or idled for. Zoomed in, each \
              slice, wait and batch by itself. Nothing is drawn where nothing waits.",

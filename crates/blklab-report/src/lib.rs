@@ -43,13 +43,16 @@ mod jobs;
 pub mod member;
 pub mod model;
 mod picture;
+mod png;
 mod provenance;
+pub mod reproduced;
 mod sample;
 mod scheduler;
 mod svg;
 mod words;
 
 pub use model::Report;
+pub use png::png;
 
 use model::{FORMAT, Member, PHASES, REASONS};
 use std::collections::BTreeMap;

@@ -344,6 +344,82 @@ fn charts_are_pictures_of_their_own() {
     }
 }
 
+/// The same charts as PNG, side by side or alone; nothing is written if a file there is not
+/// to be replaced.
+#[test]
+fn charts_are_png_too() {
+    let folder = Folder::new();
+    folder.write("m.fio", MATRIX);
+    folder.ok(&["run", "m.fio", "--out", "run"]);
+    folder.ok(&["report", "run", "--png", "pictures", "--svg", "pictures"]);
+    let names = folder.names("pictures");
+    let count = |end: &str| names.iter().filter(|n| n.ends_with(end)).count();
+    assert_eq!(
+        (count(".png"), names.len()),
+        (count(".svg"), 2 * count(".svg"))
+    );
+    for name in names.iter().filter(|n| n.ends_with(".png")) {
+        let bytes = std::fs::read(folder.path(&format!("pictures/{name}"))).expect("a picture");
+        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{name}");
+        let side = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        assert_eq!(side(16), 1800, "{name}");
+        assert!(side(20) > 100, "{name}");
+    }
+}
+
+/// A result of `blklab reproduce`: words, a picture and a table, each number of which is in
+/// the data.
+#[test]
+fn a_reproduction_has_a_page() {
+    let folder = Folder::new();
+    let study = ["reproduce", "cfq-quantum-2010", "--quick"];
+    let json = ["--output-format", "json", "--output", "r.json"];
+    let done = folder.run(&[&study[..], &json].concat());
+    assert!(matches!(done.code, Some(0 | 1)), "{}", done.stderr);
+    folder.ok(&["report", "r.json", "-o", "r.html", "--svg", "pictures"]);
+    let page = folder.read("r.html");
+    for expected in [
+        "<title>cfq-quantum-2010: published and modelled</title>",
+        "How near",
+        "predicted numbers are within",
+        "class=\"picture\"",
+        "Published orderings",
+        "allowed",
+    ] {
+        assert!(page.contains(expected), "the page has no {expected}");
+    }
+    assert!(!page.contains("NaN") && !page.contains("src=\""));
+    let data: Value = serde_json::from_str(&folder.read("r.json")).expect("JSON");
+    let mut known = std::collections::BTreeSet::new();
+    numbers(&data, &mut known);
+    let cells = page.split("data-v=\"").skip(1);
+    let cells: Vec<f64> = cells
+        .filter_map(|t| t.split('"').next()?.parse().ok())
+        .collect();
+    assert!(cells.len() > 10, "{cells:?}");
+    for cell in cells {
+        assert!(known.contains(&cell.to_bits()), "{cell} is not in the data");
+    }
+    let names = folder.names("pictures");
+    assert_eq!(names, ["cfq-quantum-2010.svg", "overview.svg"]);
+
+    folder.write("x.json", "{\n\"numbers\": 1}");
+    for (args, expected) in [
+        (
+            vec!["x.json"],
+            "x.json:2: JSON, but not what blklab reproduce",
+        ),
+        (vec!["r.json", "r.json"], "name it alone"),
+        (vec!["r.json", "--kernel", "6.1"], "says its own"),
+    ] {
+        let done = folder.run(&[&["report"], &args[..], &["-o", "no.html"]].concat());
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert!(done.stderr.contains(expected), "{}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+        assert!(!folder.path("no.html").exists());
+    }
+}
+
 /// Chromium shows the pages of a run, a matrix and a trace: no errors, nothing fetched,
 /// every chart drawn, zoom and hover in time. Skips where Chromium or npm is missing.
 #[test]

@@ -14,7 +14,9 @@ mod subject;
 
 pub use calibration::{Parameter, calibration};
 pub use files::{names, study};
-pub use outcome::{Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary, Tally};
+pub use outcome::{
+    About, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary, Tally,
+};
 pub use study::{
     Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };

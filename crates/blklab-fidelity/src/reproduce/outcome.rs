@@ -31,6 +31,8 @@ pub struct Measured {
     pub unit: &'static str,
     /// Ours over the seeds; none if nothing ran.
     pub ours: Option<Spread>,
+    /// How many seeds ran.
+    pub runs: usize,
 }
 
 /// One published number and ours.
@@ -45,6 +47,8 @@ pub struct NumberOutcome {
     pub ratio: Option<f64>,
     /// How far ours may be off, in words.
     pub tolerance: String,
+    /// The same as the least and the largest ratio; none where there is no bound.
+    pub allowed: [Option<f64>; 2],
     /// Whether the median is that near.
     pub within: bool,
     /// Calibrated or predicted.
@@ -154,9 +158,24 @@ impl fmt::Display for Summary {
     }
 }
 
+/// What a study is.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// In a line.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// What is known to be different here.
+    pub differs: String,
+}
+
 /// The outcome of some studies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
+    /// The studies, in their order.
+    pub studies: Vec<About>,
     /// Totals.
     pub summary: Summary,
     /// Number by number, in order of the studies.
@@ -170,7 +189,14 @@ pub struct Reproduction {
 impl Reproduction {
     /// `values`: by study and measure, one value for each seed.
     pub(super) fn new(studies: &[Study], values: &[Vec<Vec<f64>>]) -> Reproduction {
+        let about = |s: &Study| About {
+            name: s.name.clone(),
+            title: s.title.clone(),
+            source: s.source.clone(),
+            differs: s.differs.clone(),
+        };
         let mut all = Reproduction {
+            studies: studies.iter().map(about).collect(),
             summary: Summary::default(),
             numbers: Vec::new(),
             unpublished: Vec::new(),
@@ -216,6 +242,7 @@ fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
         metric: m.metric.metric.title,
         unit: m.metric.unit.text(),
         ours: (!values.is_empty()).then(|| Spread::new(values.to_vec())),
+        runs: values.len(),
     }
 }
 
@@ -227,6 +254,7 @@ fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
         published: n.published,
         ratio,
         tolerance: n.tolerance.to_string(),
+        allowed: n.tolerance.ratios(),
         within: ratio.is_some_and(|r| n.tolerance.allows(r)),
         kind: match n.calibrated {
             Some(_) => Kind::Calibrated,

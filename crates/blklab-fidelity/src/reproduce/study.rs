@@ -35,6 +35,16 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
+    /// The least and the largest ratio that are good enough; none where there is no bound.
+    pub fn ratios(self) -> [Option<f64>; 2] {
+        match self {
+            Tolerance::Factor(f) => [Some(1.0 / f), Some(f)],
+            Tolerance::Percent(p) => [Some(1.0 - p / 100.0), Some(1.0 + p / 100.0)],
+            Tolerance::AtMost => [None, Some(1.0)],
+            Tolerance::AtLeast => [Some(1.0), None],
+        }
+    }
+
     /// Whether ours over published is good enough.
     pub fn allows(self, ratio: f64) -> bool {
         match self {

@@ -38,6 +38,15 @@ impl Table {
         let _ = write!(self.html, "<td>{}</td>", escaped(text));
     }
 
+    /// Words: on a phone a line of their own, below what they are.
+    fn words(&mut self, head: &str, text: &str) {
+        let text = escaped(text);
+        let _ = write!(
+            self.html,
+            "<td class=\"words\" data-h=\"{head}\">{text}</td>"
+        );
+    }
+
     fn none(&mut self) {
         self.html.push_str("<td class=\"n\">–</td>");
     }
@@ -95,15 +104,14 @@ fn bytes_text(n: u64) -> String {
 
 /// What is said first of each of several.
 pub(super) fn answers(out: &mut String, report: &Report) {
-    let mut table = Table::new(
-        "In words, the worst finding of each",
-        &["", "who waited", "how long", "why", "what would help"],
-    );
+    let heads = ["", "who waited", "how long", "why", "what would help"];
+    let mut table = Table::new("In words, the worst finding of each", &heads);
     for m in &report.members {
         table.begin(&m.label);
         let a = &m.answer;
-        for text in [&a.who, &a.how_long, &a.why, &a.help.join("; or ")] {
-            table.text(text);
+        let texts = [&a.who, &a.how_long, &a.why, &a.help.join("; or ")];
+        for (head, text) in heads[1..].iter().zip(texts) {
+            table.words(head, text);
         }
         table.end();
     }

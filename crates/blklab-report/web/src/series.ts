@@ -7,6 +7,9 @@ import { type Device, type Member, type Report, type Steps, bytes, time } from "
 import { DASHES, FONT, theme } from "./theme";
 import { type View, timeTick, whileSeen } from "./view";
 
+/** So many times what was reached is too far for an axis. */
+const LIMIT_FAR = 5;
+
 /** A line of a chart. */
 export interface Line {
   label: string;
@@ -38,6 +41,10 @@ export function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null
     return null;
   }
   const t = theme();
+  // A limit that is far beyond what was reached is said: an axis up to it would be flat.
+  const most = Math.max(1e-9, ...chart.lines.flatMap((l) => l.values.map((v) => v ?? 0)));
+  const limits = (chart.limits ?? []).filter(([v]) => v <= LIMIT_FAR * most);
+  const beyond = (chart.limits ?? []).filter(([v]) => v > LIMIT_FAR * most).map(([, words]) => `; beyond: ${words}`);
   // Each interval has its value up to its end.
   const x = Array.from({ length: n + 1 }, (_, i) => (chart.from_ns ?? 0) + i * chart.interval_ns);
   const column = (l: Line) => [...pad(l.values, n), l.values[n - 1] ?? null];
@@ -50,11 +57,11 @@ export function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null
     {
       width: Math.max(280, place.clientWidth),
       height: 190,
-      title: `${chart.title}, by ${time(chart.interval_ns)}`,
+      title: `${chart.title}, by ${time(chart.interval_ns)}${beyond.join("")}`,
       padding: [10, 12, 0, 0],
       scales: {
         x: { time: false, range: () => view.range },
-        y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, ...(chart.limits ?? []).map(([v]) => v), 1e-9) * 1.05] },
+        y: chart.log ? { distr: 3 } : { range: (_, __, max) => [0, Math.max(max, ...limits.map(([v]) => v), 1e-9) * 1.05] },
       },
       axes: [
         { ...axis, size: 34, values: (_, all) => all.map((v) => timeTick(v, view.range)), space: 100 },
@@ -90,7 +97,7 @@ export function draw(chart: Chart, view: View, place: HTMLElement): uPlot | null
             u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           },
         ],
-        draw: (chart.limits ?? []).map((one) => (u: uPlot) => limit(u, one)),
+        draw: limits.map((one) => (u: uPlot) => limit(u, one)),
       },
     },
     [x, ...chart.lines.map(column)] as uPlot.AlignedData,

@@ -76,6 +76,12 @@ export class Timeline {
       (start, i) => start >= from - 1 && start <= to && c.sector[i] <= marks[0][1] && marks[0][1] < c.sector[i] + Math.max(c.sectors[i], 1),
     );
     this.select(at);
+    if (at < 0) {
+      // Of many requests the page has a sample, and the one that is meant need not be in it.
+      const moments = marks.map(([ns, sector, letters]) => `${letters} at ${(ns / 1e9).toFixed(9)} s, sector ${sector}`);
+      this.tell(["The events of the finding; their request is not among those that the page shows", ...moments]);
+      this.place(this.x(marks[0][0]), this.y(marks[0][1]));
+    }
     this.over.focus();
   }
 
@@ -558,14 +564,23 @@ export class Timeline {
     const c = this.columns;
     const [tipX, tipY] = [x ?? this.x(this.markTime(i)), y ?? this.y(c.sector[i])];
     this.overlay(() => this.ring(i));
+    this.tell(this.words(i));
+    this.place(tipX, tipY);
+  }
+
+  /** Beside the pointer, a line for each. */
+  private tell(lines: string[]): void {
     this.tip.replaceChildren(
-      ...this.words(i).map((text) => {
+      ...lines.map((text) => {
         const div = document.createElement("div");
         div.textContent = text;
         return div;
       }),
     );
     this.tip.hidden = false;
+  }
+
+  private place(tipX: number, tipY: number): void {
     const { offsetWidth: w, offsetHeight: h } = this.tip;
     this.tip.style.left = `${Math.max(0, Math.min(tipX + 16, this.width - w - 4))}px`;
     this.tip.style.top = `${tipY + 20 + h > HEIGHT ? Math.max(0, tipY - h - 12) : tipY + 16}px`;
