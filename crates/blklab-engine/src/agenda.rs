@@ -52,7 +52,11 @@ pub struct Agenda {
     /// Jiffy and high-resolution timers.
     pub timers: Timers,
     wakes: BinaryHeap<Reverse<Wake>>,
+    /// The time of the first of them; [`Time::MAX`] if there is none.
+    next_wake: Time,
     sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
+    /// The same of those who sleep.
+    next_sleeper: Time,
     ready: VecDeque<Ready>,
     /// Work that is ready and has not run, by its number.
     pending: IdVec<WorkId, bool>,
@@ -66,7 +70,9 @@ impl Agenda {
             seq: 0,
             timers: Timers::new(hz),
             wakes: BinaryHeap::new(),
+            next_wake: Time::MAX,
             sleepers: BinaryHeap::new(),
+            next_sleeper: Time::MAX,
             ready: VecDeque::new(),
             pending: IdVec::default(),
         }
@@ -94,6 +100,7 @@ impl Agenda {
             device,
             token,
         }));
+        self.next_wake = self.next_wake.min(time);
     }
 
     /// A task becomes ready at `time`.
@@ -108,6 +115,7 @@ impl Agenda {
         );
         self.seq += 1;
         self.sleepers.push(Reverse((time, self.seq, task)));
+        self.next_sleeper = self.next_sleeper.min(time);
     }
 
     /// A task is ready now, behind everything that already is.
@@ -123,10 +131,14 @@ impl Agenda {
     /// Whether nothing is due until `time`, that instant included.
     #[inline]
     fn is_quiet_until(&self, time: Time) -> bool {
-        self.ready.is_empty()
-            && self.timers.next_time() > time
-            && self.wakes.peek().is_none_or(|w| w.0.time > time)
-            && self.sleepers.peek().is_none_or(|s| s.0.0 > time)
+        self.ready.is_empty() && self.next_time() > time
+    }
+
+    /// When something is due next that is not ready; [`Time::MAX`] if nothing ever is.
+    #[inline]
+    fn next_time(&self) -> Time {
+        let next = self.timers.next_time().min(self.next_wake);
+        next.min(self.next_sleeper)
     }
 
     /// Moves the clock to `time` if nothing is due until then, that instant
@@ -167,10 +179,10 @@ impl Agenda {
             if let Some(id) = self.timers.take_due(self.now) {
                 return Some(Due::Timer(id));
             }
-            if let Some(&Reverse(w)) = self.wakes.peek()
-                && w.time <= self.now
+            if self.next_wake <= self.now
+                && let Some(Reverse(w)) = self.wakes.pop()
             {
-                self.wakes.pop();
+                self.next_wake = self.wakes.peek().map_or(Time::MAX, |w| w.0.time);
                 return Some(Due::Device(w.device, w.token));
             }
             match self.ready.pop_front() {
@@ -181,23 +193,27 @@ impl Agenda {
                 }
                 None => {}
             }
-            let mut next = self.timers.next_time();
-            if let Some(Reverse(w)) = self.wakes.peek() {
-                next = next.min(w.time);
-            }
-            if let Some(Reverse(s)) = self.sleepers.peek() {
-                next = next.min(s.0);
-            }
+            let next = self.next_time();
             if next == Time::MAX || next > limit {
                 return None;
             }
             self.move_to(next);
-            while let Some(&Reverse((time, _, task))) = self.sleepers.peek()
-                && time <= self.now
-            {
-                self.sleepers.pop();
-                self.ready.push_back(Ready::Task(task));
+            if self.next_sleeper <= next {
+                self.rouse();
             }
         }
+    }
+
+    /// Who slept until now is ready.
+    fn rouse(&mut self) {
+        while let Some(&Reverse((time, _, task))) = self.sleepers.peek() {
+            if time > self.now {
+                self.next_sleeper = time;
+                return;
+            }
+            self.sleepers.pop();
+            self.ready.push_back(Ready::Task(task));
+        }
+        self.next_sleeper = Time::MAX;
     }
 }

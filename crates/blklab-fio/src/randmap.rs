@@ -96,6 +96,9 @@ impl RandomMap {
     pub fn set(&mut self, block: u64, count: u64) -> u64 {
         let room = self.blocks.next_multiple_of(64).saturating_sub(block);
         let count = count.min(room);
+        if count == 1 {
+            return self.set_in_word(block, 1);
+        }
         let mut done = 0;
         while done < count {
             let at = block + done;
@@ -118,17 +121,18 @@ impl RandomMap {
         }
     }
 
+    #[cold]
     fn grow(&mut self, pages: usize) {
-        if pages > self.pages.len() {
-            self.pages.resize_with(pages, || None);
-            self.full.resize(pages.div_ceil(64), 0);
-        }
+        self.pages.resize_with(pages, || None);
+        self.full.resize(pages.div_ceil(64), 0);
     }
 
     /// Sets bits of one word up to the first one that is set.
     fn set_in_word(&mut self, block: u64, count: u64) -> u64 {
         let page_idx = (block / BITS_PER_PAGE) as usize;
-        self.grow(page_idx + 1);
+        if page_idx >= self.pages.len() {
+            self.grow(page_idx + 1);
+        }
         let page = self.pages[page_idx].get_or_insert_with(|| {
             Box::new(Page {
                 words: [0; WORDS_PER_PAGE],

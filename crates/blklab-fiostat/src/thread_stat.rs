@@ -42,6 +42,7 @@ pub struct Latency {
 }
 
 impl Latency {
+    #[inline]
     pub(crate) fn add(&mut self, value_ns: u64, with_hist: bool) {
         self.stat.add(value_ns);
         if with_hist {

@@ -9,6 +9,7 @@ use crate::cache::PageCache;
 use crate::error::FsError;
 use crate::file::Fd;
 use crate::host::Host;
+use crate::one_bio::OneBio;
 use crate::state::aio::{AioContext, AioEvent, Deferred, SyncCall, Waits, Work};
 use blklab_types::Span;
 
@@ -29,6 +30,18 @@ pub struct DirectRequest {
     pub bytes: u64,
     /// The submitter's own mark, handed back in the event.
     pub user_data: u64,
+}
+
+/// How far a direct I/O came without a sleep.
+#[derive(Debug)]
+pub enum Begun<P> {
+    /// It is submitted.
+    Submitted,
+    /// It sleeps for a request: [`PageCache::aio_finish`].
+    Sleeps(OneBio<P>),
+    /// It may have to wait for other things, and nothing has happened:
+    /// [`PageCache::aio_submit_in_steps`].
+    Not,
 }
 
 /// One sync to submit.
@@ -63,13 +76,47 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// What is wrong with the request; there is no event then.
     pub async fn aio_submit(&self, context: AioId, request: DirectRequest) -> Result<(), FsError> {
-        if let Some(mut io) = self.begin_one_bio(context, &request) {
-            if io.pending.is_some() {
-                self.sleep_for_one_bio(&mut io).await;
+        match self.aio_begin(context, &request) {
+            Begun::Submitted => Ok(()),
+            Begun::Sleeps(io) => {
+                self.aio_finish(io).await;
+                Ok(())
             }
-            self.end_one_bio(&io);
-            return Ok(());
+            Begun::Not => self.aio_submit_in_steps(context, request).await,
         }
+    }
+
+    /// Submits one direct I/O as far as that needs no sleep.
+    #[inline(always)]
+    pub fn aio_begin(&self, context: AioId, request: &DirectRequest) -> Begun<H::Pending> {
+        match self.begin_one_bio(context, request) {
+            None => Begun::Not,
+            Some(io) if io.pending.is_some() => Begun::Sleeps(io),
+            Some(io) => {
+                self.end_one_bio(&io);
+                Begun::Submitted
+            }
+        }
+    }
+
+    /// Submits the rest of a direct I/O that sleeps for a request.
+    pub async fn aio_finish(&self, mut io: OneBio<H::Pending>) {
+        if let Some(pending) = io.pending.take() {
+            self.sleep_for_request(pending).await;
+        }
+        self.end_one_bio(&io);
+    }
+
+    /// Submits a direct I/O of which nothing has begun, with all the steps at which it
+    /// may sleep.
+    ///
+    /// # Errors
+    /// As [`PageCache::aio_submit`].
+    pub async fn aio_submit_in_steps(
+        &self,
+        context: AioId,
+        request: DirectRequest,
+    ) -> Result<(), FsError> {
         let DirectRequest {
             fd,
             write,
@@ -142,28 +189,41 @@ impl<H: Host> PageCache<H> {
         max: usize,
         events: &mut Vec<AioEvent>,
     ) -> Result<usize, FsError> {
-        let context = context.0 as usize;
-        let me = self.host.current();
         let mut got = 0;
-        loop {
-            let enough = self.with(|s| {
-                let aio = s.aio.get_mut(context).ok_or(FsError::BadHandle)?;
-                while got < max
-                    && let Some(event) = aio.events.pop_front()
-                {
-                    events.push(event);
-                    got += 1;
-                }
-                let enough = got >= min.min(max);
-                if !enough {
-                    aio.waiters.push_back(me);
-                }
-                Ok(enough)
-            })?;
-            if enough {
-                return Ok(got);
-            }
+        while !self.aio_take(context, min, max, &mut got, |event| events.push(event))? {
             self.host.suspend().await;
         }
+        Ok(got)
+    }
+
+    /// Hands events to `take` while there are some, until it `got` `max`; whether these
+    /// are `min` at least. If not, the caller sleeps and is woken when there are more.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`].
+    #[inline(always)]
+    pub fn aio_take(
+        &self,
+        context: AioId,
+        min: usize,
+        max: usize,
+        got: &mut usize,
+        mut take: impl FnMut(AioEvent),
+    ) -> Result<bool, FsError> {
+        self.with(|s| {
+            let aio = s.aio.get_mut(context.0 as usize);
+            let aio = aio.ok_or(FsError::BadHandle)?;
+            while *got < max
+                && let Some(event) = aio.events.pop_front()
+            {
+                take(event);
+                *got += 1;
+            }
+            let enough = *got >= min.min(max);
+            if !enough {
+                aio.waiters.push_back(self.host.current());
+            }
+            Ok(enough)
+        })
     }
 }

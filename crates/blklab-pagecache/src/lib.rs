@@ -71,7 +71,7 @@ mod write;
 mod writeback;
 
 pub use advice::Fault;
-pub use aio::{AioId, DirectRequest, SyncRequest};
+pub use aio::{AioId, Begun, DirectRequest, SyncRequest};
 pub use atime::Atime;
 pub use cache::{PageCache, UnknownBio};
 pub use changes::CHANGES;
@@ -86,6 +86,7 @@ pub use file::{Advice, Fd, FileId, Name, OSync};
 pub use host::{Host, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
+pub use one_bio::OneBio;
 pub use ops::{FreeSpace, Ops};
 pub use state::aio::{AioEvent, SyncCall, SyncRange};
 pub use state::sleeps::{Sleep, Sleeps};

@@ -15,7 +15,8 @@ use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
 
 /// A direct I/O whose bio has been submitted, or sleeps for a request.
-pub(crate) struct OneBio<P> {
+#[derive(Debug)]
+pub struct OneBio<P> {
     key: u64,
     file: FileId,
     op: Op,
@@ -129,13 +130,6 @@ impl<H: Host> PageCache<H> {
         let bio = self.new_bio(op, flags, sector, nr_sectors, bio);
         io.pending = self.host.begin_bio(bio);
         Some(io)
-    }
-
-    /// Sleeps for the request of such a direct I/O.
-    pub(crate) async fn sleep_for_one_bio(&self, io: &mut OneBio<H::Pending>) {
-        if let Some(pending) = io.pending.take() {
-            self.sleep_for_request(pending).await;
-        }
     }
 
     /// The submitter is done with such a direct I/O.

@@ -105,11 +105,10 @@ impl AllStats {
         });
     }
 
-    /// An event, before its life is told.
-    #[inline]
-    pub fn event(&mut self, e: &Event) {
+    /// Events, of which the array's are counted; their lives may have been told.
+    pub fn events(&mut self, batch: &[Event]) {
         if self.has_array {
-            self.event_beside_array(e);
+            batch.iter().for_each(|e| self.event_beside_array(e));
         }
     }
 

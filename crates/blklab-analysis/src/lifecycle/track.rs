@@ -4,7 +4,7 @@
 use super::table::{Device, Out};
 use super::{DEVICES_MAX, IN_FLIGHT_MAX, LifeSink, Unmatched};
 use crate::index::Index;
-use blklab_trace::{Event, Rwbs, TraceSink};
+use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Time};
 
 /// Follows bios and requests through a trace; see the
@@ -73,6 +73,7 @@ impl<S: LifeSink> Lifecycles<S> {
     }
 
     /// Takes an event of a command that was passed through to the device.
+    #[cold]
     pub(crate) fn passed_through(&mut self, event: &Event) {
         self.last_time = event.time;
         self.out.unmatched.passed_through += 1;
@@ -104,13 +105,27 @@ impl<S: LifeSink> Lifecycles<S> {
     }
 }
 
-impl<S: LifeSink> TraceSink for Lifecycles<S> {
-    fn event(&mut self, event: &Event) {
+impl<S: LifeSink> Lifecycles<S> {
+    #[inline(always)]
+    fn follow(&mut self, event: &Event) {
         if event.rwbs.has(Rwbs::PC) {
             return self.passed_through(event);
         }
         let place = self.place(event.dev);
         self.event_at(place, event);
+    }
+}
+
+impl<S: LifeSink> TraceSink for Lifecycles<S> {
+    fn event(&mut self, event: &Event) {
+        self.follow(event);
+    }
+
+    /// What the block layer recorded, without the messages of its schedulers.
+    fn events(&mut self, events: &[Event]) {
+        for event in events.iter().filter(|e| e.action != Action::Message) {
+            self.follow(event);
+        }
     }
 
     /// What is under way is not heard of again.

@@ -37,9 +37,18 @@ pub fn priorities(prio: &CmdPrio) -> Vec<(u32, u32)> {
 impl JobRun {
     /// The priority of a request, for engines that set it per request. Asked
     /// once for each time that it is handed over.
+    #[inline]
     pub(super) fn drawn_priority(&mut self, op: IoOp, length: u64) -> Option<(u32, u32)> {
         let prio = &self.job.settings.cmdprio;
         let dir = op.dir().filter(|dir| *dir != Dir::Trim)? as usize;
+        if prio.percentage[dir] == 0 && prio.splits[dir].is_empty() {
+            return None;
+        }
+        self.draw_priority(dir, length)
+    }
+
+    fn draw_priority(&mut self, dir: usize, length: u64) -> Option<(u32, u32)> {
+        let prio = &self.job.settings.cmdprio;
         let of_length = prio.splits[dir].iter().filter(|s| s.bytes == length);
         let percent = match prio.percentage[dir] {
             0 => of_length.clone().map(|s| s.percent).sum(),

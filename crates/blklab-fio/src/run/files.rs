@@ -121,6 +121,7 @@ impl Files {
     }
 
     /// The file for the next I/O.
+    #[inline]
     pub(super) fn next(
         &mut self,
         job: &Job,
@@ -167,7 +168,10 @@ impl Files {
         let before = self.next;
         loop {
             let index = self.next;
-            self.next = (self.next + 1) % self.all.len() as u32;
+            self.next = index + 1;
+            if self.next == self.all.len() as u32 {
+                self.next = 0;
+            }
             if !self.all[index as usize].done {
                 self.open_if_allowed(index, job, seed, out)?;
                 if !self.all[index as usize].closing {

@@ -297,6 +297,7 @@ impl JobRun {
 
     /// The next step at this time. Asking again before the engine's answer
     /// repeats the request.
+    #[inline]
     pub fn step(&mut self, now_ns: u64) -> Step {
         for _ in 0..TURNS_MAX {
             if let Some(step) = self.out.pop_front() {

@@ -351,7 +351,15 @@ impl JobRun {
     }
 
     /// Judges the latency of a completed I/O.
+    #[inline]
     pub(super) fn judge_latency(&mut self, dir: Dir, slot: &Record, now_ns: u64) {
+        let limits = self.job.settings.max_latency_us[dir as usize] | self.target.target_us;
+        if limits != 0 {
+            self.judge_by_limits(dir, slot, now_ns);
+        }
+    }
+
+    fn judge_by_limits(&mut self, dir: Dir, slot: &Record, now_ns: u64) {
         let latency_ns = now_ns.saturating_sub(slot.start_ns);
         let too_long = |limit_us: u64| {
             let limit_ns = limit_us.saturating_mul(1000);

@@ -12,7 +12,7 @@ use blklab_fio::settings::ExitWhat;
 use blklab_pagecache::PageCache;
 use blklab_target::FIO_PID;
 use blklab_types::{Span, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// How far repetitions shift the start of a job: fio's main process looks every
@@ -38,7 +38,8 @@ enum State {
 #[derive(Debug)]
 struct Board {
     states: Vec<State>,
-    terminate: Vec<bool>,
+    /// Each job's is shared with it.
+    terminate: Vec<Rc<Cell<bool>>>,
     groups: Vec<u32>,
 }
 
@@ -69,7 +70,7 @@ impl Board {
 
     /// A job ends at its next step, or is never started.
     fn end(&mut self, i: usize) {
-        self.terminate[i] = true;
+        self.terminate[i].set(true);
         if self.states[i] == State::Waiting {
             self.states[i] = State::Ended;
         }
@@ -97,7 +98,7 @@ pub(crate) async fn control(
     let mut plans: Vec<Option<Box<Plan>>> = plans.into_iter().map(Some).collect();
     let board = Rc::new(RefCell::new(Board {
         states: vec![State::Waiting; plans.len()],
-        terminate: vec![false; plans.len()],
+        terminate: plans.iter().map(|_| Rc::default()).collect(),
         groups: rules.iter().map(|r| r.group).collect(),
     }));
     loop {
@@ -260,10 +261,8 @@ fn spawn(
     let (machine, cache) = (m.clone(), cache.clone());
     let (board, slot, flows) = (Rc::clone(board), Rc::clone(slot), flows.clone());
     let body = async move {
-        let stop = {
-            let board = Rc::clone(&board);
-            move || board.borrow().terminate[i]
-        };
+        let terminate = Rc::clone(&board.borrow().terminate[i]);
+        let stop = move || terminate.get();
         settings.job_start.spend(&machine, &plan).await;
         run_job(&machine, &cache, plan, &slot, settings, stop).await;
         let failed = |r: &Recording| r.outcome.error != 0;

@@ -8,7 +8,8 @@ use blklab_fio::job::io_prio;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fio::settings::Settings as JobSettings;
 use blklab_pagecache::{
-    AioEvent, AioId, DirectRequest, Fd, FsError, PageCache, SyncCall, SyncRange, SyncRequest,
+    AioId, Begun, DirectRequest, Fd, FsError, Host, OneBio, PageCache, SyncCall, SyncRange,
+    SyncRequest,
 };
 use blklab_types::{PAGE_BYTES, Span};
 use std::collections::VecDeque;
@@ -85,7 +86,6 @@ pub(crate) struct Engine {
     done: VecDeque<Completion>,
     /// Submitted to the kernel and not completed.
     in_flight: u32,
-    events: Vec<AioEvent>,
     /// Threads of glibc or of io_uring.
     threads: Option<GlibcAio<Calls>>,
     /// Records that the last commit submitted.
@@ -144,7 +144,6 @@ impl Engine {
             held: Vec::with_capacity(depth as usize),
             done: VecDeque::with_capacity(depth as usize),
             in_flight: 0,
-            events: Vec::with_capacity(depth as usize),
             threads,
             submitted: Vec::with_capacity(depth as usize),
         }
@@ -175,6 +174,13 @@ impl Engine {
     /// Their bytes.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.held.iter().map(|held| held.io.length).sum()
+    }
+
+    /// Whether a request is only held until the next commit ([`Engine::hold`]).
+    #[inline]
+    pub(crate) fn only_holds(&self, io: &Io) -> bool {
+        let is_data = matches!(io.op, IoOp::Read | IoOp::Write);
+        is_data && matches!(self.kind, Kind::Aio | Kind::Uring)
     }
 
     /// Takes a request.
@@ -222,7 +228,9 @@ impl Engine {
         }
     }
 
-    fn hold(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
+    /// Holds a request until the next commit.
+    #[inline]
+    pub(crate) fn hold(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
         if self.held.len() >= self.depth as usize {
             return Answer::Busy;
         }
@@ -233,18 +241,29 @@ impl Engine {
     /// Submits what is held; [`Engine::submitted`] then names the records.
     pub(crate) async fn commit(&mut self) {
         self.submitted.clear();
-        let held = std::mem::take(&mut self.held);
-        self.submitted.extend(held.iter().map(|h| h.io.record));
+        self.submitted.extend(self.held.iter().map(|h| h.io.record));
         match self.kind {
-            Kind::Uring => self.io_submit(&held).await,
-            Kind::Aio if self.direct => self.io_submit(&held).await,
+            Kind::Uring => self.io_submit().await,
+            Kind::Aio if self.direct => self.io_submit().await,
+            _ => {
+                let held = std::mem::take(&mut self.held);
+                self.commit_elsewhere(&held).await;
+                self.held = held;
+            }
+        }
+        self.held.clear();
+    }
+
+    /// Engines that do not submit to the kernel's asynchronous contexts.
+    async fn commit_elsewhere(&mut self, held: &[Held]) {
+        match self.kind {
             Kind::UringBuffered => {
-                for h in &held {
+                for h in held {
                     self.enqueue(&h.io, h.fd).await;
                 }
             }
             Kind::Aio => {
-                for h in &held {
+                for h in held {
                     let error = self.perform(&h.io, h.fd).await;
                     self.done.push_back(Completion {
                         record: h.io.record,
@@ -252,7 +271,7 @@ impl Engine {
                     });
                 }
             }
-            Kind::Vsync => self.vectored(&held).await,
+            Kind::Vsync => self.vectored(held).await,
             _ => {
                 let all = held.iter().map(|h| Completion {
                     record: h.io.record,
@@ -261,38 +280,39 @@ impl Engine {
                 self.done.extend(all);
             }
         }
-        self.held = held;
-        self.held.clear();
     }
 
-    async fn io_submit(&mut self, held: &[Held]) {
-        let plugs = held.len() > self.m.queue_state(Queue::io_submit_plugs_above);
-        match self.kind {
-            _ if !plugs => {}
-            // io_submit does not say how many come (fs/aio.c, io_uring/io_uring.c).
-            Kind::Uring => self.m.start_plug_for(held.len() as u32),
-            _ => self.m.start_plug(),
-        }
-        for h in held {
-            let Some(fd) = h.fd else { continue };
-            let prio = h.io.priority.filter(|_| self.sets_prio);
-            if let Some((class, level)) = prio {
-                self.m.set_request_prio(Some(io_prio(class, level)));
-            }
-            let submitted = self.submit_one(&h.io, fd).await;
-            if prio.is_some() {
-                self.m.set_request_prio(None);
-            }
-            match submitted {
-                Ok(()) => self.in_flight += 1,
-                Err(e) => {
-                    self.done.push_back(Completion {
-                        record: h.io.record,
-                        error: errno(e),
-                    });
+    async fn io_submit(&mut self) {
+        let plugs = self.start_submission();
+        let mut at = 0;
+        while let Some(sleeps) = self.submit_from(&mut at) {
+            match sleeps {
+                Sleeps::ForRequest(io) => {
+                    self.cache.aio_finish(io).await;
+                    self.submitted_one(at - 1, Ok(()));
+                }
+                Sleeps::InSteps(fd) => {
+                    let submitted = self.submit_in_steps(at - 1, fd).await;
+                    self.submitted_one(at - 1, submitted);
                 }
             }
         }
+        self.end_submission(plugs);
+    }
+
+    /// Whether the requests are submitted under a plug, which this opens.
+    fn start_submission(&self) -> bool {
+        let plugs = self.held.len() > self.m.queue_state(Queue::io_submit_plugs_above);
+        match self.kind {
+            _ if !plugs => {}
+            // io_submit does not say how many come (fs/aio.c, io_uring/io_uring.c).
+            Kind::Uring => self.m.start_plug_for(self.held.len() as u32),
+            _ => self.m.start_plug(),
+        }
+        plugs
+    }
+
+    fn end_submission(&self, plugs: bool) {
         if self.m.queue_state(Queue::io_submit_unplugs) {
             self.m.unplug();
         }
@@ -301,25 +321,62 @@ impl Engine {
         }
     }
 
-    async fn submit_one(&self, io: &Io, fd: Fd) -> Result<(), FsError> {
-        let user_data = u64::from(io.record);
+    /// Submits from the request at `at` on, which moves on, up to one that may have to
+    /// sleep.
+    #[inline]
+    fn submit_from(&mut self, at: &mut usize) -> Option<Sleeps> {
+        loop {
+            let h = self.held.get(*at)?;
+            *at += 1;
+            let Some(fd) = h.fd else { continue };
+            if self.sets_prio
+                && let Some((class, level)) = h.io.priority
+            {
+                self.m.set_request_prio(Some(io_prio(class, level)));
+            }
+            let is_data = matches!(h.io.op, IoOp::Read | IoOp::Write);
+            if !is_data {
+                return Some(Sleeps::InSteps(fd));
+            }
+            let request = direct_request(&h.io, fd);
+            match self.cache.aio_begin(self.aio, &request) {
+                Begun::Submitted => self.submitted_one(*at - 1, Ok(())),
+                Begun::Sleeps(io) => return Some(Sleeps::ForRequest(io)),
+                Begun::Not => return Some(Sleeps::InSteps(fd)),
+            }
+        }
+    }
+
+    /// One of those held was submitted, or refused.
+    #[inline]
+    fn submitted_one(&mut self, at: usize, submitted: Result<(), FsError>) {
+        let io = &self.held[at].io;
+        if self.sets_prio && io.priority.is_some() {
+            self.m.set_request_prio(None);
+        }
+        match submitted {
+            Ok(()) => self.in_flight += 1,
+            Err(e) => {
+                let (record, error) = (io.record, errno(e));
+                self.done.push_back(Completion { record, error });
+            }
+        }
+    }
+
+    /// Submits one of those held, with all steps at which that may sleep.
+    async fn submit_in_steps(&self, at: usize, fd: Fd) -> Result<(), FsError> {
+        let io = &self.held[at].io;
         if let Some(call) = sync_call(io, self.calls.steps) {
             let request = SyncRequest {
                 fd,
                 call,
                 cost: self.calls.sync_cost,
-                user_data,
+                user_data: u64::from(io.record),
             };
             return self.cache.aio_sync(self.aio, request);
         }
-        let request = DirectRequest {
-            fd,
-            write: io.op == IoOp::Write,
-            offset: io.offset,
-            bytes: io.length,
-            user_data,
-        };
-        self.cache.aio_submit(self.aio, request).await
+        let request = direct_request(io, fd);
+        self.cache.aio_submit_in_steps(self.aio, request).await
     }
 
     /// One readv or writev for all that is held: they are adjacent.
@@ -338,7 +395,36 @@ impl Engine {
     }
 
     /// Waits for at least `min` completions and takes up to `max`.
+    #[inline(always)]
     pub(crate) async fn reap(&mut self, min: u32, max: u32, out: &mut Vec<Completion>) {
+        let (missing, room) = self.reap_done(min, max, out);
+        if room == 0 {
+            return;
+        }
+        let min = missing.min(self.in_flight as usize);
+        match self.kind {
+            Kind::Aio | Kind::Uring if self.direct => {
+                let mut got = 0;
+                while !self.take_events(min, room, &mut got, out) {
+                    self.m.suspend().await;
+                }
+                self.in_flight -= got as u32;
+            }
+            Kind::Posix | Kind::UringBuffered => {
+                let before = out.len();
+                if let Some(threads) = &self.threads {
+                    threads.reap(min, room, out).await;
+                }
+                self.in_flight -= (out.len() - before) as u32;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what was completed inside a call; how many are missing, and how many more
+    /// there is room for.
+    #[inline(always)]
+    fn reap_done(&mut self, min: u32, max: u32, out: &mut Vec<Completion>) -> (usize, usize) {
         out.clear();
         // vsync and null give all they have, whatever is asked for.
         let max = match self.kind {
@@ -350,33 +436,25 @@ impl Engine {
         {
             out.push(c);
         }
-        let missing = (min as usize).saturating_sub(out.len());
-        let room = max - out.len();
-        match self.kind {
-            Kind::Aio | Kind::Uring if self.direct && room > 0 => {
-                let min = missing.min(self.in_flight as usize);
-                self.events.clear();
-                // The context exists: it was made with the engine.
-                let _ = self
-                    .cache
-                    .aio_getevents(self.aio, min, room, &mut self.events)
-                    .await;
-                self.in_flight -= self.events.len() as u32;
-                out.extend(self.events.iter().map(|e| Completion {
-                    record: e.user_data as u32,
-                    error: e.result.map_or_else(errno, |_| 0),
-                }));
-            }
-            Kind::Posix | Kind::UringBuffered if room > 0 => {
-                let min = missing.min(self.in_flight as usize);
-                let before = out.len();
-                if let Some(threads) = &self.threads {
-                    threads.reap(min, room, out).await;
-                }
-                self.in_flight -= (out.len() - before) as u32;
-            }
-            _ => {}
-        }
+        ((min as usize).saturating_sub(out.len()), max - out.len())
+    }
+
+    /// Takes what the context has; whether that is enough.
+    #[inline(always)]
+    fn take_events(
+        &self,
+        min: usize,
+        max: usize,
+        got: &mut usize,
+        out: &mut Vec<Completion>,
+    ) -> bool {
+        let taken = self.cache.aio_take(self.aio, min, max, got, |e| {
+            out.push(Completion {
+                record: e.user_data as u32,
+                error: e.result.map_or_else(errno, |_| 0),
+            });
+        });
+        taken.expect("the context was made with the engine")
     }
 
     /// One request as a system call; returns its error number.
@@ -428,6 +506,24 @@ impl Execute for Calls {
         }
         let result = perform(&self.cache, &io, fd, self.direct, self.calls.steps).await;
         result.map_or_else(errno, |()| 0)
+    }
+}
+
+/// What a submission may have to sleep for.
+enum Sleeps {
+    /// A request of the queue.
+    ForRequest(OneBio<<Machine as Host>::Pending>),
+    /// Other things.
+    InSteps(Fd),
+}
+
+fn direct_request(io: &Io, fd: Fd) -> DirectRequest {
+    DirectRequest {
+        fd,
+        write: io.op == IoOp::Write,
+        offset: io.offset,
+        bytes: io.length,
+        user_data: u64::from(io.record),
     }
 }
 

@@ -117,12 +117,19 @@ pub(crate) async fn run_job(
         if stop() {
             plan.run.terminate();
         }
-        m.tick().await;
+        let now = m.now();
+        if m.halts(now) {
+            return std::future::pending().await;
+        }
         if runner.pool.is_some() {
             runner.collect(&mut plan.run);
         }
-        match plan.run.step(m.now().0) {
-            Step::Issue(io) => runner.issue(&mut plan.run, &io).await,
+        match plan.run.step(now.0) {
+            Step::Issue(io) => {
+                if !runner.issue_at_once(&mut plan.run, &io, now) {
+                    runner.issue(&mut plan.run, &io).await;
+                }
+            }
             Step::Flow => runner.ask_flow(&mut plan.run),
             Step::FlowHeld { until_ns } => runner.held(until_ns, &stop).await,
             Step::Commit => runner.commit().await,
@@ -184,13 +191,54 @@ impl Runner<'_> {
         }
     }
 
+    /// Issues an I/O that only has to be held until the next commit, in no time but
+    /// that of fio and the system call: whether that is so. If not, nothing has happened.
+    #[inline]
+    fn issue_at_once(&mut self, run: &mut JobRun, io: &Io, built: Time) -> bool {
+        let plain = self.pool.is_none() && self.iolog.is_none() && self.engine.only_holds(io);
+        if !plain || !self.m.computes_at_once(self.settings.io_cost) {
+            return false;
+        }
+        let now = self.m.now();
+        self.record(io, built, now);
+        let answer = self.engine.hold(io, self.fds[io.file as usize]);
+        self.issued(run, io, answer, now);
+        true
+    }
+
     async fn issue(&mut self, run: &mut JobRun, io: &Io) {
         let built = self.m.now();
         let is_data = io.op.dir().is_some();
         if is_data {
             self.m.compute(self.settings.io_cost).await;
         }
-        let issued = self.m.now();
+        self.record(io, built, self.m.now());
+        let fd = self.fds[io.file as usize];
+        self.log(|log, us, names| {
+            let _ = log.io(us, &names[io.file as usize], io);
+        });
+        if let (Some(pool), true) = (&self.pool, run.offloads()) {
+            self.count_issue(io);
+            pool.enqueue(Work {
+                io: *io,
+                fd,
+                record: self.records[io.record as usize],
+            });
+            return run.answer(Answer::Queued, self.m.now().0);
+        }
+        if !is_data {
+            // The latency of a sync is that of its system call.
+            self.m.compute(self.settings.io_cost).await;
+        }
+        if self.engine.is_synchronous() && self.is_direct {
+            self.call(1, io.length).await;
+        }
+        let answer = self.engine.queue(io, fd).await;
+        self.issued(run, io, answer, self.m.now());
+    }
+
+    /// Notes what the I/O of a record is.
+    fn record(&mut self, io: &Io, built: Time, issued: Time) {
         let at = io.record as usize;
         if self.records.len() <= at {
             self.records.resize(at + 1, Record::default());
@@ -206,50 +254,35 @@ impl Runner<'_> {
                 None => self.ioprio,
             },
         };
-        let fd = self.fds[io.file as usize];
-        self.log(|log, us, names| {
-            let _ = log.io(us, &names[io.file as usize], io);
+    }
+
+    fn count_issue(&self, io: &Io) {
+        self.with(|r| match io.op.dir() {
+            Some(dir) => r.stats.on_issue(ddir(dir)),
+            None => r.stats.on_sync_issue(),
         });
-        if let (Some(pool), true) = (&self.pool, run.offloads()) {
-            self.with(|r| match io.op.dir() {
-                Some(dir) => r.stats.on_issue(ddir(dir)),
-                None => r.stats.on_sync_issue(),
-            });
-            pool.enqueue(Work {
-                io: *io,
-                fd,
-                record: self.records[at],
-            });
-            return run.answer(Answer::Queued, self.m.now().0);
-        }
-        if !is_data {
-            // The latency of a sync is that of its system call.
-            self.m.compute(self.settings.io_cost).await;
-        }
-        if self.engine.is_synchronous() && self.is_direct {
-            self.call(1, io.length).await;
-        }
-        let answer = self.engine.queue(io, fd).await;
+    }
+
+    /// The engine has answered.
+    #[inline]
+    fn issued(&mut self, run: &mut JobRun, io: &Io, answer: Answer, now: Time) {
         if answer != Answer::Busy {
-            self.with(|r| match io.op.dir() {
-                Some(dir) => r.stats.on_issue(ddir(dir)),
-                None => r.stats.on_sync_issue(),
-            });
+            self.count_issue(io);
         }
         match answer {
             Answer::Completed { error } => {
                 self.with(|r| r.stats.on_submit(1, 1));
-                self.account(io.record, error, self.engine.is_synchronous());
+                self.account(now, io.record, error, self.engine.is_synchronous());
                 self.with(|r| r.stats.on_complete_batch(1));
             }
             Answer::Queued => {
                 self.in_flight += 1;
                 // posixaio hands each request over as it comes.
-                self.records[at].issued = self.m.now();
+                self.records[io.record as usize].issued = now;
             }
             Answer::Busy => {}
         }
-        run.answer(answer, self.m.now().0);
+        run.answer(answer, now.0);
     }
 
     /// The workers of a job that has some.
@@ -335,9 +368,8 @@ impl Runner<'_> {
         }
         self.engine.commit().await;
         let now = self.m.now();
-        for i in 0..self.engine.submitted.len() {
-            let record = self.engine.submitted[i] as usize;
-            self.records[record].issued = now;
+        for record in &self.engine.submitted {
+            self.records[*record as usize].issued = now;
         }
         let n = self.engine.submitted.len() as u32;
         if n > 0 {
@@ -351,22 +383,23 @@ impl Runner<'_> {
         self.engine.reap(min, max, &mut completions).await;
         self.compute_for(self.settings.reap_cost, completions.len())
             .await;
+        let now = self.m.now();
         for c in &completions {
-            self.account(c.record, c.error, false);
+            self.account(now, c.record, c.error, false);
         }
         let n = completions.len() as u32;
         self.in_flight -= n;
         if n > 0 {
             self.with(|r| r.stats.on_complete_batch(n));
         }
-        run.reaped(&completions, self.m.now().0);
+        run.reaped(&completions, now.0);
         self.completions = completions;
     }
 
     /// Statistics of one completion. All that one call reaps share a time.
-    fn account(&mut self, record: u32, error: i32, synchronous: bool) {
-        let (now, rec) = (self.m.now(), self.records[record as usize]);
-        self.with(|r| account(r, now, &rec, error, synchronous));
+    fn account(&self, now: Time, record: u32, error: i32, synchronous: bool) {
+        let rec = &self.records[record as usize];
+        self.with(|r| account(r, now, rec, error, synchronous));
     }
 
     async fn open(&mut self, plan: &Plan, file: u32) {

@@ -172,6 +172,13 @@ impl Machine {
         }
     }
 
+    /// Computes for a span if nothing else happens in it: whether that was so. If not,
+    /// the task has to sleep for it ([`Machine::compute`]).
+    #[inline]
+    pub(crate) fn computes_at_once(&self, span: Span) -> bool {
+        span > Span::ZERO && self.skip(span).is_ok()
+    }
+
     /// Computes for a span of the processor's time.
     pub(super) async fn compute_in_turn(&self, span: Span) {
         let task = self.current();

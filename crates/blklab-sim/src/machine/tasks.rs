@@ -146,7 +146,7 @@ impl Machine {
 
     /// Counts a step of the running task: whether it is the last one.
     #[inline]
-    fn halts(&self, now: Time) -> bool {
+    pub(crate) fn halts(&self, now: Time) -> bool {
         let stops = self.inner.stop.load(Ordering::Relaxed);
         self.inner.progress.step(now) || stops
     }
@@ -171,8 +171,8 @@ impl Machine {
         if self.shares_cpu() {
             return self.suspend_in_turn().await;
         }
-        Suspend { polled: false }.await;
-        self.tick().await;
+        let m = self;
+        Sleep { m, polled: false }.await;
     }
 
     /// Makes a suspended task runnable.
@@ -278,6 +278,24 @@ impl Future for SleepUntil<'_> {
         drop(w);
         self.begun = true;
         Poll::Pending
+    }
+}
+
+/// The sleep of [`Machine::suspend`], and a step of the task when it is over.
+struct Sleep<'a> {
+    m: &'a Machine,
+    polled: bool,
+}
+
+impl Future for Sleep<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if !std::mem::replace(&mut self.polled, true) || self.m.halts(self.m.now()) {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     }
 }
 

@@ -47,23 +47,21 @@ impl Analysis {
         match self {
             Analysis::Totals(digest, lives) => {
                 digest.events(batch);
-                for event in recorded(batch) {
-                    lives.sink().0.event(event);
-                    lives.event(event);
-                }
+                lives.sink().0.events(batch);
+                lives.events(batch);
             }
             Analysis::Statistics(digest, collector) => {
                 digest.events(batch);
+                collector.also().0.events(batch);
                 for event in batch {
                     if event.action == Action::Message {
                         collector.message(event, "");
                     } else {
-                        collector.also().0.event(event);
                         collector.event(event);
                     }
                 }
             }
-            Analysis::Watches(lives) => recorded(batch).for_each(|e| lives.event(e)),
+            Analysis::Watches(lives) => lives.events(batch),
             Analysis::Nothing => {}
         }
     }
@@ -134,9 +132,4 @@ impl Analysis {
 fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
     plan.experiment().md?;
     plan.site().devices.first().map(|(dev, _)| *dev)
-}
-
-/// What the block layer recorded.
-fn recorded(batch: &[Event]) -> impl Iterator<Item = &Event> {
-    batch.iter().filter(|e| e.action != Action::Message)
 }
