@@ -59,6 +59,24 @@ impl Experiment {
         notes
     }
 
+    /// Refuses a state of the machine at the start for loads that have no files: they
+    /// begin when they say.
+    fn check_start(&self) -> Result<(), ExperimentError> {
+        if !matches!(self.workload, Workload::Processes(_) | Workload::Trace(_)) {
+            return Ok(());
+        }
+        for (key, set) in [
+            ("uptime_ms", self.vm.uptime_ms.is_some()),
+            ("dirty_at_start_mb", self.vm.dirty_at_start_mb.is_some()),
+        ] {
+            if set {
+                let what = format!("{key} is for jobs and scenarios; this load has no files");
+                return Err(ExperimentError::new(what).about(key));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses what cannot be run.
     ///
     /// # Errors
@@ -114,6 +132,7 @@ impl Experiment {
         self.check_partition(disk)?;
         self.check_md(disk)?;
         self.check_cgroups()?;
+        self.check_start()?;
         if let Workload::Processes(processes) = &self.workload {
             let capacity = self.capacity_sectors(disk);
             let max_sectors = if self.kernel.has_single_queue() {

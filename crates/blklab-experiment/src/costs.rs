@@ -70,6 +70,16 @@ impl Experiment {
         self.cost(self.vm.reap_cost_ns(self.kernel))
     }
 
+    /// From the start of the machine to that of its load: none if not set.
+    pub fn uptime(&self) -> Span {
+        Span::from_us(u64::from(self.vm.uptime_ms(self.kernel)) * 1000)
+    }
+
+    /// What somebody else writes when the machine starts: nothing if not set.
+    pub fn dirty_at_start_bytes(&self) -> u64 {
+        u64::from(self.vm.dirty_at_start_mb(self.kernel)) << 20
+    }
+
     /// Processor time of a fio job from its release to its first I/O: none if not
     /// set.
     pub fn job_start(&self) -> Span {

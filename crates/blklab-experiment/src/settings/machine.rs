@@ -123,6 +123,16 @@ settings! {
         .manual("what a fio job has had of the processor when it begins, likewise: up to 6.5 it \
               is behind jobs that slept meanwhile; it begins no later", "");
 
+    /// how long the machine has been up when the load begins, in ms
+    uptime_ms: u32 = setting(Unit::Count, 0, (0, 3_600_000))
+        .manual("how long the machine has been up when the load begins, in ms: where the timers of \
+              write-back and journals, and the spindle, stand by then", "");
+
+    /// MiB of a file of somebody else that are written when the machine starts
+    dirty_at_start_mb: u32 = setting(Unit::Count, 0, (0, 1 << 20))
+        .manual("MiB of a file of somebody else that are written, and not synced, when the machine \
+              starts", "");
+
     /// all processor times, in percent of those of a 2.4 GHz machine of 2008
     cpu_cost_percent: u32 = setting(Unit::Count, 100, (1, 100_000))
         .manual("factor on all these times and on copying, percent", "");

@@ -13,6 +13,7 @@
 
 mod call;
 mod control;
+mod dirt;
 mod engine;
 mod files;
 mod flow;
@@ -163,6 +164,7 @@ pub(crate) struct Ready {
     machine: Machine,
     cache: PageCache<Machine>,
     plans: Vec<Box<files::Plan>>,
+    dirt: Option<dirt::Dirt>,
     notes: Vec<String>,
     stop: Arc<AtomicBool>,
 }
@@ -188,6 +190,7 @@ impl Ready {
         notes.extend(crate::filesystem::filesystem_notes(&e));
         notes.extend(crate::cgroups::write_back_note(&e));
         let mut programs = program::prepare(&e, &cache)?;
+        let dirt = dirt::Dirt::create(&e, &cache)?;
         let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
         for plan in &mut plans {
             let own = programs.iter().position(|(s, _)| *s == plan.job.section);
@@ -200,6 +203,7 @@ impl Ready {
             machine,
             cache,
             plans,
+            dirt,
             notes,
             stop,
         })
@@ -217,6 +221,9 @@ impl Ready {
         let counted = cache.clone();
         m.on_counters(Some(Rc::new(move || counted.usage())));
         cache.start();
+        if let Some(dirt) = self.dirt {
+            dirt.start(&m, cache.clone());
+        }
         let nr_jobs = self.plans.len();
         let results: Vec<_> = (0..nr_jobs).map(|_| Rc::new(RefCell::new(None))).collect();
         let settings = job::Settings {
@@ -240,7 +247,8 @@ impl Ready {
             seed: e.seed,
         };
         let body = control(m.clone(), cache, self.plans, results.clone(), settings);
-        m.spawn_at("fio", FIO_PID, IoPrio::default(), true, Time::ZERO, body);
+        let begin = Time::ZERO + e.uptime();
+        m.spawn_at("fio", FIO_PID, IoPrio::default(), true, begin, body);
         m.run(Time::MAX);
         // The machine holds the cache for its completions, and the cache the machine.
         m.on_bio_done(|_, _| {});

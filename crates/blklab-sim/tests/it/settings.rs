@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every setting on every kernel: what the tables say is what the model does.
 
-use crate::rig::{experiment, run};
+use crate::rig::{Ran, experiment, run, try_run};
 use blklab_experiment::{DeviceSpec, Experiment, settings};
 use blklab_kernel::{KernelVersion, Tunable, releases};
 use blklab_pagecache::{Config, Features};
 use blklab_sim::fio::cache_config;
+use blklab_trace::Action;
 
 /// The default disk and scheduler of a kernel.
 fn on(kernel: KernelVersion) -> Experiment {
@@ -144,6 +145,8 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("buffer_page_ns", e.buffer_page().ns() as i64),
             ("look_cost_ns", e.look_cost().ns() as i64),
             ("start_look_cost_ns", e.start_look_cost().ns() as i64),
+            ("uptime_ms", e.uptime().ns() as i64 / 1_000_000),
+            ("dirty_at_start_mb", (e.dirty_at_start_bytes() >> 20) as i64),
         ];
         for (name, model) in machine {
             assert_eq!(shown(name), model, "{name} on {kernel}");
@@ -154,6 +157,43 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
         assert_eq!(e.job_setup().ns() as i64, setup_ns, "on {kernel}");
         assert!(config.dirty_bytes.is_none() && config.dirty_background_bytes.is_none());
     }
+}
+
+#[test]
+fn timers_and_dirty_pages_from_before_the_load_move_its_writes() {
+    let job = "[a]\nrw=write\nbs=64k\nsize=8m\nrate=1m\n";
+    let with = |set: &[(&str, &str)]| {
+        let mut e = on("2.6.28".parse().expect("a release"));
+        for (key, value) in set {
+            e.set(key, value).expect("a value");
+        }
+        run(&e, job)
+    };
+    let plain = with(&[]);
+    let zero = with(&[("uptime_ms", "0"), ("dirty_at_start_mb", "0")]);
+    assert_eq!(plain.digest(), zero.digest());
+    let late = with(&[("uptime_ms", "1700")]);
+    let dirty = with(&[("uptime_ms", "1700"), ("dirty_at_start_mb", "16")]);
+    let end = |r: &Ran| r.outcome.end.0;
+    assert!(end(&late) > end(&plain) + 1_600_000_000);
+    // Write-back comes at another point of the load: not all is moved by 1.7 s.
+    let since = |r: &Ran, begin: u64| -> Vec<u64> {
+        r.events
+            .iter()
+            .map(|e| e.time.0.saturating_sub(begin))
+            .collect()
+    };
+    assert_ne!(since(&plain, 0), since(&late, 1_700_000_000));
+    let sectors = |r: &Ran| r.spans(Action::Queue).iter().map(|s| s.1).sum::<u64>();
+    assert_eq!(
+        sectors(&dirty),
+        sectors(&late) + (16 << 11),
+        "16 MiB more are written"
+    );
+    let mut e = on("2.6.28".parse().expect("a release"));
+    e.set("dirty_at_start_mb", "1000000").expect("a value");
+    let error = try_run(&e, job).err().expect("it does not fit");
+    assert!(error.contains("dirty_at_start_mb"), "{error}");
 }
 
 #[test]

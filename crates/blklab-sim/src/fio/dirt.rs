@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody else has written when the load begins: dirty pages, and a head that has
+//! moved to them.
+
+use crate::Machine;
+use blklab_experiment::{Experiment, ExperimentError};
+use blklab_pagecache::{FileId, PageCache};
+use blklab_types::{IoPrio, Time};
+
+/// The process that writes; its number is below those of the load.
+const PID: u32 = 900;
+/// Bytes of each of its writes.
+const BLOCK_BYTES: u64 = 1 << 20;
+
+/// A file that is written when the machine starts, and not synced.
+pub(super) struct Dirt {
+    file: FileId,
+    bytes: u64,
+}
+
+impl Dirt {
+    /// Sets its space aside, if there is to be one.
+    ///
+    /// # Errors
+    /// If it does not fit the disk.
+    pub(super) fn create(
+        e: &Experiment,
+        cache: &PageCache<Machine>,
+    ) -> Result<Option<Dirt>, ExperimentError> {
+        let bytes = e.dirty_at_start_bytes();
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let file = cache.create_empty(Some(bytes));
+        let file = file.map_err(|error| {
+            let what = format!("dirty_at_start_mb: {} MiB: {error}", bytes >> 20);
+            ExperimentError::new(what).about("dirty_at_start_mb")
+        })?;
+        Ok(Some(Dirt { file, bytes }))
+    }
+
+    /// Begins to write it.
+    pub(super) fn start(self, m: &Machine, cache: PageCache<Machine>) {
+        let body = async move {
+            let Ok(fd) = cache.open(self.file, false) else {
+                return;
+            };
+            let mut at = 0;
+            while at < self.bytes {
+                // The space was set aside, so the write cannot fail.
+                if cache.write(fd, at, BLOCK_BYTES).await.is_err() {
+                    return;
+                }
+                at += BLOCK_BYTES;
+            }
+        };
+        m.spawn_at("earlier", PID, IoPrio::default(), true, Time::ZERO, body);
+    }
+}
