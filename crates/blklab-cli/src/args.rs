@@ -398,11 +398,18 @@ highest, and the ratio. 'calibrated' numbers are those that a parameter of the
 model was fitted to; only the others say something about the model. A predicted
 number is within its tolerance if the median is within the factor shown.
 
-Exit status 1 if a predicted number is not within, or an ordering fails.
+Exit status 1 if a predicted number is not within, or a published ordering fails.
+
+--testbeds N runs the experiments on N machines instead, drawn from what the
+report does not tell (testbeds.toml of the study: memory, disk, placement, …),
+and says of each number what all of them give, how many are within the
+tolerance, what decides that, and which give all numbers together. Exit status 1
+if no machine does.
 
 Examples:
   blklab reproduce list
   blklab reproduce cfq-quantum-2010 --quick
+  blklab reproduce ltt-2009-ssh ltt-2009-ls --testbeds 300 --save testbeds
   blklab reproduce --output-format markdown --output results.md";
 
 #[derive(Debug, Args)]
@@ -417,6 +424,16 @@ pub(crate) struct ReproduceArgs {
     /// One run of each configuration
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Run on this many machines, drawn from what the report does not tell
+    #[arg(long, value_name = "N", conflicts_with_all = ["quick", "seeds"])]
+    pub(crate) testbeds: Option<u32>,
+    /// Seed that draws them
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "testbeds")]
+    pub(crate) testbed_seed: u64,
+    /// Keep them in this folder: runs.jsonl with what is done (a second call goes
+    /// on there), testbeds.json and samples.csv
+    #[arg(long, value_name = "DIR", requires = "testbeds")]
+    pub(crate) save: Option<PathBuf>,
     /// Runs side by side [default: the number of cores]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,

@@ -26,6 +26,7 @@ mod run;
 mod source;
 pub mod stack;
 mod table;
+mod testbeds;
 mod trace;
 mod what_if;
 mod why;

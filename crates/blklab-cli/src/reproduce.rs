@@ -6,6 +6,7 @@ use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, entry, fold, hanging};
 use crate::progress::Progress;
+use crate::testbeds;
 use anyhow::{Result, bail};
 use blklab_fidelity::reproduce::{
     self, Basis, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
@@ -18,6 +19,9 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
             bail!("list: stands alone; give names, or none for all");
         }
         return list(a);
+    }
+    if a.testbeds.is_some() {
+        return testbeds::run(a, &studies(&a.names)?);
     }
     let seeds = if a.quick { 1 } else { a.seeds };
     if seeds == 0 || a.jobs == Some(0) {
@@ -63,7 +67,11 @@ fn studies(names: &[String]) -> Result<Vec<Study>> {
 fn list(a: &ReproduceArgs) -> Result<Outcome> {
     let mut out = Output::open(a.output.as_deref())?;
     for s in studies(&[])? {
-        entry(&mut out, &s.name, &s.title)?;
+        let text = match &s.space {
+            Some(space) => format!("{} [testbeds: {}]", s.title, space.file),
+            None => s.title.clone(),
+        };
+        entry(&mut out, &s.name, &text)?;
     }
     writeln!(out, "\nFitted parameters; all other numbers are predicted:")?;
     for p in reproduce::calibration().map_err(anyhow::Error::msg)? {
@@ -82,7 +90,7 @@ fn list(a: &ReproduceArgs) -> Result<Outcome> {
 }
 
 /// A number with three or four figures.
-fn figure(x: f64) -> String {
+pub(crate) fn figure(x: f64) -> String {
     if x >= 1000.0 {
         format!("{x:.0}")
     } else if x >= 100.0 {
@@ -131,7 +139,7 @@ fn ratio(n: &NumberOutcome) -> String {
 }
 
 /// What is measured, with its unit.
-fn what(m: &Measured) -> String {
+pub(crate) fn what(m: &Measured) -> String {
     let unit = match m.unit {
         "1" => String::new(),
         unit => format!(" {unit}"),

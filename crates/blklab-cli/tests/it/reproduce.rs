@@ -74,6 +74,42 @@ fn text_fits_a_terminal_and_markdown_is_a_table() {
 }
 
 #[test]
+fn testbeds_are_kept_and_shown() {
+    let f = Folder::new();
+    let base = [
+        "reproduce",
+        "cfq-quantum-2010",
+        "--testbeds",
+        "1",
+        "--save",
+        "beds",
+    ];
+    let run = |format: &str| f.run(&[&base[..], &["--output-format", format]].concat());
+    let done = run("json");
+    assert!(matches!(done.code, Some(0 | 1)), "{}", done.stderr);
+    let all: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&all["testbeds"], &all["complete"]), (&1.into(), &1.into()));
+    assert_eq!(all["numbers"].as_array().unwrap().len(), 4);
+    assert_eq!(all["together"][0]["numbers"], 2);
+    assert_eq!(all["samples"][0]["settings"].as_array().unwrap().len(), 4);
+    let read = |name: &str| std::fs::read_to_string(f.path("beds").join(name)).unwrap();
+    assert_eq!(read("testbeds.json"), done.stdout);
+    assert_eq!(read("runs.jsonl").lines().count(), 4);
+    assert_eq!(read("samples.csv").lines().count(), 1 + 4);
+    // Nothing runs again.
+    assert_eq!(run("json").stdout, done.stdout);
+    assert_eq!(read("runs.jsonl").lines().count(), 4);
+    let table = run("table").stdout;
+    assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
+    assert!(table.contains("read: 100 to 250"), "{table}");
+    assert!(
+        run("markdown")
+            .stdout
+            .contains("| unpatched | read bandwidth MB/s | 78.00 |")
+    );
+}
+
+#[test]
 fn names_are_checked() {
     let f = Folder::new();
     let list = f.ok(&["reproduce", "list"]);
@@ -91,6 +127,19 @@ fn names_are_checked() {
         ),
         (&["reproduce", "list", "x"], "list: stands alone"),
         (&["reproduce", "--seeds", "0"], "at least 1"),
+        (
+            &["reproduce", "--testbeds", "2"],
+            "name the studies of one machine",
+        ),
+        (
+            &["reproduce", "ltt-2009-ls", "--testbeds", "0"],
+            "at least 1",
+        ),
+        (
+            &["reproduce", "missed-merge-2008", "--testbeds", "2"],
+            "its unknowns are not written down",
+        ),
+        (&["reproduce", "--save", "x"], "--testbeds"),
     ] {
         let done = f.run(args);
         assert_eq!(done.code, Some(2));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is drawn at random for a scenario.
+//! What is drawn at random for a scenario, or for a testbed.
 
 use std::ops::RangeInclusive;
 
 /// A stream of random numbers that depends on a seed and a name alone, so that a new
 /// cause moves no other's scenarios (SplitMix64, Steele and others, OOPSLA 2014).
-pub(super) struct Draw(u64);
+pub(crate) struct Draw(u64);
 
 impl Draw {
     /// The stream of a scenario.
-    pub(super) fn new(seed: u64, name: &str, number: u64) -> Draw {
+    pub(crate) fn new(seed: u64, name: &str, number: u64) -> Draw {
         // FNV-1a of the name.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -28,7 +28,7 @@ impl Draw {
     }
 
     /// A whole number.
-    pub(super) fn number(&mut self, range: RangeInclusive<u64>) -> u64 {
+    pub(crate) fn number(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
         low + self.next() % (high - low + 1)
     }

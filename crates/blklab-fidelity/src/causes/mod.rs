@@ -35,12 +35,12 @@ mod truth;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use draw::Draw;
 pub use score::{KindScore, Score};
 
 use blklab::findings::{Finding, Report as Why};
 use blklab_experiment::ExperimentError;
 use blklab_trace::truth::Why as Reason;
-use draw::Draw;
 use scenario::{Planted, Proof, Ran, run};
 use serde::Serialize;
 

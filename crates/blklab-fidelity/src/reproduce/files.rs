@@ -7,6 +7,7 @@ use super::study::{
     Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
 use super::subject::{Jobs, Subject};
+use super::testbeds::Space;
 use blklab::metric;
 use blklab::watch::BioFilter;
 use blklab_experiment::{ExperimentError, Source, parse};
@@ -45,6 +46,10 @@ struct RawStudy {
     source: String,
     #[serde(default)]
     differs: String,
+    /// A file with what is not known of the machine.
+    testbeds: Option<String>,
+    /// A file with what differs from run to run.
+    varies: Option<String>,
     part: Vec<RawPart>,
     /// What numbers and orderings measure unless they say otherwise.
     #[serde(default)]
@@ -176,6 +181,8 @@ fn build(name: &str) -> Result<Study, String> {
         title: raw.title,
         source: raw.source,
         differs: raw.differs,
+        space: raw.testbeds.map(|file| space(name, &file)).transpose()?,
+        varies: raw.varies.map(|file| space(name, &file)).transpose()?,
         parts: Vec::new(),
         measures: Vec::new(),
         numbers: Vec::new(),
@@ -209,6 +216,14 @@ fn build(name: &str) -> Result<Study, String> {
         study.add_ordering(&of, rest)?;
     }
     Ok(study)
+}
+
+/// What is not known of the machine, from a file of a study or of its neighbour.
+fn space(study: &str, file: &str) -> Result<Space, String> {
+    let text = text(study, file)?;
+    let own = || format!("{study}/{file}");
+    let path = file.strip_prefix("../").map_or_else(own, str::to_owned);
+    Space::parse(&path, text)
 }
 
 fn from_table<'de, T: Deserialize<'de>>(table: Table) -> Result<T, String> {

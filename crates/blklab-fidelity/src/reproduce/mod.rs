@@ -11,6 +11,7 @@ mod files;
 mod outcome;
 mod study;
 mod subject;
+pub mod testbeds;
 
 pub use calibration::{Parameter, calibration};
 pub use files::{names, study};
@@ -67,7 +68,11 @@ impl<'a> Plan<'a> {
                         part: p,
                         variant: v,
                     };
-                    add_cells(&mut cells, study, place, seeds.min(part.seeds_max))?;
+                    for seed in 0..u64::from(seeds.min(part.seeds_max)) {
+                        let state = study.varies.as_ref().map(|v| v.draw(seed));
+                        let state = state.unwrap_or_default();
+                        add_cell(&mut cells, study, place, seed, &state)?;
+                    }
                 }
             }
         }
@@ -93,82 +98,82 @@ impl<'a> Plan<'a> {
         let sim = Sim::default();
         let planner = Planner::new(&sim);
         let results = parallel::map(&self.cells, threads, |cell| {
-            let values = self.run_cell(cell, &planner, stop);
+            let values = run_cell(self.studies, cell, &planner, stop);
             step();
             values
         });
         let nr_measures = |s: &Study| vec![Vec::new(); s.measures.len()];
         let mut values: Vec<Vec<Vec<f64>>> = self.studies.iter().map(nr_measures).collect();
         for measured in results {
-            for (study, measure, value) in measured? {
+            for (study, measure, value) in measured?.unwrap_or_default() {
                 values[study][measure].push(value);
             }
         }
         Ok(Reproduction::new(self.studies, &values))
     }
-
-    /// Values by study and measure; none if it was stopped.
-    fn run_cell(
-        &self,
-        cell: &Cell,
-        planner: &Planner<'_>,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<(usize, usize, f64)>, ExperimentError> {
-        if stop.load(Relaxed::Relaxed) {
-            return Ok(Vec::new());
-        }
-        let options = RunOptions {
-            stop: Arc::clone(stop),
-            watches: cell.filters.clone(),
-            collect: Collect::Watches,
-            ..RunOptions::default()
-        };
-        let plan = planner.plan(&cell.experiment)?;
-        let output = run(&plan, &options).map_err(|e| e.located_in(&cell.experiment))?;
-        if output.interrupted {
-            return Ok(Vec::new());
-        }
-        let mut values = Vec::new();
-        for place in &cell.places {
-            let study = &self.studies[place.study];
-            for (i, m) in study.measures_of(place.part, place.variant) {
-                if let Some(value) = m.subject.value(m.metric, &output, &cell.filters) {
-                    values.push((place.study, i, value));
-                }
-            }
-        }
-        Ok(values)
-    }
 }
 
-fn add_cells(
+/// Values by study and measure; none if it was stopped.
+fn run_cell(
+    studies: &[Study],
+    cell: &Cell,
+    planner: &Planner<'_>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<Vec<(usize, usize, f64)>>, ExperimentError> {
+    if stop.load(Relaxed::Relaxed) {
+        return Ok(None);
+    }
+    let options = RunOptions {
+        stop: Arc::clone(stop),
+        watches: cell.filters.clone(),
+        collect: Collect::Watches,
+        ..RunOptions::default()
+    };
+    let plan = planner.plan(&cell.experiment)?;
+    let output = run(&plan, &options).map_err(|e| e.located_in(&cell.experiment))?;
+    if output.interrupted {
+        return Ok(None);
+    }
+    let mut values = Vec::new();
+    for place in &cell.places {
+        let study = &studies[place.study];
+        for (i, m) in study.measures_of(place.part, place.variant) {
+            if let Some(value) = m.subject.value(m.metric, &output, &cell.filters) {
+                values.push((place.study, i, value));
+            }
+        }
+    }
+    Ok(Some(values))
+}
+
+/// Adds the run of a configuration with a seed on a machine with these settings.
+fn add_cell(
     cells: &mut Vec<Cell>,
     study: &Study,
     place: Place,
-    seeds: u32,
+    seed: u64,
+    settings: &[(String, String)],
 ) -> Result<(), ExperimentError> {
-    let mut experiment = study.parts[place.part].variant(place.variant)?;
+    let mut experiment = study.parts[place.part].variant_on(place.variant, settings)?;
     experiment.check()?;
     // What makes no difference to a run.
     experiment.id = study.name.clone();
     experiment.title.clear();
     let filters = study.filters_of(place.part, place.variant);
-    for seed in 0..seeds {
-        experiment.seed = u64::from(seed);
-        if let Some(same) = cells.iter_mut().find(|c| same(&c.experiment, &experiment)) {
-            same.places.push(place);
-            for f in &filters {
-                if !same.filters.contains(f) {
-                    same.filters.push(f.clone());
-                }
-            }
-            continue;
-        }
+    experiment.seed = seed;
+    let Some(same) = cells.iter_mut().find(|c| same(&c.experiment, &experiment)) else {
         cells.push(Cell {
-            experiment: experiment.clone(),
-            filters: filters.clone(),
+            experiment,
+            filters,
             places: vec![place],
         });
+        return Ok(());
+    };
+    same.places.push(place);
+    for f in filters {
+        if !same.filters.contains(&f) {
+            same.filters.push(f);
+        }
     }
     Ok(())
 }

@@ -229,15 +229,10 @@ impl Reproduction {
     }
 }
 
-fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
-    let part = &study.parts[m.part];
+pub(super) fn measured(study: &Study, m: &Measure, values: &[f64]) -> Measured {
     Measured {
         study: study.name.clone(),
-        configuration: match (study.parts.len(), part.variant_name(m.variant)) {
-            (_, "") => part.name.clone(),
-            (1, variant) => variant.to_owned(),
-            (_, variant) => format!("{} {variant}", part.name),
-        },
+        configuration: study.configuration(m.part, m.variant),
         subject: m.subject.text(),
         metric: m.metric.metric.title,
         unit: m.metric.unit.text(),
@@ -256,10 +251,7 @@ fn number(study: &Study, n: &Number, values: &[f64]) -> NumberOutcome {
         tolerance: n.tolerance.to_string(),
         allowed: n.tolerance.ratios(),
         within: ratio.is_some_and(|r| n.tolerance.allows(r)),
-        kind: match n.calibrated {
-            Some(_) => Kind::Calibrated,
-            None => Kind::Predicted,
-        },
+        kind: n.kind(),
         parameter: n.calibrated.clone(),
         remark: n.remark.clone(),
     }

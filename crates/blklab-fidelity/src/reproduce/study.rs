@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: experiments, what was published about them, what has to hold.
 
+use super::outcome::Kind;
 use super::subject::Subject;
+use super::testbeds::Space;
 use blklab::metric::Wanted;
 use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
@@ -80,6 +82,16 @@ pub struct Number {
     pub calibrated: Option<String>,
     /// What a reader should know.
     pub remark: String,
+}
+
+impl Number {
+    /// What it says about the model.
+    pub fn kind(&self) -> Kind {
+        match self.calibrated {
+            Some(_) => Kind::Calibrated,
+            None => Kind::Predicted,
+        }
+    }
 }
 
 /// Which of the values over the seeds a rule is about.
@@ -164,10 +176,30 @@ impl Part {
     }
 
     /// The experiment in one configuration.
+    #[cfg(test)]
     pub(super) fn variant(&self, i: usize) -> Result<Experiment, ExperimentError> {
+        self.variant_on(i, &[])
+    }
+
+    /// The experiment in one configuration on a machine with these settings; those of
+    /// the configuration itself prevail.
+    pub(super) fn variant_on(
+        &self,
+        i: usize,
+        settings: &[(String, String)],
+    ) -> Result<Experiment, ExperimentError> {
+        let mut machine = self.experiment.clone();
+        for (key, value) in settings {
+            // Which scheduler ran is a setting of no table.
+            if key == "scheduler" {
+                machine.choose_scheduler(value)?;
+            } else {
+                machine.set(key, value)?;
+            }
+        }
         match self.experiment.variants.get(i) {
-            Some(v) => self.experiment.with_variant(v),
-            None => Ok(self.experiment.clone()),
+            Some(v) => machine.with_variant(v),
+            None => Ok(machine),
         }
     }
 }
@@ -183,6 +215,11 @@ pub struct Study {
     pub source: String,
     /// What the model leaves out that matters here.
     pub differs: String,
+    /// What is not known of its machine, if that was written down as ranges.
+    pub space: Option<Space>,
+    /// What differs from run to run on one machine, if more than the moment at which its
+    /// jobs start: seeds draw it.
+    pub varies: Option<Space>,
     /// Its experiments.
     pub parts: Vec<Part>,
     /// What its runs are asked for.
@@ -194,6 +231,17 @@ pub struct Study {
 }
 
 impl Study {
+    /// What a configuration is called: the part of the study, if it has several, and
+    /// the variant.
+    pub fn configuration(&self, part: usize, variant: usize) -> String {
+        let part = &self.parts[part];
+        match (self.parts.len(), part.variant_name(variant)) {
+            (_, "") => part.name.clone(),
+            (1, variant) => variant.to_owned(),
+            (_, variant) => format!("{} {variant}", part.name),
+        }
+    }
+
     /// The index of a measure, which is added if it is new.
     pub(super) fn measure(&mut self, m: Measure) -> usize {
         let found = self.measures.iter().position(|o| *o == m);

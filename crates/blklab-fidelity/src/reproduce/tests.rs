@@ -38,6 +38,25 @@ fn every_metric_that_a_study_can_ask_for_is_documented() {
 }
 
 #[test]
+fn seeds_vary_the_state_of_the_machine_where_a_study_says_so() {
+    let study = study("pvfs2-2006").unwrap();
+    let varies = study.varies.as_ref().unwrap();
+    assert_eq!(varies.draw(0), []);
+    assert_ne!(varies.draw(1), varies.draw(2));
+    assert_eq!(varies.draw(1), varies.draw(1));
+    let plan = Plan::new(std::slice::from_ref(&study), 3).unwrap();
+    let of = |seed| {
+        let cells = plan.cells.iter().filter(move |c| c.experiment.seed == seed);
+        cells.map(|c| (c.experiment.uptime().0, c.experiment.dirty_at_start_bytes()))
+    };
+    assert!(of(0).all(|state| state == (0, 0)));
+    // All configurations of a seed are compared in the same state.
+    let first = of(1).next().unwrap();
+    assert!(first.0 > 0 && of(1).all(|state| state == first));
+    assert!(of(2).all(|state| state != first));
+}
+
+#[test]
 fn studies_share_runs_of_the_same_experiment() {
     let both = ["ltt-2009-ssh", "ltt-2009-patch"].map(|n| study(n).unwrap());
     let runs = |s: &[Study]| Plan::new(s, 3).unwrap().nr_runs();
@@ -80,7 +99,9 @@ fn every_fitted_parameter_is_in_the_file_with_its_value() {
         let numbers = studies.iter().flat_map(|s| &s.numbers);
         let fitted = numbers.filter(|n| n.calibrated.as_ref() == Some(&p.name));
         let published: Vec<f64> = fitted.map(|n| n.published).collect();
-        assert_eq!(published, [p.published], "{}", p.name);
+        // A later report may quote the same run.
+        let same = published.iter().all(|n| *n == p.published);
+        assert!(same && !published.is_empty(), "{}", p.name);
     }
     for study in &studies {
         let named = study.numbers.iter().filter_map(|n| n.calibrated.as_ref());

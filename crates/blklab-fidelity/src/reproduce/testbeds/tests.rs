@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Testbeds cover their space, runs are not lost, and what they say follows from them.
+
+use super::super::study::Tolerance;
+use super::super::{calibration, names, study};
+use super::*;
+
+const SPACE: &str = r#"
+    [[unknown]]
+    name = "memory"
+    what = "memory of the machine"
+    key = "memory"
+    low = 1
+    high = 8
+    scale = "log"
+    unit = "g"
+    [[unknown]]
+    name = "latency"
+    what = "time of a read"
+    key = "device.read_us"
+    low = 100.0
+    high = 300.0
+    [[unknown]]
+    name = "depth"
+    what = "queue depth"
+    choices = [
+        { name = "deep", set = { queue_depth = 31 } },
+        { name = "shallow", set = { queue_depth = 4 } },
+    ]
+"#;
+
+fn quantum() -> Study {
+    let mut quantum = study("cfq-quantum-2010").unwrap();
+    quantum.space = Some(Space::parse("space", SPACE).unwrap());
+    quantum
+}
+
+#[test]
+fn testbeds_are_a_latin_hypercube() {
+    let space = Space::parse("space", SPACE).unwrap();
+    let beds = space.testbeds(20, 7);
+    assert_eq!(beds, space.testbeds(20, 7));
+    assert_ne!(beds, space.testbeds(20, 8));
+    let mut latencies: Vec<f64> = beds
+        .iter()
+        .map(|b| b.drawn[1].value.parse().unwrap())
+        .collect();
+    latencies.sort_by(f64::total_cmp);
+    for (i, latency) in latencies.iter().enumerate() {
+        let part = 100.0 + 10.0 * i as f64..=110.0 + 10.0 * i as f64;
+        assert!(part.contains(latency), "{latency} is not in {part:?}");
+    }
+    let deep = beds.iter().filter(|b| b.drawn[2].value == "deep").count();
+    assert_eq!(deep, 10);
+    // As many of 1, 2 and 3 g as of 3 to 8 g, by the logarithm of 1 to 9.
+    let small = |b: &&Testbed| ["1g", "2g"].contains(&b.drawn[0].value.as_str());
+    assert_eq!(beds.iter().filter(small).count(), 10);
+    let settings: Vec<&(String, String)> = beds[0].settings().collect();
+    assert_eq!(settings.len(), 3);
+    assert_eq!(settings[2].0, "queue_depth");
+}
+
+#[test]
+fn a_space_says_what_is_wrong_with_it() {
+    let with = |rest: &str| {
+        Space::parse(
+            "s.toml",
+            &format!("[[unknown]]\nname = \"a\"\nwhat = \"w\"\n{rest}"),
+        )
+    };
+    for (rest, expected) in [
+        ("key = \"k\"", "either low and high"),
+        ("key = \"k\"\nlow = 2\nhigh = 1", "no range: 2 to 1"),
+        (
+            "key = \"k\"\nlow = 0\nhigh = 1\nscale = \"log\"",
+            "no range",
+        ),
+        ("low = 0\nhigh = 1", "a range needs a key"),
+        ("key = \"k\"\nlow = \"x\"\nhigh = 1", "is not a number"),
+        ("key = \"k\"\nchoices = [1]", "at least two"),
+        ("choices = [1, 2]", "choices of values need a key"),
+        ("key = \"k\"\nlow = 1\nhigh = 2\nchoices = [1, 2]", "either"),
+        (
+            "choices = [{ name = \"x\" }, { name = \"y\" }]",
+            "a table 'set'",
+        ),
+        ("kind = 3", "unknown field"),
+    ] {
+        let error = with(rest).unwrap_err();
+        assert!(
+            error.starts_with("s.toml: ") && error.contains(expected),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn every_space_is_possible_and_says_what_narrowed_it() {
+    let fitted = calibration().unwrap();
+    let mut spaces = 0;
+    for name in names() {
+        let study = study(name).unwrap();
+        let Some(space) = &study.space else {
+            continue;
+        };
+        spaces += 1;
+        // Every choice and both ends of every range occur.
+        let all = Testbeds::new(std::slice::from_ref(&study), 16, 1);
+        assert!(
+            all.as_ref().is_ok_and(|t| t.nr_runs() > 0),
+            "{:?}",
+            all.err()
+        );
+        for unknown in &space.unknowns {
+            let keys: Vec<&str> = match &unknown.values {
+                Values::Range { key, .. } => vec![key],
+                Values::Choices(all) => all
+                    .iter()
+                    .flat_map(|c| &c.set)
+                    .map(|(key, _)| key.as_str())
+                    .collect(),
+            };
+            // What a published number was fitted with may vary, but that number is then
+            // none that is predicted.
+            let of_study = fitted
+                .iter()
+                .filter(|p| p.studies.iter().any(|s| s == name));
+            for p in of_study {
+                let (table, key) = p.key.split_once('.').unwrap();
+                let is_it = |k: &&str| **k == p.key || table != "device" && **k == *key;
+                if keys.iter().any(|k| is_it(&k)) {
+                    assert_eq!(unknown.narrowed_by.as_ref(), Some(&p.name), "{name}");
+                }
+            }
+            if let Some(by) = &unknown.narrowed_by {
+                assert!(fitted.iter().any(|p| p.name == *by), "{name}: {by}");
+            }
+        }
+    }
+    assert!(spaces > 0);
+}
+
+#[test]
+fn only_studies_of_one_machine_run_together() {
+    let none = [study("xfs-log-stall-2008").unwrap()];
+    let error = Testbeds::new(&none, 2, 1).err().unwrap().to_string();
+    assert!(
+        error.contains("not written down") && error.contains("ltt-2009-ssh"),
+        "{error}"
+    );
+    let two = [quantum(), study("ltt-2009-ssh").unwrap()];
+    let error = Testbeds::new(&two, 2, 1).err().unwrap().to_string();
+    assert!(error.contains("different machines"), "{error}");
+    let mut wrong = quantum();
+    let text = SPACE.replace("device.read_us", "device.read_furlongs");
+    wrong.space = Some(Space::parse("space", &text).unwrap());
+    let error = Testbeds::new(std::slice::from_ref(&wrong), 2, 1)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.starts_with("testbed 1: ") && error.contains("read_furlongs"),
+        "{error}"
+    );
+}
+
+#[test]
+fn outcomes_follow_from_values() {
+    let studies = [quantum()];
+    let testbeds = Testbeds::new(&studies, 10, 1).unwrap();
+    // As published on odd testbeds; the second has not run, the posted form is
+    // half as fast on those that are shallow.
+    let numbers = &studies[0].numbers;
+    let mut values = vec![vec![vec![None; 10]; studies[0].measures.len()]];
+    for n in numbers {
+        for (bed, testbed) in testbeds.beds.iter().enumerate() {
+            let slow = n.published == 102.0 && testbed.drawn[2].value == "shallow";
+            let value = if slow { n.published / 2.0 } else { n.published };
+            values[0][n.measure][bed] = (bed != 1).then_some(value);
+        }
+    }
+    let mut missing = vec![false; 10];
+    missing[1] = true;
+    let outcome = TestbedOutcome::new(&testbeds, &values, &missing);
+    let deep = |i: &usize| testbeds.beds[*i].drawn[2].value == "deep" && *i != 1;
+    let nr_deep = (0..10).filter(deep).count();
+    assert_eq!((outcome.testbeds, outcome.complete), (10, 9));
+    let posted = outcome
+        .numbers
+        .iter()
+        .find(|n| n.published == 102.0)
+        .unwrap();
+    assert_eq!((posted.testbeds, posted.within), (9, nr_deep));
+    let spread = posted.measured.ours.unwrap();
+    assert_eq!((spread.min, spread.max), (51.0, 102.0));
+    assert_eq!(
+        posted.explained.as_ref().map(|e| e.unknown.as_str()),
+        Some("depth")
+    );
+    assert_eq!(outcome.orderings[0].holds, nr_deep);
+    let together = &outcome.together[0];
+    assert_eq!((together.numbers, together.testbeds), (2, 9));
+    assert_eq!(together.satisfied_by.len(), nr_deep);
+    assert_eq!(together.best.unwrap().1, 2);
+    let calibrated = outcome
+        .numbers
+        .iter()
+        .filter(|n| n.kind == super::super::Kind::Calibrated);
+    assert_eq!(calibrated.count(), 2);
+    let mut csv = Vec::new();
+    outcome.write_csv(&mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 9 * 4);
+    assert!(
+        csv.lines()
+            .next()
+            .unwrap()
+            .ends_with("within,memory,latency,depth"),
+        "{csv}"
+    );
+    assert!(Tolerance::Percent(15.0).allows(1.0));
+}
+
+#[test]
+fn what_ran_does_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.jsonl");
+    let mut study = quantum();
+    study.parts[0].experiment.variants.truncate(1);
+    study.measures.truncate(1);
+    study.numbers.truncate(1);
+    study.orderings.clear();
+    let studies = [study];
+    let testbeds = Testbeds::new(&studies, 2, 1).unwrap();
+    let run = |stopped: bool| {
+        let journal = Journal::open(&path).unwrap();
+        let stop = Arc::new(AtomicBool::new(stopped));
+        testbeds.run(1, &stop, &journal, || {}).unwrap()
+    };
+    assert_eq!(run(true).complete, 0);
+    assert_eq!(run(false).complete, 2);
+    let first = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(first.lines().count(), 2);
+    // What is there is taken as it is: nothing runs if it is stopped at once.
+    let changed = first.replacen("\"values\":{", "\"values\":{\"other\":1.5,", 1);
+    std::fs::write(&path, format!("{changed}{{\"run\":\"cut o")).unwrap();
+    let again = run(true);
+    assert_eq!(again.complete, 2);
+    assert!(again.numbers[0].measured.ours.is_some());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), changed);
+    std::fs::write(&path, "something else\n").unwrap();
+    let error = Journal::open(&path).unwrap_err().to_string();
+    assert!(error.contains("line 1"), "{error}");
+}
