@@ -318,7 +318,8 @@ impl Values {
         if *whole {
             format!("{}", value.floor().clamp(*low, *high))
         } else {
-            format!("{}", (value * 1e4).round() / 1e4)
+            // A thousandth: times in us are whole numbers of ns.
+            format!("{}", (value * 1e3).round() / 1e3)
         }
     }
 
