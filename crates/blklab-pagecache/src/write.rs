@@ -141,10 +141,15 @@ impl<H: Host> PageCache<H> {
     /// Reads one page if it is not up to date, and waits for it. Returns
     /// whether it is then.
     pub async fn read_page(&self, id: FileId, page: u64) -> bool {
+        self.read_page_as(id, page, BioFlags::NONE).await
+    }
+
+    /// The same with flags for its bio, such as that of metadata.
+    pub async fn read_page_as(&self, id: FileId, page: u64, flags: BioFlags) -> bool {
         if self.with(|s| s.file(id).uptodate.test(page)) {
             return true;
         }
-        self.submit_page(id, page).await;
+        self.submit_page_as(id, page, flags).await;
         self.wait_unlocked(id, page).await;
         self.with(|s| s.file(id).uptodate.test(page))
     }
@@ -152,6 +157,11 @@ impl<H: Host> PageCache<H> {
     /// Reads one page that nobody has locked, on its own. One in a hole is
     /// there at once.
     pub async fn submit_page(&self, id: FileId, page: u64) {
+        self.submit_page_as(id, page, BioFlags::NONE).await;
+    }
+
+    /// The same with flags for its bio.
+    pub async fn submit_page_as(&self, id: FileId, page: u64, flags: BioFlags) {
         if !self.with(|s| s.file(id).cached.test(page)) {
             self.make_room(1).await;
         }
@@ -170,7 +180,7 @@ impl<H: Host> PageCache<H> {
         if let Some((sector, _)) = place {
             self.submit(
                 Op::Read,
-                BioFlags::NONE,
+                flags,
                 id,
                 PageRun {
                     start: page,

@@ -173,7 +173,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         });
         self.change_block(descriptor).await;
         if !alone {
-            self.ext_read(block).await?;
+            self.ext_read_named(block).await?;
         }
         self.change_block(block).await;
         if self.with(|s| s.file(id).directory.is_some()) {
@@ -210,7 +210,7 @@ impl<H: Host> Mount<'_, H, Ext> {
             s.blocks_of(directory, &touched)
         });
         for block in touched {
-            self.ext_read(block).await?;
+            self.ext_read_named(block).await?;
             self.change_block(block).await;
         }
         self.change_inode(directory).await
@@ -242,14 +242,15 @@ impl<H: Host> Mount<'_, H, Ext> {
 
     /// Submits reads of blocks, then waits for them in order.
     async fn ext_read_together(&self, blocks: &[u64]) -> Result<(), FsError> {
-        let device = self.with(|s| s.volume.device);
+        let (device, flags) =
+            self.with(|s| (s.volume.device, s.volume.options.features.read_flags));
         for block in blocks {
             if !self.with(|s| s.file(device).cached.test(*block)) {
-                self.submit_page(device, *block).await;
+                self.submit_page_as(device, *block, flags).await;
             }
         }
         for block in blocks {
-            self.ext_read(*block).await?;
+            self.ext_read_named(*block).await?;
         }
         Ok(())
     }
@@ -258,7 +259,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     pub(super) async fn ext_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         self.ext_search(directory, id).await?;
         let block = self.with(|s| s.volume.inode_block(&s.volume.nodes[id]));
-        self.ext_read(block).await
+        self.ext_read_named(block).await
     }
 
     /// Reads a directory for listing (`ext3_readdir`).
@@ -276,7 +277,7 @@ impl<H: Host> Mount<'_, H, Ext> {
             if !hashed {
                 self.read_ahead_of(device, &mut ahead, block).await;
             }
-            self.ext_read(block).await?;
+            self.ext_read_named(block).await?;
         }
         Ok(())
     }
@@ -322,7 +323,7 @@ impl<H: Host> Mount<'_, H, Ext> {
             s.blocks_of(id, &listed)
         });
         for block in own {
-            self.ext_read(block).await?;
+            self.ext_read_named(block).await?;
         }
         let block = self.with(|s| {
             let page = s.volume.nodes[id].entry_block;
@@ -330,7 +331,7 @@ impl<H: Host> Mount<'_, H, Ext> {
             blocks.first().copied()
         });
         if let Some(block) = block {
-            self.ext_read(block).await?;
+            self.ext_read_named(block).await?;
         }
         let handle = self.begin(REMOVE_CREDITS).await;
         if let Some(block) = block {

@@ -14,7 +14,7 @@ use super::Ext;
 use crate::jbd::Handle;
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, FsError, Host};
-use blklab_types::Jiffies;
+use blklab_types::{BioFlags, Jiffies};
 use std::ops::Range;
 
 /// Credits of a handle that may allocate a page's blocks.
@@ -109,10 +109,21 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
     }
 
-    /// Reads a metadata block if it is not in the cache.
+    /// Reads a bitmap or a block of pointers if it is not in the cache.
     pub(super) async fn ext_read(&self, block: u64) -> Result<(), FsError> {
+        self.ext_read_as(block, BioFlags::NONE).await
+    }
+
+    /// Reads a block of inodes or of a directory if it is not in the cache
+    /// (`ext3_get_inode_loc`, `ext3_bread`).
+    pub(super) async fn ext_read_named(&self, block: u64) -> Result<(), FsError> {
+        let flags = self.with(|s| s.volume.options.features.read_flags);
+        self.ext_read_as(block, flags).await
+    }
+
+    async fn ext_read_as(&self, block: u64, flags: BioFlags) -> Result<(), FsError> {
         let device = self.with(|s| s.volume.device);
-        if self.read_page(device, block).await {
+        if self.read_page_as(device, block, flags).await {
             Ok(())
         } else {
             Err(FsError::Io)
@@ -133,7 +144,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     /// Changes the block of an inode.
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
         let block = self.with(|s| s.volume.inode_block(&s.volume.nodes[id]));
-        self.ext_read(block).await?;
+        self.ext_read_named(block).await?;
         self.change_block(block).await;
         Ok(())
     }
@@ -241,12 +252,10 @@ impl<H: Host> Mount<'_, H, Ext> {
         while self.with(|s| s.file(id).extents.pages()) <= page {
             let pid = self.host.pid();
             let g = self.with(|s| s.growth(id, pid));
-            for block in [Some(g.bitmap), g.leaf, Some(g.inode)]
-                .into_iter()
-                .flatten()
-            {
+            for block in [Some(g.bitmap), g.leaf].into_iter().flatten() {
                 self.ext_read(block).await?;
             }
+            self.ext_read_named(g.inode).await?;
             for block in [Some(g.bitmap), Some(g.descriptor), g.leaf, Some(g.inode)]
                 .into_iter()
                 .flatten()

@@ -2,7 +2,7 @@
 //! What can be chosen about an ext2 or ext3 volume, and what the kernel
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
-use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules, inode_read_flags, sync_flags};
 use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
@@ -14,6 +14,10 @@ pub struct ExtFeatures {
     pub commit_sync: CommitSync,
     /// Commit blocks are synchronous requests (2.6.28 and later).
     pub sync_commit_block: bool,
+    /// What a synchronous write of the journal carries.
+    pub sync_flags: BioFlags,
+    /// What a read of an inode or of a directory carries.
+    pub read_flags: BioFlags,
     /// Checkpoints write synchronously (3.3 and later).
     pub sync_checkpoint: bool,
     /// Write-out of every page opens a handle (up to 2.6.36; in which release
@@ -34,11 +38,14 @@ impl ExtFeatures {
     pub fn of(kernel: KernelVersion) -> ExtFeatures {
         ExtFeatures {
             commit_sync: match () {
-                () if kernel.since(3, 3) => CommitSync::Waited,
+                () if kernel.since(3, 5) => CommitSync::Waited,
+                () if kernel.since_2_6(37) => CommitSync::Always,
                 () if kernel.since_2_6(30) => CommitSync::SyncHandle,
                 () => CommitSync::Never,
             },
             sync_commit_block: kernel.since_2_6(28),
+            sync_flags: sync_flags(kernel),
+            read_flags: inode_read_flags(kernel),
             sync_checkpoint: kernel.since(3, 3),
             handle_per_page: !kernel.since_2_6(37),
             data: if kernel.since_2_6(30) && !kernel.since_2_6(36) {
@@ -60,14 +67,19 @@ impl ExtFeatures {
 /// One entry for each release at which [`ExtFeatures::of`] changes.
 pub(super) const CHANGES: &[Change] = &[
     Change {
+        release: KernelVersion::v2_6(19),
+        what: "reads of inodes and directories are marked as metadata",
+        source: "fs/ext3/inode.c, fs/ext3/namei.c",
+    },
+    Change {
         release: KernelVersion::v2_6(28),
         what: "commit blocks are synchronous requests",
         source: "fs/jbd/commit.c, fs/buffer.c",
     },
     Change {
         release: KernelVersion::v2_6(30),
-        what: "a commit that somebody waits for writes synchronously; data are written back, access times relative by default",
-        source: "fs/jbd/commit.c, fs/ext3/Kconfig, fs/namespace.c",
+        what: "a commit with a synchronous handle writes synchronously; no more follows such writes; data are written back, access times relative by default",
+        source: "fs/jbd/commit.c, include/linux/fs.h, fs/ext3/Kconfig, fs/namespace.c",
     },
     Change {
         release: KernelVersion::v2_6(36),
@@ -76,18 +88,23 @@ pub(super) const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::v2_6(37),
-        what: "commits are flush and FUA instead of barriers; writing a page opens no handle (the release is taken)",
+        what: "commits always write synchronously, and are flush and FUA instead of barriers; writing a page opens no handle (the release is taken)",
         source: "fs/jbd/commit.c, fs/ext3/inode.c",
     },
     Change {
         release: KernelVersion::new(3, 1),
-        what: "barriers are on by default",
-        source: "fs/ext3/super.c",
+        what: "barriers are on by default; reads of inodes and directories go before others",
+        source: "fs/ext3/super.c, fs/ext3/inode.c, include/linux/blk_types.h",
     },
     Change {
         release: KernelVersion::new(3, 3),
-        what: "commits and checkpoints that somebody waits for write synchronously",
-        source: "fs/jbd/commit.c, fs/jbd/checkpoint.c",
+        what: "checkpoints write synchronously",
+        source: "fs/jbd/checkpoint.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 5),
+        what: "only commits that somebody waits for write synchronously",
+        source: "fs/jbd/commit.c",
     },
 ];
 
@@ -161,7 +178,10 @@ impl ExtOptions {
         let f = &self.features;
         JournalRules {
             commit_sync: f.commit_sync,
-            commit_block: self.barrier.commit_block_flags(f.sync_commit_block),
+            sync: f.sync_flags,
+            commit_block: self
+                .barrier
+                .commit_block_flags(f.sync_commit_block.then_some(f.sync_flags)),
             mark: BioFlags::NONE,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,

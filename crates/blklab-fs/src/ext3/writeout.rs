@@ -29,9 +29,9 @@ impl<H: Host> Mount<'_, H, Ext> {
                 taken
             });
             if taken {
-                let sync = self.with(|s| s.volume.options.features.sync_commit_block);
-                let flags = if sync {
-                    BioFlags::SYNC | BioFlags::UNPLUG
+                let features = self.with(|s| s.volume.options.features);
+                let flags = if features.sync_commit_block {
+                    features.sync_flags | BioFlags::UNPLUG
                 } else {
                     BioFlags::NONE
                 };

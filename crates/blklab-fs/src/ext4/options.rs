@@ -3,7 +3,7 @@
 //! decides (fs/ext4/{super,inode,mballoc,fsync,page-io}.c, fs/jbd2/commit.c;
 //! 2.6.28 to 6.18).
 
-use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules};
+use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules, inode_read_flags, sync_flags};
 use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
@@ -44,8 +44,9 @@ pub struct Ext4Features {
     /// A commit only waits for newly allocated data on their way; before 4.7 it
     /// writes whatever of those files is dirty and has a place.
     pub commit_only_waits: bool,
-    /// Flags of metadata reads (PRIO from 3.2 on, "block: separate priority
-    /// boosting from REQ_META").
+    /// What a synchronous write of the journal carries.
+    pub sync_flags: BioFlags,
+    /// Flags of metadata reads.
     pub read_flags: BioFlags,
     /// Flags of all writes of the journal: META and IDLE from 6.8 on, with
     /// which write-back throttling lets them pass ("jbd2: increase the journal
@@ -80,11 +81,8 @@ impl Ext4Features {
             fsync_by_transaction: kernel.since_2_6(32),
             allocates_on_close: kernel.since_2_6(30),
             commit_only_waits: kernel.since(4, 7),
-            read_flags: if kernel.since(3, 2) {
-                BioFlags::META | BioFlags::PRIO
-            } else {
-                BioFlags::META
-            },
+            sync_flags: sync_flags(kernel),
+            read_flags: inode_read_flags(kernel),
             journal_mark: if kernel.since(6, 8) {
                 BioFlags::META | BioFlags::IDLE
             } else {
@@ -104,7 +102,7 @@ impl Ext4Features {
 pub(super) const CHANGES: &[Change] = &[
     Change {
         release: KernelVersion::v2_6(30),
-        what: "a commit that somebody waits for writes synchronously; directories spread over flex groups; truncated files are allocated on close; access times are relative by default",
+        what: "a commit with a synchronous handle writes synchronously; no more follows such writes; directories spread over flex groups; truncated files are allocated on close; access times are relative by default",
         source: "fs/jbd2/commit.c, fs/ext4/ialloc.c, fs/ext4/file.c, fs/namespace.c",
     },
     Change {
@@ -124,13 +122,8 @@ pub(super) const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(3, 1),
-        what: "checkpoints write synchronously",
-        source: "fs/jbd2/checkpoint.c",
-    },
-    Change {
-        release: KernelVersion::new(3, 2),
-        what: "reads of metadata go before others",
-        source: "fs/ext4/inode.c, include/linux/blk_types.h",
+        what: "checkpoints write synchronously; reads of metadata go before others",
+        source: "fs/jbd2/checkpoint.c, fs/ext4/inode.c, include/linux/blk_types.h",
     },
     Change {
         release: KernelVersion::new(3, 11),
@@ -205,9 +198,10 @@ impl Ext4Options {
         let f = &self.features;
         JournalRules {
             commit_sync: f.commit_sync,
+            sync: f.sync_flags,
             commit_block: self
                 .barrier
-                .commit_block_flags(f.commit_sync != CommitSync::Never),
+                .commit_block_flags((f.commit_sync != CommitSync::Never).then_some(f.sync_flags)),
             mark: f.journal_mark,
             sync_checkpoint: f.sync_checkpoint,
             commit_s: self.commit_s,

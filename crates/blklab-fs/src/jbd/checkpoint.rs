@@ -68,7 +68,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
     fn checkpoint_flags(&self) -> BioFlags {
         let rules = self.with(|s| s.journal().rules);
         if rules.sync_checkpoint {
-            BioFlags::SYNC | rules.mark
+            rules.sync | rules.mark
         } else {
             BioFlags::NONE
         }
@@ -78,13 +78,12 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// left to write, and writes the journal's superblock.
     async fn advance_tail(&self) {
         let me = self.host.current();
-        let (sector, mark, bio) = self.with(|s| {
+        let (sector, flags, bio) = self.with(|s| {
             s.drop_checkpoints();
             let j = s.journal();
-            let (sector, mark) = (j.sector(0), j.rules.mark);
-            (sector, mark, s.bios.insert(BioWork::Waited(me)))
+            let flags = j.rules.sync | BioFlags::UNPLUG | j.rules.mark;
+            (j.sector(0), flags, s.bios.insert(BioWork::Waited(me)))
         });
-        let flags = BioFlags::SYNC | BioFlags::UNPLUG | mark;
         self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
             .await;
         while self.with(|s| s.bios.is_in_flight(bio)) {

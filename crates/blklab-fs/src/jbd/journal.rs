@@ -479,6 +479,7 @@ mod tests {
     fn rules() -> JournalRules {
         JournalRules {
             commit_sync: CommitSync::Never,
+            sync: BioFlags::SYNC,
             commit_block: BioFlags::NONE,
             mark: BioFlags::NONE,
             sync_checkpoint: false,

@@ -21,8 +21,8 @@ mod journal;
 mod rules;
 
 pub(crate) use journal::{Handle, Journal};
-pub(crate) use rules::JournalRules;
 pub use rules::{Barrier, CommitSync, DataMode};
+pub(crate) use rules::{JournalRules, inode_read_flags, sync_flags};
 
 use crate::mount::View;
 use std::ops::Range;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the release and the mount options decide about a journal.
 
+use blklab_kernel::KernelVersion;
 use blklab_types::BioFlags;
 
 /// What the journal guarantees for file data.
@@ -19,11 +20,11 @@ pub enum DataMode {
 pub enum CommitSync {
     /// Never (up to 2.6.29).
     Never,
-    /// If a handle of the transaction was synchronous (2.6.30 to 3.2).
+    /// If a handle of the transaction was synchronous (2.6.30 to 2.6.36).
     SyncHandle,
-    /// If a task waits for the transaction (3.3 and later).
+    /// If a task waits for the transaction (jbd, 3.5 and later).
     Waited,
-    /// Always.
+    /// Always (jbd: 2.6.37 to 3.4).
     Always,
 }
 
@@ -48,13 +49,9 @@ impl Barrier {
         }
     }
 
-    /// Flags of a commit block.
-    pub(crate) fn commit_block_flags(self, sync: bool) -> BioFlags {
-        let sync = if sync {
-            BioFlags::SYNC | BioFlags::UNPLUG
-        } else {
-            BioFlags::NONE
-        };
+    /// Flags of a commit block; `sync`: those of a synchronous write, if it is one.
+    pub(crate) fn commit_block_flags(self, sync: Option<BioFlags>) -> BioFlags {
+        let sync = sync.map_or(BioFlags::NONE, |sync| sync | BioFlags::UNPLUG);
         match self {
             Barrier::Off => sync,
             Barrier::Drain => sync | BioFlags::BARRIER,
@@ -63,11 +60,34 @@ impl Barrier {
     }
 }
 
+/// What a synchronous write of a journal carries (`WRITE_SYNC`): from 2.6.30 on it
+/// says that no more will follow (include/linux/fs.h).
+pub(crate) fn sync_flags(kernel: KernelVersion) -> BioFlags {
+    if kernel.since_2_6(30) {
+        BioFlags::SYNC | BioFlags::NOIDLE
+    } else {
+        BioFlags::SYNC
+    }
+}
+
+/// What a read of an inode or of a directory carries: from 2.6.19 on that it is
+/// metadata, which CFQ takes as a request to go first; from 3.1 on that has a flag of
+/// its own ("block: separate priority boosting from REQ_META").
+pub(crate) fn inode_read_flags(kernel: KernelVersion) -> BioFlags {
+    match () {
+        () if kernel.since(3, 1) => BioFlags::META | BioFlags::PRIO,
+        () if kernel.since_2_6(19) => BioFlags::META,
+        () => BioFlags::NONE,
+    }
+}
+
 /// What the release and the mount options decide about a journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JournalRules {
     /// When commit writes its data and metadata as synchronous requests.
     pub(crate) commit_sync: CommitSync,
+    /// What synchronous writes carry.
+    pub(crate) sync: BioFlags,
     /// Flags of the commit block.
     pub(crate) commit_block: BioFlags,
     /// Flags that all writes of the journal carry besides: blocks of the log,
@@ -98,6 +118,6 @@ impl JournalRules {
             CommitSync::Waited => waited,
             CommitSync::Always => true,
         };
-        if sync { BioFlags::SYNC } else { BioFlags::NONE }
+        if sync { self.sync } else { BioFlags::NONE }
     }
 }

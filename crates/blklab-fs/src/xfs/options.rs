@@ -35,6 +35,10 @@ pub struct XfsFeatures {
     /// write-back throttling lets pass (5.4, "xfs: don't allow log IO to be
     /// throttled").
     pub marks_log: bool,
+    /// Every buffer is read and written as metadata (3.1 and later: "block: separate
+    /// priority boosting from REQ_META" names XFS as the one that marks without
+    /// boosting).
+    pub marks_buffers: bool,
     /// Delayed logging exists (2.6.35 and later).
     pub has_delayed_logging: bool,
     /// Delayed logging unless something else is asked for (2.6.39 and later).
@@ -56,6 +60,7 @@ impl XfsFeatures {
             task_plugs: kernel.since_2_6(39),
             flush_fua: kernel.since_2_6(37),
             marks_log: kernel.since(5, 4),
+            marks_buffers: kernel.since(3, 1),
             has_delayed_logging: kernel.since_2_6(35),
             delayed_logging: kernel.since_2_6(39),
             atime: if kernel.since_2_6(30) {
@@ -108,6 +113,11 @@ pub(super) const CHANGES: &[Change] = &[
         release: KernelVersion::v2_6(39),
         what: "delayed logging by default; plugs belong to tasks",
         source: "fs/xfs/linux-2.6/xfs_super.c, block/blk-core.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 1),
+        what: "all buffers, those of the log too, are read and written as metadata",
+        source: "fs/xfs/xfs_buf.c",
     },
     Change {
         release: KernelVersion::new(5, 4),
@@ -168,7 +178,7 @@ impl XfsOptions {
         let sync = if self.features.marks_log {
             BioFlags::SYNC | BioFlags::META | BioFlags::IDLE
         } else {
-            self.sync_flags()
+            self.sync_flags() | self.buffer_mark()
         };
         match (self.barrier, self.features.flush_fua) {
             (false, _) => sync,
@@ -184,6 +194,15 @@ impl XfsOptions {
             self.sync_flags()
         } else {
             BioFlags::META | BioFlags::UNPLUG
+        }
+    }
+
+    /// What every buffer that is read or written carries (`_xfs_buf_ioapply`).
+    pub(crate) fn buffer_mark(&self) -> BioFlags {
+        if self.features.marks_buffers {
+            BioFlags::META
+        } else {
+            BioFlags::NONE
         }
     }
 
@@ -213,6 +232,13 @@ mod tests {
         let o = XfsOptions::new(XfsFeatures::of(KernelVersion::v2_6(37)));
         assert!(o.log_flags().has(BioFlags::FLUSH | BioFlags::FUA));
         assert!(!o.log_flags().any(BioFlags::IDLE | BioFlags::META));
+        assert_eq!(o.buffer_mark(), BioFlags::NONE);
+        let o = XfsOptions::new(XfsFeatures::of(KernelVersion::new(3, 7)));
+        assert_eq!(o.buffer_mark(), BioFlags::META);
+        assert!(
+            o.log_flags()
+                .has(BioFlags::SYNC | BioFlags::NOIDLE | BioFlags::META)
+        );
         let o = XfsOptions::new(XfsFeatures::of(KernelVersion::new(5, 10)));
         let marked = BioFlags::SYNC | BioFlags::META | BioFlags::IDLE;
         assert_eq!(o.log_flags(), marked | BioFlags::FLUSH | BioFlags::FUA);

@@ -234,6 +234,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         sector: u64,
     ) {
         self.make_room(pages.end - pages.start).await;
+        let flags = self.with(|s| s.volume.options.buffer_mark());
         let start = self.with(|s| {
             let file = s.file(device);
             let free = pages
@@ -250,11 +251,11 @@ impl<H: Host> Mount<'_, H, Volume> {
                 pages: pages.end - pages.start,
                 sector,
             };
-            self.submit(Op::Read, BioFlags::NONE, device, run).await;
+            self.submit(Op::Read, flags, device, run).await;
             return;
         }
         for page in pages {
-            self.submit_page(device, page).await;
+            self.submit_page_as(device, page, flags).await;
         }
     }
 
@@ -341,6 +342,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Writes a buffer that is in memory and not pinned, and that nobody else
     /// writes; does not wait for it.
     pub(super) async fn write_metadata_buffer(&self, buffer: u32, flags: BioFlags) {
+        let flags = flags | self.with(|s| s.volume.options.buffer_mark());
         let (sector, nr_sectors, bio) = self.with(|s| {
             s.stats.write_bios += 1;
             let v = &mut *s.volume;

@@ -6,7 +6,7 @@ use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{ExtFeatures, ExtOptions, Filesystem};
 use blklab_pagecache::{Atime, Config, Features, PageCache};
-use blklab_types::{Op, Time};
+use blklab_types::{BioFlags, Op, Time};
 
 const SECONDS: u64 = 1_000_000_000;
 /// Sectors of the volume: 8 GiB.
@@ -49,6 +49,44 @@ fn an_ordered_commit_writes_data_then_metadata_then_its_block() {
     assert!(Some(journal[0].submitted) >= data_done);
     let (commit, before) = journal.split_last().expect("a commit block");
     assert!(commit.sync && before.iter().all(|s| !s.sync && s.done <= commit.submitted));
+}
+
+/// Flags of a commit that only time asks for: its data, and its commit block.
+fn flags_of_commit(release: [u16; 3]) -> [BioFlags; 2] {
+    let mut options = ExtOptions::new(true, ExtFeatures::of(crate::kernel(release)));
+    options.data = blklab_fs::DataMode::Ordered;
+    let features = Features::of(crate::kernel(release)).expect("it is modelled");
+    let mut config = Config::new(features, 1024 * MIB);
+    config.layout.start_sector = 0;
+    config.layout.end_sector = DISK_SECTORS;
+    let (machine, cache) = boot_on(Filesystem::Ext(options), config, DISK);
+    dd(&machine, &cache, 4 * MIB);
+    machine.run_until(&cache, Time(20 * SECONDS));
+    let log = machine.log();
+    let data = log.iter().find(|s| s.op == Op::Write && !in_journal(s));
+    let commit = log.iter().rfind(|s| in_journal(s));
+    let ordering = BioFlags::UNPLUG | BioFlags::BARRIER | BioFlags::FLUSH | BioFlags::FUA;
+    [data, commit].map(|s| s.expect("it was written").flags.without(ordering))
+}
+
+#[test]
+fn commits_are_synchronous_by_release_and_nothing_follows_them_from_2_6_30_on() {
+    let (none, sync) = (BioFlags::NONE, BioFlags::SYNC);
+    let last = sync | BioFlags::NOIDLE;
+    for (release, expected) in [
+        ([2, 6, 26], [none, none]),
+        ([2, 6, 28], [none, sync]),
+        ([2, 6, 30], [none, last]),
+        ([2, 6, 36], [none, last]),
+        ([2, 6, 37], [last, last]),
+        ([3, 0, 0], [last, last]),
+        ([3, 4, 0], [last, last]),
+        // Nobody waits for this one.
+        ([3, 5, 0], [none, last]),
+        ([3, 7, 0], [none, last]),
+    ] {
+        assert_eq!(flags_of_commit(release), expected, "{release:?}");
+    }
 }
 
 #[test]

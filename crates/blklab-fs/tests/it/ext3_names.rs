@@ -5,7 +5,7 @@ use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{DataMode, ExtFeatures, ExtOptions, Filesystem};
 use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache};
-use blklab_types::{Op, Time};
+use blklab_types::{BioFlags, Op, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -135,6 +135,31 @@ fn a_cold_name_costs_a_read_of_each_directory_and_each_inode_on_its_path() {
     let log = machine.log();
     let serial = log[seen..].windows(2).all(|w| w[1].submitted >= w[0].done);
     assert!(serial, "one after the other");
+}
+
+#[test]
+fn reads_of_names_and_inodes_are_metadata_and_those_of_bitmaps_are_not() {
+    let (meta, prio) = (BioFlags::META, BioFlags::META | BioFlags::PRIO);
+    for (release, expected) in [
+        ([2, 6, 18], BioFlags::NONE),
+        ([2, 6, 28], meta),
+        ([3, 0, 0], meta),
+        ([3, 1, 0], prio),
+        ([3, 7, 0], prio),
+    ] {
+        let features = ExtFeatures::of(crate::kernel(release));
+        let (machine, cache) = mount(true, |o| o.features = features);
+        let root = cache.root();
+        let c = cache.clone();
+        run(&machine, &cache, async move {
+            c.create(root, name(1)).await.expect("space");
+        });
+        let log = machine.log();
+        let reads = log.iter().filter(|s| s.op == Op::Read);
+        let flags: Vec<BioFlags> = reads.map(|s| s.flags).collect();
+        // The directory's block, the inode bitmap, the root's block of inodes.
+        assert_eq!(flags, [expected, BioFlags::NONE, expected], "{release:?}");
+    }
 }
 
 #[test]

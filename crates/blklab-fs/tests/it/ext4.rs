@@ -81,6 +81,11 @@ fn data_before_metadata_before_the_commit_block() {
             .iter()
             .all(|s| !s.flags.any(barrier) && s.done <= commit.submitted)
     );
+    let last = BioFlags::SYNC | BioFlags::NOIDLE;
+    assert!(
+        journal.iter().all(|s| s.flags.has(last)),
+        "nothing follows them"
+    );
 }
 
 #[test]
