@@ -98,7 +98,10 @@ fn testbeds_are_kept_and_shown() {
     assert_eq!(read("samples.csv").lines().count(), 1 + 4);
     // Nothing runs again.
     let again: Value = serde_json::from_str(&run("json").stdout).unwrap();
-    assert_eq!((&again["complete"], &again["together"]), (&1.into(), &all["together"]));
+    assert_eq!(
+        (&again["complete"], &again["together"]),
+        (&1.into(), &all["together"])
+    );
     assert_eq!(read("runs.jsonl").lines().count(), 4);
     let table = run("table").stdout;
     assert!(table.lines().all(|l| l.chars().count() <= 80), "{table}");
