@@ -74,6 +74,6 @@ impl Queue {
                 cx.now
             }
         };
-        Some(self.go_on(cx, Pending { bio, queued }))
+        Some(self.go_on(cx, &mut Pending { bio, queued }))
     }
 }

@@ -183,11 +183,10 @@ impl Queue {
     /// The first software queue with requests, from where the last one was
     /// taken.
     fn next_ctx(&self, h: u16) -> Option<u16> {
-        let n = self.ctxs.len() as u16;
         let from = self.hctxs[usize::from(h)].dispatch_from;
-        (0..n)
-            .map(|i| (from + i) % n)
-            .find(|&c| self.hctx_of(c) == h && !self.ctxs[usize::from(c)].is_empty())
+        let behind = from..self.ctxs.len() as u16;
+        let mut in_turn = behind.chain(0..from);
+        in_turn.find(|&c| !self.ctxs[usize::from(c)].is_empty() && self.hctx_of(c) == h)
     }
 
     /// The requests of all software queues, CPU by CPU.

@@ -19,6 +19,15 @@ pub(crate) enum Step {
     Tag(TagWait, Option<WbtClass>),
 }
 
+/// What became of a bio or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    /// The queue has it.
+    On,
+    /// Its task sleeps.
+    Sleeps,
+}
+
 /// What a task waits for that sleeps for a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TagWait {
@@ -75,7 +84,7 @@ impl Queue {
             return Submit::Done;
         }
         events::bio_event(dev, cx, Action::Queue, Kind::Queue, &pending.bio);
-        self.go_on(cx, pending)
+        self.go_on(cx, &mut pending)
     }
 
     /// A task that slept for a request goes on.
@@ -83,32 +92,33 @@ impl Queue {
         let task = pending.bio.task;
         let went_on = match std::mem::take(&mut self.submitter(task).step) {
             Step::None => unreachable!("only a task that slept goes on"),
-            Step::Throttled(class) => self.allocate_and_queue(cx, pending, Some(class)),
+            Step::Throttled(class) => self.allocate_and_queue(cx, &pending, Some(class)),
             Step::Tag(wait, class) => {
                 self.end_wait_for_tag(cx, wait.hctx);
                 let rq = self.obtain_awaited(cx, &pending.bio, wait.depth);
-                self.queue_with(cx, rq, pending, class, wait.depth)
+                self.queue_with(cx, rq, &pending, class, wait.depth)
             }
         };
-        if let Submit::Sleeps(pending) = went_on {
+        if went_on == Went::Sleeps {
             return Submit::Sleeps(pending);
         }
         self.end_implicit_plug(cx, task);
         match self.submitter(task).rest.take() {
-            Some(rest) if !self.is_held(cx, &rest.bio, true) => self.go_on(cx, rest),
+            Some(mut rest) if !self.is_held(cx, &rest.bio, true) => self.go_on(cx, &mut rest),
             _ => Submit::Done,
         }
     }
 
     /// The bio's parts, one after the other.
-    pub(crate) fn go_on(&mut self, cx: &mut Cx<'_>, mut pending: Pending) -> Submit {
+    pub(crate) fn go_on(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Submit {
         let task = pending.bio.task;
         loop {
-            let front = self.split(cx, &mut pending);
-            let part = front.unwrap_or(pending);
+            let front = self.split(cx, pending);
+            let part = front.as_ref().unwrap_or(pending);
             self.start_implicit_plug(task);
-            if let Submit::Sleeps(part) = self.submit_part(cx, part) {
-                self.submitter(task).rest = front.map(|_| pending);
+            if self.submit_part(cx, part) == Went::Sleeps {
+                let part = *part;
+                self.submitter(task).rest = front.map(|_| *pending);
                 return Submit::Sleeps(part);
             }
             self.end_implicit_plug(cx, task);
@@ -118,13 +128,13 @@ impl Queue {
         }
     }
 
-    fn submit_part(&mut self, cx: &mut Cx<'_>, part: Pending) -> Submit {
+    fn submit_part(&mut self, cx: &mut Cx<'_>, part: &Pending) -> Went {
         if is_mergeable(&part.bio)
             && self.core.limits.queue.nomerges < 2
-            && (self.merge_into_plug(cx, &part) || self.merge_bio(cx, &part))
+            && (self.merge_into_plug(cx, part) || self.merge_bio(cx, part))
         {
             self.push_runs(cx);
-            return Submit::Done;
+            return Went::On;
         }
         let admitted = match &mut self.wbt {
             Some(wbt) => wbt.try_admit(cx.timers, &part.bio),
@@ -135,7 +145,7 @@ impl Queue {
             WbtAdmit::Tracked(class) => self.allocate_and_queue(cx, part, Some(class)),
             WbtAdmit::Sleeps(class) => {
                 self.sleep(cx, &part.bio, Step::Throttled(class));
-                Submit::Sleeps(part)
+                Went::Sleeps
             }
         }
     }
@@ -145,9 +155,9 @@ impl Queue {
     fn allocate_and_queue(
         &mut self,
         cx: &mut Cx<'_>,
-        part: Pending,
+        part: &Pending,
         class: Option<WbtClass>,
-    ) -> Submit {
+    ) -> Went {
         if let Some(rq) = self.take_cached(&part.bio) {
             return self.queue_with(cx, Some(rq), part, class, None);
         }
@@ -161,14 +171,14 @@ impl Queue {
         &mut self,
         cx: &mut Cx<'_>,
         rq: Option<RqId>,
-        part: Pending,
+        part: &Pending,
         class: Option<WbtClass>,
         depth: Option<u32>,
-    ) -> Submit {
+    ) -> Went {
         let bio = &part.bio;
         let Some(rq) = rq else {
             self.sleep_for_tag(cx, bio, class, depth);
-            return Submit::Sleeps(part);
+            return Went::Sleeps;
         };
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
         self.core.rqs.fill(rq, bio, part.queued);
@@ -182,11 +192,11 @@ impl Queue {
         }
         if is_ordered(bio) && self.insert_flush(cx, rq) {
             self.push_runs(cx);
-            return Submit::Done;
+            return Went::On;
         }
         self.queue_request(cx, rq, bio);
         self.push_runs(cx);
-        Submit::Done
+        Went::On
     }
 
     fn queue_request(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {

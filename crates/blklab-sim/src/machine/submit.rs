@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Submissions of tasks: bios, plugs, and sleeps for requests.
 
-use super::Machine;
+use super::{Machine, World};
 use blklab_block::{Pending, Queue, QueueNo, Submit};
 use blklab_types::{Bio, IoPrio, TaskId};
 
-/// What is left of a submission, for which its task has to sleep.
-#[derive(Debug)]
+/// What is left of a submission, for which its task has to sleep. The bio is the
+/// task's [`unsubmitted`](super::tasks::TaskState).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsubmitted {
     /// The array has not seen the bio.
-    ToArray(Bio),
+    ToArray,
     /// No request is free.
-    WithoutRequest(Pending),
+    WithoutRequest,
     /// The queue has the bio, and the task owes processor time.
     Unpaid,
+}
+
+impl World {
+    /// The running task will submit this when it has slept.
+    fn leave_unsubmitted(&mut self, pending: Pending) {
+        let task = self.running.task.expect("only a task sleeps");
+        self.states[task.idx()].unsubmitted = Some(pending);
+    }
 }
 
 impl Machine {
@@ -27,35 +36,50 @@ impl Machine {
     /// Submits a bio as far as that needs no sleep.
     #[inline(always)]
     pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
-        let state = {
-            let mut w = self.inner.world.borrow_mut();
+        let mut sleeps = false;
+        {
+            let w = &mut *self.inner.world.borrow_mut();
             let prio_of = |task: TaskId| w.states[task.idx()].request_prio;
             if let Some(prio) = w.running.task.and_then(prio_of) {
                 bio.ioprio = prio;
             }
             if self.has_array() {
-                return Some(Unsubmitted::ToArray(bio));
+                let queued = w.agenda.now();
+                w.leave_unsubmitted(Pending { bio, queued });
+                return Some(Unsubmitted::ToArray);
             }
-            w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio))
-        };
-        self.route();
-        match state {
-            Submit::Sleeps(pending) => Some(Unsubmitted::WithoutRequest(pending)),
-            Submit::Done if self.shares_cpu() => Some(Unsubmitted::Unpaid),
-            Submit::Done => None,
+            if let Submit::Sleeps(pending) = w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio)) {
+                w.leave_unsubmitted(pending);
+                sleeps = true;
+            }
         }
+        self.route();
+        if sleeps {
+            return Some(Unsubmitted::WithoutRequest);
+        }
+        self.shares_cpu().then_some(Unsubmitted::Unpaid)
     }
 
     /// Submits the rest; sleeps while no request is free.
     pub(crate) async fn finish_bio(&self, rest: Unsubmitted) {
         match rest {
-            Unsubmitted::ToArray(bio) => self.submit_to_array(bio).await,
-            Unsubmitted::WithoutRequest(pending) => {
-                self.finish_submission(QueueNo::FIRST, pending).await;
+            Unsubmitted::ToArray => self.submit_to_array(self.take_unsubmitted().bio).await,
+            Unsubmitted::WithoutRequest => {
+                self.finish_submission(QueueNo::FIRST, self.take_unsubmitted())
+                    .await;
             }
             Unsubmitted::Unpaid => {}
         }
-        self.pay().await;
+        if self.shares_cpu() {
+            self.pay().await;
+        }
+    }
+
+    fn take_unsubmitted(&self) -> Pending {
+        let w = &mut *self.inner.world.borrow_mut();
+        let task = w.running.task.expect("called in a task");
+        let left = w.states[task.idx()].unsubmitted.take();
+        left.expect("the submission left its bio")
     }
 
     /// Sleeps while no request is free for a bio that a queue was given.

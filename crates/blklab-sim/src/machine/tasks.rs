@@ -2,7 +2,7 @@
 //! Tasks: coroutines that sleep where the kernel's tasks sleep.
 
 use super::{Machine, World};
-use blklab_block::TaskTable;
+use blklab_block::{Pending, TaskTable};
 use blklab_types::{IoPrio, Pid, Span, TaskId, Time};
 use std::future::Future;
 use std::pin::Pin;
@@ -25,6 +25,8 @@ pub(super) struct TaskState {
     pub(super) owed: Span,
     /// Does the run go on for its sake?
     pub(super) foreground: bool,
+    /// The bio that it submits when it has slept.
+    pub(super) unsubmitted: Option<Pending>,
     /// The priority of the request that it hands over, if it has one of its own.
     pub(super) request_prio: Option<IoPrio>,
 }

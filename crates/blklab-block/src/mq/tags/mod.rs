@@ -89,6 +89,8 @@ fn low_bits(n: u32) -> u64 {
 pub struct Tags {
     rules: TagRules,
     depth: u32,
+    /// The depth at the beginning.
+    most: u32,
     /// A power of two.
     per_word: u32,
     /// Words that `depth` tags are in; there may be more.
@@ -115,6 +117,7 @@ impl Tags {
         let mut tags = Tags {
             rules,
             depth,
+            most: depth,
             per_word,
             nr_words,
             min_shallow: u32::MAX,
@@ -147,6 +150,11 @@ impl Tags {
     /// so many of each, or so many of all words together
     /// ([`TagRules::shallow_depth_is_total`]).
     pub fn get(&mut self, cpu: u16, shallow: Option<u32>) -> Option<u16> {
+        if self.busy == self.most {
+            // Without a look at the words: nothing was freed since.
+            self.hints[usize::from(cpu)] = 0;
+            return None;
+        }
         let hint = self.hint(cpu);
         let (mut index, bit) = self.word_and_bit(hint);
         let mut start = if shallow.is_some() { bit } else { 0 };
