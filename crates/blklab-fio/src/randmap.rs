@@ -3,11 +3,11 @@
 //! fast search for the next free one.
 //!
 //! Behaviour of fio 3.33's map as a random job sees it. Layout: pages of
-//! 32,768 bits, allocated when first touched, each with a summary of its full
+//! 8192 bits, allocated when first touched, each with a summary of its full
 //! words; a bitmap of full pages over all. Setting a bit and finding a free one
 //! cost a few words however full the map is.
 
-const WORDS_PER_PAGE: usize = 512;
+const WORDS_PER_PAGE: usize = 128;
 const BITS_PER_PAGE: u64 = WORDS_PER_PAGE as u64 * 64;
 /// Most blocks of a map: 2^34, 64 TiB in blocks of 4 KiB.
 pub const BLOCKS_MAX: u64 = 1 << 34;
@@ -260,10 +260,16 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_list() {
-        for blocks in [1, 63, 64, 65, 1000, 32768, 32769, 70000] {
+        for blocks in [1, 63, 64, 65, 1000, 8192, 8193, 70000] {
             fill(blocks, 1);
             fill(blocks, 9);
         }
+    }
+
+    #[test]
+    fn few_draws_in_a_large_file_take_little_memory() {
+        let of_a_job = RandomMap::bytes((1 << 30) / 4096, 16);
+        assert!(of_a_job < 18 << 10, "{of_a_job} bytes");
     }
 
     #[test]

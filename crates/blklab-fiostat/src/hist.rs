@@ -20,8 +20,11 @@ type Group = [u64; GROUP_LEN as usize];
 /// value: a job has ten histograms of 15 KB, of which most are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHist {
-    groups: [Option<Box<Group>>; BUCKETS >> GROUP_BITS],
+    /// All powers of two, or none while there is no value.
+    groups: Vec<Option<Box<Group>>>,
 }
+
+const GROUPS: usize = BUCKETS >> GROUP_BITS;
 
 impl LatencyHist {
     /// Counts one value.
@@ -32,12 +35,24 @@ impl LatencyHist {
     /// Counts `n` values at once.
     pub fn add_many(&mut self, value_ns: u64, n: u64) {
         let bucket = bucket_of(value_ns);
+        if self.groups.is_empty() {
+            self.begin();
+        }
         let group = &mut self.groups[bucket >> GROUP_BITS];
         group.get_or_insert_with(empty)[bucket % GROUP_LEN as usize] += n;
     }
 
+    #[cold]
+    fn begin(&mut self) {
+        self.groups.resize_with(GROUPS, || None);
+    }
+
     /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &LatencyHist) {
+        if self.groups.is_empty() {
+            self.groups.clone_from(&other.groups);
+            return;
+        }
         for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
             let Some(theirs) = theirs else { continue };
             let mine = mine.get_or_insert_with(empty);
@@ -54,7 +69,10 @@ impl LatencyHist {
 
     /// Sums of so many counts at a time, by bucket: a power of two up to 64.
     pub(crate) fn columns(&self, buckets: usize) -> impl Iterator<Item = u64> {
-        let groups = self.groups.iter().map(|g| g.as_deref().unwrap_or(&EMPTY));
+        let groups = (0..GROUPS).map(|i| match self.groups.get(i) {
+            Some(Some(group)) => &**group,
+            _ => &EMPTY,
+        });
         groups.flat_map(move |group| group.chunks(buckets).map(|c| c.iter().sum()))
     }
 
@@ -134,6 +152,24 @@ fn value_of(bucket: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_one_takes_no_memory() {
+        assert!(size_of::<LatencyHist>() <= 24);
+        let mut hist = LatencyHist::default();
+        assert!(hist.groups.is_empty());
+        assert!(hist.columns(8).all(|count| count == 0));
+        assert_eq!(hist.columns(8).count(), BUCKETS / 8);
+        hist.merge(&LatencyHist::default());
+        assert_eq!(hist, LatencyHist::default());
+        hist.add(5);
+        hist.merge(&LatencyHist::default());
+        let mut other = LatencyHist::default();
+        other.merge(&hist);
+        other.add(5);
+        assert_eq!(other.bins().collect::<Vec<_>>(), [(5, 2)]);
+        assert_eq!(hist.bins().collect::<Vec<_>>(), [(5, 1)]);
+    }
 
     #[test]
     fn small_values_are_exact() {
