@@ -74,6 +74,7 @@ impl DeviceEvents {
         }
     }
 
+    #[inline]
     fn event(&mut self, e: &Event, overflows: &mut Overflows) {
         let (start, end) = (e.sector, e.end_sector());
         let has_data = e.bytes > 0;
@@ -285,8 +286,9 @@ fn finish_device(events: DeviceEvents, lives: &mut Lives, start: Time) -> Device
     }
 }
 
-impl<S: LifeSink> TraceSink for StatsCollector<S> {
-    fn event(&mut self, event: &Event) {
+impl<S: LifeSink> StatsCollector<S> {
+    #[inline(always)]
+    fn count(&mut self, event: &Event) {
         if event.action == Action::Message {
             return self.message(event, "");
         }
@@ -304,6 +306,16 @@ impl<S: LifeSink> TraceSink for StatsCollector<S> {
             self.queued(event);
         }
         self.tracker.event_at(place, event);
+    }
+}
+
+impl<S: LifeSink> TraceSink for StatsCollector<S> {
+    fn event(&mut self, event: &Event) {
+        self.count(event);
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.count(event));
     }
 
     fn message(&mut self, event: &Event, _: &str) {

@@ -233,6 +233,7 @@ impl LifeSink for Lives {
         }
     }
 
+    #[inline]
     fn depth(&mut self, time: Time, dev: Dev, nr_bios: u32, nr_issued: u32) {
         let mut overflows = self.overflows;
         let device = self.device(dev);
@@ -252,6 +253,7 @@ impl LifeSink for Lives {
         }
     }
 
+    #[inline]
     fn in_scheduler(&mut self, dev: Dev, nr_waiting: u32, overtaken: bool) {
         let scheduler = &mut self.device(dev).stats.scheduler;
         scheduler.max_waiting = scheduler.max_waiting.max(nr_waiting);

@@ -8,7 +8,7 @@ use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_analysis::watch::{Watch, Watches};
 use blklab_target::Plan;
-use blklab_trace::{Action, Digest, Event, TraceSink};
+use blklab_trace::{Digest, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 
 /// Who is told of lives beside the statistics.
@@ -53,13 +53,7 @@ impl Analysis {
             Analysis::Statistics(digest, collector) => {
                 digest.events(batch);
                 collector.also().0.events(batch);
-                for event in batch {
-                    if event.action == Action::Message {
-                        collector.message(event, "");
-                    } else {
-                        collector.event(event);
-                    }
-                }
+                collector.events(batch);
             }
             Analysis::Watches(lives) => lives.events(batch),
             Analysis::Nothing => {}
