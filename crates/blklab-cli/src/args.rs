@@ -936,8 +936,8 @@ Examples:
   blklab report testdata/blkparse/sync-write-2.6.24.txt -o trace.html
   blklab report results --output-format json -o report.json
   blklab report results --svg pictures         for papers and mails
-  blklab reproduce ltt-2009-ls --output-format json --output ls.json
-  blklab report ls.json -o ls.html             published beside modelled";
+  blklab reproduce cfq-quantum-2010 --quick --format json --output quantum.json
+  blklab report quantum.json -o quantum.html   published beside modelled";
 
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_NOTES)]

@@ -66,10 +66,10 @@ impl Experiment {
             return Ok(());
         }
         for (key, set) in [
-            ("uptime_ms", self.vm.uptime_ms.is_some()),
-            ("dirty_at_start_mb", self.vm.dirty_at_start_mb.is_some()),
+            ("uptime_ms", self.vm.uptime_ms),
+            ("dirty_at_start_mb", self.vm.dirty_at_start_mb),
         ] {
-            if set {
+            if set.is_some_and(|value| value > 0) {
                 let what = format!("{key} is for jobs and scenarios; this load has no files");
                 return Err(ExperimentError::new(what).about(key));
             }
