@@ -133,7 +133,7 @@ fn every_study() {
             .filter(|name| !["study.toml", "testbeds.toml", "varies.toml"].contains(&&**name));
         for name in experiments {
             let f = Folder::new();
-            for shared in ["ltt-2009-ssh", "ltt-2009-ls"] {
+            for shared in ["ltt-2009-ssh", "ltt-2009-ls", "cfq-quantum-2010"] {
                 copy_small(&studies.join(shared), &f, shared);
             }
             copy_small(&folder, &f, "study");
