@@ -60,6 +60,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
     };
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
+        Command::Reproduce(a) if a.testbeds.is_some() => testbeds::run(&a),
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::List(a) => list::list(&a, schedulers),
         Command::Run(a) => run::run(&a, schedulers),

@@ -6,7 +6,6 @@ use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, entry, fold, hanging};
 use crate::progress::Progress;
-use crate::testbeds;
 use anyhow::{Result, bail};
 use blklab_fidelity::reproduce::{
     self, Basis, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
@@ -19,9 +18,6 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
             bail!("list: stands alone; give names, or none for all");
         }
         return list(a);
-    }
-    if a.testbeds.is_some() {
-        return testbeds::run(a, &studies(&a.names)?);
     }
     let seeds = if a.quick { 1 } else { a.seeds };
     if seeds == 0 || a.jobs == Some(0) {
@@ -56,7 +52,7 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
 
 /// The studies of these names, each once, in the order of the list; all if no
 /// name is given.
-fn studies(names: &[String]) -> Result<Vec<Study>> {
+pub(crate) fn studies(names: &[String]) -> Result<Vec<Study>> {
     let asked: Result<Vec<Study>, _> = names.iter().map(|n| reproduce::study(n)).collect();
     let asked = asked?;
     let wanted = |name: &&str| asked.is_empty() || asked.iter().any(|s| s.name == *name);

@@ -6,16 +6,16 @@ use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, fold, hanging};
 use crate::progress::Progress;
-use crate::reproduce::{figure, what};
+use crate::reproduce::{figure, studies, what};
 use anyhow::{Context as _, Result, bail};
 use blklab_fidelity::reproduce::testbeds::{
     Explained, Journal, NumberOnTestbeds, TestbedOutcome, Testbeds, Together,
 };
-use blklab_fidelity::reproduce::{Basis, Kind, Study};
+use blklab_fidelity::reproduce::{Basis, Kind};
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(crate) fn run(a: &ReproduceArgs, studies: &[Study]) -> Result<Outcome> {
+pub(crate) fn run(a: &ReproduceArgs) -> Result<Outcome> {
     let nr = a.testbeds.unwrap_or(0);
     if nr == 0 || a.jobs == Some(0) {
         bail!("--testbeds and --jobs: at least 1");
@@ -23,7 +23,8 @@ pub(crate) fn run(a: &ReproduceArgs, studies: &[Study]) -> Result<Outcome> {
     if a.names.is_empty() {
         bail!("--testbeds: name the studies of one machine; blklab reproduce list shows them");
     }
-    let testbeds = Testbeds::new(studies, nr, a.testbed_seed).context("--testbeds")?;
+    let studies = studies(&a.names)?;
+    let testbeds = Testbeds::new(&studies, nr, a.testbed_seed).context("--testbeds")?;
     let mut output = Output::open(a.output.as_deref())?;
     let journal = match &a.save {
         None => Journal::default(),

@@ -10,27 +10,10 @@ use crate::error::FsError;
 use crate::file::Fd;
 use crate::host::Host;
 use crate::one_bio::OneBio;
-use crate::state::aio::{AioContext, AioEvent, Deferred, SyncCall, Waits, Work};
+use crate::state::aio::{
+    AioContext, AioEvent, AioId, Deferred, DirectRequest, SyncCall, Waits, Work,
+};
 use blklab_types::Span;
-
-/// An asynchronous context, an index in order of creation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AioId(pub u32);
-
-/// One direct I/O to submit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirectRequest {
-    /// The open file.
-    pub fd: Fd,
-    /// A write; else a read.
-    pub write: bool,
-    /// First byte.
-    pub offset: u64,
-    /// Length.
-    pub bytes: u64,
-    /// The submitter's own mark, handed back in the event.
-    pub user_data: u64,
-}
 
 /// How far a direct I/O came without a sleep.
 #[derive(Debug)]

@@ -71,7 +71,7 @@ mod write;
 mod writeback;
 
 pub use advice::Fault;
-pub use aio::{AioId, Begun, DirectRequest, SyncRequest};
+pub use aio::{Begun, SyncRequest};
 pub use atime::Atime;
 pub use cache::{PageCache, UnknownBio};
 pub use changes::CHANGES;
@@ -88,7 +88,7 @@ pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use one_bio::OneBio;
 pub use ops::{FreeSpace, Ops};
-pub use state::aio::{AioEvent, SyncCall, SyncRange};
+pub use state::aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRange};
 pub use state::sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};
 

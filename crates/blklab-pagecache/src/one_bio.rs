@@ -4,13 +4,12 @@
 //! [`direct`](crate::direct) at which a task may sleep. The order of what is
 //! visible outside is the same.
 
-use crate::aio::{AioId, DirectRequest};
 use crate::cache::PageCache;
 use crate::features::DevicePlug;
 use crate::file::{FileId, OSync};
 use crate::host::Host;
 use crate::ops::Ops;
-use crate::state::aio::{Direct, Waits};
+use crate::state::aio::{AioId, Direct, DirectRequest, Waits};
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
 

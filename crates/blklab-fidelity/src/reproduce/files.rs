@@ -3,11 +3,11 @@
 //! names beside it, all built into the program. `docs/reproduce.md` describes
 //! the format.
 
+use super::space::Space;
 use super::study::{
     Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
 use super::subject::{Jobs, Subject};
-use super::testbeds::Space;
 use blklab::metric;
 use blklab::watch::BioFilter;
 use blklab_experiment::{ExperimentError, Source, parse};

@@ -9,17 +9,16 @@
 mod calibration;
 mod files;
 mod outcome;
+mod space;
 mod study;
 mod subject;
 pub mod testbeds;
 
 pub use calibration::{Parameter, calibration};
 pub use files::{names, study};
-pub use outcome::{
-    About, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary, Tally,
-};
+pub use outcome::{About, Measured, NumberOutcome, OrderingOutcome, Reproduction, Summary, Tally};
 pub use study::{
-    Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
+    Basis, Kind, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
 pub use subject::{Jobs, Subject};
 

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Published and ours, side by side.
 
-use super::study::{Basis, Measure, Number, Ordering, Rule, Statistic, Study};
+use super::study::{Basis, Kind, Measure, Number, Ordering, Rule, Statistic, Study};
 use blklab::Spread;
 use serde::Serialize;
 use std::fmt;
-
-/// What a published number says about the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Nothing: a parameter was fitted to it.
-    Calibrated,
-    /// Whether the model is right.
-    Predicted,
-}
 
 /// What was measured, and ours.
 #[derive(Clone, Debug, Serialize)]

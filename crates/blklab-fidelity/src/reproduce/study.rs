@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: experiments, what was published about them, what has to hold.
 
-use super::outcome::Kind;
+use super::space::Space;
 use super::subject::Subject;
-use super::testbeds::Space;
 use blklab::metric::Wanted;
 use blklab::watch::BioFilter;
 use blklab_experiment::{Experiment, ExperimentError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What a published number says about the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Nothing: a parameter was fitted to it.
+    Calibrated,
+    /// Whether the model is right.
+    Predicted,
+}
 
 /// A figure that runs of one configuration have.
 #[derive(Clone, Debug, PartialEq, Eq)]

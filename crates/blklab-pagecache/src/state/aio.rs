@@ -8,6 +8,25 @@ use blklab_types::{Span, TaskId};
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// An asynchronous context, an index in order of creation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AioId(pub u32);
+
+/// One direct I/O to submit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectRequest {
+    /// The open file.
+    pub fd: Fd,
+    /// A write; else a read.
+    pub write: bool,
+    /// First byte.
+    pub offset: u64,
+    /// Length.
+    pub bytes: u64,
+    /// The submitter's own mark, handed back in the event.
+    pub user_data: u64,
+}
+
 /// Who is told about the end of a direct I/O.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waits {

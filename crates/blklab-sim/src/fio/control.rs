@@ -19,13 +19,6 @@ use std::rc::Rc;
 /// 10 ms whether a job is due.
 const START_JITTER_NS: u64 = 10_000_000;
 
-/// The main process sleeps so long between two looks (`do_usleep(10000)` in
-/// backend.c, and the slack of a timer, 50 us).
-const LOOK_INTERVAL: Span = Span::from_us(10_050);
-
-/// The same while jobs wait to be started (`do_usleep(100000)`).
-const START_INTERVAL: Span = Span::from_us(100_050);
-
 /// What the controller knows of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -131,39 +124,6 @@ pub(crate) async fn control(
             settings.looks.sleep_until_next_start(&m, starts).await;
         } else {
             settings.looks.sleep(&m, next).await;
-        }
-    }
-}
-
-/// Processor times of the main process, which sleeps and sees how its jobs are
-/// (`run_threads`).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Looks {
-    /// While all jobs run; zero: it only sleeps, and starts jobs in time.
-    pub(crate) each: Span,
-    /// While some wait to be started.
-    pub(crate) to_start: Span,
-}
-
-impl Looks {
-    async fn sleep(self, m: &Machine, next: Option<Time>) {
-        let next_look = m.now() + LOOK_INTERVAL;
-        m.suspend_until(next.map_or(next_look, |time| time.min(next_look)))
-            .await;
-        m.compute(self.each).await;
-    }
-
-    /// After jobs have been started it sleeps before it looks whether others may
-    /// be; these get as long to prepare themselves before it releases them. As no
-    /// time passed before the first jobs of a run were released, nor does it here.
-    async fn sleep_until_next_start(self, m: &Machine, has_started: bool) {
-        for _ in 0..if has_started { 2 } else { 1 } {
-            let next = m.now() + START_INTERVAL;
-            m.suspend_until(next).await;
-            while m.now() < next {
-                m.suspend().await;
-            }
-            m.compute(self.to_start).await;
         }
     }
 }

@@ -3,10 +3,10 @@
 //! keeps fio's statistics.
 
 use super::call::CallCost;
-use super::control::Looks;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
 use super::flow::Share;
+use super::looks::Looks;
 use super::offload::{Pool, Setup, Work};
 use super::program;
 use super::recording::{Record, Recording, Slot, account, ddir};

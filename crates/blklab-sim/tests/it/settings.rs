@@ -161,9 +161,13 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
 
 #[test]
 fn timers_and_dirty_pages_from_before_the_load_move_its_writes() {
-    let job = "[a]\nrw=write\nbs=64k\nsize=8m\nrate=1m\n";
+    let job = "[a]\nrw=write\nbs=64k\nsize=8m\nrate=1m\nend_fsync=1\n";
     let with = |set: &[(&str, &str)]| {
         let mut e = on("2.6.28".parse().expect("a release"));
+        // Pages are written during the load.
+        for key in ["dirty_expire_centisecs", "dirty_writeback_centisecs"] {
+            e.set(key, "100").expect("a second");
+        }
         for (key, value) in set {
             e.set(key, value).expect("a value");
         }

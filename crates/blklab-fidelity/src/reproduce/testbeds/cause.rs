@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What decides whether a testbed gives a published number.
 
-use super::space::{Space, Testbed};
+use super::super::space::{Space, Testbed};
 use serde::Serialize;
 
 /// An unknown on which it depends whether a number comes out.

@@ -14,15 +14,14 @@
 mod cause;
 mod journal;
 mod outcome;
-mod space;
 
+pub use super::space::{Choice, Drawn, Scale, Space, Testbed, Unknown, Values};
 pub use cause::{Class, Explained};
 pub use journal::Journal;
 pub use outcome::{
     NumberOnTestbeds, OrderingOnTestbeds, Sample, SampleValue, TestbedOutcome, Together,
     UnknownText,
 };
-pub use space::{Choice, Drawn, Scale, Space, Testbed, Unknown, Values};
 
 use super::study::{Measure, Study};
 use super::{Cell, Place, add_cell, run_cell};

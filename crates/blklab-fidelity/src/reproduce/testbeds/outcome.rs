@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What many testbeds say about published numbers.
 
-use super::super::outcome::{Kind, Measured, measured, ordering};
-use super::super::study::{Basis, Number, Ordering, Statistic, Study};
+use super::super::outcome::{Measured, measured, ordering};
+use super::super::study::{Basis, Kind, Number, Ordering, Statistic, Study};
 use super::Testbeds;
 use super::cause::{Explained, explain};
 use serde::Serialize;
