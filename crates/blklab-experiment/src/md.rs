@@ -189,13 +189,11 @@ impl Experiment {
     /// What a reader should know about the array of a result.
     pub(crate) fn md_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.md.is_some() {
-            if self.kernel != READ {
-                notes.push(format!(
-                    "md of kernel {} is modelled as that of {READ}",
-                    self.kernel
-                ));
-            }
+        if self.md.is_some() && self.kernel != READ {
+            notes.push(format!(
+                "md of kernel {} is modelled as that of {READ}",
+                self.kernel
+            ));
         }
         notes
     }

@@ -112,13 +112,16 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Values by study and measure; none if it was stopped.
+/// Values with the places of their study and measure.
+type Values = Vec<(usize, usize, f64)>;
+
+/// Values of a run; none if it was stopped.
 fn run_cell(
     studies: &[Study],
     cell: &Cell,
     planner: &Planner<'_>,
     stop: &Arc<AtomicBool>,
-) -> Result<Option<Vec<(usize, usize, f64)>>, ExperimentError> {
+) -> Result<Option<Values>, ExperimentError> {
     if stop.load(Relaxed::Relaxed) {
         return Ok(None);
     }

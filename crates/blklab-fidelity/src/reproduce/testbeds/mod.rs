@@ -193,7 +193,7 @@ impl<'a> Testbeds<'a> {
         planner: &Planner<'_>,
         stop: &Arc<AtomicBool>,
         journal: &Journal,
-    ) -> Result<Option<Vec<(usize, usize, f64)>>, TestbedError> {
+    ) -> Result<Option<super::Values>, TestbedError> {
         let asked = asked(self.studies, &run.cell);
         if let Some(values) = journal.values(&run.key) {
             let value = |(s, m, name): (usize, usize, String)| Some((s, m, *values.get(&name)?));

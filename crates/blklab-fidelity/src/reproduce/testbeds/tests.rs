@@ -128,7 +128,7 @@ fn every_space_is_possible_and_says_what_narrowed_it() {
             for p in of_study {
                 let (table, key) = p.key.split_once('.').unwrap();
                 let is_it = |k: &&str| **k == p.key || table != "device" && **k == *key;
-                if keys.iter().any(|k| is_it(&k)) {
+                if keys.iter().any(is_it) {
                     assert_eq!(unknown.narrowed_by.as_ref(), Some(&p.name), "{name}");
                 }
             }
