@@ -17,6 +17,8 @@ const LONG: &[&str] = &[
     "blklab conform testdata/fio-6.1/cases",
     "blklab conform testdata/fio-6.1/cases --output-format markdown",
     "blklab conform testdata/machine-2628",
+    "blklab conform --findings",
+    "blklab conform --findings --output-format markdown",
 ];
 
 /// Whether a command runs whole studies. One seed of a study is quick enough.
