@@ -6,7 +6,7 @@ use blklab_block::{Pending, Queue, QueueNo, Submit};
 use blklab_types::{Bio, IoPrio, TaskId};
 
 /// What is left of a submission, for which its task has to sleep. The bio is the
-/// task's [`unsubmitted`](super::tasks::TaskState).
+/// task's `unsubmitted` (`TaskState`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsubmitted {
     /// The array has not seen the bio.
