@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use blklab_fidelity::reproduce::{
     self, Basis, Kind, Measured, NumberOutcome, OrderingOutcome, Reproduction, Study,
 };
+use blklab_report::reproduced::figure;
 use std::io::Write;
 
 pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
@@ -83,19 +84,6 @@ fn list(a: &ReproduceArgs) -> Result<Outcome> {
     }
     out.commit()?;
     Ok(Outcome::Done)
-}
-
-/// A number with three or four figures.
-pub(crate) fn figure(x: f64) -> String {
-    if x >= 1000.0 {
-        format!("{x:.0}")
-    } else if x >= 100.0 {
-        format!("{x:.1}")
-    } else if x >= 0.1 || x == 0.0 {
-        format!("{x:.2}")
-    } else {
-        format!("{x:.4}")
-    }
 }
 
 fn verdict(n: &NumberOutcome) -> &'static str {

@@ -6,12 +6,13 @@ use crate::args::{ReproduceArgs, ReproduceFormat};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, fold, hanging};
 use crate::progress::Progress;
-use crate::reproduce::{figure, studies, what};
+use crate::reproduce::{studies, what};
 use anyhow::{Context as _, Result, bail};
 use blklab_fidelity::reproduce::testbeds::{
     Explained, Journal, NumberOnTestbeds, TestbedOutcome, Testbeds, Together,
 };
 use blklab_fidelity::reproduce::{Basis, Kind};
+use blklab_report::reproduced::figure;
 use std::io::{self, Write};
 use std::path::Path;
 

@@ -66,4 +66,17 @@ impl DeviceLimits {
         has_flush: true,
         has_fua: false,
     };
+
+    /// What the NVMe driver of Linux makes of a drive with many queues, and of one
+    /// that takes commands larger than the kernel's own limit of 1280 KiB: general
+    /// knowledge, not read in a data sheet.
+    pub const NVME: DeviceLimits = DeviceLimits {
+        driver: Driver::Nvme,
+        hw_queues: 128,
+        max_segments: Some(127),
+        max_sectors: Some(2560),
+        rotational: Some(false),
+        has_fua: true,
+        ..DeviceLimits::NONE
+    };
 }

@@ -25,6 +25,12 @@ pub struct ParamInfo {
     pub help: &'static str,
 }
 
+/// Of a parameter in microseconds, up to ten seconds.
+pub(crate) const TIME_US: Kind = Kind::Time {
+    unit_ns: 1_000,
+    max_ns: 10_000_000_000,
+};
+
 /// A row of a table of parameters.
 pub(crate) const fn param(
     name: &'static str,

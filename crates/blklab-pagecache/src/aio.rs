@@ -148,7 +148,7 @@ impl<H: Host> PageCache<H> {
                 user_data,
                 result: Ok(0),
             };
-            s.workers.add(Deferred {
+            s.workers.add(Deferred::Aio {
                 context,
                 event,
                 work: Work::Call { fd, call, cost },

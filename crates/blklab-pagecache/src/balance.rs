@@ -7,8 +7,10 @@
 //! so long that, with what it dirtied since, it keeps the rate that
 //! [`Bandwidth`](crate::bandwidth::Bandwidth) and
 //! [`Position`] give it. What a pause is too short
-//! for is saved up. Left out: control groups, strict limits, pages that exited
-//! tasks had not been charged for.
+//! for is saved up. A task in a control group that write-back is charged to counts
+//! among the writers of its group's part of the write-back. Left out: limits of the
+//! memory that a group has for itself, strict limits, pages that exited tasks had not
+//! been charged for.
 
 use crate::bandwidth::{Counts, task_ratelimit};
 use crate::cache::PageCache;
@@ -17,6 +19,7 @@ use crate::position::{self, Position};
 use crate::state::State;
 use crate::state::sleeps::Sleep;
 use crate::state::task_dirty::TaskDirty;
+use crate::state::wb::Wb;
 use blklab_types::{Hz, Jiffies, TaskId};
 
 /// Pages between checks while the limit is exceeded.
@@ -39,6 +42,13 @@ enum Verdict {
     },
 }
 
+/// A tick, and how long one is.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    now: Jiffies,
+    hz: Hz,
+}
+
 impl State {
     /// The throttle's record of a task.
     pub(crate) fn task_dirty(&mut self, task: TaskId) -> &mut TaskDirty {
@@ -49,10 +59,10 @@ impl State {
         &mut self.task_dirties[task.idx()]
     }
 
-    /// Pages after which a task looks at the limits.
-    fn poll_pages(&mut self, task: TaskId) -> u64 {
+    /// Pages after which a task of a group looks at the limits.
+    fn poll_pages(&mut self, (task, group): (TaskId, u16)) -> u64 {
         let pause = self.task_dirty(task).nr_dirtied_pause;
-        if self.dirty_exceeded {
+        if self.wbs.of(group).dirty_exceeded {
             pause.min(EXCEEDED_PAGES)
         } else {
             pause
@@ -60,18 +70,18 @@ impl State {
     }
 
     /// Pages that a task may dirty until it looks at the limits.
-    pub(crate) fn pages_until_poll(&mut self, task: TaskId, cpu: usize) -> u64 {
+    pub(crate) fn pages_until_poll(&mut self, of: (TaskId, u16), cpu: usize) -> u64 {
         let own = self
-            .poll_pages(task)
-            .saturating_sub(self.task_dirty(task).nr_dirtied);
+            .poll_pages(of)
+            .saturating_sub(self.task_dirty(of.0).nr_dirtied);
         own.min(self.ratelimit.saturating_sub(self.dirtied[cpu]))
             .max(1)
     }
 
     /// Whether a task that dirtied pages has to look at the limits now.
-    pub(crate) fn poll_due(&mut self, task: TaskId, cpu: usize) -> bool {
-        let own = self.poll_pages(task);
-        let nr_dirtied = self.task_dirty(task).nr_dirtied;
+    pub(crate) fn poll_due(&mut self, of: (TaskId, u16), cpu: usize) -> bool {
+        let own = self.poll_pages(of);
+        let nr_dirtied = self.task_dirty(of.0).nr_dirtied;
         let due = nr_dirtied >= own || self.dirtied[cpu] >= self.ratelimit;
         if due {
             self.dirtied[cpu] = 0;
@@ -79,47 +89,36 @@ impl State {
         due
     }
 
-    /// Where the dirty pages stand.
-    pub(crate) fn position(&mut self, now: Jiffies) -> Position {
-        let pages = self.nr_dirty + self.nr_writeback;
+    /// Where the dirty pages stand, for the writers of a group.
+    pub(crate) fn position(&mut self, group: u16, now: Jiffies) -> Position {
         Position {
             background: self.limits.background,
             dirty: self.limits.dirty,
             limit: self.limits.dirty.max(self.dirty_limit_follower),
-            pages,
-            device_limit: self.device_share_of(self.limits.dirty, now),
-            device_pages: pages,
+            pages: self.nr_dirty + self.nr_writeback,
+            device_limit: self.share_of(group, self.limits.dirty, now),
+            device_pages: self.nr_unwritten_of(group),
         }
     }
 
-    fn counts(&self, now: Jiffies, hz: Hz) -> Counts {
-        Counts {
-            dirtied: self.stats.pages_dirtied,
-            written: self.nr_written,
-            now,
-            hz,
-        }
-    }
-
-    /// Updates the estimates for a throttled task.
-    fn update_rates(&mut self, position: &Position, started: Jiffies, now: Jiffies, hz: Hz) {
-        let counts = self.counts(now, hz);
-        if self.bandwidth.update(counts, started, Some(position)) {
+    /// Updates the estimates for a throttled task of a group.
+    fn update_rates(&mut self, group: u16, position: &Position, started: Jiffies, at: At) {
+        if self.wbs.of(group).update(started, Some(position), at) {
             let (dirty, pages) = (self.limits.dirty, position.pages);
             self.dirty_limit_follower =
                 position::follow_limit(self.dirty_limit_follower, dirty, pages);
         }
     }
 
-    /// Decides about a task that came with so many dirtied pages.
+    /// Decides about a task of a group that came with so many dirtied pages.
     fn judge(
         &mut self,
-        (task, dirtied): (TaskId, u64),
+        (task, group): (TaskId, u16),
+        dirtied: u64,
         position: &Position,
-        now: Jiffies,
-        hz: Hz,
+        At { now, hz }: At,
     ) -> Verdict {
-        let bw = self.bandwidth;
+        let bw = self.wbs.of(group).bandwidth;
         let rate = task_ratelimit(bw.dirty_ratelimit, position.ratio(bw.avg_write));
         let max_pause = position::max_pause(position.device_pages, bw.avg_write, hz);
         let target = position::target_pause(max_pause, rate, bw.dirty_ratelimit, bw.avg_write, hz);
@@ -144,6 +143,19 @@ impl State {
             }
         }
         verdict
+    }
+}
+
+impl Wb {
+    /// Updates the estimates ([`Bandwidth::update`](crate::bandwidth::Bandwidth)).
+    fn update(&mut self, started: Jiffies, position: Option<&Position>, at: At) -> bool {
+        let counts = Counts {
+            dirtied: self.nr_dirtied,
+            written: self.nr_written,
+            now: at.now,
+            hz: at.hz,
+        };
+        self.bandwidth.update(counts, started, position)
     }
 }
 
@@ -175,27 +187,46 @@ impl TaskDirty {
 impl<H: Host> PageCache<H> {
     /// The flusher's part of the estimates.
     pub(crate) fn update_bandwidth(&self, started: Jiffies) {
-        let (now, hz) = (self.host.jiffies(), self.host.hz());
+        let at = self.at();
         self.with(|s| {
-            let counts = s.counts(now, hz);
-            s.bandwidth.update(counts, started, None);
+            for group in s.wbs.groups() {
+                s.wbs.of(group).update(started, None, at);
+            }
         });
+    }
+
+    fn at(&self) -> At {
+        At {
+            now: self.host.jiffies(),
+            hz: self.host.hz(),
+        }
+    }
+
+    /// The running task, and the group whose part of the write-back its pages count
+    /// for.
+    pub(crate) fn dirtier(&self) -> (TaskId, u16) {
+        let group = if self.config.cgroup_writeback {
+            self.host.group()
+        } else {
+            0
+        };
+        (self.host.current(), group)
     }
 
     /// Checks the limits for the running task and lets it pause.
     pub(crate) async fn balance_by_pauses(&self) {
-        let (task, hz) = (self.host.current(), self.host.hz());
+        let (task, group) = self.dirtier();
         let (begun, started) = (self.host.now(), self.host.jiffies());
         let (mut held, mut pauses) = (false, 0);
         let dirtied = self.with(|s| s.task_dirty(task).nr_dirtied);
         loop {
-            let now = self.host.jiffies();
-            let position = self.with(|s| s.position(now));
+            let at = self.at();
+            let position = self.with(|s| s.position(group, at.now));
             if position.pages <= position.freerun() {
                 let pages = position::poll_interval(position.pages, position.dirty);
                 self.with(|s| {
-                    s.task_dirty(task).run_free(pages, now);
-                    s.dirty_exceeded = false;
+                    s.task_dirty(task).run_free(pages, at.now);
+                    s.wbs.of(group).dirty_exceeded = false;
                 });
                 break;
             }
@@ -204,9 +235,9 @@ impl<H: Host> PageCache<H> {
                 self.ask_flusher(0);
             }
             let verdict = self.with(|s| {
-                s.dirty_exceeded = position.exceeded();
-                s.update_rates(&position, started, now, hz);
-                s.judge((task, dirtied), &position, now, hz)
+                s.wbs.of(group).dirty_exceeded = position.exceeded();
+                s.update_rates(group, &position, started, at);
+                s.judge((task, group), dirtied, &position, at)
             });
             let Verdict::Pause {
                 ticks,
@@ -226,7 +257,7 @@ impl<H: Host> PageCache<H> {
                     nr_dirtied_pause: pages,
                     paused_when: Some(from.plus(ticks)),
                 };
-                s.nr_dirty + s.nr_writeback
+                s.nr_unwritten_of(group)
             });
             if !again || left == 0 {
                 break;
@@ -262,8 +293,15 @@ mod tests {
     use crate::features::Features;
     use crate::position::tests::at;
 
-    const TASK: TaskId = TaskId(3);
-    const HZ: Hz = Hz(1000);
+    /// A task of the root group.
+    const TASK: (TaskId, u16) = (TaskId(3), 0);
+
+    fn tick(now: u64) -> At {
+        At {
+            now: Jiffies(now),
+            hz: Hz(1000),
+        }
+    }
 
     /// A machine whose device has a share of everything.
     fn state() -> State {
@@ -277,13 +315,13 @@ mod tests {
     #[test]
     fn a_pause_makes_up_for_what_was_dirtied() {
         let mut s = state();
-        *s.task_dirty(TASK) = TaskDirty {
+        *s.task_dirty(TASK.0) = TaskDirty {
             nr_dirtied: 2_560,
             nr_dirtied_pause: 250,
             paused_when: Some(Jiffies(1_000)),
         };
         // 25600 pages/s * 1045 / 1024 = 26125; 2560 pages are 97 ticks.
-        let verdict = s.judge((TASK, 2_560), &at(33_750), Jiffies(1_010), HZ);
+        let verdict = s.judge(TASK, 2_560, &at(33_750), tick(1_010));
         let Verdict::Pause {
             ticks, from, again, ..
         } = verdict
@@ -301,25 +339,19 @@ mod tests {
             nr_dirtied_pause: 100,
             paused_when: Some(Jiffies(2_000)),
         };
-        *s.task_dirty(TASK) = record;
-        assert_eq!(
-            s.judge((TASK, 100), &at(33_750), Jiffies(2_000), HZ),
-            Verdict::Free
-        );
+        *s.task_dirty(TASK.0) = record;
+        assert_eq!(s.judge(TASK, 100, &at(33_750), tick(2_000)), Verdict::Free);
         // 100 pages at 26125 pages/s: 3 ticks on account.
-        assert_eq!(s.task_dirty(TASK).paused_when, Some(Jiffies(2_003)));
-        *s.task_dirty(TASK) = record;
-        assert_eq!(
-            s.judge((TASK, 100), &at(33_750), Jiffies(3_100), HZ),
-            Verdict::Free
-        );
-        assert_eq!(s.task_dirty(TASK).paused_when, Some(Jiffies(3_100)));
+        assert_eq!(s.task_dirty(TASK.0).paused_when, Some(Jiffies(2_003)));
+        *s.task_dirty(TASK.0) = record;
+        assert_eq!(s.judge(TASK, 100, &at(33_750), tick(3_100)), Verdict::Free);
+        assert_eq!(s.task_dirty(TASK.0).paused_when, Some(Jiffies(3_100)));
     }
 
     #[test]
     fn at_the_limit_a_task_sleeps_and_looks_again() {
         let mut s = state();
-        let verdict = s.judge((TASK, 100), &at(40_000), Jiffies(500), HZ);
+        let verdict = s.judge(TASK, 100, &at(40_000), tick(500));
         let Verdict::Pause { ticks, again, .. } = verdict else {
             panic!("{verdict:?}");
         };
@@ -332,16 +364,16 @@ mod tests {
         let mut s = state();
         s.ratelimit = 1_250;
         assert_eq!(s.pages_until_poll(TASK, 0), 32);
-        s.task_dirty(TASK).nr_dirtied = 31;
+        s.task_dirty(TASK.0).nr_dirtied = 31;
         assert!(!s.poll_due(TASK, 0));
-        s.task_dirty(TASK).nr_dirtied = 32;
+        s.task_dirty(TASK.0).nr_dirtied = 32;
         assert!(s.poll_due(TASK, 0));
-        s.task_dirty(TASK).run_free(64, Jiffies(0));
+        s.task_dirty(TASK.0).run_free(64, Jiffies(0));
         s.dirtied[0] = 1_249;
         assert_eq!(s.pages_until_poll(TASK, 0), 1);
         s.dirtied[0] = 1_250;
         assert!(s.poll_due(TASK, 0) && s.dirtied[0] == 0);
-        s.dirty_exceeded = true;
+        s.wbs.of(0).dirty_exceeded = true;
         assert_eq!(s.pages_until_poll(TASK, 0), 8);
     }
 }

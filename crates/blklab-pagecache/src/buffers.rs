@@ -9,7 +9,7 @@ use crate::cache::PageCache;
 use crate::file::{FileId, WaitFor};
 use crate::host::Host;
 use crate::state::{BioWork, State};
-use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS};
+use blklab_types::{Bio, BioFlags, Jiffies, Op, PAGE_SECTORS};
 use std::ops::Range;
 
 /// A page whose one buffer is meant.
@@ -232,12 +232,17 @@ impl<H: Host> PageCache<H> {
                 file: id,
                 run: run.clone(),
             };
-            Some((sector, s.bios.insert(work)))
+            let bio = s.bios.insert(work);
+            Some((sector, bio, s.file(id).charged_to()))
         });
         self.unlock_page(id, page);
-        if let Some((sector, bio)) = place {
-            self.submit_sectors(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
-                .await;
+        if let Some((sector, bio, group)) = place {
+            self.spend_writing(Op::Write, 1).await;
+            self.submit_bio(Bio {
+                group,
+                ..self.new_bio(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
+            })
+            .await;
         }
         put_back
     }

@@ -58,6 +58,9 @@ impl<H: Host> Clone for PageCache<H> {
     }
 }
 
+/// The control group of a bio that its task is charged for ([`Bio::group`]).
+const OF_ITS_TASK: u16 = 0;
+
 impl<H: Host> PageCache<H> {
     /// An empty cache. [`PageCache::start`] starts the threads that write it
     /// back.
@@ -341,7 +344,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Spends processor time for pages that are written to the disk.
-    async fn spend_writing(&self, op: Op, pages: u64) {
+    pub(crate) async fn spend_writing(&self, op: Op, pages: u64) {
         if op == Op::Write {
             let each = self.config.writeout_cost.ns();
             let cost = Span(each.saturating_mul(pages));
@@ -381,12 +384,12 @@ impl<H: Host> PageCache<H> {
                 Op::Read => {
                     s.stats.pages_read += run.pages;
                     s.stats.read_bios += 1;
-                    None
+                    OF_ITS_TASK
                 }
                 _ => {
                     s.stats.pages_written += run.pages;
                     s.stats.write_bios += 1;
-                    s.file(id).written_by
+                    s.file(id).charged_to()
                 }
             };
             let bio = s.bios.insert(BioWork::Pages {
@@ -394,7 +397,7 @@ impl<H: Host> PageCache<H> {
                 file: id,
                 run: pages,
             });
-            (bio, group.unwrap_or_default())
+            (bio, group)
         });
         let nr_sectors = (run.pages * PAGE_SECTORS) as u32;
         self.submit_bio(Bio {
@@ -468,10 +471,11 @@ impl<H: Host> PageCache<H> {
                 self.waking(|s, wake| s.end_read(file, &run, failed, wake));
             }
             BioWork::Pages { file, run, .. } => {
-                self.waking(|s, wake| {
-                    s.end_writeback(file, &run, failed, wake);
-                    self.written(s, file, &run);
-                });
+                let mut leaves_work = false;
+                self.waking(|s, wake| leaves_work = self.end_pages(s, file, &run, failed, wake));
+                if leaves_work {
+                    self.send_workers();
+                }
             }
             BioWork::Buffer { file, page } => {
                 self.waking(|s, wake| s.end_buffer(file, page, failed, wake));

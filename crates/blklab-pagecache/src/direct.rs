@@ -68,7 +68,7 @@ impl State {
                     self.aio[context].post(event, wake);
                     return false;
                 };
-                self.workers.add(Deferred {
+                self.workers.add(Deferred::Aio {
                     context,
                     event,
                     work,

@@ -256,6 +256,12 @@ impl File {
         }
     }
 
+    /// Control group that its write-back is charged to; 0: that of the task that
+    /// submits it.
+    pub(crate) fn charged_to(&self) -> u16 {
+        self.written_by.unwrap_or_default()
+    }
+
     /// Number of pages up to the end of the file.
     pub fn eof_pages(&self) -> u64 {
         self.size_bytes.div_ceil(PAGE_BYTES)

@@ -278,8 +278,14 @@ impl<H: Host> PageCache<H> {
         if !self.sliced() {
             return s.nr_dirty >= limit;
         }
-        let seen = s.nr_dirty / UNSEEN_PAGES * UNSEEN_PAGES;
-        s.nr_dirty > limit || seen > s.device_share_of(limit, self.host.jiffies())
+        if s.nr_dirty > limit {
+            return true;
+        }
+        let now = self.host.jiffies();
+        s.wbs.groups().any(|group| {
+            let seen = s.nr_dirty_of(group) / UNSEEN_PAGES * UNSEEN_PAGES;
+            seen > s.share_of(group, limit, now)
+        })
     }
 
     /// Inodes that became dirty later are not for this run.
@@ -367,7 +373,7 @@ impl<H: Host> PageCache<H> {
                 self.pass_over(id, run).await;
                 continue;
             }
-            let slice = self.slice_pages(run);
+            let slice = self.slice_pages(id, run);
             let mut control = Self::control_of(run, slice);
             self.write_inode(id, &mut control).await;
             let wrote = control.written(slice);
@@ -393,11 +399,14 @@ impl<H: Host> PageCache<H> {
 
     /// Pages of one inode's turn: what the device writes in half a second
     /// (`writeback_chunk_size`).
-    fn slice_pages(&self, run: &Run) -> u64 {
+    fn slice_pages(&self, id: FileId, run: &Run) -> u64 {
         if run.integrity {
             return i64::MAX as u64;
         }
-        self.with(|s| slice(s.bandwidth.avg_write, s.dirty_limit_follower, run.left))
+        self.with(|s| {
+            let avg_write = s.wb_of(id).bandwidth.avg_write;
+            slice(avg_write, s.dirty_limit_follower, run.left)
+        })
     }
 }
 

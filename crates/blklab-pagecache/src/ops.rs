@@ -289,6 +289,23 @@ pub trait Ops<H: Host>: Sized + 'static {
         cache.write_full_page(id, page, flags, nonblocking).await
     }
 
+    /// A bio of a file's pages has ended. True: the filesystem has something to
+    /// change first, and ends their write-back itself ([`State::end_writeback`]).
+    fn keeps_written(
+        &self,
+        _state: &mut State,
+        _id: FileId,
+        _run: &Range<u64>,
+        _failed: bool,
+    ) -> bool {
+        false
+    }
+
+    /// A worker does what [`State::add_filesystem_work`] was given.
+    async fn work(&self, _cache: &PageCache<H>, _work: u64) {
+        unreachable!("the filesystem leaves nothing to workers")
+    }
+
     /// Pages of a file have reached the disk.
     fn written(&self, _state: &mut State, _id: FileId, _run: &Range<u64>) {}
 

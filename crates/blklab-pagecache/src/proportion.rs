@@ -78,13 +78,12 @@ impl Events {
 /// (`VM_COMPLETIONS_PERIOD_LEN`).
 const HALVING_S: u64 = 3;
 
-/// Counts of one party and of all that age by time. A count ages when it is
-/// looked at; while next to nothing is left of the total, the total does not
-/// age.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Counts of parties and of all that age by time. Counts age when one is looked
+/// at; while next to nothing is left of the total, nothing ages.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
     all: u64,
-    own: u64,
+    own: Vec<u64>,
     halvings: u64,
 }
 
@@ -93,29 +92,33 @@ impl Timed {
     pub(crate) fn new() -> Timed {
         Timed {
             all: 1,
-            own: 0,
+            own: vec![0],
             halvings: 0,
         }
     }
 
-    /// Counts events of the party.
-    pub(crate) fn add(&mut self, n: u64) {
-        self.own += n;
+    /// Counts events of a party.
+    pub(crate) fn add(&mut self, party: usize, n: u64) {
+        if self.own.len() <= party {
+            self.own.resize(party + 1, 0);
+        }
+        self.own[party] += n;
         self.all += n;
     }
 
-    /// Numerator and denominator of the party's share at a tick.
-    pub(crate) fn fraction(&mut self, now: Jiffies, hz: Hz) -> (u64, u64) {
+    /// Numerator and denominator of a party's share at a tick.
+    pub(crate) fn fraction(&mut self, party: usize, now: Jiffies, hz: Hz) -> (u64, u64) {
         let halvings = now.0 / (HALVING_S * u64::from(hz.0));
         for _ in 0..(halvings - self.halvings).min(64) {
             if self.all <= 1 {
                 break;
             }
             self.all >>= 1;
-            self.own >>= 1;
+            self.own.iter_mut().for_each(|own| *own >>= 1);
         }
         self.halvings = halvings;
-        (self.own, self.all.max(self.own).max(1))
+        let own = self.own.get(party).copied().unwrap_or_default();
+        (own, self.all.max(own).max(1))
     }
 }
 
@@ -126,13 +129,13 @@ mod tests {
     #[test]
     fn timed_counts_halve_every_three_seconds() {
         let (mut t, hz) = (Timed::new(), Hz(250));
-        assert_eq!(t.fraction(Jiffies(0), hz), (0, 1));
-        t.add(1000);
-        assert_eq!(t.fraction(Jiffies(749), hz), (1000, 1001));
-        assert_eq!(t.fraction(Jiffies(750), hz), (500, 500));
-        assert_eq!(t.fraction(Jiffies(750), hz), (500, 500));
-        assert_eq!(t.fraction(Jiffies(3 * 750), hz), (125, 125));
-        assert_eq!(t.fraction(Jiffies(1_000_000), hz), (1, 1));
+        assert_eq!(t.fraction(0, Jiffies(0), hz), (0, 1));
+        t.add(0, 1000);
+        assert_eq!(t.fraction(0, Jiffies(749), hz), (1000, 1001));
+        assert_eq!(t.fraction(0, Jiffies(750), hz), (500, 500));
+        assert_eq!(t.fraction(0, Jiffies(750), hz), (500, 500));
+        assert_eq!(t.fraction(0, Jiffies(3 * 750), hz), (125, 125));
+        assert_eq!(t.fraction(0, Jiffies(1_000_000), hz), (1, 1));
     }
 
     #[test]

@@ -23,11 +23,11 @@ const EXCEEDED_PAGES: u64 = 8;
 impl<H: Host> PageCache<H> {
     /// Pages that the running task can dirty until the limits are checked.
     pub(crate) fn pages_until_check(&self) -> u64 {
-        let (task, cpu) = (self.host.current(), self.cpu());
+        let (dirtier, cpu) = (self.dirtier(), self.cpu());
         let by_pauses = self.by_pauses();
         self.with(|s| {
             if by_pauses {
-                s.pages_until_poll(task, cpu)
+                s.pages_until_poll(dirtier, cpu)
             } else {
                 check_interval(s).saturating_sub(s.dirtied[cpu]).max(1)
             }
@@ -36,9 +36,10 @@ impl<H: Host> PageCache<H> {
 
     /// Counts pages just dirtied and checks the limits when it is time to.
     pub async fn balance_ratelimited(&self, pages: u64) {
-        let (task, cpu) = (self.host.current(), self.cpu());
+        let cpu = self.cpu();
         if self.by_pauses() {
-            if self.with(|s| s.poll_due(task, cpu)) {
+            let dirtier = self.dirtier();
+            if self.with(|s| s.poll_due(dirtier, cpu)) {
                 self.set_throttled(true);
                 self.balance_by_pauses().await;
                 self.set_throttled(false);
@@ -88,7 +89,7 @@ impl<H: Host> PageCache<H> {
                 break;
             }
             exceeded = true;
-            self.with(|s| s.dirty_exceeded = true);
+            self.with(|s| s.wbs.of(0).dirty_exceeded = true);
             let enough = if self.config.features.writes_above_limit_only {
                 now.limit
             } else {
@@ -122,7 +123,7 @@ impl<H: Host> PageCache<H> {
             } else {
                 now.pages < now.limit
             };
-            s.dirty_exceeded &= !below;
+            s.wbs.of(0).dirty_exceeded &= !below;
             let t = s.stats.throttled_mut(task);
             t.checks += 1;
             t.exceeded += u64::from(exceeded);
@@ -137,8 +138,8 @@ impl<H: Host> PageCache<H> {
     }
 }
 
-fn check_interval(s: &State) -> u64 {
-    if s.dirty_exceeded {
+fn check_interval(s: &mut State) -> u64 {
+    if s.wbs.of(0).dirty_exceeded {
         EXCEEDED_PAGES
     } else {
         s.ratelimit

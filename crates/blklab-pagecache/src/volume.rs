@@ -12,7 +12,7 @@ use crate::file::FileId;
 use crate::host::Host;
 use crate::ops::{FreeSpace, Ops};
 use crate::state::State;
-use blklab_types::PAGE_BYTES;
+use blklab_types::{PAGE_BYTES, TaskId};
 use std::ops::Range;
 
 /// The device without a filesystem: its pages have places from the beginning,
@@ -127,11 +127,25 @@ impl<H: Host> PageCache<H> {
         self.with(|s| self.filesystem.free_space(s))
     }
 
-    /// Pages have reached the disk.
-    pub(crate) fn written(&self, s: &mut State, id: FileId, run: &Range<u64>) {
-        if s.files[id.idx()].on_volume {
+    /// A bio of pages has ended, and with it their write-back, unless the filesystem
+    /// has something to change first: true if that may need a worker.
+    pub(crate) fn end_pages(
+        &self,
+        s: &mut State,
+        id: FileId,
+        run: &Range<u64>,
+        failed: bool,
+        wake: &mut Vec<TaskId>,
+    ) -> bool {
+        let on_volume = s.files[id.idx()].on_volume;
+        if on_volume && self.filesystem.keeps_written(s, id, run, failed) {
+            return true;
+        }
+        s.end_writeback(id, run, failed, wake);
+        if on_volume {
             self.filesystem.written(s, id, run);
         }
+        false
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's workers that end asynchronous I/Os: the sync behind a queued
-//! direct write with `O_SYNC` (the work queue `dio` of a superblock, fs/direct-io.c
-//! and fs/iomap/direct-io.c), and the syncs of io_uring (io_uring/io-wq.c).
+//! The kernel's workers that end I/Os: the sync behind a queued direct write with
+//! `O_SYNC` (the work queue `dio` of a superblock, fs/direct-io.c and
+//! fs/iomap/direct-io.c), the syncs of io_uring (io_uring/io-wq.c), and what a
+//! filesystem changes when data are on the disk.
 //!
 //! There are as many as there is work at a time, so that nothing waits for
 //! something else; a worker without work stays.
@@ -9,11 +10,12 @@
 use crate::cache::PageCache;
 use crate::error::FsError;
 use crate::host::Host;
+use crate::ops::Ops;
 use crate::state::aio::{Deferred, SyncCall, Work};
 
 impl<H: Host> PageCache<H> {
     /// Sends a worker for each piece of work that nobody is coming for.
-    pub(crate) fn send_workers(&self) {
+    pub fn send_workers(&self) {
         while let Some(idle) = self.with(|s| {
             let w = &mut s.workers;
             let needed = w.queue.len() > w.coming;
@@ -41,18 +43,19 @@ impl<H: Host> PageCache<H> {
                 s.workers.coming -= 1;
                 s.workers.queue.pop_front()
             });
-            let Some(Deferred {
-                context,
-                mut event,
-                work,
-            }) = taken
-            else {
-                unreachable!("a worker comes for a piece of work");
-            };
-            if let Err(e) = self.work(work).await {
-                event.result = Err(e);
+            match taken.expect("a worker comes for a piece of work") {
+                Deferred::Aio {
+                    context,
+                    mut event,
+                    work,
+                } => {
+                    if let Err(e) = self.work(work).await {
+                        event.result = Err(e);
+                    }
+                    self.waking(|s, wake| s.aio[context].post(event, wake));
+                }
+                Deferred::Filesystem(work) => self.filesystem.work(self, work).await,
             }
-            self.waking(|s, wake| s.aio[context].post(event, wake));
             self.with(|s| s.workers.idle.push(me));
             while self.with(|s| s.workers.idle.contains(&me)) {
                 self.host.suspend().await;

@@ -188,8 +188,8 @@ impl Measured {
     }
 }
 
-/// A number with three or four figures.
-fn figure(x: f64) -> String {
+/// A number with three or four figures, as `blklab reproduce` prints it too.
+pub fn figure(x: f64) -> String {
     match x {
         x if x >= 1000.0 => format!("{x:.0}"),
         x if x >= 100.0 => format!("{x:.1}"),

@@ -72,7 +72,7 @@ pub(crate) fn write_back_note(e: &Experiment) -> Option<String> {
     }
     Some(if charges_write_back(e) {
         "control groups: write-back of a file is charged to the group that first wrote to it; \
-         the dirty limits are those of the whole machine"
+         of the machine's dirty limits each group has the share that it has of what is written"
             .to_owned()
     } else if e.kernel >= MULTI_QUEUE {
         format!(

@@ -74,6 +74,64 @@ fn a_job_file_is_limited_by_settings() {
     f.ok(&["run", "dir/experiment.toml"]);
 }
 
+/// I/Os per second of a job's writes.
+fn write_rate(v: &Value, job: &str) -> f64 {
+    let jobs = v["jobs"].as_array().expect("jobs");
+    let found = jobs.iter().find(|j| j["jobname"] == job);
+    let rate = &found.expect("the job")["write"]["iops"];
+    rate.as_f64().expect("a number")
+}
+
+/// Runs a job file in which group `a` may write 10 MiB/s, and b what it likes.
+fn beside_a_held_group(f: &Folder, jobs: &str, more: &[&str]) -> Value {
+    let global = "[global]\nrw=write\nbs=64k\ntime_based\nruntime=4\nfallocate=none\n";
+    f.write("w.fio", &format!("{global}{jobs}"));
+    let mut args = vec!["run", "w.fio", "--kernel", "6.12", "--sched", "none"];
+    args.extend(["--device", "null_blk,completion_nsec=1000000"]);
+    for set in [
+        "dirty_bytes=16777216",
+        "dirty_background_bytes=4194304",
+        "cgroup.a.io.max=wbps=10485760",
+    ] {
+        args.extend(["--set", set]);
+    }
+    json(f, &[&args, more].concat())
+}
+
+#[test]
+fn write_back_of_a_disk_is_held_and_its_writer_with_it() {
+    let f = Folder::new();
+    let job = "filename=/dev/nullb0\nsize=256m\n[a]\ncgroup=a\n";
+    // The limit, and what may be dirty: 16 MiB in 4 s.
+    let rate = write_rate(&beside_a_held_group(&f, job, &[]), "a");
+    assert!((200.0..=230.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_group_is_not_held_by_the_dirty_pages_of_another() {
+    let f = Folder::new();
+    let b = "cgroup.b.io.max=wbps=max";
+    let jobs = "size=64m\n[a]\ncgroup=a\n[b]\ncgroup=b\n";
+    let two = beside_a_held_group(&f, jobs, &["--fs", "ext4", "--set", b]);
+    let (held, free) = (write_rate(&two, "a"), write_rate(&two, "b"));
+    assert!((150.0..=240.0).contains(&held), "{held}");
+    assert!(free > 1.5 * held, "{free} {held}");
+}
+
+/// From 5.6 on: new blocks are unwritten, and a commit does not wait for their data.
+#[test]
+fn fsync_on_ext4_does_not_wait_for_what_another_group_may_not_write() {
+    let f = Folder::new();
+    let b = "cgroup.b.io.max=wbps=max";
+    let jobs = "[a]\nsize=64m\ncgroup=a\n[b]\nrw=randwrite\nbs=4k\nsize=8m\nfsync=4\ncgroup=b\n";
+    let rate = |fs| {
+        let both = beside_a_held_group(&f, jobs, &["--fs", fs, "--set", b]);
+        write_rate(&both, "b")
+    };
+    let [lock, nolock] = ["ext4,dioread_nolock=0", "ext4"].map(rate);
+    assert!(nolock > 3.0 * lock, "{nolock} {lock}");
+}
+
 #[test]
 fn what_is_wrong_is_one_line() {
     let f = Folder::new();

@@ -5,18 +5,13 @@
 //! No results with percentiles of such parts are at hand: rates are those of the
 //! classes, stalls those that their standards allow or that are commonly seen.
 
-use super::presets::{NVME_DATACENTER, by_protection};
-use crate::info::{DeviceInfo, Settings};
+use super::presets::{NVME_DATACENTER, SETTINGS};
+use crate::info::DeviceInfo;
 use crate::limits::DeviceLimits;
 
 const ONE_QUEUE: DeviceLimits = DeviceLimits {
     rotational: Some(false),
     ..DeviceLimits::NONE
-};
-
-const SETTINGS: Settings = Settings {
-    limits: by_protection,
-    ..Settings::NONE
 };
 
 /// UFS 2.1.

@@ -11,21 +11,8 @@
 
 use super::PARAMS;
 use crate::info::{Build, DeviceInfo, Settings};
-use crate::limits::{DeviceLimits, Driver};
+use crate::limits::DeviceLimits;
 use crate::param::Values;
-
-/// What the NVMe driver of Linux makes of a drive with many queues, and of one
-/// that takes commands larger than the kernel's own limit of 1280 KiB: general
-/// knowledge, not read in a data sheet.
-const NVME: DeviceLimits = DeviceLimits {
-    driver: Driver::Nvme,
-    hw_queues: 128,
-    max_segments: Some(127),
-    max_sectors: Some(2560),
-    rotational: Some(false),
-    has_fua: true,
-    ..DeviceLimits::NONE
-};
 
 /// There is nothing to flush where the buffer survives a loss of power.
 pub(super) fn by_protection(values: &Values, limits: DeviceLimits) -> DeviceLimits {
@@ -37,7 +24,7 @@ pub(super) fn by_protection(values: &Values, limits: DeviceLimits) -> DeviceLimi
     }
 }
 
-const SETTINGS: Settings = Settings {
+pub(super) const SETTINGS: Settings = Settings {
     limits: by_protection,
     ..Settings::NONE
 };
@@ -53,7 +40,7 @@ pub(crate) const NVME_DATACENTER: DeviceInfo = DeviceInfo {
     queue_depth: 1023,
     limits: DeviceLimits {
         max_sectors: Some(256),
-        ..NVME
+        ..DeviceLimits::NVME
     },
     settings: SETTINGS,
     build: Build::Plain(super::build),
@@ -89,7 +76,7 @@ pub(crate) const NVME_CONSUMER: DeviceInfo = DeviceInfo {
         ("spare_pct", "7"),
         ("state", "fresh"),
     ],
-    limits: NVME,
+    limits: DeviceLimits::NVME,
     ..NVME_DATACENTER
 };
 
@@ -160,7 +147,7 @@ pub(crate) const SAMSUNG_980_PRO: DeviceInfo = DeviceInfo {
         ("gc_suspend", "off"),
         ("layout", "scattered"),
     ],
-    limits: NVME,
+    limits: DeviceLimits::NVME,
     ..NVME_DATACENTER
 };
 
@@ -196,7 +183,7 @@ pub(crate) const SAMSUNG_970_PRO: DeviceInfo = DeviceInfo {
         ("state", "used"),
         ("filled_pct", "50"),
     ],
-    limits: NVME,
+    limits: DeviceLimits::NVME,
     ..NVME_DATACENTER
 };
 
@@ -229,7 +216,7 @@ pub(crate) const MICRON_7300_PRO: DeviceInfo = DeviceInfo {
         ("buffer_bytes", "8MiB"),
         ("spare_pct", "14.5"),
     ],
-    limits: NVME,
+    limits: DeviceLimits::NVME,
     ..NVME_DATACENTER
 };
 

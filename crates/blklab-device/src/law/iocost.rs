@@ -20,13 +20,9 @@
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values, param};
+use crate::param::{Kind, ParamInfo, TIME_US, Values, param};
 use blklab_types::{Op, Span, Time};
 
-const TIME_US: Kind = Kind::Time {
-    unit_ns: 1_000,
-    max_ns: 10_000_000_000,
-};
 const PER_S: Kind = Kind::Count {
     min: 1,
     max: 1_000_000_000_000,

@@ -8,19 +8,9 @@
 
 use super::iocost;
 use crate::info::{Build, DeviceInfo, Settings};
-use crate::limits::{DeviceLimits, Driver};
+use crate::limits::DeviceLimits;
 
-/// As the NVMe driver of Linux has drives with many queues.
-const NVME: DeviceLimits = DeviceLimits {
-    driver: Driver::Nvme,
-    hw_queues: 128,
-    max_segments: Some(127),
-    max_sectors: Some(2560),
-    rotational: Some(false),
-    has_fua: true,
-    ..DeviceLimits::NONE
-};
-
+const NVME: DeviceLimits = DeviceLimits::NVME;
 const SATA: DeviceLimits = DeviceLimits {
     rotational: Some(false),
     ..DeviceLimits::NONE

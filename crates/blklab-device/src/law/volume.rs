@@ -19,13 +19,9 @@ use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::{DeviceLimits, Driver};
-use crate::param::{Kind, ParamInfo, Values, param};
+use crate::param::{Kind, ParamInfo, TIME_US, Values, param};
 use blklab_types::{Op, SECTOR_BYTES, Span, Time};
 
-const TIME_US: Kind = Kind::Time {
-    unit_ns: 1_000,
-    max_ns: 10_000_000_000,
-};
 const IOPS: Kind = Kind::Count {
     min: 0,
     max: 100_000_000,

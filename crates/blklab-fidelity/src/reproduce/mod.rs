@@ -60,18 +60,11 @@ impl<'a> Plan<'a> {
     pub fn new(studies: &'a [Study], seeds: u32) -> Result<Plan<'a>, ExperimentError> {
         let mut cells: Vec<Cell> = Vec::new();
         for (s, study) in studies.iter().enumerate() {
-            for (p, part) in study.parts.iter().enumerate() {
-                for v in 0..part.nr_variants() {
-                    let place = Place {
-                        study: s,
-                        part: p,
-                        variant: v,
-                    };
-                    for seed in 0..u64::from(seeds.min(part.seeds_max)) {
-                        let state = study.varies.as_ref().map(|v| v.draw(seed));
-                        let state = state.unwrap_or_default();
-                        add_cell(&mut cells, study, place, seed, &state)?;
-                    }
+            for (place, part) in places(s, study) {
+                for seed in 0..u64::from(seeds.min(part.seeds_max)) {
+                    let state = study.varies.as_ref().map(|v| v.draw(seed));
+                    let state = state.unwrap_or_default();
+                    add_cell(&mut cells, study, place, seed, &state)?;
                 }
             }
         }
@@ -146,6 +139,18 @@ fn run_cell(
         }
     }
     Ok(Some(values))
+}
+
+/// Configurations of a study, which is one of several, from 0.
+fn places(nr: usize, study: &Study) -> impl Iterator<Item = (Place, &Part)> {
+    study.parts.iter().enumerate().flat_map(move |(p, part)| {
+        let place = move |variant| Place {
+            study: nr,
+            part: p,
+            variant,
+        };
+        (0..part.nr_variants()).map(move |variant| (place(variant), part))
+    })
 }
 
 /// Adds the run of a configuration with a seed on a machine with these settings.

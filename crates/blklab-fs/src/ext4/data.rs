@@ -6,6 +6,7 @@
 //! inode's times under a handle of its own. Write-out gives a dirty range its
 //! place under a handle that stays open until the range is in bios.
 
+use super::placing::NewBlocks;
 use super::{Ext4, Inode};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{Atime, DAY_S, FileId, FsError, Host, WriteControl};
@@ -161,7 +162,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
     ) -> Result<(), FsError> {
         for page in run {
             self.wait_unlocked(id, page).await;
-            let (placed, handle) = self.ext4_allocate_anew(id, page..page + 1).await;
+            let (placed, handle) = self
+                .ext4_allocate_anew(id, page..page + 1, NewBlocks::Written)
+                .await;
             if placed.is_ok() {
                 self.journal_access((id, page)).await;
                 self.with(|s| s.ext4_stamp(id, true));
@@ -181,6 +184,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_invalidate(&self, id: FileId, run: Range<u64>) {
         let journalled = self.with(|s| {
             s.ext4_forget_promises(id, &run);
+            s.ext4_leave_unwritten(id, &run);
             let journalled = s.ext4_journals_data(id);
             let mut page = run.start;
             while journalled && let Some(next) = s.file(id).cached.next_set(page, run.end) {
@@ -189,6 +193,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
             }
             journalled
         });
+        self.send_workers();
         if journalled {
             self.wait_buffers(id, run).await;
         }

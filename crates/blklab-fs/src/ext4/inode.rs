@@ -9,6 +9,7 @@
 use super::Ext4;
 use super::layout::{FLEX_GROUPS, GROUP_BLOCKS, Geometry};
 use super::names::HashedDirectory;
+use blklab_pagecache::PageBits;
 use blklab_types::Jiffies;
 
 /// What a file has on the volume.
@@ -32,6 +33,10 @@ pub(crate) struct Inode {
     pub(super) datasync_tid: u64,
     /// The transaction on whose list of files it stands.
     pub(super) ordered_tid: u64,
+    /// Pages with blocks that are marked as unwritten, until they are on the disk.
+    pub(super) unwritten: PageBits,
+    /// Keys of the conversions that they belong to.
+    pub(super) conversions: Vec<u64>,
     /// It was cut to nothing: close allocates.
     pub(super) allocate_on_close: bool,
     /// The flex group that the last directory in it went to.

@@ -33,6 +33,11 @@ pub(crate) const EXT4: Kind<Ext4Options> = Kind {
             "blocks are allocated when they are written; no effect with data=journal",
         ),
         switch(
+            "dioread_nolock",
+            "by release: 0, then 1 from 5.6 on",
+            "new blocks count as unwritten until their data are on the disk; no effect without delalloc",
+        ),
+        switch(
             "auto_da_alloc",
             "1",
             "data that replace a file are written at once; from 2.6.30 on",
@@ -64,6 +69,7 @@ fn options(m: &Mounting<'_>) -> Ext4Options {
     o.barrier = Barrier::new(switch("barrier"), features.flush_fua);
     o.atime = m.atime(o.atime);
     o.delalloc = switch("delalloc");
+    o.dioread_nolock = m.flag("dioread_nolock", o.dioread_nolock);
     o.auto_da_alloc = switch("auto_da_alloc");
     o.inode_size = number("inode_size", o.inode_size);
     o.journal_blocks = m.number("journal_blocks");

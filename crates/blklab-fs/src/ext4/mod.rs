@@ -14,9 +14,8 @@
 //! Metadata blocks are pages of one more file, the device's.
 //!
 //! Left out: `bigalloc`, inline data, quotas, the inodes'
-//! checksums, online growth, unwritten extents (`dioread_nolock`), the switch to
-//! allocation at write when blocks get short, index blocks of directories below
-//! the root.
+//! checksums, online growth, the switch to allocation at write when blocks get short,
+//! index blocks of directories below the root.
 
 mod allocation;
 mod blocks;
@@ -32,6 +31,7 @@ mod options;
 mod placing;
 mod space;
 mod tree;
+mod unwritten;
 
 pub(crate) use inode::Inode;
 pub(crate) use kind::EXT4;
@@ -42,8 +42,8 @@ use crate::jbd::{Handle, Journal, Journalled};
 use crate::mount::{PerFile, Shared};
 use allocation::Aside;
 use blklab_pagecache::{
-    Config, Extents, File, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, State,
-    WriteControl,
+    Config, Extents, File, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, Slab,
+    State, WriteControl,
 };
 use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
@@ -51,6 +51,7 @@ use layout::Geometry;
 use space::Space;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use unwritten::Conversion;
 
 /// ext4 as a filesystem.
 pub(crate) type Ext4Fs = Shared<Ext4>;
@@ -93,6 +94,8 @@ pub struct Ext4 {
     writing_out: Vec<(TaskId, Handle, u64)>,
     /// The inodes of files.
     nodes: PerFile<Option<Box<Inode>>>,
+    /// Blocks whose mark as unwritten is to go.
+    conversions: Slab<Conversion>,
 }
 
 impl Ext4 {
@@ -119,6 +122,7 @@ impl Ext4 {
             known_inode_bitmaps: vec![false; groups as usize],
             writing_out: Vec::new(),
             nodes: PerFile::default(),
+            conversions: Slab::default(),
             geometry,
             space,
         })
@@ -274,8 +278,16 @@ impl<H: Host> Ops<H> for Ext4Fs {
         self.on(cache).ext4_place_dirty(id, page).await
     }
 
-    fn taken(&self, cache: &PageCache<H>, _id: FileId, upto: u64) {
-        self.on(cache).ext4_taken(upto);
+    fn taken(&self, cache: &PageCache<H>, id: FileId, upto: u64) {
+        self.on(cache).ext4_taken(id, upto);
+    }
+
+    fn keeps_written(&self, state: &mut State, id: FileId, run: &Range<u64>, failed: bool) -> bool {
+        self.with(state, |s| s.ext4_data_ended(id, run, failed))
+    }
+
+    async fn work(&self, cache: &PageCache<H>, work: u64) {
+        self.on(cache).ext4_convert(work).await;
     }
 
     fn bio_pages(&self, config: &Config) -> u64 {

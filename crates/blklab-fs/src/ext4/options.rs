@@ -52,6 +52,9 @@ pub struct Ext4Features {
     /// which write-back throttling lets them pass ("jbd2: increase the journal
     /// IO's priority").
     pub journal_mark: BioFlags,
+    /// `dioread_nolock` if nothing is asked for (5.6, "ext4: make dioread_nolock the
+    /// default").
+    pub dioread_nolock: bool,
     /// Access times if nothing is asked for.
     pub atime: Atime,
     /// mke2fs of the time makes journals of up to 1 GiB, with checksums.
@@ -88,6 +91,7 @@ impl Ext4Features {
             } else {
                 BioFlags::NONE
             },
+            dioread_nolock: kernel.since(5, 6),
             atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
@@ -141,6 +145,11 @@ pub(super) const CHANGES: &[Change] = &[
         source: "mke2fs(8)",
     },
     Change {
+        release: KernelVersion::new(5, 6),
+        what: "new blocks are marked as unwritten, and a commit does not wait for their data",
+        source: "fs/ext4/super.c, fs/ext4/inode.c, fs/ext4/page-io.c",
+    },
+    Change {
         release: KernelVersion::new(6, 8),
         what: "writes of the journal pass write-back throttling",
         source: "fs/jbd2/commit.c",
@@ -160,6 +169,9 @@ pub struct Ext4Options {
     pub atime: Atime,
     /// Blocks are given to files when they are written out (`delalloc`).
     pub delalloc: bool,
+    /// New blocks are marked as unwritten until their data are on the disk
+    /// (`dioread_nolock`), where allocation is delayed.
+    pub dioread_nolock: bool,
     /// Bytes of an inode: 128 or 256.
     pub inode_size: u32,
     /// Bytes of disk per inode.
@@ -184,6 +196,7 @@ impl Ext4Options {
             barrier: Barrier::new(true, features.flush_fua),
             atime: features.atime,
             delalloc: true,
+            dioread_nolock: features.dioread_nolock,
             inode_size: 256,
             inode_ratio: 16384,
             journal_blocks: None,

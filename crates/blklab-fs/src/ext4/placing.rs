@@ -4,8 +4,7 @@
 
 use super::allocation::Request;
 use super::{Ext4, Inode};
-use crate::jbd::DataMode;
-use crate::jbd::Handle;
+use crate::jbd::{DataMode, Handle};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{Extents, File, FileId, FsError, Host, PageCache};
 use std::ops::Range;
@@ -15,6 +14,15 @@ const ALLOCATION_CREDITS: u64 = 12;
 /// Free blocks below which allocation is not delayed (`EXT4_FREEBLOCKS_WATERMARK`
 /// of one processor).
 const WATERMARK_BLOCKS: u64 = 128;
+
+/// How new blocks of a file begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NewBlocks {
+    /// As blocks with data, which have to be on the disk before the transaction.
+    Written,
+    /// Marked as unwritten until their data are on the disk.
+    Unwritten,
+}
 
 impl Ext4 {
     /// A block of the extent tree or of a directory.
@@ -131,7 +139,7 @@ impl View<'_, Ext4> {
         &mut self,
         id: FileId,
         run: Range<u64>,
-        pid: u32,
+        (begin, pid): (NewBlocks, u32),
     ) -> Option<(u64, Vec<u64>)> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
         let mut inode = ext4.nodes[id].take()?;
@@ -158,6 +166,9 @@ impl View<'_, Ext4> {
         let own = inode.block;
         ext4.nodes[id] = Some(inode);
         let (blocks, end, new) = new?;
+        if begin == NewBlocks::Unwritten {
+            self.ext4_mark_unwritten(id, run.start..end);
+        }
         let first = blocks.start;
         // Metadata that were there are not written over the data any more.
         let device = self.metadata_file();
@@ -244,7 +255,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
                 return Err(FsError::NoSpace);
             }
             hole.end = hole.end.min(hole.start + room);
-            let (placed, handle) = self.ext4_allocate_anew(id, hole).await;
+            let (placed, handle) = self.ext4_allocate_anew(id, hole, NewBlocks::Written).await;
             self.journal_stop(handle);
             at = placed?;
         }
@@ -257,28 +268,34 @@ impl<H: Host> Mount<'_, H, Ext4> {
         &self,
         id: FileId,
         run: Range<u64>,
+        begin: NewBlocks,
     ) -> (Result<u64, FsError>, Handle) {
         let handle = self.journal_start(ALLOCATION_CREDITS).await;
-        let placed = self.ext4_allocate(id, run.clone()).await;
+        let placed = self.ext4_allocate(id, run.clone(), begin).await;
         if placed.is_ok() {
             return (placed, handle);
         }
         self.journal_stop(handle);
         self.force_commit().await;
         let handle = self.journal_start(ALLOCATION_CREDITS).await;
-        (self.ext4_allocate(id, run).await, handle)
+        (self.ext4_allocate(id, run, begin).await, handle)
     }
 
     /// Gives the first pages of a run a place, under an open handle. Returns
     /// the page behind them.
-    async fn ext4_allocate(&self, id: FileId, run: Range<u64>) -> Result<u64, FsError> {
+    async fn ext4_allocate(
+        &self,
+        id: FileId,
+        run: Range<u64>,
+        begin: NewBlocks,
+    ) -> Result<u64, FsError> {
         let pid = self.host.pid();
         // Somebody else may have begun, during the sleep.
         let first = unplaced_first(self, id, &run);
         let Some(run) = first else {
             return Ok(run.end);
         };
-        let placed = self.with(|s| s.ext4_place(id, run, pid));
+        let placed = self.with(|s| s.ext4_place(id, run, (begin, pid)));
         let (end, changed) = placed.ok_or(FsError::NoSpace)?;
         for block in &changed {
             // What is new is in memory; other blocks may have to be read.
@@ -287,7 +304,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         self.ext4_change(changed).await;
         self.with(|s| {
             s.ext4_stamp(id, true);
-            if s.volume.options.data == DataMode::Ordered {
+            if s.volume.options.data == DataMode::Ordered && begin == NewBlocks::Written {
                 s.ext4_attach(id);
             }
         });
@@ -306,8 +323,15 @@ impl<H: Host> Mount<'_, H, Ext4> {
     /// Gives a dirty page a place, and those behind it. The handle stays open
     /// until they are in bios.
     pub(super) async fn ext4_place_dirty(&self, id: FileId, page: u64) -> Result<(), FsError> {
-        let run = self.with(|s| s.ext4_delayed_range(id, page));
-        let (placed, handle) = self.ext4_allocate_anew(id, run).await;
+        let (run, begin) = self.with(|s| {
+            let begin = if s.volume.options.dioread_nolock {
+                NewBlocks::Unwritten
+            } else {
+                NewBlocks::Written
+            };
+            (s.ext4_delayed_range(id, page), begin)
+        });
+        let (placed, handle) = self.ext4_allocate_anew(id, run, begin).await;
         match placed {
             Ok(end) => {
                 let me = self.host.current();
@@ -324,17 +348,20 @@ impl<H: Host> Mount<'_, H, Ext4> {
 
     /// Closes the handle under which this task gave pages their place, if all
     /// of them are in bios.
-    pub(super) fn ext4_taken(&self, upto: u64) {
+    pub(super) fn ext4_taken(&self, id: FileId, upto: u64) {
         let me = self.host.current();
         let handle = self.with(|s| {
             let open = &mut s.volume.writing_out;
             let at = open
                 .iter()
                 .position(|(t, _, end)| *t == me && upto >= *end)?;
-            Some(open.swap_remove(at).1)
+            let (_, handle, end) = open.swap_remove(at);
+            s.ext4_leave_unwritten(id, &(0..end));
+            Some(handle)
         });
         if let Some(handle) = handle {
             self.journal_stop(handle);
+            self.send_workers();
         }
     }
 }

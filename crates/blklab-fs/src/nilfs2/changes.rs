@@ -27,8 +27,8 @@ impl View<'_, Nilfs> {
         file.uptodate.set(run.clone());
         self.state.lru.touch(file, run.clone());
         self.state.nr_dirty += file.dirty.set(run);
-        self.state.stats.pages_dirtied += 1;
         file.size_bytes = file.size_bytes.max((page + 1) * PAGE_BYTES);
+        self.state.count_dirtied(id, 1);
     }
 
     /// The block of a file's inode is dirty.

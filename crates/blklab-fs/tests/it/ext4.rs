@@ -107,6 +107,26 @@ fn a_commit_waits_for_data_behind_its_metadata_and_before_its_block() {
 }
 
 #[test]
+fn fsync_commits_what_the_end_of_a_write_changes() {
+    let (machine, cache) = mount([6, 1, 0], |o| o.atime = Atime::Never);
+    let file = cache.create_empty(None).expect("space");
+    let fd = cache.open(file, false).expect("it exists");
+    let c = cache.clone();
+    machine.task("write", async move {
+        c.write(fd, 0, 4096).await.expect("space");
+        c.fdatasync(fd).await.expect("no errors");
+        c.fdatasync(fd).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = writes(&machine);
+    let what: Vec<(bool, u32)> = log.iter().map(|s| (in_journal(s), s.nr_sectors)).collect();
+    // The descriptor; inode, bitmap, group descriptor; the commit block.
+    let commit = [(true, 8); 5];
+    let want = [&[(false, 8)][..], &commit, &[(false, 0)]].concat();
+    assert_eq!(what, want, "data; commit; nothing but a flush");
+}
+
+#[test]
 fn a_disk_that_refuses_barriers_gets_none_any_more() {
     let [a, b, c] = [2, 6, 32];
     let mut config = Config::new(

@@ -128,12 +128,17 @@ pub(crate) enum Work {
     Call { fd: Fd, call: SyncCall, cost: Span },
 }
 
-/// Work with the event that tells its end.
+/// What is left to a worker.
 #[derive(Clone, Debug)]
-pub(crate) struct Deferred {
-    pub(crate) context: usize,
-    pub(crate) event: AioEvent,
-    pub(crate) work: Work,
+pub(crate) enum Deferred {
+    /// Work of an asynchronous context, with the event that tells its end.
+    Aio {
+        context: usize,
+        event: AioEvent,
+        work: Work,
+    },
+    /// Work of the filesystem, by its number there.
+    Filesystem(u64),
 }
 
 /// Work that nobody does yet, and workers without work.

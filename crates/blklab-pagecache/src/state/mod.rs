@@ -10,13 +10,14 @@ pub(crate) mod flusher;
 pub(crate) mod pdflush;
 pub(crate) mod sleeps;
 pub(crate) mod task_dirty;
+pub(crate) mod wb;
 
-use self::aio::{AioContext, Direct, Workers};
+use self::aio::{AioContext, Deferred, Direct, Workers};
 use self::flusher::DeviceFlusher;
 use self::pdflush::Pool;
 use self::sleeps::Account;
 use self::task_dirty::TaskDirty;
-use crate::bandwidth::Bandwidth;
+use self::wb::Wbs;
 use crate::bios::Bios;
 use crate::config::Config;
 use crate::features::{Ageing, Flusher, InodeLists as ListRule, TaskShare, Throttle};
@@ -135,17 +136,14 @@ pub struct State {
     pub(crate) limits: Limits,
     completions: Events,
     device_share: Share,
-    /// The same, where it ages by time.
-    timed_share: Option<(Timed, Hz)>,
-    /// Pages whose writes ever ended.
-    pub(crate) nr_written: u64,
-    pub(crate) bandwidth: Bandwidth,
+    /// The same of each part of the write-back, where they age by time.
+    timed_shares: Option<(Timed, Hz)>,
+    pub(crate) wbs: Wbs,
     /// Follows the dirty limit slowly downwards (`global_dirty_limit`).
     pub(crate) dirty_limit_follower: u64,
     pub(crate) task_dirties: Vec<TaskDirty>,
     dirtyings: Events,
     task_shares: Vec<Share>,
-    pub(crate) dirty_exceeded: bool,
     pub(crate) ratelimit: u64,
     /// Pages dirtied since the last check, by processor.
     pub(crate) dirtied: Vec<u64>,
@@ -205,15 +203,13 @@ impl State {
             limits,
             completions: Events::new(shift),
             device_share: Share::default(),
-            timed_share: (config.features.ageing == Ageing::Time)
+            timed_shares: (config.features.ageing == Ageing::Time)
                 .then(|| (Timed::new(), Hz::default())),
-            nr_written: 0,
-            bandwidth: Bandwidth::new(),
+            wbs: Wbs::new(),
             dirty_limit_follower: limits.dirty,
             task_dirties: Vec::new(),
             dirtyings: Events::new(shift),
             task_shares: Vec::new(),
-            dirty_exceeded: false,
             ratelimit,
             dirtied: vec![0; config.cpus as usize],
             inodes: DirtyInodes::default(),
@@ -302,9 +298,10 @@ impl State {
         let file = &mut self.files[id.idx()];
         let new = file.dirty.set(run);
         self.nr_dirty += new;
-        self.stats.pages_dirtied += new;
+        self.count_dirtied(id, new);
         let all = self.nr_dirty + self.nr_writeback;
         self.stats.dirty_or_writeback_max = self.stats.dirty_or_writeback_max.max(all);
+        let file = &mut self.files[id.idx()];
         if new > 0 && !file.inode_dirty {
             file.inode_dirty = true;
             if !file.syncing {
@@ -357,14 +354,22 @@ impl State {
         let pages = file.writeback.clear(run.clone());
         conservation::all_of(run, pages, "written without having begun");
         self.nr_writeback -= pages;
-        self.nr_written += pages;
-        match &mut self.timed_share {
-            Some((timed, _)) => timed.add(pages),
+        let group = file.charged_to();
+        self.wbs.of(group).nr_written += pages;
+        match &mut self.timed_shares {
+            Some((timed, _)) => timed.add(usize::from(group), pages),
             None => self.completions.add(&mut self.device_share, pages),
         }
         file.write_error |= failed;
         file.take_waiters(run, WaitFor::Writeback, wake);
         file.take_waiters(run, WaitFor::Buffer, wake);
+    }
+
+    /// Leaves something to a worker, which calls [`Ops::work`](crate::Ops::work) with
+    /// this number; [`PageCache::send_workers`](crate::PageCache::send_workers) sends
+    /// it.
+    pub fn add_filesystem_work(&mut self, work: u64) {
+        self.workers.add(Deferred::Filesystem(work));
     }
 
     /// The journal's write of a page's buffer has ended.
@@ -415,19 +420,9 @@ impl State {
 
     /// The tick rate, which proportions by time need.
     pub(crate) fn set_hz(&mut self, hz: Hz) {
-        if let Some((_, known)) = &mut self.timed_share {
+        if let Some((_, known)) = &mut self.timed_shares {
             *known = hz;
         }
-    }
-
-    /// The device's share of a number of pages.
-    pub(crate) fn device_share_of(&mut self, pages: u64, now: Jiffies) -> u64 {
-        let (num, den) = match &mut self.timed_share {
-            Some((timed, hz)) => timed.fraction(now, *hz),
-            None => self.completions.fraction(&mut self.device_share),
-        };
-        let share = u128::from(pages) * u128::from(num) / u128::from(den.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
     }
 
     /// What the throttle compares for a task (up to 3.1).

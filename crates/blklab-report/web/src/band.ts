@@ -2,34 +2,24 @@
 // Who was served: a line for each group of processes.
 
 import { type Device, type Member, time } from "./report";
-import { BOTTOM, LEFT, LINE, RIGHT, lanes } from "./lanes";
+import { LINE, Lanes, type Scale } from "./lanes";
 import { theme } from "./theme";
-import { type View, whileSeen } from "./view";
+import type { View } from "./view";
 
 /** Requests in view from which on intervals are shown in place of them. */
 const REQUESTS_MAX = 3000;
 
 export class Band {
-  private readonly canvas = document.createElement("canvas");
   private readonly lines: { name: string; group: number }[];
   private readonly dev: number;
-  private width = 800;
 
   constructor(private readonly member: Member, private readonly device: Device, private readonly view: View, place: HTMLElement) {
     this.dev = member.devices.indexOf(device);
     this.lines = member.groups
       .map((g, group) => ({ name: g.name, group }))
       .filter(({ group }) => device.flow.served_bytes[group]?.some((b) => b > 0));
-    this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-label", this.words());
-    place.append(this.canvas);
-    view.onChange(whileSeen(place, () => this.draw()));
-    const resize = () => {
-      this.width = Math.max(280, place.clientWidth);
-      this.draw();
-    };
-    new ResizeObserver(resize).observe(place);
-    resize();
+    const names = [...this.lines.map((l) => l.name), "device idle"];
+    new Lanes(place, this.words(), names, view, (_, g, x) => this.paint(g, x));
   }
 
   private words(): string {
@@ -41,21 +31,15 @@ export class Band {
     return `Share of the bytes that went to the device: ${parts.join(", ")}. It had nothing to do while requests waited for ${time(idle)} in all.`;
   }
 
-  draw(): void {
-    const { g, x, height } = lanes(this.canvas, this.width, [...this.lines.map((l) => l.name), "device idle"], this.view);
-    g.save();
-    g.beginPath();
-    g.rect(LEFT, 0, this.width - LEFT - RIGHT, height - BOTTOM);
-    g.clip();
+  private paint(g: CanvasRenderingContext2D, x: Scale): void {
     if (!this.requests(g, x)) {
       this.shares(g, x);
     }
     this.idle(g, x);
-    g.restore();
   }
 
   /** Each interval as dark as its share. */
-  private shares(g: CanvasRenderingContext2D, x: (at: number) => number): void {
+  private shares(g: CanvasRenderingContext2D, x: Scale): void {
     const t = theme();
     const f = this.device.flow;
     for (let i = 0; i < f.ended.length; i++) {
@@ -74,7 +58,7 @@ export class Band {
   }
 
   /** The requests themselves, from D to C, if none is missing and there are few. */
-  private requests(g: CanvasRenderingContext2D, x: (at: number) => number): boolean {
+  private requests(g: CanvasRenderingContext2D, x: Scale): boolean {
     const c = this.member.requests;
     const [from, to] = this.view.range;
     if (c.complete_from_ns > 0) {
@@ -105,7 +89,7 @@ export class Band {
     return true;
   }
 
-  private idle(g: CanvasRenderingContext2D, x: (at: number) => number): void {
+  private idle(g: CanvasRenderingContext2D, x: Scale): void {
     const f = this.device.flow;
     g.fillStyle = theme().ink;
     for (let i = 0; i < f.idle_ns.length; i++) {

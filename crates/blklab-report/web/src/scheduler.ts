@@ -2,10 +2,10 @@
 // What the scheduler did: a line for each reason that requests waited for, in the colour of
 // who is served or idled for.
 
-import { BOTTOM, LEFT, LINE, RIGHT, lanes } from "./lanes";
+import { LEFT, LINE, Lanes, RIGHT, type Scale } from "./lanes";
 import { type Member, type Scheduler, time } from "./report";
 import { theme } from "./theme";
-import { type View, whileSeen } from "./view";
+import type { View } from "./view";
 
 /** Reasons that have a line. */
 const LINES_MAX = 8;
@@ -17,22 +17,11 @@ const CHANGES_MAX = 400;
 const NAME_PX = 60;
 
 export class Decisions {
-  private readonly canvas = document.createElement("canvas");
   private readonly reasons: string[];
-  private width = 800;
 
   constructor(private readonly member: Member, private readonly own: Scheduler, private readonly view: View, place: HTMLElement) {
     this.reasons = [...new Set(own.lines.map((l) => l.what))].slice(0, LINES_MAX);
-    this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-label", this.words());
-    place.append(this.canvas);
-    view.onChange(whileSeen(place, () => this.draw()));
-    const resize = () => {
-      this.width = Math.max(280, place.clientWidth);
-      this.draw();
-    };
-    new ResizeObserver(resize).observe(place);
-    resize();
+    new Lanes(place, this.words(), this.reasons, view, (lanes, g, x) => this.paint(lanes, g, x));
   }
 
   private name(group: number | null): string {
@@ -52,22 +41,16 @@ export class Decisions {
     return group === null ? t.ink : t.groups[this.member.groups[group].colour];
   }
 
-  draw(): void {
-    const { g, x, height } = lanes(this.canvas, this.width, this.reasons, this.view);
-    g.save();
-    g.beginPath();
-    g.rect(LEFT, 0, this.width - LEFT - RIGHT, height - BOTTOM);
-    g.clip();
+  private paint(lanes: Lanes, g: CanvasRenderingContext2D, x: Scale): void {
     g.fillStyle = theme().faint;
-    this.reasons.forEach((_, row) => g.fillRect(LEFT, LINE * (row + 1), this.width - LEFT - RIGHT, 1));
-    if (!this.changes(g, x)) {
+    this.reasons.forEach((_, row) => g.fillRect(LEFT, LINE * (row + 1), lanes.width - LEFT - RIGHT, 1));
+    if (!this.changes(lanes, g, x)) {
       this.shares(g, x);
     }
-    g.restore();
   }
 
   /** Shares of each interval, upon each other. */
-  private shares(g: CanvasRenderingContext2D, x: (at: number) => number): void {
+  private shares(g: CanvasRenderingContext2D, x: Scale): void {
     const { lines, interval_ns } = this.own;
     const below = this.reasons.map(() => [] as number[]);
     for (const l of lines) {
@@ -90,7 +73,7 @@ export class Decisions {
   }
 
   /** Each by itself, if that is known and there are few. */
-  private changes(g: CanvasRenderingContext2D, x: (at: number) => number): boolean {
+  private changes(lanes: Lanes, g: CanvasRenderingContext2D, x: Scale): boolean {
     const { change_after: at, change_line: line, lines } = this.own;
     const [from, to] = this.view.range;
     let first = at.findIndex((t) => t > from);
@@ -109,7 +92,7 @@ export class Decisions {
         continue;
       }
       const left = Math.max(x(at[i]), LEFT);
-      const right = Math.min(x(at[i + 1] ?? this.view.whole[1]), this.width - RIGHT);
+      const right = Math.min(x(at[i + 1] ?? this.view.whole[1]), lanes.width - RIGHT);
       g.fillStyle = this.colour(own.group);
       g.fillRect(left, LINE * row + 5, Math.max(right - left, 0.8), LINE - 6);
       const name = this.name(own.group);

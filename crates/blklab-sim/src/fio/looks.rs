@@ -34,7 +34,8 @@ impl Looks {
     /// be; these get as long to prepare themselves before it releases them. As no
     /// time passed before the first jobs of a run were released, nor does it here.
     pub(super) async fn sleep_until_next_start(self, m: &Machine, has_started: bool) {
-        for _ in 0..if has_started { 2 } else { 1 } {
+        let sleeps = if has_started { 2 } else { 1 };
+        for _ in 0..sleeps {
             let next = m.now() + START_INTERVAL;
             m.suspend_until(next).await;
             while m.now() < next {

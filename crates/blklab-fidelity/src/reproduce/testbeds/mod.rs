@@ -24,7 +24,7 @@ pub use outcome::{
 };
 
 use super::study::{Measure, Study};
-use super::{Cell, Place, add_cell, run_cell};
+use super::{Cell, add_cell, places, run_cell};
 use blklab::{Planner, Sim, parallel};
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use std::collections::BTreeMap;
@@ -217,21 +217,6 @@ impl<'a> Testbeds<'a> {
             .map_err(TestbedError::Journal)?;
         Ok(Some(measured))
     }
-}
-
-/// Configurations of a study.
-fn places(s: usize, study: &Study) -> impl Iterator<Item = (Place, &super::Part)> {
-    study.parts.iter().enumerate().flat_map(move |(p, part)| {
-        let all = 0..part.nr_variants();
-        all.map(move |variant| {
-            let place = Place {
-                study: s,
-                part: p,
-                variant,
-            };
-            (place, part)
-        })
-    })
 }
 
 /// What a run is asked for: study, measure, and a name for both.

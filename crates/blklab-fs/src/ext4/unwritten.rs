@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! New blocks that count as unwritten until their data are on the disk (mount option
+//! `dioread_nolock`; fs/ext4/{inode,page-io,extents}.c, 6.1).
+//!
+//! Write-out gives a range of dirty pages blocks that are marked as unwritten. When
+//! all bios of the range have ended, a worker (`ext4-rsv-conversion`) takes the mark
+//! away under a handle of its own, and with that the pages are written. Nobody reads
+//! what was in the blocks before, so a commit need not wait for the data.
+
+use super::Ext4;
+use crate::mount::{Mount, View};
+use blklab_pagecache::{FileId, Host};
+use std::ops::Range;
+
+/// Credits of a handle that takes the mark away: the inode and an extent leaf.
+const CONVERSION_CREDITS: u64 = 2;
+
+/// Pages that got their blocks together, and are written when all of them are on the
+/// disk (`ext4_io_end`).
+#[derive(Debug)]
+pub(super) struct Conversion {
+    file: FileId,
+    run: Range<u64>,
+    /// What is on the disk, and whether it failed.
+    ended: Vec<(Range<u64>, bool)>,
+}
+
+impl View<'_, Ext4> {
+    /// Dirty pages have got blocks, which are marked as unwritten.
+    pub(super) fn ext4_mark_unwritten(&mut self, id: FileId, run: Range<u64>) {
+        let dirty = &self.state.files[id.idx()].dirty;
+        let ext4 = &mut *self.volume;
+        let Some(inode) = ext4.nodes[id].as_deref_mut() else {
+            unreachable!("{id:?} has got blocks without an inode");
+        };
+        let mut at = run.start;
+        while let Some(first) = dirty.next_set(at, run.end) {
+            at = dirty.next_clear(first, run.end);
+            inode.unwritten.set(first..at);
+        }
+        if at > run.start {
+            inode.conversions.push(ext4.conversions.insert(Conversion {
+                file: id,
+                run,
+                ended: Vec::new(),
+            }));
+        }
+    }
+
+    /// A bio of pages has ended. True: their blocks are marked as unwritten, and the
+    /// write-back of the pages ends with the conversion.
+    pub(super) fn ext4_data_ended(&mut self, id: FileId, run: &Range<u64>, failed: bool) -> bool {
+        let ext4 = &mut *self.volume;
+        let Some(inode) = ext4.nodes[id].as_deref_mut() else {
+            return false;
+        };
+        if inode.unwritten.clear(run.clone()) == 0 {
+            return false;
+        }
+        let nth = inode.conversions.iter().position(|key| {
+            let conversion = ext4.conversions.get_mut(*key);
+            conversion.is_some_and(|c| c.run.contains(&run.start))
+        });
+        let nth = nth.expect("unwritten pages are to be converted");
+        let conversion = ext4.conversions.get_mut(inode.conversions[nth]);
+        let conversion = conversion.expect("it was found");
+        assert!(
+            run.end <= conversion.run.end,
+            "pages {run:?} of {id:?} got their blocks at different times and are one bio"
+        );
+        conversion.ended.push((run.clone(), failed));
+        self.ext4_end_conversion(id, nth);
+        true
+    }
+
+    /// Of these pages, those that are not on their way will not be written with the
+    /// others that got blocks when they did.
+    pub(super) fn ext4_leave_unwritten(&mut self, id: FileId, run: &Range<u64>) {
+        let writeback = &self.state.files[id.idx()].writeback;
+        let Some(inode) = self.volume.nodes[id].as_deref_mut() else {
+            return;
+        };
+        let mut at = run.start;
+        while let Some(page) = inode.unwritten.next_set(at, run.end) {
+            at = page + 1;
+            if !writeback.test(page) {
+                inode.unwritten.clear(page..at);
+            }
+        }
+        let nr = inode.conversions.len();
+        for nth in (0..nr).rev() {
+            self.ext4_end_conversion(id, nth);
+        }
+    }
+
+    /// Leaves a conversion to a worker, if nothing of it is on its way any more.
+    fn ext4_end_conversion(&mut self, id: FileId, nth: usize) {
+        let ext4 = &mut *self.volume;
+        let inode = ext4.nodes[id].as_deref_mut();
+        let inode = inode.expect("a file with conversions has an inode");
+        let key = inode.conversions[nth];
+        let conversion = ext4.conversions.get_mut(key);
+        let conversion = conversion.expect("an inode's conversion is there");
+        if inode.unwritten.count_in(conversion.run.clone()) > 0 {
+            return;
+        }
+        inode.conversions.remove(nth);
+        if conversion.ended.is_empty() {
+            ext4.conversions.remove(key);
+        } else {
+            self.state.add_filesystem_work(key);
+        }
+    }
+
+    /// The blocks that say where a page is: the inode's, and the leaf's if there is
+    /// one.
+    fn ext4_mapping_blocks(&self, id: FileId, page: u64) -> Option<(u64, Option<u64>)> {
+        let inode = self.volume.nodes[id].as_deref()?;
+        let leaf = inode.leaf(&self.files[id.idx()].extents, page);
+        Some((inode.block, leaf))
+    }
+}
+
+impl<H: Host> Mount<'_, H, Ext4> {
+    /// The worker's part (`ext4_end_io_end`).
+    pub(super) async fn ext4_convert(&self, key: u64) {
+        let conversion = self.with(|s| s.volume.conversions.remove(key));
+        let Conversion { file, run, ended } = conversion.expect("it is converted once");
+        if ended.iter().any(|(_, failed)| !failed) {
+            let handle = self.journal_start(CONVERSION_CREDITS).await;
+            if let Some((own, leaf)) = self.with(|s| s.ext4_mapping_blocks(file, run.start)) {
+                self.ext4_change(leaf.into_iter().chain([own])).await;
+                self.with(|s| s.ext4_stamp(file, true));
+            }
+            self.journal_stop(handle);
+        }
+        self.waking(|s, wake| {
+            for (run, failed) in &ended {
+                s.end_writeback(file, run, *failed, wake);
+            }
+        });
+    }
+}
