@@ -3,17 +3,17 @@
 
 use crate::Machine;
 use blklab_block::{IoGroup, Queue, TaskTable};
-use blklab_experiment::Experiment;
+use blklab_experiment::{Cgroup, Experiment};
 use blklab_kernel::KernelVersion;
 use blklab_target::CgroupUse;
-use blklab_types::{Hz, Span};
+use blklab_types::{Hz, IoMax, Span};
 
 /// The first release on the multi-queue path, whose groups are those of the
 /// unified hierarchy.
 const MULTI_QUEUE: KernelVersion = KernelVersion::new(5, 0);
 
-/// The number of a group by its name; the root if there is none.
-pub(crate) fn number_of(e: &Experiment, name: &str) -> u16 {
+/// The number of a group of an experiment by its name; 0, the root, if there is none.
+pub fn number_of(e: &Experiment, name: &str) -> u16 {
     let name = name.trim_matches('/');
     let place = e.cgroups.iter().position(|g| g.name == name);
     place.map_or(TaskTable::ROOT_GROUP, |i| i as u16 + 1)
@@ -22,6 +22,15 @@ pub(crate) fn number_of(e: &Experiment, name: &str) -> u16 {
 /// A task table without tasks, with the groups: their numbers are their places
 /// in the experiment, from 1.
 pub(crate) fn table(e: &Experiment) -> TaskTable {
+    table_with(e, |g| g.limits())
+}
+
+/// The same for bios that were recorded: what limits held is in their times.
+pub(crate) fn table_of_recorded(e: &Experiment) -> TaskTable {
+    table_with(e, |_| None)
+}
+
+fn table_with(e: &Experiment, io_max: impl Fn(&Cgroup) -> Option<IoMax>) -> TaskTable {
     let mut tasks = TaskTable::default();
     for g in &e.cgroups {
         tasks.add_group(IoGroup {
@@ -30,7 +39,7 @@ pub(crate) fn table(e: &Experiment) -> TaskTable {
                 .map_or(TaskTable::ROOT_GROUP, |p| number_of(e, p)),
             weight: g.bfq_weight.or(g.blkio_weight),
             leaf_weight: g.blkio_leaf_weight,
-            io_max: g.limits(),
+            io_max: io_max(g),
         });
     }
     tasks

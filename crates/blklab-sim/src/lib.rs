@@ -33,7 +33,7 @@ use blklab_target::Failed;
 pub use blklab_target::Sinks;
 pub use build::{build_machine, devices, spawn_processes};
 pub use catalogue::{catalogue, catalogue_with, device_rows, filesystem_rows, scheduler_rows};
-pub use cgroups::cgroup_uses;
+pub use cgroups::{cgroup_uses, number_of as cgroup_number};
 pub use device::build_device;
 pub use filesystem::{check_filesystem, filesystem_of};
 pub use limits::{device_refused, queue_limits};

@@ -151,10 +151,11 @@ impl Experiment {
     }
 
     /// With the groups that fio jobs name: fio makes those that are missing and
-    /// writes `cgroup_weight` to them.
+    /// writes `cgroup_weight` to them, but not on the unified hierarchy (cgroup.c of fio
+    /// 3.33).
     ///
     /// # Errors
-    /// If a name is none, or the kernel does not have such groups.
+    /// If a name is none, or the kernel does not have such groups or weights.
     pub fn with_cgroups_of(&self, jobs: &[Job]) -> Result<Experiment, ExperimentError> {
         let mut e = self.clone();
         let single_queue = e.kernel.has_single_queue();
@@ -168,12 +169,13 @@ impl Experiment {
             };
             let group = e.cgroup_mut(name).map_err(in_job)?;
             if let Some(weight) = job.settings.cgroup_weight {
-                let own = if single_queue {
-                    &mut group.blkio_weight
-                } else {
-                    &mut group.bfq_weight
-                };
-                *own = Some(weight);
+                if !single_queue {
+                    return Err(in_job(format!(
+                        "cgroup_weight={weight}: fio refuses it on the unified hierarchy, which kernels \
+                         have here from 5.0 on; use cgroup.{name}.io.bfq.weight={weight}"
+                    )));
+                }
+                group.blkio_weight = Some(weight);
             }
         }
         e.check_cgroups()?;

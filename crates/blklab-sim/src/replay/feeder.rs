@@ -20,6 +20,7 @@
 
 use super::recording::{Dispatched, PlugsShow, Recording, Step, Steps, What, command};
 use crate::build::{build_queue, disk_dev};
+use crate::cgroups;
 use blklab_block::{
     Cx, Effect, Pending, Queue, QueueNo, RqId, RqState, Running, SleepsFor, Submit, TaskTable, mq,
 };
@@ -56,6 +57,8 @@ pub struct Process {
     pub ioprio: IoPrio,
     /// Its sync writes are direct ones (`REQ_IDLE`, which traces do not show).
     pub direct: bool,
+    /// The number of its control group ([`cgroup_number`](crate::cgroup_number)).
+    pub group: u16,
 }
 
 /// A sleep of a task for a request or tag, or until few enough writes are under way.
@@ -177,7 +180,7 @@ impl<'a> Replay<'a> {
         truth: Option<Box<dyn TruthSink + 'a>>,
     ) -> Result<Replay<'a>, ExperimentError> {
         let mut agenda = Agenda::new(e.hz);
-        let tasks = TaskTable::default();
+        let tasks = cgroups::table_of_recorded(e);
         let queue = build_queue(
             e,
             schedulers,
@@ -196,7 +199,7 @@ impl<'a> Replay<'a> {
             plugs,
             queue,
             agenda,
-            tasks: TaskTable::default(),
+            tasks,
             trace: Tracer::new(Box::new(NullSink)),
             truth,
             effects: Vec::new(),
@@ -259,6 +262,7 @@ impl<'a> Replay<'a> {
         }
         let process = (self.known)(pid);
         let task = self.tasks.add(pid, process.ioprio);
+        self.tasks.get_mut(task).group = process.group;
         let who = self.submitters.len();
         self.by_pid.insert(pid, who);
         self.submitters.push(Submitter {

@@ -3,6 +3,7 @@
 
 use crate::rig::{Ran, experiment, run, run_processes};
 use blklab_experiment::Experiment;
+use blklab_kernel::KernelVersion;
 use blklab_trace::{Action, Event};
 use blklab_types::Time;
 
@@ -147,12 +148,21 @@ fn a_run_repeats_itself() {
 /// What a job in a group of weight 300 has in units of what one of weight 100
 /// has.
 fn shares(e: &Experiment, rw: &str) -> f64 {
+    let file = if e.kernel < KernelVersion::new(5, 0) {
+        "blkio.weight"
+    } else {
+        "io.bfq.weight"
+    };
+    let mut e = e.clone();
+    for (group, weight) in [("light", "100"), ("heavy", "300")] {
+        let key = format!("cgroup.{group}.{file}");
+        e.set(&key, weight).expect("a weight");
+    }
     let text = format!(
         "[global]\nioengine=sync\ndirect=1\nsize=64m\nrw={rw}\nruntime=20\n\
-         time_based=1\n[light]\ncgroup=light\ncgroup_weight=100\n\
-         [heavy]\ncgroup=heavy\ncgroup_weight=300\n"
+         time_based=1\n[light]\ncgroup=light\n[heavy]\ncgroup=heavy\n"
     );
-    let ran = run(e, &text);
+    let ran = run(&e, &text);
     ios(&ran, "heavy") as f64 / ios(&ran, "light") as f64
 }
 

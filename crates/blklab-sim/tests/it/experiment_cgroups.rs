@@ -194,17 +194,24 @@ fn jobs(text: &str) -> Vec<blklab_fio::job::Job> {
 
 #[test]
 fn fio_makes_the_groups_of_its_jobs() {
-    let text =
-        "[global]\nsize=1m\n[one]\ncgroup=/a/b\ncgroup_weight=300\n[two]\ncgroup=c\n[free]\n";
+    let text = "[global]\nsize=1m\n[one]\ncgroup=/a/b\n[two]\ncgroup=c\n[free]\n";
     let e = read(MQ, "").unwrap().with_cgroups_of(&jobs(text)).unwrap();
     assert_eq!(names(&e), ["a", "a/b", "c"]);
-    assert_eq!(e.cgroups[1].bfq_weight, Some(300));
-    let e = read(CFQ, "").unwrap().with_cgroups_of(&jobs(text)).unwrap();
+    let weighted = text.replace("/a/b\n", "/a/b\ncgroup_weight=300\n");
+    let e = read(CFQ, "")
+        .unwrap()
+        .with_cgroups_of(&jobs(&weighted))
+        .unwrap();
     assert_eq!(e.cgroups[1].blkio_weight, Some(300));
     let wrong = |text: &str| {
         let e = read(MQ, "[cgroup.'a/b']\n").unwrap();
         e.with_cgroups_of(&jobs(text)).unwrap_err().to_string()
     };
+    assert_eq!(
+        wrong("[one]\nsize=1m\ncgroup=c\ncgroup_weight=300\n"),
+        "job one: cgroup_weight=300: fio refuses it on the unified hierarchy, which kernels have here \
+         from 5.0 on; use cgroup.c.io.bfq.weight=300"
+    );
     assert_eq!(
         wrong("[one]\nsize=1m\ncgroup_weight=300\n"),
         "job one: cgroup_weight without cgroup"

@@ -6,6 +6,7 @@ use super::diff;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
+use blklab_sim::cgroup_number;
 use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
 use blklab_types::{Op, Pid};
@@ -51,7 +52,7 @@ pub(super) fn compare(
     trace: &Path,
 ) -> Result<Decisions, ExperimentError> {
     let (recording, damage) = read(trace, e.scheduler != "none")?;
-    let known = processes(jobs, &recording);
+    let known = processes(e, jobs, &recording);
     let recorded = recording.dispatches.clone();
     let mut simulated = replay(e, recording, |pid| {
         known.get(&pid).copied().unwrap_or(Process {
@@ -77,13 +78,14 @@ fn is_text(trace: &Path) -> bool {
 /// The jobs' processes. fio starts them in order of the jobs, so their pids
 /// ascend; where not every process is a job's (the kernel writes, too), nothing
 /// is known.
-fn processes(jobs: &[Job], recording: &Recording) -> BTreeMap<Pid, Process> {
+fn processes(e: &Experiment, jobs: &[Job], recording: &Recording) -> BTreeMap<Pid, Process> {
     if jobs.len() != recording.submitters.len() {
         return BTreeMap::new();
     }
     let process = |job: &Job| Process {
         ioprio: job.ioprio(),
         direct: job.settings.direct,
+        group: (job.settings.cgroup.as_deref()).map_or(0, |name| cgroup_number(e, name)),
     };
     let pids = recording.submitters.iter().copied();
     pids.zip(jobs.iter().map(process)).collect()
