@@ -116,16 +116,18 @@ fn disk_table(out: &mut impl Write, disks: &[DiskReport]) -> std::io::Result<()>
     }
     writeln!(
         out,
-        "{:<33} {:>8} {:>9} {:>13} {:>14}",
-        "disk", "requests", "rms ms", "measured ms", "simulated ms"
+        "{:<24} {:>8} {:>9} {:>8} {:>12} {:>13}",
+        "disk", "requests", "rms ms", "DiskSim", "measured ms", "simulated ms"
     )?;
     for d in disks {
+        let disksim = d.disksim_rms_ms.map(|ms| format!("{ms:.3}"));
         writeln!(
             out,
-            "{:<33} {:>8} {:>9.3} {:>13.3} {:>14.3}",
-            cut(&d.id, 33),
+            "{:<24} {:>8} {:>9.3} {:>8} {:>12.3} {:>13.3}",
+            cut(&d.id, 24),
             d.requests,
             d.rms_ms,
+            disksim.as_deref().unwrap_or("-"),
             d.measured_mean_ms,
             d.simulated_mean_ms
         )?;

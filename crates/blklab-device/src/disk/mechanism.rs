@@ -30,6 +30,8 @@ pub(crate) struct Wanted {
     pub(crate) write: bool,
     /// How long the data of a write takes to arrive from now on.
     pub(crate) data_ns: u64,
+    /// The move takes no less.
+    pub(crate) least_move_ns: u64,
 }
 
 /// An access to the medium, in absolute times (ns).
@@ -123,7 +125,9 @@ impl Mechanism {
             n,
             write,
             data_ns,
+            least_move_ns,
         } = wanted;
+        let now_ns = now_ns + least_move_ns.saturating_sub(u64::from(self.move_ns(place, write)));
         let moment = self.moment(now_ns);
         let transfer_ns = self.geometry.transfer_ns(sector, n);
         let move_ns = u64::from(self.move_ns(place, write));

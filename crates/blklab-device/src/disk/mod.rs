@@ -19,10 +19,12 @@
 //! for the parts of the controller. Left out: media errors and remapping,
 //! thermal recalibration, power states, and spindle speed variation.
 
+mod bus;
 mod dirty;
 pub(crate) mod disksim;
 mod geometry;
 mod mechanism;
+mod overheads;
 mod params;
 pub(crate) mod presets;
 mod read_cache;
@@ -37,30 +39,14 @@ pub(crate) use params::{PARAMS, build};
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use blklab_types::{BioFlags, Op, Slab, Span, Time};
+use bus::{Bus, Incoming};
 use dirty::DirtySet;
-use mechanism::{Mechanism, Wanted};
+use mechanism::{Access, Mechanism, Wanted};
+use overheads::{Arrival, ExtraDisconnect, Overheads};
 use read_cache::{Lookup, ReadCache};
 use select::{Queued, Selection, Situation};
 use std::collections::VecDeque;
 use write_cache::{Next, WriteCache};
-
-/// Time from hand-over until a command is ready, by kind of command and kind of
-/// the command before it (read, write).
-///
-/// The kind before counts for commands that follow closely. After a pause each
-/// kind takes what it takes after the other one: so it is on the four disks
-/// with validation traces whose figures differ enough to tell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Overheads {
-    pub(crate) read_hit_ns: [u64; 2],
-    pub(crate) read_miss_ns: [u64; 2],
-    pub(crate) write_hit_ns: [u64; 2],
-    pub(crate) write_miss_ns: [u64; 2],
-}
-
-/// A command that comes later than this after the end of the one before does
-/// not follow it closely. The pauses of the validation traces are 5 ms or more.
-const FOLLOWS_NS: u64 = 1_000_000;
 
 /// Kinds of wake-ups, in the upper half of the token; below is the slot.
 const READY: u64 = 0;
@@ -74,15 +60,26 @@ struct Slot {
     started: Time,
     /// A write that goes to the cache.
     cached: bool,
+    /// The command before was a write.
+    after_write: bool,
+    /// The mechanism begins no earlier than this for it.
+    mechanism_from: Time,
+    /// A write that lets go of the bus before its data come.
+    extra: Option<ExtraDisconnect>,
 }
 
 /// What the mechanism is busy with.
 #[derive(Clone, Copy, Debug)]
 enum Job {
     /// A command; the media part ends with the job, the bus maybe later.
-    Command { slot: u32, bus_end: Time },
+    Command {
+        slot: u32,
+        bus_end: Time,
+        /// Its first sector that was not in the buffer.
+        from: u64,
+    },
     /// A read that waits for the medium running on to its end.
-    Coming { slot: u32 },
+    Coming { slot: u32, read: Incoming },
     /// Dirty sectors on their way to the medium.
     Destage,
     /// Read-ahead that must not be interrupted yet.
@@ -94,12 +91,13 @@ enum Job {
 pub(crate) struct Parts {
     pub(crate) mech: Mechanism,
     pub(crate) overheads: Overheads,
-    /// Bus time of one sector.
-    pub(crate) bus_ns: u64,
+    pub(crate) bus: Bus,
     pub(crate) selection: Selection,
     pub(crate) cache: ReadCache,
     pub(crate) prefetch_min_sectors: u64,
     pub(crate) resume_read_ahead: bool,
+    /// Least time of the move to a write that does not continue the one before.
+    pub(crate) least_write_move_ns: u64,
     pub(crate) writes: WriteCache,
 }
 
@@ -116,11 +114,8 @@ pub(crate) struct Disk {
     held: VecDeque<u32>,
     flush: Option<u32>,
     job: Option<Job>,
-    bus_free: Time,
     /// The command handed over last was a write.
     after_write: bool,
-    /// When a command ended last.
-    last_end: Time,
     /// Sector after the last one accessed.
     position: u64,
 }
@@ -138,11 +133,18 @@ impl Device for Disk {
         let n = u64::from(cmd.nr_sectors);
         let cached =
             cmd.op == Op::Write && !cmd.flags.has(BioFlags::FUA) && self.parts.writes.takes(n);
-        let overhead_ns = self.overhead_ns(cx.now, cmd, cached);
+        let extra = self.extra_disconnect(cmd, cached);
+        let [overhead_ns, mechanism_ns] = match extra {
+            Some(extra) => [extra.mechanism_ns; 2],
+            None => self.parts.overheads.ns(&self.arrival(cx.now, cmd, cached)),
+        };
         let slot = self.slots.insert(Slot {
             cmd: *cmd,
             started: cx.now,
             cached,
+            after_write: self.after_write,
+            mechanism_from: cx.now + Span(mechanism_ns),
+            extra,
         });
         self.after_write = cmd.op != Op::Read;
         if overhead_ns == 0 {
@@ -179,9 +181,7 @@ impl Disk {
             held: VecDeque::with_capacity(depth),
             flush: None,
             job: None,
-            bus_free: Time::ZERO,
             after_write: false,
-            last_end: Time::ZERO,
             position: 0,
         }
     }
@@ -192,27 +192,28 @@ impl Disk {
             started,
             ..
         } = *self.slots.remove(slot);
-        self.last_end = cx.now;
         cx.finish(id, started);
     }
 
-    fn overhead_ns(&self, now: Time, cmd: &Command, cached: bool) -> u64 {
-        let by_kind = match cmd.op {
-            Op::Read => match self.look_up(now, cmd) {
-                Lookup::Miss => &self.parts.overheads.read_miss_ns,
-                Lookup::Hit | Lookup::Coming(_) => &self.parts.overheads.read_hit_ns,
-            },
-            Op::Write if !cached => &self.parts.overheads.write_miss_ns,
-            Op::Write | Op::Discard | Op::Flush => &self.parts.overheads.write_hit_ns,
+    fn arrival(&self, now: Time, cmd: &Command, cached: bool) -> Arrival {
+        let found = match cmd.op {
+            Op::Read => self.look_up(now, cmd),
+            _ => Lookup::Miss,
         };
-        let alone = self.slots.is_empty();
-        let follows = !alone || now.since(self.last_end).ns() < FOLLOWS_NS;
-        let after_write = if follows {
-            self.after_write
-        } else {
-            cmd.op == Op::Read
-        };
-        by_kind[usize::from(after_write)]
+        Arrival {
+            op: cmd.op,
+            hit: cached || found != Lookup::Miss,
+            partial: matches!(found, Lookup::Partial(_)),
+            after_write: self.after_write,
+            alone: self.slots.is_empty(),
+        }
+    }
+
+    /// Whether a write lets go of the bus before its data come: it does behind a
+    /// write that it does not continue.
+    fn extra_disconnect(&self, cmd: &Command, cached: bool) -> Option<ExtraDisconnect> {
+        let elsewhere = cmd.op == Op::Write && self.after_write && cmd.sector != self.position;
+        self.parts.overheads.extra.filter(|_| elsewhere && !cached)
     }
 
     fn look_up(&self, now: Time, cmd: &Command) -> Lookup {
@@ -249,7 +250,7 @@ impl Disk {
         match self.look_up(cx.now, &cmd) {
             Lookup::Hit => self.serve_hit(cx, slot),
             Lookup::Coming(end_ns) if self.job.is_none() => self.serve_coming(cx, slot, end_ns),
-            Lookup::Coming(_) | Lookup::Miss => self.enqueue(cx.now, slot),
+            Lookup::Coming(_) | Lookup::Partial(_) | Lookup::Miss => self.enqueue(cx.now, slot),
         }
     }
 
@@ -292,16 +293,36 @@ impl Disk {
 
     fn serve_coming(&mut self, cx: &mut DeviceCx<'_>, slot: u32, end_ns: u64) {
         self.slots[slot].started = cx.now;
-        self.job = Some(Job::Coming { slot });
+        let Slot {
+            cmd, after_write, ..
+        } = self.slots[slot];
+        let (geometry, n) = (&self.parts.mech.geometry, u64::from(cmd.nr_sectors));
+        let there = self.parts.cache.run_over(geometry, cmd.sector, cx.now.ns());
+        let there = there.min(n.saturating_sub(1));
+        let rest_ns = geometry.transfer_ns(cmd.sector + there, n - there);
+        let next_ns = geometry.transfer_ns(cmd.sector + there, 1);
+        let read = Incoming {
+            from: cx.now,
+            n,
+            there,
+            next: Time((end_ns + next_ns).saturating_sub(rest_ns)),
+            last: Time(end_ns),
+            disconnected: false,
+            after_write,
+        };
+        self.job = Some(Job::Coming { slot, read });
         cx.wake_at(Time(end_ns), MECHANISM);
     }
 
     fn over_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32) {
-        let begin = self.bus_free.max(cx.now);
         let Slot { cmd, started, .. } = &mut self.slots[slot];
         *started = cx.now;
-        self.bus_free = begin + Span(u64::from(cmd.nr_sectors) * self.parts.bus_ns);
-        cx.wake_at(self.bus_free, BUS | u64::from(slot));
+        let write = cmd.op == Op::Write;
+        let end = self
+            .parts
+            .bus
+            .transfer(cx.now, u64::from(cmd.nr_sectors), write);
+        cx.wake_at(end, BUS | u64::from(slot));
     }
 
     /// Lets waiting writes into the cache while there is room.
@@ -312,7 +333,7 @@ impl Disk {
                 return;
             }
             self.waiting.pop_front();
-            self.parts.cache.invalidate(cmd.sector, cmd.end());
+            self.parts.cache.write(cmd.sector, cmd.end());
             self.over_bus(cx, slot);
         }
     }
@@ -331,24 +352,27 @@ impl Disk {
     fn job_done(&mut self, cx: &mut DeviceCx<'_>) {
         let now_ns = cx.now.ns();
         match self.job.take() {
-            Some(Job::Command { slot, bus_end }) => {
+            Some(Job::Command {
+                slot,
+                bus_end,
+                from,
+            }) => {
                 let cmd = self.slots[slot].cmd;
                 if cmd.op == Op::Read {
                     self.parts
                         .cache
-                        .read(&self.parts.mech.geometry, cmd.sector, cmd.end(), now_ns);
+                        .read(&self.parts.mech.geometry, from, cmd.end(), now_ns);
                 }
                 self.finish_after_bus(cx, slot, bus_end);
             }
-            Some(Job::Coming { slot }) => {
+            Some(Job::Coming { slot, read }) => {
                 let end = self.slots[slot].cmd.end();
                 self.parts
                     .cache
                     .ran_to(&self.parts.mech.geometry, end, now_ns);
                 self.parts.mech.moved_to(end);
                 self.position = end;
-                let Slot { cmd, started, .. } = self.slots[slot];
-                let bus_end = self.bus_end(started, cx.now, u64::from(cmd.nr_sectors));
+                let bus_end = self.parts.bus.read_end(&read);
                 self.finish_after_bus(cx, slot, bus_end);
             }
             Some(Job::Destage) => {
@@ -419,54 +443,82 @@ impl Disk {
     fn start_command(&mut self, cx: &mut DeviceCx<'_>, i: usize) {
         let queued = self.queue.remove(i);
         let slot = queued.slot;
+        let (mut start, end, mut place) = (queued.start, queued.end, queued.place);
         if !queued.write {
             // Read-ahead may have caught up with it in the meantime.
             match self.look_up(cx.now, &self.slots[slot].cmd) {
                 Lookup::Hit => return self.serve_hit(cx, slot),
                 Lookup::Coming(end_ns) => return self.serve_coming(cx, slot, end_ns),
+                Lookup::Partial(from) => {
+                    start = from;
+                    place = self.parts.mech.geometry.place(from);
+                }
                 Lookup::Miss => {}
             }
         }
         self.leave_run(cx.now);
-        let (start, end) = (queued.start, queued.end);
         if queued.write {
-            self.parts.cache.invalidate(start, end);
+            self.parts.cache.write(start, end);
             self.parts.writes.overwrite(&self.parts.mech, start, end);
         }
-        let bus_ns = (end - start) * self.parts.bus_ns;
+        let n = end - start;
+        let extra = self.slots[slot].extra;
         let wanted = Wanted {
-            place: queued.place,
+            place,
             sector: start,
-            n: end - start,
+            n,
             write: queued.write,
-            data_ns: if queued.write { bus_ns } else { 0 },
+            data_ns: match extra {
+                _ if !queued.write => 0,
+                Some(extra) => extra.data_ns + self.parts.bus.write_data_ns(n),
+                None => self.parts.bus.write_data_ns(n),
+            },
+            least_move_ns: if queued.write && start != self.position {
+                self.parts.least_write_move_ns
+            } else {
+                0
+            },
         };
-        let access = self.parts.mech.access(cx.now.ns(), &wanted);
+        let begin = self.slots[slot].mechanism_from.max(cx.now);
+        let access = self.parts.mech.access(begin.ns(), &wanted);
+        let media_end = Time(access.end_ns + self.refill_ns(&wanted, &access));
         self.position = end;
         self.slots[slot].started = cx.now;
-        let media_end = Time(access.end_ns);
         let bus_end = if queued.write {
-            media_end
+            let reselect_ns = extra.map(|e| e.reselect_ns);
+            self.parts.bus.write_end(media_end, reselect_ns)
         } else {
-            let first =
-                Time(access.first_ns) + Span((access.end_ns - access.first_ns) / (end - start));
-            self.bus_end(first, media_end, end - start)
+            let next = Time(access.first_ns) + Span((access.end_ns - access.first_ns) / n);
+            self.parts.bus.read_end(&Incoming {
+                from: cx.now,
+                n: end - queued.start,
+                there: start - queued.start,
+                next,
+                last: media_end,
+                disconnected: start == queued.start,
+                after_write: self.slots[slot].after_write,
+            })
         };
-        self.job = Some(Job::Command { slot, bus_end });
-        cx.wake_at(Time(access.end_ns), MECHANISM);
+        self.job = Some(Job::Command {
+            slot,
+            bus_end,
+            from: start,
+        });
+        cx.wake_at(media_end, MECHANISM);
     }
 
-    /// When a read of `n` sectors has crossed the bus, of which the medium has
-    /// passed the first and the last at the times given. A bus faster than the
-    /// medium follows the head sector by sector and ends with it; its own last
-    /// sector is neglected.
-    fn bus_end(&mut self, first: Time, media_end: Time, n: u64) -> Time {
-        let bus_end = self.bus_free.max(first) + Span(n * self.parts.bus_ns);
-        if bus_end <= media_end + Span(self.parts.bus_ns) {
-            return media_end;
+    /// What a write loses that is larger than its segment: the bus brings the rest
+    /// while the medium takes it.
+    fn refill_ns(&self, wanted: &Wanted, access: &Access) -> u64 {
+        if !wanted.write {
+            return 0;
         }
-        self.bus_free = bus_end;
-        bus_end
+        let late_ns = self
+            .parts
+            .bus
+            .refill_late_ns(wanted.n, access.end_ns - access.first_ns);
+        let revolution_ns = u64::from(self.parts.mech.revolution_ns);
+        late_ns.div_ceil(revolution_ns) * revolution_ns
     }
 
     fn finish_after_bus(&mut self, cx: &mut DeviceCx<'_>, slot: u32, bus_end: Time) {
@@ -486,6 +538,7 @@ impl Disk {
             n: end - start,
             write: true,
             data_ns: 0,
+            least_move_ns: 0,
         };
         let access = self.parts.mech.access(cx.now.ns(), &wanted);
         self.position = end;

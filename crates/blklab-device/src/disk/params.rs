@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parameters of the rotating disk, and how they become a disk.
 
+use super::bus::{Bus, BusSpec};
 use super::geometry::{Geometry, Layout, ZoneSpec};
 use super::mechanism::Mechanism;
-use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec};
+use super::overheads::Overheads;
+use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec, WriteSegments};
 use super::seek::{SeekCurve, SeekTable};
 use super::select::{Policy, Selection};
 use super::spares::Spares;
 use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
-use super::{Disk, Overheads, Parts};
+use super::{Disk, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param};
@@ -71,12 +73,17 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("overhead_write_hit_ms", TIME_MS, "0.15", "command overhead of a write into the cache, and of a flush"),
     param("overhead_write_miss_ms", TIME_MS, "0.15", "command overhead of a write to the medium"),
     param("bus_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "200", "effective rate of the bus in 10^6 B/s"),
+    param("read_mark", Kind::Real { min: 0.0, max: 1.0 }, "0", "share of a read that is in the buffer when it begins to cross the bus; 0: the first sector"),
     // Buffer.
     param("buffer_bytes", Kind::Bytes { min: 4096, max: 1 << 40 }, "16MiB", "size of the buffer"),
     param("segments", Kind::Count { min: 1, max: 1024 }, "32", "read segments it is divided into"),
     param("read_ahead_sectors", Kind::Sectors { min: 0, max: 1 << 24 }, "", "how far the drive reads ahead of the host; a whole segment if not given"),
+    param("read_ahead_after", Kind::Count { min: 0, max: 1000 }, "0", "reads that continue the one before until the drive reads ahead; 0: it always does"),
     param("prefetch_min_sectors", Kind::Sectors { min: 0, max: 1 << 24 }, "0", "read-ahead that a pending command cannot interrupt"),
     param("prefetch_stop", Kind::Choice(&["segment", "track", "cylinder"]), "segment", "where read-ahead ends: when the segment is full, or at the end of the track or cylinder before"),
+    param("partial_hits", Kind::Switch, "off", "a read whose begin is in the buffer takes that from there"),
+    param("reads_make_room", Kind::Switch, "off", "what the host has read makes room for all of the read-ahead"),
+    param("write_segments", Kind::Choice(&["apart", "void", "keep"]), "apart", "writes and read segments: apart: writes take none; void: a write takes one, which is empty afterwards; keep: a write takes one, whose data can be read"),
     param("read_ahead_resume", Kind::Switch, "on", "an idle drive resumes read-ahead when hits have consumed half of it"),
     // Write cache.
     param("write_cache", Kind::Switch, "on", "complete writes when they are in the buffer"),
@@ -107,15 +114,26 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
             read_miss_ns: ns("overhead_read_miss_ms"),
             write_hit_ns: ns("overhead_write_hit_ms"),
             write_miss_ns: ns("overhead_write_miss_ms"),
+            leaves_nothing_open: false,
+            extra: None,
         },
-        bus_ns: (SECTOR_BYTES as f64 * 1_000.0 / values.real("bus_mb_per_s")).round() as u64,
+        bus: bus(values),
         selection: selection(values),
         cache: read_cache(values, buffer_sectors)?,
         prefetch_min_sectors: values.int("prefetch_min_sectors"),
         resume_read_ahead: values.on("read_ahead_resume"),
+        least_write_move_ns: 0,
         writes: write_cache(values, buffer_sectors)?,
     };
     Ok(Box::new(Disk::new(parts, depth)))
+}
+
+fn bus(values: &Values) -> Bus {
+    let sector_ns = SECTOR_BYTES as f64 * 1_000.0 / values.real("bus_mb_per_s");
+    Bus::new(BusSpec {
+        mark: values.real("read_mark"),
+        ..BusSpec::plain(sector_ns.round() as u64)
+    })
 }
 
 fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
@@ -293,6 +311,14 @@ fn read_cache(values: &Values, buffer_sectors: u64) -> Result<ReadCache, DeviceE
         segment_sectors,
         read_ahead_sectors,
         stop,
+        read_ahead_after: values.count("read_ahead_after"),
+        partial_hits: values.on("partial_hits"),
+        makes_room: values.on("reads_make_room"),
+        writes: match values.int("write_segments") {
+            0 => WriteSegments::Apart,
+            1 => WriteSegments::Void,
+            _ => WriteSegments::Keep,
+        },
     }))
 }
 

@@ -6,7 +6,9 @@
 //! so), or something else needs the mechanism. Nothing happens for that in the
 //! event queue: how far it got is computed when somebody asks.
 //!
-//! A segment is a ring: it holds the last `segment_sectors` before its end.
+//! A segment is a ring: it holds the last `segment_sectors` before its end; in
+//! some drives only as much behind the host as read-ahead leaves room for. A write
+//! takes a segment too, in drives that do not keep one apart for writes.
 
 use super::geometry::Geometry;
 
@@ -22,6 +24,20 @@ pub(crate) enum PrefetchStop {
     /// At the end of the track, whose begin is read too: the drive begins where
     /// it arrives and goes on round the track.
     WholeTrack,
+    /// At the end of the track, or of the next one if the segment holds data of
+    /// the track before: a stream is read ahead of by a track.
+    NextTrack,
+}
+
+/// What a write does to the segments, beside voiding what it overwrites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteSegments {
+    /// Nothing: its data are elsewhere.
+    Apart,
+    /// It takes one, which is empty when the data are on the medium.
+    Void,
+    /// It takes one, which goes on to hold the data.
+    Keep,
 }
 
 /// Size and habits of the buffer.
@@ -31,6 +47,13 @@ pub(crate) struct ReadCacheSpec {
     pub(crate) segment_sectors: u64,
     pub(crate) read_ahead_sectors: u64,
     pub(crate) stop: PrefetchStop,
+    /// Reads that must continue the one before until the drive reads ahead.
+    pub(crate) read_ahead_after: u32,
+    /// A read whose first sectors are there is a hit as far as they go.
+    pub(crate) partial_hits: bool,
+    /// What the host has read makes room for all of the read-ahead.
+    pub(crate) makes_room: bool,
+    pub(crate) writes: WriteSegments,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +62,8 @@ struct Segment {
     end: u64,
     /// Number of the last use; 0 for never.
     used: u64,
+    /// Reads in a row that continued it.
+    streak: u32,
 }
 
 /// The medium running on into a segment.
@@ -61,6 +86,8 @@ pub(crate) enum Lookup {
     Hit,
     /// The medium is running towards it and has passed it at this time (ns).
     Coming(u64),
+    /// The sectors before this one; the medium is not running towards the rest.
+    Partial(u64),
 }
 
 /// The segments.
@@ -127,24 +154,39 @@ impl ReadCache {
                         run.at_ns + geometry.transfer_ns(run.from, end - run.from),
                     );
                 }
+                if self.spec.partial_hits {
+                    return Lookup::Partial(run.limit);
+                }
             }
         }
         let held = |s: &Segment| s.start <= start && end <= s.end;
         if self.segments.iter().any(held) {
-            Lookup::Hit
-        } else {
-            Lookup::Miss
+            return Lookup::Hit;
         }
+        let begun = |s: &&Segment| s.start <= start && start < s.end;
+        match self.segments.iter().find(begun) {
+            Some(segment) if self.spec.partial_hits => Lookup::Partial(segment.end),
+            _ => Lookup::Miss,
+        }
+    }
+
+    /// How many sectors from `start` on the medium has run over.
+    pub(crate) fn run_over(&self, geometry: &Geometry, start: u64, now_ns: u64) -> u64 {
+        let reached = |run: &Run| self.reached(geometry, run, now_ns);
+        self.run
+            .as_ref()
+            .map_or(0, |run| reached(run).saturating_sub(start))
     }
 
     /// Notes a read from the buffer of data up to `end`. Read-ahead in progress
     /// keeps its distance to the host.
     pub(crate) fn hit(&mut self, geometry: &Geometry, start: u64, end: u64, now_ns: u64) {
-        let stop = self.stop(geometry, end);
         if let Some(mut run) = self.run {
+            let stop = self.stop(geometry, run.segment, end);
             let (low, reached) = self.held_by(geometry, &run, now_ns);
             if low <= start && end <= reached {
                 self.touch(run.segment);
+                self.release(run.segment, end);
                 if reached < run.limit {
                     run.limit = run.limit.max(stop);
                     self.run = Some(run);
@@ -155,6 +197,7 @@ impl ReadCache {
         let held = |s: &Segment| s.start <= start && end <= s.end;
         if let Some(i) = self.segments.iter().position(held) {
             self.touch(i);
+            self.release(i, end);
         }
     }
 
@@ -169,8 +212,29 @@ impl ReadCache {
         let segment = &mut self.segments[i];
         if segment.end != start {
             segment.start = begin;
+            segment.streak = 0;
+        } else {
+            segment.streak = segment.streak.saturating_add(1);
         }
         self.run_on(geometry, i, end, end_ns);
+    }
+
+    /// A write of `[start, end)` begins: its data are newer than any here.
+    pub(crate) fn write(&mut self, start: u64, end: u64) {
+        self.invalidate(start, end);
+        if self.spec.writes == WriteSegments::Apart {
+            return;
+        }
+        let i = self.oldest();
+        if self.run.is_some_and(|run| run.segment == i) {
+            self.run = None;
+        }
+        self.segments[i] = Segment::default();
+        if self.spec.writes == WriteSegments::Keep {
+            self.segments[i].start = start;
+            self.keep(i, end);
+            self.touch(i);
+        }
     }
 
     /// Notes that the medium has run on to `end`, as a read waited for.
@@ -183,7 +247,12 @@ impl ReadCache {
     fn run_on(&mut self, geometry: &Geometry, i: usize, end: u64, end_ns: u64) {
         self.keep(i, end);
         self.touch(i);
-        let limit = self.stop(geometry, end);
+        self.release(i, end);
+        let reads_ahead = self.segments[i].streak >= self.spec.read_ahead_after;
+        let limit = match reads_ahead {
+            true => self.stop(geometry, i, end),
+            false => end,
+        };
         let at_ns = end_ns + geometry.gap_before_ns(end);
         self.run = Some(Run {
             segment: i,
@@ -207,13 +276,14 @@ impl ReadCache {
         let here = low <= start && end <= run.limit;
         let low_water = end + self.spec.read_ahead_sectors / 2 >= run.limit;
         let stopped = reached >= run.limit;
-        (here && low_water && stopped && self.stop(geometry, end) > run.limit).then_some(run.limit)
+        let more = self.stop(geometry, run.segment, end) > run.limit;
+        (here && low_water && stopped && more).then_some(run.limit)
     }
 
     /// Lets the medium run on from where it had stopped, from `at_ns` on.
     pub(crate) fn resume(&mut self, geometry: &Geometry, end: u64, at_ns: u64) {
-        let limit = self.stop(geometry, end);
         if let Some(run) = self.run {
+            let limit = self.stop(geometry, run.segment, end);
             self.keep(run.segment, run.limit);
             let from = run.limit;
             self.run = Some(Run {
@@ -259,6 +329,16 @@ impl ReadCache {
             .max(end.saturating_sub(self.spec.segment_sectors));
     }
 
+    /// The host has got what segment `i` holds up to `end`.
+    fn release(&mut self, i: usize, end: u64) {
+        if self.spec.makes_room {
+            let room = self.spec.segment_sectors;
+            let behind = room.saturating_sub(self.spec.read_ahead_sectors);
+            let start = &mut self.segments[i].start;
+            *start = (*start).max(end.saturating_sub(behind));
+        }
+    }
+
     fn touch(&mut self, i: usize) {
         self.uses += 1;
         self.segments[i].used = self.uses;
@@ -268,23 +348,40 @@ impl ReadCache {
     /// longest.
     fn segment_for(&self, start: u64) -> usize {
         let continued = |s: &Segment| s.end == start && s.start < s.end;
-        let oldest = || (0..self.segments.len()).min_by_key(|&i| self.segments[i].used);
-        self.segments
-            .iter()
-            .position(continued)
-            .or_else(oldest)
-            .unwrap_or(0)
+        let position = self.segments.iter().position(continued);
+        position.unwrap_or_else(|| self.oldest())
     }
 
-    /// Where read-ahead after a read up to `end` stops.
-    fn stop(&self, geometry: &Geometry, end: u64) -> u64 {
+    /// The segment not used for longest.
+    fn oldest(&self) -> usize {
+        let used = |&i: &usize| self.segments[i].used;
+        (0..self.segments.len()).min_by_key(used).unwrap_or(0)
+    }
+
+    /// Where read-ahead into segment `i` after a read up to `end` stops.
+    fn stop(&self, geometry: &Geometry, i: usize, end: u64) -> u64 {
         let last = end.saturating_sub(1);
         let bound = match self.spec.stop {
             PrefetchStop::Segment => u64::MAX,
             PrefetchStop::Track | PrefetchStop::WholeTrack => geometry.track_end(last),
             PrefetchStop::Cylinder => geometry.cylinder_end(last),
+            PrefetchStop::NextTrack => self.track_ahead(geometry, i, end),
         };
         let limit = end.saturating_add(self.spec.read_ahead_sectors);
         limit.min(bound).min(geometry.capacity_sectors()).max(end)
+    }
+
+    /// The end of the track of `end`, or of the one behind it if segment `i`
+    /// began on the track before.
+    fn track_ahead(&self, geometry: &Geometry, i: usize, end: u64) -> u64 {
+        let capacity = geometry.capacity_sectors();
+        let next = end.min(capacity.saturating_sub(1));
+        let track_end = geometry.track_end(next);
+        let streams = self.segments[i].start < geometry.track_begin(next);
+        if streams && track_end < capacity {
+            geometry.track_end(track_end)
+        } else {
+            track_end
+        }
     }
 }

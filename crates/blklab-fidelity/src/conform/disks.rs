@@ -19,10 +19,35 @@ pub struct DiskReport {
     /// Root mean square of the horizontal distance between the distributions
     /// of response times, ms.
     pub rms_ms: f64,
+    /// DiskSim's own, as published, for the disks of its validation set, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disksim_rms_ms: Option<f64>,
     /// Mean response time measured on the disk, ms.
     pub measured_mean_ms: f64,
     /// Mean response time simulated, ms.
     pub simulated_mean_ms: f64,
+}
+
+/// DiskSim's own distances (manual of DiskSim 4.0, section on validation): what the
+/// name of a disk's file contains, without punctuation, and ms.
+const DISKSIM: [(&str, f64); 10] = [
+    ("atlas10k", 0.268),
+    ("atlasiii", 0.378),
+    ("barracuda", 0.349),
+    ("cheetah4lp", 0.318),
+    ("cheetah9lp", 0.107),
+    ("c2247", 0.090),
+    ("c2490", 0.254),
+    ("c3323", 0.306),
+    ("ibm18es", 0.135),
+    ("rz26", 0.340),
+];
+
+fn disksim_rms_ms(id: &str) -> Option<f64> {
+    let letters = id.chars().filter(char::is_ascii_alphanumeric);
+    let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    let named = DISKSIM.iter().find(|(part, _)| name.contains(part));
+    named.map(|(_, ms)| *ms)
 }
 
 /// Whether a path is the description of a disk.
@@ -60,10 +85,30 @@ pub fn run_disk(disk: &Path) -> Result<DiskReport, ExperimentError> {
     let requests = requests.map_err(blklab_sim::device_refused)?;
     let distance = blklab_device::replay(device.as_mut(), &requests);
     Ok(DiskReport {
+        disksim_rms_ms: disksim_rms_ms(&id),
         id: id.into_owned(),
         requests: distance.requests,
         rms_ms: distance.rms_ms,
         measured_mean_ms: distance.mean_ms[0],
         simulated_mean_ms: distance.mean_ms[1],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::disksim_rms_ms;
+
+    #[test]
+    fn names_of_files_find_the_published_figure() {
+        for (name, ms) in [
+            ("atlas10k", 0.268),
+            ("cheetah4LP", 0.318),
+            ("hp_c2490a", 0.254),
+            ("ibm18es", 0.135),
+            ("atlas_III", 0.378),
+        ] {
+            assert_eq!(disksim_rms_ms(name), Some(ms), "{name}");
+        }
+        assert_eq!(disksim_rms_ms("my-disk"), None);
+    }
 }
