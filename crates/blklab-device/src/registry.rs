@@ -148,6 +148,8 @@ const MODELS: &[DeviceInfo] = &[
     presets::SATA_7200_2008,
     presets::SATA_7200_2008_250G,
     presets::SATA_7200_2008_1TB,
+    presets::ST2000DM006,
+    presets::SMR_8TB,
     presets::LAPTOP_5400,
     presets::SAS_10K,
     presets::SAS_15K,

@@ -4,7 +4,8 @@
 //! A write that touches or overlaps ranges becomes one range with them. The
 //! search for the nearest range goes outwards from the head's cylinder and stops
 //! where the seek alone takes longer than the best found: with 1024 ranges over
-//! a whole disk it looks at a few dozen.
+//! a whole disk it looks at a few dozen. A drive that sorts less chooses among the
+//! ranges that were begun first.
 
 use super::geometry::Place;
 use super::mechanism::{Mechanism, Moment};
@@ -17,6 +18,8 @@ pub(crate) struct Range {
     pub(crate) end: u64,
     /// When the oldest part was written.
     since: Time,
+    /// Its number in the order in which ranges were begun.
+    order: u64,
     /// Where `start` is.
     place: Place,
 }
@@ -28,6 +31,10 @@ pub(crate) struct DirtySet {
     sectors: u64,
     /// When the oldest data was written, while there is any.
     oldest: Time,
+    /// Ranges begun so far.
+    begun: u64,
+    /// Space to look for the ranges begun first.
+    orders: Vec<u64>,
 }
 
 impl DirtySet {
@@ -36,6 +43,8 @@ impl DirtySet {
             ranges: Vec::with_capacity(ranges),
             sectors: 0,
             oldest: Time::MAX,
+            begun: 0,
+            orders: Vec::with_capacity(ranges),
         }
     }
 
@@ -69,6 +78,8 @@ impl DirtySet {
         let first = self.ranges.partition_point(|r| r.end < start);
         let after = first + self.ranges[first..].partition_point(|r| r.start <= end);
         self.oldest = self.oldest.min(now);
+        let order = self.begun;
+        self.begun += 1;
         if first == after {
             let place = mech.geometry.place(start);
             self.ranges.insert(
@@ -77,6 +88,7 @@ impl DirtySet {
                     start,
                     end,
                     since: now,
+                    order,
                     place,
                 },
             );
@@ -86,6 +98,7 @@ impl DirtySet {
         let joined = &self.ranges[first..after];
         let before: u64 = joined.iter().map(|r| r.end - r.start).sum();
         let since = joined.iter().map(|r| r.since).min().unwrap_or(now);
+        let order = joined.iter().map(|r| r.order).min().unwrap_or(order);
         let (old_start, old_end) = (joined[0].start, joined[joined.len() - 1].end);
         let place = if start < old_start {
             mech.geometry.place(start)
@@ -96,11 +109,32 @@ impl DirtySet {
             start: start.min(old_start),
             end: end.max(old_end),
             since,
+            order,
             place,
         };
         self.ranges[first] = range;
         self.ranges.drain(first + 1..after);
         self.sectors += range.end - range.start - before;
+    }
+
+    /// The range with the shortest positioning time among the `window` that were
+    /// begun first, and that time.
+    pub(crate) fn nearest_of(
+        &mut self,
+        window: usize,
+        mech: &Mechanism,
+        moment: Moment,
+    ) -> Option<(usize, u32)> {
+        if self.ranges.len() <= window {
+            return self.nearest(mech, moment);
+        }
+        self.orders.clear();
+        self.orders.extend(self.ranges.iter().map(|r| r.order));
+        let last = *self.orders.select_nth_unstable(window.max(1) - 1).1;
+        let begun_first = |(_, r): &(usize, &Range)| r.order <= last;
+        let cost = |(i, r): (usize, &Range)| (i, mech.positioning_ns(moment, &r.place, true));
+        let all = self.ranges.iter().enumerate();
+        all.filter(begun_first).map(cost).min_by_key(|(_, ns)| *ns)
     }
 
     /// The range with the shortest positioning time, and that time.

@@ -13,7 +13,8 @@
 //! policy) or a dirty range (by shortest positioning time); which of the two is
 //! the read priority's decision. After a read, and while it has nothing to do,
 //! it reads ahead. A flush holds back everything that becomes ready after it,
-//! and ends when all that was there before is on the medium.
+//! and ends when all that was there before is on the medium. What a drive with
+//! shingled recording does beside that is in [`shingles`].
 //!
 //! Sources: sections on disks in the literature cited in [`seek`]; DiskSim 4.0
 //! for the parts of the controller. Left out: media errors and remapping,
@@ -30,6 +31,7 @@ pub(crate) mod presets;
 mod read_cache;
 mod seek;
 mod select;
+mod shingles;
 mod spares;
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,7 @@ use mechanism::{Access, Mechanism, Wanted};
 use overheads::{Arrival, ExtraDisconnect, Overheads};
 use read_cache::{Lookup, ReadCache};
 use select::{Queued, Selection, Situation};
+use shingles::Shingles;
 use std::collections::VecDeque;
 use write_cache::{Next, WriteCache};
 
@@ -52,6 +55,7 @@ use write_cache::{Next, WriteCache};
 const READY: u64 = 0;
 const BUS: u64 = 1 << 32;
 const MECHANISM: u64 = 2 << 32;
+const IDLE: u64 = 3 << 32;
 
 /// A command in the drive.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +88,8 @@ enum Job {
     Destage,
     /// Read-ahead that must not be interrupted yet.
     Prefetch,
+    /// Cleaning of a band.
+    Clean,
 }
 
 /// What a disk consists of.
@@ -99,6 +105,17 @@ pub(crate) struct Parts {
     /// Least time of the move to a write that does not continue the one before.
     pub(crate) least_write_move_ns: u64,
     pub(crate) writes: WriteCache,
+    pub(crate) shingles: Option<Shingles>,
+}
+
+impl Parts {
+    /// What the host sees; a media cache lies behind it.
+    fn capacity_sectors(&self) -> u64 {
+        self.shingles.as_ref().map_or_else(
+            || self.mech.geometry.capacity_sectors(),
+            Shingles::capacity_sectors,
+        )
+    }
 }
 
 /// The disk.
@@ -126,7 +143,7 @@ impl Device for Disk {
     }
 
     fn submit(&mut self, cx: &mut DeviceCx<'_>, cmd: &Command) {
-        if cmd.exceeds(self.parts.mech.geometry.capacity_sectors()) {
+        if cmd.exceeds(self.parts.capacity_sectors()) {
             cx.fail(cmd.id, EIO);
             return;
         }
@@ -147,6 +164,7 @@ impl Device for Disk {
             extra,
         });
         self.after_write = cmd.op != Op::Read;
+        self.note_work(cx.now);
         if overhead_ns == 0 {
             self.ready(cx, slot);
             self.start_next(cx);
@@ -160,13 +178,14 @@ impl Device for Disk {
         match token & !u64::from(u32::MAX) {
             READY => self.ready(cx, slot),
             BUS => self.bus_done(cx, slot),
+            IDLE => self.looked_for_idleness(),
             _ => self.job_done(cx),
         }
         self.start_next(cx);
     }
 
     fn capacity_sectors(&self) -> Option<u64> {
-        Some(self.parts.mech.geometry.capacity_sectors())
+        Some(self.parts.capacity_sectors())
     }
 }
 
@@ -192,6 +211,7 @@ impl Disk {
             started,
             ..
         } = *self.slots.remove(slot);
+        self.note_work(cx.now);
         cx.finish(id, started);
     }
 
@@ -379,7 +399,7 @@ impl Disk {
                 self.parts.writes.destaged();
                 self.admit(cx);
             }
-            Some(Job::Prefetch) | None => {}
+            Some(Job::Prefetch | Job::Clean) | None => {}
         }
     }
 
@@ -389,9 +409,13 @@ impl Disk {
         while self.job.is_none() {
             if self.queue.is_empty() && self.parts.writes.dirty().is_empty() {
                 if !self.end_flush(cx) {
+                    self.clean_when_idle(cx);
                     return;
                 }
                 continue;
+            }
+            if self.make_room(cx) {
+                return;
             }
             if self.keep_prefetching(cx) {
                 return;
@@ -461,17 +485,23 @@ impl Disk {
             self.parts.cache.write(start, end);
             self.parts.writes.overwrite(&self.parts.mech, start, end);
         }
-        let n = end - start;
+        let (at, n) = match queued.write {
+            true => self.write_place(start, end),
+            false => (start, end - start),
+        };
+        if at != start {
+            place = self.parts.mech.geometry.place(at);
+        }
         let extra = self.slots[slot].extra;
         let wanted = Wanted {
             place,
-            sector: start,
+            sector: at,
             n,
             write: queued.write,
             data_ns: match extra {
                 _ if !queued.write => 0,
-                Some(extra) => extra.data_ns + self.parts.bus.write_data_ns(n),
-                None => self.parts.bus.write_data_ns(n),
+                Some(extra) => extra.data_ns + self.parts.bus.write_data_ns(end - start),
+                None => self.parts.bus.write_data_ns(end - start),
             },
             least_move_ns: if queued.write && start != self.position {
                 self.parts.least_write_move_ns
@@ -531,11 +561,15 @@ impl Disk {
 
     fn start_destage(&mut self, cx: &mut DeviceCx<'_>, i: usize) {
         self.leave_run(cx.now);
-        let (start, end, place) = self.parts.writes.take(&self.parts.mech, i);
+        let (start, end, mut place) = self.parts.writes.take(&self.parts.mech, i);
+        let (at, n) = self.write_place(start, end);
+        if at != start {
+            place = self.parts.mech.geometry.place(at);
+        }
         let wanted = Wanted {
             place,
-            sector: start,
-            n: end - start,
+            sector: at,
+            n,
             write: true,
             data_ns: 0,
             least_move_ns: 0,

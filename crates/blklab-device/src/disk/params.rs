@@ -8,6 +8,7 @@ use super::overheads::Overheads;
 use super::read_cache::{PrefetchStop, ReadCache, ReadCacheSpec, WriteSegments};
 use super::seek::{SeekCurve, SeekTable};
 use super::select::{Policy, Selection};
+use super::shingles::{ShingleSpec, Shingles};
 use super::spares::Spares;
 use super::write_cache::{ReadPriority, WriteCache, WriteCacheSpec};
 use super::{Disk, Parts};
@@ -90,12 +91,20 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("dirty_limit_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "", "most dirty data; half of the buffer if not given"),
     param("max_dirty_ranges", Kind::Count { min: 1, max: 65_536 }, "512", "most dirty ranges; adjacent writes are one"),
     param("destage_sectors", Kind::Sectors { min: 1, max: 1 << 24 }, "1024", "most sectors written to the medium in one piece"),
+    param("destage_window", Kind::Count { min: 1, max: 65_536 }, "65536", "how many of the dirty ranges begun first the next one is chosen from, by shortest positioning time; 1: in the order of writing"),
     param("destage_high_pct", PER_CENT, "75", "destaging is due above this share of the limits …"),
     param("destage_low_pct", PER_CENT, "25", "… until below this"),
     param("destage_age_ms", LONG_MS, "500", "destaging is due when data is older; 0: never"),
     param("read_priority", Kind::Choice(&["strict", "mixed", "greedy"]), "mixed", "queued commands and dirty data: strict: commands first; mixed: one command after every mixed_ranges pieces when destaging is due; greedy: shortest positioning time"),
     param("mixed_ranges", Kind::Count { min: 0, max: 65_536 }, "4", "mixed: pieces destaged between two commands"),
     param("read_hits_on_writes", Kind::Switch, "on", "reads of dirty data come from the cache"),
+    // Shingled recording.
+    param("media_cache_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "0", "log on the medium for writes that are no streams, of a drive with shingled recording; 0: conventional recording"),
+    param("media_cache_pieces", Kind::Count { min: 1, max: 1 << 24 }, "250000", "pieces that its map has room for"),
+    param("media_cache_entry_bytes", Kind::Bytes { min: 0, max: 1 << 26 }, "256KiB", "what is written behind each piece, for the map"),
+    param("band_bytes", Kind::Bytes { min: 1 << 20, max: 1 << 34 }, "30MiB", "tracks that overlap, which are written as a whole"),
+    param("clean_passes", Kind::Count { min: 2, max: 16 }, "3", "how often a band passes the head until it holds what the media cache has of it"),
+    param("clean_idle_ms", LONG_MS, "1000", "bands are cleaned when the drive has had nothing to do for so long"),
     // Queue.
     param("selection", Kind::Choice(&["fcfs", "sptf", "sptf_aged", "sptf_window", "scan"]), "sptf_aged", "which queued command is next"),
     param("age_weight", Kind::Real { min: 0.0, max: 1000.0 }, "0.05", "sptf_aged: ms of positioning time that a ms of waiting makes up for"),
@@ -124,6 +133,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         resume_read_ahead: values.on("read_ahead_resume"),
         least_write_move_ns: 0,
         writes: write_cache(values, buffer_sectors)?,
+        shingles: shingles(values)?,
     };
     Ok(Box::new(Disk::new(parts, depth)))
 }
@@ -153,7 +163,7 @@ fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
         layout,
         surfaces,
         revolution_ns,
-        values.int("capacity_sectors"),
+        medium_sectors(values),
         &seek,
         head_switch_ns,
     );
@@ -167,6 +177,32 @@ fn mechanism(values: &Values) -> Result<Mechanism, DeviceError> {
         settle_ns,
         zero_latency,
     ))
+}
+
+/// All sectors of the medium: what the host sees, and the media cache.
+fn medium_sectors(values: &Values) -> u64 {
+    values.int("capacity_sectors") + values.int("media_cache_bytes") / SECTOR_BYTES
+}
+
+fn shingles(values: &Values) -> Result<Option<Shingles>, DeviceError> {
+    let log_sectors = values.int("media_cache_bytes") / SECTOR_BYTES;
+    if log_sectors == 0 {
+        return Ok(None);
+    }
+    let least = values.int("destage_sectors");
+    if log_sectors < least {
+        let expected = format!("0, or at least the {least} sectors of destage_sectors");
+        return Err(values.bad("media_cache_bytes", expected));
+    }
+    Ok(Some(Shingles::new(ShingleSpec {
+        capacity_sectors: values.int("capacity_sectors"),
+        log_sectors,
+        map_pieces: values.count("media_cache_pieces"),
+        band_sectors: values.int("band_bytes") / SECTOR_BYTES,
+        entry_sectors: values.int("media_cache_entry_bytes") / SECTOR_BYTES,
+        passes: values.count("clean_passes"),
+        idle_ns: values.int("clean_idle_ms"),
+    })))
 }
 
 /// How many cylinders the zones reach over.
@@ -198,7 +234,7 @@ fn zones(
     } else {
         values.int("zones")
     };
-    let capacity = values.int("capacity_sectors");
+    let capacity = medium_sectors(values);
     let surfaces = values.int("surfaces");
     let spread = f64::from(outer - inner);
     let power = values.opt("cylinders").map_or(1.0, |cylinders| {
@@ -343,6 +379,7 @@ fn write_cache(values: &Values, buffer_sectors: u64) -> Result<WriteCache, Devic
             0
         },
         max_ranges: values.count("max_dirty_ranges"),
+        window: values.count("destage_window") as usize,
         piece_sectors: values.int("destage_sectors"),
         high_pct,
         low_pct,

@@ -90,6 +90,51 @@ pub(crate) const SATA_7200_2008_1TB: DeviceInfo = disk(
     ],
 );
 
+/// 3.5 inch, 2 TB.
+pub(crate) const ST2000DM006: DeviceInfo = disk(
+    "st2000dm006",
+    31,
+    "Seagate ST2000DM006, SATA, 7200 rpm, 2 TB, 2016",
+    "figures measured on one drive that ublk-disksim publishes (fio through NTFS); seeks, \
+     windows of the two queues and the rate are fitted, see the table of measured disks",
+    &[
+        ("capacity_sectors", "3907029168"),
+        ("track_outer_sectors", "3900"),
+        ("track_inner_sectors", "1950"),
+        ("seek_min_ms", "1.2"),
+        ("seek_avg_ms", "14.8"),
+        ("seek_max_ms", "22"),
+        ("buffer_bytes", "64MiB"),
+        ("max_dirty_ranges", "128"),
+        ("destage_window", "17"),
+        ("selection", "sptf_window"),
+        ("window", "8"),
+        ("age_limit_ms", "500"),
+    ],
+);
+
+/// 3.5 inch, 8 TB, shingled.
+pub(crate) const SMR_8TB: DeviceInfo = disk(
+    "smr-8tb",
+    31,
+    "3.5 inch SATA, 5900 rpm, 8 TB, shingled recording, 2014",
+    "data sheet of the Seagate Archive class (rotation, rate, size); media cache, bands \
+     and order of cleaning after Skylight (FAST 2015); nothing is fitted",
+    &[
+        ("capacity_sectors", "15628053168"),
+        ("rpm", "5900"),
+        ("surfaces", "12"),
+        ("track_outer_sectors", "3770"),
+        ("track_inner_sectors", "1790"),
+        ("seek_avg_ms", "12"),
+        ("seek_max_ms", "22"),
+        ("buffer_bytes", "128MiB"),
+        ("max_dirty_ranges", "128"),
+        ("destage_window", "1"),
+        ("media_cache_bytes", "25GB"),
+    ],
+);
+
 /// 2.5 inch.
 pub(crate) const LAPTOP_5400: DeviceInfo = disk(
     "laptop-5400",

@@ -3,8 +3,10 @@
 
 mod disksim;
 mod formulas;
+mod measured;
 mod parts;
 mod semantics;
+mod shingled;
 
 use crate::host::{Finished, Host, Random};
 use blklab_types::{BioFlags, Op, Time};
@@ -38,6 +40,10 @@ fn closed_loop(
         }
     }
     all
+}
+
+fn ms(f: &Finished) -> f64 {
+    (f.ended - f.submitted).ns() as f64 / 1e6
 }
 
 fn rate_mb_s(since: Time, until: Time, bytes: u64) -> f64 {

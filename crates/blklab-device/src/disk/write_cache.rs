@@ -37,6 +37,8 @@ pub(crate) struct WriteCacheSpec {
     pub(crate) limit_sectors: u64,
     /// Most dirty ranges.
     pub(crate) max_ranges: u32,
+    /// How many of the dirty ranges begun first the next one is chosen from.
+    pub(crate) window: usize,
     /// Most sectors written to the medium in one piece.
     pub(crate) piece_sectors: u64,
     /// Destaging becomes due above so many sectors or ranges (per cent) …
@@ -125,6 +127,11 @@ impl WriteCache {
             + u64::from(self.outgoing_sectors() > 0)
     }
 
+    /// The largest piece that may be destaged next; 0 if there is none.
+    pub(crate) fn largest_piece(&self) -> u64 {
+        self.dirty.sectors().min(self.spec.piece_sectors)
+    }
+
     /// Makes room for a write of `n` sectors, if there is.
     pub(crate) fn reserve(&mut self, n: u64) -> bool {
         let room = self.used_sectors() + n <= self.spec.limit_sectors
@@ -174,18 +181,21 @@ impl WriteCache {
         let next = if self.dirty.is_empty() {
             selection.choose(queue, at).map(command)
         } else if queue.is_empty() {
-            self.dirty.nearest(at.mech, at.moment).map(destage)
+            self.dirty
+                .nearest_of(self.spec.window, at.mech, at.moment)
+                .map(destage)
         } else {
             match self.spec.read_priority {
-                ReadPriority::Mixed(n) if destage_due && self.in_a_row < n => {
-                    self.dirty.nearest(at.mech, at.moment).map(destage)
-                }
+                ReadPriority::Mixed(n) if destage_due && self.in_a_row < n => self
+                    .dirty
+                    .nearest_of(self.spec.window, at.mech, at.moment)
+                    .map(destage),
                 ReadPriority::Strict | ReadPriority::Mixed(_) => {
                     selection.choose(queue, at).map(command)
                 }
                 ReadPriority::Greedy => {
                     let chosen = selection.choose(queue, at);
-                    let nearest = self.dirty.nearest(at.mech, at.moment);
+                    let nearest = self.dirty.nearest_of(self.spec.window, at.mech, at.moment);
                     match (chosen, nearest) {
                         (Some((_, cost)), Some(near)) if u64::from(near.1) < cost => {
                             Some(destage(near))

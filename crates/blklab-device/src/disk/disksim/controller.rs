@@ -177,6 +177,7 @@ pub(super) fn write_cache(controller: &Block<'_>) -> Result<WriteCache, DeviceEr
             _ => segment_sectors * u64::from(segments),
         },
         max_ranges: segments,
+        window: segments as usize,
         piece_sectors: segment_sectors,
         high_pct: 75,
         low_pct: 25,

@@ -155,6 +155,7 @@ fn parts(
         resume_read_ahead: controller.on("Read-ahead on idle hit")?,
         least_write_move_ns: ns(controller.opt("Minimum seek delay")?.unwrap_or(0.0)),
         writes: controller::write_cache(controller)?,
+        shingles: None,
     })
 }
 

@@ -151,6 +151,32 @@ fn mechanism(layout: Layout) -> Mechanism {
     )
 }
 
+/// With a window, the next range is one of those begun first.
+#[test]
+fn a_window_chooses_among_the_ranges_begun_first() {
+    let mech = mechanism(Layout::Classic);
+    let mut dirty = DirtySet::with_capacity(8);
+    let starts = [200, 40, 300, 120, 10];
+    for (i, start) in starts.into_iter().enumerate() {
+        dirty.insert(&mech, start, start + 2, Time(i as u64));
+    }
+    // The third goes on being the third when it grows.
+    dirty.insert(&mech, 302, 304, Time(9));
+    let cost = |s: u64| {
+        let place = mech.geometry.place(s);
+        mech.positioning_ns(mech.moment(77), &place, true)
+    };
+    for window in 1..=6 {
+        let chosen = dirty.nearest_of(window, &mech, mech.moment(77));
+        let best = starts.iter().take(window).map(|&s| cost(s)).min();
+        assert_eq!(chosen.map(|(_, ns)| ns), best, "window {window}");
+    }
+    for expected in starts {
+        let (i, _) = dirty.nearest_of(1, &mech, mech.moment(0)).expect("a range");
+        assert_eq!(dirty.take(&mech, i, 100).0, expected);
+    }
+}
+
 #[test]
 fn dirty_ranges_are_the_set_of_dirty_sectors() {
     for layout in [Layout::Classic, Layout::Serpentine(4)] {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Caches, flushes, orders, and conservation under random load.
 
-use super::{C, Random};
+use super::{C, Random, ms};
 use crate::Kind;
-use crate::host::{Finished, Host};
+use crate::host::Host;
 use blklab_types::{BioFlags, Op, Span, Time};
-
-fn ms(f: &Finished) -> f64 {
-    (f.ended - f.submitted).ns() as f64 / 1e6
-}
 
 /// A random mixture of everything, with pauses; everything must come back.
 fn shake(spec: &str, depth: u32, seed: u64, count: usize) {
