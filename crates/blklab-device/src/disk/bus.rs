@@ -342,9 +342,10 @@ mod tests {
         let mut waits_for = 0;
         for k in 0..read.n {
             if times[k as usize] > now {
-                waits_for = match spec.hold {
-                    true => k + 1,
-                    false => (k + mark).min(read.n),
+                waits_for = if spec.hold {
+                    k + 1
+                } else {
+                    (k + mark).min(read.n)
                 };
                 now = times[waits_for as usize - 1];
             }

@@ -485,9 +485,10 @@ impl Disk {
             self.parts.cache.write(start, end);
             self.parts.writes.overwrite(&self.parts.mech, start, end);
         }
-        let (at, n) = match queued.write {
-            true => self.write_place(start, end),
-            false => (start, end - start),
+        let (at, n) = if queued.write {
+            self.write_place(start, end)
+        } else {
+            (start, end - start)
         };
         if at != start {
             place = self.parts.mech.geometry.place(at);

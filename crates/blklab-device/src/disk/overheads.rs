@@ -70,18 +70,22 @@ impl Overheads {
     }
 
     fn read_ns(&self, &[read, write]: &[u64; 2], arrival: &Arrival) -> u64 {
-        match arrival.after_write {
-            true => write,
-            false if self.leaves_nothing_open && arrival.alone => read.min(write),
-            false => read,
+        if arrival.after_write {
+            write
+        } else if self.leaves_nothing_open && arrival.alone {
+            read.min(write)
+        } else {
+            read
         }
     }
 
     fn write_ns(&self, &[read, write]: &[u64; 2], arrival: &Arrival) -> u64 {
-        match arrival.after_write {
-            false => read,
-            true if self.leaves_nothing_open && arrival.alone => write.max(read),
-            true => write,
+        if !arrival.after_write {
+            read
+        } else if self.leaves_nothing_open && arrival.alone {
+            write.max(read)
+        } else {
+            write
         }
     }
 }

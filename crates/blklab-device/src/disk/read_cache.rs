@@ -249,9 +249,10 @@ impl ReadCache {
         self.touch(i);
         self.release(i, end);
         let reads_ahead = self.segments[i].streak >= self.spec.read_ahead_after;
-        let limit = match reads_ahead {
-            true => self.stop(geometry, i, end),
-            false => end,
+        let limit = if reads_ahead {
+            self.stop(geometry, i, end)
+        } else {
+            end
         };
         let at_ns = end_ns + geometry.gap_before_ns(end);
         self.run = Some(Run {
