@@ -42,8 +42,8 @@ pub(crate) const PARAMS: &[ParamInfo] = &[ParamInfo {
 
 /// A switch to another head takes so much of what the layout leaves for it, the
 /// track skew, or of a seek over one cylinder if that is less. What files say of it
-/// is often less, down to a twentieth; all four validation traces are met better
-/// the nearer this is to all of it, where no switch must come too late.
+/// is often less, down to a twentieth; three of the four validation traces are met
+/// better the nearer this is to all of it, where no switch must come too late.
 const SWITCH_PCT: u64 = 90;
 
 /// Builds the disk that parameter `file` names.
