@@ -240,7 +240,7 @@ impl Bus {
         let (mut now, mut sent) = (self.begin(read), 0);
         loop {
             let there = read.count_at(now);
-            now = now + Span((there - sent) * self.spec.sector_ns);
+            now += Span((there - sent) * self.spec.sector_ns);
             sent = there;
             if sent >= read.n {
                 return now;
