@@ -12,13 +12,18 @@ use crate::args::{TableRows, TraceCommand};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::{Context as _, Result, bail};
+use blklab::findings::counted;
 use blklab::findings::slow::Which;
 use blklab::scheduler::Schedulers;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOptions, TraceOut};
 use blklab::{StatsCollector, TraceSink, TraceSource as _, TraceStats};
 use stats::Sections;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
+
+/// Kinds of events that are named where a copy is without them.
+const LEFT_OUT_NAMED: usize = 4;
 
 pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Outcome> {
     match command {
@@ -124,10 +129,31 @@ fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
     input.send_all(&mut out)?;
     drop(shown);
     report_damage(file, input.counts());
+    if let Some(note) = left_out(out.left_out()) {
+        writeln!(std::io::stderr(), "blklab: {}: {note}", output.display())?;
+    }
     for path in out.finish()? {
         writeln!(std::io::stderr(), "wrote {}", path.display())?;
     }
     Ok(())
+}
+
+/// What the copy of a trace has no place for, in a sentence.
+fn left_out(events: &BTreeMap<&'static str, u64>) -> Option<String> {
+    let all: u64 = events.values().sum();
+    let names: Vec<&str> = events.keys().copied().take(LEFT_OUT_NAMED).collect();
+    let more = if events.len() > names.len() {
+        ", …"
+    } else {
+        ""
+    };
+    (all > 0).then(|| {
+        format!(
+            "without {} ({}{more}): of all formats only NAME.txt has a place for them",
+            counted(all, "events of other parts of the kernel"),
+            names.join(", ")
+        )
+    })
 }
 
 /// Refuses a name under which no trace can be written.

@@ -271,6 +271,7 @@ impl Collector {
                     end = end.max(b.done);
                 }
             }
+            mark_held(&mut own.bios);
             let bios = own.bios.iter().zip(&waits.bios);
             result.processes.push(Process {
                 pid: own.pid,
@@ -299,6 +300,21 @@ impl Collector {
 fn commands_of(all: &[(Dev, Command)], dev: Dev) -> Vec<Command> {
     let own = all.iter().filter(|(d, _)| *d == dev);
     own.map(|(_, command)| *command).collect()
+}
+
+/// A request that comes later than this after Q was waited for: no system call takes as long.
+const HELD: Span = Span(50_000);
+
+/// Marks the bios that waited for a request and whose process went on at once when they had it.
+fn mark_held(bios: &mut [Seen]) {
+    for i in 1..bios.len() {
+        let next = bios[i].time;
+        let bio = &mut bios[i - 1];
+        let waited = bio.returned.since(bio.time);
+        if waited >= HELD && next.since(bio.returned.min(next)) < HELD {
+            bio.marks = bio.marks.with(Marks::HELD);
+        }
+    }
 }
 
 fn bio(seen: &Seen, wait: &loops::Wait, begin: Time) -> Bio {

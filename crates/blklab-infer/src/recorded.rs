@@ -206,6 +206,10 @@ impl Marks {
     /// It was submitted under a plug.
     pub const PLUGGED: Marks = Marks(32);
 
+    /// Its submission waited for a request or tag, and the process submitted the next one as
+    /// soon as it had it. The multi-queue path shows no S.
+    pub const HELD: Marks = Marks(64);
+
     /// Whether all of `other` are set.
     pub fn has(self, other: Marks) -> bool {
         self.0 & other.0 == other.0

@@ -12,6 +12,7 @@ pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
 use blklab_types::{Pid, Time};
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,11 @@ impl TraceFormat {
         let end = path.extension().and_then(|e| e.to_str());
         let known = ENDS.iter().find(|(known, _)| end == Some(*known));
         known.map_or(TraceFormat::Blktrace, |(_, format)| *format)
+    }
+
+    /// Whether it has a place for events of other parts of the kernel.
+    fn keeps_kernel_events(self) -> bool {
+        self == TraceFormat::Blkparse
     }
 }
 
@@ -136,7 +142,11 @@ impl Out for IologExport<Whole> {
 }
 
 /// A trace that is being written.
-pub struct TraceOut(Box<dyn Out>);
+pub struct TraceOut {
+    out: Box<dyn Out>,
+    format: TraceFormat,
+    left_out: BTreeMap<&'static str, u64>,
+}
 
 impl TraceOut {
     /// Starts a trace; the name chooses the format.
@@ -158,7 +168,8 @@ impl TraceOut {
     ) -> Result<TraceOut, FormatError> {
         options.check(path)?;
         let file = || PartialFile::create(path).map(BufWriter::new);
-        Ok(TraceOut(match TraceFormat::from_path(path) {
+        let format = TraceFormat::from_path(path);
+        let out: Box<dyn Out> = match format {
             TraceFormat::Blktrace => {
                 Box::new(BlktraceWriter::create(&blktrace_base(path), header)?)
             }
@@ -179,7 +190,17 @@ impl TraceOut {
             }
             TraceFormat::Perfetto => Box::new(PerfettoWriter::new(file()?, header)),
             TraceFormat::Iolog => Box::new(IologExport::new(file()?, header)?),
-        }))
+        };
+        Ok(TraceOut {
+            out,
+            format,
+            left_out: BTreeMap::new(),
+        })
+    }
+
+    /// The events of other parts of the kernel for which the format has no place, by name.
+    pub fn left_out(&self) -> &BTreeMap<&'static str, u64> {
+        &self.left_out
     }
 
     /// Completes the trace under its name; returns the files.
@@ -187,7 +208,7 @@ impl TraceOut {
     /// # Errors
     /// The first that occurred since the start; then nothing is left.
     pub fn finish(self) -> Result<Vec<PathBuf>, FormatError> {
-        self.0.finish()
+        self.out.finish()
     }
 
     /// Gives the trace up; nothing is left of it.
@@ -258,23 +279,27 @@ fn whole(file: Whole) -> Result<PartialFile, FormatError> {
 
 impl TraceSink for TraceOut {
     fn event(&mut self, event: &Event) {
-        self.0.event(event);
+        self.out.event(event);
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.0.message(event, text);
+        self.out.message(event, text);
     }
 
     fn kernel_event(&mut self, event: &KernelEvent) {
-        self.0.kernel_event(event);
+        if self.format.keeps_kernel_events() {
+            self.out.kernel_event(event);
+        } else {
+            *self.left_out.entry(event.point.name()).or_default() += 1;
+        }
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.0.process(time, pid, comm);
+        self.out.process(time, pid, comm);
     }
 
     fn new_recording(&mut self) {
-        self.0.new_recording();
+        self.out.new_recording();
     }
 }
 

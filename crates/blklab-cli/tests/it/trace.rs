@@ -316,6 +316,36 @@ fn tables_and_traces_for_others() {
     assert!(!f.names(".").iter().any(|n| n.starts_with('u')));
 }
 
+/// A copy that is without some events says so.
+#[test]
+fn convert_says_what_it_leaves_out() {
+    let f = Folder::new();
+    let line = |us: u32, name: &str, rest: &str| {
+        format!("     jbd2/sda1-8-300     [000] .....    10.{us:06}: {name}: {rest}\n")
+    };
+    let block = line(100, "block_bio_queue", "8,1 WS 2048 + 8 [jbd2/sda1-8]");
+    let commit = |us| line(us, "jbd2_start_commit", "dev 8,1 transaction 42 sync 0");
+    f.write("block.txt", &block);
+    f.write("both.txt", format!("{}{block}{}", commit(50), commit(200)));
+    for (from, to, said) in [
+        ("block.txt", "a.csv", None),
+        ("both.txt", "b.txt", None),
+        ("both.txt", "b.csv", Some("without 2 events of other parts")),
+        ("both.txt", "b.blk", Some("(jbd2_start_commit)")),
+        ("both.txt", "b", Some("only NAME.txt has a place")),
+    ] {
+        let done = f.run(&["trace", "convert", from, to]);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let notes: Vec<&str> = done
+            .stderr
+            .lines()
+            .filter(|l| !l.starts_with("wrote "))
+            .collect();
+        assert_eq!(notes.len(), usize::from(said.is_some()), "{to}: {notes:?}");
+        assert!(said.is_none_or(|s| notes[0].contains(s)), "{to}: {notes:?}");
+    }
+}
+
 /// What is no trace of ours, and the input itself, stay as they are.
 #[test]
 fn convert_replaces_traces_only() {

@@ -2,7 +2,6 @@
 //! The options of a fio job (3.33) that do what a stream did.
 
 use super::stream::{Path, Stream, Unit};
-use crate::most_under_way;
 use crate::recorded::Waiting;
 use blklab_types::{BioFlags, Op, SECTOR_BYTES};
 use std::collections::BTreeMap;
@@ -14,12 +13,17 @@ const NEARLY_ALL: f64 = 0.9;
 const SIZES_MAX: usize = 32;
 /// Deepest queue of a job.
 const DEPTH_MAX: usize = 65_536;
+/// Depth of a job whose own is not shown, since there were fewer requests: whatever is deeper
+/// than that waits for them as the recorded process did.
+const HELD_DEPTH: usize = 64;
 /// Units that it takes to see where on the disk they lie most, some in each slice.
 const ZONES_FROM: usize = 200;
 /// Slices of the range that are looked at: five percent each.
 const SLICES: usize = 20;
 /// Share of a slice, as a multiple of an even one, from which the range has zones.
 const UNEVEN: f64 = 4.0;
+/// Pauses that differ from the middle one by no more than this share are about as long.
+const ALIKE: f64 = 0.1;
 /// Pauses shorter than this are what fio and the system call take themselves.
 const PAUSE_MIN_NS: f64 = 1500.0;
 /// Blocks of the random map beyond which jobs do without.
@@ -80,6 +84,9 @@ pub(super) fn section(s: &Stream, begin_ns: u64) -> Section {
 
 fn remark(s: &Stream) -> String {
     let what = match s.path {
+        Path::Direct if s.is_held() => {
+            "waits for requests: how many it would have under way is not shown".to_owned()
+        }
         Path::Direct => s.waiting.to_string(),
         Path::Buffered => "the page cache wrote it".to_owned(),
     };
@@ -318,6 +325,9 @@ fn depth(s: &Stream, out: &mut Section) {
     if s.path == Path::Buffered {
         return queue(out, 1);
     }
+    if s.is_held() {
+        return queue(out, HELD_DEPTH.max(4 * s.most_under_way()));
+    }
     match s.waiting {
         Waiting::Depth(n) => {
             let per_bio = s.units.len() as f64 / s.nr_bios.max(1) as f64;
@@ -340,8 +350,7 @@ fn depth(s: &Stream, out: &mut Section) {
             }
         }
         Waiting::Free => {
-            let ended = |u: &Unit| Some([u.at.ns(), u.done?.ns()]);
-            queue(out, most_under_way(s.units.iter().filter_map(ended)));
+            queue(out, s.most_under_way());
         }
     }
 }
@@ -352,6 +361,9 @@ fn pauses(s: &Stream, out: &mut Section) {
     let gaps = || units.windows(2).map(|p| p[1].at.ns() - p[0].at.ns());
     let length: u64 = gaps().sum();
     let per_s = |n: usize, ns: u64| (n as f64 * 1e9 / ns.max(1) as f64).round().max(1.0);
+    if s.is_held() {
+        return;
+    }
     match s.waiting {
         Waiting::Depth(_) => {}
         Waiting::Paced => {
@@ -373,7 +385,7 @@ fn pauses(s: &Stream, out: &mut Section) {
             }
         }
         Waiting::Free if units.len() > 1 => {
-            let (long, total) = long_ones(gaps().collect());
+            let (long, total) = long_ones(&gaps().collect::<Vec<_>>());
             if total * 2 > length && !long.is_empty() {
                 let blocks = units.len().div_ceil(long.len() + 1);
                 out.set("thinktime", (total / long.len() as u64 / 1000).max(1));
@@ -400,14 +412,23 @@ fn is_busy(units: &[Unit]) -> bool {
 }
 
 /// Those that are ten times the mean or more, and their sum.
-fn long_ones(values: Vec<u64>) -> (Vec<u64>, u64) {
+fn long_ones(values: &[u64]) -> (Vec<u64>, u64) {
     let mean = values.iter().sum::<u64>() / values.len().max(1) as u64;
-    let long = values
-        .into_iter()
-        .filter(|v| *v >= mean.saturating_mul(10).max(1));
-    let long: Vec<u64> = long.collect();
+    let is_long = |v: &u64| *v >= mean.saturating_mul(10).max(1);
+    let long: Vec<u64> = values.iter().copied().filter(is_long).collect();
     let total = long.iter().sum();
     (long, total)
+}
+
+/// The middle one, if nearly all are about as long: their mean would be off by what few of
+/// them, which something disturbed, were longer, and the process out of step with a disk that
+/// turns.
+fn usual(mut values: Vec<u64>) -> Option<f64> {
+    values.sort_unstable();
+    let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize] as f64;
+    let (few, middle, most) = (at(1.0 - NEARLY_ALL), at(0.5), at(NEARLY_ALL));
+    let even = middle - few <= ALIKE * middle && most - middle <= ALIKE * middle;
+    even.then_some(middle)
 }
 
 /// `thinktime`, after each I/O or after so many, if few pauses are most of the time.
@@ -417,17 +438,17 @@ fn pause(thinks: Vec<u64>, nr_units: usize, out: &mut Section) {
     }
     let sum: u64 = thinks.iter().sum();
     let n = thinks.len();
-    let (long, total) = long_ones(thinks);
+    let (long, total) = long_ones(&thinks);
     if total * 2 > sum && !long.is_empty() {
         let blocks = nr_units.div_ceil(long.len() + 1);
         out.set("thinktime", (sum / long.len() as u64 / 1000).max(1));
         out.set("thinktime_blocks", blocks.max(1));
         return;
     }
-    let mean = sum as f64 / n as f64;
-    if mean >= PAUSE_MIN_NS {
+    let usual = usual(thinks).unwrap_or(sum as f64 / n as f64);
+    if usual >= PAUSE_MIN_NS {
         // A microsecond is fio's own.
-        out.set("thinktime", ((mean - 1000.0) / 1000.0).round().max(1.0));
+        out.set("thinktime", ((usual - 1000.0) / 1000.0).round().max(1.0));
         let blocks = nr_units.div_ceil(n + 1);
         if blocks > 1 {
             out.set("thinktime_blocks", blocks);

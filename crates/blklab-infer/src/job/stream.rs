@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bios of a trace, sorted into what single fio jobs do.
 
+use crate::most_under_way;
 use crate::recorded::{Bio, Marks, Process, Recorded, Waiting};
 use blklab_types::{BioFlags, Op, SECTOR_BYTES, Span};
 
@@ -38,6 +39,8 @@ pub(super) struct Stream {
     pub(super) nr_flushes: u64,
     /// Bios that had to sleep for a request.
     pub(super) nr_slept: u64,
+    /// Bios that had to wait for a request and were followed at once.
+    pub(super) nr_held: u64,
     /// Bios that the units were made of.
     pub(super) nr_bios: u64,
 }
@@ -84,6 +87,7 @@ impl Stream {
             units: Vec::new(),
             nr_flushes: 0,
             nr_slept: 0,
+            nr_held: 0,
             nr_bios: 0,
         }
     }
@@ -91,6 +95,19 @@ impl Stream {
     /// When it begins.
     pub(super) fn begin(&self) -> Span {
         self.units.first().map_or(Span::ZERO, |u| u.at)
+    }
+
+    /// Most of its I/Os that were under way at a time.
+    pub(super) fn most_under_way(&self) -> usize {
+        let ended = |u: &Unit| Some([u.at.ns(), u.done?.ns()]);
+        most_under_way(self.units.iter().filter_map(ended))
+    }
+
+    /// Whether most of its submissions waited for a request, others of its I/Os were under
+    /// way, and it waited for none of those: it would have had more than there were requests.
+    pub(super) fn is_held(&self) -> bool {
+        let held = self.nr_held * 2 > self.nr_bios;
+        self.path == Path::Direct && held && self.most_under_way() > 1
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -109,6 +126,7 @@ impl Stream {
         }
         self.nr_bios += 1;
         self.nr_slept += u64::from(b.marks.has(Marks::SLEPT));
+        self.nr_held += u64::from(b.marks.has(Marks::HELD));
         let unit = Unit::new(b);
         if let (Some(before), Some(last)) = (self.units.last_mut(), last) {
             let was_cut = last.nr_sectors >= largest.max(CUT_SECTORS);
@@ -213,6 +231,7 @@ fn writers(bios: &[&Bio]) -> Vec<Stream> {
         } else {
             rest.nr_bios += s.nr_bios;
             rest.nr_slept += s.nr_slept;
+            rest.nr_held += s.nr_held;
             rest.units.append(&mut s.units);
         }
     }

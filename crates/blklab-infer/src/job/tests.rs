@@ -219,3 +219,41 @@ fn percents_add_up() {
         );
     }
 }
+
+/// Who waits for a request at each submission would have more under way than there are
+/// requests: how many is not shown.
+#[test]
+fn a_process_that_waits_for_requests_gets_a_deep_queue() {
+    let depth = |get_after_us: u64| {
+        let mut trace = Trace::default();
+        for i in 0..200_u64 {
+            let (t, at) = (1000 * i, noise(i, 1 << 20) * 8);
+            for (us, action) in [
+                (t, Action::Queue),
+                (t + get_after_us, Action::GetRequest),
+                (t + 995, Action::Issue),
+            ] {
+                trace.event(us, action, 7, SYNC_WRITE, at, 8);
+            }
+            trace.event(t + 2999, Action::Complete, 0, SYNC_WRITE, at, 8);
+        }
+        let s = section(trace);
+        let held = s.remark.contains("waits for requests");
+        (held, s.get("iodepth").map(str::to_owned))
+    };
+    assert_eq!(depth(990), (true, Some("64".to_owned())));
+    assert_eq!(depth(2), (false, Some("3".to_owned())));
+}
+
+/// One pause that something disturbed does not count for the others.
+#[test]
+fn even_pauses_are_those_of_the_middle() {
+    let mut trace = Trace::default();
+    let mut now = 0;
+    for i in 0..64_u64 {
+        let done = now + 900 + noise(i, 300);
+        trace.sized(7, Rwbs::READ, (noise(i, 9999) * 8, 8), now, done);
+        now = done + if i == 20 { 900 } else { 31 };
+    }
+    check(&section(trace), &[("thinktime", "30")]);
+}
