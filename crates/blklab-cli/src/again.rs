@@ -115,6 +115,11 @@ impl Known {
         self.run.as_ref()
     }
 
+    /// Whether that experiment has run just now, to be examined.
+    pub(crate) fn is_made(&self) -> bool {
+        self.is_made
+    }
+
     pub(crate) fn schedulers(&self) -> Schedulers {
         self.schedulers
     }

@@ -68,6 +68,7 @@ pub(crate) fn ask(
                 context: known.context(),
                 report: seen.report,
                 schedulers: known.schedulers(),
+                is_new: known.is_made(),
             };
             what_if::rerun(seen.recording, own, stop).map(|rerun| {
                 tried(changes, |c| rerun.what_if(c), || rerun.remedies())

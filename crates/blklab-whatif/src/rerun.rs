@@ -19,7 +19,7 @@ use blklab_types::Dev;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run whose experiment is at hand, and what was found in its trace.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,9 @@ pub struct OwnRun<'a> {
     pub report: &'a Report,
     /// The schedulers that there are.
     pub schedulers: Schedulers,
+    /// Whether it is a run of this process: another one would do the same to the event. That of
+    /// a run directory may be of another version.
+    pub is_new: bool,
 }
 
 /// An experiment that ran, and can run again with changes.
@@ -46,7 +49,8 @@ pub struct Rerun<'a> {
 }
 
 impl<'a> Rerun<'a> {
-    /// Runs the experiment again as it was. Setting `stop` ends runs early.
+    /// Runs the experiment again as it was, unless that has just been done. Setting `stop` ends
+    /// runs early.
     ///
     /// # Errors
     /// If it has no I/O to compare, or cannot run: in a clause.
@@ -67,8 +71,15 @@ impl<'a> Rerun<'a> {
             off: 1.0,
             stop,
         };
-        rerun.before = rerun.run(known.experiment)?;
-        rerun.off = off(&figures(&rerun.recorded), &rerun.before);
+        let before = figures(&rerun.recorded);
+        if !known.is_new {
+            rerun.before = rerun.run(known.experiment)?;
+            rerun.off = off(&before, &rerun.before);
+        } else if rerun.stop.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        } else {
+            rerun.before = before;
+        }
         Ok(rerun)
     }
 

@@ -64,7 +64,8 @@ pub fn stage(
     Stage::new(recorded, &commands, known, stop)
 }
 
-/// The experiment of a run, run again as it was. Setting `stop` ends runs early.
+/// The experiment of a run, run again as it was if the run is not of this process. Setting
+/// `stop` ends runs early.
 ///
 /// # Errors
 /// If it has no I/O to compare, or cannot run: in a clause.
