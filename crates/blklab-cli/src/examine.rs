@@ -35,13 +35,16 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     }
     let mut input = crate::source::open(&a.file)?;
     let shown = Watcher::reading(input.progress());
-    let mut also = (Survey::default(), recording(a));
+    let recording = recording(a);
+    // Who re-enacts nothing needs to know nothing about how.
+    let is_asked = known.says_how() || recording.is_some();
+    let mut also = (is_asked.then(Survey::default), recording);
     let report = blklab::why::why_and(&mut input, known.context().clone(), &mut also)?;
     drop(shown);
     crate::source::report_damage(&a.file, input.counts());
     Ok(Examined {
         report,
-        survey: also.0,
+        survey: also.0.unwrap_or_default(),
         recording: also.1,
         kinds: input.header().map_or(Actions::ALL, |h| h.recorded),
         times_as_given: input.format().has_printed_times,

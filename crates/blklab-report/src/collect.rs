@@ -359,8 +359,10 @@ impl Requests {
             issue: r.life.issue,
             complete: r.life.complete,
             phases,
-            ahead: wait.map_or(Blame::default(), |w| blame(r, w.ahead, false)),
-            behind: wait.map_or(Blame::default(), |w| blame(r, w.behind, w.is_device_slow)),
+            ahead: wait.map_or(Blame::default(), |w| blame(r, w.ahead.as_deref(), false)),
+            behind: wait.map_or(Blame::default(), |w| {
+                blame(r, w.behind.as_deref(), w.is_device_slow)
+            }),
         };
         self.show(shown);
     }
@@ -455,7 +457,7 @@ fn phases(w: &Wait) -> [u64; PHASES.len()] {
 }
 
 /// Whom a request waited behind, if that was long.
-fn blame(r: &Request, ahead: Option<Ahead>, is_device_slow: bool) -> Blame {
+fn blame(r: &Request, ahead: Option<&Ahead>, is_device_slow: bool) -> Blame {
     let Some(ahead) = ahead else {
         return Blame::default();
     };

@@ -3,11 +3,12 @@
 //! them, when it had nothing to do, how long it takes for one request.
 
 use super::context::Context;
+use super::contiguous;
 pub use super::request::Request;
 use super::waits::Wait;
 use crate::lifecycle::BioLife;
 use crate::spread::percentile;
-use blklab_trace::{Action, Rwbs};
+use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Op, Time};
 
 /// Requests in flight that are looked at, back from one: more than the tags of a
@@ -49,6 +50,26 @@ impl Service {
     }
 }
 
+/// What there is among the events of a device at all: who looks for one of these need not go
+/// through the events where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// All flags of events and requests.
+    pub flags: Rwbs,
+    /// Q of bios with data.
+    pub nr_data_queued: u64,
+    /// C with an error.
+    pub nr_errors: u64,
+}
+
+impl Shown {
+    pub(super) fn event(&mut self, e: &Event) {
+        self.flags = self.flags.with(e.rwbs);
+        self.nr_data_queued += u64::from(e.action == Action::Queue && e.bytes > 0);
+        self.nr_errors += u64::from(e.action == Action::Complete && e.error != 0);
+    }
+}
+
 /// One device.
 #[derive(Clone, Debug)]
 pub struct Disk {
@@ -56,11 +77,15 @@ pub struct Disk {
     pub dev: Dev,
     /// Events by action, see [`Disk::has`].
     pub(super) nr_events: [u64; 17],
+    /// What is among its events at all.
+    pub shown: Shown,
     /// Its requests: those that went to the device in the order of their D, then the
     /// others in the order of their beginning.
     pub requests: Vec<Request>,
     /// How many of them went to the device.
     pub nr_issued: usize,
+    /// How many of them begin where another one ends.
+    pub nr_behind: usize,
     /// Bios that became no request, in order of their Q.
     pub bios: Vec<BioLife>,
     /// When it had nothing to do, in order of time, between the first D and the last
@@ -79,6 +104,8 @@ pub struct Disk {
     pub depth_at_issue: Vec<u32>,
     /// What each of `requests` waited for: empty until they are divided.
     pub waits: Vec<Wait>,
+    /// The places of those with a long wait, in order.
+    long: Vec<u32>,
     /// The first and the last event.
     pub span: [Time; 2],
     /// Places of completions that fit no request among the section's events.
@@ -107,6 +134,8 @@ impl Disk {
         let mut disk = Disk {
             dev,
             nr_events,
+            shown: Shown::default(),
+            nr_behind: contiguous::mark(&mut requests),
             requests,
             nr_issued,
             bios,
@@ -118,6 +147,7 @@ impl Disk {
             busy_ns: 0,
             depth_at_issue: Vec::new(),
             waits: Vec::new(),
+            long: Vec::new(),
             span,
             unknown_completions: Vec::new(),
             told: None,
@@ -154,7 +184,26 @@ impl Disk {
         self.requests.iter().zip(&self.waits)
     }
 
-    /// Those of them that somebody waits for.
+    /// Those of them with a long wait ([`Wait::is_long`]): detectors that ask who was there
+    /// need not go through all.
+    pub fn long_waits(&self) -> impl Iterator<Item = (&Request, &Wait)> {
+        let places = self.long.iter().map(|place| *place as usize);
+        places.map(|place| (&self.requests[place], &self.waits[place]))
+    }
+
+    /// Those of these that somebody waits for.
+    pub fn long_waits_for(&self) -> impl Iterator<Item = (&Request, &Wait)> {
+        self.long_waits().filter(|(r, _)| r.is_sync)
+    }
+
+    /// Notes what each of the requests waited for.
+    pub(super) fn set_waits(&mut self, waits: Vec<Wait>) {
+        let long = (0_u32..).zip(&waits).filter(|(_, w)| w.is_long());
+        self.long = long.map(|(place, _)| place).collect();
+        self.waits = waits;
+    }
+
+    /// All that somebody waits for.
     pub fn waited_for(&self) -> impl Iterator<Item = (&Request, &Wait)> {
         self.divided().filter(|(r, _)| r.is_sync)
     }

@@ -56,7 +56,7 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     if let (Some(queue), Some(get)) = (r.queue, life.get)
         && is_longer(wait.get_ns, LONG_FACTOR, alone.max(LONG_GET_NS))
     {
-        wait.get = Some(ahead_of(disk, r, queue, get));
+        wait.get = Some(Box::new(ahead_of(disk, r, queue, get)));
     }
     if is_longer(wait.ahead_ns, LONG_FACTOR, alone.max(1)) {
         let flushing = between(Some(from), Some(issue)).min(wait.ahead_ns);
@@ -64,7 +64,7 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
             add(&mut wait.flush_ns, flushing);
             wait.ahead_ns -= flushing;
         } else {
-            wait.ahead = Some(ahead_of(disk, r, from, issue));
+            wait.ahead = Some(Box::new(ahead_of(disk, r, from, issue)));
         }
     }
     if let (Some(complete), Some(d2c)) = (life.complete, r.d2c()) {
@@ -82,7 +82,7 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
                 let each_ns = alone.max(disk.service.interval_ns.unwrap_or(0));
                 let factor = LONG_FACTOR * (behind.all + 1);
                 wait.is_device_slow = is_longer(wait.behind_ns, factor, each_ns);
-                wait.behind = Some(behind);
+                wait.behind = Some(Box::new(behind));
             }
         }
     }

@@ -42,6 +42,7 @@
 //! ```
 
 pub mod context;
+mod contiguous;
 pub mod disk;
 mod divide;
 pub mod finding;

@@ -25,9 +25,29 @@ pub struct Request {
     pub flags: Rwbs,
     /// Whether somebody waits for it: a read, a write with the sync flag, a flush.
     pub is_sync: bool,
+    /// Whether another request of the section ends where it begins.
+    pub is_behind: bool,
+    /// Whether another request of the section begins where it ends.
+    pub is_followed: bool,
 }
 
 impl Request {
+    /// One whose bios are not known, and whose neighbours are not looked for yet.
+    pub(super) fn new(life: &RequestLife) -> Request {
+        Request {
+            life: *life,
+            pid: life.pid,
+            is_owner_known: life.get.is_some() || life.nr_bios > 0,
+            queue: None,
+            last_queue: None,
+            sleep: None,
+            flags: life.rwbs,
+            is_sync: false,
+            is_behind: false,
+            is_followed: false,
+        }
+    }
+
     /// What it does.
     pub fn op(&self) -> Option<Op> {
         self.flags.op()

@@ -6,7 +6,7 @@
 //! the trace together began another capture.
 
 use super::context::scheduler_of_message;
-use super::disk::{Disk, Request};
+use super::disk::{Disk, Request, Shown};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use super::spells::{Spell, Tracker, What};
@@ -194,6 +194,7 @@ struct Gathered {
     bios: Vec<BioLife>,
     alone: Vec<BioLife>,
     nr_events: [u64; 17],
+    shown: Shown,
     busy_until: Option<Time>,
     unknown_completions: Vec<usize>,
     span: Option<[Time; 2]>,
@@ -227,6 +228,7 @@ impl Gatherer {
         }
         let device = self.devices.entry(event.dev).or_default();
         device.nr_events[event.action as usize] += 1;
+        device.shown.event(event);
         let span = device.span.get_or_insert([event.time; 2]);
         span[0] = span[0].min(event.time);
         span[1] = span[1].max(event.time);
@@ -292,16 +294,7 @@ impl Gatherer {
 
     pub(super) fn request(&mut self, life: &RequestLife) {
         let device = self.devices.entry(life.dev).or_default();
-        let mut request = Request {
-            life: *life,
-            pid: life.pid,
-            is_owner_known: life.get.is_some() || life.nr_bios > 0,
-            queue: None,
-            last_queue: None,
-            sleep: None,
-            flags: life.rwbs,
-            is_sync: false,
-        };
+        let mut request = Request::new(life);
         let own = |b: &BioLife| b.request == Some(life.number);
         for bio in device.bios.iter().filter(|b| own(b)) {
             request.flags = request.flags.with(bio.rwbs);
@@ -319,6 +312,7 @@ impl Gatherer {
         request.is_sync = matches!(op, Some(Op::Read | Op::Flush))
             || request.flags.has(Rwbs::SYNC)
             || request.flags.has(Rwbs::FLUSH);
+        device.shown.flags = device.shown.flags.with(request.flags);
         device.requests.push(request);
     }
 
@@ -344,8 +338,10 @@ impl Gatherer {
             let span = g.span.unwrap_or_default();
             let mut disk = Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span);
             disk.unknown_completions = g.unknown_completions;
+            disk.shown = g.shown;
             disk.told = self.told.get(&dev).copied();
-            disk.waits = divide(&disk);
+            let waits = divide(&disk);
+            disk.set_waits(waits);
             disk
         };
         let section = Section {

@@ -40,15 +40,15 @@ pub struct Wait {
     pub behind_ns: u64,
     /// Of all this, while the device empties its cache.
     pub flush_ns: u64,
-    /// Who is ahead from I to D, if that is long.
-    pub ahead: Option<Ahead>,
+    /// Who is ahead from I to D, if that is long. Few waits are: most requests have none.
+    pub ahead: Option<Box<Ahead>>,
     /// Who is there from D to C, if that is long.
-    pub behind: Option<Ahead>,
+    pub behind: Option<Box<Ahead>>,
     /// From D to C it takes far longer than all those at the device would one after the
     /// other.
     pub is_device_slow: bool,
     /// Who has requests from Q to G, if that is long.
-    pub get: Option<Ahead>,
+    pub get: Option<Box<Ahead>>,
 }
 
 /// Requests that the device has or gets while one waits.
@@ -95,9 +95,10 @@ impl Wait {
     }
 
     /// Long waits behind others: why, how long, who is there.
-    pub fn behind_others(&self, r: &Request) -> impl Iterator<Item = (Reason, u64, Ahead)> {
-        let in_queue = self.ahead.map(|a| (a.reason(r), self.ahead_ns, a));
-        let at_device = self.behind.map(|a| {
+    pub fn behind_others(&self, r: &Request) -> impl Iterator<Item = (Reason, u64, &Ahead)> {
+        let in_queue = self.ahead.as_deref();
+        let in_queue = in_queue.map(|a| (a.reason(r), self.ahead_ns, a));
+        let at_device = self.behind.as_deref().map(|a| {
             if self.is_device_slow {
                 (Reason::Device, self.behind_ns, a)
             } else {
@@ -105,6 +106,11 @@ impl Wait {
             }
         });
         [in_queue, at_device].into_iter().flatten()
+    }
+
+    /// Whether one of its waits is so long that who is there was looked at.
+    pub fn is_long(&self) -> bool {
+        self.ahead.is_some() || self.behind.is_some() || self.get.is_some()
     }
 }
 

@@ -36,11 +36,11 @@ pub(super) struct Sum {
 }
 
 /// Goes through what waits behind another process: how long, behind whom.
-pub(super) fn each(disk: &Disk, mut then: impl FnMut(&Request, Pid, u64, Ahead, bool)) {
-    for (r, w) in disk.waited_for() {
+pub(super) fn each(disk: &Disk, mut then: impl FnMut(&Request, Pid, u64, &Ahead, bool)) {
+    for (r, w) in disk.long_waits_for() {
         for (why, ns, ahead) in w.behind_others(r) {
             if let Reason::Other(pid) = why {
-                let in_device = w.behind == Some(ahead) && w.behind_ns == ns;
+                let in_device = w.behind.as_deref() == Some(ahead) && w.behind_ns == ns;
                 then(r, pid, ns, ahead, in_device);
             }
         }
@@ -54,7 +54,7 @@ impl Sum {
         r: &Request,
         pid: Pid,
         ns: u64,
-        ahead: Ahead,
+        ahead: &Ahead,
         in_device: bool,
     ) {
         self.harm.add(r.pid, ns, || section.instance(r, Some(ns)));

@@ -66,7 +66,7 @@ impl Detector for DeepQueue {
 impl DeepQueue {
     fn disk(&mut self, section: &Section, disk: &Disk) {
         let sum = self.disks.entry(disk.dev).or_default();
-        for (r, w) in disk.waited_for() {
+        for (r, w) in disk.long_waits_for() {
             let of_load = w.behind_others(r).filter(|(why, ..)| *why == Reason::Load);
             let (mut ns, mut ahead) = (0, 0);
             for (_, part, who) in of_load {

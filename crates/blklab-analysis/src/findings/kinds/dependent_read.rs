@@ -32,6 +32,11 @@ const NEAR_NS: u64 = 1_000_000;
 /// Reads that are looked at behind a small one.
 const THEN_SEEN: usize = 16;
 
+/// Whether a read is a small one with something on both sides.
+fn may_be_first(r: &Request) -> bool {
+    r.is_behind && r.is_followed && r.sectors() <= SMALL_SECTORS
+}
+
 #[derive(Debug, Default)]
 struct DependentReads {
     disks: BTreeMap<Dev, Harm>,
@@ -40,13 +45,19 @@ struct DependentReads {
 impl Detector for DependentReads {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            let mut of_pid: BTreeMap<Pid, Vec<&Request>> = BTreeMap::new();
-            for r in disk
-                .requests
-                .iter()
-                .filter(|r| r.is_read() && r.queue.is_some())
-            {
-                of_pid.entry(r.pid).or_default().push(r);
+            let reads = || {
+                let all = disk.requests.iter();
+                all.filter(|r| r.is_read() && r.queue.is_some())
+            };
+            let who = reads().filter(|r| may_be_first(r)).map(|r| r.pid);
+            let mut of_pid: BTreeMap<Pid, Vec<&Request>> = who.map(|p| (p, Vec::new())).collect();
+            if of_pid.is_empty() {
+                continue;
+            }
+            for r in reads() {
+                if let Some(own) = of_pid.get_mut(&r.pid) {
+                    own.push(r);
+                }
             }
             for (pid, mut reads) in of_pid {
                 reads.sort_by_key(|r| (r.queue, r.life.number));
@@ -54,7 +65,7 @@ impl Detector for DependentReads {
                     let Some(end) = first.life.complete else {
                         continue;
                     };
-                    if first.sectors() > SMALL_SECTORS {
+                    if !may_be_first(first) {
                         continue;
                     }
                     let queued = |r: &Request| r.queue.unwrap_or_default();
@@ -62,9 +73,8 @@ impl Detector for DependentReads {
                     let from = later.partition_point(|r| queued(r) < end);
                     let then = later[from..].iter().take(THEN_SEEN);
                     let then = then.take_while(|r| queued(r).since(end).0 <= NEAR_NS);
-                    let then: Vec<&&Request> = then.collect();
-                    let before = then.iter().find(|r| r.end() == first.life.sector);
-                    let behind = then.iter().find(|r| r.life.sector == first.end());
+                    let before = then.clone().find(|r| r.end() == first.life.sector);
+                    let behind = then.clone().find(|r| r.life.sector == first.end());
                     let (Some(before), Some(behind)) = (before, behind) else {
                         continue;
                     };

@@ -110,7 +110,7 @@ impl Detector for Slow {
             if !limited.is_empty() || ended < REQUESTS_MIN {
                 continue;
             }
-            let by_itself = disk.waited_for().filter(|(r, w)| {
+            let by_itself = disk.long_waits_for().filter(|(r, w)| {
                 let mut reasons = w.behind_others(r);
                 r.life.bytes > 0 && reasons.any(|(why, ..)| why == Reason::Device)
             });

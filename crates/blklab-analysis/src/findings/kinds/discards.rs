@@ -58,6 +58,9 @@ struct Sum {
 impl Detector for Discards {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
+            if !disk.shown.flags.has(Rwbs::DISCARD) {
+                continue;
+            }
             let kinds = [Action::Queue, Action::Issue, Action::Remap];
             let shown = |a: &Action| {
                 let mut of_kind = section.events().iter().filter(|e| e.action == *a);

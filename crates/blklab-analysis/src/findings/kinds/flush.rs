@@ -78,6 +78,10 @@ struct Chain {
 impl Detector for Flushes {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
+            let flags = disk.shown.flags;
+            if !flags.has(Rwbs::FLUSH) && !flags.has(Rwbs::FUA) {
+                continue;
+            }
             let chains = chains(disk);
             if !chains.is_empty() || !disk.flushes.is_empty() {
                 self.disk(section, disk, &chains);
@@ -188,6 +192,9 @@ impl Sum {
         let mut of_sector: BTreeMap<u64, Vec<&Request>> = BTreeMap::new();
         for r in disk.requests.iter().filter(|r| flushes(r)) {
             of_sector.entry(r.life.sector).or_default().push(r);
+        }
+        if of_sector.is_empty() {
+            return;
         }
         for (place, e) in section.events().iter().enumerate() {
             if e.action != Action::Complete || e.bytes > 0 || e.dev != disk.dev || e.sector == 0 {

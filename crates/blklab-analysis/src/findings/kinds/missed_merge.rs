@@ -126,7 +126,7 @@ struct Sum {
 impl Detector for MissedMerges {
     fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
-            let unplugs: Vec<(Pid, Time)> = unplugs(section, disk.dev);
+            let unplugs: Vec<(Pid, Time)> = unplugs(section, disk);
             self.disk(section, disk, &unplugs, context);
         }
     }
@@ -137,8 +137,11 @@ impl Detector for MissedMerges {
 }
 
 /// When processes unplugged, in order.
-fn unplugs(section: &Section, dev: Dev) -> Vec<(Pid, Time)> {
-    let of_dev = section.events().iter().filter(|e| e.dev == dev);
+fn unplugs(section: &Section, disk: &Disk) -> Vec<(Pid, Time)> {
+    if !disk.has(Action::Unplug) && !disk.has(Action::UnplugTimer) {
+        return Vec::new();
+    }
+    let of_dev = section.events().iter().filter(|e| e.dev == disk.dev);
     let mut all: Vec<(Pid, Time)> = of_dev
         .filter(|e| matches!(e.action, Action::Unplug | Action::UnplugTimer))
         .map(|e| (e.pid, e.time))
@@ -209,12 +212,16 @@ impl MissedMerges {
         // By where they end, the latest last, with the length of the row they end.
         let mut ends: HashMap<(bool, u64), Vec<(usize, u64)>> = HashMap::new();
         let mut begun: Vec<usize> = (0..disk.requests.len()).collect();
-        begun.retain(|i| can_merge(&disk.requests[*i]));
+        begun.retain(|i| {
+            let r = &disk.requests[*i];
+            (r.is_behind || r.is_followed) && can_merge(r)
+        });
         begun.sort_by_key(|i| (disk.requests[*i].start(), *i));
         for i in begun {
             let second = &disk.requests[i];
             let key = (second.is_read(), second.life.sector);
-            let before = ends.get(&key).into_iter().flatten().rev().take(4);
+            let before = ends.get(&key).filter(|_| second.is_behind);
+            let before = before.into_iter().flatten().rev().take(4);
             let found = before
                 .filter_map(|(j, run)| {
                     let first = &disk.requests[*j];
@@ -222,10 +229,12 @@ impl MissedMerges {
                 })
                 .next();
             let run = found.as_ref().map_or(1, |(.., run)| *run);
-            let own = ends.entry((second.is_read(), second.end())).or_default();
-            own.push((i, run));
-            if own.len() > 8 {
-                own.remove(0);
+            if second.is_followed {
+                let own = ends.entry((second.is_read(), second.end())).or_default();
+                own.push((i, run));
+                if own.len() > 8 {
+                    own.remove(0);
+                }
             }
             let Some((first, how, run)) = found else {
                 continue;

@@ -81,6 +81,11 @@ fn is_small_read(r: &Request, is_on: bool) -> bool {
 
 impl NoReadahead {
     fn disk(&mut self, section: &Section, disk: &Disk, is_on: bool) {
+        // Each of a row but the last.
+        let goes_on = |r: &&Request| r.is_followed && is_small_read(r, is_on);
+        if (disk.issued().iter().filter(goes_on).count() as u64) < RUN_MIN - 1 {
+            return;
+        }
         let mut of_pid: BTreeMap<Pid, Vec<&Request>> = BTreeMap::new();
         for r in disk.issued().iter().filter(|r| r.is_read()) {
             of_pid.entry(r.pid).or_default().push(r);

@@ -100,9 +100,11 @@ struct Sum {
 impl Detector for NoRequestFree {
     fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk.waited_for() {
-                let Some(ahead) = w.get else { continue };
-                if For::of(r, &ahead, context) != self.what {
+            for (r, w) in disk.long_waits_for() {
+                let Some(ahead) = w.get.as_deref() else {
+                    continue;
+                };
+                if For::of(r, ahead, context) != self.what {
                     continue;
                 }
                 let is_own = self.what == For::Request && is_most(ahead.own, ahead.all);

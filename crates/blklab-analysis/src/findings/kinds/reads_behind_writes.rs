@@ -7,7 +7,7 @@
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, total};
-use crate::findings::waits::Reason;
+use crate::findings::waits::{Ahead, Reason};
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ struct Sum {
 impl Detector for ReadsBehindWrites {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk.divided().filter(|(r, _)| r.is_read()) {
+            for (r, w) in disk.long_waits().filter(|(r, _)| r.is_read()) {
                 let behind = w
                     .behind_others(r)
                     .filter(|(why, ..)| *why == Reason::Writes);
@@ -59,17 +59,12 @@ impl Detector for ReadsBehindWrites {
                         sum.harm.blame(pid, n);
                     }
                 }
-                let is_writes = |ahead: Option<crate::findings::waits::Ahead>| {
-                    ahead.is_some_and(|a| a.reason(r) == Reason::Writes)
+                let is_writes = |ahead: Option<&Ahead>| {
+                    u64::from(ahead.is_some_and(|a| a.reason(r) == Reason::Writes))
                 };
-                add(
-                    &mut sum.in_queue_ns,
-                    u64::from(is_writes(w.ahead)) * w.ahead_ns,
-                );
-                add(
-                    &mut sum.in_device_ns,
-                    u64::from(is_writes(w.behind)) * w.behind_ns,
-                );
+                let [ahead, behind] = [&w.ahead, &w.behind].map(|a| is_writes(a.as_deref()));
+                add(&mut sum.in_queue_ns, ahead * w.ahead_ns);
+                add(&mut sum.in_device_ns, behind * w.behind_ns);
             }
         }
     }

@@ -64,6 +64,9 @@ fn given_back(back: &BTreeMap<u64, Vec<Time>>, r: &Request) -> Option<Time> {
 
 impl Requeued {
     fn disk(&mut self, section: &Section, disk: &Disk) {
+        if !disk.has(Action::Requeue) {
+            return;
+        }
         let mut back: BTreeMap<u64, Vec<Time>> = BTreeMap::new();
         let of_dev = |a| move |e: &&blklab_trace::Event| e.dev == disk.dev && e.action == a;
         for e in section.events().iter().filter(of_dev(Action::Requeue)) {

@@ -168,6 +168,10 @@ fn streams(disk: &Disk) -> BTreeMap<Stream, Vec<Step>> {
 
 impl SeekStorm {
     fn disk(&mut self, section: &Section, disk: &Disk, context: &Context) {
+        // Half or more of the requests of two streams.
+        if (disk.nr_behind as u64) < STREAM_MIN {
+            return;
+        }
         let streams = streams(disk);
         if streams.len() < 2 {
             return;

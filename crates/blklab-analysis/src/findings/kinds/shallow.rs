@@ -60,8 +60,9 @@ impl Detector for Shallow {
                 sum.alone_ns = disk.service.alone(None);
                 sum.interval_ns = disk.service.interval_ns;
             }
-            for (r, w) in disk.waited_for() {
-                let Some(ahead) = w.ahead.filter(|a| a.reason(r) == Reason::Load) else {
+            for (r, w) in disk.long_waits_for() {
+                let ahead = w.ahead.as_deref();
+                let Some(ahead) = ahead.filter(|a| a.reason(r) == Reason::Load) else {
                     continue;
                 };
                 if ahead.own > 0 {

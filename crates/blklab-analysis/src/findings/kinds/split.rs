@@ -71,6 +71,14 @@ struct Cut {
 impl Detector for Splits {
     fn section(&mut self, section: &Section, _: &Context) {
         let mut open: BTreeMap<(Dev, Pid), Cut> = BTreeMap::new();
+        for disk in &section.disks {
+            if disk.shown.nr_data_queued > 0 {
+                self.disks.entry(disk.dev).or_default().bios += disk.shown.nr_data_queued;
+            }
+        }
+        if !section.disks.iter().any(|d| d.has(Action::Split)) {
+            return;
+        }
         for (place, e) in section.events().iter().enumerate() {
             match e.action {
                 Action::Queue if e.bytes > 0 => {
@@ -82,7 +90,6 @@ impl Detector for Splits {
                         pid: e.pid,
                         evidence: vec![place],
                     };
-                    self.disks.entry(e.dev).or_default().bios += 1;
                     if let Some(cut) = open.insert((e.dev, e.pid), cut) {
                         self.end(section, e.dev, cut);
                     }

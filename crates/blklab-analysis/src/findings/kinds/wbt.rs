@@ -56,7 +56,7 @@ impl Detector for Wbt {
             }
             let sum = self.disks.entry(disk.dev).or_default();
             scaled.iter().for_each(|s| sum.scaled(s));
-            for (r, w) in disk.divided() {
+            for (r, w) in disk.long_waits() {
                 let (Some(queue), Some(get)) = (r.queue, r.life.get) else {
                     continue;
                 };

@@ -65,7 +65,9 @@ impl Detector for WriteOrder {
         for disk in &section.disks {
             let fails =
                 |e: &Event| e.dev == disk.dev && e.action == Action::Complete && e.error != 0;
-            let error = section.events().iter().position(fails);
+            let has_failed = disk.shown.nr_errors > 0;
+            let error = has_failed.then(|| section.events().iter().position(fails));
+            let error = error.flatten();
             if !is_zoned && error.is_none() {
                 continue;
             }
@@ -127,12 +129,12 @@ struct Errors {
 
 impl Detector for Errors {
     fn section(&mut self, section: &Section, _: &Context) {
+        if section.disks.iter().all(|d| d.shown.nr_errors == 0) {
+            return;
+        }
         let failed = |e: &Event| e.action == Action::Complete && e.error != 0;
         let all = section.events().iter().enumerate();
         let all: Vec<(usize, &Event)> = all.filter(|(_, e)| failed(e)).collect();
-        if all.is_empty() {
-            return;
-        }
         let owners = Owners::all(section);
         for (place, e) in all {
             let (harm, errors) = self.disks.entry(e.dev).or_default();

@@ -32,7 +32,7 @@ struct WritesStarved {
 impl Detector for WritesStarved {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            for (r, w) in disk.waited_for() {
+            for (r, w) in disk.long_waits_for() {
                 let later = w
                     .behind_others(r)
                     .filter(|(why, ..)| *why == Reason::LaterReads);
@@ -48,7 +48,7 @@ impl Detector for WritesStarved {
                 let (harm, sum) = self.disks.entry(disk.dev).or_default();
                 harm.add(r.pid, ns, || section.instance(r, Some(ns)));
                 *sum += reads;
-                for (pid, n) in others.iter().flat_map(Ahead::others) {
+                for (pid, n) in others.into_iter().flat_map(Ahead::others) {
                     harm.blame(pid, n);
                 }
             }
