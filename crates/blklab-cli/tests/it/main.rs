@@ -23,6 +23,7 @@ mod interrupt;
 mod machines;
 mod md;
 mod messages;
+mod own_runs;
 mod plan;
 mod progress;
 mod re_enact;
