@@ -22,7 +22,7 @@ pub fn number_of(e: &Experiment, name: &str) -> u16 {
 /// A task table without tasks, with the groups: their numbers are their places
 /// in the experiment, from 1.
 pub(crate) fn table(e: &Experiment) -> TaskTable {
-    table_with(e, |g| g.limits())
+    table_with(e, Cgroup::limits)
 }
 
 /// The same for bios that were recorded: what limits held is in their times.
