@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare runs and traces: what changed, by how much, how sure that is
     Compare(CompareArgs),
+    /// Fit a device to measurements (of fio, or a trace): a file for --device
+    FitDevice(FitDeviceArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -154,7 +156,8 @@ pub(crate) struct RunArgs {
     /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME")]
     pub(crate) sched: Vec<String>,
-    /// Device and its parameters [default: the file's, else sata-7200-2008]
+    /// Device and its parameters, or a file FILE.toml with a table [device]
+    /// [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Vec<String>,
     /// md array of such devices, raid0 or raid1 with 2 to 16 members: raid1:2,
@@ -260,7 +263,8 @@ pub(crate) struct WorkloadArgs {
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Option<String>,
-    /// Device and its parameters [default: the file's, else sata-7200-2008]
+    /// Device and its parameters, or a file FILE.toml with a table [device]
+    /// [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Option<String>,
     /// md array of such devices, as in run
@@ -763,6 +767,91 @@ impl TableRows {
             TableRows::Bios => Rows::Bios,
         }
     }
+}
+
+const FIT_DEVICE_NOTES: &str = "\
+The measurements are results of fio (json or json+) with direct=1: random reads
+at several depths and sizes, writes, both mixed, a reader beside a writer. With
+--jobs it prints the job files for that. Jobs of one reporting group count as
+running side by side; a name with 'fresh' stands for a drive of which everything
+was discarded, all others for one that was written until that was steady.
+
+Loads are run straight against the model, and its parameters moved until the
+logarithms of IOPS and percentiles of completion latency are as near to the
+measured ones as they get (least squares). One of --hold-out loads is kept back:
+how far it is off says how good predictions are. Each parameter has its error;
+those that the measurements do not tell are named. The same files give the same
+result.
+
+Also read: such figures as CSV (a row for each direction of a load), a trace
+(from which the law measured is found, and judged by the last quarter of the
+commands), and the six numbers of io.cost.model.
+
+Without -o the file goes to standard output, with the tables as remarks.
+docs/fit-device.md has more.
+
+Examples:
+  blklab fit-device --jobs --disk /dev/nvme0n1 --out jobs
+  blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml
+  blklab run job.fio --device testdata/fit/drive.toml
+  blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4";
+
+#[derive(Debug, Args)]
+#[command(after_help = FIT_DEVICE_NOTES)]
+pub(crate) struct FitDeviceArgs {
+    /// What was measured; - is standard input
+    #[arg(required_unless_present = "jobs", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Write the description of the device here; without it, to standard output
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The SSD to begin with, and parameters of it [default: the nearest of the
+    /// presets]
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) like: Option<String>,
+    /// Keep one of N loads back; 0: none
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) hold_out: usize,
+    /// Time from a completion to the process that waits, which is not the device's, in
+    /// us [default: 5; 0 for SPDK and for results of blklab]
+    #[arg(long, value_name = "US", value_parser = host_us)]
+    pub(crate) host_us: Option<f64>,
+    /// Print job files for fio whose results are wanted
+    #[arg(long, conflicts_with_all = ["files", "output", "like", "host_us"])]
+    pub(crate) jobs: bool,
+    /// Of the job files: the disk, on which all data are lost
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/dev/nvme0n1",
+        requires = "jobs"
+    )]
+    pub(crate) disk: String,
+    /// Of the job files: seconds of each load
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, requires = "jobs", value_parser = seconds)]
+    pub(crate) runtime: f64,
+    /// Write the job files into this folder
+    #[arg(long, value_name = "DIR", requires = "jobs")]
+    pub(crate) out: Option<PathBuf>,
+    /// How to show it
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table, conflicts_with = "jobs")]
+    pub(crate) output_format: PlainFormat,
+}
+
+fn host_us(text: &str) -> Result<f64, String> {
+    let us = text
+        .parse::<f64>()
+        .ok()
+        .filter(|us| (0.0..=1000.0).contains(us));
+    us.ok_or_else(|| "expected microseconds from 0 to 1000".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text
+        .parse::<f64>()
+        .ok()
+        .filter(|s| (0.01..=86_400.0).contains(s));
+    seconds.ok_or_else(|| "expected seconds from 0.01 to 86400".to_owned())
 }
 
 const RECORD_NOTES: &str = "\

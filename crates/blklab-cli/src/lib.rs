@@ -12,6 +12,7 @@ mod examine;
 mod example;
 mod execute;
 mod files;
+mod fit_device;
 mod histogram;
 mod interrupt;
 mod list;
@@ -70,6 +71,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Why(a) => why::why(&a, schedulers),
         Command::Report(a) => report::report(&a, schedulers),
         Command::Compare(a) => compare::compare(&a),
+        Command::FitDevice(a) => fit_device::fit_device(&a),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

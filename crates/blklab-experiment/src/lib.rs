@@ -30,7 +30,7 @@ pub use error::{ExperimentError, no_such};
 pub use filesystem::FilesystemSpec;
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
-pub use load::{FORMAT, Source, load, parse};
+pub use load::{FORMAT, Source, load, load_device, parse};
 pub use md::MdSpec;
 pub use parts::{DeviceSpec, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};

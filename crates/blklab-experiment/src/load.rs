@@ -3,8 +3,9 @@
 
 use crate::cgroup;
 use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, ReadFile, read_given, read_named};
-use crate::raw::RawExperiment;
-use crate::{Catalogue, Experiment, ExperimentError, Workload, no_such};
+use crate::raw::{RawDevice, RawExperiment};
+use crate::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload, no_such};
+use serde::de::DeserializeOwned;
 use std::path::Path;
 
 /// What kind of text a file holds.
@@ -98,6 +99,25 @@ pub fn parse(
         .map_err(|e| e.at_key_in(text).in_file(name))
 }
 
+/// Reads a file that describes a device: a table `[device]` as experiments have it.
+///
+/// # Errors
+/// If it cannot be read or is no such file: with the line.
+pub fn load_device(path: &Path, catalogue: &Catalogue) -> Result<DeviceSpec, ExperimentError> {
+    let shown = path.display().to_string();
+    let read = || {
+        let text = read_named(path, NAMED_BYTES_MAX)?;
+        let raw: RawDevice = from_toml(&text)?;
+        match format_of(Source::Toml, &text) {
+            None | Some(FORMAT) => {}
+            Some(other) => return Err(other_format(other).at_key_in(&text)),
+        }
+        let device = raw.resolve(&shown, catalogue);
+        device.map_err(|e| e.at_key_in(&text))
+    };
+    read().map_err(|e| e.in_file(&shown))
+}
+
 /// The format of experiment files that is read and written.
 pub const FORMAT: u32 = 1;
 
@@ -134,7 +154,7 @@ fn job_file(id: &str, name: &str, text: String, catalogue: &Catalogue) -> Experi
     }
 }
 
-fn from_toml(text: &str) -> Result<RawExperiment, ExperimentError> {
+fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, ExperimentError> {
     let of_toml = |e: &toml::de::Error, path: &str| ExperimentError {
         line: e.span().map(|span| line_at(text, span.start)),
         ..ExperimentError::new(in_words(e.message(), path))

@@ -459,10 +459,40 @@ fn resolve_scenario(
     Ok(e)
 }
 
+fn resolve_device(e: &mut Experiment, table: Table) -> Result<(), ExperimentError> {
+    let device = device_spec(table, &e.file, &e.catalogue)?;
+    e.choose_device(device)
+}
+
+/// The keys of a file that describes a device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawDevice {
+    /// Format of the file; files of people need not say it.
+    #[serde(rename = "format")]
+    _format: Option<u32>,
+    device: Table,
+}
+
+impl RawDevice {
+    /// The device of such a file.
+    pub(crate) fn resolve(
+        self,
+        file: &str,
+        catalogue: &Catalogue,
+    ) -> Result<DeviceSpec, ExperimentError> {
+        device_spec(self.device, file, catalogue)
+    }
+}
+
 /// `law`, `name` or `kind` names the device; `queue_depth` and `fetch` are the
 /// driver's; everything else is a parameter of the device. Paths count from
-/// the folder of the experiment file.
-fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), ExperimentError> {
+/// the folder of the file.
+fn device_spec(
+    mut table: Table,
+    file: &str,
+    catalogue: &Catalogue,
+) -> Result<DeviceSpec, ExperimentError> {
     let name = ["law", "name", "kind"]
         .iter()
         .find_map(|k| table.remove(*k));
@@ -473,8 +503,8 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
         .about("device"));
     };
     let name = name.text();
-    let folder = Path::new(&e.file).parent().unwrap_or(Path::new(""));
-    let rows = e.catalogue.device_rows(&name).unwrap_or_default();
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let rows = catalogue.device_rows(&name).unwrap_or_default();
     let is_path = |key: &str| rows.iter().any(|row| row.is_called(key) && row.is_path());
     let value = |key: &str, value: &Scalar| {
         if is_path(key) {
@@ -485,5 +515,5 @@ fn resolve_device(e: &mut Experiment, mut table: Table) -> Result<(), Experiment
     };
     let params = table.iter().map(|(k, v)| (k.clone(), value(k, v)));
     let params = params.collect();
-    e.choose_device(DeviceSpec { name, params })
+    Ok(DeviceSpec { name, params })
 }

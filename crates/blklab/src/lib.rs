@@ -97,7 +97,7 @@ pub use blklab_analysis::watch;
 pub use blklab_experiment::{
     Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Models, Placement,
     Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load,
-    no_such, parse,
+    load_device, no_such, parse,
 };
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;

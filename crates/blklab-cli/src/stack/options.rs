@@ -6,6 +6,7 @@
 
 use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
 use blklab::{DeviceSpec, ExperimentError, MdSpec, shown};
+use std::path::Path;
 
 /// A setting with its values, and the option that gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,11 +116,29 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
 }
 
 /// Splits `NAME,key=value,NAME…` into devices: a part without `=` starts the
-/// next device.
+/// next device. What ends in `.toml` is a file that describes one; parameters behind it
+/// replace those of the file.
 ///
 /// # Errors
-/// If the first part is a parameter, or a parameter has two values.
+/// If the first part is a parameter, or a parameter has two values, or a file is
+/// no description of a device.
 pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
+    let mut devices = parse_device_names(text)?;
+    for device in &mut devices {
+        if !device.name.ends_with(".toml") {
+            continue;
+        }
+        let mut described = blklab::load_device(Path::new(&device.name), &blklab::catalogue())?;
+        let given = std::mem::take(&mut device.params);
+        let is_given = |key: &str| given.iter().any(|(k, _)| k == key);
+        described.params.retain(|(key, _)| !is_given(key));
+        described.params.extend(given);
+        *device = described;
+    }
+    Ok(devices)
+}
+
+fn parse_device_names(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
     parse_named(
         text,
         &Named {

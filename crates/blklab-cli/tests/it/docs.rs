@@ -19,6 +19,8 @@ const LONG: &[&str] = &[
     "blklab conform testdata/machine-2628",
     "blklab conform --findings",
     "blklab conform --findings --output-format markdown",
+    "blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml",
+    "blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4",
 ];
 
 /// Whether a command runs whole studies. One seed of a study is quick enough.

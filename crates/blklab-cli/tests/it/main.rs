@@ -18,6 +18,7 @@ mod fio_logs;
 mod fio_modes;
 mod fio_options;
 mod fio_steady;
+mod fit_device;
 mod golden;
 mod interrupt;
 mod machines;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs for fio whose results a fit wants.
+
+use std::fmt::Write as _;
+
+/// What the jobs run on.
+#[derive(Clone, Debug)]
+pub struct JobOptions {
+    /// The disk.
+    pub disk: String,
+    /// Seconds of each load, after a third as many.
+    pub seconds: f64,
+}
+
+/// A job file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobText {
+    /// Its name.
+    pub name: &'static str,
+    /// What is in it.
+    pub text: String,
+}
+
+/// The job files, in the order in which they are run.
+pub fn jobs(o: &JobOptions) -> Vec<JobText> {
+    let file = |name, text| JobText { name, text };
+    vec![
+        file("1-fresh.fio", fresh(o)),
+        file("2-precondition.fio", precondition(o)),
+        file("3-steady.fio", steady(o)),
+    ]
+}
+
+/// A time as fio takes it.
+fn time(seconds: f64) -> String {
+    format!("{:.0}ms", (seconds * 1000.0).max(1.0))
+}
+
+fn head(o: &JobOptions, what: &[&str], timed: bool) -> String {
+    let mut text = String::new();
+    for line in what {
+        let _ = writeln!(text, "; {line}");
+    }
+    let _ = write!(
+        text,
+        "\n[global]\nfilename={}\nioengine=io_uring\ndirect=1\n",
+        o.disk
+    );
+    if timed {
+        let ramp = time(o.seconds / 3.0);
+        let _ = write!(
+            text,
+            "norandommap\nrandrepeat=0\ntime_based\nruntime={}\nramp_time={ramp}\n",
+            time(o.seconds)
+        );
+    }
+    text
+}
+
+fn section(text: &mut String, name: &str, beside: bool, options: &str) {
+    let wall = if beside { "" } else { "stonewall\n" };
+    let lines = options.replace(' ', "\n");
+    let _ = write!(text, "\n[{name}]\n{wall}{lines}\n");
+}
+
+fn fresh(o: &JobOptions) -> String {
+    let mut text = head(
+        o,
+        &[
+            "A drive of which everything was discarded, as by blkdiscard: all data on it are lost.",
+            "Only writes: reads of what was never written do not reach the flash.",
+            "fio --output-format=json+ --output=1-fresh.json 1-fresh.fio",
+        ],
+        true,
+    );
+    section(
+        &mut text,
+        "fresh-write-128k-qd32",
+        false,
+        "rw=write bs=128k iodepth=32",
+    );
+    for depth in [1, 4, 32] {
+        let options = format!("rw=randwrite bs=4k iodepth={depth}");
+        section(
+            &mut text,
+            &format!("fresh-randwrite-4k-qd{depth}"),
+            false,
+            &options,
+        );
+    }
+    text
+}
+
+fn precondition(o: &JobOptions) -> String {
+    let mut text = head(
+        o,
+        &[
+            "Writes the drive full, then twice as much at random addresses, so that garbage",
+            "collection is steady. It takes hours, and all data on the drive are lost.",
+            "fio 2-precondition.fio",
+        ],
+        false,
+    );
+    section(&mut text, "fill", false, "rw=write bs=128k iodepth=32");
+    let again = "rw=randwrite bs=4k iodepth=32 norandommap loops=2";
+    section(&mut text, "write-at-random", false, again);
+    text
+}
+
+fn steady(o: &JobOptions) -> String {
+    let mut text = head(
+        o,
+        &[
+            "Directly after 2-precondition.fio. All data on the drive are lost.",
+            "fio --output-format=json+ --output=3-steady.json 3-steady.fio",
+        ],
+        true,
+    );
+    for depth in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
+        let options = format!("rw=randread bs=4k iodepth={depth}");
+        section(
+            &mut text,
+            &format!("steady-randread-4k-qd{depth}"),
+            false,
+            &options,
+        );
+    }
+    for size in ["8k", "16k", "64k"] {
+        for depth in [1, 8, 32] {
+            let options = format!("rw=randread bs={size} iodepth={depth}");
+            section(
+                &mut text,
+                &format!("steady-randread-{size}-qd{depth}"),
+                false,
+                &options,
+            );
+        }
+    }
+    section(
+        &mut text,
+        "steady-read-128k-qd32",
+        false,
+        "rw=read bs=128k iodepth=32",
+    );
+    for depth in [1, 4, 32] {
+        let options = format!("rw=randwrite bs=4k iodepth={depth}");
+        section(
+            &mut text,
+            &format!("steady-randwrite-4k-qd{depth}"),
+            false,
+            &options,
+        );
+    }
+    section(
+        &mut text,
+        "steady-write-128k-qd32",
+        false,
+        "rw=write bs=128k iodepth=32",
+    );
+    for depth in [1, 8, 32] {
+        let options = format!("rw=randrw rwmixread=70 bs=4k iodepth={depth}");
+        section(
+            &mut text,
+            &format!("steady-randrw-4k-qd{depth}"),
+            false,
+            &options,
+        );
+    }
+    for (reads, writes) in [(1, 32), (32, 32), (1, 128)] {
+        let options = format!("rw=randread bs=4k iodepth={reads}");
+        let name = format!("steady-reader-qd{reads}-beside-qd{writes}");
+        section(&mut text, &name, false, &options);
+        let options = format!("rw=randwrite bs=4k iodepth={writes}");
+        let name = format!("steady-writer-qd{writes}-beside-qd{reads}");
+        section(&mut text, &name, true, &options);
+    }
+    text
+}

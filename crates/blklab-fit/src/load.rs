@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A load straight against a device: processes with a constant number of commands in
+//! flight, as fio has them, and the completion latencies that fio would see.
+//!
+//! ```text
+//!            submit_ns             device             wake_ns    reap_ns
+//! process ──────────────► sent ─────────────► done ┄┄┄┄┄┄┄┄┄► ─────────► seen ─► the next one
+//!                          └────────────── completion latency ────────────┘
+//! ```
+//!
+//! A process does one thing at a time. Neither block layer nor scheduler is there: their
+//! part is in these three times.
+
+use crate::cell::Stream;
+use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What came of one direction of a stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    ns: Vec<u64>,
+    sorted: bool,
+    /// Commands per second.
+    pub(crate) per_s: f64,
+}
+
+impl Times {
+    /// How many commands there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ns.len()
+    }
+
+    /// A quantile in microseconds; there must be commands.
+    pub(crate) fn us(&mut self, part: f64) -> f64 {
+        if !self.sorted {
+            self.ns.sort_unstable();
+            self.sorted = true;
+        }
+        let last = self.ns.len() - 1;
+        let place = (self.ns.len() as f64 * part.clamp(0.0, 1.0)) as usize;
+        self.ns[place.min(last)] as f64 / 1e3
+    }
+}
+
+/// How long a load runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Length {
+    /// Writes one after the other before it. All dies of a model that has just begun are in
+    /// the same phase, and stay in it under writes alone: after these each is in its own.
+    pub(crate) writes_before: u64,
+    /// Seconds that count, after a fifth as many.
+    pub(crate) seconds: f64,
+    /// It ends after so many commands, at the latest.
+    pub(crate) commands_max: u64,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The device asked to be woken.
+    Wake(u64),
+    /// A process submits a command.
+    Submit(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    stream: usize,
+    /// When it has done what it does.
+    free: Time,
+    /// The next sector of one that goes in order.
+    next: u64,
+}
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    process: u32,
+    op: Op,
+    at: Time,
+}
+
+/// Steele, Lea and Flood's SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+    }
+}
+
+/// Sectors of a device that has no end.
+const ENDLESS: u64 = 1 << 31;
+
+struct Host<'a> {
+    device: Box<dyn Device>,
+    streams: &'a [Stream],
+    processes: Vec<Process>,
+    capacity: u64,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    pushed: u64,
+    sent: Vec<Sent>,
+    free: Vec<u32>,
+    /// Commands that the device has no room for, oldest first.
+    held: VecDeque<Command>,
+    room: u32,
+    wakes: Vec<(Time, u64)>,
+    done: Vec<Done>,
+    random: Random,
+    warm: Time,
+    times: Vec<[Times; 2]>,
+    nr: u64,
+}
+
+/// Runs the streams side by side on a device that takes `queue_depth` commands; reads, then
+/// writes of each stream.
+pub(crate) fn run(
+    device: Box<dyn Device>,
+    queue_depth: u32,
+    streams: &[Stream],
+    length: Length,
+) -> Vec<[Times; 2]> {
+    let capacity = device.capacity_sectors().unwrap_or(ENDLESS);
+    let mut host = Host {
+        device,
+        streams,
+        processes: Vec::new(),
+        capacity,
+        events: BinaryHeap::new(),
+        pushed: 0,
+        sent: Vec::new(),
+        free: Vec::new(),
+        held: VecDeque::new(),
+        room: queue_depth,
+        wakes: Vec::new(),
+        done: Vec::new(),
+        random: Random(7),
+        warm: Time::ZERO,
+        times: vec![Default::default(); streams.len()],
+        nr: 0,
+    };
+    let mut now = host.write_before(length.writes_before);
+    host.warm = Time(now.0 + (length.seconds * 0.2e9) as u64);
+    let end = Time(now.0 + (length.seconds * 1.2e9) as u64);
+    host.start(now);
+    while let Some(Reverse((time, _, event))) = host.events.pop() {
+        if time >= end || host.nr >= length.commands_max {
+            break;
+        }
+        now = time;
+        match event {
+            Event::Wake(token) => host.call(now, |device, cx| device.wake(cx, token)),
+            Event::Submit(process) => host.submit(now, process),
+        }
+        host.submit_held(now);
+    }
+    let counted = if host.nr >= length.commands_max {
+        now.0.saturating_sub(host.warm.0) as f64 / 1e9
+    } else {
+        length.seconds
+    };
+    for t in host.times.iter_mut().flatten() {
+        t.per_s = t.ns.len() as f64 / counted.max(1e-9);
+    }
+    host.times
+}
+
+impl Host<'_> {
+    /// Writes of 4 KiB at random addresses, one at a time; says when the last has ended.
+    fn write_before(&mut self, nr: u64) -> Time {
+        const PAGE: u64 = 4096 / SECTOR_BYTES;
+        let mut now = Time::ZERO;
+        for _ in 0..nr {
+            let cmd = Command {
+                id: CmdId(0),
+                op: Op::Write,
+                flags: BioFlags::NONE,
+                sector: self.random.below(self.capacity / PAGE) * PAGE,
+                nr_sectors: PAGE as u32,
+            };
+            self.call_device(now, |device, cx| device.submit(cx, &cmd));
+            while self.done.is_empty()
+                && let Some(Reverse((time, _, Event::Wake(token)))) = self.events.pop()
+            {
+                now = time;
+                self.call_device(now, |device, cx| device.wake(cx, token));
+            }
+            self.done.clear();
+        }
+        now
+    }
+
+    fn start(&mut self, now: Time) {
+        let nr: u64 = self.streams.iter().map(|s| u64::from(s.processes)).sum();
+        for (stream, s) in self.streams.iter().enumerate() {
+            for _ in 0..s.processes {
+                let no = self.processes.len() as u64;
+                self.processes.push(Process {
+                    stream,
+                    free: now,
+                    next: self.capacity / nr * no / 2048 * 2048,
+                });
+                for _ in 0..s.depth {
+                    self.send_next(no as u32);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, time: Time, event: Event) {
+        self.events.push(Reverse((time, self.pushed, event)));
+        self.pushed += 1;
+    }
+
+    /// A process is about to submit a command.
+    fn send_next(&mut self, process: u32) {
+        let p = &mut self.processes[process as usize];
+        p.free.0 += self.streams[p.stream].host.submit_ns;
+        let at = p.free;
+        self.push(at, Event::Submit(process));
+    }
+
+    fn submit(&mut self, now: Time, process: u32) {
+        let p = &mut self.processes[process as usize];
+        let s = &self.streams[p.stream];
+        let is_read = match s.read_pct {
+            0 => false,
+            100 => true,
+            pct => self.random.below(100) < u64::from(pct),
+        };
+        let (op, bytes) = if is_read {
+            (Op::Read, s.bytes[0])
+        } else {
+            (Op::Write, s.bytes[1])
+        };
+        let n = u64::from(bytes) / SECTOR_BYTES;
+        let sector = if s.sequential {
+            if p.next + n > self.capacity {
+                p.next = 0;
+            }
+            p.next += n;
+            p.next - n
+        } else {
+            self.random.below(self.capacity / n) * n
+        };
+        let at = now;
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.sent.push(Sent { process, op, at });
+            self.sent.len() as u32 - 1
+        });
+        self.sent[id as usize] = Sent { process, op, at };
+        let cmd = Command {
+            id: CmdId(id),
+            op,
+            flags: BioFlags::NONE,
+            sector,
+            nr_sectors: n as u32,
+        };
+        if self.room == 0 {
+            self.held.push_back(cmd);
+            return;
+        }
+        self.room -= 1;
+        self.call(now, |device, cx| device.submit(cx, &cmd));
+    }
+
+    fn call_device(&mut self, now: Time, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
+        let mut cx = DeviceCx {
+            now,
+            wakes: &mut self.wakes,
+            done: &mut self.done,
+        };
+        f(self.device.as_mut(), &mut cx);
+        let mut wakes = std::mem::take(&mut self.wakes);
+        for (time, token) in wakes.drain(..) {
+            self.push(time, Event::Wake(token));
+        }
+        self.wakes = wakes;
+    }
+
+    fn call(&mut self, now: Time, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
+        self.call_device(now, f);
+        let mut done = std::mem::take(&mut self.done);
+        for d in done.drain(..) {
+            self.seen(now, d.id);
+        }
+        self.done = done;
+    }
+
+    /// Hands over what waits for room.
+    fn submit_held(&mut self, now: Time) {
+        while self.room > 0
+            && let Some(cmd) = self.held.pop_front()
+        {
+            self.room -= 1;
+            self.call(now, |device, cx| device.submit(cx, &cmd));
+        }
+    }
+
+    /// A command is done: its process sees that when it can, and submits the next one.
+    fn seen(&mut self, now: Time, id: CmdId) {
+        let sent = self.sent[id.0 as usize];
+        self.free.push(id.0);
+        self.room += 1;
+        self.nr += 1;
+        let p = &mut self.processes[sent.process as usize];
+        let host = self.streams[p.stream].host;
+        p.free = Time(p.free.0.max(now.0 + host.wake_ns) + host.reap_ns);
+        if now >= self.warm {
+            let times = &mut self.times[p.stream][usize::from(sent.op == Op::Write)];
+            times.ns.push(p.free.since(sent.at).ns());
+        }
+        self.send_next(sent.process);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::HostTimes;
+
+    fn stream(depth: u32, host: HostTimes) -> Stream {
+        Stream {
+            processes: 1,
+            depth,
+            read_pct: 100,
+            bytes: [4096; 2],
+            sequential: false,
+            host,
+        }
+    }
+
+    fn times(device: &str, queue_depth: u32, stream: Stream) -> Times {
+        let (info, params) = blklab_device::parse_spec(device).expect("a device");
+        let none = |_: &str| Err(String::new());
+        let device = blklab_device::build(info.name, &params, queue_depth, &none).expect("builds");
+        let length = Length {
+            writes_before: 0,
+            seconds: 0.01,
+            commands_max: 10_000,
+        };
+        let mut times = run(device, queue_depth, &[stream], length);
+        std::mem::take(&mut times[0][0])
+    }
+
+    #[test]
+    fn one_command_at_a_time_takes_the_devices_time_and_the_hosts() {
+        let law = "parallel,read_ns=100us,ns_per_sector=0";
+        let mut t = times(law, 32, stream(1, HostTimes::default()));
+        assert_eq!((t.us(0.5), t.per_s), (100.0, 10_000.0));
+        let host = HostTimes {
+            wake_ns: 5_000,
+            reap_ns: 1_000,
+            submit_ns: 2_000,
+        };
+        let mut t = times(law, 32, stream(1, host));
+        assert_eq!(
+            t.us(0.5),
+            106.0,
+            "what comes before the submission is not in it"
+        );
+        assert!((t.per_s - 1e6 / 108.0).abs() < 150.0, "{}", t.per_s);
+    }
+
+    #[test]
+    fn a_process_limits_the_rate_and_a_full_device_lets_commands_wait() {
+        let law = "parallel,read_ns=100us,ns_per_sector=0";
+        let host = HostTimes {
+            submit_ns: 10_000,
+            ..HostTimes::default()
+        };
+        let t = times(law, 256, stream(64, host));
+        assert!((t.per_s - 100_000.0).abs() < 1000.0, "{}", t.per_s);
+        let mut t = times(law, 4, stream(8, HostTimes::default()));
+        assert!((t.per_s - 40_000.0).abs() < 1000.0, "{}", t.per_s);
+        assert_eq!(t.us(0.5), 200.0);
+    }
+}
