@@ -166,9 +166,10 @@ impl<'a> Problem<'a> {
         let mut found = self.residuals(&drives);
         let left = found.remove(0);
         let column = |i: usize| -> Vec<f64> {
-            let (from, from_step) = match self.both_sides {
-                true => (&found[n + i], steps[n + i]),
-                false => (&left, 0.0),
+            let (from, from_step) = if self.both_sides {
+                (&found[n + i], steps[n + i])
+            } else {
+                (&left, 0.0)
             };
             let step = steps[i] - from_step;
             let each = found[i].iter().zip(from);
