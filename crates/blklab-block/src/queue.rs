@@ -43,6 +43,16 @@ impl Queue {
         }
     }
 
+    /// What it did that takes processor time, since this was asked last; none on the
+    /// single-queue path, where nobody is charged for it.
+    #[inline]
+    pub fn take_work(&mut self) -> mq::Work {
+        match self {
+            Queue::Sq(_) => mq::Work::default(),
+            Queue::Mq(q) => q.take_work(),
+        }
+    }
+
     /// Whether nothing waits and nothing is at the device.
     pub fn is_idle(&self) -> bool {
         on!(self, q => q.is_idle())

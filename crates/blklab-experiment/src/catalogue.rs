@@ -20,6 +20,8 @@ pub struct SchedulerChoice {
     pub until: KernelVersion,
     /// Tunables by their sysfs names.
     pub tunables: &'static [Tunable],
+    /// Processor time of a request that it adds, in ns.
+    pub cost_ns: u32,
 }
 
 /// Schedulers, devices and filesystems that there are models of.

@@ -54,6 +54,12 @@ pub trait Host: Clone + 'static {
     /// `PageCache::end_bio`.
     fn begin_bio(&self, bio: Bio) -> Option<Self::Pending>;
 
+    /// Computes, if that is all that the submission waits for, and goes on with it: what
+    /// is left, which sleeps.
+    async fn settle(&self, pending: Self::Pending) -> Option<Self::Pending> {
+        Some(pending)
+    }
+
     /// Submits the rest; sleeps while the request pool is exhausted.
     async fn finish_bio(&self, pending: Self::Pending);
 

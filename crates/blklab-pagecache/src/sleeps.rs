@@ -52,6 +52,9 @@ impl<H: Host> PageCache<H> {
 
     /// Submits the rest of a bio, and sleeps for its request.
     pub(crate) async fn sleep_for_request(&self, rest: H::Pending) {
+        let Some(rest) = self.host.settle(rest).await else {
+            return;
+        };
         let nap = self.fall_asleep();
         self.host.finish_bio(rest).await;
         self.wake_up(Sleep::Request, nap);

@@ -11,7 +11,7 @@
 //! expired request behind a plugged or full queue just waits.
 
 use crate::direction::{BATCH, READ, Starved, WRITE};
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::sq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
@@ -25,6 +25,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: TUNABLES,
     changes: &[CHANGES],
+    processor_time: ProcessorTime::NONE,
     make: Make::Sq(|b: &mut Build<'_>| {
         let ms = |name| b.hz.from_ms(b.tunables.get(name).unsigned_abs());
         Box::new(Deadline::new(

@@ -18,10 +18,12 @@ pub mod mq_deadline;
 pub mod none;
 pub mod noop;
 mod positions;
+mod processor_time;
 mod queue_id;
 mod rbtree;
 mod registry;
 
+pub use processor_time::{LockOf, ProcessorTime};
 pub use registry::Schedulers;
 
 use blklab_block::{mq, sq};
@@ -85,6 +87,8 @@ pub struct Scheduler {
     pub tunables: &'static [Tunable],
     /// What changed in it, oldest first.
     pub changes: &'static [&'static [Change]],
+    /// What it takes of the processor; not looked at on the single-queue path.
+    pub processor_time: ProcessorTime,
     /// Makes one.
     pub make: Make,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! none: requests go from the software queues to the driver.
 
-use crate::{Make, Scheduler};
+use crate::{Make, ProcessorTime, Scheduler};
 use blklab_kernel::KernelVersion;
 
 /// The table entry.
@@ -12,5 +12,6 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::FOREVER,
     tunables: &[],
     changes: &[],
+    processor_time: ProcessorTime::NONE,
     make: Make::None,
 };

@@ -7,7 +7,7 @@
 //! when several requests are moved at once. Neighbours for request merges are
 //! those in the FIFO, not those on the disk.
 
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::sq::{Core, Elevator};
 use blklab_block::{Cx, List, RqId};
 use blklab_kernel::KernelVersion;
@@ -21,6 +21,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: &[],
     changes: &[],
+    processor_time: ProcessorTime::NONE,
     make: Make::Sq(|_: &mut Build<'_>| Box::new(Noop::default())),
 };
 

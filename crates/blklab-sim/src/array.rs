@@ -23,6 +23,7 @@ impl Machine {
     }
 
     async fn submit_to_member(&self, part: MemberBio) {
+        self.pay_debt().await;
         let no = QueueNo(part.member);
         let from = part.remapped_from.map(|sector| (MD0, sector));
         let state = self.with_queue(no, |q, cx| q.submit_from(cx, part.bio, from));

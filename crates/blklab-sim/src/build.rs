@@ -4,14 +4,16 @@
 use crate::cgroups;
 use crate::device::build_device;
 use crate::limits::{array_config, mq_limits, queue_limits, sq_limits};
-use crate::machine::{Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine};
+use crate::machine::{
+    Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, RequestTimes, SchedulerTime,
+};
 use crate::process::run_process;
 use blklab_block::md::{Array, MD0};
 use blklab_block::{Queue, TaskTable, mq, sq};
 use blklab_device::Device;
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_sched::{Build, Built, Schedulers, Shared};
+use blklab_sched::{Build, Built, LockOf, Schedulers, Shared};
 use blklab_target::Sinks;
 use blklab_types::{Dev, Level, Time};
 use blklab_workload::Process;
@@ -89,7 +91,11 @@ pub(crate) fn machine_with(
                 &mut agenda,
             )?;
             let device = parts.device.copy();
-            Ok(Disk { device, queue })
+            Ok(Disk {
+                device,
+                queue,
+                scheduler_time: scheduler_time(e, parts.schedulers)?,
+            })
         })
         .collect();
     let disks = disks?;
@@ -124,6 +130,7 @@ pub(crate) fn machine_with(
         tasks,
         kernel: e.kernel,
         cpu,
+        nr_cpus: e.nr_cpus(),
         sinks,
         stop,
     });
@@ -134,6 +141,32 @@ pub(crate) fn machine_with(
         machine.start_throttle_thread();
     }
     Ok(machine)
+}
+
+/// What requests take of the processors; none if nothing, as on the single-queue path.
+fn scheduler_time(
+    e: &Experiment,
+    schedulers: Schedulers,
+) -> Result<Option<SchedulerTime>, ExperimentError> {
+    let known = schedulers.find(&e.scheduler, e.kernel);
+    let Some(scheduler) = known.filter(|_| !e.kernel.has_single_queue()) else {
+        return Ok(None);
+    };
+    let of = scheduler.processor_time;
+    // One processor at most waits for nobody.
+    let nr_locks = match of.lock {
+        _ if e.one_cpu() => 0,
+        LockOf::Disk => 1,
+        LockOf::HwQueue => mq_limits(e)?.nr_hw_queues,
+    };
+    Ok(SchedulerTime::new(RequestTimes {
+        request: e.request_cost(),
+        scheduler: e.sched_cost(),
+        turns: of.turns,
+        shared_turns: of.shared_turns,
+        transfer: e.lock_transfer(),
+        nr_locks,
+    }))
 }
 
 /// A disk's queue with its scheduler; registers their timers.

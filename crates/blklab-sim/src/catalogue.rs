@@ -62,6 +62,7 @@ impl Models for SimModels {
             since: s.since,
             until: s.until,
             tunables: s.tunables,
+            cost_ns: s.processor_time.request_ns,
         };
         self.0.iter().map(choice).collect()
     }

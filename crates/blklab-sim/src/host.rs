@@ -37,6 +37,10 @@ impl Host for Machine {
         Machine::begin_bio(self, bio)
     }
 
+    fn settle(&self, rest: Unsubmitted) -> impl Future<Output = Option<Unsubmitted>> {
+        Machine::settle(self, rest)
+    }
+
     fn finish_bio(&self, rest: Unsubmitted) -> impl Future<Output = ()> {
         Machine::finish_bio(self, rest)
     }

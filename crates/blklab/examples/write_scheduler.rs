@@ -8,7 +8,8 @@
 use blklab::metric::{self, Numbers};
 use blklab::run::{RunOptions, run};
 use blklab::scheduler::{
-    Build, Core, Cx, Elevator, KernelVersion, List, Make, RqId, Scheduler, Schedulers,
+    Build, Core, Cx, Elevator, KernelVersion, List, Make, ProcessorTime, RqId, Scheduler,
+    Schedulers,
 };
 use blklab::{Ddir, Experiment, ExperimentError, Planner, Sim, Workload};
 
@@ -20,6 +21,7 @@ static LIFO: [Scheduler; 1] = [Scheduler {
     until: KernelVersion::FOREVER,
     tunables: &[],
     changes: &[],
+    processor_time: ProcessorTime::NONE,
     make: Make::Mq(|_: &mut Build<'_>| Box::new(Lifo::default())),
 }];
 

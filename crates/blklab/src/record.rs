@@ -6,6 +6,7 @@ use crate::job_rows::{JobRow, job_rows};
 use crate::matrix::Cell;
 use crate::metric::{DISK, DiskNumbers};
 use crate::run::RunOutput;
+use blklab_experiment::Experiment;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -44,6 +45,11 @@ pub struct RunRecord {
     pub md: Option<String>,
     /// Commands that the driver hands to the device at most.
     pub queue_depth: u32,
+    /// What a request takes of processors, from 5.0 on: `request_ns` without the
+    /// scheduler, `scheduler_ns` what that adds, `lock_transfer_ns` what a turn with its
+    /// lock takes more after one of another of the `cpus`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub processor_time: Map<String, Value>,
     /// Seed of everything random.
     pub seed: u64,
     /// Virtual time at the end, in ns.
@@ -110,6 +116,7 @@ impl RunRecord {
             },
             md: e.md.map(|md| md.to_string()),
             queue_depth: e.queue_depth().unwrap_or(0),
+            processor_time: processor_time(e),
             seed: e.seed,
             end_ns: run.end.0,
             events: run.digest.nr_events(),
@@ -124,6 +131,18 @@ impl RunRecord {
             trace: json!(run.stats),
         }
     }
+}
+
+/// What a request takes of processors, where that is modelled.
+fn processor_time(e: &Experiment) -> Map<String, Value> {
+    let times = [
+        ("request_ns", e.request_cost().ns()),
+        ("scheduler_ns", e.sched_cost().ns()),
+        ("lock_transfer_ns", e.lock_transfer().ns()),
+        ("cpus", e.nr_cpus().into()),
+    ];
+    let modelled = times.into_iter().filter(|_| !e.kernel.has_single_queue());
+    map(modelled.map(|(name, n)| (name, json!(n))))
 }
 
 /// Every metric of the jobs and of the disks.

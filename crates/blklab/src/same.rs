@@ -11,7 +11,7 @@ use crate::life_totals::{LifeTotals, Processes};
 use crate::matrix::Cell;
 use crate::run::RunOutput;
 use blklab_target::{FIO_PID, JobResult};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 pub(crate) type Runs<'a> = [(&'a Cell, &'a RunOutput)];
 
@@ -179,18 +179,34 @@ fn listed(labels: &[String]) -> String {
     parts.join(" ")
 }
 
-/// Why schedulers that differ little here may differ on a real machine, if
-/// that matters: on the multi-queue path of a device that does not seek.
-pub fn unmodelled_cost(runs: &Runs<'_>) -> Option<&'static str> {
+/// What is charged for schedulers that are compared, where that matters: on the
+/// multi-queue path of a device that does not seek.
+pub fn scheduler_costs(runs: &Runs<'_>) -> Option<String> {
     let fast = runs.iter().map(|(cell, _)| &cell.experiment).filter(|e| {
         let rotational = e.queue_facts().map_or(true, |l| l.rotational);
         !e.kernel.has_single_queue() && !rotational
     });
-    let schedulers: BTreeSet<&str> = fast.map(|e| e.scheduler.as_str()).collect();
-    (schedulers.len() > 1).then_some(
-        "the processor time and the locks of schedulers are not modelled: on a device without \
-         seeks a real machine shows differences that are missing here",
-    )
+    let costs: BTreeMap<&str, u64> = fast
+        .map(|e| (e.scheduler.as_str(), e.sched_cost().ns()))
+        .collect();
+    if costs.len() < 2 {
+        return None;
+    }
+    let said = |(name, ns): (&&str, &u64)| format!("{name} {}", *ns as f64 / 1000.0);
+    let charged: Vec<String> = costs.iter().filter(|(_, ns)| **ns > 0).map(said).collect();
+    if charged.is_empty() {
+        return Some(
+            "the processor time and the locks of schedulers are left out: on a device without \
+             seeks a real machine shows differences that are missing here; --set \
+             processor_time=1 puts them in"
+                .to_owned(),
+        );
+    }
+    Some(format!(
+        "processor time of schedulers, us per request: {}; several processors wait for their \
+         locks",
+        charged.join(", ")
+    ))
 }
 
 #[cfg(test)]

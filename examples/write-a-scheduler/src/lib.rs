@@ -5,8 +5,8 @@
 //! docs/write-a-scheduler.md explains it line by line.
 
 use blklab::scheduler::{
-    Bio, Build, Core, Cx, Elevator, KernelVersion, List, Make, Merge, RqId, Scheduler, Schedulers,
-    SectorTree, TreeNodes, Tunable, Unit,
+    Bio, Build, Core, Cx, Elevator, KernelVersion, List, Make, Merge, ProcessorTime, RqId,
+    Scheduler, Schedulers, SectorTree, TreeNodes, Tunable, Unit,
 };
 
 /// The table entry.
@@ -25,6 +25,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
         help: "how often the oldest request may be passed over; 0: first come, first served",
     }],
     changes: &[],
+    processor_time: ProcessorTime::NONE,
     make: Make::Mq(|b: &mut Build<'_>| {
         Box::new(Sstf {
             patience: b.tunables.get("patience"),

@@ -30,6 +30,17 @@ pub struct Core {
     pub(crate) hash: MergeHash,
     /// Hardware queues that kblockd is to run, by bit.
     pub(crate) runs_wanted: u64,
+    /// What was done since somebody asked.
+    pub(crate) work: Work,
+}
+
+/// What a queue did that takes time of a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bios that got a request.
+    pub requests: u32,
+    /// Bios that the scheduler merged into one that waited.
+    pub merges: u32,
 }
 
 impl Core {
@@ -46,6 +57,7 @@ impl Core {
             nr_sorted: 0,
             hash: MergeHash::new(),
             runs_wanted: 0,
+            work: Work::default(),
         }
     }
 

@@ -28,11 +28,17 @@ impl Queue {
     pub(crate) fn merge_bio(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
         let cpu = cx.running.cpu;
         let list = match &self.elv {
-            Some(elv) if elv.merges_by_hash() => return self.merge_in_scheduler(cx, part),
+            Some(elv) if elv.merges_by_hash() => {
+                let merged = self.merge_in_scheduler(cx, part);
+                self.core.work.merges += u32::from(merged);
+                return merged;
+            }
             Some(elv) => elv.software_list(cpu, &part.bio),
             None => Some(self.ctxs[usize::from(cpu)]),
         };
-        list.is_some_and(|list| self.merge_in_list(cx, list, part))
+        let merged = list.is_some_and(|list| self.merge_in_list(cx, list, part));
+        self.core.work.merges += u32::from(merged && self.elv.is_some());
+        merged
     }
 
     fn merge_in_list(&mut self, cx: &mut Cx<'_>, list: List, part: &Pending) -> bool {

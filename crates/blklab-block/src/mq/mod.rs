@@ -32,7 +32,7 @@ mod tags;
 mod throttle;
 mod wbt;
 
-pub use self::core::Core;
+pub use self::core::{Core, Work};
 pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};
 pub use self::limits::{Limits, Refusal};
@@ -301,6 +301,12 @@ impl Queue {
     pub fn last_timer(&self) -> TimerId {
         let last = self.hctxs.last().expect("one hardware queue at least");
         last.delayed_run
+    }
+
+    /// What it did that takes processor time, since this was asked last.
+    #[inline]
+    pub fn take_work(&mut self) -> Work {
+        std::mem::take(&mut self.core.work)
     }
 
     /// The hardware queue of a CPU (`blk_mq_map_queues`).

@@ -182,6 +182,7 @@ impl Queue {
         };
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
         self.core.rqs.fill(rq, bio, part.queued);
+        self.core.work.requests += 1;
         self.core.rqs[rq].state |= match class {
             None => RqState::default(),
             Some(WbtClass::Background) => RqState::THROTTLED_WRITE,

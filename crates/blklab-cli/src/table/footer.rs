@@ -56,7 +56,8 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
     show_failures(out, pairs)?;
     let same = same::same_runs(pairs);
     let mut shown: Vec<&str> = same.iter().map(String::as_str).collect();
-    shown.extend(same::unmodelled_cost(pairs));
+    let costs = same::scheduler_costs(pairs);
+    shown.extend(costs.as_deref());
     if tables.iter().flat_map(|t| &t.rows).any(|r| r.spread_out) {
         shown.push(RATES);
     }

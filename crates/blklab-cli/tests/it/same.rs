@@ -114,18 +114,23 @@ fn runs_that_differ_are_not_called_the_same() {
 }
 
 #[test]
-fn what_is_not_modelled_of_schedulers_is_said_where_it_matters() {
+fn what_schedulers_take_of_processors_is_said_where_it_matters() {
     let f = Folder::new();
     let said = |args: &[&str]| {
         let text = f.ok(&[&["run", "job.fio"], args].concat());
-        notes(&text)
-            .iter()
-            .any(|n| n.contains("locks of schedulers are not modelled"))
+        let said = notes(&text)
+            .into_iter()
+            .find(|n| n.contains("of schedulers"));
+        said.unwrap_or_default()
     };
     let two = ["--sched", "none,mq-deadline", "--device"];
-    assert!(said(&[&two[..], &["nvme-consumer"]].concat()));
-    assert!(!said(&[&two[..], &["sata-7200-2008"]].concat()));
-    assert!(!said(&["--device", "nvme-consumer"]));
+    let fast = [&two[..], &["nvme-consumer"]].concat();
+    let text = said(&fast);
+    assert!(text.contains("locks of schedulers are left out"), "{text}");
+    let text = said(&[&fast[..], &["--set", "processor_time=1"]].concat());
+    assert!(text.contains("us per request: mq-deadline 0.6;"), "{text}");
+    assert_eq!(said(&[&two[..], &["sata-7200-2008"]].concat()), "");
+    assert_eq!(said(&["--device", "nvme-consumer"]), "");
     let old = [
         "--kernel",
         "4.19",
@@ -134,7 +139,7 @@ fn what_is_not_modelled_of_schedulers_is_said_where_it_matters() {
         "--device",
         "sata-ssd",
     ];
-    assert!(!said(&old));
+    assert_eq!(said(&old), "");
 }
 
 #[test]

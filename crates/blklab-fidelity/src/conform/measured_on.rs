@@ -77,6 +77,9 @@ impl FioMachine {
         if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
             vm.dispatch_cost_ns.get_or_insert(*cost);
         }
+        // The costs of I/Os and of dispatching hold what was measured of both.
+        vm.request_cost_ns.get_or_insert(0);
+        vm.sched_cost_ns.get_or_insert(0);
         vm.driver_copy_ns.get_or_insert(self.driver_copy_ns);
         vm.writeout_cost_ns.get_or_insert(self.writeout_cost_ns);
         let device = &mut e.device;

@@ -22,7 +22,7 @@ use self::process::Estimates;
 pub(crate) use self::process::Processes;
 use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::sq::{Core, Elevator, Kick, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
@@ -44,6 +44,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::v2_6(33),
     tunables: TUNABLES,
     changes: &[settings::CHANGES],
+    processor_time: ProcessorTime::NONE,
     make: Make::Sq(|b: &mut Build<'_>| {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;

@@ -59,7 +59,7 @@ use crate::bound::Bound;
 use crate::positions::Positions;
 use crate::queue_id::QueueId;
 use crate::rbtree::RbNodes;
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
@@ -75,6 +75,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::FOREVER,
     tunables: tunables::TUNABLES,
     changes: &[features::CHANGES],
+    processor_time: ProcessorTime::BFQ,
     make: Make::Mq(|b: &mut Build<'_>| Box::new(Bfq::new(b))),
 };
 

@@ -15,7 +15,7 @@ mod tunables;
 mod turn;
 mod waiting;
 
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::sq::Elevator;
 use blklab_kernel::KernelVersion;
 
@@ -40,6 +40,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::new(5, 0),
     tunables: tunables::TUNABLES,
     changes: &[lists::CHANGES, tree::CHANGES, groups::CHANGES],
+    processor_time: ProcessorTime::NONE,
     make: Make::Sq(build),
 };
 

@@ -17,7 +17,7 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::mq::{Core, Elevator, TagRules};
 use blklab_block::{Cx, List, RqId};
 use blklab_engine::TimerId;
@@ -37,6 +37,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     tunables: TUNABLES,
     // What differs is the meaning of limited depths: the block layer's.
     changes: &[],
+    processor_time: ProcessorTime::KYBER,
     make: Make::Mq(|b: &mut Build<'_>| {
         let targets = ["read_lat_nsec", "write_lat_nsec"];
         let targets = targets.map(|name| b.tunables.get(name).unsigned_abs());

@@ -17,7 +17,7 @@ mod select;
 mod tunables;
 
 use crate::direction::{Starved, WRITE};
-use crate::{Build, Make, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::KernelVersion;
@@ -37,6 +37,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
     until: KernelVersion::FOREVER,
     tunables: tunables::TUNABLES,
     changes: &[features::CHANGES],
+    processor_time: ProcessorTime::MQ_DEADLINE,
     make: Make::Mq(|b: &mut Build<'_>| {
         Box::new(MqDeadline {
             feat: Features::of(b.version),

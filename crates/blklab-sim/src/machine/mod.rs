@@ -3,19 +3,21 @@
 //! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
-//! work, `counters` says how full pools and caches are, where somebody asks.
+//! work, `scheduler_time` is what requests take of processors, `counters` says how full pools and caches are, where somebody asks.
 
 mod counters;
 mod executor;
 mod kblockd;
 mod processors;
 mod router;
+mod scheduler_time;
 mod submit;
 mod tasks;
 mod work;
 
 pub use kblockd::KBLOCKD_PID;
 pub use processors::{CpuCosts, CpuSharing};
+pub(crate) use scheduler_time::{RequestTimes, SchedulerTime};
 pub use submit::Unsubmitted;
 
 use crate::cpu::Cpu;
@@ -52,6 +54,8 @@ pub struct Config {
     pub kernel: KernelVersion,
     /// How tasks share processors.
     pub cpu: CpuSharing,
+    /// Processors: tasks are pinned to them in turn.
+    pub nr_cpus: u32,
     /// Streams of the run.
     pub sinks: Sinks,
     /// Set from outside to end the run at its next step.
@@ -64,6 +68,8 @@ pub struct Disk {
     pub queue: Queue,
     /// The device.
     pub device: Box<dyn Device>,
+    /// What requests take of processors; none if nothing.
+    pub scheduler_time: Option<SchedulerTime>,
 }
 
 type BioDone = dyn Fn(BioKey, u16);
@@ -102,6 +108,8 @@ struct World {
     held_work: Vec<WorkId>,
     /// The processor, where there is one.
     cpu: Cpu,
+    /// Processors that wait for each other's locks.
+    nr_processors: usize,
     /// The block layer's thread, where it is a task, and whether it is wanted.
     kblockd: Option<TaskId>,
     kblockd_wanted: bool,
@@ -189,6 +197,7 @@ impl Machine {
             nr_computing: 0,
             held_work: Vec::new(),
             cpu: Cpu::new(config.kernel, hz, config.cpu.costs().switch),
+            nr_processors: config.nr_cpus.max(1) as usize,
             kblockd: None,
             kblockd_wanted: false,
             next_kernel_pid: KBLOCKD_PID,

@@ -4,6 +4,7 @@
 use super::tasks::Suspend;
 use super::{Machine, World};
 use crate::cpu::Turn;
+use blklab_block::mq::Work;
 use blklab_block::{QueueNo, RqId};
 use blklab_types::{PAGE_SECTORS, Span, TaskId};
 
@@ -64,6 +65,24 @@ impl World {
             let owed = &mut self.states[task.idx()].owed;
             *owed += costs.of_request(nr_sectors);
         }
+    }
+
+    /// Who called a queue owes the processor time of the requests that this made.
+    #[inline]
+    pub(super) fn charge_work(&mut self, no: QueueNo) {
+        let disk = &mut self.disks[no.idx()];
+        let work = disk.queue.take_work();
+        if work == Work::default() {
+            return;
+        }
+        let (Some(time), Some(task)) = (&mut disk.scheduler_time, self.running.task) else {
+            return;
+        };
+        let now = self.agenda.now();
+        let debt = &mut self.states[task.idx()].debt;
+        let cpu = (task.idx() % self.nr_processors) as u16;
+        // What it owes already comes first.
+        *debt = time.charge(now + *debt, cpu, work).since(now);
     }
 
     /// An interrupt holds up who computes.

@@ -19,7 +19,11 @@ impl World {
         f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
     ) -> R {
         let (disks, _, mut cx) = self.parts(no);
-        f(&mut disks[no.idx()].queue, &mut cx)
+        let r = f(&mut disks[no.idx()].queue, &mut cx);
+        if self.disks[no.idx()].scheduler_time.is_some() {
+            self.charge_work(no);
+        }
+        r
     }
 
     /// Calls into the array; none if there is none.

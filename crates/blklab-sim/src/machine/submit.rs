@@ -3,7 +3,7 @@
 
 use super::{Machine, World};
 use blklab_block::{Pending, Queue, QueueNo, Submit};
-use blklab_types::{Bio, IoPrio, TaskId};
+use blklab_types::{Bio, IoPrio, Span, TaskId};
 
 /// What is left of a submission, for which its task has to sleep. The bio is the
 /// task's `unsubmitted` (`TaskState`).
@@ -15,6 +15,9 @@ pub enum Unsubmitted {
     WithoutRequest,
     /// The queue has the bio, and the task owes processor time.
     Unpaid,
+    /// Nobody has the bio: first the task has the processor for so long, for its
+    /// requests before.
+    InDebt(Span),
 }
 
 impl World {
@@ -33,15 +36,47 @@ impl Machine {
         }
     }
 
+    /// Has the processor for as long as the running task owes for its requests, where it
+    /// submits to a queue itself.
+    pub(crate) async fn pay_debt(&self) {
+        let debt = {
+            let w = &mut *self.inner.world.borrow_mut();
+            let task = w.running.task.expect("called in a task");
+            std::mem::take(&mut w.states[task.idx()].debt)
+        };
+        if debt > Span::ZERO {
+            self.compute(debt).await;
+        }
+    }
+
+    /// Has the processor for as long as the task owes, if that is what a submission
+    /// waits for, and goes on with it: what is left then.
+    pub(crate) async fn settle(&self, rest: Unsubmitted) -> Option<Unsubmitted> {
+        let Unsubmitted::InDebt(debt) = rest else {
+            return Some(rest);
+        };
+        let bio = self.take_unsubmitted().bio;
+        self.compute(debt).await;
+        self.begin_bio(bio)
+    }
+
     /// Submits a bio as far as that needs no sleep.
     #[inline(always)]
     pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
         let mut sleeps = false;
         {
             let w = &mut *self.inner.world.borrow_mut();
-            let prio_of = |task: TaskId| w.states[task.idx()].request_prio;
-            if let Some(prio) = w.running.task.and_then(prio_of) {
-                bio.ioprio = prio;
+            if let Some(task) = w.running.task {
+                let state = &mut w.states[task.idx()];
+                if let Some(prio) = state.request_prio {
+                    bio.ioprio = prio;
+                }
+                let debt = std::mem::take(&mut state.debt);
+                if debt > Span::ZERO && !self.skips(w, w.agenda.now() + debt) {
+                    let queued = w.agenda.now();
+                    w.leave_unsubmitted(Pending { bio, queued });
+                    return Some(Unsubmitted::InDebt(debt));
+                }
             }
             if self.has_array() {
                 let queued = w.agenda.now();
@@ -62,6 +97,9 @@ impl Machine {
 
     /// Submits the rest; sleeps while no request is free.
     pub(crate) async fn finish_bio(&self, rest: Unsubmitted) {
+        let Some(rest) = self.settle(rest).await else {
+            return;
+        };
         match rest {
             Unsubmitted::ToArray => self.submit_to_array(self.take_unsubmitted().bio).await,
             Unsubmitted::WithoutRequest => {
@@ -69,6 +107,7 @@ impl Machine {
                     .await;
             }
             Unsubmitted::Unpaid => {}
+            Unsubmitted::InDebt(_) => unreachable!("the debt is paid"),
         }
         if self.shares_cpu() {
             self.pay().await;

@@ -23,6 +23,9 @@ pub(super) struct TaskState {
     pub(super) awaits_below: u32,
     /// Processor time in the driver that it has not had yet.
     pub(super) owed: Span,
+    /// Processor time of its requests that it has not had yet: it has it before its
+    /// next bio.
+    pub(super) debt: Span,
     /// Does the run go on for its sake?
     pub(super) foreground: bool,
     /// The bio that it submits when it has slept.
@@ -209,7 +212,7 @@ impl Machine {
     /// Moves the clock instead of going to sleep, if nothing happens until then and
     /// the run goes on: whether it did.
     #[inline]
-    fn skips(&self, w: &mut World, time: Time) -> bool {
+    pub(super) fn skips(&self, w: &mut World, time: Time) -> bool {
         w.nr_foreground > 0
             && time <= w.limit
             && !self.shares_cpu()

@@ -14,5 +14,6 @@ mod order;
 mod processes;
 mod rig;
 mod scenarios;
+mod scheduler_time;
 mod settings;
 mod syncs;
