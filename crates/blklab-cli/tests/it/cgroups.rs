@@ -85,7 +85,7 @@ fn write_rate(v: &Value, job: &str) -> f64 {
 /// Runs a job file in which group `a` may write 10 MiB/s, and b what it likes.
 fn beside_a_held_group(f: &Folder, jobs: &str, more: &[&str]) -> Value {
     let global = "[global]\nrw=write\nbs=64k\ntime_based\nruntime=4\nfallocate=none\n";
-    f.write("w.fio", &format!("{global}{jobs}"));
+    f.write("w.fio", format!("{global}{jobs}"));
     let mut args = vec!["run", "w.fio", "--kernel", "6.12", "--sched", "none"];
     args.extend(["--device", "null_blk,completion_nsec=1000000"]);
     for set in [

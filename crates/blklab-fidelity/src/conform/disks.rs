@@ -29,25 +29,25 @@ pub struct DiskReport {
 }
 
 /// DiskSim's own distances (manual of DiskSim 4.0, section on validation): what the
-/// name of a disk's file contains, without punctuation, and ms.
-const DISKSIM: [(&str, f64); 10] = [
-    ("atlas10k", 0.268),
-    ("atlasiii", 0.378),
-    ("barracuda", 0.349),
-    ("cheetah4lp", 0.318),
-    ("cheetah9lp", 0.107),
-    ("c2247", 0.090),
-    ("c2490", 0.254),
-    ("c3323", 0.306),
-    ("ibm18es", 0.135),
-    ("rz26", 0.340),
+/// name of a disk's file contains, without punctuation, and us.
+const DISKSIM: [(&str, u16); 10] = [
+    ("atlas10k", 268),
+    ("atlasiii", 378),
+    ("barracuda", 349),
+    ("cheetah4lp", 318),
+    ("cheetah9lp", 107),
+    ("c2247", 90),
+    ("c2490", 254),
+    ("c3323", 306),
+    ("ibm18es", 135),
+    ("rz26", 340),
 ];
 
 fn disksim_rms_ms(id: &str) -> Option<f64> {
     let letters = id.chars().filter(char::is_ascii_alphanumeric);
     let name: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     let named = DISKSIM.iter().find(|(part, _)| name.contains(part));
-    named.map(|(_, ms)| *ms)
+    named.map(|(_, us)| f64::from(*us) / 1000.0)
 }
 
 /// Whether a path is the description of a disk.
@@ -100,14 +100,14 @@ mod tests {
 
     #[test]
     fn names_of_files_find_the_published_figure() {
-        for (name, ms) in [
-            ("atlas10k", 0.268),
-            ("cheetah4LP", 0.318),
-            ("hp_c2490a", 0.254),
-            ("ibm18es", 0.135),
-            ("atlas_III", 0.378),
+        for (name, us) in [
+            ("atlas10k", 268),
+            ("cheetah4LP", 318),
+            ("hp_c2490a", 254),
+            ("ibm18es", 135),
+            ("atlas_III", 378),
         ] {
-            assert_eq!(disksim_rms_ms(name), Some(ms), "{name}");
+            assert_eq!(disksim_rms_ms(name), Some(f64::from(us) / 1000.0), "{name}");
         }
         assert_eq!(disksim_rms_ms("my-disk"), None);
     }
