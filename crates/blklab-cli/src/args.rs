@@ -156,7 +156,7 @@ pub(crate) struct RunArgs {
     /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME")]
     pub(crate) sched: Vec<String>,
-    /// Device and its parameters, or a file FILE.toml with a table [device]
+    /// Device and its parameters, or a file FILE.toml with a device table
     /// [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Vec<String>,
@@ -263,7 +263,7 @@ pub(crate) struct WorkloadArgs {
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Option<String>,
-    /// Device and its parameters, or a file FILE.toml with a table [device]
+    /// Device and its parameters, or a file FILE.toml with a device table
     /// [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Option<String>,
