@@ -109,6 +109,8 @@ pub struct Queue {
     /// Requests to be inserted again by kblockd.
     requeue: List,
     requeue_kicked: bool,
+    /// The hardware queue that kblockd begins with, where they share something.
+    first_run: u16,
     /// Emptied and kept for its capacity.
     wakes: Vec<TaskId>,
 }
@@ -175,6 +177,7 @@ impl Queue {
             byte_budget,
             requeue: List::EMPTY,
             requeue_kicked: false,
+            first_run: 0,
             wakes: Vec::new(),
         }
     }

@@ -38,7 +38,9 @@ impl Queue {
         let all = wanted == u64::MAX;
         let single = self.elv.as_ref().is_some_and(|e| e.is_single_queue());
         let own = self.hctx_of(cx.running.cpu);
-        for h in 0..self.hctxs.len() as u16 {
+        let nr = self.hctxs.len() as u16;
+        let first = self.first_to_run();
+        for h in (first..nr).chain(0..first) {
             let there = wanted >> h.min(63) & 1 != 0;
             let skipped =
                 all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty();
@@ -49,6 +51,19 @@ impl Queue {
             }
         }
         self.push_runs(cx);
+    }
+
+    /// Each hardware queue has a work of its own, and where a scheduler has something
+    /// that they share (Kyber's tokens) it is chance which of several is the first to
+    /// get it: here they take turns.
+    fn first_to_run(&mut self) -> u16 {
+        let shares = self.elv.as_ref().is_some_and(|e| !e.is_single_queue());
+        if !shares {
+            return 0;
+        }
+        let first = self.first_run;
+        self.first_run = (first + 1) % self.hctxs.len() as u16;
+        first
     }
 
     fn has_pending(&self, h: u16) -> bool {

@@ -6,6 +6,7 @@
 use crate::rig::{experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_trace::Action;
+use std::collections::BTreeMap;
 
 /// Linux 6.3 with ten processors and a Samsung 980 PRO.
 fn ten_processors(scheduler: &str, settings: &[(&str, &str)]) -> Experiment {
@@ -58,6 +59,21 @@ fn several_processes_wait_for_the_lock_that_they_share() {
     let (deadline, bfq) = (four("mq-deadline") / 499.0, four("bfq") / 309.0);
     assert!((deadline - 1.0).abs() < 0.15, "{deadline}");
     assert!((bfq - 1.0).abs() < 0.15, "{bfq}");
+}
+
+/// More is wanted than there are tokens: no hardware queue waits for ever for one.
+#[test]
+fn processes_share_the_tokens_of_kyber() {
+    let job = "[a]\nioengine=io_uring\ndirect=1\nfilename=/dev/sda\nrw=randread\nnorandommap\n\
+               iodepth=128\nnumjobs=4\ntime_based\nruntime=20ms\n";
+    let r = run(&ten_processors("kyber", &[]), job);
+    let mut reads = BTreeMap::new();
+    for e in r.events.iter().filter(|e| e.action == Action::Queue) {
+        *reads.entry(e.pid).or_insert(0_u32) += 1;
+    }
+    let (least, most) = (reads.values().min(), reads.values().max());
+    assert_eq!(reads.len(), 4);
+    assert!(least.map(|n| 2 * n) > most.copied(), "{reads:?}");
 }
 
 #[test]
