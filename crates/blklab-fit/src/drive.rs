@@ -32,12 +32,12 @@ impl Drive {
         }
         let mut drive = Drive {
             name: info.name,
-            params: Vec::new(),
+            params,
         };
-        for (key, value) in params {
+        drive.build(None).map_err(FitError::new)?;
+        for (key, value) in std::mem::take(&mut drive.params) {
             drive.set(&key, value);
         }
-        drive.build(None).map_err(FitError::new)?;
         Ok(drive)
     }
 
