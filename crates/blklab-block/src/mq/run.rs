@@ -39,7 +39,7 @@ impl Queue {
         let single = self.elv.as_ref().is_some_and(|e| e.is_single_queue());
         let own = self.hctx_of(cx.running.cpu);
         let nr = self.hctxs.len() as u16;
-        let first = self.first_to_run();
+        let first = self.first_to_run(wanted);
         for h in (first..nr).chain(0..first) {
             let there = wanted >> h.min(63) & 1 != 0;
             let skipped =
@@ -56,13 +56,16 @@ impl Queue {
     /// Each hardware queue has a work of its own, and where a scheduler has something
     /// that they share (Kyber's tokens) it is chance which of several is the first to
     /// get it: here they take turns.
-    fn first_to_run(&mut self) -> u16 {
+    fn first_to_run(&mut self, wanted: u64) -> u16 {
         let shares = self.elv.as_ref().is_some_and(|e| !e.is_single_queue());
-        if !shares {
+        if !shares || wanted.count_ones() < 2 {
             return 0;
         }
-        let first = self.first_run;
-        self.first_run = (first + 1) % self.hctxs.len() as u16;
+        let nr = self.hctxs.len() as u16;
+        let mut in_turn = (self.first_run..nr).chain(0..self.first_run);
+        let first = in_turn.find(|h| wanted >> h.min(&63) & 1 != 0);
+        let first = first.unwrap_or_default();
+        self.first_run = (first + 1) % nr;
         first
     }
 
