@@ -36,6 +36,11 @@ show ssh "waiting cfq-timeline cfq-scheduler noop-dirty noop-requests" examples/
 show sixteen-years "waiting 6.1-bfq-scheduler" examples/sixteen-years.toml
 show quantum "waiting unpatched-scheduler posted-scheduler" examples/quantum-2010.toml
 show near-and-far "waiting" examples/near-and-far.toml
+studies=crates/blklab-fidelity/studies
+show read-starvation "waiting requests" dd+cat --fs ext3,jbd_commit_sync=always --memory 4g \
+    --set files=190 --set size=2g --set start=8
+show pvfs2 "waiting" "$studies/pvfs2-2006/local.toml"
+show compilebench "waiting xfs-timeline" "$studies/compilebench-2008/volume.toml" --set initial=2
 show cgroups "waiting throughput" examples/cgroups.toml
 show cgroup-weights "waiting bfq-of-6.1-throughput" examples/cgroup-weights.toml
 show database "waiting latency q2c driver-tags" docs/gallery/database.fio --device nvme-datacenter
