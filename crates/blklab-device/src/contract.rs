@@ -3,10 +3,10 @@
 //! exactly once and not before its hand-over ([`Host`] asserts both), a device
 //! with commands in flight goes on, and the same load gives the same times.
 
-use crate::host::{Finished, Host, Random};
+use crate::host::{Finished, Host};
 use crate::info::DeviceInfo;
 use crate::registry::ALL;
-use blklab_types::{BioFlags, Op, Time};
+use blklab_types::{BioFlags, Op, SplitMix64, Time};
 
 /// Devices beside the presets: what a preset leaves switched off.
 const VARIANTS: &[(&str, &str)] = &[
@@ -43,7 +43,7 @@ const MOST: u64 = 512;
 fn load(info: &DeviceInfo, spec: &str, seed: u64) -> Vec<Finished> {
     let depth = info.queue_depth.min(40);
     let mut host = Host::build(spec, depth);
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let span = host.capacity().unwrap_or(1 << 24).min(1 << 27) - MOST;
     let (mut all, mut last) = (Vec::new(), 0);
     for _ in 0..600 {

@@ -5,6 +5,8 @@
 //! the component's name, so that adding a component never shifts another.
 //! Generator: xoshiro256** of Blackman and Vigna (2018), seeded by SplitMix64.
 
+use blklab_types::{SplitMix64, split_mix64};
+
 /// A stream of pseudo-random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
@@ -16,15 +18,12 @@ impl Stream {
     pub fn named(seed: u64, name: &str) -> Stream {
         let mut x = seed;
         for b in name.bytes() {
-            x = split_mix(x ^ u64::from(b)).1;
+            x = split_mix64(x ^ u64::from(b));
         }
-        let mut s = [0; 4];
-        for word in &mut s {
-            let (state, out) = split_mix(x);
-            x = state;
-            *word = out;
+        let mut words = SplitMix64(x);
+        Stream {
+            s: [(); 4].map(|()| words.next_u64()),
         }
-        Stream { s }
     }
 
     /// The next 64 bits.
@@ -45,12 +44,4 @@ impl Stream {
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
-}
-
-fn split_mix(state: u64) -> (u64, u64) {
-    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (state, z ^ (z >> 31))
 }

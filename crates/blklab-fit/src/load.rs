@@ -13,7 +13,7 @@
 
 use crate::cell::Stream;
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
-use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, SplitMix64, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -82,19 +82,6 @@ struct Sent {
     at: Time,
 }
 
-/// Steele, Lea and Flood's SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
-    }
-}
-
 /// Sectors of a device that has no end.
 const ENDLESS: u64 = 1 << 31;
 
@@ -112,7 +99,7 @@ struct Host<'a> {
     room: u32,
     wakes: Vec<(Time, u64)>,
     done: Vec<Done>,
-    random: Random,
+    random: SplitMix64,
     warm: Time,
     times: Vec<[Times; 2]>,
     nr: u64,
@@ -140,7 +127,7 @@ pub(crate) fn run(
         room: queue_depth,
         wakes: Vec::new(),
         done: Vec::new(),
-        random: Random(7),
+        random: SplitMix64(7),
         warm: Time::ZERO,
         times: vec![Default::default(); streams.len()],
         nr: 0,

@@ -9,7 +9,7 @@
 use crate::model::PHASES;
 use blklab_analysis::bins::{Bin, Bins};
 use blklab_trace::Rwbs;
-use blklab_types::{Dev, Pid, Time};
+use blklab_types::{Dev, Pid, Time, split_mix64};
 
 /// Of so many requests at most, the share that goes to the slowest.
 const SLOWEST_SHARE: usize = 6;
@@ -118,12 +118,12 @@ impl Sample {
                 self.thin_slowest();
             }
         }
-        if hash(r.number) <= self.threshold {
+        if split_mix64(r.number) <= self.threshold {
             self.drawn.push(r);
             while self.drawn.len() > self.max - self.nr_slowest() {
                 self.threshold /= 2;
                 let threshold = self.threshold;
-                self.drawn.retain(|r| hash(r.number) <= threshold);
+                self.drawn.retain(|r| split_mix64(r.number) <= threshold);
             }
         }
     }
@@ -168,14 +168,6 @@ impl Sample {
     }
 }
 
-/// Spreads numbers evenly (splitmix64's last step).
-fn hash(number: u64) -> u64 {
-    let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,7 +206,8 @@ mod tests {
     #[test]
     fn no_maximum_is_hidden() {
         let mut sample = Sample::new(Time(0), 2000);
-        let took = |n: u64| 10_000 + hash(n) % 1_000_000 + u64::from(n == 77_777) * 5_000_000;
+        let took =
+            |n: u64| 10_000 + split_mix64(n) % 1_000_000 + u64::from(n == 77_777) * 5_000_000;
         let all: Vec<Shown> = (0..200_000)
             .map(|n| request(n, n * 1000, took(n)))
             .collect();

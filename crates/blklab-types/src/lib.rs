@@ -11,6 +11,7 @@ mod message;
 mod names;
 mod prio;
 mod queue;
+mod random;
 mod table;
 mod time;
 
@@ -21,6 +22,7 @@ pub use message::{one_line, push_visibly, shown};
 pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
 pub use queue::{Fetch, IoMax};
+pub use random::{SplitMix64, split_mix64};
 pub use table::{Id, IdVec, Slab};
 pub use time::{Hz, Jiffies, Span, Time};
 

@@ -8,8 +8,8 @@ mod parts;
 mod semantics;
 mod shingled;
 
-use crate::host::{Finished, Host, Random};
-use blklab_types::{BioFlags, Op, Time};
+use crate::host::{Finished, Host};
+use blklab_types::{BioFlags, Op, SplitMix64, Time};
 
 const C: &str = "sata-7200-2008";
 

@@ -2,8 +2,8 @@
 //! Readers beside writers, each with a constant number of commands in flight,
 //! at random addresses: response times by direction.
 
-use crate::host::{Host, Random};
-use blklab_types::{BioFlags, Op, Span, Time};
+use crate::host::Host;
+use blklab_types::{BioFlags, Op, Span, SplitMix64, Time};
 
 /// One load. Sizes are in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ pub(super) fn run(spec: &str, load: Load, seconds: f64) -> [Times; 2] {
     let warm = Time((seconds * 0.2e9) as u64);
     let end = Time((seconds * 1.2e9) as u64);
     let mut process_free = [Time::ZERO; 2];
-    let mut random = Random(7);
+    let mut random = SplitMix64(7);
     let mut times = [Times::default(), Times::default()];
     let mut next = [0, capacity / 16 * 8];
     let bytes = [load.read_bytes, load.write_bytes];

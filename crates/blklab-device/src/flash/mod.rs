@@ -68,7 +68,7 @@ pub(crate) use params::PARAMS;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::param::Values;
-use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time, split_mix64};
 use buffer::{Buffer, Ready};
 use gc::{Cost, Streams};
 use nand::{Nand, Outcome, PageRead, UnitWrite};
@@ -267,8 +267,11 @@ impl Flash {
         }
         // Slots that follow each other were on their way to the flash together and
         // lie on different dies.
-        let turn = mixed(page / dies) >> 32;
-        (((page + turn) % dies) as usize, (mixed(page) % kinds) as u8)
+        let turn = split_mix64(page / dies) >> 32;
+        (
+            ((page + turn) % dies) as usize,
+            (split_mix64(page) % kinds) as u8,
+        )
     }
 
     /// Part of a page has come out of the flash.
@@ -431,15 +434,6 @@ impl Flash {
 /// Whether a command is larger than what a drive looks up at a time.
 fn is_large(cmd: &Command) -> bool {
     u64::from(cmd.nr_sectors) > SLOT_SECTORS
-}
-
-/// A number that has nothing of the order of pages left (the finisher of
-/// Steele, Lea and Flood's SplitMix64).
-fn mixed(page: u64) -> u64 {
-    let x = page.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 impl Device for Flash {

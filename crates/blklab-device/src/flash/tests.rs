@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A small drive against times computed by hand, then what must hold for any.
 
-use crate::host::{Finished, Host, Random};
-use blklab_types::{BioFlags, Op, Time};
+use crate::host::{Finished, Host};
+use blklab_types::{BioFlags, Op, SplitMix64, Time};
 
 /// Two channels with one die each; 4 KiB take 10 us on a channel and 1 us on the
 /// link; a unit is one page of 8 KiB, the buffer has four units.
@@ -192,7 +192,7 @@ fn reads_do_not_keep_a_program_waiting_for_ever() {
 /// Random or sequential writes of 4 KiB per second in the long run.
 pub(super) fn writes_per_s(spec: &str, sequential: bool) -> f64 {
     let mut host = Host::build(spec, 64);
-    let mut random = Random(1);
+    let mut random = SplitMix64(1);
     let (mut done, mut begin, mut next) = (0, host.now, 0);
     while done < 40_000 {
         while host.nr_in_flight() < 32 {
@@ -251,7 +251,7 @@ fn discarded_space_is_written_without_collecting() {
 /// Random reads of 4 KiB per second.
 fn reads_per_s(spec: &str, depth: usize) -> f64 {
     let mut host = Host::build(spec, 1023);
-    let mut random = Random(2);
+    let mut random = SplitMix64(2);
     let (mut done, mut in_flight) = (0, 0);
     while done < 20_000 {
         while in_flight < depth {

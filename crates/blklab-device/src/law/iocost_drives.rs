@@ -100,15 +100,15 @@ pub(crate) const DRIVES: [DeviceInfo; 36] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Host, Random};
-    use blklab_types::{BioFlags, Op};
+    use crate::host::Host;
+    use blklab_types::{BioFlags, Op, SplitMix64};
 
     const DEPTH: usize = 256;
 
     /// Commands of so many sectors per second at that depth.
     fn per_s(name: &str, op: Op, sectors: u32, random: bool) -> f64 {
         let mut host = Host::build(name, DEPTH as u32);
-        let mut addresses = Random(3);
+        let mut addresses = SplitMix64(3);
         let (mut sent, mut done) = (0, 0);
         let mut begin = host.now;
         while done < 900 {

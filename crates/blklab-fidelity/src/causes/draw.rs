@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is drawn at random for a scenario, or for a testbed.
 
+use blklab_types::{SplitMix64, split_mix64};
 use std::ops::RangeInclusive;
 
 /// A stream of random numbers that depends on a seed and a name alone, so that a new
-/// cause moves no other's scenarios (SplitMix64, Steele and others, OOPSLA 2014).
-pub(crate) struct Draw(u64);
+/// cause moves no other's scenarios.
+pub(crate) struct Draw(SplitMix64);
 
 impl Draw {
     /// The stream of a scenario.
@@ -14,23 +15,14 @@ impl Draw {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        let mut draw = Draw(seed ^ hash);
-        draw.0 = draw.next().wrapping_add(number);
-        draw
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let first = split_mix64(seed ^ hash);
+        Draw(SplitMix64(first.wrapping_add(number)))
     }
 
     /// A whole number.
     pub(crate) fn number(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
-        low + self.next() % (high - low + 1)
+        low + self.0.next_u64() % (high - low + 1)
     }
 
     /// One of some.
@@ -52,7 +44,7 @@ mod tests {
     fn streams_differ_by_seed_name_and_number_and_stay_in_range() {
         let some = |seed, name, number| {
             let mut draw = Draw::new(seed, name, number);
-            [draw.next(), draw.next()]
+            [draw.0.next_u64(), draw.0.next_u64()]
         };
         assert_eq!(some(1, "a", 2), some(1, "a", 2));
         for other in [some(2, "a", 2), some(1, "b", 2), some(1, "a", 3)] {

@@ -2,20 +2,7 @@
 //! Laws are found again.
 
 use super::{Command, DeviceFit, fit};
-use blklab_types::{Op, Time};
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
-    }
-}
+use blklab_types::{Op, SplitMix64, Time};
 
 /// Commands in bursts of up to `depth`, served by a queue of `channels` by `time`, which is
 /// told the command and the sector after the last one.
@@ -23,9 +10,9 @@ fn served(
     n: usize,
     depth: u64,
     channels: usize,
-    time: impl Fn(&Command, u64, &mut Random) -> u64,
+    time: impl Fn(&Command, u64, &mut SplitMix64) -> u64,
 ) -> Vec<Command> {
-    let mut random = Random(7);
+    let mut random = SplitMix64(7);
     let mut free = vec![0_u64; channels];
     let (mut now, mut head, mut all) = (0, 0, Vec::new());
     while all.len() < n {

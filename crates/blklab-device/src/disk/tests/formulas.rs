@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Throughput and latency against what simple formulas say.
 
-use super::{C, Random, closed_loop, near, rate_mb_s};
+use super::{C, SplitMix64, closed_loop, near, rate_mb_s};
 use crate::host::Host;
 use blklab_types::{Op, Time};
 
@@ -9,7 +9,7 @@ use blklab_types::{Op, Time};
 fn random_iops(spec: &str, depth: usize, count: usize, span: Option<u64>) -> f64 {
     let mut host = Host::build(spec, depth as u32);
     let span = span.or(host.capacity()).expect("a disk has an end") / 8;
-    let mut random = Random(9);
+    let mut random = SplitMix64(9);
     closed_loop(&mut host, depth, count, || {
         (Op::Read, random.below(span) * 8, 8)
     });

@@ -7,8 +7,8 @@
 //! over the platters. Its flushes have up to 28 ms of the file system in them.
 
 use super::{closed_loop, rate_mb_s};
-use crate::host::{Host, Random};
-use blklab_types::Op;
+use crate::host::Host;
+use blklab_types::{Op, SplitMix64};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -83,7 +83,7 @@ struct Reads {
 fn reads(spec: &str, depth: usize) -> Reads {
     let mut host = Host::build(spec, depth as u32);
     let places = host.capacity().expect("a disk has an end") / 8;
-    let mut random = Random(9);
+    let mut random = SplitMix64(9);
     let all = closed_loop(&mut host, depth, 3000, || {
         (Op::Read, random.below(places) * 8, 8)
     });
@@ -103,7 +103,7 @@ fn reads(spec: &str, depth: usize) -> Reads {
 fn writes_per_s(spec: &str) -> f64 {
     let mut host = Host::build(spec, 1);
     let places = host.capacity().expect("a disk has an end") / 8;
-    let mut random = Random(9);
+    let mut random = SplitMix64(9);
     let count = 3500;
     closed_loop(&mut host, 1, count, || {
         (Op::Write, random.below(places) * 8, 8)
@@ -115,7 +115,7 @@ fn writes_per_s(spec: &str) -> f64 {
 fn flush_ms(spec: &str, writes: u32) -> f64 {
     let mut host = Host::build(spec, 1);
     let places = host.capacity().expect("a disk has an end") / 8;
-    let (mut random, mut sum_ns) = (Random(9), 0);
+    let (mut random, mut sum_ns) = (SplitMix64(9), 0);
     for _ in 0..20 {
         for _ in 0..writes {
             host.one(Op::Write, random.below(places) * 8, 8);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Geometry and dirty ranges against slow, obvious versions of themselves.
 
-use super::Random;
+use super::SplitMix64;
 use crate::disk::dirty::DirtySet;
 use crate::disk::geometry::{Geometry, Layout, Place, ZoneSpec};
 use crate::disk::mechanism::Mechanism;
@@ -104,7 +104,7 @@ fn angles_and_transfer_times_agree() {
 
 #[test]
 fn what_has_passed_is_the_inverse_of_transfer() {
-    let mut random = Random(1);
+    let mut random = SplitMix64(1);
     for g in all() {
         for _ in 0..2000 {
             let from = random.below(g.capacity_sectors());
@@ -183,7 +183,7 @@ fn dirty_ranges_are_the_set_of_dirty_sectors() {
         let mut mech = mechanism(layout);
         let capacity = mech.geometry.capacity_sectors();
         let (mut dirty, mut model) = (DirtySet::with_capacity(8), BTreeSet::new());
-        let mut random = Random(5);
+        let mut random = SplitMix64(5);
         for round in 0..20_000 {
             let start = random.below(capacity - 12);
             let end = start + 1 + random.below(12);
@@ -298,7 +298,7 @@ fn spares_leave_every_address_a_place() {
 /// Times from sector to sector add up and lead from angle to angle.
 fn check_times(g: &Geometry) {
     let revolution = u64::from(REVOLUTION_NS);
-    let mut random = Random(9);
+    let mut random = SplitMix64(9);
     for sector in 0..g.capacity_sectors() - 1 {
         let (here, next) = (g.place(sector), g.place(sector + 1));
         let step = g.transfer_ns(sector, 1) + g.gap_before_ns(sector + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Caches, flushes, orders, and conservation under random load.
 
-use super::{C, Random, ms};
+use super::{C, SplitMix64, ms};
 use crate::Kind;
 use crate::host::Host;
 use blklab_types::{BioFlags, Op, Span, Time};
@@ -13,7 +13,7 @@ fn shake(spec: &str, depth: u32, seed: u64, count: usize) {
 
 fn load(mut host: Host, spec: &str, depth: u32, seed: u64, count: usize) {
     let capacity = host.capacity().unwrap_or(1 << 24);
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let mut finished = Vec::new();
     for _ in 0..count {
         while host.nr_in_flight() >= depth as usize {
@@ -68,7 +68,7 @@ fn every_policy_completes_everything_once() {
         ("prefetch_min_sectors", &["0", "100", "100000"]),
         ("dirty_limit_bytes", &["8MiB", "64KiB", "1KiB"]),
     ];
-    let mut random = Random(11);
+    let mut random = SplitMix64(11);
     for round in 0..60 {
         let mut spec = C.to_owned();
         for (name, values) in choices {
@@ -91,7 +91,7 @@ fn every_policy_completes_everything_once() {
 fn the_same_load_gives_the_same_times() {
     let run = || {
         let mut host = Host::build(C, 31);
-        let mut random = Random(3);
+        let mut random = SplitMix64(3);
         super::closed_loop(&mut host, 31, 500, || {
             let op = if random.below(2) == 0 {
                 Op::Read
@@ -130,7 +130,7 @@ fn forced_writes_and_flushes_reach_the_medium() {
     let flush = host.one(Op::Flush, u64::MAX, 0);
     assert_eq!((flush.ended - flush.submitted).ns(), 150_000);
     // One with 100 scattered writes takes about as long as to place them.
-    let mut random = Random(2);
+    let mut random = SplitMix64(2);
     for _ in 0..100 {
         host.one(Op::Write, random.below(1 << 29), 8);
     }
@@ -141,7 +141,7 @@ fn forced_writes_and_flushes_reach_the_medium() {
 #[test]
 fn a_flush_takes_longer_the_more_dirty_data_there_is() {
     let mut host = Host::build(C, 31);
-    let mut random = Random(7);
+    let mut random = SplitMix64(7);
     let mut before = 0.0;
     for dirty in [1, 4, 16, 64, 256] {
         for _ in 0..dirty {
@@ -196,7 +196,7 @@ fn a_flush_holds_back_what_comes_after_it() {
 fn a_full_cache_writes_at_the_rate_of_the_medium() {
     // 32 KiB of cache: each write of 32 KiB waits for the destage of the one before.
     let mut host = Host::build(&format!("{C},dirty_limit_bytes=32KiB"), 1);
-    let mut random = Random(4);
+    let mut random = SplitMix64(4);
     let mut sum = 0.0;
     for i in 0..300 {
         let write = host.one(Op::Write, random.below(976_000_000), 64);
@@ -266,7 +266,7 @@ fn reads_bear_the_bias_for_writes() {
 /// latencies in ms, ascending, and MB/s written.
 fn reader_beside_writer(spec: &str) -> (Vec<f64>, f64) {
     let mut host = Host::build(spec, 31);
-    let (mut random, mut next) = (Random(3), 10_000_000);
+    let (mut random, mut next) = (SplitMix64(3), 10_000_000);
     let (mut latencies, mut written) = (Vec::new(), 0);
     host.submit(Op::Read, BioFlags::NONE, 0, 8);
     for _ in 0..30 {
@@ -358,14 +358,14 @@ fn a_read_of_a_track_may_begin_anywhere() {
 #[test]
 fn extreme_parameters_do_not_break_anything() {
     let info = crate::find(C).expect("a preset");
-    let (mut random, mut built) = (Random(21), 0);
+    let (mut random, mut built) = (SplitMix64(21), 0);
     for round in 0..300 {
         let mut params: Vec<(String, String)> = Vec::new();
         for p in info.params {
             if random.below(8) > 0 {
                 continue;
             }
-            let either = |random: &mut Random, min: u64, max: u64| match random.below(3) {
+            let either = |random: &mut SplitMix64, min: u64, max: u64| match random.below(3) {
                 0 => min,
                 1 => max.min(1 << 26),
                 _ => (min + random.below(1000)).min(max),

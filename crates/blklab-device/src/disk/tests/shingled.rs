@@ -2,21 +2,21 @@
 //! Shingled recording: log, cleaning, stalls.
 
 use super::ms;
-use crate::host::{Host, Random};
-use blklab_types::{Op, Time};
+use crate::host::Host;
+use blklab_types::{Op, SplitMix64, Time};
 
 /// A drive of 8 GB with room for 100 pieces.
 const SMALL: &str = "smr-8tb,capacity_sectors=16000000,media_cache_bytes=64MiB,\
      media_cache_pieces=100,max_dirty_ranges=4";
 
-fn random_writes(host: &mut Host, random: &mut Random, count: usize) -> Vec<f64> {
+fn random_writes(host: &mut Host, random: &mut SplitMix64, count: usize) -> Vec<f64> {
     let one = |_| ms(&host.one(Op::Write, random.below(1_900_000) * 8, 8));
     (0..count).map(one).collect()
 }
 
 #[test]
 fn random_writes_are_fast_until_the_media_cache_is_full() {
-    let (mut host, mut random) = (Host::build(SMALL, 1), Random(4));
+    let (mut host, mut random) = (Host::build(SMALL, 1), SplitMix64(4));
     let first = random_writes(&mut host, &mut random, 90);
     assert!(first.iter().all(|&ms| ms < 30.0), "{first:?}");
     // Then each waits for a band: three passes of 30 MiB.
@@ -30,7 +30,7 @@ fn random_writes_are_fast_until_the_media_cache_is_full() {
 
 #[test]
 fn an_idle_drive_cleans_its_media_cache() {
-    let (mut host, mut random) = (Host::build(SMALL, 1), Random(4));
+    let (mut host, mut random) = (Host::build(SMALL, 1), SplitMix64(4));
     random_writes(&mut host, &mut random, 130);
     // Not before it has been idle for a second.
     let soon = Time(host.now.ns() + 10_000_000);
