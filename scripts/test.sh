@@ -12,9 +12,11 @@ trap 'rm -f "$BLKLAB_SKIPS"' EXIT
 
 scripts/test-setup.sh
 scripts/lint.sh
-# Fuzz targets are a workspace of their own. Linking them takes a C++ compiler;
-# that they compile does not.
-cargo check --manifest-path fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}/fuzz" \
+# Fuzz targets are a workspace of their own, with the same versions of dependencies,
+# which the lints have compiled. Linking them takes a C++ compiler; that they compile
+# does not.
+cp Cargo.lock fuzz/Cargo.lock
+cargo check --manifest-path fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" \
     --no-default-features --bins
 status=0
 cargo test --workspace --no-fail-fast || status=$?
