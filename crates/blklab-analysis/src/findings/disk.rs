@@ -5,6 +5,7 @@
 use super::context::Context;
 use super::contiguous;
 pub use super::request::Request;
+use super::sums::is_most;
 use super::waits::Wait;
 use crate::lifecycle::BioLife;
 use crate::spread::percentile;
@@ -22,6 +23,9 @@ const QUIET_NS: u64 = 20_000_000;
 /// A device that is not shown to end a request is taken to be busy with it for so long.
 const NO_END_NS: u64 = 1_000_000_000;
 
+/// So many requests, so that the depth at which they came tells whether they were slower.
+const DEPTH_SHOWN: u64 = 8;
+
 /// How long the device takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
@@ -35,6 +39,9 @@ pub struct Service {
     pub best_ns: Option<u64>,
     /// Mean time from one C to the next while it is busy.
     pub interval_ns: Option<u64>,
+    /// Others that may be at the device while a request takes no longer than alone: it works
+    /// on one more at once.
+    pub room: u32,
 }
 
 impl Service {
@@ -215,7 +222,8 @@ impl Disk {
             self.issued()
                 .partition_point(|r| r.life.issue.is_some_and(|d| d < t || (inclusive && d == t)))
         };
-        at(from, true)..at(to, false)
+        let first = at(from, true);
+        first..at(to, false).max(first)
     }
 
     /// The places of the requests that were at the device at a time, latest first.
@@ -349,16 +357,10 @@ impl Disk {
         let mut alone: [Vec<u64>; 2] = Default::default();
         let mut best = None;
         let mut all = Vec::new();
-        for (r, depth) in self.issued().iter().zip(&self.depth_at_issue) {
-            let (Some(d2c), false) = (r.d2c(), r.life.bytes == 0) else {
-                continue;
-            };
-            if r.flags.has(Rwbs::FUA) || r.op() == Some(Op::Discard) || r.life.nr_requeues > 0 {
-                continue;
-            }
+        for (r, depth, d2c) in self.plain_commands() {
             best = Some(best.map_or(d2c, |b: u64| b.min(d2c)));
             all.push(d2c);
-            if *depth == 0 {
+            if depth == 0 {
                 alone[usize::from(!r.is_read())].push(d2c);
             }
         }
@@ -369,5 +371,48 @@ impl Disk {
             all.sort_unstable();
             all.get(all.len() / 2).copied()
         });
+        self.service.room = self.room();
+    }
+
+    /// Requests whose time from D to C tells how long the device takes: with the number of
+    /// others that it had, and that time.
+    fn plain_commands(&self) -> impl Iterator<Item = (&Request, u32, u64)> {
+        let all = self.issued().iter().zip(&self.depth_at_issue);
+        all.filter_map(|(r, depth)| {
+            let is_special =
+                r.flags.has(Rwbs::FUA) || r.op() == Some(Op::Discard) || r.life.nr_requeues > 0;
+            let d2c = r.d2c().filter(|_| r.life.bytes > 0 && !is_special)?;
+            Some((r, *depth, d2c))
+        })
+    }
+
+    /// The largest number of others at the device beside which most requests take hardly longer
+    /// than alone.
+    fn room(&self) -> u32 {
+        // By depth: those that take hardly longer, and all.
+        let mut of_depth: Vec<[u64; 2]> = Vec::new();
+        for (r, depth, d2c) in self.plain_commands() {
+            let (place, alone) = (depth as usize, self.service.alone(r.op()).unwrap_or(0));
+            if depth == 0 || place > IN_FLIGHT_SEEN {
+                continue;
+            }
+            if of_depth.len() < place {
+                of_depth.resize(place, [0; 2]);
+            }
+            let [as_alone, all] = &mut of_depth[place - 1];
+            *as_alone += u64::from(d2c < alone.saturating_add(alone / 2));
+            *all += 1;
+        }
+        let mut room = 0;
+        for (depth, [as_alone, all]) in (1..).zip(of_depth) {
+            if all < DEPTH_SHOWN {
+                continue;
+            }
+            if !is_most(as_alone, all) {
+                break;
+            }
+            room = depth;
+        }
+        room
     }
 }

@@ -5,6 +5,7 @@ use super::disk::{Disk, Request};
 use super::sums::{add, is_longer, is_most};
 use super::waits::{Ahead, LONG_FACTOR, Wait};
 use blklab_types::{Pid, Time};
+use std::ops::Range;
 
 /// Requests ahead that are counted one by one; of more, so many spread evenly.
 const AHEAD_SEEN: usize = 1024;
@@ -76,7 +77,12 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
                 add(&mut wait.flush_ns, flushing);
                 wait.behind_ns -= flushing;
             } else {
-                let behind = ahead_of(disk, r, issue, complete);
+                let had_room = had_room(disk, place, issue, complete);
+                let behind = if had_room || !is_busy_beside(disk, place, wait.behind_ns) {
+                    Ahead::default()
+                } else {
+                    ahead_of(disk, r, issue, complete)
+                };
                 // A disk that caches writes takes one at once, and many as fast as it
                 // can write them.
                 let each_ns = alone.max(disk.service.interval_ns.unwrap_or(0));
@@ -87,6 +93,53 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
         }
     }
     wait
+}
+
+/// Whether the device could work on the request at a place at once for as long as it had it:
+/// it works on several at a time, and never had more. Whoever came later and went earlier
+/// then took nothing from it.
+fn had_room(disk: &Disk, place: usize, issue: Time, complete: Time) -> bool {
+    let room = u64::from(disk.service.room);
+    let depth = |i: usize| u64::from(disk.depth_at_issue[i]);
+    if depth(place) > room {
+        return false;
+    }
+    let (mut later, mut sum) = (0, 0);
+    for (i, weight) in spread(disk.issued_between(issue, complete)) {
+        later += weight;
+        sum += weight * depth(i);
+    }
+    sum <= later * room
+}
+
+/// Places of which those are seen that lie evenly between, with how many each stands for.
+fn spread(places: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+    let step = places.len().div_ceil(AHEAD_SEEN).max(1);
+    places.step_by(step).map(move |i| (i, step as u64))
+}
+
+/// Whether the device has others beside the request at a place for most of the time that it
+/// takes beyond what one takes alone: else they are not why.
+fn is_busy_beside(disk: &Disk, place: usize, behind_ns: u64) -> bool {
+    let life = &disk.requests[place].life;
+    let (Some(issue), Some(complete)) = (life.issue, life.complete) else {
+        return false;
+    };
+    let since = spread(disk.issued_between(issue, complete));
+    let others = disk.in_flight_at(issue).map(|i| (i, 1)).chain(since);
+    let mut beside_ns = 0;
+    for (other, weight) in others.filter(|(i, _)| *i != place) {
+        let other = &disk.requests[other].life;
+        if let (Some(from), Some(to)) = (other.issue, other.complete) {
+            let (from, to) = (from.max(issue), to.min(complete));
+            let ns = to.0.saturating_sub(from.0);
+            add(&mut beside_ns, ns.saturating_mul(weight));
+        }
+        if is_most(beside_ns, behind_ns) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Those that the device has at `from` or gets before `to`, and that are done
@@ -118,12 +171,10 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
     for i in disk.in_flight_at(from) {
         count(&disk.requests[i], 1);
     }
-    let since = disk.issued_between(from, to);
-    let step = since.len().div_ceil(AHEAD_SEEN).max(1);
-    for i in since.step_by(step) {
+    for (i, weight) in spread(disk.issued_between(from, to)) {
         let other = &disk.requests[i];
         if waiting.life.issue > Some(from) || other.life.complete <= Some(to) {
-            count(other, step as u64);
+            count(other, weight);
         }
     }
     ahead.others = most(pids);

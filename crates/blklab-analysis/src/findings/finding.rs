@@ -65,8 +65,16 @@ impl Finding {
         listed(self.victims.iter().map(Party::to_string))
     }
 
+    /// What a verb ends with whose subject they are.
+    pub fn verb_end(&self) -> &'static str {
+        if self.victims.len() == 1 { "s" } else { "" }
+    }
+
     /// Who caused it, in words.
     pub fn cause_names(&self) -> String {
+        if self.causes.is_empty() {
+            return "processes that the trace does not show".to_owned();
+        }
         listed(self.causes.iter().map(Party::to_string))
     }
 

@@ -167,7 +167,7 @@ pub(super) fn bfq_queue_merge(draw: &mut Draw) -> Planted {
         victims: &["small"],
         culprits: &["hog"],
         also: vec!["deep-queue"],
-        proof: &[Proof::Slower(3.0)],
+        proof: &[Proof::Said("merging with queue"), Proof::Slower(3.0)],
         change: None,
     }
 }

@@ -54,6 +54,8 @@ pub(super) enum Proof {
     LessDone(f64),
     /// I/O of the victims takes so long on average, ns.
     Mean(u64),
+    /// The scheduler says so in a message.
+    Said(&'static str),
     /// The events themselves were made so.
     Constructed,
 }
@@ -168,6 +170,7 @@ impl Proof {
                 Proof::MoreCommands(times) => commands(&with) >= times * commands(&without),
                 Proof::LessDone(times) => ratio(without.sectors, with.sectors) >= *times,
                 Proof::Mean(ns) => mean(&with) >= *ns,
+                Proof::Said(words) => ran.messages.iter().any(|(_, _, m)| m.contains(words)),
                 Proof::Constructed => true,
             }
     }

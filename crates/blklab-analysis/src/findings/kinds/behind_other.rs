@@ -88,7 +88,7 @@ impl Sum {
         f.what = format!(
             "{victims} wait{} behind the queue of {causes}: about {each} requests ahead of each, \
              {} on average.",
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
         let in_device = is_most(self.in_device_ns, self.harm.total_ns());

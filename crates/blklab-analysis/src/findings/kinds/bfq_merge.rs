@@ -103,8 +103,9 @@ impl Detector for BfqMerge {
             let victims = f.victim_names();
             let causes = f.cause_names();
             f.what = format!(
-                "BFQ joined the queues of {victims} and {causes}: {victims} waits behind {ahead} \
+                "BFQ joined the queues of {victims} and {causes}: {victims} wait{} behind {ahead} \
                  requests, {} on average.",
+                f.verb_end(),
                 time_text(sum.harm.total_ns() / sum.harm.count().max(1))
             );
             f.how = "In one queue a process gets its share by the number of its requests, not \

@@ -118,7 +118,7 @@ impl Sum {
         f.what = format!(
             "{} run{} {} later on average than {} I/O is done.",
             f.victim_names(),
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1)),
             if f.victims.len() == 1 { "its" } else { "their" },
         );

@@ -108,7 +108,7 @@ impl Sum {
         f.what = format!(
             "{who} keep{} about {depth} requests queued, and the device ends one every {}: each \
              waits for those ahead of it.",
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(interval)
         );
         let place = if is_most(self.in_device_ns, self.harm.total_ns()) {

@@ -2,12 +2,13 @@
 //! Requests that the device takes long for by itself: nobody else's are there to
 //! explain it. If all of them take the same time, something below limits the rate.
 
-use crate::findings::disk::Disk;
+use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::waits::{LONG_FACTOR, Reason};
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::spread::percentile;
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ pub const SLOW: Kind = Kind {
     what: "the device takes long for single requests, by itself",
     rule: "a request that somebody waits for takes from D to C more than 4 times what it would if \
            the device served all that it has one after the other, 10 ms or more, and 4 times what \
-           9 of 10 requests do not exceed; 20 requests or more are shown; 20 % of its process's \
-           waiting or more",
+           9 of 10 requests do not exceed; 20 requests or more are shown, or 4 or more of which it \
+           takes 20 times what half of them do not exceed; 20 % of its process's waiting or more",
     explains: &["behind-other", "deep-queue"],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(false)),
@@ -48,6 +49,10 @@ const SLOW_NS: u64 = 10_000_000;
 /// Requests so many, so that 9 of 10 of them mean something.
 const REQUESTS_MIN: usize = 20;
 
+/// Of fewer, so many at least, and so far beyond half of them.
+const FEW_MIN: usize = 4;
+const FEW_FACTOR: u64 = 20;
+
 /// As many as lie within [`NARROW`] of the median.
 const NARROW_SHARE: f64 = 0.9;
 
@@ -71,6 +76,8 @@ struct Sum {
     d2c: Vec<u64>,
     reads: u64,
     all: u64,
+    /// Whether too few are shown to know how often it is.
+    are_few: bool,
     /// Of how many of them the driver's own events are there.
     nr_timed: u64,
     /// How many of those the driver had for most of the time.
@@ -107,19 +114,27 @@ impl Detector for Slow {
                 }
                 continue;
             }
-            if !limited.is_empty() || ended < REQUESTS_MIN {
+            if !limited.is_empty() || ended < FEW_MIN {
                 continue;
             }
+            let are_few = ended < REQUESTS_MIN;
             let by_itself = disk.long_waits_for().filter(|(r, w)| {
                 let mut reasons = w.behind_others(r);
                 r.life.bytes > 0 && reasons.any(|(why, ..)| why == Reason::Device)
             });
-            let far = disk.service.p90_ns.unwrap_or(0).saturating_mul(4);
+            let far = if are_few {
+                let all = disk.issued().iter().filter(|r| r.life.bytes > 0);
+                let all: Vec<u64> = all.filter_map(Request::d2c).collect();
+                percentile(50, all).unwrap_or(0).saturating_mul(FEW_FACTOR)
+            } else {
+                disk.service.p90_ns.unwrap_or(0).saturating_mul(4)
+            };
             for (r, w) in by_itself {
                 let took = r.d2c().unwrap_or(0);
                 if took < SLOW_NS || took <= far {
                     continue;
                 }
+                sum.are_few = are_few;
                 sum.d2c.push(took);
                 sum.when.extend(r.life.issue);
                 sum.reads += u64::from(r.is_read());
@@ -230,7 +245,7 @@ impl Sum {
         } else {
             f.what = format!(
                 "The device takes {} (median of {n}) for single requests of {who}, {} the longest; \
-                 9 of 10 take {} or less.",
+                 alone one takes {}.",
                 time_text(median),
                 time_text(self.harm.worst_ns()),
                 time_text(
@@ -263,6 +278,12 @@ impl Sum {
                 f.doubt(
                     Confidence::Likely,
                     "what the device did: SMART, the kernel's log",
+                );
+            }
+            if self.are_few {
+                f.doubt(
+                    Confidence::Possible,
+                    "more requests: how often the device takes so long",
                 );
             }
             f.remedies = vec![

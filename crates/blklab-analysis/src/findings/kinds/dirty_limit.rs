@@ -107,7 +107,7 @@ fn finding(writers: &BTreeMap<Pid, Writer>, dev: Dev, whole: &Whole<'_>) -> Opti
     f.what = format!(
         "{} pause{} in write: {} in all, since too many pages of the device are dirty.",
         f.victim_names(),
-        if f.victims.len() == 1 { "s" } else { "" },
+        f.verb_end(),
         time_text(f.total_ns.unwrap_or(0)),
     );
     f.figures = vec![(

@@ -311,7 +311,7 @@ impl Sum {
             format!(
                 "{} wait{} for the device to empty its write cache: {} each on average.",
                 f.victim_names(),
-                if f.victims.len() == 1 { "s" } else { "" },
+                f.verb_end(),
                 time_text(self.harm.total_ns() / self.harm.count().max(1))
             )
         } else {

@@ -53,7 +53,7 @@ impl Detector for LogFull {
             f.what = format!(
                 "{} wait{} for room in the journal, {} on average.",
                 f.victim_names(),
-                if f.victims.len() == 1 { "s" } else { "" },
+                f.verb_end(),
                 time_text(harm.total_ns() / harm.count().max(1))
             );
             f.how = "Changes of metadata come faster than they are written where they belong, and \

@@ -147,7 +147,7 @@ impl Sum {
             "{} wait{} {} on average {what} (Q to G), with about {held} others queued or at the \
              device.",
             f.victim_names(),
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count()),
         );
         Some(f)

@@ -144,7 +144,7 @@ impl Sum {
             "{} wait{} {} on average in the scheduler while about {each} requests of the same \
              direction that came later go first, from {}; half of all wait less than {}.",
             f.victim_names(),
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1)),
             f.cause_names(),
             time_text(self.median_ns)

@@ -20,8 +20,8 @@ pub const KIND: Kind = Kind {
     name: "readahead-thrown-away",
     what: "what was read ahead is thrown away before it is used, and read again",
     rule: "sectors that were read ahead (RA) are read again within 30 s of the end of that, not \
-           by direct I/O (RS) and without a write to them in between; 8 reads or more, and 10 % \
-           of what is read ahead or more",
+           by direct I/O (RS), without a write to them in between, and before their reader is 8 MiB \
+           further; 8 reads or more, and 10 % of what is read ahead or more",
     explains: &[],
     rests_on_absence: false,
     detector: || Box::new(ReadaheadThrown::default()),
@@ -38,6 +38,9 @@ const PERCENT_MIN: u64 = 10;
 
 /// Sectors are looked up by so many together: 32 KiB.
 const CHUNK_SHIFT: u32 = 6;
+
+/// Nobody reads so far ahead: 8 MiB.
+const BEYOND_CHUNKS: u64 = 256;
 
 #[derive(Debug, Default)]
 struct ReadaheadThrown {
@@ -127,6 +130,11 @@ impl Sum {
         for chunk in chunks(r) {
             let Some(a) = ahead.get(&chunk) else { continue };
             if a.end > start || start.since(a.end).0 > SOON_NS {
+                continue;
+            }
+            // Whoever has gone on far beyond had used it, and begins anew.
+            let beyond = ahead.get(&(chunk + BEYOND_CHUNKS));
+            if beyond.is_some_and(|b| a.end < b.end && b.end <= start) {
                 continue;
             }
             let [begin, end] = [chunk << CHUNK_SHIFT, (chunk + 1) << CHUNK_SHIFT];

@@ -54,7 +54,8 @@ impl Detector for Slice {
             let causes = f.cause_names();
             let scheduler = whole.scheduler(dev).unwrap_or_default();
             f.what = format!(
-                "{victims} waits for the slices of {causes}: {} of {} on average.",
+                "{victims} wait{} for the slices of {causes}: {} of {} on average.",
+                f.verb_end(),
                 sum.harm.count(),
                 time_text(sum.harm.total_ns() / sum.harm.count().max(1))
             );

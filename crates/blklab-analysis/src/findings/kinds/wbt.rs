@@ -111,7 +111,7 @@ impl Sum {
             "{} wait{} {} on average for a request: write-back throttling allows {background} \
              writes of write-back and {normal} others at a time (step {}).",
             f.victim_names(),
-            if f.victims.len() == 1 { "s" } else { "" },
+            f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1)),
             self.step_max,
         );
