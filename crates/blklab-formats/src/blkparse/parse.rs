@@ -10,7 +10,7 @@ use blklab_types::{Dev, Time};
 
 /// Takes a line apart; one without a time has that of the event before.
 pub(super) fn parse(line: &[u8], last_time: Time) -> Line<'_> {
-    let line = unquoted(line);
+    let line = unnumbered(unquoted(line));
     match line {
         [] | [b'`', b'`', b'`', ..] => return Line::Blank,
         [b'#', ..] => {
@@ -33,6 +33,21 @@ pub(super) fn parse(line: &[u8], last_time: Time) -> Line<'_> {
         return Line::Note { begins_summary };
     }
     event(line, last_time).unwrap_or_else(Line::from)
+}
+
+/// The line without a mark and a number that whoever quotes it puts in front of it, and without
+/// the mark at its end: `*22   8,0 …`, `*8,0 …*`.
+fn unnumbered(line: &[u8]) -> &[u8] {
+    let mut line = line;
+    if let [b'*', rest @ ..] = line {
+        line = rest.strip_suffix(b"*").unwrap_or(rest);
+    }
+    let mut rest = Rest(line);
+    let is_number = decimal(rest.word()).is_some();
+    if is_number && device(Rest(rest.0).word()).is_some() {
+        line = rest.0.trim_ascii_start();
+    }
+    line
 }
 
 fn event(line: &[u8], last_time: Time) -> Result<Line<'_>, Problem> {

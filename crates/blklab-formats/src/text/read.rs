@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::names;
 use crate::order::{Given, Held, Said, Window};
 use crate::plausible;
-use crate::sequence::Sequences;
+use crate::sequence::TextSequences;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, KernelEvent, TraceHeader};
 use blklab_types::Time;
@@ -76,7 +76,7 @@ struct Found {
     /// Which of the dialects the last event was of.
     last_dialect: usize,
     recording: Recording,
-    sequences: Sequences,
+    sequences: TextSequences,
     window: Window,
     counts: ReadCounts,
 }
@@ -92,7 +92,7 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
                 is_mailed: dialect.is_mailed(),
                 last_dialect: 0,
                 recording: Recording::default(),
-                sequences: Sequences::default(),
+                sequences: TextSequences::default(),
                 window: Window::default(),
                 counts: ReadCounts::default(),
             },
@@ -291,7 +291,7 @@ impl Found {
                 self.begin(&event, sequence, dialect);
                 if let Some(sequence) = sequence {
                     self.sequences
-                        .check_text(event.cpu, sequence, &mut self.counts);
+                        .check(event.cpu, event.dev, sequence, &mut self.counts);
                 }
                 self.push(event, comm, true);
             }
@@ -394,7 +394,8 @@ impl Found {
     fn begin(&mut self, event: &Event, sequence: Option<u32>, dialect: usize) {
         let at_ns = event.time.0 as i64;
         let mut is_new = if self.is_mailed {
-            self.recording.event(event.cpu, sequence, at_ns)
+            let of_device = || self.sequences.last(event.cpu, event.dev);
+            self.recording.event(event.cpu, sequence, of_device, at_ns)
         } else {
             self.recording.row(at_ns)
         };
@@ -403,7 +404,7 @@ impl Found {
             self.last_dialect = dialect;
         }
         if is_new {
-            self.sequences = Sequences::default();
+            self.sequences = TextSequences::default();
             let (event, said) = (*event, Said::NewRecording);
             self.window.close(Held { event, said });
         }

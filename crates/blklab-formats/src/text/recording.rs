@@ -28,14 +28,27 @@ impl Recording {
         self.is_interrupted = true;
     }
 
-    /// Takes an event; says whether another recording begins with it.
+    /// Takes an event; says whether another recording begins with it. `of_device` is the last
+    /// number of its device on its CPU.
     #[inline]
-    pub(super) fn event(&mut self, cpu: u16, sequence: Option<u32>, at_ns: i64) -> bool {
+    pub(super) fn event(
+        &mut self,
+        cpu: u16,
+        sequence: Option<u32>,
+        of_device: impl FnOnce() -> Option<u32>,
+        at_ns: i64,
+    ) -> bool {
         let cpu = usize::from(cpu);
         let is_interrupted = std::mem::take(&mut self.is_interrupted);
         let last = self.cpus.get(cpu).copied().flatten();
         let begins = self.latest_ns.is_some_and(|latest_ns| {
-            begins_anew(last, (sequence, at_ns), latest_ns, is_interrupted)
+            begins_anew(
+                last,
+                (sequence, at_ns),
+                of_device,
+                latest_ns,
+                is_interrupted,
+            )
         });
         if begins {
             self.cpus.clear();
@@ -66,11 +79,12 @@ impl Recording {
 }
 
 /// Whether an event is the first of another recording, by the last event of its
-/// CPU and the latest of all.
+/// CPU, the last number of its device there, and the latest of all.
 #[inline]
 fn begins_anew(
     last: Option<Last>,
     (sequence, at_ns): Last,
+    of_device: impl FnOnce() -> Option<u32>,
     latest_ns: i64,
     is_interrupted: bool,
 ) -> bool {
@@ -79,8 +93,12 @@ fn begins_anew(
             // This CPU goes on where it was.
             return false;
         }
-        let back = before.wrapping_sub(number);
-        if back > DISORDER_EVENTS && back < u32::MAX / 2 {
+        let goes_back = |before: u32| {
+            let back = before.wrapping_sub(number);
+            back > DISORDER_EVENTS && back < u32::MAX / 2
+        };
+        // Devices that are traced apart have numbers of their own.
+        if goes_back(before) && of_device().is_some_and(goes_back) {
             return true;
         }
     }
@@ -106,9 +124,11 @@ mod tests {
     fn check(events: &[(u16, u32, i64)], expected: &[usize]) {
         let mut recording = Recording::default();
         let mut found = Vec::new();
+        let mut last = [None; 32];
         for (i, (cpu, number, ms)) in events.iter().enumerate() {
             let number = Some(*number).filter(|n| *n > 0);
-            if recording.event(*cpu, number, ms * 1_000_000) {
+            let before = std::mem::replace(&mut last[usize::from(*cpu)], number);
+            if recording.event(*cpu, number, || before, ms * 1_000_000) {
                 found.push(i);
             }
         }
@@ -139,10 +159,21 @@ mod tests {
     #[test]
     fn prose_in_between() {
         let mut recording = Recording::default();
-        assert!(!recording.event(0, None, 500));
+        let mut event = |cpu, at_ns| recording.event(cpu, None, || None, at_ns);
+        assert!(!event(0, 500));
         recording.interrupted();
-        assert!(!recording.event(0, None, 501), "time goes on");
+        let mut event = |cpu, at_ns| recording.event(cpu, None, || None, at_ns);
+        assert!(!event(0, 501), "time goes on");
         recording.interrupted();
-        assert!(recording.event(1, None, 450));
+        assert!(recording.event(1, None, || None, 450));
+    }
+
+    #[test]
+    fn another_device_has_numbers_of_its_own() {
+        let mut recording = Recording::default();
+        assert!(!recording.event(18, Some(7053), || None, 500));
+        assert!(!recording.event(18, Some(1183), || Some(1182), 501));
+        assert!(!recording.event(18, Some(240), || None, 502));
+        assert!(recording.event(18, Some(3), || Some(240), 503));
     }
 }

@@ -113,6 +113,26 @@ fn wrapped_anywhere() {
     assert!(counts.damaged == 0 && counts.foreign == 0, "{counts:?}");
 }
 
+/// Lines that were numbered by whoever quotes them, of two devices that were traced apart.
+#[test]
+fn numbered_lines_of_several_devices() {
+    let (found, counts) = blkparse(
+        "\
+    device CPU    seq #  timestamp     PID Action R/W I/O details
+    ------ --- --------  ----------- ----- ------ ---
+* 1 249,0    0      241  1.634187070 24797      Q  WS 0 + 2048 [dd]
+* 2   8,0    0     1866  1.634190230 24797      Q  WS 16 + 2048 [dd]
+  3   8,0    0     1867  1.634197750 24797      X  WS 16 / 1040 [dd]
+*21 249,0    0      242  1.634855557 24797      Q   R 0 + 8 [dd]
+*8,0    0     1868  1.634873197 24797      Q   R 16 + 8 [dd]*
+",
+    );
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert_eq!(found[5], "8,0 0 1.634873197 24797 Q R 16 + 8");
+    assert_eq!((counts.foreign, counts.damaged), (2, 0), "{counts:?}");
+    assert_eq!((counts.left_out, counts.restarts), (0, 0), "{counts:?}");
+}
+
 /// A trace whose lines other CPUs have overtaken is in order; one that comes
 /// late beyond all bounds is counted.
 #[test]
