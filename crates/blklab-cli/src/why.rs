@@ -179,9 +179,12 @@ impl<W: Write> Text<'_, W> {
 
     /// What is said where there is nothing to complain of.
     fn nothing(&self) -> &'static str {
-        let timed = |d: &blklab::findings::DiskReport| d.sum.nr_ended > 0;
-        if self.report.devices.iter().any(timed) {
+        let devices = || self.report.devices.iter().map(|d| &d.sum);
+        if devices().any(|sum| sum.shows_a_command()) {
             "Nothing is wrong here."
+        } else if devices().any(|sum| sum.bios.0 > 0) {
+            "Nothing can be said to be wrong: the trace shows how long bios took, and not what \
+             the devices below did with them."
         } else {
             "Nothing can be said to be wrong: the trace shows no I/O from beginning to end."
         }

@@ -102,7 +102,7 @@ fn how_long(f: &Finding) -> String {
 }
 
 fn nothing(report: &Report) -> Answer {
-    let timed = report.devices.iter().any(|d| d.sum.nr_ended > 0);
+    let timed = report.devices.iter().any(|d| d.sum.shows_a_command());
     let worst = report.devices.iter().map(|d| d.sum.waited.worst_ns).max();
     let words: Vec<&str> = report
         .devices

@@ -97,6 +97,14 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
         _ if sum.waited.requests > 0 => words.push(went(&sum.waited, sum, "waited for")),
         _ => words.push(went(&sum.background, sum, "of write-back")),
     }
+    if let (nr @ 1.., total) = sum.bios {
+        words.push(format!(
+            "{}, {} each on average, {} the longest.",
+            plural(nr, "bio", "bios"),
+            time_text(total / nr),
+            time_text(sum.bio_worst_ns)
+        ));
+    }
     let (nr, total, worst) = (sum.flushes.0, sum.flushes.1, sum.flush_worst_ns);
     if nr > 0 {
         words.push(format!(
@@ -129,6 +137,13 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
             "{} after the last flush that the trace shows: if the device has a volatile cache, it \
              is not shown that they are safe.",
             plural(sum.writes_after_flush, "write ended", "writes ended")
+        ));
+    }
+    if sum.nr_unflushed > 0 && context.has_write_cache() != Some(false) {
+        words.push(format!(
+            "{} without a flush of the device's cache though writes had ended before: if the \
+             cache is volatile, they are not safe.",
+            plural(sum.nr_unflushed, "fsync ended", "fsyncs ended")
         ));
     }
     if sum.nr_silent_merges > 0 {

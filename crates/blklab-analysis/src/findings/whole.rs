@@ -5,6 +5,7 @@ use super::context::Context;
 use super::disk::Disk;
 use super::finding::listed;
 use super::sums::{add, is_most};
+use super::unflushed;
 use super::waits::Wait;
 use crate::names::Names;
 use blklab_trace::Rwbs;
@@ -75,8 +76,12 @@ pub struct DiskSum {
     pub background: Account,
     /// Requests that went to the device.
     pub nr_issued: u64,
-    /// Requests that ended.
+    /// Requests that ended, flushes apart.
     pub nr_ended: u64,
+    /// Bios that ended on a device without requests, and how long they took in all, ns.
+    pub bios: (u64, u64),
+    /// The longest of them, ns.
+    pub bio_worst_ns: u64,
     /// Time in which it had something to do, ns.
     pub busy_ns: u64,
     /// From its first event to its last, ns.
@@ -97,6 +102,8 @@ pub struct DiskSum {
     pub forced_worst_ns: u64,
     /// Writes that ended after the last flush.
     pub writes_after_flush: u64,
+    /// Calls of fsync that ended without a commit or a flush though writes had ended before.
+    pub nr_unflushed: u64,
     /// Requests whose merge into another the trace does not show.
     pub nr_silent_merges: u64,
     /// Requests that went to the device without having been in a scheduler (no I).
@@ -172,6 +179,9 @@ impl Sums {
         for disk in &section.disks {
             self.disk(disk);
         }
+        for (dev, nr) in unflushed::fsyncs(section) {
+            self.disks.entry(dev).or_default().nr_unflushed += nr;
+        }
     }
 
     fn disk(&mut self, disk: &Disk) {
@@ -188,6 +198,9 @@ impl Sums {
             } else {
                 sum.background.add(w, whole);
             }
+        }
+        if disk.nr_issued == 0 {
+            sum.bios(disk);
         }
         sum.flushes_and_writes(disk);
         let flushes = disk.requests.iter().filter(|r| r.is_flush());
@@ -212,6 +225,21 @@ impl Sums {
 }
 
 impl DiskSum {
+    /// Whether the trace shows a command of it from beginning to end.
+    pub fn shows_a_command(&self) -> bool {
+        self.nr_ended > 0 || self.flushes.0 > 0
+    }
+
+    /// What bios took on a device that takes them as they are.
+    fn bios(&mut self, disk: &Disk) {
+        let ended = disk.bios.iter().filter(|b| b.bytes > 0);
+        for ns in ended.filter_map(|b| Some(b.complete?.since(b.queue).0)) {
+            self.bios.0 += 1;
+            add(&mut self.bios.1, ns);
+            self.bio_worst_ns = self.bio_worst_ns.max(ns);
+        }
+    }
+
     /// Counts what flushes the cache or passes it, and writes after the last of them.
     fn flushes_and_writes(&mut self, disk: &Disk) {
         let force = |flags: Rwbs| flags.has(Rwbs::FLUSH) || flags.has(Rwbs::FUA);

@@ -7,6 +7,7 @@ use super::slab::Slot;
 use super::table::{Bio, Device, Out, Range};
 use super::{BioLife, LifeSink, Merge, REQUEST_BIOS_MAX};
 use blklab_trace::{Action, Event};
+use blklab_types::Op;
 
 impl Device {
     /// Takes an event of this device.
@@ -223,7 +224,32 @@ impl Device {
             self.end_request(slot, e, out);
             return true;
         }
-        self.complete_bios(e, range, out)
+        self.complete_bios(e, range, out) || self.complete_piece(e, range, out)
+    }
+
+    /// A discard that was cut into several ends with a C for each piece that has the sectors
+    /// of all that have ended: the piece is the one that ends there.
+    #[cold]
+    fn complete_piece<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
+        if e.rwbs.op() != Some(Op::Discard) {
+            return false;
+        }
+        let mut found = std::mem::take(&mut self.scratch);
+        found.clear();
+        let ios = &mut self.ios;
+        let Range { class, start, end } = range;
+        self.starts[class].within(Kind::Issued, start, end, &mut found, |slot| {
+            ios.get(slot).end == end
+        });
+        let piece = found.first().copied();
+        self.scratch = found;
+        if let Some(slot) = piece {
+            let io = self.ios.get(slot);
+            self.starts[range.class].remove(io.start, slot);
+            self.nr_issued -= 1;
+            self.end_request(slot, e, out);
+        }
+        piece.is_some()
     }
 
     #[inline(always)]

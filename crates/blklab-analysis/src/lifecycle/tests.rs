@@ -371,6 +371,23 @@ fn who_is_in_the_scheduler_is_told() {
     assert_eq!(scheduler.0, expected);
 }
 
+/// A discard that was cut into pieces: each C has the sectors of all that have ended.
+#[test]
+fn each_completion_of_a_cut_discard_ends_a_piece() {
+    let (_, requests, unmatched) = track(
+        "0 9 D D 0 + 4
+         1 9 D D 4 + 4
+         2 9 D D 8 + 4
+         10 0 C D 0 + 4
+         20 0 C D 0 + 8
+         30 0 C D 0 + 12
+         40 0 C D 0 + 16",
+    );
+    let ends: Vec<_> = requests.iter().map(|r| (r.sector, r.complete)).collect();
+    assert_eq!(ends, [(0, us(10)), (4, us(20)), (8, us(30))]);
+    assert_eq!(unmatched.events(Action::Complete), 1);
+}
+
 /// What another recording shows is about other I/Os.
 #[test]
 fn a_completion_of_another_recording() {

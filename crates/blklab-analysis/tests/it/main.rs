@@ -10,4 +10,5 @@ mod fuzz;
 mod kinds;
 mod legacy;
 mod limits;
+mod mailed;
 mod metrics;

@@ -3,15 +3,17 @@
 //!
 //! To write less than a stripe, RAID 4, 5 and 6 need the old data and parity, or the rest
 //! of the stripe: their thread reads from the members first (`handle_stripe_dirtying`,
-//! drivers/md/raid5.c), and what was a write is a read and then a write.
+//! drivers/md/raid5.c), and what was a write is a read and then a write. The array says so in
+//! messages, for each stripe that it has to read for.
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::Harm;
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Context, Detector, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
+    Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
 };
 use crate::lifecycle::BioLife;
+use blklab_trace::Event;
 use blklab_types::{Dev, Op, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +22,9 @@ pub const KIND: Kind = Kind {
     name: "read-modify-write",
     what: "an array with parity reads old data before it writes part of a stripe",
     rule: "the thread of an array (mdN_raid4, 5 or 6) reads from a member, and at most 20 ms after \
-           that has ended writes to the same sectors; 2 times or more, and for a quarter of its \
-           writes",
+           that has ended writes to the same sectors; or the array says in messages that it reads \
+           ('raid5 rmw', 'raid5 rcw') while its writes are under way; 2 times or more, and for a \
+           quarter of its writes",
     explains: &["misaligned"],
     rests_on_absence: false,
     detector: || Box::new(ArrayRmw::default()),
@@ -41,7 +44,25 @@ struct ArrayRmw {
     /// The threads of arrays.
     threads: BTreeSet<Pid>,
     arrays: BTreeMap<Pid, Sum>,
+    /// What arrays said of stripes in this section.
+    messages: BTreeMap<Dev, Vec<Evidence>>,
+    said: BTreeMap<Dev, Said>,
 }
+
+/// What an array says of its writes.
+#[derive(Debug, Default)]
+struct Said {
+    harm: Harm,
+    /// Stripes read for old data and parity, and for the rest of the stripe.
+    stripes: [u64; 2],
+    writes: u64,
+}
+
+/// How the messages of both ways begin.
+const SAYINGS: [&str; 2] = ["raid5 rmw ", "raid5 rcw "];
+
+/// Messages of a device in a section that are kept: more do not make it surer.
+const MESSAGES_MAX: usize = 1 << 16;
 
 /// What the thread of an array does.
 #[derive(Debug, Default)]
@@ -63,6 +84,21 @@ fn has_parity(comm: &str) -> bool {
 }
 
 impl Detector for ArrayRmw {
+    fn message(&mut self, number: u64, event: &Event, text: &str) {
+        let Some(way) = SAYINGS.iter().position(|s| text.starts_with(s)) else {
+            return;
+        };
+        self.said.entry(event.dev).or_default().stripes[way] += 1;
+        let messages = self.messages.entry(event.dev).or_default();
+        if messages.len() < MESSAGES_MAX {
+            messages.push(Evidence {
+                number: number + 1,
+                event: *event,
+                text: Some(text.to_owned()),
+            });
+        }
+    }
+
     fn process(&mut self, pid: Pid, comm: &str) {
         if has_parity(comm) {
             self.threads.insert(pid)
@@ -92,12 +128,85 @@ impl Detector for ArrayRmw {
                 sum.add(section, together);
             }
         }
+        for (dev, messages) in std::mem::take(&mut self.messages) {
+            if let Some(disk) = section.disks.iter().find(|d| d.dev == dev) {
+                self.said.entry(dev).or_default().add(disk, &messages);
+            }
+        }
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
         let arrays = std::mem::take(&mut self.arrays).into_values();
-        arrays.filter_map(|sum| sum.finding(whole)).collect()
+        let mut all: Vec<Finding> = arrays.filter_map(|sum| sum.finding(whole)).collect();
+        // What the members show says more.
+        let seen: Vec<Dev> = all.iter().map(|f| f.dev).collect();
+        let said = std::mem::take(&mut self.said).into_iter();
+        let unseen = said.filter(|(dev, _)| !seen.contains(dev));
+        all.extend(unseen.filter_map(|(dev, said)| said.finding(dev, whole)));
+        all
     }
+}
+
+impl Said {
+    /// Adds the writes of an array that were under way when it said that it reads.
+    fn add(&mut self, disk: &Disk, messages: &[Evidence]) {
+        let writes = disk.bios.iter().filter(|b| b.op() == Some(Op::Write));
+        for bio in writes {
+            let Some(complete) = bio.complete else {
+                continue;
+            };
+            self.writes += 1;
+            let first = messages.partition_point(|m| m.event.time < bio.queue);
+            let Some(message) = messages.get(first).filter(|m| m.event.time < complete) else {
+                continue;
+            };
+            let ns = complete.since(bio.queue).0;
+            self.harm.add(bio.pid, ns, || Instance {
+                time: bio.queue,
+                delay_ns: Some(ns),
+                evidence: vec![message.clone()],
+            });
+        }
+    }
+
+    fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let [rmw, rcw] = self.stripes;
+        let count = self.harm.count();
+        let rare = (count as f64) < SHARE_MIN * self.writes as f64;
+        if rmw + rcw < TIMES_MIN || count < TIMES_MIN || rare {
+            return None;
+        }
+        let mut f = self.harm.without_delay(&KIND, dev, whole);
+        f.of = "writes that it reads for";
+        f.what = format!(
+            "The array reads what is there before it writes, as it says itself: old data and parity \
+             of {}, the rest of {}, while {count} of {} are under way, {} each on average.",
+            counted(rmw, "stripes"),
+            counted(rcw, "stripes"),
+            counted(self.writes, "writes"),
+            time_text(self.harm.total_ns() / count)
+        );
+        explain(&mut f);
+        f.missing
+            .push("the traces of its members: how long the reads take".to_owned());
+        Some(f)
+    }
+}
+
+/// The mechanism and what to change.
+fn explain(f: &mut Finding) {
+    f.how =
+        "A write of part of a stripe changes its parity, for which old data and parity, or the \
+             rest of the stripe, are needed."
+            .to_owned();
+    f.cause = Some("writes that do not fill stripes".to_owned());
+    f.remedies = vec![
+        Remedy::act("write whole stripes: aligned, in multiples of queue/optimal_io_size"),
+        Remedy::act(
+            "a smaller chunk, more of md's stripe cache (md/stripe_cache_size) for sequential \
+             writes, or RAID 10 for small ones",
+        ),
+    ];
 }
 
 /// The bio of an array's user that is under way from before the read until behind the
@@ -179,22 +288,11 @@ impl Sum {
             counted(self.writes, &format!("writes to {members}")),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
-        f.how =
-            "A write of part of a stripe changes its parity, for which old data and parity, or \
-                 the rest of the stripe, are needed."
-                .to_owned();
-        f.cause = Some("writes that do not fill stripes".to_owned());
+        explain(&mut f);
         if self.array.is_none() {
             f.missing
                 .push("the trace of the array itself: whose writes they are".to_owned());
         }
-        f.remedies = vec![
-            Remedy::act("write whole stripes: aligned, in multiples of queue/optimal_io_size"),
-            Remedy::act(
-                "a smaller chunk, more of md's stripe cache (md/stripe_cache_size) for sequential \
-                 writes, or RAID 10 for small ones",
-            ),
-        ];
         Some(f)
     }
 }

@@ -6,10 +6,10 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, counted,
 };
 use blklab_trace::{Action, Event};
-use blklab_types::{Dev, Pid};
+use blklab_types::{Dev, Time};
 use std::collections::{BTreeMap, HashMap};
 
 /// The row of [`super::ALL`].
@@ -124,7 +124,17 @@ impl Detector for WriteOrder {
 
 #[derive(Debug, Default)]
 struct Errors {
-    disks: BTreeMap<Dev, (Harm, BTreeMap<u16, u64>)>,
+    disks: BTreeMap<Dev, Failed>,
+}
+
+/// What ended with an error on a device.
+#[derive(Debug, Default)]
+struct Failed {
+    harm: Harm,
+    /// How often, by error.
+    errors: BTreeMap<u16, u64>,
+    /// Flushes whose command to the device did not fail.
+    nr_above: u64,
 }
 
 impl Detector for Errors {
@@ -137,28 +147,46 @@ impl Detector for Errors {
         let all: Vec<(usize, &Event)> = all.filter(|(_, e)| failed(e)).collect();
         let owners = Owners::all(section);
         for (place, e) in all {
-            let (harm, errors) = self.disks.entry(e.dev).or_default();
-            *errors.entry(errno(e.error)).or_default() += 1;
-            harm.add(owners.at(e).unwrap_or(e.pid), 0, || Instance {
-                time: e.time,
-                delay_ns: None,
-                evidence: vec![section.evidence(place)],
+            let failed = self.disks.entry(e.dev).or_default();
+            *failed.errors.entry(errno(e.error)).or_default() += 1;
+            let owner = owners.at(e);
+            // A flush whose command ended before, and well.
+            let command = owner.filter(|r| r.is_flush() && r.life.error == 0);
+            failed.nr_above += u64::from(command.is_some());
+            let pid = owner.map_or(e.pid, |r| r.pid);
+            failed.harm.add(pid, 0, || {
+                let mut evidence = vec![section.evidence(place)];
+                evidence.extend(command.into_iter().flat_map(|r| section.of_request(r)));
+                in_order(&mut evidence);
+                Instance {
+                    time: e.time,
+                    delay_ns: None,
+                    evidence,
+                }
             });
         }
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        of_disks(&mut self.disks, |(harm, errors), dev| {
-            let mut f = harm.without_delay(&IO_ERROR, dev, whole);
+        of_disks(&mut self.disks, |failed, dev| {
+            let mut f = failed.harm.without_delay(&IO_ERROR, dev, whole);
             f.weight = Weight::Fault;
             f.of = "completions";
-            let shown = errors
+            let shown = failed
+                .errors
                 .iter()
                 .map(|(error, n)| format!("{n} with {}", error_name(*error)));
             f.what = format!(
                 "The device ended I/O with an error: {}.",
                 shown.collect::<Vec<_>>().join(", ")
             );
+            if failed.nr_above > 0 {
+                f.how = format!(
+                    "{} the command that empties the device's cache ended without an error: there \
+                     it comes from above the device, or is that of a flush before.",
+                    counted(failed.nr_above, "times")
+                );
+            }
             f.remedies = vec![Remedy::act(
                 "look at the kernel's log for what the driver says",
             )];
@@ -168,7 +196,14 @@ impl Detector for Errors {
 }
 
 /// Whose requests went where, by device, first sector and time.
-struct Owners<'a>(Vec<&'a Request>);
+struct Owners<'a> {
+    requests: Vec<&'a Request>,
+    /// Flushes without data, by device and end.
+    flushes: Vec<&'a Request>,
+}
+
+/// Whoever asked for a flush is told so soon after its command has ended.
+const FLUSH_NEAR_NS: u64 = 1_000_000;
 
 /// Requests that begin before a sector and are asked whether it is theirs.
 const BEFORE_SEEN: usize = 64;
@@ -178,18 +213,37 @@ impl Owners<'_> {
         let requests = section.disks.iter().flat_map(|d| &d.requests);
         let mut known: Vec<&Request> = requests.filter(|r| r.is_owner_known).collect();
         known.sort_by_key(|r| (r.life.dev, r.life.sector, r.start()));
-        Owners(known)
+        let flushes = known.iter().copied();
+        let mut flushes: Vec<&Request> = flushes.filter(|r| r.is_flush()).collect();
+        flushes.sort_by_key(|r| (r.life.dev, r.life.complete));
+        Owners {
+            requests: known,
+            flushes,
+        }
     }
 
-    /// Whose I/O it is that an event shows the end of.
-    fn at(&self, e: &Event) -> Option<Pid> {
+    /// The I/O that an event shows the end of.
+    fn at(&self, e: &Event) -> Option<&Request> {
+        if e.bytes == 0 {
+            return self.flush_at(e);
+        }
         let place = (e.dev, e.sector, Some(e.time));
         let upto = self
-            .0
+            .requests
             .partition_point(|r| (r.life.dev, r.life.sector, r.start()) <= place);
-        let before = self.0[..upto].iter().rev().take(BEFORE_SEEN);
+        let before = self.requests[..upto].iter().rev().take(BEFORE_SEEN);
         let mut before = before.filter(|r| r.life.dev == e.dev && e.sector < r.end());
-        before.find(|r| r.start() <= Some(e.time)).map(|r| r.pid)
+        before.find(|r| r.start() <= Some(e.time)).copied()
+    }
+
+    /// The flush without data that ends with an event, or right before it.
+    fn flush_at(&self, e: &Event) -> Option<&Request> {
+        let ended = |r: &&Request| (r.life.dev, r.life.complete) <= (e.dev, Some(e.time));
+        let upto = self.flushes.partition_point(ended);
+        let last = self.flushes[..upto].last()?;
+        let near = |c: Time| e.time.since(c).0 <= FLUSH_NEAR_NS;
+        let is_own = last.life.dev == e.dev && last.life.complete.is_some_and(near);
+        is_own.then_some(*last)
     }
 }
 

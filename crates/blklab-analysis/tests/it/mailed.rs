@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Excerpts as people mail them, made up after such that were explained in public: what is said
+//! of them.
+
+use blklab_analysis::findings::{Context, Reading, Report, Search};
+use blklab_formats::TraceFile;
+use blklab_trace::TraceSource as _;
+use std::io::Write as _;
+
+fn why(text: &str) -> Report {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(text.as_bytes()).expect("it can be written");
+    let mut trace = TraceFile::open(file.path()).expect("a trace");
+    let mut search = Search::all(Context::default());
+    trace.send_all(&mut search).expect("it can be read");
+    search.finish(Reading::default())
+}
+
+/// Writes of a journal to an array, of 4 KiB each, of which it says that it reads for them.
+#[test]
+fn an_array_says_that_it_reads_before_it_writes() {
+    let report = why("\
+  9,127  0  1  0.000003301  397  Q  WS 29630736 + 8 [jbd2/md127p1-8]
+  9,127  0  2  0.012090276  397  Q  WS 29630752 + 8 [jbd2/md127p1-8]
+  9,127  0  0  0.012143579    0  m   N raid5 rcw 14815504 1 1 0
+  9,127  0  0  0.012159857    0  m   N raid5 rcw 14815512 1 1 0
+  9,127  0  3  0.015627276  281  C  WS 29630736 + 8 [0]
+  9,127  0  4  0.015636952  281  C  WS 29630752 + 8 [0]
+  9,127  0  5  0.015746617  397  Q FWFS 29630776 + 8 [jbd2/md127p1-8]
+  9,127  0  0  0.017888976    0  m   N raid5 rmw 14815544 2
+  9,127  0  6  0.020969957  281  C WFS 29630776 + 8 [0]
+");
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid), ("read-modify-write", 397));
+    assert!(
+        f.what.contains("old data and parity of 1 stripe"),
+        "{}",
+        f.what
+    );
+    assert!(f.what.contains("the rest of 2 stripes"), "{}", f.what);
+    assert!(f.what.contains("3 of 3 writes"), "{}", f.what);
+    let words = report.devices[0].words.join(" ");
+    assert!(words.contains("3 bios"), "{words}");
+}
+
+/// The command that empties the cache succeeds, and who asked for it is told that it failed.
+#[test]
+fn a_flush_fails_above_the_device() {
+    let report = why("\
+ rep-3060 [007] .... 19654.923315: block_bio_queue: 8,0 FWS 0 + 0 [rep]
+ rep-3060 [007] .... 19654.923333: block_getrq: 8,0 FWS 0 + 0 [rep]
+ kworker/7:1H-250 [007] .... 19654.923352: block_rq_issue: 8,0 FF 0 () 0 + 0 [kworker/7:1H]
+ <idle>-0 [007] ..s. 19654.923562: block_rq_complete: 8,0 FF () 18446744073709551615 + 0 [0]
+ <idle>-0 [007] d.s. 19654.923576: block_rq_complete: 8,0 WS () 0 + 0 [-5]
+");
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid), ("io-error", 3060));
+    assert!(f.how.contains("ended without an error"), "{}", f.how);
+}
+
+/// A write, and an fsync behind it that flushes nothing.
+#[test]
+fn an_fsync_without_a_flush_is_told() {
+    let fsync = |flush: &str| {
+        let report = why(&format!(
+            "\
+ raft-37 [003] ..... 9904.831144: block_bio_queue: 259,0 WS 498455480 + 8 [raft]
+ raft-37 [003] ..... 9904.831149: block_getrq: 259,0 WS 498455480 + 8 [raft]
+ raft-37 [003] ..... 9904.831159: block_rq_issue: 259,0 WS 4096 () 498455480 + 8 [raft]
+ raft-37 [003] d.h.. 9904.831178: block_rq_complete: 259,0 WS () 498455480 + 8 [0]
+ kworker/3:1-30 [003] ..... 9904.831202: ext4_sync_file_enter: dev 259,0 ino 12 parent 2 datasync 1 
+{flush} kworker/3:1-30 [003] ..... 9904.831903: ext4_sync_file_exit: dev 259,0 ino 12 ret 0
+"
+        ));
+        assert!(report.findings.is_empty(), "{:#?}", report.findings);
+        report.devices[0].words.join(" ")
+    };
+    let said = "1 fsync ended without a flush";
+    assert!(fsync("").contains(said), "{}", fsync(""));
+    let flushed = fsync(
+        "\
+ kworker/3:1-30 [003] ..... 9904.831210: block_bio_queue: 259,0 FWS 0 + 0 [kworker/3:1]
+ kworker/3:1-30 [003] ..... 9904.831211: block_getrq: 259,0 FWS 0 + 0 [kworker/3:1]
+ kworker/3:1-30 [003] ..... 9904.831212: block_rq_issue: 259,0 FF 0 () 0 + 0 [kworker/3:1]
+ <idle>-0 [003] d.h.. 9904.831800: block_rq_complete: 259,0 FF () 0 + 0 [0]
+",
+    );
+    assert!(!flushed.contains(said), "{flushed}");
+}
