@@ -76,7 +76,7 @@ impl Known {
 }
 
 /// What events of other parts of the kernel show, and which of them it takes.
-const BESIDE: [(&str, &[&str]); 8] = [
+const BESIDE: [(&str, &[&str]); 10] = [
     (
         "which part of a commit takes long (jbd2)",
         &[
@@ -99,6 +99,14 @@ const BESIDE: [(&str, &[&str]); 8] = [
         &["balance_dirty_pages"],
     ),
     ("write-back throttling (wbt)", &["wbt_step"]),
+    (
+        "waits for the log (xfs)",
+        &["xfs_log_force|xlog_iclog_wait_on"],
+    ),
+    (
+        "shares of control groups (io.cost)",
+        &["iocost_ioc_vrate_adj"],
+    ),
     (
         "commands that fail or are tried again",
         &["scsi_dispatch_cmd_done|nvme_complete_rq"],

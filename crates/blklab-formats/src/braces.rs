@@ -18,7 +18,7 @@ use crate::plausible;
 use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted};
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Action, Event, Item, KernelEvent, Rwbs, TraceSource};
+use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
 use blklab_types::{Dev, Time};
 use std::collections::HashMap;
 use std::io::Read;
@@ -121,17 +121,11 @@ fn other<'a>(head: &Head<'a>, line: &'a [u8]) -> Line<'a> {
     let Some(said) = said.filter(|_| !head.is_lttv) else {
         return Line::OtherEvent(head.name);
     };
-    let Some((dev, point)) = said else {
+    let Some(said) = said else {
         return Line::Incomplete("its fields do not fit the event");
     };
     Line::Kernel {
-        event: KernelEvent {
-            time: head.time,
-            pid: head.pid,
-            dev,
-            cpu: head.cpu,
-            point,
-        },
+        event: kernel::event(head.time, head.pid, head.cpu, said),
         comm: head.comm.or_else(|| quoted(line, b"procname")),
         has_time: true,
     }

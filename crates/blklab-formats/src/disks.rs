@@ -46,7 +46,7 @@ impl Disks {
 }
 
 /// `sda` to `sdp` and their partitions.
-fn scsi_disk(name: &[u8]) -> Option<Dev> {
+pub(crate) fn scsi_disk(name: &[u8]) -> Option<Dev> {
     let [b's', b'd', letter @ b'a'..=b'p', partition @ ..] = name else {
         return None;
     };

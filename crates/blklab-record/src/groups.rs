@@ -33,7 +33,7 @@ pub(crate) static BLOCK: Group = Group {
 };
 
 /// Groups that can be recorded beside the block layer.
-pub static GROUPS: [Group; 8] = [
+pub static GROUPS: [Group; 9] = [
     Group {
         name: "jbd2",
         help: "commits and checkpoints of ext4's journal",
@@ -63,6 +63,12 @@ pub static GROUPS: [Group; 8] = [
         help: "write-back throttling",
         only: &[],
         source: "CONFIG_BLK_WBT",
+    },
+    Group {
+        name: "iocost",
+        help: "shares of control groups (io.cost)",
+        only: &[],
+        source: "CONFIG_BLK_CGROUP_IOCOST",
     },
     Group {
         name: "nvme",

@@ -5,6 +5,7 @@
 //! Only what something is concluded from is kept. [`POINTS`] says of each event what it is,
 //! in which file of the kernel it is raised, and from which release on it is there.
 
+use crate::GroupPath;
 use blklab_types::{Dev, Pid, Time};
 use std::fmt;
 
@@ -118,6 +119,13 @@ pub enum Tracepoint {
     },
     /// `xfs_log_force`: the log is to be on the device.
     LogForce,
+    /// `xlog_iclog_*`: what becomes of a buffer of the log.
+    Iclog {
+        /// How far it is.
+        step: IclogStep,
+        /// Where the log goes on with it.
+        lsn: u64,
+    },
     /// `xfs_log_grant_sleep`: a task sleeps until there is room in the log.
     GrantSleep,
     /// `xfs_log_grant_wake`: it goes on.
@@ -181,6 +189,42 @@ pub enum Tracepoint {
         step: i32,
         /// Writes under way.
         inflight: u32,
+    },
+    /// `iocost_iocg_activate`: a control group that had no I/O has some again.
+    CostActivate {
+        /// The group.
+        group: GroupPath,
+        /// Its share of the device, in 65536ths.
+        share: u32,
+    },
+    /// `iocost_inuse_shortage`: a control group had given away a part of its share, and needs
+    /// it again.
+    CostShortage {
+        /// The group.
+        group: GroupPath,
+        /// Its weight before and now.
+        inuse: [u32; 2],
+    },
+    /// `iocost_ioc_vrate_adj`: how fast the device is taken to be.
+    CostRate {
+        /// Before and now, in thousandths of what its model says.
+        permille: [u32; 2],
+        /// Reads and writes that missed the latency that io.cost.qos asks for, in millionths.
+        missed_ppm: [u32; 2],
+        /// Part of the time in which requests were exhausted.
+        rq_wait_percent: u32,
+        /// Control groups whose I/O takes long.
+        nr_lagging: u32,
+        /// Control groups that want more than they get.
+        nr_shortages: u32,
+    },
+    /// `iocost_iocg_forgive_debt`: what a control group owes for I/O that could not wait, as
+    /// that of reclaim, is cut.
+    CostDebt {
+        /// The group.
+        group: GroupPath,
+        /// How long its tasks are held back for it, us.
+        delay_us: u32,
     },
     /// `nvme_setup_cmd`: a command is made.
     NvmeSetup {
@@ -262,6 +306,21 @@ pub enum CommitStep {
     Logging,
     /// `jbd2_end_commit`.
     End,
+}
+
+/// How far a buffer of XFS's log is (`xlog_iclog_*`, fs/xfs/xfs_log.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IclogStep {
+    /// `xlog_iclog_wait_on`: a task waits for it.
+    WaitOn,
+    /// The same of a task that need not wait: it is still filled, or done with.
+    Idle,
+    /// `xlog_iclog_write`: it is submitted.
+    Write,
+    /// `xlog_iclog_sync_done`: it is on the device.
+    SyncDone,
+    /// `xlog_iclog_clean`: who waited for it goes on.
+    Clean,
 }
 
 /// What becomes of work for a flusher thread.
@@ -371,6 +430,8 @@ pub enum Part {
     Writeback,
     /// Write-back throttling.
     Wbt,
+    /// Shares of control groups (io.cost).
+    Iocost,
     /// The driver of NVMe.
     Nvme,
     /// The middle layer of SCSI.
@@ -383,12 +444,13 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 10] = [
         Part::Jbd2,
         Part::Ext4,
         Part::Xfs,
         Part::Writeback,
         Part::Wbt,
+        Part::Iocost,
         Part::Nvme,
         Part::Scsi,
         Part::Ufs,
@@ -403,6 +465,7 @@ impl Part {
             Part::Xfs => "xfs",
             Part::Writeback => "writeback",
             Part::Wbt => "wbt",
+            Part::Iocost => "iocost",
             Part::Nvme => "nvme",
             Part::Scsi => "scsi",
             Part::Ufs => "ufs",
@@ -496,6 +559,19 @@ pub static POINTS: &[Point] = &[
     point("xfs_log_force", Part::Xfs, "fs/xfs/xfs_log.c", "3.8"),
     point("xfs_log_grant_sleep", Part::Xfs, "fs/xfs/xfs_log.c", "3.0"),
     point("xfs_log_grant_wake", Part::Xfs, "fs/xfs/xfs_log.c", "3.0"),
+    point("xlog_iclog_wait_on", Part::Xfs, "fs/xfs/xfs_log.c", "5.14"),
+    point("xlog_iclog_write", Part::Xfs, "fs/xfs/xfs_log.c", "5.14"),
+    point(
+        "xlog_iclog_sync_done",
+        Part::Xfs,
+        "fs/xfs/xfs_log.c",
+        "5.14",
+    ),
+    point("xlog_iclog_clean", Part::Xfs, "fs/xfs/xfs_log.c", "5.14"),
+    point("iocost_iocg_activate", Part::Iocost, IOCOST, "5.4"),
+    point("iocost_inuse_shortage", Part::Iocost, IOCOST, "5.10"),
+    point("iocost_ioc_vrate_adj", Part::Iocost, IOCOST, "5.4"),
+    point("iocost_iocg_forgive_debt", Part::Iocost, IOCOST, "5.10"),
     point(
         "balance_dirty_pages",
         Part::Writeback,
@@ -585,6 +661,8 @@ pub static POINTS: &[Point] = &[
 
 const COMMIT: &str = "fs/jbd2/commit.c";
 
+const IOCOST: &str = "block/blk-iocost.c";
+
 const fn point(name: &'static str, part: Part, source: &'static str, since: &'static str) -> Point {
     Point {
         name,
@@ -612,8 +690,13 @@ impl Tracepoint {
             | Tracepoint::FastCommitStop { .. } => Part::Ext4,
             Tracepoint::XfsFsync { .. }
             | Tracepoint::LogForce
+            | Tracepoint::Iclog { .. }
             | Tracepoint::GrantSleep
             | Tracepoint::GrantWake => Part::Xfs,
+            Tracepoint::CostActivate { .. }
+            | Tracepoint::CostShortage { .. }
+            | Tracepoint::CostRate { .. }
+            | Tracepoint::CostDebt { .. } => Part::Iocost,
             Tracepoint::BalanceDirtyPages { .. } | Tracepoint::Writeback { .. } => Part::Writeback,
             Tracepoint::WbtLat { .. }
             | Tracepoint::WbtStat { .. }
@@ -653,8 +736,18 @@ impl Tracepoint {
             Tracepoint::FastCommitStop { .. } => "ext4_fc_commit_stop",
             Tracepoint::XfsFsync { .. } => "xfs_file_fsync",
             Tracepoint::LogForce => "xfs_log_force",
+            Tracepoint::Iclog { step, .. } => match step {
+                IclogStep::WaitOn | IclogStep::Idle => "xlog_iclog_wait_on",
+                IclogStep::Write => "xlog_iclog_write",
+                IclogStep::SyncDone => "xlog_iclog_sync_done",
+                IclogStep::Clean => "xlog_iclog_clean",
+            },
             Tracepoint::GrantSleep => "xfs_log_grant_sleep",
             Tracepoint::GrantWake => "xfs_log_grant_wake",
+            Tracepoint::CostActivate { .. } => "iocost_iocg_activate",
+            Tracepoint::CostShortage { .. } => "iocost_inuse_shortage",
+            Tracepoint::CostRate { .. } => "iocost_ioc_vrate_adj",
+            Tracepoint::CostDebt { .. } => "iocost_iocg_forgive_debt",
             Tracepoint::BalanceDirtyPages { .. } => "balance_dirty_pages",
             Tracepoint::Writeback { step, .. } => match step {
                 WritebackStep::Queue => "writeback_queue",
@@ -730,6 +823,30 @@ impl fmt::Display for Tracepoint {
                 write!(f, ": {blocks} blocks, reason {reason}")
             }
             Tracepoint::XfsFsync { ino } => write!(f, ": inode {ino}"),
+            Tracepoint::Iclog { lsn, .. } => write!(f, ": lsn {lsn:#x}"),
+            Tracepoint::CostActivate { group, share } => {
+                write!(f, ": {group}, share {} %", percent(share))
+            }
+            Tracepoint::CostShortage {
+                group,
+                inuse: [before, now],
+            } => write!(f, ": {group}, weight {before} -> {now}"),
+            Tracepoint::CostRate {
+                permille: [before, now],
+                missed_ppm: [reads, writes],
+                rq_wait_percent,
+                nr_lagging,
+                nr_shortages,
+            } => write!(
+                f,
+                ": {} % -> {} % of the model, missed {reads}:{writes} ppm, requests exhausted \
+                 {rq_wait_percent} %, {nr_lagging} lagging, {nr_shortages} short",
+                before / 10,
+                now / 10
+            ),
+            Tracepoint::CostDebt { group, delay_us } => {
+                write!(f, ": {group}, tasks held back for {delay_us} us")
+            }
             Tracepoint::Checkpoint
             | Tracepoint::FastCommitStart
             | Tracepoint::LogForce
@@ -807,6 +924,11 @@ impl fmt::Display for Tracepoint {
             Tracepoint::Wakeup { pid } => write!(f, ": {pid}"),
         }
     }
+}
+
+/// Of 65536ths.
+fn percent(share: u32) -> u64 {
+    u64::from(share) * 100 / 65536
 }
 
 impl WritebackReason {
@@ -943,7 +1065,7 @@ mod tests {
     #[test]
     fn names_belong_to_their_part() {
         for (i, point) in POINTS.iter().enumerate() {
-            let begins = [point.part.name(), "balance_dirty_pages"];
+            let begins = [point.part.name(), "balance_dirty_pages", "xlog_iclog"];
             assert!(
                 begins.iter().any(|b| point.name.starts_with(b)),
                 "{}",

@@ -9,6 +9,7 @@ mod actions;
 mod counters;
 mod digest;
 mod event;
+mod group;
 mod kernel;
 mod source;
 mod tracer;
@@ -19,9 +20,10 @@ pub use actions::Actions;
 pub use counters::{Counter, CounterSink};
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
+pub use group::GroupPath;
 pub use kernel::{
-    CommitStep, KernelEvent, NvmeCommand, POINTS, Part, Point, ScsiCommand, ScsiResult, TaskState,
-    Tracepoint, WbtStatus, WritebackReason, WritebackStep,
+    CommitStep, IclogStep, KernelEvent, NvmeCommand, POINTS, Part, Point, ScsiCommand, ScsiResult,
+    TaskState, Tracepoint, WbtStatus, WritebackReason, WritebackStep,
 };
 pub use source::{Item, OrderCheck, TraceSource};
 pub use tracer::Tracer;

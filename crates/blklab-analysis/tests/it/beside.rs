@@ -9,8 +9,10 @@ use blklab_formats::ftrace::FtraceReader;
 use blklab_trace::TraceSource as _;
 
 /// The kinds that these traces have.
-pub(crate) const KINDS: [&str; 6] = [
+pub(crate) const KINDS: [&str; 8] = [
     "journal-commit",
+    "log-force",
+    "cgroup-cost",
     "journal-full",
     "dirty-limit",
     "wbt",
@@ -228,6 +230,143 @@ fn tasks_wait_for_room_in_the_log_of_xfs() {
     let f = first(&report, "journal-full");
     assert_eq!((f.victims[0].pid, f.total_ns), (WRITER.1, Some(40_000_000)));
     assert_eq!(evidence(f), ["xfs_log_grant_sleep", "xfs_log_grant_wake"]);
+}
+
+/// Writes, each followed by an fsync of XFS that waits for the log's write; `with_log` with the
+/// events that the log has from 5.14 on.
+fn xfs_fsyncs(with_log: bool) -> Report {
+    let mut lines = Lines::default();
+    let worker = ("kworker/u8:1", 5);
+    for n in 0..10_u64 {
+        let t = 10_000 + n * 30_000;
+        lines.io(DB, "WS", (8000 + n * 8, 8), t, t + 300);
+        lines.event(t + 310, DB, "xfs_file_fsync: dev 8:0 ino 0x84");
+        let force = "xfs_log_force: dev 8:0 lsn 0x0 caller xfs_fsync_flush_log+0x5f";
+        lines.event(t + 312, DB, force);
+        if with_log {
+            let iclog = |step: &str, state: &str| {
+                format!(
+                    "xlog_iclog_{step}: dev 8:0 state XLOG_STATE_{state} refcnt 0 offset 32256 \
+                     lsn {:#x} flags XLOG_ICL_NEED_FLUSH|XLOG_ICL_NEED_FUA caller xlog_sync+0x1",
+                    0x7_0000_5408 + n
+                )
+            };
+            lines.event(t + 1_300, worker, &iclog("write", "SYNCING"));
+            lines.event(t + 1_350, DB, &iclog("wait_on", "SYNCING"));
+            lines.event(t + 15_310, worker, &iclog("sync_done", "SYNCING"));
+            lines.event(t + 15_320, worker, &iclog("clean", "CALLBACK"));
+        }
+        let sector = 100_000 + n * 64;
+        lines.io(worker, "FWFSM", (sector, 64), t + 1_301, t + 15_300);
+    }
+    lines.report("")
+}
+
+#[test]
+fn an_fsync_of_xfs_waits_for_the_log() {
+    let report = xfs_fsyncs(true);
+    let f = first(&report, "log-force");
+    assert_eq!((f.victims[0].pid, f.count), (DB.1, 10));
+    assert_eq!(
+        (f.total_ns, f.confidence),
+        (Some(150_080_000), Confidence::Certain)
+    );
+    assert!(f.how.contains("93 % for that write"), "{}", f.how);
+    assert!(f.how.contains("6 % until"), "{}", f.how);
+    let shown = evidence(f);
+    for name in [
+        "xfs_log_force",
+        "xlog_iclog_wait_on",
+        "D",
+        "xlog_iclog_clean",
+    ] {
+        assert!(shown.iter().any(|e| e == name), "{name}: {shown:?}");
+    }
+    assert_eq!(f.causes[0].pid, 5);
+    assert!(f.explains.contains(&"flush"), "{:?}", f.explains);
+    // Older kernels say only who asks for it.
+    let report = xfs_fsyncs(false);
+    let f = first(&report, "log-force");
+    assert_eq!((f.victims[0].pid, f.count), (DB.1, 10));
+    assert_eq!(
+        (f.total_ns, f.confidence),
+        (Some(149_880_000), Confidence::Likely)
+    );
+}
+
+#[test]
+fn who_asks_for_the_log_and_goes_on_does_not_wait() {
+    let mut lines = Lines::default();
+    let worker = ("kworker/0:1", 5);
+    for n in 0..10_u64 {
+        let t = 10_000 + n * 30_000;
+        // The log's own worker, and a task that reads meanwhile.
+        for (us, who) in [(0, worker), (1, READER)] {
+            let force = "xfs_log_force: dev 8:0 lsn 0x0 caller xfs_log_worker+0x2f";
+            lines.event(t + us, who, force);
+        }
+        lines.io(worker, "FWFSM", (100_000 + n * 64, 64), t + 10, t + 900);
+        reads(&mut lines, t + 20, 2);
+    }
+    let report = lines.report("");
+    assert!(report.findings.is_empty(), "{:#?}", report.findings);
+}
+
+/// Reads that wait for a share of the device: 10 ms from Q to G each.
+fn costly(rate: &str, disk: &str) -> Report {
+    let mut lines = Lines::default();
+    let activate = format!(
+        "iocost_iocg_activate: [{disk}:/batch] now=1:2 vrate=137438 period=22->22 vtime=0->5 \
+         weight=50/50 hweight=6553/6553"
+    );
+    lines.event(500, READER, &activate);
+    let rate = format!("iocost_ioc_vrate_adj: [{disk}] {rate}");
+    for n in 0..20 {
+        let (t, sector) = (1000 + n * 15_000, (n * 7919 % 1000) * 1000);
+        lines.event(t, ("<idle>", 0), &rate);
+        let place = format!("{sector} + 8");
+        let queue = format!("block_bio_queue: 8,0 R {place} [reader]");
+        lines.event(t + 1000, READER, &queue);
+        lines.event(
+            t + 11_000,
+            READER,
+            &format!("block_getrq: 8,0 R {place} [reader]"),
+        );
+        for name in ["insert", "issue"] {
+            let text = format!("block_rq_{name}: 8,0 R 4096 () {place} be,0,4 [reader]");
+            lines.event(t + 11_001, READER, &text);
+        }
+        let done = format!("block_rq_complete: 8,0 R () {place} be,0,4 [0]");
+        lines.event(t + 11_101, ("<idle>", 0), &done);
+    }
+    lines.report("")
+}
+
+#[test]
+fn a_control_group_waits_for_its_share() {
+    let short =
+        "vrate=137438->68719 busy=4 missed_ppm=900000:0 rq_wait_pct=0 lagging=1 shortages=1";
+    // A disk whose number is not fixed is the only one.
+    for disk in ["sda", "vdb"] {
+        let report = costly(short, disk);
+        let f = first(&report, "cgroup-cost");
+        assert_eq!((f.victims[0].pid, f.count), (READER.1, 20));
+        assert_eq!(f.total_ns, Some(200_000_000));
+        let cause = f.cause.as_deref().unwrap_or_default();
+        assert!(cause.contains("/batch, which has 9 % by weight"), "{cause}");
+        assert!(f.how.contains("50 % of what its model says"), "{}", f.how);
+        assert!(f.how.contains("90 % of reads"), "{}", f.how);
+        let shown = evidence(f);
+        assert!(
+            shown.contains(&"iocost_ioc_vrate_adj".to_owned()),
+            "{shown:?}"
+        );
+    }
+    let another = costly(short, "sdb");
+    assert!(another.findings.iter().all(|f| f.kind != "cgroup-cost"));
+    let idle = "vrate=137438->137438 busy=0 missed_ppm=0:0 rq_wait_pct=0 lagging=0 shortages=0";
+    let idle = costly(idle, "sda");
+    assert!(idle.findings.iter().all(|f| f.kind != "cgroup-cost"));
 }
 
 /// A pause in balance_dirty_pages.

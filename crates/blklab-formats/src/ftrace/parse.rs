@@ -8,7 +8,7 @@ use crate::text::{
     Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, time, unquoted,
 };
 use crate::tracepoints::{Kind, Kinds, place};
-use blklab_trace::{Action, Event, KernelEvent, Rwbs};
+use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 
 /// Lines of tracepoints.
@@ -157,15 +157,8 @@ fn other<'a>(head: &Head<'a>, name: &'a [u8], fields: &'a [u8]) -> Option<Line<'
     let Some(said) = kernel::decode(name, &TextFields(fields)) else {
         return Some(Line::OtherEvent(name));
     };
-    let (dev, point) = said?;
     Some(Line::Kernel {
-        event: KernelEvent {
-            time: head.time,
-            pid: head.pid,
-            dev,
-            cpu: head.cpu,
-            point,
-        },
+        event: kernel::event(head.time, head.pid, head.cpu, said?),
         comm: head.known_comm(),
         has_time: head.has_time,
     })

@@ -4,17 +4,31 @@
 //! that has others; what the events mean is said in [`blklab_trace::POINTS`].
 
 mod commands;
+mod cost;
 mod sched;
 mod text;
 
 pub(crate) use text::TextFields;
 
 use crate::fields::Fields;
-use blklab_trace::{CommitStep, Tracepoint, WbtStatus, WritebackReason, WritebackStep};
-use blklab_types::Dev;
+use blklab_trace::{
+    CommitStep, IclogStep, KernelEvent, Tracepoint, WbtStatus, WritebackReason, WritebackStep,
+};
+use blklab_types::{Dev, Pid, Time};
 
 /// What is read of an event: the device that it names, and what happened.
 pub(crate) type Happened = (Dev, Tracepoint);
+
+/// What happened, when, and in which task.
+pub(crate) fn event(time: Time, pid: Pid, cpu: u16, (dev, point): Happened) -> KernelEvent {
+    KernelEvent {
+        time,
+        pid,
+        dev,
+        cpu,
+        point,
+    }
+}
 
 /// Fields without a value: to ask which names are known.
 struct Nothing;
@@ -92,6 +106,10 @@ pub(crate) fn decode(name: &[u8], f: &impl Fields) -> Option<Option<Happened>> {
             Some(Tracepoint::XfsFsync { ino })
         }),
         b"xfs_log_force" => on_device(f, |_| Some(Tracepoint::LogForce)),
+        b"xlog_iclog_wait_on" => on_device(f, iclog_wait),
+        b"xlog_iclog_write" => iclog(f, IclogStep::Write),
+        b"xlog_iclog_sync_done" => iclog(f, IclogStep::SyncDone),
+        b"xlog_iclog_clean" => iclog(f, IclogStep::Clean),
         b"xfs_log_grant_sleep" => on_device(f, |_| Some(Tracepoint::GrantSleep)),
         b"xfs_log_grant_wake" => on_device(f, |_| Some(Tracepoint::GrantWake)),
         b"balance_dirty_pages" | b"writeback_balance_dirty_pages" => on_bdi(f, balance),
@@ -132,6 +150,10 @@ pub(crate) fn decode(name: &[u8], f: &impl Fields) -> Option<Option<Happened>> {
                 inflight: small(f, "inflight")?,
             })
         }),
+        b"iocost_iocg_activate" => cost::on_disk(f, cost::activate),
+        b"iocost_inuse_shortage" => cost::on_disk(f, cost::shortage),
+        b"iocost_ioc_vrate_adj" => cost::on_disk(f, cost::rate),
+        b"iocost_iocg_forgive_debt" => cost::on_disk(f, cost::debt),
         b"nvme_setup_cmd" => anywhere(commands::nvme_setup(f)),
         b"nvme_complete_rq" => anywhere(commands::nvme_complete(f)),
         b"scsi_dispatch_cmd_start" => anywhere(commands::scsi(f).map(Tracepoint::ScsiStart)),
@@ -179,6 +201,29 @@ fn commit(f: &impl Fields, step: CommitStep) -> Option<Happened> {
         let tid = small(f, "transaction")?;
         Some(Tracepoint::Commit { step, tid })
     })
+}
+
+fn iclog(f: &impl Fields, step: IclogStep) -> Option<Happened> {
+    on_device(f, |f| {
+        let lsn = f.number("lsn")?;
+        Some(Tracepoint::Iclog { step, lsn })
+    })
+}
+
+/// Who asks for a buffer that is still filled, or is done with, does not wait: states 0 and 5
+/// of `xlog_iclog_state` (fs/xfs/xfs_log_priv.h, 5.14).
+fn iclog_wait(f: &impl Fields) -> Option<Tracepoint> {
+    let is_idle = match f.text("state") {
+        Some(b"XLOG_STATE_ACTIVE" | b"XLOG_STATE_DIRTY") => true,
+        _ => matches!(f.number("state"), Some(0 | 5)),
+    };
+    let lsn = f.number("lsn")?;
+    let step = if is_idle {
+        IclogStep::Idle
+    } else {
+        IclogStep::WaitOn
+    };
+    Some(Tracepoint::Iclog { step, lsn })
 }
 
 fn commit_stats(f: &impl Fields) -> Option<Tracepoint> {
@@ -278,6 +323,31 @@ mod tests {
                 "xfs_log_grant_sleep",
                 "dev 253:0 tic 0xffff888 t_ocnt 2 t_cnt 2 t_curr_res 170 t_unit_res 170 t_flags XLOG_TIC_PERM_RESERV reserveq empty",
                 "253,0 xfs_log_grant_sleep",
+            ),
+            (
+                "xlog_iclog_wait_on",
+                "dev 259:1 state XLOG_STATE_SYNCING refcnt 0 offset 32256 lsn 0x700005408 flags XLOG_ICL_NEED_FLUSH|XLOG_ICL_NEED_FUA caller xlog_force_lsn+0x1a0",
+                "259,1 xlog_iclog_wait_on: lsn 0x700005408",
+            ),
+            (
+                "iocost_iocg_activate",
+                "[sda:/blkcg1] now=689065289:57986587662878 vrate=137438 period=22->22 vtime=0->57986365150756 weight=50/50 hweight=32768/65536",
+                "8,0 iocost_iocg_activate: /blkcg1, share 50 %",
+            ),
+            (
+                "iocost_ioc_vrate_adj",
+                "[vdd] vrate=137438->68719 busy=4 missed_ppm=1000000:500 rq_wait_pct=3 lagging=1 shortages=2 surpluses=1",
+                "0,0 iocost_ioc_vrate_adj: 100 % -> 50 % of the model, missed 1000000:500 ppm, requests exhausted 3 %, 1 lagging, 2 short",
+            ),
+            (
+                "iocost_inuse_shortage",
+                "[sdb:/a] now=689065289 inuse=5->100 hw_inuse=3000->60000",
+                "8,16 iocost_inuse_shortage: /a, weight 5 -> 100",
+            ),
+            (
+                "iocost_iocg_forgive_debt",
+                "[sda:/a] now=1:2 usage=9 debt=800->400 delay=250000->0",
+                "8,0 iocost_iocg_forgive_debt: /a, tasks held back for 250000 us",
             ),
             (
                 "xfs_file_fsync",

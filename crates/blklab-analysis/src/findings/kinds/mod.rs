@@ -5,6 +5,7 @@ pub mod array_rmw;
 pub mod behind_other;
 pub mod bfq_merge;
 pub mod command_fault;
+pub mod cost;
 pub mod cpu_wait;
 pub mod deep_queue;
 pub mod dependent_read;
@@ -16,6 +17,7 @@ pub mod flush;
 pub mod idle;
 pub mod journal_chain;
 pub mod journal_commit;
+pub mod log_force;
 pub mod log_full;
 pub mod misaligned;
 pub mod missed_merge;
@@ -44,6 +46,7 @@ pub static ALL: &[Kind] = &[
     false_latency::FALSE_LATENCY,
     false_latency::NEVER_COMPLETED,
     throttle::KIND,
+    cost::KIND,
     requeued::KIND,
     idle::IDLING,
     idle::PLUG_TIMER,
@@ -55,6 +58,7 @@ pub static ALL: &[Kind] = &[
     overtaken::KIND,
     behind_other::KIND,
     journal_commit::KIND,
+    log_force::KIND,
     flush::KIND,
     journal_chain::KIND,
     log_full::KIND,

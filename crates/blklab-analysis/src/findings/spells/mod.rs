@@ -6,16 +6,22 @@
 //! began before a trace, or does not end in it, is none.
 
 mod commands;
+mod cost;
 mod journal;
+mod log;
 mod tasks;
 
 pub use commands::{CommandTry, Fault};
+pub use cost::{Cost, CostSaid};
 pub use journal::Commit;
+pub use log::LogForce;
 pub use tasks::OffCpu;
 
 use super::finding::{Evidence, time_text};
 use crate::names::Names;
-use blklab_trace::{Action, Event, KernelEvent, Rwbs, Tracepoint, WbtStatus, WritebackReason};
+use blklab_trace::{
+    Action, Event, GroupPath, KernelEvent, Rwbs, Tracepoint, WbtStatus, WritebackReason,
+};
 use blklab_trace::{TaskState, WritebackStep};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
@@ -64,6 +70,13 @@ pub enum What {
     BufferStall,
     /// wbt allows fewer writes than by default, or more.
     Wbt(Wbt),
+    /// A task has the log of XFS written and waits for it; where the log's own events do not
+    /// say when it is, the spell ends with its beginning.
+    LogForce(LogForce),
+    /// io.cost takes the device to be so fast.
+    Cost(Cost),
+    /// io.cost says something of a control group; `pid` is the task that has I/O.
+    CostGroup(GroupPath, CostSaid),
     /// A round of write-back of a flusher thread.
     Writeback {
         /// Why.
@@ -124,6 +137,9 @@ impl Spell {
                 "wbt at step {}: {} writes of write-back and {} others at a time",
                 w.step, w.background, w.normal
             ),
+            What::LogForce(log) => format!("{} waited for the log{}", who(), log.words()),
+            What::Cost(cost) => cost.words(),
+            What::CostGroup(group, said) => said.words(&group.to_string()),
             What::Writeback { reason } => {
                 format!("{} wrote back ({})", who(), reason.word())
             }
@@ -177,6 +193,8 @@ pub(super) struct Tracker {
     journals: journal::Journals,
     commands: commands::Commands,
     tasks: tasks::Tasks,
+    costs: cost::Costs,
+    logs: log::Logs,
     fsyncs: BTreeMap<Pid, (u64, Begun)>,
     grants: BTreeMap<Pid, Begun>,
     writebacks: BTreeMap<(Dev, Pid), (WritebackReason, Begun)>,
@@ -313,16 +331,21 @@ impl Tracker {
             Tracepoint::Switch { .. } | Tracepoint::Wakeup { .. } => {
                 out.extend(self.tasks.event(number, e));
             }
+            Tracepoint::LogForce | Tracepoint::Iclog { .. } => self.logs.event(number, e, out),
+            Tracepoint::CostActivate { .. }
+            | Tracepoint::CostShortage { .. }
+            | Tracepoint::CostRate { .. }
+            | Tracepoint::CostDebt { .. } => out.extend(self.costs.event(number, e)),
             Tracepoint::BalanceDirtyPages { .. }
             | Tracepoint::WritePages { .. }
             | Tracepoint::XfsFsync { .. }
-            | Tracepoint::LogForce
             | Tracepoint::ScsiEhWakeup { .. } => {}
         }
     }
 
     /// A section ends: what lasts until something else happens is told as far as it went.
     pub(super) fn cut(&mut self, now: Time, out: &mut Vec<Spell>) {
+        out.extend(self.costs.cut(now));
         for (wbt, b) in self.wbt.values_mut() {
             if b.at < now {
                 out.push(wbt_spell(*wbt, b.clone(), now));
