@@ -40,14 +40,16 @@ impl Experiment {
     }
 
     /// Whether requests take the times of the machine that was measured, where nothing
-    /// else is set. Where a trace is run again, what the recorded kernel took lies in the
-    /// times at which bios come.
+    /// else is set: not up to 4.20. Where a trace is run again, what the recorded kernel took
+    /// lies in the times at which bios come.
     fn has_processor_time(&self) -> bool {
-        self.vm.processor_time(self.kernel) && !matches!(self.workload, Workload::Trace(_))
+        let is_in_times = matches!(self.workload, Workload::Trace(_));
+        let usual = !is_in_times && self.vm.processor_time(self.kernel);
+        !self.kernel.has_single_queue() && self.vm.processor_time.unwrap_or(usual)
     }
 
     /// Processor time of a request in the block layer and the driver, without that of
-    /// the scheduler. Nobody is charged for it up to 4.20.
+    /// the scheduler.
     pub fn request_cost(&self) -> Span {
         let measured = || {
             if self.has_processor_time() {
@@ -60,7 +62,7 @@ impl Experiment {
     }
 
     /// Processor time of a request that the scheduler adds, where nobody else wants its
-    /// lock. Nobody is charged for it up to 4.20.
+    /// lock.
     pub fn sched_cost(&self) -> Span {
         let measured = || {
             let known = self.catalogue.scheduler(&self.scheduler, self.kernel);

@@ -104,6 +104,8 @@ impl Stack {
         if !single {
             // One hardware queue: a trace does not show which one a request is in.
             e.vm.cpus = Some(1);
+            // What the recorded kernel took lies in the times of its bios.
+            e.vm.processor_time = Some(false);
         }
         let told = |e: &dyn std::fmt::Display| e.to_string();
         e.choose_scheduler(scheduler).map_err(|err| told(&err))?;

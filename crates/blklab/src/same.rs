@@ -197,8 +197,7 @@ pub fn scheduler_costs(runs: &Runs<'_>) -> Option<String> {
     if charged.is_empty() {
         return Some(
             "the processor time and the locks of schedulers are left out: on a device without \
-             seeks a real machine shows differences that are missing here; --set \
-             processor_time=1 puts them in"
+             seeks a real machine shows differences that are missing here"
                 .to_owned(),
         );
     }

@@ -4,6 +4,7 @@
 use crate::support::{Folder, digest};
 use blklab::run_directory::RunDir;
 use blklab::{StatsCollector, TraceSource as _};
+use serde_json::Value;
 
 fn ran() -> (Folder, String) {
     let f = Folder::new();
@@ -34,7 +35,8 @@ fn what_was_written_is_what_is_read() {
     let mut collector = StatsCollector::new();
     let mut events = dir.events().unwrap_or_else(|e| panic!("{e}"));
     events.send_all(&mut collector).expect("events");
-    let stats = serde_json::to_value(collector.finish()).expect("JSON");
+    let text = serde_json::to_string(&collector.finish()).expect("JSON");
+    let stats: Value = serde_json::from_str(&text).expect("what was just written");
     assert_eq!(
         stats["devices"][0]["dev"],
         dir.record.trace["devices"][0]["dev"]

@@ -93,21 +93,21 @@ settings! {
         .manual("a page that `null_blk` copies with `memory_backed`, likewise", "");
 
     /// whether requests and their schedulers take processor time, and processors wait for locks
-    processor_time: bool = setting(Unit::Bool, 0, (0, 1)).since(MULTI_QUEUE)
+    processor_time: bool = setting(Unit::Bool, 1, (0, 1)).since(MULTI_QUEUE).without(0)
         .manual("1: requests take processor time, from 5.0 on, and processors wait for the \
               scheduler's lock, as measured on one machine; 0: only what the next three give",
-             "");
+             "1; where a trace is run again 0");
 
     /// processor time of a request in the block layer and the driver, in ns
     request_cost_ns: u32 = setting(Unit::Count, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
         .manual("a request in the block layer and the driver, to its end, without its scheduler; \
-              its submitter has it before its next bio", "1620 with `processor_time=1`, else 0");
+              its submitter has it before its next bio", "1620; with `processor_time=0` 0");
 
     /// processor time of a request that its scheduler adds, in ns; 0: and no lock
     sched_cost_ns: u32 = setting(Unit::Count, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
         .manual("what the scheduler adds to it, where nobody else wants its lock; 0: nothing, and \
               no lock",
-             "none 0, mq-deadline 600, kyber 670, bfq 1520 with `processor_time=1`, else 0");
+             "none 0, mq-deadline 600, kyber 670, bfq 1520; with `processor_time=0` 0");
 
     /// what a turn with the scheduler's lock takes more after another processor's, in ns
     lock_transfer_ns: u32 = cost_ns(430).since(MULTI_QUEUE)

@@ -26,6 +26,7 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
 #[serde(deny_unknown_fields)]
 pub(super) struct FioMachine {
     cpus: u32,
+    processor_time: bool,
     io_cost_ns: u32,
     interrupt_cost_ns: u32,
     switch_cost_ns: u32,
@@ -77,9 +78,7 @@ impl FioMachine {
         if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
             vm.dispatch_cost_ns.get_or_insert(*cost);
         }
-        // The costs of I/Os and of dispatching hold what was measured of both.
-        vm.request_cost_ns.get_or_insert(0);
-        vm.sched_cost_ns.get_or_insert(0);
+        vm.processor_time.get_or_insert(self.processor_time);
         vm.driver_copy_ns.get_or_insert(self.driver_copy_ns);
         vm.writeout_cost_ns.get_or_insert(self.writeout_cost_ns);
         let device = &mut e.device;

@@ -22,6 +22,7 @@ fn one_processor(scheduler: &str, settings: &[(&str, &str)], memory_backed: bool
     };
     e.set("cpus", "1").unwrap();
     e.set("switch_cost_ns", "2000").unwrap();
+    e.set("processor_time", "0").unwrap();
     for (key, value) in settings {
         e.set(key, value).unwrap();
     }

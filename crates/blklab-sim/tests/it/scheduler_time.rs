@@ -18,7 +18,7 @@ fn ten_processors(scheduler: &str, settings: &[(&str, &str)]) -> Experiment {
     };
     e.queue.queue_depth = None;
     e.choose_scheduler(scheduler).unwrap();
-    for (key, value) in [&[("cpus", "10"), ("processor_time", "1")], settings].concat() {
+    for (key, value) in [&[("cpus", "10")], settings].concat() {
         e.set(key, value).unwrap();
     }
     e

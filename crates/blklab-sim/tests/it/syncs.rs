@@ -132,6 +132,7 @@ fn a_sync_takes_at_least_its_system_call() {
     // With direct I/O, the part of the call that counts comes on top of it.
     let mut e = on("6.1", "null_blk");
     e.set("call_cost_ns", "500").unwrap();
+    e.set("processor_time", "0").unwrap();
     let job = "[b]\nfilename=/dev/sda\ndirect=1\nrw=randwrite\nbs=4k\nsize=1m\n\
                number_ios=4\nfsync=1\n";
     assert_eq!(run(&e, job).job("b").stat.sync.stat.min, 1500);
