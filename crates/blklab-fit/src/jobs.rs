@@ -63,6 +63,14 @@ fn section(text: &mut String, name: &str, beside: bool, options: &str) {
     let _ = write!(text, "\n[{name}]\n{wall}{lines}\n");
 }
 
+/// A load of its own for each depth.
+fn at_depths(text: &mut String, name: &str, options: &str, depths: &[u32]) {
+    for depth in depths {
+        let options = format!("{options} iodepth={depth}");
+        section(text, &format!("{name}-qd{depth}"), false, &options);
+    }
+}
+
 fn fresh(o: &JobOptions) -> String {
     let mut text = head(
         o,
@@ -73,21 +81,9 @@ fn fresh(o: &JobOptions) -> String {
         ],
         true,
     );
-    section(
-        &mut text,
-        "fresh-write-128k-qd32",
-        false,
-        "rw=write bs=128k iodepth=32",
-    );
-    for depth in [1, 4, 32] {
-        let options = format!("rw=randwrite bs=4k iodepth={depth}");
-        section(
-            &mut text,
-            &format!("fresh-randwrite-4k-qd{depth}"),
-            false,
-            &options,
-        );
-    }
+    at_depths(&mut text, "fresh-write-128k", "rw=write bs=128k", &[32]);
+    let random = "rw=randwrite bs=4k";
+    at_depths(&mut text, "fresh-randwrite-4k", random, &[1, 4, 32]);
     text
 }
 
@@ -116,56 +112,19 @@ fn steady(o: &JobOptions) -> String {
         ],
         true,
     );
-    for depth in [1, 2, 4, 8, 16, 32, 64, 128, 256] {
-        let options = format!("rw=randread bs=4k iodepth={depth}");
-        section(
-            &mut text,
-            &format!("steady-randread-4k-qd{depth}"),
-            false,
-            &options,
-        );
-    }
+    let mut loads = |name: &str, options: &str, depths: &[u32]| {
+        at_depths(&mut text, &format!("steady-{name}"), options, depths);
+    };
+    let all = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+    loads("randread-4k", "rw=randread bs=4k", &all);
     for size in ["8k", "16k", "64k"] {
-        for depth in [1, 8, 32] {
-            let options = format!("rw=randread bs={size} iodepth={depth}");
-            section(
-                &mut text,
-                &format!("steady-randread-{size}-qd{depth}"),
-                false,
-                &options,
-            );
-        }
+        let options = format!("rw=randread bs={size}");
+        loads(&format!("randread-{size}"), &options, &[1, 8, 32]);
     }
-    section(
-        &mut text,
-        "steady-read-128k-qd32",
-        false,
-        "rw=read bs=128k iodepth=32",
-    );
-    for depth in [1, 4, 32] {
-        let options = format!("rw=randwrite bs=4k iodepth={depth}");
-        section(
-            &mut text,
-            &format!("steady-randwrite-4k-qd{depth}"),
-            false,
-            &options,
-        );
-    }
-    section(
-        &mut text,
-        "steady-write-128k-qd32",
-        false,
-        "rw=write bs=128k iodepth=32",
-    );
-    for depth in [1, 8, 32] {
-        let options = format!("rw=randrw rwmixread=70 bs=4k iodepth={depth}");
-        section(
-            &mut text,
-            &format!("steady-randrw-4k-qd{depth}"),
-            false,
-            &options,
-        );
-    }
+    loads("read-128k", "rw=read bs=128k", &[32]);
+    loads("randwrite-4k", "rw=randwrite bs=4k", &[1, 4, 32]);
+    loads("write-128k", "rw=write bs=128k", &[32]);
+    loads("randrw-4k", "rw=randrw rwmixread=70 bs=4k", &[1, 8, 32]);
     for (reads, writes) in [(1, 32), (32, 32), (1, 128)] {
         let options = format!("rw=randread bs=4k iodepth={reads}");
         let name = format!("steady-reader-qd{reads}-beside-qd{writes}");
