@@ -20,6 +20,9 @@ pub struct Parameter {
     pub value: String,
     /// Unit of the value.
     pub unit: String,
+    /// The scheduler of the experiments that it is about; of any, if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// Studies all of whose experiments with this key have this value.
     pub studies: Vec<String>,
     /// The published number, in the unit of its metric.

@@ -89,7 +89,11 @@ fn every_fitted_parameter_is_in_the_file_with_its_value() {
             let mut places = 0;
             for part in &study.parts {
                 for v in 0..part.nr_variants() {
-                    let found = value_at(&part.variant(v).unwrap(), &p.key);
+                    let e = part.variant(v).unwrap();
+                    if p.scheduler.as_ref().is_some_and(|s| *s != e.scheduler) {
+                        continue;
+                    }
+                    let found = value_at(&e, &p.key);
                     places += usize::from(found.is_some());
                     assert!(found.is_none_or(|v| v == p.value), "{name}: {}", p.key);
                 }
@@ -109,6 +113,21 @@ fn every_fitted_parameter_is_in_the_file_with_its_value() {
             let found = parameters.iter().find(|p| p.name == *name);
             let studies = found.map(|p| &p.studies);
             assert!(studies.is_some_and(|s| s.contains(&study.name)), "{name}");
+        }
+    }
+}
+
+/// What requests and schedulers take unless it is set was fitted in this study.
+#[test]
+fn processor_times_are_those_of_their_study() {
+    let study = study("nvme-schedulers-2024").unwrap();
+    for part in &study.parts {
+        for v in 0..part.nr_variants() {
+            let fitted = part.variant(v).unwrap();
+            let mut usual = fitted.clone();
+            (usual.vm.request_cost_ns, usual.vm.sched_cost_ns) = (None, None);
+            let times = |e: &blklab_experiment::Experiment| (e.request_cost(), e.sched_cost());
+            assert_eq!(times(&usual), times(&fitted), "{}", fitted.scheduler);
         }
     }
 }
