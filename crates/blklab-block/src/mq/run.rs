@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running hardware queues: from scheduler or software queues to the driver.
 
-use crate::mq::Queue;
+use crate::mq::{Hctx, Queue};
 use crate::{Cx, List, RqId};
 use blklab_trace::truth::Why;
 
@@ -77,6 +77,21 @@ impl Queue {
             Some(elv) => elv.has_work(&self.core, h),
             None => self.next_ctx(h).is_some(),
         }
+    }
+
+    /// Whether the driver would get something if all hardware queues were run, as far
+    /// as that can be told: a scheduler may have work and give none.
+    pub fn would_hand_over(&self) -> bool {
+        let limits = &self.core.limits;
+        let takes = limits.refuses_above.is_none_or(|n| self.device_busy < n)
+            && limits.budget.is_none_or(|n| self.budget_used < n);
+        let has_tags =
+            |h: &Hctx| self.elv.is_none() || h.driver_tags.busy() < h.driver_tags.depth();
+        let hctxs = (0..).zip(&self.hctxs);
+        takes
+            && hctxs
+                .into_iter()
+                .any(|(n, h)| !h.stopped && has_tags(h) && self.has_pending(n))
     }
 
     fn dispatch_requests(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {

@@ -4,12 +4,18 @@
 //! Every recorded event is a step in order of time. Three things are not in a
 //! trace, or only in part, and are settled here:
 //!
-//! - *When kblockd runs.* At the next recorded hand-over, if no completion comes
+//! - *When kblockd runs.* At its next recorded hand-over, if no completion comes
 //!   before; else, as it then found nothing that the device would take, in the
-//!   first gap of [`GAP`] between recorded events.
+//!   first gap of [`GAP`] between recorded events. If there is something here that
+//!   the device would take, it did not run there, but at the hand-over.
 //! - *Tasks that sleep for a tag here.* They go on when they are woken, but not
 //!   before their request was granted in the recording: until then they had not
-//!   got the processor. What they did later waits for them.
+//!   got the processor. Without a scheduler, if others got a tag and the only
+//!   processor had nothing more to do before that, they have looked for one in vain,
+//!   and who did so at the same time did it in the order in which they got theirs.
+//!   What they did later waits for them.
+//! - *Interrupts of a submission.* A completion in the context of a task that has
+//!   submitted a bio and has no request yet comes before the bio.
 //! - *Commands that the recording does not have*, once the order differs: each
 //!   recorded completion then ends the same command if the device has it, else
 //!   the one that it has had longest, so that as many commands end as did.
@@ -101,8 +107,8 @@ struct Submitter {
     plug_is_open: bool,
     /// Its bio, if it sleeps for a request, with why and since when.
     pending: Option<(Pending, Slept)>,
-    /// When that was granted in the recording.
-    granted: Time,
+    /// When it goes on, and when it got its request in the recording.
+    resumes: Option<(Time, Time)>,
     /// What it did while it slept.
     backlog: VecDeque<Step>,
 }
@@ -271,7 +277,7 @@ impl<'a> Replay<'a> {
             direct: process.direct,
             plug_is_open: false,
             pending: None,
-            granted: Time::ZERO,
+            resumes: None,
             backlog: VecDeque::new(),
         });
         who
@@ -279,6 +285,9 @@ impl<'a> Replay<'a> {
 
     /// Lets everything happen that is due before the next step, then takes it.
     fn take_step(&mut self) -> bool {
+        if self.plugs != PlugsShow::OfQueue {
+            self.steps.put_interrupt_first();
+        }
         let Some(step) = self.steps.steps.front() else {
             return false;
         };
@@ -288,8 +297,10 @@ impl<'a> Replay<'a> {
                 Some(Due::Timer(timer)) => {
                     self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
                 }
-                Some(Due::Device(WORKER, _)) if self.work == Some(Work::AtTime) => self.run_work(),
-                Some(Due::Device(RESUME, who)) => self.resume(who as usize),
+                Some(Due::Device(WORKER, _)) if self.work == Some(Work::AtTime) => {
+                    self.run_or_wait();
+                }
+                Some(Due::Device(RESUME, _)) => self.resume_next(),
                 Some(Due::Device(STEP, _)) | None => break,
                 Some(_) => {}
             }
@@ -307,7 +318,7 @@ impl<'a> Replay<'a> {
     fn perform(&mut self, step: &Step) {
         match step.what {
             What::Complete(command) => self.complete(command),
-            What::Other | What::Issue => {}
+            What::Other | What::Grant | What::Issue => {}
             What::FinishPlug | What::Sleep if self.plugs == PlugsShow::OfQueue => {
                 let running = self.running_as(step.pid);
                 self.enter(running, Queue::unplug);
@@ -343,13 +354,11 @@ impl<'a> Replay<'a> {
                 sector,
                 nr_sectors,
                 plugged,
-                granted,
                 unplugs,
             } => {
                 if let Some(open) = plugged {
                     self.set_plug(who, open);
                 }
-                self.submitters[who].granted = granted.unwrap_or(Time::ZERO);
                 let bio = Bio {
                     op,
                     flags: self.flags(who, op, flags, unplugs),
@@ -364,7 +373,7 @@ impl<'a> Replay<'a> {
             }
             What::FinishPlug => self.set_plug(who, false),
             What::Sleep => self.sleep(who),
-            What::Complete(_) | What::Other | What::Issue => {}
+            What::Complete(_) | What::Other | What::Grant | What::Issue => {}
         }
     }
 
@@ -435,18 +444,40 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// Of those who slept for a request and get the processor now, the first.
+    fn resume_next(&mut self) {
+        let now = self.agenda.now();
+        let due = (0..).zip(&self.submitters).filter_map(|(who, s)| {
+            let (time, granted) = s.resumes?;
+            (time <= now).then_some((granted, who))
+        });
+        if let Some((_, who)) = due.min() {
+            self.submitters[who].resumes = None;
+            self.resume(who);
+        }
+    }
+
     /// A task that slept for a request got the processor.
     fn resume(&mut self, who: usize) {
         let Some((pending, mut slept)) = self.submitters[who].pending.take() else {
             return;
         };
+        let state = self.enter(self.running(who), |q, cx| q.resume(cx, pending));
+        match state {
+            // There was no tag after all.
+            Submit::Sleeps(again) if again.bio.sector == pending.bio.sector => {
+                slept.cause = self.queue.sleeps_for(self.submitters[who].task);
+                self.submitters[who].pending = Some((again, slept));
+                return;
+            }
+            _ => {}
+        }
         slept.to = self.agenda.now();
         self.slept
             .insert((pending.bio.op, pending.bio.sector), slept);
         if self.slept.len() > SLEEPS_MAX {
             self.slept.clear();
         }
-        let state = self.enter(self.running(who), |q, cx| q.resume(cx, pending));
         self.after_submission(who, state);
         while self.submitters[who].pending.is_none()
             && let Some(step) = self.submitters[who].backlog.pop_front()
@@ -481,6 +512,20 @@ impl<'a> Replay<'a> {
             self.enter(kblockd, Queue::unplug_work);
         } else {
             self.enter(kblockd, Queue::run_work);
+        }
+    }
+
+    /// kblockd runs in a pause, unless the device would take something: then it ran
+    /// when that was handed over.
+    fn run_or_wait(&mut self) {
+        let hands_over = match &self.queue {
+            Queue::Sq(_) => false,
+            Queue::Mq(q) => q.would_hand_over(),
+        };
+        let next = self.steps.steps.iter().position(|s| s.what == What::Issue);
+        match next {
+            Some(n) if hands_over => self.work = Some(Work::AtStep(n)),
+            _ => self.run_work(),
         }
     }
 
@@ -546,7 +591,13 @@ impl<'a> Replay<'a> {
             Effect::Wake(task) => {
                 // Tasks are numbered in the order of the submitters.
                 let who = task.idx();
-                let time = self.submitters[who].granted.max(self.agenda.now());
+                let now = self.agenda.now();
+                let granted = self.steps.next_grant(self.submitters[who].pid);
+                let granted = granted.map_or(now, |time| time.max(now));
+                let vain = (self.plugs == PlugsShow::ByIssue)
+                    .then(|| self.steps.looks_in_vain(now, granted));
+                let time = vain.flatten().unwrap_or(granted);
+                self.submitters[who].resumes = Some((time, granted));
                 self.agenda.wake_device(RESUME, time, who as u64);
             }
             Effect::BioDone { .. } | Effect::Uncongested | Effect::ReleaseWork => {}
@@ -608,8 +659,8 @@ mod tests {
     use blklab_types::Dev;
 
     /// A null device of that depth under a scheduler, fed with reads of 8
-    /// sectors: lines `time_us action pid sector`. Returns the sectors that the
-    /// driver got.
+    /// sectors: lines `time_us action pid sector`; W behind that makes it a write.
+    /// Returns the sectors that the driver got.
     fn sectors(scheduler: &str, depth: u32, text: &str) -> Vec<u64> {
         let file = format!(
             "kernel = '6.1'\nscheduler = '{scheduler}'\njob = \"[a]\"\n\
@@ -638,7 +689,11 @@ mod tests {
                 from_dev: Dev::default(),
                 error: 0,
                 cpu: 0,
-                rwbs: if of_bio { Rwbs::READ } else { Rwbs::NONE },
+                rwbs: match f.get(4) {
+                    Some(_) => Rwbs::WRITE,
+                    None if of_bio => Rwbs::READ,
+                    None => Rwbs::NONE,
+                },
                 action: Action::from_letters(f[1]).expect(line),
             });
         }
@@ -678,6 +733,30 @@ mod tests {
                     30 Q 8 300\n40 Q 7 400\n500 C 0 100\n510 G 8 300\n511 D 8 300\n\
                     520 C 0 200\n530 G 7 400\n531 D 7 400\n900 C 0 300\n950 C 0 400";
         assert_eq!(sectors("none", 2, text), [100, 200, 300, 400]);
+    }
+
+    /// Three reads are at the device and a write waits for it.
+    const FULL: &str = "0 Q 9 100\n1 G 9 100\n2 I 9 100\n8 D 37 100\n20 Q 9 150\n\
+                        21 G 9 150\n22 I 9 150\n28 D 37 150\n40 Q 9 160\n41 G 9 160\n\
+                        42 I 9 160\n48 D 37 160\n190 Q 9 600 W\n191 G 9 600 W\n192 I 9 600 W\n";
+
+    #[test]
+    fn a_completion_before_a_bio_has_its_request_comes_before_the_bio() {
+        // All four requests are in use when 8 submits its bio, but not when it looks
+        // for one: it does not sleep, and nothing is handed over before it is there.
+        let rest = "195 Q 8 300\n196 C 8 100\n200 G 8 300\n201 P 8\n202 U 8\n203 I 8 300\n\
+                    204 D 8 300\n500 C 0 150\n506 D 37 600 W";
+        let order = sectors("mq-deadline", 3, &format!("{FULL}{rest}"));
+        assert_eq!(order, [100, 150, 160, 300, 600]);
+    }
+
+    #[test]
+    fn kblockd_did_not_run_in_a_pause_if_there_was_something_to_hand_over() {
+        let rest = "193 Q 8 300\n194 G 8 300\n195 P 8\n196 C 8 100\n203 C 8 150\n205 U 8\n\
+                    206 I 8 300\n207 D 8 300\n209 D 8 600 W";
+        let full = FULL.replace("40 Q 9 160\n41 G 9 160\n42 I 9 160\n48 D 37 160\n", "");
+        let order = sectors("mq-deadline", 2, &format!("{full}{rest}"));
+        assert_eq!(order, [100, 150, 300, 600]);
     }
 
     #[test]

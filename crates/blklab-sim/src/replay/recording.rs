@@ -12,8 +12,12 @@
 //! there U says that somebody unplugs it ([`PlugsShow`]).
 
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
-use blklab_types::{BioFlags, Op, Pid, Time};
+use blklab_types::{BioFlags, Op, Pid, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
+
+/// From an interrupt to a task that it woke, and from there back to the idle task, is
+/// longer than this.
+const TURN: Span = Span(8_000);
 
 /// A command as traces show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +50,11 @@ pub(super) enum What {
         nr_sectors: u32,
         /// Whether the task's plug was open; none if nothing shows it.
         plugged: Option<bool>,
-        /// When the bio's last request was granted; none if it was merged.
-        granted: Option<Time>,
         /// Whether the driver got something right away, in the task.
         unplugs: bool,
     },
+    /// A task got a request.
+    Grant,
     /// The task ended its plug; before 2.6.39 somebody unplugged the queue.
     FinishPlug,
     /// The task went to sleep with requests in its plug.
@@ -142,6 +146,10 @@ pub(super) struct Steps {
     /// Number of the first of them.
     first: u64,
     writing: BTreeMap<Pid, Writing>,
+    /// The processor of all events, as far as they are known.
+    cpu: Option<u16>,
+    /// There is no event of another.
+    one_cpu: bool,
 }
 
 /// A task whose events are being read.
@@ -171,6 +179,8 @@ impl Steps {
             steps: VecDeque::new(),
             first: 0,
             writing: BTreeMap::new(),
+            cpu: None,
+            one_cpu: true,
         }
     }
 
@@ -180,10 +190,59 @@ impl Steps {
         self.steps.pop_front()
     }
 
+    /// What interrupted a task that had submitted a bio comes before that: the bio
+    /// did not have its request yet (Q comes 1 us before it is looked for).
+    pub(super) fn put_interrupt_first(&mut self) {
+        let (Some(submit), Some(next)) = (self.steps.front(), self.steps.get(1)) else {
+            return;
+        };
+        let is_submit = matches!(submit.what, What::Submit { .. });
+        let interrupts = matches!(next.what, What::Complete(_)) && next.pid == submit.pid;
+        if is_submit && interrupts {
+            let time = submit.time;
+            self.steps.swap(0, 1);
+            self.steps[0].time = time;
+        }
+    }
+
+    /// When a task got the next request, if it submits no other bio before.
+    pub(super) fn next_grant(&self, pid: Pid) -> Option<Time> {
+        let mut own = self.steps.iter().filter(|step| step.pid == pid);
+        let next = own.find(|s| matches!(s.what, What::Grant | What::Submit { .. }))?;
+        (next.what == What::Grant).then_some(next.time)
+    }
+
+    /// When a task that was woken at `now` to get a request, and got none before
+    /// `granted`, has looked for one: on the only processor as soon as whoever got one
+    /// instead has done what it had to do, and before there is nothing to do.
+    pub(super) fn looks_in_vain(&self, now: Time, granted: Time) -> Option<Time> {
+        let mut taker: Option<(Pid, Time)> = None;
+        for step in self.steps.iter().take_while(|step| step.time < granted) {
+            match (step.what, taker) {
+                (What::Complete(_), _) if self.was_idle(step) && step.time > now + TURN => {
+                    let idle = Time(step.time.ns() - 1);
+                    return Some(taker.map_or(idle, |(_, last)| Time(last.ns() + 1)));
+                }
+                (What::Complete(_), _) => {}
+                (_, Some((pid, last))) if step.pid != pid => return Some(Time(last.ns() + 1)),
+                (_, Some(_)) => taker = Some((step.pid, step.time)),
+                (What::Grant, None) if self.one_cpu => taker = Some((step.pid, step.time)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a step interrupted the idle task of the only processor.
+    fn was_idle(&self, step: &Step) -> bool {
+        step.pid == 0 && self.one_cpu
+    }
+
     /// Appends the step of an event, which is not earlier than the last one.
     pub(super) fn push(&mut self, e: &Event) {
         let number = self.first + self.steps.len() as u64;
         self.steps.push_back(step(e));
+        self.one_cpu &= *self.cpu.get_or_insert(e.cpu) == e.cpu;
         if matches!(e.action, Action::Complete | Action::Message) {
             return;
         }
@@ -204,15 +263,14 @@ impl Steps {
             Action::GetRequest => {
                 w.in_submit = false;
                 let is_alone = !w.filled_then;
-                self.of_submit(w, |plugged, granted, _| {
-                    *granted = Some(e.time);
+                self.of_submit(w, |plugged, _| {
                     *plugged = plugged.or(is_alone.then_some(false));
                 });
             }
             Action::BackMerge | Action::FrontMerge => w.in_submit = false,
             Action::Plug => {
                 w.filled = true;
-                self.of_submit(w, |plugged, _, _| *plugged = Some(true));
+                self.of_submit(w, |plugged, _| *plugged = Some(true));
                 for end in w.ends.drain(..) {
                     self.set(end, What::Other);
                 }
@@ -233,7 +291,7 @@ impl Steps {
                 w.filled = false;
                 self.end_plug(number, w);
             }
-            Action::Issue => self.of_submit(w, |_, _, unplugs| *unplugs = true),
+            Action::Issue => self.of_submit(w, |_, unplugs| *unplugs = true),
             _ => {}
         }
     }
@@ -257,20 +315,13 @@ impl Steps {
     }
 
     /// Changes what is known of the task's last bio, if that still waits.
-    fn of_submit(
-        &mut self,
-        w: &Writing,
-        change: impl FnOnce(&mut Option<bool>, &mut Option<Time>, &mut bool),
-    ) {
+    fn of_submit(&mut self, w: &Writing, change: impl FnOnce(&mut Option<bool>, &mut bool)) {
         if let Some(step) = w.submit.and_then(|number| self.at(number))
             && let What::Submit {
-                plugged,
-                granted,
-                unplugs,
-                ..
+                plugged, unplugs, ..
             } = &mut step.what
         {
-            change(plugged, granted, unplugs);
+            change(plugged, unplugs);
         }
     }
 }
@@ -284,12 +335,12 @@ fn step(e: &Event) -> Step {
                 sector: e.sector,
                 nr_sectors: e.nr_sectors() as u32,
                 plugged: None,
-                granted: None,
                 unplugs: false,
             },
             None => What::Other,
         },
         Action::Complete => command(e).map_or(What::Other, What::Complete),
+        Action::GetRequest => What::Grant,
         Action::UnplugTimer => What::Sleep,
         Action::Issue => What::Issue,
         _ => What::Other,
@@ -384,10 +435,13 @@ mod tests {
         assert_eq!(plugged(&r), [Some(true)]);
         assert!(ends(&r).is_empty());
         assert_eq!(r.steps.steps[9].what, What::Sleep);
-        let What::Submit { granted, .. } = r.steps.steps[0].what else {
-            panic!("not a bio")
-        };
-        assert_eq!(granted, Some(Time(4)), "of the last request");
+        let mut steps = r.steps;
+        steps.pop();
+        for granted in [2, 4] {
+            assert_eq!(steps.next_grant(9), Some(Time(granted)), "of each part");
+            while steps.pop().is_some_and(|s| s.time < Time(granted)) {}
+        }
+        assert_eq!(steps.next_grant(9), None);
     }
 
     #[test]
@@ -398,5 +452,23 @@ mod tests {
         assert_eq!(plugged(&r), [Some(true), None, Some(false)]);
         assert_eq!(ends(&r), [5]);
         assert!(ends(&recording(text, true)).is_empty());
+    }
+
+    #[test]
+    fn who_is_woken_looks_after_who_was_faster_and_before_the_processor_is_idle() {
+        let (now, granted) = (Time(4_000), Time(1_056_000));
+        let looks = |text: &str| {
+            let steps = recording(text, false).steps;
+            steps.looks_in_vain(now, granted)
+        };
+        let idle = "1050000 C 0 RS 8 8\n1056000 G 8 RS 16 8";
+        let taken = "10000 G 9 RS 8 8\n10500 D 9 RS 8 8\n";
+        assert_eq!(looks(&format!("{taken}{idle}")), Some(Time(10_501)));
+        let other = "20000 Q 7 RS 24 8\n";
+        assert_eq!(looks(&format!("{taken}{other}{idle}")), Some(Time(10_501)));
+        assert_eq!(looks(idle), Some(Time(1_049_999)));
+        // The same interrupt, or a processor that had something to do.
+        assert_eq!(looks(&format!("9000 C 0 RS 80 8\n{}", &idle[19..])), None);
+        assert_eq!(looks(&idle.replace("C 0", "C 5")), None);
     }
 }
