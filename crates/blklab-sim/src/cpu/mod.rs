@@ -128,17 +128,10 @@ impl Cpu {
     }
 
     fn wake_up(&mut self, task: TaskId, now: Time) {
+        self.account(now, true);
         match &mut self.fair {
-            Fair::Cfs(fair) => {
-                fair.wake(task);
-                self.account(now, true);
-            }
-            Fair::Eevdf(_) => {
-                self.account(now, true);
-                if let Fair::Eevdf(fair) = &mut self.fair {
-                    fair.wake(task);
-                }
-            }
+            Fair::Cfs(fair) => fair.wake(task, self.running.is_some()),
+            Fair::Eevdf(fair) => fair.wake(task),
         }
     }
 
@@ -151,12 +144,10 @@ impl Cpu {
         let (task, began) = (*task, *since);
         *since = now.max(began);
         let had = now.since(began).ns();
+        let ticks = self.hz.jiffies_at(now) > self.hz.jiffies_at(began);
         match &mut self.fair {
-            Fair::Cfs(fair) => fair.charge(task, had),
-            Fair::Eevdf(fair) => {
-                let ticks = self.hz.jiffies_at(now) > self.hz.jiffies_at(began);
-                fair.charge(task, had, looks || ticks);
-            }
+            Fair::Cfs(fair) => fair.charge(task, had, ticks),
+            Fair::Eevdf(fair) => fair.charge(task, had, looks || ticks),
         }
     }
 
@@ -287,6 +278,8 @@ mod tests {
     #[test]
     fn a_piece_is_not_interrupted_by_tasks_but_the_next_one_waits() {
         let mut cpu = cpu();
+        assert!(!cpu.is_done_computing(A, us(0)));
+        assert_eq!(cpu.next(us(0)), Some(Turn::Poll(A)));
         assert_eq!(cpu.begin(A, us(0), Span::from_us(4000)), Some(us(4000)));
         assert!(!cpu.is_done_computing(KBLOCKD, us(10)));
         assert!(cpu.has_ended(A, us(4000)));
@@ -296,6 +289,41 @@ mod tests {
         computes(&mut cpu, KBLOCKD, us(4000), us(4005));
         // Going back takes a change of tasks.
         assert_eq!(cpu.next(us(4005)), Some(Turn::Compute(A, us(4017))));
+    }
+
+    #[test]
+    fn the_first_that_takes_the_processor_goes_before_one_that_had_a_little_less() {
+        let mut cpu = cpu();
+        computes(&mut cpu, B, us(0), us(100));
+        assert!(!cpu.is_done_computing(A, us(100)));
+        assert_eq!(cpu.next(us(100)), Some(Turn::Poll(A)));
+        assert_eq!(cpu.begin(A, us(100), Span::from_us(3000)), Some(us(3100)));
+        for task in [B, TaskId(3)] {
+            assert!(!cpu.is_done_computing(task, us(3000)));
+        }
+        cpu.end(us(3100));
+        assert_eq!(cpu.begin(A, us(3100), Span::from_us(10)), None);
+        assert_eq!(cpu.next(us(3100)), Some(Turn::Poll(B)));
+    }
+
+    #[test]
+    fn who_did_not_take_the_processor_when_it_woke_up_waits_for_the_tick() {
+        let mut cpu = cpu();
+        assert!(!cpu.is_done_computing(A, us(0)));
+        assert_eq!(cpu.next(us(0)), Some(Turn::Poll(A)));
+        let mut now = us(0);
+        assert_eq!(cpu.begin(A, now, Span::from_us(1000)), Some(us(1000)));
+        // 0.9 ms is less than the granularity; later it would be more.
+        assert!(!cpu.is_done_computing(B, us(900)));
+        for _ in 0..3 {
+            now += Span::from_us(1000);
+            cpu.end(now);
+            let end = cpu.begin(A, now, Span::from_us(1000));
+            assert_eq!(end, Some(now + Span::from_us(1000)));
+        }
+        cpu.end(us(4000));
+        assert_eq!(cpu.begin(A, us(4000), Span::from_us(1000)), None);
+        assert_eq!(cpu.next(us(4000)), Some(Turn::Poll(B)));
     }
 
     #[test]
