@@ -91,7 +91,7 @@ pub struct Ext4 {
     known_inode_bitmaps: Vec<bool>,
     /// Handles of tasks that write out what they have given a place: up to
     /// which page.
-    writing_out: Vec<(TaskId, Handle, u64)>,
+    writing_out: Vec<(TaskId, Handle, Range<u64>)>,
     /// The inodes of files.
     nodes: PerFile<Option<Box<Inode>>>,
     /// Blocks whose mark as unwritten is to go.

@@ -331,11 +331,12 @@ impl<H: Host> Mount<'_, H, Ext4> {
             };
             (s.ext4_delayed_range(id, page), begin)
         });
+        let first = run.start;
         let (placed, handle) = self.ext4_allocate_anew(id, run, begin).await;
         match placed {
             Ok(end) => {
                 let me = self.host.current();
-                self.with(|s| s.volume.writing_out.push((me, handle, end)));
+                self.with(|s| s.volume.writing_out.push((me, handle, first..end)));
                 Ok(())
             }
             Err(error) => {
@@ -354,9 +355,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
             let open = &mut s.volume.writing_out;
             let at = open
                 .iter()
-                .position(|(t, _, end)| *t == me && upto >= *end)?;
-            let (_, handle, end) = open.swap_remove(at);
-            s.ext4_leave_unwritten(id, &(0..end));
+                .position(|(t, _, run)| *t == me && upto >= run.end)?;
+            let (_, handle, run) = open.swap_remove(at);
+            s.ext4_leave_unwritten(id, &run);
             Some(handle)
         });
         if let Some(handle) = handle {
