@@ -27,17 +27,17 @@ impl Queue {
     /// software queue; true if it was.
     pub(crate) fn merge_bio(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
         let cpu = cx.running.cpu;
-        let list = match &self.elv {
-            Some(elv) if elv.merges_by_hash() => {
-                let merged = self.merge_in_scheduler(cx, part);
-                self.core.work.merges += u32::from(merged);
-                return merged;
-            }
-            Some(elv) => elv.software_list(cpu, &part.bio),
-            None => Some(self.ctxs[usize::from(cpu)]),
+        let Some(elv) = &self.elv else {
+            let list = self.ctxs[usize::from(cpu)];
+            return self.merge_in_list(cx, list, part);
         };
-        let merged = list.is_some_and(|list| self.merge_in_list(cx, list, part));
-        self.core.work.merges += u32::from(merged && self.elv.is_some());
+        let merged = if elv.merges_by_hash() {
+            self.merge_in_scheduler(cx, part)
+        } else {
+            let list = elv.software_list(cpu, &part.bio);
+            list.is_some_and(|list| self.merge_in_list(cx, list, part))
+        };
+        self.core.work.merges += u32::from(merged);
         merged
     }
 

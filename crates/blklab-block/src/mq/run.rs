@@ -14,6 +14,11 @@ enum Ran {
     Again,
 }
 
+/// The numbers below `nr`, beginning with `first`.
+fn in_turn(first: u16, nr: u16) -> impl Iterator<Item = u16> {
+    (first..nr).chain(0..first)
+}
+
 impl Queue {
     /// Runs a hardware queue in the present context.
     pub(crate) fn run_hctx_now(&mut self, cx: &mut Cx<'_>, h: u16) {
@@ -40,7 +45,7 @@ impl Queue {
         let own = self.hctx_of(cx.running.cpu);
         let nr = self.hctxs.len() as u16;
         let first = self.first_to_run(wanted);
-        for h in (first..nr).chain(0..first) {
+        for h in in_turn(first, nr) {
             let there = wanted >> h.min(63) & 1 != 0;
             let skipped =
                 all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty();
@@ -62,8 +67,7 @@ impl Queue {
             return 0;
         }
         let nr = self.hctxs.len() as u16;
-        let mut in_turn = (self.first_run..nr).chain(0..self.first_run);
-        let first = in_turn.find(|h| wanted >> h.min(&63) & 1 != 0);
+        let first = in_turn(self.first_run, nr).find(|h| wanted >> h.min(&63) & 1 != 0);
         let first = first.unwrap_or_default();
         self.first_run = (first + 1) % nr;
         first
@@ -217,9 +221,8 @@ impl Queue {
     /// taken.
     fn next_ctx(&self, h: u16) -> Option<u16> {
         let from = self.hctxs[usize::from(h)].dispatch_from;
-        let behind = from..self.ctxs.len() as u16;
-        let mut in_turn = behind.chain(0..from);
-        in_turn.find(|&c| !self.ctxs[usize::from(c)].is_empty() && self.hctx_of(c) == h)
+        let mut all = in_turn(from, self.ctxs.len() as u16);
+        all.find(|&c| !self.ctxs[usize::from(c)].is_empty() && self.hctx_of(c) == h)
     }
 
     /// The requests of all software queues, CPU by CPU.

@@ -3,7 +3,8 @@
 //! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
-//! work, `scheduler_time` is what requests take of processors, `counters` says how full pools and caches are, where somebody asks.
+//! work, `scheduler_time` is what requests take of processors, `counters` says how full
+//! pools and caches are, where somebody asks.
 
 mod counters;
 mod executor;
