@@ -93,6 +93,7 @@ impl RandomMap {
     /// Marks up to `count` blocks from here on, up to the first that is marked
     /// already, and returns how many. Blocks past the end can be marked too, up
     /// to a multiple of 64.
+    #[inline]
     pub fn set(&mut self, block: u64, count: u64) -> u64 {
         let room = self.blocks.next_multiple_of(64).saturating_sub(block);
         let count = count.min(room);
@@ -128,6 +129,7 @@ impl RandomMap {
     }
 
     /// Sets bits of one word up to the first one that is set.
+    #[inline]
     fn set_in_word(&mut self, block: u64, count: u64) -> u64 {
         let page_idx = (block / BITS_PER_PAGE) as usize;
         if page_idx >= self.pages.len() {

@@ -50,9 +50,12 @@ impl Rng {
 
     /// The next output divided by the number of possible ones. The wide
     /// generator can round up to 1.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
-        let draw = self.draw() as f64;
-        draw / (self.max() as f64 + 1.0)
+        match self {
+            Rng::Taus88(words) => f64::from(step_88(words)) / (f64::from(u32::MAX) + 1.0),
+            Rng::Taus258(words) => step_258(words) as f64 / (u64::MAX as f64 + 1.0),
+        }
     }
 
     /// A number from `low` to `high`, both included.
@@ -62,6 +65,7 @@ impl Rng {
     }
 
     /// A number below `count` (at most `count`, with the wide generator).
+    #[inline]
     pub fn below(&mut self, count: u64) -> u64 {
         (count as f64 * self.unit()) as u64
     }
@@ -85,6 +89,7 @@ fn seed_258(seed: u64) -> [u64; 5] {
     })
 }
 
+#[inline]
 fn step_88(words: &mut [u32; 3]) -> u32 {
     const PARAMETERS: [(u32, u32, u32, u32); 3] = [
         (13, 19, 4_294_967_294, 12),

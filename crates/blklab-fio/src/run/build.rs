@@ -431,11 +431,8 @@ fn zone_at(zones: &[ZoneSplit], percent: u64) -> (u64, u64) {
 }
 
 /// Marks an I/O's blocks and cuts it where one is taken already.
+#[inline(always)]
 fn mark(file: &mut File, min: u64, offset: u64, length: u64, ignored: bool) -> u64 {
-    let first = offset
-        .wrapping_sub(file.offset)
-        .checked_div(min)
-        .unwrap_or(0);
     let Some(map) = &mut file.map else {
         return length;
     };
@@ -443,7 +440,8 @@ fn mark(file: &mut File, min: u64, offset: u64, length: u64, ignored: bool) -> u
     let count = if ignored {
         count
     } else {
-        map.set(first, count)
+        let start = offset.wrapping_sub(file.offset);
+        map.set(start.checked_div(min).unwrap_or(0), count)
     };
     length.min(count.saturating_mul(min))
 }

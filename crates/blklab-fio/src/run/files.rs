@@ -143,6 +143,11 @@ impl Files {
                     self.left -= 1;
                     return Ok(current);
                 }
+                let is_only = self.all.len() == 1 && !file.done;
+                if is_only && service == FileService::RoundRobin {
+                    self.left = job.settings.file_service_count.wrapping_sub(1);
+                    return Ok(current);
+                }
             }
         }
         let chosen = match service {
@@ -267,6 +272,7 @@ impl Files {
     }
 
     /// An I/O uses the file.
+    #[inline]
     pub(super) fn hold(&mut self, index: u32) {
         self.all[index as usize].users += 1;
     }
