@@ -81,10 +81,15 @@ impl State {
 
 impl<H: Host> PageCache<H> {
     /// One bio, or the submitter, is done with a direct I/O.
+    #[inline]
     pub(crate) fn end_direct(&self, key: u64, failed: bool) {
-        if !self.with(|s| s.end_part(key, failed)) {
-            return;
+        if self.with(|s| s.end_part(key, failed)) {
+            self.tell_end_of_direct(key);
         }
+    }
+
+    /// All parts of a direct I/O are done.
+    fn tell_end_of_direct(&self, key: u64) {
         let mut leaves_work = false;
         self.waking(|s, wake| leaves_work = s.end_direct(key, wake));
         if leaves_work {

@@ -13,6 +13,11 @@ pub(crate) struct CallCost {
 }
 
 impl CallCost {
+    /// Whether any do.
+    pub(crate) fn takes_time(self) -> bool {
+        self != CallCost::default()
+    }
+
     /// Of some I/Os with so many bytes in all.
     pub(crate) fn of(self, nr_ios: usize, bytes: u64) -> Span {
         let nr_ios = nr_ios as u64;

@@ -76,6 +76,10 @@ pub(crate) struct Engine {
     direct: bool,
     depth: u32,
     calls: CallSettings,
+    /// Requests of one submission are collected in a plug if there are more.
+    plugs_above: usize,
+    /// A submission unplugs the queue, even one of no requests.
+    unplugs: bool,
     /// Whether requests carry priorities of their own to the block layer.
     pub(crate) sets_prio: bool,
     m: Machine,
@@ -137,6 +141,9 @@ impl Engine {
             direct: direct && kind != Kind::Mmap,
             depth,
             calls,
+            plugs_above: m.queue_state(Queue::io_submit_plugs_above),
+            unplugs: matches!(kind, Kind::Aio | Kind::Uring)
+                && m.queue_state(Queue::io_submit_unplugs),
             sets_prio: false,
             m: m.clone(),
             cache: cache.clone(),
@@ -161,9 +168,7 @@ impl Engine {
     /// Whether a commit would do anything: on some kernels even one of no
     /// requests unplugs the queue.
     pub(crate) fn commits(&self) -> bool {
-        let unplugs = matches!(self.kind, Kind::Aio | Kind::Uring)
-            && self.m.queue_state(Queue::io_submit_unplugs);
-        !self.held.is_empty() || unplugs
+        !self.held.is_empty() || self.unplugs
     }
 
     /// Requests that the next commit submits.
@@ -238,20 +243,47 @@ impl Engine {
         Answer::Queued
     }
 
-    /// Submits what is held; [`Engine::submitted`] then names the records.
+    /// Submits what is held.
     pub(crate) async fn commit(&mut self) {
+        if let Some(rest) = self.begin_commit() {
+            self.finish_commit(rest).await;
+        }
+    }
+
+    /// Submits what is held as far as that needs no sleep: what is left of it.
+    /// [`Engine::submitted`] then names the records.
+    #[inline]
+    pub(crate) fn begin_commit(&mut self) -> Option<Uncommitted> {
         self.submitted.clear();
         self.submitted.extend(self.held.iter().map(|h| h.io.record));
         match self.kind {
-            Kind::Uring => self.io_submit().await,
-            Kind::Aio if self.direct => self.io_submit().await,
-            _ => {
+            Kind::Uring => {}
+            Kind::Aio if self.direct => {}
+            _ => return Some(Uncommitted::Elsewhere),
+        }
+        let plugs = self.start_submission();
+        let mut at = 0;
+        if let Some(sleeps) = self.submit_from(&mut at) {
+            return Some(Uncommitted::From { at, sleeps, plugs });
+        }
+        self.end_submission(plugs);
+        None
+    }
+
+    /// Submits the rest.
+    pub(crate) async fn finish_commit(&mut self, rest: Uncommitted) {
+        match rest {
+            Uncommitted::From { at, sleeps, plugs } => {
+                self.io_submit(at, sleeps).await;
+                self.end_submission(plugs);
+            }
+            Uncommitted::Elsewhere => {
                 let held = std::mem::take(&mut self.held);
                 self.commit_elsewhere(&held).await;
                 self.held = held;
+                self.held.clear();
             }
         }
-        self.held.clear();
     }
 
     /// Engines that do not submit to the kernel's asynchronous contexts.
@@ -282,10 +314,10 @@ impl Engine {
         }
     }
 
-    async fn io_submit(&mut self) {
-        let plugs = self.start_submission();
-        let mut at = 0;
-        while let Some(sleeps) = self.submit_from(&mut at) {
+    /// Submits the request before `at`, which sleeps, and those from there on.
+    async fn io_submit(&mut self, mut at: usize, sleeps: Sleeps) {
+        let mut next = Some(sleeps);
+        while let Some(sleeps) = next {
             match sleeps {
                 Sleeps::ForRequest(io) => {
                     self.cache.aio_finish(io).await;
@@ -296,13 +328,13 @@ impl Engine {
                     self.submitted_one(at - 1, submitted);
                 }
             }
+            next = self.submit_from(&mut at);
         }
-        self.end_submission(plugs);
     }
 
     /// Whether the requests are submitted under a plug, which this opens.
     fn start_submission(&self) -> bool {
-        let plugs = self.held.len() > self.m.queue_state(Queue::io_submit_plugs_above);
+        let plugs = self.held.len() > self.plugs_above;
         match self.kind {
             _ if !plugs => {}
             // io_submit does not say how many come (fs/aio.c, io_uring/io_uring.c).
@@ -312,13 +344,14 @@ impl Engine {
         plugs
     }
 
-    fn end_submission(&self, plugs: bool) {
-        if self.m.queue_state(Queue::io_submit_unplugs) {
+    fn end_submission(&mut self, plugs: bool) {
+        if self.unplugs {
             self.m.unplug();
         }
         if plugs {
             self.m.finish_plug();
         }
+        self.held.clear();
     }
 
     /// Submits from the request at `at` on, which moves on, up to one that may have to
@@ -509,8 +542,20 @@ impl Execute for Calls {
     }
 }
 
+/// What is left of a commit.
+pub(crate) enum Uncommitted {
+    /// The request before `at` sleeps; those from there on have not begun.
+    From {
+        at: usize,
+        sleeps: Sleeps,
+        plugs: bool,
+    },
+    /// All: it is not for the kernel's asynchronous contexts.
+    Elsewhere,
+}
+
 /// What a submission may have to sleep for.
-enum Sleeps {
+pub(crate) enum Sleeps {
     /// A request of the queue.
     ForRequest(OneBio<<Machine as Host>::Pending>),
     /// Other things.

@@ -137,9 +137,7 @@ pub(crate) async fn run_job(
                 runner.wait_for_workers(&mut plan.run, min).await;
             }
             Step::Reap { min, max } => {
-                if runner.engine.commits() {
-                    runner.commit().await;
-                }
+                runner.commit().await;
                 runner.reap(&mut plan.run, min, max).await;
             }
             Step::Wait { until_ns, .. } => m.sleep_until(Time(until_ns)).await,
@@ -351,22 +349,17 @@ impl Runner<'_> {
         }
     }
 
-    /// So much processor time for each of some I/Os.
-    async fn compute_for(&self, each: Span, nr_ios: usize) {
-        if each > Span::ZERO {
-            self.m.compute(Span(each.0 * nr_ios as u64)).await;
-        }
-    }
-
     async fn commit(&mut self) {
         if !self.engine.commits() {
             return;
         }
-        if self.is_direct {
+        if self.is_direct && self.settings.call_cost.takes_time() {
             self.call(self.engine.nr_held(), self.engine.held_bytes())
                 .await;
         }
-        self.engine.commit().await;
+        if let Some(rest) = self.engine.begin_commit() {
+            self.engine.finish_commit(rest).await;
+        }
         let now = self.m.now();
         for record in &self.engine.submitted {
             self.records[*record as usize].issued = now;
@@ -381,16 +374,20 @@ impl Runner<'_> {
     async fn reap(&mut self, run: &mut JobRun, min: u32, max: u32) {
         let mut completions = std::mem::take(&mut self.completions);
         self.engine.reap(min, max, &mut completions).await;
-        self.compute_for(self.settings.reap_cost, completions.len())
-            .await;
-        let now = self.m.now();
-        for c in &completions {
-            self.account(now, c.record, c.error, false);
+        let took = Span(self.settings.reap_cost.0 * completions.len() as u64);
+        if took > Span::ZERO && !self.m.computes_at_once(took) {
+            self.m.compute(took).await;
         }
+        let now = self.m.now();
         let n = completions.len() as u32;
         self.in_flight -= n;
         if n > 0 {
-            self.with(|r| r.stats.on_complete_batch(n));
+            self.with(|r| {
+                for c in &completions {
+                    account(r, now, &self.records[c.record as usize], c.error, false);
+                }
+                r.stats.on_complete_batch(n);
+            });
         }
         run.reaped(&completions, now.0);
         self.completions = completions;

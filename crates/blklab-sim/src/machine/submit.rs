@@ -170,9 +170,12 @@ impl Machine {
     /// Closes the running task's plug.
     #[inline]
     pub(crate) fn finish_plug(&self) {
-        if !self.inner.has_task_plugs {
-            return;
+        if self.inner.has_task_plugs {
+            self.finish_task_plug();
         }
+    }
+
+    fn finish_task_plug(&self) {
         {
             let mut w = self.inner.world.borrow_mut();
             let task = w.running.task.expect("called in a task");
