@@ -137,10 +137,12 @@ impl AllStats {
 
     #[inline(always)]
     fn device(&mut self, dev: Dev) -> &mut Device {
-        if self.devices.get(self.current).is_none_or(|d| d.dev != dev) {
-            self.current = self.find(dev);
+        let mut place = self.current;
+        if self.devices.get(place).is_none_or(|d| d.dev != dev) {
+            place = self.find(dev);
+            self.current = place;
         }
-        &mut self.devices[self.current]
+        &mut self.devices[place]
     }
 
     fn find(&mut self, dev: Dev) -> usize {

@@ -101,12 +101,10 @@ impl Positions {
     #[inline(always)]
     pub(super) fn insert(&mut self, kind: Kind, sector: u64, slot: Slot) {
         self.len[kind as usize] += 1;
-        match self.place_of(sector) {
-            Some(place) => self.join(place, kind, slot),
-            None => {
-                let place = self.spots.insert(sector, Spot::One(kind, slot));
-                self.last = Some((sector, place));
-            }
+        let (place, is_first) = self.spots.insert(sector, Spot::One(kind, slot));
+        self.last = Some((sector, place));
+        if !is_first {
+            self.join(place, kind, slot);
         }
         if let Some(in_order) = &mut self.in_order {
             in_order[kind as usize].insert(sector);

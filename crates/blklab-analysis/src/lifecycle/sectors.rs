@@ -67,19 +67,23 @@ impl<T: Copy> Sectors<T> {
         None
     }
 
-    /// Adds the entry of a sector that has none.
+    /// Adds the entry of a sector, unless it has one: where that is, and whether it
+    /// is new.
     #[inline(always)]
-    pub(super) fn insert(&mut self, sector: u64, value: T) -> Place {
+    pub(super) fn insert(&mut self, sector: u64, value: T) -> (Place, bool) {
         if self.len * 2 >= self.entries.len() {
             self.grow();
         }
         let mut place = self.home(sector);
-        while self.entries[place].is_some() {
+        while let Some((found, _)) = self.entries[place] {
+            if found == sector {
+                return (place, false);
+            }
             place = self.after(place);
         }
         self.entries[place] = Some((sector, value));
         self.len += 1;
-        place
+        (place, true)
     }
 
     #[cold]
@@ -142,11 +146,15 @@ mod tests {
             for (adds, sector, value) in steps {
                 match (table.find(sector), adds) {
                     (None, true) => {
-                        let place = table.insert(sector, value);
+                        let (place, is_new) = table.insert(sector, value);
+                        prop_assert!(is_new);
                         prop_assert_eq!(table.get(place), (sector, &mut value.clone()));
                         map.insert(sector, value);
                     }
                     (Some(place), true) => {
+                        let before = *table.get(place).1;
+                        let (place, is_new) = table.insert(sector, value);
+                        prop_assert_eq!((*table.get(place).1, is_new), (before, false));
                         *table.get(place).1 = value;
                         map.insert(sector, value);
                     }
