@@ -47,9 +47,11 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     } else {
         wait.plug_ns = on_plug;
     }
-    let (Some(issue), Some(from)) = (life.issue, r.handed_over()) else {
+    let Some(issue) = life.issue else {
         return wait;
     };
+    // A trace may begin with D.
+    let from = r.handed_over().unwrap_or(issue);
     let queued = span(Some(from), Some(issue));
     wait.idle_ns = disk.idle_within(from, issue).min(queued);
     wait.ahead_ns = queued - wait.idle_ns;

@@ -87,3 +87,18 @@ fn an_fsync_without_a_flush_is_told() {
     );
     assert!(!flushed.contains(said), "{flushed}");
 }
+
+/// D and C alone, as iosnoop and `blktrace -a issue -a complete` have them.
+#[test]
+fn time_at_the_device_needs_neither_q_nor_i() {
+    let report = why("\
+  8,80   4  1  97.593173642   548  D  DS 3904898591 + 262143 [kworker/4:1H]
+  8,80   4  2  97.603246256   548  D  DS 3905160734 + 262143 [kworker/4:1H]
+  8,80   4  3  97.623198445     0  C  DS 3900704303 + 4456431 [0]
+  8,80   4  4  97.633162688     0  C  DS 3900704303 + 4718574 [0]
+");
+    assert!(report.findings.is_empty(), "{:#?}", report.findings);
+    let words = report.devices[0].words.join(" ");
+    assert!(words.contains("30.0 ms each on average"), "{words}");
+    assert!(words.contains("at the device"), "{words}");
+}
