@@ -91,11 +91,8 @@ impl Queue {
             && limits.budget.is_none_or(|n| self.budget_used < n);
         let has_tags =
             |h: &Hctx| self.elv.is_none() || h.driver_tags.busy() < h.driver_tags.depth();
-        let hctxs = (0..).zip(&self.hctxs);
-        takes
-            && hctxs
-                .into_iter()
-                .any(|(n, h)| !h.stopped && has_tags(h) && self.has_pending(n))
+        let mut hctxs = (0..).zip(&self.hctxs);
+        takes && hctxs.any(|(n, h)| !h.stopped && has_tags(h) && self.has_pending(n))
     }
 
     fn dispatch_requests(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {

@@ -89,8 +89,7 @@ pub struct Ext4 {
     /// Groups whose bitmaps were written once.
     known_block_bitmaps: Vec<bool>,
     known_inode_bitmaps: Vec<bool>,
-    /// Handles of tasks that write out what they have given a place: up to
-    /// which page.
+    /// Handles of tasks that write out what they have given a place: which pages.
     writing_out: Vec<(TaskId, Handle, Range<u64>)>,
     /// The inodes of files.
     nodes: PerFile<Option<Box<Inode>>>,
