@@ -10,7 +10,9 @@ use crate::output::{paragraph, part};
 use crate::what_if::{self, Seen};
 use anyhow::Result;
 use blklab::explain::Request;
-use blklab::findings::{Context, Finding, Instance, Party, Report, Weight, parties, time_text};
+use blklab::findings::{
+    Context, DiskSum, Finding, Instance, Party, Report, Weight, parties, time_text,
+};
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -180,7 +182,7 @@ impl<W: Write> Text<'_, W> {
     /// What is said where there is nothing to complain of.
     fn nothing(&self) -> &'static str {
         let devices = || self.report.devices.iter().map(|d| &d.sum);
-        if devices().any(|sum| sum.shows_a_command()) {
+        if devices().any(DiskSum::shows_a_command) {
             "Nothing is wrong here."
         } else if devices().any(|sum| sum.bios.0 > 0) {
             "Nothing can be said to be wrong: the trace shows how long bios took, and not what \
