@@ -386,13 +386,21 @@ impl Disk {
         })
     }
 
+    /// What a request takes alone, from so many that it is no chance: else the shortest of all.
+    fn shown_alone(&self, op: Option<Op>) -> u64 {
+        let side = usize::from(op != Some(Op::Read));
+        let nr = self.service.nr_alone[side] as u64;
+        let alone = self.service.alone_ns[side].filter(|_| nr >= DEPTH_SHOWN);
+        alone.or(self.service.best_ns).unwrap_or(0)
+    }
+
     /// The largest number of others at the device beside which most requests take hardly longer
     /// than alone.
     fn room(&self) -> u32 {
         // By depth: those that take hardly longer, and all.
         let mut of_depth: Vec<[u64; 2]> = Vec::new();
         for (r, depth, d2c) in self.plain_commands() {
-            let (place, alone) = (depth as usize, self.service.alone(r.op()).unwrap_or(0));
+            let (place, alone) = (depth as usize, self.shown_alone(r.op()));
             if depth == 0 || place > IN_FLIGHT_SEEN {
                 continue;
             }

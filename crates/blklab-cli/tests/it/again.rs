@@ -76,7 +76,8 @@ fn shrink(text: &str) -> String {
         let key = line.split(['=', ' ']).next().unwrap_or_default();
         match key {
             "size" | "filesize" | "io_size" => format!("{key}=1m"),
-            "runtime" => "runtime=1".to_owned(),
+            "runtime" => "runtime=50ms".to_owned(),
+            "ramp_time" => "ramp_time=10ms".to_owned(),
             "startdelay" => "startdelay=0".to_owned(),
             "loops" => "loops=1".to_owned(),
             _ => line.to_owned(),

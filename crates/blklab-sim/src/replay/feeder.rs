@@ -462,21 +462,23 @@ impl<'a> Replay<'a> {
         let Some((pending, mut slept)) = self.submitters[who].pending.take() else {
             return;
         };
+        slept.to = self.agenda.now();
+        // Known when the request is handed over, which may be at once.
+        let wait = (pending.bio.op, pending.bio.sector);
+        self.slept.insert(wait, slept);
+        if self.slept.len() > SLEEPS_MAX {
+            self.slept.clear();
+        }
         let state = self.enter(self.running(who), |q, cx| q.resume(cx, pending));
         match state {
             // There was no tag after all.
             Submit::Sleeps(again) if again.bio.sector == pending.bio.sector => {
+                self.slept.remove(&wait);
                 slept.cause = self.queue.sleeps_for(self.submitters[who].task);
                 self.submitters[who].pending = Some((again, slept));
                 return;
             }
             _ => {}
-        }
-        slept.to = self.agenda.now();
-        self.slept
-            .insert((pending.bio.op, pending.bio.sector), slept);
-        if self.slept.len() > SLEEPS_MAX {
-            self.slept.clear();
         }
         self.after_submission(who, state);
         while self.submitters[who].pending.is_none()
