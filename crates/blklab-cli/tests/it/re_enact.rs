@@ -97,7 +97,8 @@ const MEASURED: &[(&str, f64)] = &[
     ("truth-612/interw-s1mq4-mqd", 100.0),
     ("truth-612/mix-s1mq1-mqd-base", 96.0),
     ("truth-612/mix-s1mq1-mqd-fb1", 100.0),
-    ("truth-612/mixedlite-s1mq1-none", 99.0),
+    // When those who are woken in vain look for a tag is not recorded.
+    ("truth-612/mixedlite-s1mq1-none", 70.0),
     ("truth-612/stride-s1mq1-kyber", 100.0),
     ("truth-612/stride-s1mq1-mqd", 100.0),
     ("truth-612/w64r1-n5mq4-kyber", 98.0),
