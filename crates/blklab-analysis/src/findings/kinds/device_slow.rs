@@ -76,8 +76,8 @@ struct Sum {
     d2c: Vec<u64>,
     reads: u64,
     all: u64,
-    /// Whether too few are shown to know how often it is.
-    are_few: bool,
+    /// Whether so many are shown that it is known how often it is.
+    are_many: bool,
     /// Of how many of them the driver's own events are there.
     nr_timed: u64,
     /// How many of those the driver had for most of the time.
@@ -134,7 +134,7 @@ impl Detector for Slow {
                 if took < SLOW_NS || took <= far {
                     continue;
                 }
-                sum.are_few = are_few;
+                sum.are_many |= !are_few;
                 sum.d2c.push(took);
                 sum.when.extend(r.life.issue);
                 sum.reads += u64::from(r.is_read());
@@ -280,7 +280,7 @@ impl Sum {
                     "what the device did: SMART, the kernel's log",
                 );
             }
-            if self.are_few {
+            if !self.are_many {
                 f.doubt(
                     Confidence::Possible,
                     "more requests: how often the device takes so long",
