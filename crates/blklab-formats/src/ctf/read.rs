@@ -16,7 +16,7 @@ use crate::source::{FileId, Progress, Source};
 use crate::store::Store;
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts, plausible};
-use blklab_trace::{Item, KernelEvent, TraceHeader, TraceSource};
+use blklab_trace::{Item, TraceHeader, TraceSource};
 use blklab_types::{Pid, Time};
 use std::collections::HashMap;
 use std::path::Path;
@@ -207,7 +207,7 @@ impl CtfReader {
         let Some(said) = kernel::decode(class.name.as_bytes(), &fields) else {
             return other(class, &mut self.counts);
         };
-        let (Some((dev, point)), true) = (said, plausible::is_time(time)) else {
+        let (Some(said), true) = (said, plausible::is_time(time)) else {
             self.counts.damaged += 1;
             let text = || format!("{}: the fields of {} do not fit", part.name, class.name);
             self.counts.example(text);
@@ -216,13 +216,7 @@ impl CtfReader {
         let running = || self.running.get(&channel.cpu).copied();
         let task = fields.context_task().or_else(running);
         let (pid, comm) = task.unwrap_or_default();
-        let event = KernelEvent {
-            time,
-            pid,
-            dev,
-            cpu: channel.cpu,
-            point,
-        };
+        let event = kernel::event(time, pid, channel.cpu, said);
         self.counts.kernel_events += 1;
         let comm = comm.filter(|comm| pid != 0 && !names::bytes(comm).is_empty());
         Some(Held::kernel(&event, comm))

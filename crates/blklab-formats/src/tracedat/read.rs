@@ -14,7 +14,7 @@ use crate::store::{Order, Store};
 use crate::text::rwbs;
 use crate::tracepoints::{Kind, Kinds, place};
 use crate::{FormatError, ReadCounts, plausible};
-use blklab_trace::{Action, Event, Item, KernelEvent, Rwbs, TraceHeader, TraceSource};
+use blklab_trace::{Action, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::HashMap;
 use std::fs::File;
@@ -197,20 +197,14 @@ impl TraceDatReader {
         let said = kernel::decode(format.name.as_bytes(), &record).flatten();
         let pid = fields::Fields::number(&record, "common_pid").map(|pid| pid as Pid);
         let is_time = plausible::is_time(time);
-        let (Some((dev, point)), Some(pid), true) = (said, pid, is_time) else {
+        let (Some(said), Some(pid), true) = (said, pid, is_time) else {
             self.counts.damaged += 1;
             let name = &format.name;
             self.counts
                 .example(|| format!("{name} of CPU {cpu} makes no sense"));
             return None;
         };
-        let event = KernelEvent {
-            time,
-            pid,
-            dev,
-            cpu,
-            point,
-        };
+        let event = kernel::event(time, pid, cpu, said);
         self.counts.kernel_events += 1;
         Some(Held::kernel(&event, self.comms.get(&pid).copied()))
     }
