@@ -470,15 +470,14 @@ impl<'a> Replay<'a> {
             self.slept.clear();
         }
         let state = self.enter(self.running(who), |q, cx| q.resume(cx, pending));
-        match state {
+        if let Submit::Sleeps(again) = state
+            && again.bio.sector == pending.bio.sector
+        {
             // There was no tag after all.
-            Submit::Sleeps(again) if again.bio.sector == pending.bio.sector => {
-                self.slept.remove(&wait);
-                slept.cause = self.queue.sleeps_for(self.submitters[who].task);
-                self.submitters[who].pending = Some((again, slept));
-                return;
-            }
-            _ => {}
+            self.slept.remove(&wait);
+            slept.cause = self.queue.sleeps_for(self.submitters[who].task);
+            self.submitters[who].pending = Some((again, slept));
+            return;
         }
         self.after_submission(who, state);
         while self.submitters[who].pending.is_none()
