@@ -80,7 +80,9 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
                 wait.behind_ns -= flushing;
             } else {
                 let had_room = had_room(disk, place, issue, complete);
-                let behind = if had_room || !is_busy_beside(disk, place, wait.behind_ns) {
+                let at_device = [issue, complete];
+                let behind = if had_room || !is_busy_beside(disk, place, at_device, wait.behind_ns)
+                {
                     Ahead::default()
                 } else {
                     ahead_of(disk, r, issue, complete)
@@ -122,11 +124,7 @@ fn spread(places: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
 
 /// Whether the device has others beside the request at a place for most of the time that it
 /// takes beyond what one takes alone: else they are not why.
-fn is_busy_beside(disk: &Disk, place: usize, behind_ns: u64) -> bool {
-    let life = &disk.requests[place].life;
-    let (Some(issue), Some(complete)) = (life.issue, life.complete) else {
-        return false;
-    };
+fn is_busy_beside(disk: &Disk, place: usize, [issue, complete]: [Time; 2], behind_ns: u64) -> bool {
     let since = spread(disk.issued_between(issue, complete));
     let others = disk.in_flight_at(issue).map(|i| (i, 1)).chain(since);
     let mut beside_ns = 0;
