@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The path of a control group as an event carries it.
+//! The path of a control group and its share of a device, as events carry them.
 
 use std::fmt;
 
@@ -32,6 +32,16 @@ impl fmt::Display for GroupPath {
 impl fmt::Debug for GroupPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GroupPath({self})")
+    }
+}
+
+/// A share of a device, in 65536ths (`WEIGHT_ONE`, block/blk-iocost.c).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupShare(pub u32);
+
+impl fmt::Display for GroupShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", u64::from(self.0) * 100 / 65536)
     }
 }
 

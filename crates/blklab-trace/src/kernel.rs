@@ -5,7 +5,7 @@
 //! Only what something is concluded from is kept. [`POINTS`] says of each event what it is,
 //! in which file of the kernel it is raised, and from which release on it is there.
 
-use crate::GroupPath;
+use crate::{GroupPath, GroupShare};
 use blklab_types::{Dev, Pid, Time};
 use std::fmt;
 
@@ -194,8 +194,8 @@ pub enum Tracepoint {
     CostActivate {
         /// The group.
         group: GroupPath,
-        /// Its share of the device, in 65536ths.
-        share: u32,
+        /// Its share of the device.
+        share: GroupShare,
     },
     /// `iocost_inuse_shortage`: a control group had given away a part of its share, and needs
     /// it again.
@@ -825,7 +825,7 @@ impl fmt::Display for Tracepoint {
             Tracepoint::XfsFsync { ino } => write!(f, ": inode {ino}"),
             Tracepoint::Iclog { lsn, .. } => write!(f, ": lsn {lsn:#x}"),
             Tracepoint::CostActivate { group, share } => {
-                write!(f, ": {group}, share {} %", percent(share))
+                write!(f, ": {group}, share {share}")
             }
             Tracepoint::CostShortage {
                 group,
@@ -924,11 +924,6 @@ impl fmt::Display for Tracepoint {
             Tracepoint::Wakeup { pid } => write!(f, ": {pid}"),
         }
     }
-}
-
-/// Of 65536ths.
-fn percent(share: u32) -> u64 {
-    u64::from(share) * 100 / 65536
 }
 
 impl WritebackReason {

@@ -20,7 +20,7 @@ pub use actions::Actions;
 pub use counters::{Counter, CounterSink};
 pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
-pub use group::GroupPath;
+pub use group::{GroupPath, GroupShare};
 pub use kernel::{
     CommitStep, IclogStep, KernelEvent, NvmeCommand, POINTS, Part, Point, ScsiCommand, ScsiResult,
     TaskState, Tracepoint, WbtStatus, WritebackReason, WritebackStep,

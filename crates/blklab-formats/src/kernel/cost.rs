@@ -5,7 +5,7 @@
 use super::Happened;
 use crate::disks::scsi_disk;
 use crate::fields::Fields;
-use blklab_trace::{GroupPath, Tracepoint};
+use blklab_trace::{GroupPath, GroupShare, Tracepoint};
 
 /// What a device does in a microsecond of virtual time at the rate of its model
 /// (`VTIME_PER_USEC`, block/blk-iocost.c).
@@ -43,7 +43,7 @@ pub(super) fn activate(f: &impl Fields) -> Option<Tracepoint> {
     let share = f.number("hweight_inuse").or_else(|| f.number("hweight"))?;
     Some(Tracepoint::CostActivate {
         group: group(f)?,
-        share: small(share),
+        share: GroupShare(small(share)),
     })
 }
 

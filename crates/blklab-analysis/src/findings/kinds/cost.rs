@@ -13,7 +13,7 @@ use crate::findings::spells::{Cost, CostSaid, Spell, What};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
-use blklab_trace::GroupPath;
+use blklab_trace::{GroupPath, GroupShare};
 use blklab_types::{Dev, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +38,11 @@ struct Costs {
 #[derive(Debug, Default)]
 struct Sum {
     harm: Harm,
-    /// The groups of those whose I/O woke them, with their shares in 65536ths.
-    groups: BTreeMap<Pid, (GroupPath, u32)>,
+    /// The groups of those whose I/O woke them, with their shares.
+    groups: BTreeMap<Pid, (GroupPath, GroupShare)>,
     short: BTreeSet<GroupPath>,
-    debts: BTreeMap<GroupPath, u32>,
+    /// The longest that tasks of a group are held back, us.
+    debt: Option<(u32, GroupPath)>,
     /// The lowest rate, and the most that was missed.
     permille: Option<u32>,
     missed_ppm: [u32; 2],
@@ -94,8 +95,10 @@ impl Sum {
                     self.short.insert(group);
                 }
                 What::CostGroup(group, CostSaid::Debt(us)) => {
-                    let most = self.debts.entry(group).or_default();
-                    *most = us.max(*most);
+                    let longer = |(most, _): (u32, GroupPath)| us > most;
+                    if self.debt.is_none_or(longer) {
+                        self.debt = Some((us, group));
+                    }
                 }
                 _ => {}
             }
@@ -174,10 +177,7 @@ impl Sum {
         f.how = format!("{}.", how.join("; "));
         let groups = f.victims.iter().filter_map(|p| self.groups.get(&p.pid));
         let groups: Vec<String> = groups
-            .map(|(group, share)| {
-                let percent = u64::from(*share) * 100 / 65536;
-                format!("{group}, which has {percent} % by weight")
-            })
+            .map(|(group, share)| format!("{group}, which has {share} by weight"))
             .collect();
         let short: Vec<String> = self.short.iter().map(GroupPath::to_string).collect();
         f.cause = Some(match (groups.as_slice(), short.as_slice()) {
@@ -191,8 +191,8 @@ impl Sum {
                 "iocost_iocg_activate of its control group: which one, and its share",
             );
         }
-        if let Some((group, us)) = self.debts.iter().max_by_key(|(_, us)| **us) {
-            let ns = u64::from(*us) * 1000;
+        if let Some((us, group)) = self.debt {
+            let ns = u64::from(us) * 1000;
             f.how += &format!(
                 " {group} owes for I/O that could not wait; its tasks are held back for {}.",
                 time_text(ns)

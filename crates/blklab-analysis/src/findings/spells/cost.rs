@@ -3,7 +3,7 @@
 //! their share.
 
 use super::{Begun, Spell, What, evidence, open};
-use blklab_trace::{GroupPath, KernelEvent, Tracepoint};
+use blklab_trace::{GroupPath, GroupShare, KernelEvent, Tracepoint};
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ impl Cost {
 /// What io.cost says of a control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostSaid {
-    /// It has I/O again, with this share of the device in 65536ths.
-    Share(u32),
+    /// It has I/O again, with this share of the device.
+    Share(GroupShare),
     /// It had given away a part of its share, and needs it again.
     Short,
     /// It owes for I/O that could not wait; its tasks are held back for so long, us.
@@ -50,10 +50,7 @@ impl CostSaid {
     pub(super) fn words(self, group: &str) -> String {
         match self {
             CostSaid::Share(share) => {
-                format!(
-                    "{group} has {} % of the device",
-                    u64::from(share) * 100 / 65536
-                )
+                format!("{group} has {share} of the device")
             }
             CostSaid::Short => format!("{group} is short of its share"),
             CostSaid::Debt(us) => format!("{group} owes for I/O: its tasks wait {us} us"),
