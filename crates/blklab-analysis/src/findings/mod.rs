@@ -54,6 +54,7 @@ pub mod section;
 pub mod slow;
 pub mod spells;
 mod sums;
+mod tasks;
 mod unflushed;
 pub mod waits;
 pub mod whole;

@@ -28,6 +28,19 @@ pub(super) fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
+/// What a time is divided into, in words: the largest part first, and none below 1 %.
+pub(super) fn parts_text<const N: usize>(parts_ns: [u64; N], of: [&str; N]) -> String {
+    let whole = total(parts_ns);
+    let mut parts: Vec<(u64, &str)> = parts_ns.into_iter().zip(of).collect();
+    parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let percents = parts.iter().map(|(ns, of)| (percent(*ns, whole), of));
+    let shown = percents.filter(|(percent, _)| *percent >= 1);
+    let shown: Vec<String> = shown
+        .map(|(percent, of)| format!("{percent} % {of}"))
+        .collect();
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

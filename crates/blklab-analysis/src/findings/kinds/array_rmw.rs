@@ -9,6 +9,7 @@
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::Harm;
 use crate::findings::section::{Section, in_order};
+use crate::findings::tasks::Tasks;
 use crate::findings::{
     Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
 };
@@ -42,7 +43,7 @@ const SHARE_MIN: f64 = 0.25;
 #[derive(Debug, Default)]
 struct ArrayRmw {
     /// The threads of arrays.
-    threads: BTreeSet<Pid>,
+    threads: Tasks,
     arrays: BTreeMap<Pid, Sum>,
     /// What arrays said of stripes in this section.
     messages: BTreeMap<Dev, Vec<Evidence>>,
@@ -100,15 +101,11 @@ impl Detector for ArrayRmw {
     }
 
     fn process(&mut self, pid: Pid, comm: &str) {
-        if has_parity(comm) {
-            self.threads.insert(pid)
-        } else {
-            self.threads.remove(&pid)
-        };
+        self.threads.named(pid, has_parity(comm));
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
-        for pid in self.threads.clone() {
+        for pid in self.threads.all() {
             let sum = self.arrays.entry(pid).or_default();
             let mut pairs: Vec<(&Request, &Request)> = Vec::new();
             for disk in &section.disks {

@@ -7,11 +7,12 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, percent};
+use crate::findings::tasks::Tasks;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
 use blklab_types::{Dev, Pid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
 pub const KIND: Kind = Kind {
@@ -30,7 +31,7 @@ const SOON_NS: u64 = 200_000;
 
 #[derive(Debug, Default)]
 struct JournalChain {
-    journals: BTreeSet<Pid>,
+    journals: Tasks,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -42,11 +43,9 @@ struct Sum {
 
 impl Detector for JournalChain {
     fn process(&mut self, pid: Pid, comm: &str) {
-        if comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald") {
-            self.journals.insert(pid)
-        } else {
-            self.journals.remove(&pid)
-        };
+        let is_journal =
+            comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald");
+        self.journals.named(pid, is_journal);
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
@@ -95,7 +94,7 @@ impl JournalChain {
         begun.sort_by_key(|r| (r.start(), r.life.number));
         for r in begun
             .iter()
-            .filter(|r| r.is_sync && !self.journals.contains(&r.pid))
+            .filter(|r| r.is_sync && !self.journals.has(r.pid))
         {
             let (Some(end), Some(took)) = (r.life.complete, r.d2c()) else {
                 continue;
@@ -106,7 +105,7 @@ impl JournalChain {
             let next = begun.partition_point(|n| n.start() < Some(end));
             let soon = |n: &&&Request| n.start().is_some_and(|t| t.since(end).0 <= SOON_NS);
             let mut then = begun[next..].iter().take_while(soon);
-            let Some(journal) = then.find(|n| self.journals.contains(&n.pid)) else {
+            let Some(journal) = then.find(|n| self.journals.has(n.pid)) else {
                 continue;
             };
             let sum = self.disks.entry(disk.dev).or_default();

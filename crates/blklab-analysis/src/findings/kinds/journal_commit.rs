@@ -11,7 +11,7 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Commit, Spell, What};
-use crate::findings::sums::{add, percent, total};
+use crate::findings::sums::{add, parts_text, percent, total};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
 };
@@ -217,14 +217,7 @@ impl Sum {
             crate::findings::counted(self.commits, "commits"),
             time_text(self.commit_ns / self.commits.max(1)),
         );
-        let all = total(self.parts_ns);
-        let mut parts: Vec<(u64, &str)> = self.parts_ns.into_iter().zip(PARTS).collect();
-        parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-        let shown = parts.iter().filter(|(ns, _)| percent(*ns, all) >= 1);
-        let shown: Vec<String> = shown
-            .map(|(ns, what)| format!("{} % {what}", percent(*ns, all)))
-            .collect();
-        f.how = format!("A commit waits {}.", shown.join(", "));
+        f.how = format!("A commit waits {}.", parts_text(self.parts_ns, PARTS));
         if let Some(tick_ns) = self.tick_ns()
             && self.wait_ticks > 0
         {

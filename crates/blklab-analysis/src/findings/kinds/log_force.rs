@@ -10,13 +10,14 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{LogForce, Spell, What};
-use crate::findings::sums::{add, percent, total};
+use crate::findings::sums::{add, parts_text};
+use crate::findings::tasks::Tasks;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
 };
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Pid, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
 pub const KIND: Kind = Kind {
@@ -49,7 +50,7 @@ const PARTS: [&str; 3] = [
 #[derive(Debug, Default)]
 struct Log {
     /// Threads that have the log written and wait for nothing.
-    workers: BTreeSet<Pid>,
+    workers: Tasks,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -62,16 +63,14 @@ struct Sum {
 
 impl Detector for Log {
     fn process(&mut self, pid: Pid, comm: &str) {
-        if comm.starts_with("kworker") || comm.starts_with("xfsaild") {
-            self.workers.insert(pid)
-        } else {
-            self.workers.remove(&pid)
-        };
+        self.workers.named(
+            pid,
+            comm.starts_with("kworker") || comm.starts_with("xfsaild"),
+        );
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
-        let is_force =
-            |s: &&Spell| matches!(s.what, What::LogForce(_)) && !self.workers.contains(&s.pid);
+        let is_force = |s: &&Spell| matches!(s.what, What::LogForce(_)) && !self.workers.has(s.pid);
         let forces: Vec<&Spell> = section.spells.iter().filter(is_force).collect();
         // The log's own events say more than what is inferred.
         let is_told = forces.iter().any(|s| s.ns() > 0);
@@ -201,14 +200,7 @@ impl Sum {
             f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
-        let all = total(self.parts_ns);
-        let mut parts: Vec<(u64, &str)> = self.parts_ns.into_iter().zip(PARTS).collect();
-        parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-        let shown = parts.iter().filter(|(ns, _)| percent(*ns, all) >= 1);
-        let shown: Vec<String> = shown
-            .map(|(ns, what)| format!("{} % {what}", percent(*ns, all)))
-            .collect();
-        f.how = format!("They wait {}.", shown.join(", "));
+        f.how = format!("They wait {}.", parts_text(self.parts_ns, PARTS));
         let is_write = self.parts_ns[1] >= self.parts_ns[0];
         f.cause = Some(
             if is_write {

@@ -9,6 +9,7 @@
 
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::tasks::Tasks;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Whole,
     time_text,
@@ -54,7 +55,7 @@ struct Throttle {
     /// When what was held is let through.
     let_go: BTreeMap<Dev, Vec<Time>>,
     messages: BTreeMap<Dev, u64>,
-    kworkers: BTreeSet<Pid>,
+    kworkers: Tasks,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -132,11 +133,7 @@ impl Detector for Throttle {
     }
 
     fn process(&mut self, pid: Pid, comm: &str) {
-        if is_worker(comm) {
-            self.kworkers.insert(pid)
-        } else {
-            self.kworkers.remove(&pid)
-        };
+        self.kworkers.named(pid, is_worker(comm));
     }
 
     fn section(&mut self, section: &Section, context: &Context) {
@@ -187,7 +184,7 @@ impl Throttle {
             // When it was let go, or else when a worker submits one like it.
             let of_worker = |i: &&usize| {
                 let e = &events[**i];
-                self.kworkers.contains(&e.pid) && held.is_of(e)
+                self.kworkers.has(e.pid) && held.is_of(e)
             };
             let told = self
                 .let_go
@@ -209,7 +206,7 @@ impl Throttle {
                 .iter()
                 .map(|i| &events[*i])
                 .take_while(|e| e.time.since(let_go).0 <= RESUMES_NS);
-            let is_worker = |e: &&Event| self.kworkers.contains(&e.pid);
+            let is_worker = |e: &&Event| self.kworkers.has(e.pid);
             let Some(own) = soon.clone().find(is_worker).or(soon.clone().next()) else {
                 continue;
             };
@@ -217,7 +214,7 @@ impl Throttle {
             let resumed = soon
                 .filter(|e| e.time > own.time && e.pid != own.pid)
                 .find(|e| !is_worker(e) && quiet(events, &queued[first..worker], e.pid));
-            let before = before.filter(|pid| !self.kworkers.contains(pid));
+            let before = before.filter(|pid| !self.kworkers.has(*pid));
             let victim = resumed.map(|e| e.pid).or(before);
             // Whose bio it was may not be shown.
             let victim = victim.or(Some(own.pid).filter(|_| held.is_of(own)));
@@ -241,7 +238,7 @@ impl Throttle {
     fn silent(&self, events: &[Event], queued: &[usize]) -> Option<(Pid, Time)> {
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         for e in queued.iter().map(|i| &events[*i]) {
-            if !self.kworkers.contains(&e.pid) {
+            if !self.kworkers.has(e.pid) {
                 last.insert(e.pid, e.time);
             }
         }
@@ -256,7 +253,7 @@ impl Throttle {
     fn by_bursts(&mut self, section: &Section, dev: Dev) {
         let events = section.events();
         let queued = queued(section, dev);
-        let of_worker = |pid: Pid| self.kworkers.contains(&pid);
+        let of_worker = |pid: Pid| self.kworkers.has(pid);
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         let mut last_of_worker: BTreeMap<Pid, Time> = BTreeMap::new();
         let silent = self.silent(events, &queued);
