@@ -356,7 +356,6 @@ impl File {
     }
 }
 
-/// Blocks of the map (and of the register) of a file.
 /// Memory in bytes that the map of touched blocks of a file takes at most: 0 if
 /// the job keeps none.
 pub fn random_map_bytes(job: &Job, range: &FileRange) -> u64 {
@@ -372,6 +371,7 @@ pub fn random_map_bytes(job: &Job, range: &FileRange) -> u64 {
     }
 }
 
+/// Blocks of the map (and of the register) of a file.
 pub(super) fn map_blocks(job: &Job, range: &FileRange) -> u64 {
     let settings = &job.settings;
     let bytes = match settings.zonemode {
