@@ -5,6 +5,7 @@
 use super::context::Context;
 use super::contiguous;
 pub use super::request::Request;
+use super::spans::Spans;
 use super::sums::is_most;
 use super::waits::Wait;
 use crate::lifecycle::BioLife;
@@ -99,8 +100,8 @@ pub struct Disk {
     /// C, and before a first D that comes late.
     pub idle: Vec<[Time; 2]>,
     idle_before: Vec<u64>,
-    /// Commands that empty its cache: D and C.
-    pub flushes: Vec<[Time; 2]>,
+    /// When it empties its cache.
+    pub flushes: Spans,
     /// How long it takes.
     pub service: Service,
     /// Mean number of requests between D and C while there is one.
@@ -148,7 +149,7 @@ impl Disk {
             bios,
             idle: Vec::new(),
             idle_before: Vec::new(),
-            flushes: Vec::new(),
+            flushes: Spans::default(),
             service: Service::default(),
             mean_depth: 0.0,
             busy_ns: 0,
@@ -159,7 +160,7 @@ impl Disk {
             unknown_completions: Vec::new(),
             told: None,
         };
-        disk.flushes = disk.flush_commands();
+        disk.flushes = disk.commands_of(Request::is_flush);
         disk.count_depths();
         disk.find_idle(busy_until);
         disk.measure_service();
@@ -253,31 +254,10 @@ impl Disk {
         before(to) - before(from)
     }
 
-    /// How much of a time it emptied its cache, in ns.
-    pub fn flushing_within(&self, from: Time, to: Time) -> u64 {
-        let first = self.flushes.partition_point(|[_, end]| *end <= from);
-        let then = self.flushes[first..]
-            .iter()
-            .take_while(|[begin, _]| *begin < to);
-        let within = then.map(|[begin, end]| (*end).min(to).0.saturating_sub((*begin).max(from).0));
-        within.sum()
-    }
-
-    fn flush_commands(&self) -> Vec<[Time; 2]> {
-        let flushes = self.issued().iter().filter(|r| r.is_flush());
-        let mut all: Vec<[Time; 2]> = flushes
-            .filter_map(|r| Some([r.life.issue?, r.life.complete?]))
-            .collect();
-        all.sort_unstable();
-        // Those that overlap are one, so that none is counted twice.
-        let mut merged: Vec<[Time; 2]> = Vec::new();
-        for [begin, end] in all {
-            match merged.last_mut() {
-                Some(last) if begin <= last[1] => last[1] = last[1].max(end),
-                _ => merged.push([begin, end]),
-            }
-        }
-        merged
+    /// The commands of some of its requests, from D to C.
+    pub fn commands_of(&self, which: impl Fn(&Request) -> bool) -> Spans {
+        let issued = self.issued().iter().filter(|r| which(r));
+        Spans::new(issued.filter_map(|r| Some([r.life.issue?, r.life.complete?])))
     }
 
     fn count_depths(&mut self) {

@@ -33,7 +33,7 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
         ..Wait::default()
     };
     let between = |from: Option<Time>, to: Option<Time>| match (from, to) {
-        (Some(from), Some(to)) => disk.flushing_within(from, to),
+        (Some(from), Some(to)) => disk.flushes.within(from, to),
         _ => 0,
     };
     if r.is_flush() {

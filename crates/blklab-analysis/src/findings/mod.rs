@@ -52,6 +52,7 @@ pub mod kinds;
 pub mod request;
 pub mod section;
 pub mod slow;
+pub mod spans;
 pub mod spells;
 mod sums;
 mod tasks;
