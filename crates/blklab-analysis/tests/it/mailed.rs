@@ -7,6 +7,9 @@ use blklab_formats::TraceFile;
 use blklab_trace::TraceSource as _;
 use std::io::Write as _;
 
+/// The kinds whose traces are here.
+pub(crate) const KINDS: [&str; 2] = ["behind-discards", "mapping-slow"];
+
 fn why(text: &str) -> Report {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(text.as_bytes()).expect("it can be written");
@@ -101,4 +104,86 @@ fn time_at_the_device_needs_neither_q_nor_i() {
     let words = report.devices[0].words.join(" ");
     assert!(words.contains("30.0 ms each on average"), "{words}");
     assert!(words.contains("at the device"), "{words}");
+}
+
+/// Reads while fstrim discards 256 MiB at a time, on a device that takes one command at once.
+fn beside_fstrim(discard_ms: f64) -> String {
+    let mut lines = Vec::new();
+    let mut line = |at: f64, pid: u32, action: &str, what: &str| {
+        let line = format!("8,0 0 {{}} {at:.9} {pid} {action} {what}\n");
+        lines.push((at, line));
+    };
+    for i in 0..6 {
+        let begin = f64::from(i) * 0.1;
+        let discard = format!("D {} + 524288", 1_000_000 + i * 524_288);
+        let read = |n: i32| format!("R {} + 8", 5_000 + (i * 8 + n) * 8_000);
+        for action in ["Q", "G", "I", "D"] {
+            line(begin, 900, action, &format!("{discard} [fstrim]"));
+        }
+        line(begin + discard_ms / 1e3, 0, "C", &format!("{discard} [0]"));
+        for (n, at) in [(0, 0.001), (1, 0.08)] {
+            let from = begin + at;
+            let issue = if n == 0 {
+                begin + discard_ms.max(1.0) / 1e3 + 1e-5
+            } else {
+                from
+            };
+            for action in ["Q", "G", "I"] {
+                line(from, 1000, action, &format!("{} [mysqld]", read(n)));
+            }
+            line(issue, 1000, "D", &format!("{} [mysqld]", read(n)));
+            line(issue + 2e-4, 0, "C", &format!("{} [0]", read(n)));
+        }
+    }
+    lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let numbered = lines.iter().enumerate();
+    numbered
+        .map(|(n, (_, line))| line.replacen("{}", &(n + 1).to_string(), 1))
+        .collect()
+}
+
+#[test]
+fn reads_wait_while_the_device_discards() {
+    let report = why(&beside_fstrim(62.0));
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid), ("behind-discards", 1000));
+    assert_eq!((f.causes[0].pid, f.count), (900, 6));
+    assert!(f.how.contains("6 discards of 256.0 MiB"), "{}", f.how);
+    let fast = why(&beside_fstrim(0.1));
+    assert!(fast.findings.iter().all(|f| f.kind != "behind-discards"));
+}
+
+/// Writes to an encrypted device: each waits for its threads, while the disk does nothing.
+#[test]
+fn a_mapping_keeps_what_it_is_given() {
+    let encrypted = |above_us: u64| {
+        let mut text = String::new();
+        let mut number = 0;
+        for i in 0..4_u64 {
+            let begin = i * 20_000;
+            let below = begin + above_us;
+            let sector = 208_896 + i * 8;
+            let mut line = |dev: &str, us: u64, pid: u32, action: &str, sector: u64, comm: &str| {
+                number += 1;
+                let (s, us) = (us / 1_000_000, us % 1_000_000);
+                text += &format!(
+                    "{dev} 1 {number} {s}.{us:06}000 {pid} {action} WS {sector} + 8 [{comm}]\n"
+                );
+            };
+            line("253,0", begin, 4211, "Q", sector - 4096, "postgres");
+            for action in ["Q", "G", "I", "D"] {
+                line("8,0", below, 311, action, sector, "dmcrypt_write/2");
+            }
+            line("8,0", below + 200, 0, "C", sector, "0");
+            line("253,0", below + 210, 0, "C", sector - 4096, "0");
+        }
+        why(&text)
+    };
+    let report = encrypted(12_000);
+    let f = &report.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid), ("mapping-slow", 4211));
+    assert_eq!((f.causes[0].pid, f.count), (311, 4));
+    assert!(f.cause.as_deref().is_some_and(|c| c.contains("dm-crypt")));
+    assert_eq!(f.first.as_ref().expect("one").evidence.len(), 3);
+    assert!(encrypted(20).findings.is_empty());
 }

@@ -2,6 +2,7 @@
 //! The kinds of findings, one module each.
 
 pub mod array_rmw;
+pub mod behind_discards;
 pub mod behind_other;
 pub mod bfq_merge;
 pub mod command_fault;
@@ -19,6 +20,7 @@ pub mod journal_chain;
 pub mod journal_commit;
 pub mod log_force;
 pub mod log_full;
+pub mod mapped;
 pub mod misaligned;
 pub mod missed_merge;
 pub mod no_readahead;
@@ -52,6 +54,7 @@ pub static ALL: &[Kind] = &[
     idle::PLUG_TIMER,
     idle::HELD_BACK,
     writes_starved::KIND,
+    behind_discards::KIND,
     reads_behind_writes::KIND,
     bfq_merge::KIND,
     slice::KIND,
@@ -82,6 +85,7 @@ pub static ALL: &[Kind] = &[
     shallow::KIND,
     deep_queue::KIND,
     passthrough::KIND,
+    mapped::KIND,
     cpu_wait::KIND,
 ];
 
