@@ -56,6 +56,7 @@ pub mod spans;
 pub mod spells;
 mod sums;
 mod tasks;
+mod threads;
 mod unflushed;
 pub mod waits;
 pub mod whole;
@@ -198,7 +199,8 @@ impl Search {
             .iter_mut()
             .flat_map(|d| d.finish(&whole))
             .collect();
-        let findings = judge::judge(all, &whole);
+        let mut findings = judge::judge(all, &whole);
+        findings.iter_mut().for_each(threads::introduce);
         let disk = |(dev, sum): (&Dev, &DiskSum)| DiskReport {
             dev: *dev,
             sum: sum.clone(),

@@ -187,3 +187,51 @@ fn a_mapping_keeps_what_it_is_given() {
     assert_eq!(f.first.as_ref().expect("one").evidence.len(), 3);
     assert!(encrypted(20).findings.is_empty());
 }
+
+/// A read of a database between reads of a thread that checks an array.
+#[test]
+fn it_is_said_what_a_kernel_thread_does() {
+    let mut lines = Vec::new();
+    let mut line = |us: u64, pid: u32, action: &str, what: String| {
+        lines.push((us, pid, action.to_owned(), what))
+    };
+    for i in 0..200_u64 {
+        let (who, sector, n) = if i % 20 == 10 {
+            ((2100, "postgres"), 900_000_000 + i * 8000, 8)
+        } else {
+            ((700, "md0_resync"), i * 1024, 1024)
+        };
+        let begin = i / 20 * 30_000 + 10 * (i % 20);
+        for action in ["Q", "G", "I"] {
+            line(
+                begin,
+                who.0,
+                action,
+                format!("R {sector} + {n} [{}]", who.1),
+            );
+        }
+        let issue = i / 20 * 30_000 + 1_000 + i % 20 * 1_400;
+        line(issue, who.0, "D", format!("R {sector} + {n} [{}]", who.1));
+        line(issue + 1_390, 0, "C", format!("R {sector} + {n} [0]"));
+    }
+    lines.sort();
+    let numbered = (1..).zip(&lines);
+    let text: String = numbered
+        .map(|(number, (us, pid, action, what))| {
+            let (s, us) = (us / 1_000_000, us % 1_000_000);
+            format!("8,0 0 {number} {s}.{us:06}000 {pid} {action} {what}\n")
+        })
+        .collect();
+    let report = why(&text);
+    let f = &report.findings[0];
+    assert_eq!(
+        (f.kind, f.victims[0].pid, f.causes[0].pid),
+        ("behind-other", 2100, 700)
+    );
+    assert!(
+        f.how.contains("md0_resync rebuilds or checks an array"),
+        "{}",
+        f.how
+    );
+    assert!(format!("{:?}", f.remedies[0]).contains("sync_speed_max"));
+}

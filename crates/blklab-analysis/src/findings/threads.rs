@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernel threads that do I/O for somebody or something else: what it is for, which the name
+//! alone tells whoever knows it, and what to change about it.
+
+use super::finding::{Finding, Remedy};
+
+/// Threads of one kind.
+struct Thread {
+    /// What their names begin with.
+    begins: &'static str,
+    /// What else they contain: one of these.
+    contains: &'static [&'static str],
+    /// What it does, behind its name.
+    does: &'static str,
+    /// What to change.
+    change: &'static str,
+}
+
+const THREADS: [Thread; 11] = [
+    // mm/vmscan.c
+    Thread {
+        begins: "kswapd",
+        contains: &[""],
+        does: "writes pages out since memory is short: to swap, or files that nobody wrote back \
+               in time",
+        change: "less use of memory, or more of it; swap on another device (vm.swappiness says \
+                 how soon anonymous memory goes there)",
+    },
+    // drivers/md/md.c
+    Thread {
+        begins: "md",
+        contains: &["_resync", "_recovery", "_reshape", "_check"],
+        does: "rebuilds or checks an array",
+        change: "a lower md/sync_speed_max (dev.raid.speed_limit_max), or a check when nobody \
+                 waits",
+    },
+    // fs/ext4/super.c
+    Thread {
+        begins: "ext4lazyinit",
+        contains: &[""],
+        does: "initialises the inode tables of a new ext4, once",
+        change: "let it end, mount with noinit_itable meanwhile, or mkfs.ext4 -E \
+                 lazy_itable_init=0",
+    },
+    // fs/xfs/xfs_trans_ail.c
+    Thread {
+        begins: "xfsaild",
+        contains: &[""],
+        does: "writes metadata of XFS where it belongs, so that its log has room",
+        change: "a larger log (mkfs.xfs -l size=), so that it need not be done in a hurry",
+    },
+    // fs/btrfs/disk-io.c
+    Thread {
+        begins: "btrfs-transacti",
+        contains: &[""],
+        does: "commits a transaction of btrfs: all its trees, then the superblocks",
+        change: "fewer changes at a time in a commit (mount option commit=), fewer snapshots",
+    },
+    Thread {
+        begins: "btrfs-cleaner",
+        contains: &[""],
+        does: "frees deleted subvolumes and snapshots of btrfs",
+        change: "delete snapshots when nobody waits, a few at a time",
+    },
+    // drivers/md/bcache/writeback.c
+    Thread {
+        begins: "bcache_writebac",
+        contains: &[""],
+        does: "writes what a cache of bcache holds to the disk behind it",
+        change: "bcache/writeback_percent and writeback_rate_minimum: how much at a time",
+    },
+    // drivers/md/dm-kcopyd.c
+    Thread {
+        begins: "k",
+        contains: &["kcopyd"],
+        does: "copies chunks for a snapshot, a mirror or a thin pool",
+        change: "smaller chunks, or dm-thin in place of old snapshots; throttle of dm_mirror",
+    },
+    // drivers/md/dm-crypt.c
+    Thread {
+        begins: "dmcrypt_write",
+        contains: &[""],
+        does: "writes what dm-crypt has encrypted, for all of its users",
+        change: "no_write_workqueue of dm-crypt (from 5.9 on): writers then write themselves, and \
+                 schedulers see whose it is",
+    },
+    // fs/nilfs2/segment.c
+    Thread {
+        begins: "segctord",
+        contains: &[""],
+        does: "writes segments of NILFS2",
+        change: "mount option order=relaxed; a cleaner that runs when nobody waits",
+    },
+    // drivers/block/drbd
+    Thread {
+        begins: "drbd",
+        contains: &[""],
+        does: "writes what its peer sent, or synchronises with it",
+        change: "c-max-rate of DRBD, if it is resynchronisation",
+    },
+];
+
+impl Thread {
+    fn is(&self, comm: &str) -> bool {
+        comm.starts_with(self.begins) && self.contains.iter().any(|part| comm.contains(part))
+    }
+}
+
+/// Says what the threads do that cause a finding, and what to change about that.
+pub(super) fn introduce(f: &mut Finding) {
+    let names = f.causes.iter().filter_map(|p| p.comm.as_deref());
+    let caused: Vec<(String, &Thread)> = THREADS
+        .iter()
+        .filter_map(|t| Some((names.clone().find(|comm| t.is(comm))?.to_owned(), t)))
+        .collect();
+    for (name, thread) in caused.into_iter().rev() {
+        if !f.how.is_empty() {
+            f.how.push(' ');
+        }
+        f.how += &format!("{name} {}.", thread.does);
+        f.remedies.insert(0, Remedy::act(thread.change));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::THREADS;
+
+    #[test]
+    fn names_are_told_apart() {
+        let kind = |comm: &str| THREADS.iter().filter(|t| t.is(comm)).count();
+        for one in [
+            "kswapd0",
+            "md127_resync",
+            "md0_recovery",
+            "ext4lazyinit",
+            "xfsaild/sda1",
+            "btrfs-transacti",
+            "kworker/u8:3+kcopyd",
+            "kcopyd",
+            "dmcrypt_write/2",
+        ] {
+            assert_eq!(kind(one), 1, "{one}");
+        }
+        for none in [
+            "mdadm",
+            "md0_raid1",
+            "kworker/0:1H",
+            "jbd2/sda1-8",
+            "mysqld",
+            "k",
+        ] {
+            assert_eq!(kind(none), 0, "{none}");
+        }
+    }
+}
