@@ -8,7 +8,7 @@ use blklab_trace::TraceSource as _;
 use std::io::Write as _;
 
 /// The kinds whose traces are here.
-pub(crate) const KINDS: [&str; 2] = ["behind-discards", "mapping-slow"];
+pub(crate) const KINDS: [&str; 3] = ["behind-discards", "mapping-slow", "power-state"];
 
 fn why(text: &str) -> Report {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -193,7 +193,7 @@ fn a_mapping_keeps_what_it_is_given() {
 fn it_is_said_what_a_kernel_thread_does() {
     let mut lines = Vec::new();
     let mut line = |us: u64, pid: u32, action: &str, what: String| {
-        lines.push((us, pid, action.to_owned(), what))
+        lines.push((us, pid, action.to_owned(), what));
     };
     for i in 0..200_u64 {
         let (who, sector, n) = if i % 20 == 10 {
@@ -234,4 +234,35 @@ fn it_is_said_what_a_kernel_thread_does() {
         f.how
     );
     assert!(format!("{:?}", f.remedies[0]).contains("sync_speed_max"));
+}
+
+/// A few reads every quarter of an hour; the first takes so long.
+#[test]
+fn a_disk_that_has_stopped_starts_again() {
+    let report = |starts_us: u64| {
+        let mut text = String::new();
+        for (number, i) in (0..36_u64).enumerate() {
+            let (burst, n) = (i / 6, i % 6);
+            let takes = if n == 0 { starts_us } else { 9_000 };
+            let begin = burst * 900_000_000 + if n == 0 { 0 } else { starts_us + n * 20_000 };
+            for (k, (action, us)) in [("Q", 0), ("I", 2), ("D", 3), ("C", 3 + takes)]
+                .into_iter()
+                .enumerate()
+            {
+                let (s, us) = ((begin + us) / 1_000_000, (begin + us) % 1_000_000);
+                let number = number * 4 + k + 1;
+                let who = if action == "C" { "0" } else { "cron" };
+                text += &format!(
+                    "8,0 0 {number} {s}.{us:06}000 500 {action} R {} + 8 [{who}]\n",
+                    i * 8000
+                );
+            }
+        }
+        why(&text)
+    };
+    let found = report(7_500_000);
+    let f = &found.findings[0];
+    assert_eq!((f.kind, f.victims[0].pid, f.count), ("power-state", 500, 5));
+    assert!(f.cause.as_deref().is_some_and(|c| c.contains("spinning")));
+    assert!(report(25_000).findings.is_empty());
 }

@@ -7,6 +7,7 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
+use super::journal_chain::is_journal;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
@@ -323,9 +324,15 @@ impl Sum {
                 mean(self.chain_ns, self.chains)
             )
         };
-        f.how = "The data is written, then the journal's blocks, then the commit record, with \
-                 the device's cache flushed before it"
-            .to_owned();
+        let mut journals = f.causes.iter().filter_map(|p| p.comm.as_deref());
+        f.how = if !self.waiters.is_empty() || journals.any(is_journal) {
+            "The data is written, then the journal's blocks, then the commit record, with the \
+             device's cache flushed before it"
+        } else {
+            "What it writes is to be safe when it is told so (O_SYNC, O_DSYNC, or a log that it \
+             writes itself): the device's cache is flushed for it"
+        }
+        .to_owned();
         f.how += if self.has_fua { " and FUA on it." } else { "." };
         f.how += &match sum.flushes.0 {
             0 => format!(

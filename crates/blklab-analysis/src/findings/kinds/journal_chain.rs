@@ -29,6 +29,11 @@ pub const KIND: Kind = Kind {
 /// The journal's thread begins so soon after what it waits for.
 const SOON_NS: u64 = 200_000;
 
+/// Whether a thread is that of a journal, by its name.
+pub(super) fn is_journal(comm: &str) -> bool {
+    comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald")
+}
+
 #[derive(Debug, Default)]
 struct JournalChain {
     journals: Tasks,
@@ -43,9 +48,7 @@ struct Sum {
 
 impl Detector for JournalChain {
     fn process(&mut self, pid: Pid, comm: &str) {
-        let is_journal =
-            comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald");
-        self.journals.named(pid, is_journal);
+        self.journals.named(pid, is_journal(comm));
     }
 
     fn section(&mut self, section: &Section, _: &Context) {

@@ -27,6 +27,7 @@ pub mod no_readahead;
 pub mod no_request_free;
 pub mod overtaken;
 pub mod passthrough;
+pub mod power_state;
 pub mod readahead_thrown;
 pub mod reads_behind_writes;
 pub mod requeued;
@@ -72,6 +73,7 @@ pub static ALL: &[Kind] = &[
     no_request_free::KIND,
     command_fault::KIND,
     device_slow::CAPPED,
+    power_state::KIND,
     device_slow::SLOW,
     seek_storm::KIND,
     missed_merge::KIND,
