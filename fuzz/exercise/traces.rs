@@ -10,8 +10,9 @@ use blklab_analysis::findings::{ALL, Context, Detector, Reading, Search};
 use blklab_analysis::text::{TextOptions, render};
 use blklab_formats::FormatError;
 use blklab_formats::TraceFile;
-use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter};
+use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter, ColumnsReader};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
+use blklab_formats::block_dump::BlockDumpReader;
 use blklab_formats::braces::BracesReader;
 use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::ctf::CtfReader;
@@ -28,9 +29,12 @@ pub(crate) fn blktrace(data: &[u8]) {
     through_everything(BlktraceReader::from_stream(data, "fuzz"));
 }
 
-/// Text as blkparse prints it.
+/// Text as blkparse prints it, by default and in a form of the user's own.
 pub(crate) fn blkparse(data: &[u8]) {
     through_everything(BlkparseReader::new(data, "fuzz"));
+    if let Ok(reader) = ColumnsReader::new(data, "fuzz") {
+        through_everything(reader);
+    }
 }
 
 /// Tracepoints in text.
@@ -38,9 +42,10 @@ pub(crate) fn ftrace(data: &[u8]) {
     through_everything(FtraceReader::new(data, "fuzz"));
 }
 
-/// Lines of biosnoop and iosnoop.
+/// Lines of biosnoop and iosnoop, and of block_dump.
 pub(crate) fn snoop(data: &[u8]) {
     through_everything(SnoopReader::new(data, "fuzz"));
+    through_everything(BlockDumpReader::new(data, "fuzz"));
 }
 
 /// Rows of every kind, whether or not they would be recognised.

@@ -26,6 +26,15 @@ pub enum FormatError {
         /// What it begins with.
         found: String,
     },
+    /// The input is of a kind that has no events.
+    Foreign {
+        /// File or stream.
+        input: String,
+        /// What it seems to be.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// The format is known, this version of it is not.
     Version {
         /// File or stream.
@@ -96,6 +105,11 @@ impl fmt::Display for FormatError {
                 expected,
                 found,
             } => write!(f, "{input}: begins with {found}, expected {expected}"),
+            FormatError::Foreign {
+                input,
+                what,
+                instead,
+            } => write!(f, "{input}: no trace; it seems to be {what}: {instead}"),
             FormatError::Version {
                 input,
                 format,

@@ -22,13 +22,9 @@ pub(crate) trait Fields {
         Some(u16::try_from(code.unsigned_abs()).ok())
     }
 
-    /// A device, in binary in the kernel's own numbers: major above 20 bits of minor.
+    /// A device, in binary in the kernel's own numbers.
     fn device(&self, name: &str) -> Option<Dev> {
-        let number = self.number(name)?;
-        Some(Dev {
-            major: (number >> 20 & 0xfff) as u16,
-            minor: number as u16,
-        })
+        Some(device(self.number(name)?))
     }
 
     /// The bytes of an array of numbers; of a text, those that it shows in hexadecimal
@@ -41,5 +37,13 @@ pub(crate) trait Fields {
     /// All of an event in text.
     fn line(&self) -> Option<&[u8]> {
         None
+    }
+}
+
+/// A device by the kernel's own number: major above 20 bits of minor.
+pub(crate) fn device(number: u64) -> Dev {
+    Dev {
+        major: (number >> 20 & 0xfff) as u16,
+        minor: number as u16,
     }
 }

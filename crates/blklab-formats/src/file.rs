@@ -178,6 +178,13 @@ impl TraceFile {
 
 fn unrecognised(input: &Input<Source>) -> FormatError {
     let head = input.available();
+    if let Some(foreign) = crate::foreign::told(head) {
+        return FormatError::Foreign {
+            input: input.name.clone(),
+            what: foreign.what,
+            instead: foreign.instead,
+        };
+    }
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),

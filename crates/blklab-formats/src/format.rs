@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of trace formats that are read: one row each.
 
-use crate::blkparse::{Blkparse, BlkparseReader};
+use crate::blkparse::{Blkparse, BlkparseReader, ColumnsReader};
 use crate::blktrace::BlktraceReader;
+use crate::block_dump::{BlockDump, BlockDumpReader};
 use crate::braces::{Braces, BracesReader};
 use crate::compact::CompactReader;
 use crate::ctf::CtfReader;
@@ -62,7 +63,7 @@ impl fmt::Debug for Format {
 
 /// All formats, in the order in which they are tried: those that a few bytes
 /// tell first.
-pub static FORMATS: [Format; 19] = [
+pub static FORMATS: [Format; 21] = [
     Format {
         name: "blktrace",
         summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
@@ -131,6 +132,23 @@ pub static FORMATS: [Format; 19] = [
         has_printed_times: false,
         recognises: |input| begins_with(input, Braces::default),
         open: |input| Ok(Box::new(BracesReader::from_input(input))),
+    },
+    Format {
+        name: "blkparse-columns",
+        summary: "text as blkparse prints it in a form of the user's own (-f); read",
+        has_printed_times: true,
+        recognises: |input| {
+            let prefix = input.fill(SHORT_PREFIX_BYTES)?;
+            Ok(crate::blkparse::recognises_columns(prefix))
+        },
+        open: |input| Ok(Box::new(ColumnsReader::from_input(input)?)),
+    },
+    Format {
+        name: "block_dump",
+        summary: "lines of vm.block_dump in the log of a kernel up to 5.12; read",
+        has_printed_times: false,
+        recognises: |input| begins_with(input, BlockDump::default),
+        open: |input| Ok(Box::new(BlockDumpReader::from_input(input))),
     },
     Format {
         name: "fio-iolog",
@@ -294,6 +312,22 @@ impl Reader for CompactReader<Source> {
 impl Reader for BlkparseReader<Source> {
     fn counts(&self) -> &ReadCounts {
         self.counts()
+    }
+}
+
+impl Reader for ColumnsReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+}
+
+impl Reader for BlockDumpReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
     }
 }
 

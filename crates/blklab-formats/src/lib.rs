@@ -6,6 +6,8 @@
 //! | `events.blk`, the compact form of this project (`docs/trace-format.md`) | [`compact::CompactWriter`] | [`compact::CompactReader`] |
 //! | blktrace binary (written as version 7, read as 7 and 8) | [`blktrace::BlktraceWriter`], [`blktrace::BlktraceStream`] | [`blktrace::BlktraceReader`] |
 //! | blkparse text | [`blkparse::BlkparseWriter`] | [`blkparse::BlkparseReader`] |
+//! | blkparse text in a form of the user's own | | [`blkparse::ColumnsReader`] |
+//! | what block_dump wrote to the kernel's log | | [`block_dump::BlockDumpReader`] |
 //! | tracepoints as text (ftrace, trace-cmd, perf) | | [`ftrace::FtraceReader`] |
 //! | `trace.dat` of trace-cmd | [`tracedat::write_trace_dat`], from a kernel's pages | [`tracedat::TraceDatReader`] |
 //! | folders of LTTng (CTF 1.8) | | [`ctf::CtfReader`] |
@@ -27,6 +29,7 @@
 
 pub mod blkparse;
 pub mod blktrace;
+pub mod block_dump;
 pub mod braces;
 pub mod compact;
 mod counts;
@@ -35,6 +38,7 @@ mod disks;
 mod error;
 mod fields;
 mod file;
+mod foreign;
 mod format;
 pub mod ftrace;
 mod input;

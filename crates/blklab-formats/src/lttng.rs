@@ -3,7 +3,7 @@
 //! (`include/instrumentation/events/block.h` of lttng-modules 2.x).
 
 use crate::fields::Fields;
-use crate::text::length;
+use crate::text::{length, rwbs};
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -42,7 +42,7 @@ pub(crate) fn event(
         event.arg = fields.number("nr_rq").unwrap_or(0);
         return Some(event);
     }
-    event.rwbs = flags(fields.number("rwbs")?);
+    event.rwbs = flags(fields)?;
     let sector = fields.number("sector")?;
     match action {
         Action::Split => {
@@ -82,11 +82,15 @@ const FLAGS: [(u64, Rwbs); 10] = [
     (0x400, Rwbs::FLUSH),
 ];
 
-fn flags(bits: u64) -> Rwbs {
+/// As bits, or in the kernel's letters.
+fn flags(fields: &impl Fields) -> Option<Rwbs> {
+    let Some(bits) = fields.number("rwbs") else {
+        return rwbs(fields.text("rwbs")?);
+    };
     let set = FLAGS.iter().filter(|(bit, _)| bits & bit != 0);
-    let mut rwbs = set.fold(Rwbs::NONE, |all, (_, flag)| all.with(*flag));
-    if rwbs.has(Rwbs::DISCARD) {
-        rwbs.0 &= !Rwbs::WRITE.0;
+    let mut all = set.fold(Rwbs::NONE, |all, (_, flag)| all.with(*flag));
+    if all.has(Rwbs::DISCARD) {
+        all.0 &= !Rwbs::WRITE.0;
     }
-    rwbs
+    Some(all)
 }

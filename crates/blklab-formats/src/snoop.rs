@@ -11,14 +11,15 @@
 //! by what stands in them. The time is that of the completion; LAT is counted from
 //! D, QUE from the request's accounting to D. So D and C are known, and with QUE
 //! when the request was made: a Q, which carries the process, stands there or else
-//! with D. Without times I/Os are put one behind the other.
+//! with D. Without times I/Os are put one behind the other. bpftrace's first form says
+//! neither where an I/O was nor how long: each gets a sector of its own.
 
 use crate::disks::Disks;
 use crate::input::Input;
 use crate::text::{Dialect, Io, Line, TextReader, decimal, device, rwbs, time, unquoted};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
-use blklab_types::{Dev, Time};
+use blklab_types::{Dev, SECTOR_BYTES, Time};
 use std::io::Read;
 
 /// Reads what biosnoop and iosnoop print.
@@ -79,8 +80,8 @@ enum Column {
     Bytes,
     QueueMs,
     LatencyMs,
-    /// Something else.
-    Other,
+    /// Whether the I/O begins where the last one ended: a letter.
+    Pattern,
 }
 
 impl Column {
@@ -99,44 +100,42 @@ impl Column {
             b"T" | b"TYPE" => Column::Type,
             b"SECTOR" | b"BLOCK" => Column::Sector,
             b"BYTES" => Column::Bytes,
-            b"QUE(ms)" => Column::QueueMs,
+            b"QUE(ms)" | b"QLAT(ms)" => Column::QueueMs,
             b"LAT(ms)" | b"LATms" => Column::LatencyMs,
-            b"P" | b"PATTERN" => Column::Other,
+            b"P" | b"PATTERN" => Column::Pattern,
             _ => return None,
         })
     }
 }
 
-const BIOSNOOP: [Column; 8] = [
-    Column::TimeS,
-    Column::Comm,
-    Column::Pid,
-    Column::Disk,
-    Column::Type,
-    Column::Sector,
-    Column::Bytes,
-    Column::LatencyMs,
-];
-const BIOSNOOP_QUEUED: [Column; 9] = [
-    Column::TimeS,
-    Column::Comm,
-    Column::Pid,
-    Column::Disk,
-    Column::Type,
-    Column::Sector,
-    Column::Bytes,
-    Column::QueueMs,
-    Column::LatencyMs,
-];
-const IOSNOOP: [Column; 7] = [
-    Column::Comm,
-    Column::Pid,
-    Column::Type,
-    Column::Dev,
-    Column::Sector,
-    Column::Bytes,
-    Column::LatencyMs,
-];
+/// Rows whose titles were left out, those with more columns first: what does not fit would
+/// else be taken for a part of the process's name.
+const SHAPES: [&[Column]; 8] = {
+    use Column::*;
+    [
+        // biosnoop: with the pattern and the time in the queue, and without either.
+        &[
+            TimeS, Comm, Pid, Disk, Type, Sector, Bytes, Pattern, QueueMs, LatencyMs,
+        ],
+        &[
+            TimeS, Comm, Pid, Disk, Type, Sector, Bytes, QueueMs, Pattern, LatencyMs,
+        ],
+        &[
+            TimeS, Comm, Pid, Disk, Type, Sector, Bytes, QueueMs, LatencyMs,
+        ],
+        &[
+            TimeS, Comm, Pid, Disk, Type, Sector, Bytes, Pattern, LatencyMs,
+        ],
+        &[TimeS, Comm, Pid, Disk, Type, Sector, Bytes, LatencyMs],
+        // iosnoop.
+        &[StartS, EndS, Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
+        &[EndS, Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
+        &[Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
+    ]
+};
+
+/// From one I/O of which no place is known to the next.
+const UNPLACED_SECTORS: u64 = 2048;
 
 /// Lines of biosnoop and iosnoop.
 #[derive(Debug)]
@@ -221,8 +220,7 @@ impl Snoop {
         if !line.last()?.is_ascii_digit() {
             return None;
         }
-        let rows = [&BIOSNOOP_QUEUED[..], &BIOSNOOP[..], &IOSNOOP[..]];
-        rows.iter().find_map(|columns| row(columns, line))
+        SHAPES.iter().find_map(|columns| row(columns, line))
     }
 
     fn io<'a>(&mut self, row: Row<'a>) -> Io<'a> {
@@ -242,17 +240,20 @@ impl Snoop {
         };
         let complete = issue.saturating_add(latency_ns);
         self.next_ns = complete;
-        let sector = row.sector.unwrap_or_else(|| {
-            // A number of its own tells its events from those of others.
-            self.nr_unplaced += 1;
-            self.nr_unplaced
-        });
+        let (sector, bytes) = match row.sector {
+            Some(sector) => (sector, row.bytes),
+            None => {
+                // A place of its own, next to no other, tells its events from those of others.
+                self.nr_unplaced += 1;
+                (self.nr_unplaced * UNPLACED_SECTORS, SECTOR_BYTES as u32)
+            }
+        };
         Io {
             event: Event {
                 time: Time::ZERO,
                 sector,
                 arg: 0,
-                bytes: row.bytes,
+                bytes,
                 pid: row.pid,
                 dev,
                 from_dev: Dev::default(),
@@ -261,6 +262,7 @@ impl Snoop {
                 rwbs: row.rwbs,
                 action: Action::Queue,
             },
+            sequence: None,
             times: [
                 Some(issue.saturating_sub(queue_ns)),
                 None,
@@ -369,7 +371,11 @@ impl<'a> Row<'a> {
             Column::Bytes => self.bytes = decimal(word)?.try_into().ok()?,
             Column::QueueMs => self.queue_ns = Some(milliseconds(word)?),
             Column::LatencyMs => self.latency_ns = milliseconds(word)?,
-            Column::Other => {}
+            Column::Pattern => {
+                let [b'R' | b'S' | b'?' | b'-'] = word else {
+                    return None;
+                };
+            }
         }
         Some(())
     }
@@ -464,7 +470,7 @@ mod tests {
         let titles = "TIME(ms)     MAJOR MINOR  COMM   PID    LAT(ms)";
         check(
             &[titles, "611 8 16 bash 4179 10"],
-            ["Q601000 D601000 C611000", "8,16 N 1+0", "4179 bash"],
+            ["Q601000 D601000 C611000", "8,16 N 2048+512", "4179 bash"],
         );
         // iosnoop without times, and with them.
         check(

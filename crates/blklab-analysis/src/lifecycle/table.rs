@@ -623,6 +623,9 @@ impl Device {
             }
         }
         self.scratch = found;
+        if class == Class::Empty && request.is_none() {
+            request = self.gather_empty(e, range, out);
+        }
         // Or a larger one, of which a part is shown.
         let mut larger = || self.starts[class].find(Kind::Waiting, start, |_| true);
         let slot = request.or_else(&mut larger)?;
@@ -630,6 +633,24 @@ impl Device {
         let (start, end) = (io.start.min(range.start), io.end.max(range.end));
         self.resize(slot, start, end);
         Some(slot)
+    }
+
+    /// A request of nothing whose bio, of the same letters, has none: no G was recorded. The
+    /// flush of the flush machinery has other letters than the bios that it is for.
+    fn gather_empty<S: LifeSink>(
+        &mut self,
+        e: &Event,
+        range: Range,
+        out: &mut Out<S>,
+    ) -> Option<Slot> {
+        let slot = self.find_queued(range)?;
+        if self.bio(slot).life.rwbs != e.rwbs {
+            return None;
+        }
+        let request = self.begin_request(e, range, out);
+        let bio = self.take_queued(slot);
+        self.join(request, bio);
+        Some(request)
     }
 
     /// The issued request at the beginning of `range`, or the one around it.

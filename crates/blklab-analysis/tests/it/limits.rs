@@ -7,7 +7,8 @@ use blklab_analysis::lifecycle::{DEVICES_MAX, IN_FLIGHT_MAX};
 use blklab_analysis::stats::PROCESSES_MAX;
 use blklab_analysis::stats::TraceStats;
 use blklab_analysis::text::{TextOptions, render};
-use blklab_trace::{Action, Event, Rwbs, TraceSink};
+use blklab_formats::snoop::SnoopReader;
+use blklab_trace::{Action, Event, Rwbs, TraceSink, TraceSource as _};
 use blklab_types::{Dev, Pid, Time};
 use std::time::{Duration, Instant};
 
@@ -247,4 +248,22 @@ fn sums_beyond_64_bits() {
     assert_eq!((stats.start_ns, stats.end_ns), (0, u64::MAX / 2));
     let text = render(&stats, TextOptions::default());
     assert!(text.contains("4 additions went beyond 64 bits"), "{text}");
+}
+
+/// bpftrace's first form says neither place nor size, and iosnoop shows flushes of nothing: Q
+/// and D of an I/O belong together nevertheless.
+#[test]
+fn ios_of_unknown_or_no_size_end() {
+    for text in [
+        "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611 nvme0n1 bash 4179 10\n611 nvme0n1 cksum 4179 2\n627 nvme0n1 cksum 4179 15\n",
+        "STARTs ENDs COMM PID TYPE DEV BLOCK BYTES LATms\n1.1 1.2 kjournald 5 WFS 8,1 64 0 100.00\n1.3 1.4 kjournald 5 WFS 8,1 64 0 100.00\n1.5 1.6 kjournald 5 FF 8,1 0 0 100.00\n",
+    ] {
+        let mut reader = SnoopReader::new(text.as_bytes(), "test");
+        let mut lives = StatsCollector::new();
+        reader.send_all(&mut lives).expect("memory can be read");
+        let stats = lives.finish();
+        let unmatched = &stats.unmatched;
+        assert!(unmatched.events.is_empty(), "{text}: {unmatched:?}");
+        assert_eq!(unmatched.unfinished_bios, 0, "{text}");
+    }
 }

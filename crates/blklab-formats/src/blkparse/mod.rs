@@ -10,8 +10,9 @@
 //! ```
 //!
 //! After the events comes a summary per CPU, their total, and the throughput.
-//! Left out: blkparse's own formats (`-f`), `-t` and `-s`.
+//! Not written: forms of the user's own (`-f`), `-t` and `-s`.
 
+mod columns;
 mod line;
 mod parse;
 mod read;
@@ -19,6 +20,8 @@ mod summary;
 mod ties;
 mod write;
 
+pub use columns::ColumnsReader;
+pub(crate) use columns::recognises as recognises_columns;
 pub use line::line_of;
 pub(crate) use parse::{Details, details};
 pub(crate) use read::Blkparse;

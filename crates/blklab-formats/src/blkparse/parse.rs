@@ -3,13 +3,14 @@
 
 use crate::plausible;
 use crate::text::{
-    Line, Problem, Rest, decimal, device, error, is_priority, length, rwbs, time, unquoted,
+    Io, Line, Problem, Rest, decimal, device, error, is_priority, length, rwbs, time, unquoted,
 };
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
 
-/// Takes a line apart; one without a time has that of the event before.
-pub(super) fn parse(line: &[u8], last_time: Time) -> Line<'_> {
+/// Takes a line apart; one without a time has that of the event before. Where the lines of
+/// D were left out (`lacks_issue`), a C that says how long ago its D was stands for both.
+pub(super) fn parse(line: &[u8], last_time: Time, lacks_issue: bool) -> Line<'_> {
     let line = unnumbered(unquoted(line));
     match line {
         [] | [b'`', b'`', b'`', ..] => return Line::Blank,
@@ -32,7 +33,7 @@ pub(super) fn parse(line: &[u8], last_time: Time) -> Line<'_> {
     if begins_summary {
         return Line::Note { begins_summary };
     }
-    event(line, last_time).unwrap_or_else(Line::from)
+    event(line, last_time, lacks_issue).unwrap_or_else(Line::from)
 }
 
 /// The line without a mark and a number that whoever quotes it puts in front of it, and without
@@ -50,7 +51,7 @@ fn unnumbered(line: &[u8]) -> &[u8] {
     line
 }
 
-fn event(line: &[u8], last_time: Time) -> Result<Line<'_>, Problem> {
+fn event(line: &[u8], last_time: Time, lacks_issue: bool) -> Result<Line<'_>, Problem> {
     let mut rest = Rest(line);
     let dev =
         device(rest.word()).ok_or(Problem::Other("does not begin with a device, as in 8,0"))?;
@@ -92,15 +93,42 @@ fn event(line: &[u8], last_time: Time) -> Result<Line<'_>, Problem> {
         return Ok(Line::Message { event, text });
     }
     Ok(match details(&mut rest, &mut event) {
-        Some(Details { comm, is_whole }) => Line::Event {
+        Some(Details {
+            elapsed_ns: Some(elapsed_ns),
+            ..
+        }) if time.is_some() && lacks_issue && event.action == Action::Complete => {
+            Line::Io(since_issue(event, sequence, elapsed_ns))
+        }
+        Some(details) => Line::Event {
             event,
             sequence,
-            comm,
+            comm: details.comm,
             has_time: time.is_some(),
-            is_whole,
+            is_whole: details.is_whole,
         },
         None => Line::Incomplete("what follows RWBS does not fit the action"),
     })
+}
+
+/// D and C of a request, from the C and the time since the D (`log_track_complete`,
+/// blkparse.c of blktrace 1.3).
+fn since_issue(event: Event, sequence: Option<u32>, elapsed_ns: u64) -> Io<'static> {
+    let complete_ns = event.time.0 as i64;
+    let elapsed_ns = i64::try_from(elapsed_ns).unwrap_or(i64::MAX);
+    let issue_ns = complete_ns.saturating_sub(elapsed_ns);
+    let is_believable = plausible::is_time(Time(issue_ns.unsigned_abs()));
+    Io {
+        event,
+        sequence,
+        times: [
+            None,
+            None,
+            Some(issue_ns).filter(|_| is_believable),
+            Some(complete_ns),
+        ],
+        comm: None,
+        has_time: true,
+    }
 }
 
 /// What stands between the CPU and the action.
@@ -198,6 +226,8 @@ pub(crate) struct Details<'a> {
     pub(crate) comm: Option<&'a [u8]>,
     /// Whether the line ends with what such a line ends with.
     pub(crate) is_whole: bool,
+    /// What `-t` shows in parentheses: ns since what happened to the request before.
+    pub(crate) elapsed_ns: Option<u64>,
 }
 
 /// The part of the line that depends on the action.
@@ -205,11 +235,16 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Deta
     let named = |rest: &mut Rest<'a>| {
         let comm = rest.bracketed(b'[', b']');
         let is_whole = comm.is_some();
-        Details { comm, is_whole }
+        Details {
+            comm,
+            is_whole,
+            elapsed_ns: None,
+        }
     };
     let unnamed = |is_whole| Details {
         comm: None,
         is_whole,
+        elapsed_ns: None,
     };
     match event.action {
         Action::Plug => Some(named(rest)),
@@ -219,6 +254,7 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Deta
             Some(Details {
                 comm: Some(comm),
                 is_whole: true,
+                elapsed_ns: None,
             })
         }
         Action::Split => {
@@ -256,11 +292,14 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Deta
             if !extent(rest, event)? {
                 event.rwbs = event.rwbs.with(Rwbs::PC);
             }
-            skip_parentheses(rest)?;
+            let elapsed_ns = parentheses(rest)?;
             skip_priority(rest);
             let code = rest.bracketed(b'[', b']');
             event.error = error(code.unwrap_or(b"0"))?;
-            Some(unnamed(code.is_some()))
+            Some(Details {
+                elapsed_ns,
+                ..unnamed(code.is_some())
+            })
         }
         _ => {
             let sector = rest.number();
@@ -272,7 +311,7 @@ pub(crate) fn details<'a>(rest: &mut Rest<'a>, event: &mut Event) -> Option<Deta
                 event.bytes = bytes.try_into().ok()?;
                 event.rwbs = event.rwbs.with(Rwbs::PC);
             }
-            skip_parentheses(rest)?;
+            parentheses(rest)?;
             skip_priority(rest);
             Some(named(rest))
         }
@@ -299,13 +338,13 @@ fn extent(rest: &mut Rest<'_>, event: &mut Event) -> Option<bool> {
     Some(true)
 }
 
-/// The elapsed time of `-t`, or the bytes of a command.
-fn skip_parentheses(rest: &mut Rest<'_>) -> Option<()> {
-    if rest.take(b'(') {
-        let end = rest.0.iter().position(|b| *b == b')')?;
-        rest.0 = &rest.0[end + 1..];
+/// The elapsed time of `-t`, or the bytes of a command, which have none.
+fn parentheses(rest: &mut Rest<'_>) -> Option<Option<u64>> {
+    if Rest(rest.0).take(b'(') {
+        let inside = rest.bracketed_first(b'(', b')')?;
+        return Some(decimal(inside.trim_ascii()));
     }
-    Some(())
+    Some(None)
 }
 
 #[cfg(test)]
@@ -313,7 +352,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str, comm: Option<&str>) {
-        match parse(line.as_bytes(), Time::ZERO) {
+        match parse(line.as_bytes(), Time::ZERO, true) {
             Line::Event {
                 event, comm: found, ..
             } => {
@@ -392,32 +431,32 @@ mod tests {
     #[test]
     fn lines_that_are_no_events() {
         let text = "8,0    0        0     0.000001000     0  m   N cfq12 alloced";
-        let Line::Message { event, text } = parse(text.as_bytes(), Time::ZERO) else {
+        let Line::Message { event, text } = parse(text.as_bytes(), Time::ZERO, true) else {
             panic!()
         };
         assert_eq!((event.cpu, text), (0, &b"cfq12 alloced"[..]));
         for elided in ["...", "> ....", "[...]"] {
-            assert_eq!(parse(elided.as_bytes(), Time::ZERO), Line::Elided);
+            assert_eq!(parse(elided.as_bytes(), Time::ZERO, true), Line::Elided);
         }
         assert_eq!(
-            parse(b"Total (sda):", Time::ZERO),
+            parse(b"Total (sda):", Time::ZERO, true),
             Line::Note {
                 begins_summary: true
             }
         );
-        assert_eq!(parse(b"  ", Time::ZERO), Line::Blank);
-        let other = |line: &[u8]| match parse(line, Time::ZERO) {
+        assert_eq!(parse(b"  ", Time::ZERO, true), Line::Blank);
+        let other = |line: &[u8]| match parse(line, Time::ZERO, true) {
             Line::Other(problem) => problem,
             line => panic!("{line:?}"),
         };
-        let damaged = |line: &[u8]| match parse(line, Time::ZERO) {
+        let damaged = |line: &[u8]| match parse(line, Time::ZERO, true) {
             Line::Damaged(problem) => problem,
             line => panic!("{line:?}"),
         };
         assert_eq!(other(b"Hello,"), "does not begin with a device, as in 8,0");
         assert_eq!(damaged(b"8,0 0 1 0.5 9 Z R 8 + 8 [x]"), "unknown action");
         assert_eq!(
-            parse(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]", Time::ZERO),
+            parse(b"8,0 0 1 0.5 9 Q R 8 + 99999999 [x]", Time::ZERO, true),
             Line::Incomplete("what follows RWBS does not fit the action")
         );
         for beyond in ["10000000000000.5", "2147483648.0"] {
@@ -433,7 +472,7 @@ mod tests {
     /// What people leave out, and what newer tools print.
     #[test]
     fn heads_of_all_kinds() {
-        let at = |line: &str| match parse(line.as_bytes(), Time(7)) {
+        let at = |line: &str| match parse(line.as_bytes(), Time(7), true) {
             Line::Event {
                 event,
                 sequence,
@@ -489,7 +528,7 @@ mod tests {
     fn times_before_zero() {
         let at = |seconds: &str| {
             let line = format!("259,0 3 1 {seconds} 9 G WS 8 + 8 [fio]");
-            match parse(line.as_bytes(), Time::ZERO) {
+            match parse(line.as_bytes(), Time::ZERO, true) {
                 Line::Event { event, .. } => event.time.0 as i64,
                 other => panic!("{other:?}"),
             }

@@ -3,15 +3,15 @@
 
 use super::parse::parse;
 use crate::input::Input;
-use crate::text::{Dialect, Line, TextReader};
+use crate::text::{Dialect, Io, Line, TextReader};
 use crate::{FormatError, ReadCounts};
-use blklab_trace::{Item, TraceSource};
+use blklab_trace::{Action, Item, TraceSource};
 use blklab_types::Time;
 use std::io::Read;
 
 /// Reads what blkparse prints by default; accepts quoting (`> `), lines that a
 /// mail has wrapped, places where lines were left out (`...`), a missing summary,
-/// the elapsed times of `-t`, control groups, prose, missing times, and several
+/// the elapsed times of `-t` (which show D where only C was printed), control groups, prose, missing times, and several
 /// recordings, one behind the other.
 ///
 /// Names of processes come from the `[comm]` of the lines. Times are as
@@ -27,13 +27,16 @@ pub struct BlkparseReader<R>(TextReader<R, Blkparse>);
 pub(crate) struct Blkparse {
     /// For lines without one.
     last_time: Time,
+    /// D and C are both shown: no D is inferred from the times of `-t`.
+    has_issue: bool,
 }
 
 impl Dialect for Blkparse {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
-        let line = parse(line, self.last_time);
-        if let Line::Event { event, .. } = &line {
+        let line = parse(line, self.last_time, !self.has_issue);
+        if let Line::Event { event, .. } | Line::Io(Io { event, .. }) = &line {
             self.last_time = event.time;
+            self.has_issue |= event.action == Action::Issue;
         }
         line
     }

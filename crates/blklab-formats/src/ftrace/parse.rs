@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of tracepoints, taken apart.
 
+use super::head::{self, Head};
 use crate::blkparse::{Details, details};
 use crate::kernel::{self, TextFields};
+use crate::lttng;
 use crate::plausible;
 use crate::text::{
-    Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, time, unquoted,
+    Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, unlogged, unquoted,
 };
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Pid, Time};
+use blklab_types::{Dev, Time};
 
 /// Lines of tracepoints.
 #[derive(Debug, Default)]
@@ -17,23 +19,6 @@ pub(crate) struct Ftrace {
     kinds: Kinds,
     /// For lines without one.
     last_time: Time,
-}
-
-/// What stands in front of every event.
-struct Head<'a> {
-    comm: &'a [u8],
-    pid: Pid,
-    cpu: u16,
-    time: Time,
-    has_time: bool,
-}
-
-impl<'a> Head<'a> {
-    /// The name of the process, if the line says it.
-    fn known_comm(&self) -> Option<&'a [u8]> {
-        let is_known = !self.comm.is_empty() && self.comm != b"<...>" && self.comm != b"<idle>";
-        is_known.then_some(self.comm)
-    }
 }
 
 impl Dialect for Ftrace {
@@ -68,14 +53,18 @@ impl Dialect for Ftrace {
 
 impl Ftrace {
     fn event<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Problem> {
-        let mut rest = Rest(line);
-        let Some(head) = head(&mut rest) else {
+        let mut rest = Rest(unlogged(line).1);
+        let Some(head) = head::strict(&mut rest) else {
             return self.event_without_head(line);
         };
         if !plausible::is_time(head.time) {
             return Err(Problem::Damaged(plausible::BAD_TIME));
         }
-        let word = rest.word();
+        let mut word = rest.word();
+        if decimal(word).is_some() {
+            // How many times the event happened since the last: perf's period.
+            word = rest.word();
+        }
         if let Some(dev) = device(word) {
             return Ok(traced(&head, dev, &mut rest));
         }
@@ -111,8 +100,18 @@ impl Ftrace {
             let details = details(&mut rest, &mut event)?;
             return Some(whole(head, event, details.is_whole));
         }
-        let (event, is_whole) = fields(head, kind, &mut rest)?;
+        let by_place = fields(head, kind, &mut Rest(rest.0));
+        let (event, is_whole) = by_place.or_else(|| self.named_fields(head, kind, rest.0))?;
         Some(whole(head, event, is_whole))
+    }
+
+    /// The fields of an event that are shown by their names: `dev=8388608 sector=8 …`, which
+    /// is how programs that lack the kernel's own form print them.
+    fn named_fields(&self, head: &Head<'_>, kind: Kind, text: &[u8]) -> Option<(Event, bool)> {
+        let fields = TextFields(text);
+        let (time, cpu, pid) = (head.time, head.cpu, head.pid);
+        let event = lttng::event(kind, time, cpu, pid, &fields, &self.kinds)?;
+        Some((event, true))
     }
 
     /// An event of the block layer of which a quotation leaves out the CPU, or
@@ -122,28 +121,9 @@ impl Ftrace {
         let Some((at, name, rest)) = tracepoint(line) else {
             return Err(other);
         };
-        let mut before = line[..at].trim_ascii_end();
-        let mut head = Head {
-            comm: b"",
-            pid: 0,
-            cpu: 0,
-            time: self.last_time,
-            has_time: false,
-        };
-        let last = last_word(before);
-        if let Some(time) = last.strip_suffix(b":").and_then(time) {
-            (head.time, head.has_time) = (time, true);
-            before = before[..before.len() - last.len()].trim_ascii_end();
-        }
+        let head = head::loose(&line[..at], self.last_time);
         if !plausible::is_time(head.time) {
             return Err(Problem::Damaged(plausible::BAD_TIME));
-        }
-        if let Some((at, cpu, _)) = cpu(&[before, b" "].concat()) {
-            head.cpu = cpu;
-            before = before[..at].trim_ascii_end();
-        }
-        if let Some((comm, pid)) = task(before) {
-            (head.comm, head.pid) = (comm, pid);
         }
         match self.named(&head, name, rest) {
             Some(line @ Line::Event { .. }) => Ok(line),
@@ -182,17 +162,15 @@ fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Rest<'_>)> {
             None => at,
         };
         let begins = start == 0 || line[start - 1].is_ascii_whitespace();
-        if let ([b':', rest @ ..], true) = (behind, begins) {
+        // perf trace has the fields in parentheses.
+        let is_traced = matches!(behind, [b'(', b'd', b'e', b'v', b':', ..]);
+        if let ([b':' | b'(', rest @ ..], true) =
+            (behind, begins && (behind[0] == b':' || is_traced))
+        {
             return Some((start, name, Rest(rest)));
         }
         at += len;
     }
-}
-
-fn last_word(text: &[u8]) -> &[u8] {
-    text.rsplit(u8::is_ascii_whitespace)
-        .next()
-        .unwrap_or_default()
 }
 
 /// How many entries were overwritten before the trace was read, which its header
@@ -232,61 +210,6 @@ fn is_note(line: &[u8]) -> bool {
     line.starts_with(b"cpus=")
         || line.starts_with(b"version = ")
         || line.starts_with(b"CPU ") && line.ends_with(b" is empty")
-}
-
-/// Takes process, CPU and time off the line.
-fn head<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
-    let line = rest.0;
-    let (at, cpu, behind) = cpu(line)?;
-    let (comm, pid) = task(line[..at].trim_ascii_end())?;
-    rest.0 = &line[behind..];
-    let mut word = rest.word();
-    if !word.ends_with(b":") {
-        // How interrupts and preemption stand.
-        word = rest.word();
-    }
-    Some(Head {
-        comm,
-        pid,
-        cpu,
-        time: time(word.strip_suffix(b":")?)?,
-        has_time: true,
-    })
-}
-
-/// `[003]` between spaces: where it begins, the CPU, and where it ends.
-fn cpu(line: &[u8]) -> Option<(usize, u16, usize)> {
-    let opening = |at: usize| line[at] == b'[' && at > 0 && line[at - 1].is_ascii_whitespace();
-    (0..line.len()).filter(|at| opening(*at)).find_map(|at| {
-        let inside = &line[at + 1..];
-        let end = inside.iter().position(|b| *b == b']')?;
-        let cpu = decimal(&inside[..end])?.try_into().ok()?;
-        let behind = at + end + 2;
-        line.get(behind)?
-            .is_ascii_whitespace()
-            .then_some((at, cpu, behind))
-    })
-}
-
-/// `COMM-PID`, perhaps with the thread group in parentheses, or perf's `COMM PID`
-/// and `COMM PID/TID`.
-fn task(text: &[u8]) -> Option<(&[u8], Pid)> {
-    let text = match text.strip_suffix(b")") {
-        Some(text) => text[..text.iter().rposition(|b| *b == b'(')?].trim_ascii_end(),
-        None => text,
-    };
-    let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let (before, pid) = text.split_at(text.len() - digits);
-    let pid = decimal(pid)?.try_into().ok()?;
-    let comm = match before.split_last()? {
-        (b'-' | b' ' | b'\t', comm) => comm,
-        (b'/', group) => {
-            let digits = group.iter().rev().take_while(|b| b.is_ascii_digit());
-            &group[..group.len() - digits.count()]
-        }
-        _ => return None,
-    };
-    Some((comm.trim_ascii_end(), pid))
 }
 
 /// A line of the tracer `blk`: what blkparse shows from the action on.

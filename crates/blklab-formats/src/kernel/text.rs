@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fields of events in text: `name=value`, `name value`, `name: value`.
 
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::text::decimal;
 use blklab_types::Dev;
 
@@ -29,6 +29,9 @@ impl<'a> TextFields<'a> {
     fn value(&self, name: &str) -> Option<&'a [u8]> {
         let value = self.behind(name)?;
         let value = value.strip_prefix(b"(").unwrap_or(value);
+        if let Some(quoted) = value.strip_prefix(b"\"") {
+            return quoted.split(|b| *b == b'"').next();
+        }
         let end = value.iter().position(u8::is_ascii_whitespace);
         Some(trimmed(&value[..end.unwrap_or(value.len())]))
     }
@@ -83,8 +86,10 @@ impl Fields for TextFields<'_> {
         text[..end].strip_suffix(b":")
     }
 
+    /// In the kernel's own numbers where it is one.
     fn device(&self, name: &str) -> Option<Dev> {
-        device(self.value(name)?)
+        let value = self.value(name)?;
+        device(value).or_else(|| Some(fields::device(number(value)?)))
     }
 
     /// `2a 00 00`.

@@ -155,6 +155,7 @@ impl Rows {
                 rwbs: place.rwbs,
                 action: Action::Queue,
             },
+            sequence: None,
             times: [Some(queue_ns), None, None, end],
             comm: None,
             has_time: true,

@@ -10,6 +10,7 @@ pub(crate) use read::{Dialect, TextReader};
 pub(crate) use words::{Rest, decimal, device, error, is_priority, length, rwbs, time};
 
 use blklab_trace::{Event, KernelEvent};
+use blklab_types::Time;
 
 /// What a line is.
 ///
@@ -87,12 +88,29 @@ impl From<Problem> for Line<'_> {
 pub(crate) struct Io<'a> {
     /// Place, length, process, and how it ended.
     pub(crate) event: Event,
+    /// The number of the line's event on its CPU, where the format has numbers.
+    pub(crate) sequence: Option<u32>,
     /// Its times: Q, I, D, C, as ns of a clock that may begin anywhere.
     pub(crate) times: [Option<i64>; 4],
     /// The name of its process.
     pub(crate) comm: Option<&'a [u8]>,
     /// Whether it was recorded when it was.
     pub(crate) has_time: bool,
+}
+
+/// The time that the kernel's log or its reader puts in front of a line, and the line
+/// without: `[   12.345678] …`, `Jan  2 03:04:05 host kernel: [   12.345678] …`.
+pub(crate) fn unlogged(line: &[u8]) -> (Option<Time>, &[u8]) {
+    let text = match memchr::memmem::find(line, b"kernel: ") {
+        Some(at) => &line[at + 8..],
+        None => line,
+    };
+    let mut rest = Rest(text);
+    let logged = rest.bracketed_first(b'[', b']');
+    match logged.and_then(|stamp| time(stamp.trim_ascii())) {
+        Some(stamp) => (Some(stamp), rest.0),
+        None => (None, text),
+    }
 }
 
 /// The line without spaces at its ends, without the marks of a mail that quotes

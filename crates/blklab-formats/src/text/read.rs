@@ -367,7 +367,11 @@ impl Found {
         self.counts.untimed += u64::from(!io.has_time);
         if let Some(last) = io.times.iter().flatten().last() {
             event.time = Time(*last as u64);
-            self.begin(&event, None, dialect);
+            self.begin(&event, io.sequence, dialect);
+        }
+        if let Some(sequence) = io.sequence {
+            self.sequences
+                .check(event.cpu, event.dev, sequence, &mut self.counts);
         }
         let actions = [
             Action::Queue,

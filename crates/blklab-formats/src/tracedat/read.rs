@@ -260,13 +260,8 @@ impl Fields<'_> {
         self.order.number(field?.bytes(self.data)?)
     }
 
-    /// The kernel's own numbers: major above 20 bits of minor.
     fn device(&self, field: Option<Field>) -> Option<Dev> {
-        let number = self.number(field)?;
-        Some(Dev {
-            major: (number >> 20 & 0xfff) as u16,
-            minor: number as u16,
-        })
+        Some(fields::device(self.number(field)?))
     }
 
     fn letters(&self, field: Option<Field>) -> Option<Rwbs> {

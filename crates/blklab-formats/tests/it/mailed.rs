@@ -90,6 +90,65 @@ fn lines_about_whole_ios() {
     assert_eq!((reader.counts().notes, reader.counts().foreign), (2, 0));
 }
 
+/// `blkparse -t -a complete`: each C says how long ago its D was.
+#[test]
+fn completions_that_tell_of_their_issue() {
+    let complete = "8,0 1 5 0.000812345 0 C R 1234 + 8 (  112345) [0]\n";
+    let (found, counts) = blkparse(complete);
+    let ended = "8,0 1 0.000812345 0 C R 1234 + 8";
+    assert_eq!(found, ["8,0 1 0.000700000 0 D R 1234 + 8", ended]);
+    assert_eq!((counts.left_out, counts.damaged), (0, 0), "{counts:?}");
+    // Where D was printed it is not told twice.
+    let issue = "8,0 1 4 0.000700000 9 D R 1234 + 8 (   10000) [fio]\n";
+    let (found, _) = blkparse(&format!("{issue}{complete}"));
+    assert_eq!(
+        found,
+        ["9 is fio", "8,0 1 0.000700000 9 D R 1234 + 8", ended]
+    );
+    // The bytes of a command are no time.
+    let (found, _) = blkparse("8,0 1 5 0.5 0 C R (12 00 ..) [0]\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+/// Fields by their names, as programs show them that lack the kernel's own form.
+#[test]
+fn tracepoints_with_named_fields() {
+    let ftrace = |text: &str| {
+        let mut reader = FtraceReader::new(text.as_bytes(), "test");
+        lines(&mut reader)
+    };
+    let expected = [
+        "5 is fio",
+        "8,16 0 0.000412000 5 D WS 4112 + 8",
+        "8,16 0 0.000812000 0 C WS 4112 + 8 [5]",
+    ];
+    assert_eq!(
+        ftrace(
+            "\
+     0.412 fio/5 block:block_rq_issue(dev: 8388624, sector: 4112, nr_sector: 8, bytes: 4096, rwbs: \"WS\", comm: \"fio\")
+     0.812 :0/0 block:block_rq_complete(dev: 8388624, sector: 4112, nr_sector: 8, error: -5, rwbs: \"WS\")
+"
+        )[..2],
+        expected[..2]
+    );
+    assert_eq!(
+        ftrace(
+            "\
+ fio-5    [000]  0.000412: block_rq_issue: dev=0x800010 sector=0x1010 nr_sector=8 bytes=0x1000 rwbs=WS comm=fio
+ <idle>-0 [000]  0.000812: block_rq_complete: dev=8388624 sector=4112 nr_sector=8 error=-5 rwbs=WS
+"
+        ),
+        expected
+    );
+    // perf script with the period.
+    assert_eq!(
+        ftrace(
+            " fio 5 [000] 0.000412:          1 block:block_rq_issue: 8,16 WS 4096 () 4112 + 8 [fio]\n"
+        ),
+        expected[..2]
+    );
+}
+
 /// Lines that a mail has wrapped, wherever it is.
 #[test]
 fn wrapped_anywhere() {

@@ -218,7 +218,7 @@ fn any_trace_file_is_recognised() {
     assert!(
         error
             .to_string()
-            .contains("job.fio: begins with \"[global]"),
+            .ends_with("it seems to be a fio job file: run it with `blklab run`"),
         "{error}"
     );
     let error = TraceFile::open(dir.path()).map(|_| ()).unwrap_err();

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people hand over in place of a trace: summaries, histograms, logs, archives. Each is
+//! told by words that its program prints, and refused with what would do instead.
+
+/// A text or file that is no trace.
+pub(crate) struct Foreign {
+    /// What it seems to be.
+    pub(crate) what: &'static str,
+    /// What to do instead.
+    pub(crate) instead: &'static str,
+    /// Sets of words of which one is there whole.
+    marks: &'static [&'static [&'static str]],
+}
+
+/// Single I/Os are needed.
+const RECORD: &str =
+    "it has no single I/Os; record them with blktrace, biosnoop or `blklab record`";
+/// Of tools that have the single I/Os and add them up.
+const LINES: &str = "it has sums, no events; give the trace that it was made from";
+
+/// What is known, the surest first.
+static KNOWN: &[Foreign] = &[
+    Foreign {
+        what: "a histogram of latencies or sizes (biolatency, bitesize, bpftrace)",
+        instead: RECORD,
+        marks: &[
+            &["|@@", "[", ")"],
+            &[": count ", " distribution"],
+            &["usecs ", "-> ", ": ", "|*"],
+            &[">=(ms) ..", ": I/O", "|Distribution"],
+        ],
+    },
+    Foreign {
+        what: "blkparse's summary without its events",
+        instead: "print them too (blkparse without -q or -O), or give the binary trace",
+        marks: &[&["Reads Queued:", "Writes Queued:"], &["Throughput (R/W):"]],
+    },
+    Foreign {
+        what: "the output of btt",
+        instead: LINES,
+        marks: &[
+            &["==== All Devices ====", "Q2C"],
+            &["==== Device Overhead ===="],
+        ],
+    },
+    Foreign {
+        what: "the output of fio",
+        instead: "it has sums, no I/Os; run the job with --write_iolog, or the job file with `blklab run`",
+        marks: &[
+            &["Run status group", "(all jobs):"],
+            &["clat percentiles"],
+            &["\"fio version\""],
+            &["rw=", "ioengine=", "iodepth=", "fio-"],
+        ],
+    },
+    Foreign {
+        what: "a fio job file",
+        instead: "run it with `blklab run`",
+        marks: &[
+            &["[global]", "="],
+            &["ioengine=", "["],
+            &["\nrw=", "\n["],
+            &["\nreadwrite=", "\n["],
+        ],
+    },
+    Foreign {
+        what: "an experiment of blklab",
+        instead: "run it with `blklab run`",
+        marks: &[&["[workload", "kernel"], &["[[process", "device"]],
+    },
+    Foreign {
+        what: "the output of iostat",
+        instead: RECORD,
+        marks: &[
+            &["rrqm/s"],
+            &["Device", "r/s", "w/s"],
+            &["Device", "tps", "_read/s"],
+            &["Device", "tps", "_wrtn"],
+        ],
+    },
+    Foreign {
+        what: "the output of sar, pidstat or mpstat",
+        instead: RECORD,
+        marks: &[
+            &["DEV ", "tps "],
+            &["kB_rd/s"],
+            &["CPU ", "%usr"],
+            &["CPU ", "%iowait"],
+        ],
+    },
+    Foreign {
+        what: "the output of vmstat, dstat or top",
+        instead: RECORD,
+        marks: &[
+            &["procs ", "-memory-"],
+            &["swpd ", "free ", "buff"],
+            &["-dsk/total-"],
+            &["load average:", "Tasks:"],
+        ],
+    },
+    Foreign {
+        what: "the output of iotop or biotop",
+        instead: RECORD,
+        marks: &[
+            &["DISK READ", "DISK WRITE"],
+            &["COMM", "MAJ MIN DISK", "AVGms"],
+            &["COMM", "MAJ MIN", "Kbytes"],
+        ],
+    },
+    Foreign {
+        what: "the output of a tool that traces filesystems (ext4slower, xfsslower, fileslower)",
+        instead: "what files wait for is not what disks are asked for; record with blktrace, biosnoop or `blklab record --also`",
+        marks: &[&["OFF_KB", "FILENAME"], &["LAT(ms)", "FILENAME"]],
+    },
+    Foreign {
+        what: "the output of biopattern, cachestat or funclatency",
+        instead: RECORD,
+        marks: &[&["%RND", "%SEQ"], &["HITS", "MISSES", "DIRTIES"]],
+    },
+    Foreign {
+        what: "the output of ioping, dd or hdparm",
+        instead: RECORD,
+        marks: &[
+            &["<<< ", "request="],
+            &["ioping statistics"],
+            &["records in", "records out"],
+            &["Timing ", "disk reads"],
+        ],
+    },
+    Foreign {
+        what: "the output of strace",
+        instead: "system calls are not what disks are asked for; record with blktrace, biosnoop or `blklab record`",
+        marks: &[
+            &["read(", ") = ", "\""],
+            &["write(", ") = ", "\""],
+            &["fsync(", ") = "],
+            &["pread64(", ") = "],
+            &["pwrite64(", ") = "],
+        ],
+    },
+    Foreign {
+        what: "a kernel's log of hung tasks or stacks",
+        instead: "it says who waited, not for what; record with blktrace or `blklab record` while it happens",
+        marks: &[
+            &["blocked for more than"],
+            &["Call Trace:"],
+            &["INFO: task "],
+        ],
+    },
+    Foreign {
+        what: "a kernel's log",
+        instead: RECORD,
+        marks: &[
+            &["Linux version ", "[    0.000000]"],
+            &["I/O error, dev "],
+            &["EXT4-fs ("],
+            &["XFS ("],
+            &["sd ", ": [sd"],
+        ],
+    },
+    Foreign {
+        what: "a report of perf",
+        instead: "print the events with `perf script`",
+        marks: &[
+            &["# Overhead"],
+            &["Performance counter stats"],
+            &["# Samples:"],
+            &["[ perf record:"],
+        ],
+    },
+    Foreign {
+        what: "what bpftrace collected in maps",
+        instead: RECORD,
+        marks: &[&["Attach", " probe", "@"]],
+    },
+    Foreign {
+        what: "a list of disks or their state",
+        instead: RECORD,
+        marks: &[
+            &["MAJ:MIN", "TYPE"],
+            &["Personalities :"],
+            &["SMART "],
+            &["smartctl "],
+            &["major minor  #blocks"],
+            &["capacity ", "operations ", "bandwidth"],
+        ],
+    },
+    Foreign {
+        what: "a patch",
+        instead: "give the trace in a file of its own",
+        marks: &[&["diff --git a/"], &["\n--- a/", "\n+++ b/"]],
+    },
+    Foreign {
+        what: "a web page",
+        instead: "save the text of the trace alone",
+        marks: &[&["<!DOCTYPE html"], &["<html"], &["<!doctype html"]],
+    },
+];
+
+/// Files that their first bytes tell.
+static MAGIC: &[(&[u8], Foreign)] = &[
+    (
+        b"PERFILE2",
+        Foreign {
+            what: "perf.data",
+            instead: "print it with `perf script`",
+            marks: &[],
+        },
+    ),
+    (
+        b"PK\x03\x04",
+        Foreign {
+            what: "a zip archive",
+            instead: "unpack it",
+            marks: &[],
+        },
+    ),
+    (
+        b"BZh",
+        Foreign {
+            what: "compressed with bzip2",
+            instead: "decompress it (gzip, zstd and xz are read as they are)",
+            marks: &[],
+        },
+    ),
+    (
+        b"\x04\x22\x4d\x18",
+        Foreign {
+            what: "compressed with lz4",
+            instead: "decompress it (gzip, zstd and xz are read as they are)",
+            marks: &[],
+        },
+    ),
+];
+
+/// Where a tar archive says that it is one.
+const TAR_AT: usize = 257;
+static TAR: Foreign = Foreign {
+    what: "a tar archive",
+    instead: "unpack it",
+    marks: &[],
+};
+
+static DISKSTATS: Foreign = Foreign {
+    what: "/proc/diskstats",
+    instead: RECORD,
+    marks: &[],
+};
+
+/// What something that is no trace seems to be, by what it begins with.
+pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
+    let by_magic = MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
+    if let Some((_, foreign)) = by_magic {
+        return Some(foreign);
+    }
+    if head
+        .get(TAR_AT..)
+        .is_some_and(|at| at.starts_with(b"ustar"))
+    {
+        return Some(&TAR);
+    }
+    if head.contains(&0) {
+        return None;
+    }
+    if is_diskstats(head) {
+        return Some(&DISKSTATS);
+    }
+    // The first line begins like all others.
+    let text = [b"\n", head].concat();
+    let has = |word: &&str| memchr::memmem::find(&text, word.as_bytes()).is_some();
+    let is = |known: &&Foreign| known.marks.iter().any(|set| set.iter().all(has));
+    KNOWN.iter().find(is)
+}
+
+/// Columns of `/proc/diskstats`: of partitions until 2.6.24, of all until 4.17, until 5.4, since.
+const DISKSTATS_COLUMNS: [usize; 4] = [7, 14, 18, 20];
+
+/// Whether the first line is of `/proc/diskstats`: two numbers, a name, and only numbers.
+fn is_diskstats(head: &[u8]) -> bool {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let mut words = line.split(u8::is_ascii_whitespace);
+    let words: Vec<&[u8]> = words.by_ref().filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    let mut columns = words.iter().enumerate();
+    DISKSTATS_COLUMNS.contains(&words.len()) && columns.all(|(i, w)| is_number(w) != (i == 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn what(text: &str) -> &'static str {
+        told(text.as_bytes()).map_or("", |foreign| foreign.what)
+    }
+
+    #[test]
+    fn texts_by_their_programs() {
+        let bcc = "Tracing block device I/O... Hit Ctrl-C to end.\n     usecs               : count     distribution\n         0 -> 1          : 0        |      |\n";
+        let bpftrace = "Attaching 4 probes...\n\n@usecs: \n[256, 512)             2 |      |\n[512, 1K)             10 |@      |\n[1K, 2K)             426 |@@@@@@@|\n";
+        for text in [bcc, bpftrace] {
+            assert!(what(text).starts_with("a histogram"), "{text}");
+        }
+        let iostat = "Linux 6.1.0 (box)\n\nDevice            r/s     rkB/s   rrqm/s  %rrqm r_await\nsda  1.0 2.0 0 0 0\n";
+        assert_eq!(what(iostat), "the output of iostat");
+        assert_eq!(
+            what("Device:            tps    kB_read/s    kB_wrtn/s\n"),
+            "the output of iostat"
+        );
+        let summary = "CPU0 (sda):\n Reads Queued:           0,        0KiB\t Writes Queued:          77,    15968KiB\n";
+        assert!(what(summary).starts_with("blkparse's summary"));
+        assert_eq!(
+            what("[global]\nioengine=libaio\n[a]\nrw=read\n"),
+            "a fio job file"
+        );
+        assert_eq!(
+            what("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n"),
+            "/proc/diskstats"
+        );
+        let slower = "TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME\n";
+        assert!(what(slower).contains("ext4slower"));
+        assert_eq!(what("PERFILE2\0\0"), "perf.data");
+        assert_eq!(what("the disk was slow yesterday\n"), "");
+    }
+}
