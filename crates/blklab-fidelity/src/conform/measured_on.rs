@@ -21,6 +21,9 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).expect("a test reads every file of machines/")
 }
 
+/// Buffers of this size and more get huge pages (`transparent_hugepage` always).
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// Times in ns of processor; see the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +34,6 @@ pub(super) struct FioMachine {
     interrupt_cost_ns: u32,
     switch_cost_ns: u32,
     call_cost_ns: u32,
-    direct_page_cost_ns: u32,
     driver_copy_ns: u32,
     writeout_cost_ns: u32,
     look_cost_ns: u32,
@@ -47,6 +49,31 @@ pub(super) struct FioMachine {
     job_setup_ns: u32,
     /// By scheduler.
     dispatch_cost_ns: BTreeMap<String, u32>,
+    direct_page_cost: PageCost,
+    direct_page_cost_from_6_12: PageCost,
+}
+
+/// A page of a direct I/O, by what the buffers lie in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PageCost {
+    ordinary_ns: u32,
+    huge_ns: u32,
+}
+
+impl PageCost {
+    /// Of the direct I/Os of a case.
+    fn of_jobs(&self, jobs: &[Job]) -> u32 {
+        let is_huge = |j: &Job| {
+            let s = &j.settings;
+            s.direct && s.largest_bs() * u64::from(s.iodepth) >= HUGE_PAGE_BYTES
+        };
+        if jobs.iter().any(is_huge) {
+            self.huge_ns
+        } else {
+            self.ordinary_ns
+        }
+    }
 }
 
 impl FioMachine {
@@ -59,6 +86,11 @@ impl FioMachine {
             self.page_cost_reading_ns
         };
         let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
+        let direct_page_cost = if e.kernel.since(6, 12) {
+            &self.direct_page_cost_from_6_12
+        } else {
+            &self.direct_page_cost
+        };
         let vm = &mut e.vm;
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);
@@ -73,7 +105,7 @@ impl FioMachine {
         vm.look_cost_ns.get_or_insert(look_cost_ns);
         vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
         vm.direct_page_cost_ns
-            .get_or_insert(self.direct_page_cost_ns);
+            .get_or_insert_with(|| direct_page_cost.of_jobs(jobs));
         vm.call_cost_ns.get_or_insert(self.call_cost_ns);
         if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
             vm.dispatch_cost_ns.get_or_insert(*cost);

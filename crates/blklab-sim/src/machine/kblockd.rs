@@ -46,18 +46,16 @@ impl Machine {
 
 /// The block layer's thread: runs hardware queues whenever that is asked for.
 /// The time of a first request comes before it is handed over, that of others
-/// after; where there was none it counts for the next run.
+/// after; a run that finds none takes as long.
 async fn kblockd_thread(m: Machine) {
     let first = m.inner.cpu.costs().dispatch.ns();
-    let mut paid = 0;
     loop {
         while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
             m.suspend().await;
         }
-        m.compute(Span(first - paid)).await;
+        m.compute(Span(first)).await;
         m.with_queue(QueueNo::FIRST, Queue::run_work);
         let owed = m.take_owed().ns();
-        paid = first.saturating_sub(owed);
         m.compute(Span(owed.saturating_sub(first))).await;
     }
 }
