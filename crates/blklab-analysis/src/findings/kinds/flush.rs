@@ -325,18 +325,26 @@ impl Sum {
             )
         };
         let mut journals = f.causes.iter().filter_map(|p| p.comm.as_deref());
-        f.how = if !self.waiters.is_empty() || journals.any(is_journal) {
-            "The data is written, then the journal's blocks, then the commit record, with the \
-             device's cache flushed before it"
+        let has_journal = !self.waiters.is_empty() || journals.any(is_journal);
+        let (how, with_fua, what) = if has_journal {
+            (
+                "The data is written, then the journal's blocks, then the commit record, with the \
+                 device's cache flushed before it",
+                " and FUA on it",
+                "The record",
+            )
         } else {
-            "What it writes is to be safe when it is told so (O_SYNC, O_DSYNC, or a log that it \
-             writes itself): the device's cache is flushed for it"
-        }
-        .to_owned();
-        f.how += if self.has_fua { " and FUA on it." } else { "." };
+            (
+                "What it writes is to be safe when it is told so (O_SYNC, O_DSYNC, or a log that it \
+                 writes itself): the device's cache is flushed for it",
+                ", or it passes that (FUA)",
+                "A write",
+            )
+        };
+        f.how = format!("{how}{}.", if self.has_fua { with_fua } else { "" });
         f.how += &match sum.flushes.0 {
             0 => format!(
-                " The record takes {} with its flush.",
+                " {what} takes {} with its flush.",
                 mean(self.flush_ns, self.chains)
             ),
             n => format!(

@@ -8,7 +8,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, total};
 use crate::findings::waits::{Ahead, Reason};
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, counted, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -90,9 +90,9 @@ impl Sum {
         let mut how = Vec::new();
         if queue > 0 {
             how.push(format!(
-                "{} in the queue (I-D), behind {} writes each",
+                "{} in the queue (I-D), behind {} each",
                 time_text(queue),
-                self.writes / nr
+                counted(self.writes / nr, "writes")
             ));
         }
         if device > 0 {
