@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cells run against a drive, and how far what comes of them is from what was measured.
 
-use crate::cell::{Cell, Seen, State};
-use crate::drive::Drive;
+use crate::cell::{Cell, Seen};
+use crate::drive::{Drive, number};
 use crate::load::{self, Length, Times};
 use crate::params;
 use blklab_types::Op;
@@ -22,8 +22,8 @@ pub(crate) enum Effort {
 /// Commands that it takes for a quantile: so many beyond it.
 const BEYOND: f64 = 8.0;
 
-/// Writes before a load that writes: enough for the write buffers of most drives.
-const WRITES_BEFORE: u64 = 6_000;
+/// Most slots of a write buffer that are filled before a load.
+const SLOTS_MAX: f64 = 30_000.0;
 
 /// Nothing counts as farther off than by this factor.
 const FAR: f64 = 20.0;
@@ -34,6 +34,10 @@ const SOFT: f64 = 0.1;
 /// Residuals of a p99.9 count this much: few commands are behind it, here and in the
 /// measurement. So do the tails of writes, which depend on what was written before.
 const TAIL_WEIGHT: f64 = 0.5;
+
+/// Residuals of percentiles of writes alone: how they share their rate among them depends on
+/// the phases in which the dies are.
+const ALONE_WEIGHT: f64 = 0.2;
 
 /// What there is to run and to compare with.
 pub(crate) struct Bench<'a> {
@@ -134,7 +138,7 @@ impl<'a> Bench<'a> {
 
     fn run(&self, c: usize, drive: &Drive, effort: Effort) -> Vec<f64> {
         let cell = &self.cells[c];
-        let plan = Plan::new(cell, effort);
+        let plan = Plan::new(cell, drive, effort);
         let nr = cell
             .seen
             .iter()
@@ -151,7 +155,11 @@ impl<'a> Bench<'a> {
             all.push(off(t.per_s, seen.per_s));
             for (part, us) in plan.quantiles(seen) {
                 let is_tail = part > if seen.op == Op::Write { 0.9 } else { 0.99 };
-                let weight = if is_tail { TAIL_WEIGHT } else { 1.0 };
+                let weight = match seen.op {
+                    Op::Write if !cell.has(Op::Read) => ALONE_WEIGHT,
+                    _ if is_tail => TAIL_WEIGHT,
+                    _ => 1.0,
+                };
                 all.push(weight * quantile_off(t, part, us));
             }
         }
@@ -161,7 +169,7 @@ impl<'a> Bench<'a> {
     /// What a drive does in a cell, beside what was measured.
     pub(crate) fn figures(&self, c: usize, drive: &Drive) -> Vec<Figure> {
         let cell = &self.cells[c];
-        let plan = Plan::new(cell, Effort::Fine);
+        let plan = Plan::new(cell, drive, Effort::Fine);
         let Ok(device) = drive.build(Some(cell)) else {
             return Vec::new();
         };
@@ -191,8 +199,15 @@ struct Plan {
     length: Length,
 }
 
+/// Writes of 4 KiB per second that were measured.
+fn writes_per_s(cell: &Cell) -> f64 {
+    let slots = |s: &Seen| f64::from(cell.streams[s.stream].bytes[1]) / 4096.0;
+    let writes = cell.seen.iter().filter(|s| s.op == Op::Write);
+    writes.map(|s| s.per_s * slots(s)).sum()
+}
+
 impl Plan {
-    fn new(cell: &Cell, effort: Effort) -> Plan {
+    fn new(cell: &Cell, drive: &Drive, effort: Effort) -> Plan {
         let per_s = cell.per_s().max(1.0);
         let rarest = cell
             .seen
@@ -211,11 +226,13 @@ impl Plan {
         let commands = share * f64::max(usual, enough).min(200_000.0);
         Plan {
             length: Length {
-                writes_before: if has_writes && cell.state == State::Used {
-                    WRITES_BEFORE
+                buffer_slots: if has_writes {
+                    let bytes = number("buffer_bytes", drive.get("buffer_bytes"));
+                    (bytes.unwrap_or(0.0) / 4096.0).min(SLOTS_MAX) as u64
                 } else {
                     0
                 },
+                writes_per_s: writes_per_s(cell),
                 seconds: commands / per_s,
                 commands_max: (commands * 2.5) as u64,
             },

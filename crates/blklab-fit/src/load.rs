@@ -47,12 +47,14 @@ impl Times {
 /// How long a load runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Length {
-    /// Writes one after the other before it. All dies of a model that has just begun are in
-    /// the same phase, and stay in it under writes alone: after these each is in its own.
-    pub(crate) writes_before: u64,
-    /// Seconds that count, after a fifth as many.
+    /// Slots of 4 KiB of the write buffer, which is full when it begins; 0: it is empty.
+    pub(crate) buffer_slots: u64,
+    /// Writes per second that are expected of it.
+    pub(crate) writes_per_s: f64,
+    /// Seconds that count, after a fifth as many, or until what it does not fill of the write
+    /// buffer is empty.
     pub(crate) seconds: f64,
-    /// It ends after so many commands, at the latest.
+    /// It ends after so many commands, at the latest; what is before that too.
     pub(crate) commands_max: u64,
 }
 
@@ -82,6 +84,15 @@ struct Sent {
     at: Time,
 }
 
+/// Commands in flight while the write buffer is filled.
+const FILLING_DEPTH: u32 = 16;
+
+/// One of so many of them is a read.
+const READ_ONE_OF: u64 = 4;
+
+/// A load that leaves less than this of what goes on to the flash keeps the buffer full.
+const SATURATED: f64 = 0.1;
+
 /// Sectors of a device that has no end.
 const ENDLESS: u64 = 1 << 31;
 
@@ -102,7 +113,9 @@ struct Host<'a> {
     random: SplitMix64,
     warm: Time,
     times: Vec<[Times; 2]>,
-    nr: u64,
+    commands_max: u64,
+    nr_before: u64,
+    nr_counted: u64,
 }
 
 /// Runs the streams side by side on a device that takes `queue_depth` commands; reads, then
@@ -130,14 +143,21 @@ pub(crate) fn run(
         random: SplitMix64(7),
         warm: Time::ZERO,
         times: vec![Default::default(); streams.len()],
-        nr: 0,
+        commands_max: length.commands_max,
+        nr_before: 0,
+        nr_counted: 0,
     };
-    let mut now = host.write_before(length.writes_before);
-    host.warm = Time(now.0 + (length.seconds * 0.2e9) as u64);
-    let end = Time(now.0 + (length.seconds * 1.2e9) as u64);
+    let (mut now, drained_per_s) = host.fill_buffer(length.buffer_slots);
+    let left_per_s = drained_per_s - length.writes_per_s;
+    let mut ramp = length.seconds * 0.2;
+    if left_per_s > drained_per_s * SATURATED {
+        ramp += (length.buffer_slots as f64 / left_per_s).min(length.seconds);
+    }
+    host.warm = Time(now.0 + (ramp * 1e9) as u64);
+    let end = Time(now.0 + ((ramp + length.seconds) * 1e9) as u64);
     host.start(now);
     while let Some(Reverse((time, _, event))) = host.events.pop() {
-        if time >= end || host.nr >= length.commands_max {
+        if time >= end || host.nr_counted >= host.commands_max {
             break;
         }
         now = time;
@@ -147,7 +167,7 @@ pub(crate) fn run(
         }
         host.submit_held(now);
     }
-    let counted = if host.nr >= length.commands_max {
+    let counted = if host.nr_counted >= host.commands_max {
         now.0.saturating_sub(host.warm.0) as f64 / 1e9
     } else {
         length.seconds
@@ -159,28 +179,50 @@ pub(crate) fn run(
 }
 
 impl Host<'_> {
-    /// Writes of 4 KiB at random addresses, one at a time; says when the last has ended.
-    fn write_before(&mut self, nr: u64) -> Time {
+    /// Fills a write buffer of so many slots by writes of 4 KiB at random addresses, a quarter
+    /// more than it has, with reads among them; says when that has ended, and how many writes
+    /// per second went on to the flash in the end. Under writes alone all dies of a model that
+    /// has just begun would stay in the same phase.
+    fn fill_buffer(&mut self, slots: u64) -> (Time, f64) {
         const PAGE: u64 = 4096 / SECTOR_BYTES;
-        let mut now = Time::ZERO;
-        for _ in 0..nr {
-            let cmd = Command {
-                id: CmdId(0),
-                op: Op::Write,
-                flags: BioFlags::NONE,
-                sector: self.random.below(self.capacity / PAGE) * PAGE,
-                nr_sectors: PAGE as u32,
+        let (mut now, mut full) = (Time::ZERO, Time::ZERO);
+        let nr = slots + slots / 4;
+        let mut ops = [Op::Write; FILLING_DEPTH as usize];
+        let mut idle: Vec<u32> = (0..FILLING_DEPTH).collect();
+        let mut written = 0;
+        while written < nr || idle.len() < ops.len() {
+            let free = if written < nr {
+                std::mem::take(&mut idle)
+            } else {
+                Vec::new()
             };
-            self.call_device(now, |device, cx| device.submit(cx, &cmd));
-            while self.done.is_empty()
-                && let Some(Reverse((time, _, Event::Wake(token)))) = self.events.pop()
-            {
+            for id in free {
+                let is_read = self.random.below(READ_ONE_OF) == 0;
+                let op = if is_read { Op::Read } else { Op::Write };
+                ops[id as usize] = op;
+                let cmd = Command {
+                    id: CmdId(id),
+                    op,
+                    flags: BioFlags::NONE,
+                    sector: self.random.below(self.capacity / PAGE) * PAGE,
+                    nr_sectors: PAGE as u32,
+                };
+                self.call_device(now, |device, cx| device.submit(cx, &cmd));
+            }
+            if let Some(Reverse((time, _, Event::Wake(token)))) = self.events.pop() {
                 now = time;
                 self.call_device(now, |device, cx| device.wake(cx, token));
             }
-            self.done.clear();
+            for done in self.done.drain(..) {
+                idle.push(done.id.0);
+                written += u64::from(ops[done.id.0 as usize] == Op::Write);
+            }
+            if written <= slots {
+                full = now;
+            }
         }
-        now
+        let last_s = (now.0 - full.0).max(1) as f64 / 1e9;
+        (now, (slots / 4) as f64 / last_s)
     }
 
     fn start(&mut self, now: Time) {
@@ -295,11 +337,15 @@ impl Host<'_> {
         let sent = self.sent[id.0 as usize];
         self.free.push(id.0);
         self.room += 1;
-        self.nr += 1;
         let p = &mut self.processes[sent.process as usize];
         let host = self.streams[p.stream].host;
         p.free = Time(p.free.0.max(now.0 + host.wake_ns) + host.reap_ns);
+        self.nr_before += u64::from(now < self.warm);
+        if self.nr_before == self.commands_max {
+            self.warm = self.warm.min(now);
+        }
         if now >= self.warm {
+            self.nr_counted += 1;
             let times = &mut self.times[p.stream][usize::from(sent.op == Op::Write)];
             times.ns.push(p.free.since(sent.at).ns());
         }
@@ -328,7 +374,8 @@ mod tests {
         let none = |_: &str| Err(String::new());
         let device = blklab_device::build(info.name, &params, queue_depth, &none).expect("builds");
         let length = Length {
-            writes_before: 0,
+            buffer_slots: 0,
+            writes_per_s: 0.0,
             seconds: 0.01,
             commands_max: 10_000,
         };

@@ -91,9 +91,9 @@ impl<'a> Search<'a> {
         let drive = self.large_reads(drive);
         let drive = self.writes(drive);
         let drive = self.switches(drive);
-        let (drive, _) = self.solve(&self.cells, &drive, &all_params(), Effort::Fine, 6);
+        let (drive, _) = self.solve(&self.cells, &drive, &all_params(), Effort::Fine, 3);
         let last = Problem::new(self.bench, &self.cells, Effort::Fine, &drive, &all_params());
-        let (drive, _) = last.with_small_steps().solve(6);
+        let (drive, _) = last.with_small_steps().solve(2);
         self.undo_what_is_not_told(drive, &begun)
     }
 
@@ -166,7 +166,8 @@ impl<'a> Search<'a> {
             return drive;
         }
         let params: Vec<_> = READS.iter().map(|n| params::named(n)).collect();
-        let (mut drive, mut cost) = self.solve(&cells, &drive, &params, Effort::Coarse, 4);
+        let problem = Problem::new(self.bench, &cells, Effort::Coarse, &drive, &params);
+        let (mut drive, mut cost) = problem.solve_probing(4);
         let is_good = |d: &Drive| {
             let problem = Problem::new(self.bench, &cells, Effort::Coarse, d, &[]);
             problem.usually_left(d) < GOOD
@@ -211,20 +212,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Reads of more than 4 KiB: with further parameters where those of small ones do not
-    /// explain them.
+    /// Reads of more than 4 KiB, beside small ones, since only together do they tell cells and
+    /// channels apart: with further parameters where those of small ones do not explain them.
     fn large_reads(&self, drive: Drive) -> Drive {
-        let cells = self.cells_with(|c| c.has_large_reads() && !c.has(Op::Write));
-        if cells.is_empty() {
+        let cells = self.cells_with(|c| !c.has(Op::Write));
+        if !cells.iter().any(|c| self.bench.cells[*c].has_large_reads()) {
             return drive;
         }
         let own = |p: &&'static Param| p.shows_in == ShowsIn::LargeReads;
-        let mut params = vec![
-            params::named("link_mb_per_s"),
-            params::named("channel_mb_per_s"),
-        ];
+        let mut params: Vec<_> = READS.iter().map(|n| params::named(n)).collect();
         params.extend(params::ALL.iter().filter(own));
-        let (mut drive, _) = self.solve(&cells, &drive, &params, Effort::Fine, 3);
+        let problem = Problem::new(self.bench, &cells, Effort::Coarse, &drive, &params);
+        let (drive, _) = problem.solve_probing(4);
+        let problem = Problem::new(self.bench, &cells, Effort::Fine, &drive, &params);
+        let (mut drive, _) = problem.with_small_steps().solve_probing(6);
         let problem = Problem::new(self.bench, &cells, Effort::Fine, &drive, &[]);
         if problem.usually_left(&drive) < GOOD {
             return drive;
@@ -269,7 +270,7 @@ impl<'a> Search<'a> {
             other.set("write_command_us", same);
             self.take_if_better(&cells, &params, MUCH_BETTER, other, &mut drive, &mut cost);
         }
-        self.solve(&cells, &drive, &params, Effort::Fine, 4).0
+        self.solve(&cells, &drive, &params, Effort::Fine, 3).0
     }
 
     /// What reads behind writes wait for.

@@ -13,12 +13,19 @@ const STEP: f64 = 0.15;
 /// The same where little is left to change.
 const SMALL_STEP: f64 = 0.05;
 
-/// Half of the step by which is judged how much a parameter matters.
-const WIDE_STEP: f64 = 0.4;
+/// The step to either side by which is judged how much a parameter matters.
+const WIDE_STEP: f64 = 0.25;
+
+/// How far off a parameter alone is tried after a search, and how much less is worth another.
+const PROBE: f64 = 0.2;
+const CLEARLY_LESS: f64 = 0.97;
+
+/// Most times that it begins again from what was found so.
+const PROBES_MAX: usize = 3;
 
 /// How hard parameters are drawn to where they began: enough to stay there if no residual
 /// depends on them, and too little to matter if some do.
-const PULL: f64 = 0.1;
+const PULL: f64 = 0.03;
 
 /// Largest change of a parameter in one search: so many times e.
 const FARTHEST: f64 = 4.0;
@@ -33,7 +40,7 @@ pub(crate) struct Problem<'a> {
     base: Drive,
     limits: Vec<MPPar>,
     config: MPConfig,
-    /// Half of the step for differences, to both sides; or the step to one.
+    /// The step for differences, to one side or to both.
     step: f64,
     both_sides: bool,
 }
@@ -165,17 +172,22 @@ impl<'a> Problem<'a> {
         }
         let mut found = self.residuals(&drives);
         let left = found.remove(0);
-        let column = |i: usize| -> Vec<f64> {
-            let (from, from_step) = if self.both_sides {
-                (&found[n + i], steps[n + i])
-            } else {
-                (&left, 0.0)
-            };
-            let step = steps[i] - from_step;
-            let each = found[i].iter().zip(from);
+        let slope = |i: usize, side: usize| -> Vec<f64> {
+            let step = steps[side * n + i];
+            let each = found[side * n + i].iter().zip(&left);
             let slope =
                 |(to, from): (&f64, &f64)| if step == 0.0 { 0.0 } else { (to - from) / step };
             each.map(slope).collect()
+        };
+        let norm = |column: &[f64]| column.iter().map(|s| s * s).sum::<f64>();
+        // What is told is told to both sides.
+        let column = |i: usize| {
+            let up = slope(i, 0);
+            if !self.both_sides {
+                return up;
+            }
+            let down = slope(i, 1);
+            if norm(&down) < norm(&up) { down } else { up }
         };
         let columns = (0..n).map(column).collect();
         Slopes { left, columns }
@@ -195,7 +207,16 @@ impl<'a> Problem<'a> {
     }
 
     /// Looks for the least squares in so many steps at most. Says what they are.
-    pub(crate) fn solve(mut self, steps: usize) -> (Drive, f64) {
+    pub(crate) fn solve(self, steps: usize) -> (Drive, f64) {
+        self.search(steps, 0)
+    }
+
+    /// The same, and again from where one parameter alone makes them clearly less.
+    pub(crate) fn solve_probing(self, steps: usize) -> (Drive, f64) {
+        self.search(steps, PROBES_MAX)
+    }
+
+    fn search(mut self, steps: usize, probes: usize) -> (Drive, f64) {
         let before = self.base.clone();
         let cost_before = self.cost(&before);
         if self.free.is_empty() {
@@ -204,16 +225,48 @@ impl<'a> Problem<'a> {
         self.config.max_iter = steps;
         self.config.max_fev = MPMaxFev::Limited(4 * steps + 4);
         let mut at = vec![0.0; self.free.len()];
-        if self.mpfit(&mut at).is_err() {
-            return (before, cost_before);
+        let (mut best, mut least) = (before, cost_before);
+        for round in 0..=probes {
+            if self.mpfit(&mut at).is_err() {
+                break;
+            }
+            let found = self.drive_at(&at);
+            let cost = self.cost(&found);
+            if cost < least {
+                (best, least) = (found, cost);
+            }
+            if round == probes {
+                break;
+            }
+            let Some((probe, cost)) = self.probe(&at, least) else {
+                break;
+            };
+            at = probe;
+            (best, least) = (self.drive_at(&at), cost);
         }
-        let after = self.drive_at(&at);
-        let cost_after = self.cost(&after);
-        if cost_after < cost_before {
-            (after, cost_after)
-        } else {
-            (before, cost_before)
-        }
+        (best, least)
+    }
+
+    /// The place with clearly fewer squares among those where one parameter alone is larger or
+    /// smaller: slopes do not show what lies behind a step, as where the host limits the rate.
+    fn probe(&self, at: &[f64], least: f64) -> Option<(Vec<f64>, f64)> {
+        let places: Vec<Vec<f64>> = (0..at.len())
+            .flat_map(|i| [(i, PROBE), (i, -PROBE)])
+            .map(|(i, step)| {
+                let mut place = at.to_vec();
+                let limits = &self.limits[i];
+                place[i] = (at[i] + step).clamp(limits.limit_low, limits.limit_up);
+                place
+            })
+            .collect();
+        let drives: Vec<Drive> = places.iter().map(|p| self.drive_at(p)).collect();
+        let costs = self.residuals(&drives).into_iter();
+        let costs = costs.map(|r| r.iter().map(|r| r * r).sum::<f64>());
+        let (place, cost) = places
+            .into_iter()
+            .zip(costs)
+            .min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (cost < least * CLEARLY_LESS).then_some((place, cost))
     }
 
     /// How residuals change over wide steps to both sides, where chance counts for little,
