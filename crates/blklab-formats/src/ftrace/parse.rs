@@ -163,10 +163,12 @@ fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Rest<'_>)> {
         };
         let begins = start == 0 || line[start - 1].is_ascii_whitespace();
         // perf trace has the fields in parentheses.
-        let is_traced = matches!(behind, [b'(', b'd', b'e', b'v', b':', ..]);
-        if let ([b':' | b'(', rest @ ..], true) =
-            (behind, begins && (behind[0] == b':' || is_traced))
-        {
+        let fields = match behind {
+            [b':', fields @ ..] => Some(fields),
+            [b'(', fields @ ..] if fields.starts_with(b"dev:") => Some(fields),
+            _ => None,
+        };
+        if let Some(rest) = fields.filter(|_| begins) {
             return Some((start, name, Rest(rest)));
         }
         at += len;
@@ -469,5 +471,6 @@ mod tests {
         };
         assert!(other("see block_rq_issue: it fires") && other("block_rq_issue() fires"));
         assert!(other("+ trace_block_rq_issue: 8,0 R 4096 () 8 + 8 [fio]"));
+        assert!(other("one more tracepoint: block_rq_issue") && other("block_rq_issue("));
     }
 }
