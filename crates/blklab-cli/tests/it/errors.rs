@@ -470,7 +470,10 @@ fn other_commands() {
             &["trace", "print", "gone"],
             &["cannot open gone: No such file"],
         ),
-        (&["trace", "print", "job.fio"], &["job.fio: begins with"]),
+        (
+            &["trace", "print", "job.fio"],
+            &["job.fio: no trace; it seems to be a fio job file: run it with `blklab run`"],
+        ),
         (
             &["trace", "stats", "."],
             &[".: not a run directory: there is no experiment.toml"],
