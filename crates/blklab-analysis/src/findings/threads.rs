@@ -106,6 +106,11 @@ impl Thread {
     }
 }
 
+/// Whether a thread is that of a journal.
+pub(super) fn is_journal(comm: &str) -> bool {
+    comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald")
+}
+
 /// Says what the threads do that cause a finding, and what to change about that.
 pub(super) fn introduce(f: &mut Finding) {
     let names = f.causes.iter().filter_map(|p| p.comm.as_deref());

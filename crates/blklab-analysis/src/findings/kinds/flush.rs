@@ -7,11 +7,11 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
-use super::journal_chain::is_journal;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
+use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };

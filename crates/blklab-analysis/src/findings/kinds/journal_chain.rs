@@ -8,6 +8,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, percent};
 use crate::findings::tasks::Tasks;
+use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
@@ -28,11 +29,6 @@ pub const KIND: Kind = Kind {
 
 /// The journal's thread begins so soon after what it waits for.
 const SOON_NS: u64 = 200_000;
-
-/// Whether a thread is that of a journal, by its name.
-pub(super) fn is_journal(comm: &str) -> bool {
-    comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald")
-}
 
 #[derive(Debug, Default)]
 struct JournalChain {
