@@ -4,6 +4,7 @@
 
 use crate::text::{Rest, decimal, time, unlogged};
 use blklab_types::{Pid, Time};
+use memchr::memmem;
 
 /// What stands in front of every event.
 pub(super) struct Head<'a> {
@@ -22,8 +23,20 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Takes process, CPU and time off the line, if all are there.
+/// Takes process, CPU and time off the line, if all are there, with what a log has in front.
 pub(super) fn strict<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
+    let line = rest.0;
+    let head = plain(rest)?;
+    // That stands where the name of the process is looked for: most lines have none.
+    let is_logged = head.comm.starts_with(b"[") || memmem::find(head.comm, b"kernel: ").is_some();
+    if !is_logged {
+        return Some(head);
+    }
+    rest.0 = unlogged(line).1;
+    plain(rest)
+}
+
+fn plain<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
     let line = rest.0;
     let (at, cpu, behind) = cpu(line)?;
     let (comm, pid) = task(line[..at].trim_ascii_end())?;
@@ -215,5 +228,27 @@ mod tests {
         ] {
             assert_eq!(shown(before), expected, "{before:?}");
         }
+    }
+
+    #[test]
+    fn whole_heads_with_and_without_a_log_in_front() {
+        let head = "fio-1234    [003] d..1.  64.859875: ";
+        for log in [
+            "",
+            "   ",
+            "[   12.345680] ",
+            "kernel: ",
+            "Jan  2 03:04:05 host kernel: [   12.345680] ",
+            "Jan  2 03:04:05 host kernel: ",
+        ] {
+            let line = format!("{log}{head}block_rq_issue: 8,0 R");
+            let mut rest = Rest(line.as_bytes());
+            let head = strict(&mut rest).expect("process, CPU and time");
+            assert_eq!(head.comm, b"fio", "{line}");
+            assert_eq!((head.pid, head.cpu, head.time.0), (1234, 3, 64_859_875_000));
+            assert_eq!(rest.word(), b"block_rq_issue:", "{line}");
+        }
+        let mut none = Rest(b"[   12.345680] fio 64.859875: block_rq_issue: 8,0 R");
+        assert!(strict(&mut none).is_none());
     }
 }

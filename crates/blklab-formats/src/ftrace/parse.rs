@@ -6,9 +6,7 @@ use crate::blkparse::{Details, details};
 use crate::kernel::{self, TextFields};
 use crate::lttng;
 use crate::plausible;
-use crate::text::{
-    Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, unlogged, unquoted,
-};
+use crate::text::{Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, unquoted};
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -53,7 +51,7 @@ impl Dialect for Ftrace {
 
 impl Ftrace {
     fn event<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Problem> {
-        let mut rest = Rest(unlogged(line).1);
+        let mut rest = Rest(line);
         let Some(head) = head::strict(&mut rest) else {
             return self.event_without_head(line);
         };
