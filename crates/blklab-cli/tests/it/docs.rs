@@ -23,11 +23,14 @@ const LONG: &[&str] = &[
     "blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4",
 ];
 
-/// Whether a command runs whole studies. One seed of a study is quick enough.
+/// Whether a command runs whole studies. One seed of a study is quick enough, but for those of
+/// NVMe drives, which run half a million I/Os.
 fn is_long(command: &str) -> bool {
     let study = command.strip_prefix("blklab reproduce");
-    study.is_some_and(|args| !args.contains("--quick") && args.trim() != "list")
-        || LONG.contains(&command)
+    study.is_some_and(|args| {
+        let is_quick = args.contains("--quick") && !args.contains(" nvme-");
+        !is_quick && args.trim() != "list"
+    }) || LONG.contains(&command)
 }
 
 /// Blocks that do not run here: a line of theirs, and why.
