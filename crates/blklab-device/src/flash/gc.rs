@@ -18,7 +18,9 @@
 //!
 //! What programs cost their die, moves (read, out over the channel and in again,
 //! program) and an erase for every block filled, is paid before the next program
-//! of the host or in bursts, as [`collect`](super::collect) says. What is left
+//! of the host or in bursts, as [`collect`](super::collect) says. Dies of a drive
+//! that has been written begin at different places of their blocks
+//! ([`Debt::amid_writing`]), so that they erase one after another. What is left
 //! out: collecting in idle time, blocks that hold hot or cold data alone, wear
 //! levelling.
 
@@ -69,6 +71,18 @@ impl Debt {
         folds: 0,
         fold_moves: 0,
     };
+
+    /// What a die, one of so many, owes amid writing: each has filled another part of its
+    /// block, and owes another part of a unit. Both are spread evenly, the latter by the golden
+    /// ratio, so that the one says nothing of the other.
+    pub(super) fn amid_writing(die: u64, dies: u64, units_per_block: u32) -> Debt {
+        const GOLDEN: u64 = 40_503;
+        Debt {
+            moves: die * GOLDEN % ONE,
+            programs: (die * u64::from(units_per_block) / dies) as u32,
+            ..Debt::NONE
+        }
+    }
 
     /// Adds a cost; says how many more whole units are to be moved.
     pub(super) fn add(&mut self, cost: Cost) -> u64 {
@@ -197,6 +211,19 @@ mod tests {
         assert_eq!(debt.folded(), 1, "half of what both cost");
         assert_eq!(debt.folded(), 1);
         assert!(!debt.fold_due() && debt.erase_due(2));
+    }
+
+    #[test]
+    fn dies_amid_writing_are_spread_over_a_block_and_a_unit() {
+        let dies: Vec<Debt> = (0..8).map(|die| Debt::amid_writing(die, 8, 32)).collect();
+        let programs: Vec<u32> = dies.iter().map(|d| d.programs).collect();
+        assert_eq!(programs, [0, 4, 8, 12, 16, 20, 24, 28]);
+        assert!(!dies.iter().any(Debt::move_due), "less than a unit");
+        let mut moves: Vec<u64> = dies.iter().map(|d| d.moves).collect();
+        assert!(!moves.is_sorted(), "not with the place in the block");
+        moves.sort_unstable();
+        let gap = moves.windows(2).map(|m| m[1] - m[0]).max();
+        assert!(gap < Some(2 * ONE / 8), "{moves:?}");
     }
 
     #[test]

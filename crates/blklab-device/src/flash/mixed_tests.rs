@@ -28,6 +28,29 @@ fn collecting_comes_in_bursts() {
     assert_eq!(gaps(",gc_burst_bytes=16KiB"), [520, 2 * 610 + 520]);
 }
 
+/// Which dies erase after their first, second … fourth program.
+fn erases(state: &str) -> Vec<Vec<u64>> {
+    let mut host = toy(&format!(",channels=4,pages_per_block=4,state={state}"));
+    let mut erases_after = |program: u64, die: u64| {
+        // A stream moves nothing. Units and pages, of 16 sectors, go round the dies.
+        let sector = 1000 + (program * 4 + die) * 16;
+        host.submit(Op::Write, BioFlags::FUA, sector, 16);
+        while host.step().expect("goes on").is_empty() {}
+        // Stopping an erase takes 200 us.
+        let read = took(&mut host, Op::Read, die * 16, 8);
+        host.drain();
+        read > 200.0
+    };
+    let of_a_round = |program| (0..4).filter(|die| erases_after(program, *die)).collect();
+    (0..4).map(of_a_round).collect()
+}
+
+#[test]
+fn dies_of_a_written_drive_erase_one_after_another() {
+    assert_eq!(erases("full"), [[3], [2], [1], [0]]);
+    assert_eq!(erases("fresh"), [[0; 0]; 4], "there is room");
+}
+
 /// When a read ends that is handed over at 700 us, while a unit is moved: its cells
 /// are read from 523 on, its program runs from 633 to 1133.
 fn read_beside_a_move(given: &str) -> f64 {

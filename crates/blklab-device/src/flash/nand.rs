@@ -129,11 +129,16 @@ impl Die {
         debt: Debt::NONE,
     };
 
-    /// A die as a run begins: with its share of a full SLC cache.
+    /// A die as a run begins: with its share of a full SLC cache; of a drive that was written,
+    /// somewhere in its block.
     fn at_the_begin(spec: &Spec, die: usize) -> Die {
-        let (units, dies) = (Slc::filled_units(&spec.slc), spec.dies as u64);
-        let share = units / dies + u64::from((die as u64) < units % dies);
-        let mut debt = Debt::NONE;
+        let (die, dies) = (die as u64, spec.dies as u64);
+        let units = Slc::filled_units(&spec.slc);
+        let share = units / dies + u64::from(die < units % dies);
+        let mut debt = match spec.credit_slots {
+            0 => Debt::amid_writing(die, dies, spec.timing.units_per_block),
+            _ => Debt::NONE,
+        };
         debt.fold_later(share, spec.moves);
         Die { debt, ..Die::IDLE }
     }
