@@ -186,7 +186,7 @@ fn merges(out: &mut String, stats: &TraceStats) -> fmt::Result {
 fn seeks(
     out: &mut String,
     stats: &TraceStats,
-    of: fn(&DeviceStats) -> &crate::seeks::Seeks,
+    seeks_of: fn(&DeviceStats) -> &crate::seeks::Seeks,
 ) -> fmt::Result {
     writeln!(
         out,
@@ -196,7 +196,7 @@ fn seeks(
     let rule = "---------------";
     writeln!(out, "---------- | {rule} {rule} {rule} | ----------")?;
     for device in &stats.devices {
-        let seeks = of(device);
+        let seeks = seeks_of(device);
         let (n, distances) = (seeks.distances.count(), &seeks.distances);
         if n > 0 {
             writeln!(

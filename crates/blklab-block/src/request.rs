@@ -80,7 +80,7 @@ impl RqState {
 
     /// The union, for tests of several flags.
     #[must_use]
-    pub const fn or(self, o: RqState) -> RqState {
+    pub const fn with(self, o: RqState) -> RqState {
         RqState(self.0 | o.0)
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn lives(file: &Path, which: Which, known: &Known, format: PlainForma
     } else {
         None
     };
-    let of = |life: &Life| {
+    let re_enacted = |life: &Life| {
         again
             .as_ref()?
             .re_enacted
@@ -75,7 +75,7 @@ pub(crate) fn lives(file: &Path, which: Which, known: &Known, format: PlainForma
         PlainFormat::Json => {
             let told = lives.iter().map(|life| Told {
                 life,
-                re_enacted: of(life),
+                re_enacted: re_enacted(life),
             });
             let told: Vec<Told<'_>> = told.collect();
             serde_json::to_writer_pretty(&mut out, &told).map_err(std::io::Error::from)?;
@@ -88,7 +88,7 @@ pub(crate) fn lives(file: &Path, which: Which, known: &Known, format: PlainForma
                 }
                 show(&mut out, life, &report, input.format().has_printed_times)?;
                 if let Some(again) = &again {
-                    show_again(&mut out, again, of(life))?;
+                    show_again(&mut out, again, re_enacted(life))?;
                 }
             }
         }

@@ -178,14 +178,14 @@ fn labels(inputs: &[Input]) -> Vec<String> {
         .map(|i| i.path.components().count())
         .max()
         .unwrap_or(1);
-    let of = |n: usize| inputs.iter().map(|i| parts(i, n)).collect::<Vec<String>>();
+    let labels = |n: usize| inputs.iter().map(|i| parts(i, n)).collect::<Vec<String>>();
     let differ = |labels: &[String]| {
         let all: BTreeSet<&String> = labels.iter().collect();
         all.len() == labels.len()
     };
-    let found = (1..=longest).map(of).find(|labels| differ(labels));
+    let found = (1..=longest).map(labels).find(|labels| differ(labels));
     found.unwrap_or_else(|| {
-        let numbered = of(longest).into_iter().enumerate();
+        let numbered = labels(longest).into_iter().enumerate();
         numbered
             .map(|(i, label)| format!("{label} ({})", i + 1))
             .collect()

@@ -38,11 +38,11 @@ pub(crate) fn interval(
         } else {
             draw(after.runs())
         };
-        let low = before.of(&of_before);
+        let low = before.over(&of_before);
         if low <= 0.0 {
             return None;
         }
-        ratios.push(after.of(&of_after) / low);
+        ratios.push(after.over(&of_after) / low);
     }
     ratios.sort_by(f64::total_cmp);
     let tail = tail_of_percentiles(fewest, confidence);

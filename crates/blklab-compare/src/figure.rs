@@ -67,11 +67,11 @@ impl Figure {
     /// Over all runs; 0 if there are none.
     pub fn value(&self) -> f64 {
         let all: Vec<usize> = (0..self.runs()).collect();
-        self.of(&all)
+        self.over(&all)
     }
 
     /// Over some of the runs, each as often as it is named.
-    pub(crate) fn of(&self, runs: &[usize]) -> f64 {
+    pub(crate) fn over(&self, runs: &[usize]) -> f64 {
         if runs.is_empty() {
             return 0.0;
         }
@@ -110,7 +110,7 @@ mod tests {
         let pooled = Figure::pooled(99.0, vec![short.clone(), long]);
         // The mean of the runs' own would be half of it.
         assert!((pooled.value() / 1e6 - 1.0).abs() < 0.01, "{pooled:?}");
-        assert_eq!(pooled.of(&[0, 0]), 100.0);
+        assert_eq!(pooled.over(&[0, 0]), 100.0);
         assert_eq!(Figure::mean(vec![1.0, 2.0, 6.0]).value(), 3.0);
         assert_eq!(Figure::median(vec![1.0, 2.0, 6.0]).value(), 2.0);
         assert_eq!(Figure::mean(Vec::new()).value(), 0.0);

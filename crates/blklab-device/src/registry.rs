@@ -204,8 +204,8 @@ pub fn find(name: &str) -> Result<&'static DeviceInfo, DeviceError> {
 /// Whether a parameter of a device is the path of a file.
 pub fn is_path(device: &str, param: &str) -> bool {
     let params = find(device).map_or(&[][..], |d| d.params);
-    let is = |p: &ParamInfo| p.name == param && matches!(p.kind, Kind::Path);
-    params.iter().any(is)
+    let is_path = |p: &ParamInfo| p.name == param && matches!(p.kind, Kind::Path);
+    params.iter().any(is_path)
 }
 
 /// How many commands a device is given at a time: what the driver's own

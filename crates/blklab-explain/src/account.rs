@@ -134,11 +134,11 @@ pub(crate) fn explained(k: Known, words: &Words, names: &Names) -> Explained {
 }
 
 fn reasons(causes: &[(Cause, Pid, u64)], words: &Words, names: &Names) -> Vec<Reason> {
-    let of = |(cause, pid, ns): &(Cause, Pid, u64)| Reason {
+    let reason = |(cause, pid, ns): &(Cause, Pid, u64)| Reason {
         cause: cause.name(),
         pid: Some(*pid).filter(|pid| *pid > 0),
         ns: *ns,
-        words: words.of(*cause, *pid, |pid| names.who(pid)),
+        words: words.cause(*cause, *pid, |pid| names.who(pid)),
     };
-    causes.iter().map(of).collect()
+    causes.iter().map(reason).collect()
 }

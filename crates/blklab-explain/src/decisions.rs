@@ -106,11 +106,11 @@ impl DecisionLog {
             self.open.resize(slot + 1, None);
         }
         let before = std::mem::replace(&mut self.open[slot], stage);
-        let of = |s: Option<Stage>, which: Stage| usize::from(s == Some(which));
-        self.nr_inserted += of(stage, Stage::Inserted);
-        self.nr_inserted -= of(before, Stage::Inserted);
-        self.nr_issued += of(stage, Stage::Issued);
-        self.nr_issued -= of(before, Stage::Issued);
+        let counts = |s: Option<Stage>, which: Stage| usize::from(s == Some(which));
+        self.nr_inserted += counts(stage, Stage::Inserted);
+        self.nr_inserted -= counts(before, Stage::Inserted);
+        self.nr_issued += counts(stage, Stage::Issued);
+        self.nr_issued -= counts(before, Stage::Issued);
         if self.nr_inserted == 0 {
             self.decision = None;
         }

@@ -114,7 +114,7 @@ impl Words {
     }
 
     /// A cause in words. `who` names a process.
-    pub(crate) fn of(&self, cause: Cause, pid: Pid, who: impl Fn(Pid) -> String) -> String {
+    pub(crate) fn cause(&self, cause: Cause, pid: Pid, who: impl Fn(Pid) -> String) -> String {
         let sched = &self.scheduler;
         let whose = |some: &str, none: &str| match pid {
             0 => none.to_owned(),

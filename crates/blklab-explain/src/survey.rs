@@ -108,7 +108,7 @@ impl Survey {
     }
 
     /// What was found on a device, whether or not it can be re-enacted.
-    pub fn of(&self, dev: Dev) -> Option<&DiskSurvey> {
+    pub fn found_on(&self, dev: Dev) -> Option<&DiskSurvey> {
         self.disks.get(&dev)
     }
 

@@ -112,8 +112,8 @@ impl Cell {
 
     /// Cells of one kind differ only in how many commands are in flight.
     pub(crate) fn kind(&self) -> Vec<(State, u32, [u32; 2], bool)> {
-        let of = |s: &Stream| (self.state, s.read_pct, s.bytes, s.sequential);
-        self.streams.iter().map(of).collect()
+        let shape = |s: &Stream| (self.state, s.read_pct, s.bytes, s.sequential);
+        self.streams.iter().map(shape).collect()
     }
 
     /// How many commands are in flight.

@@ -33,7 +33,7 @@ impl Certainty {
 }
 
 /// Of each parameter that a problem looks for.
-pub(crate) fn of(problem: &mut Problem<'_>) -> Vec<Certainty> {
+pub(crate) fn of_parameters(problem: &mut Problem<'_>) -> Vec<Certainty> {
     let Some((slopes, covariance)) = problem.covariance() else {
         return Vec::new();
     };

@@ -127,9 +127,9 @@ fn texts(options: Option<&Value>) -> BTreeMap<String, String> {
 }
 
 fn directions(job: &Map<String, Value>) -> impl Iterator<Item = (Op, &Map<String, Value>)> {
-    let of = |(op, name): (Op, &str)| Some((op, job.get(name)?.as_object()?));
+    let section = |(op, name): (Op, &str)| Some((op, job.get(name)?.as_object()?));
     let all = [(Op::Read, "read"), (Op::Write, "write")];
-    let some = all.into_iter().filter_map(of).collect::<Vec<_>>();
+    let some = all.into_iter().filter_map(section).collect::<Vec<_>>();
     some.into_iter().filter(|(_, d)| number(d, "iops") > 0.0)
 }
 

@@ -80,7 +80,7 @@ pub fn fit(cells: &[Cell], options: &FitOptions) -> Result<Fit, FitError> {
     let drive = Search::new(&bench, &held).run(options.like.as_ref());
     let seen: Vec<usize> = (0..cells.len()).filter(|c| !held[*c]).collect();
     let mut problem = Problem::new(&bench, &seen, Effort::Fine, &drive, &all_params());
-    let certainty = certainty::of(&mut problem);
+    let certainty = certainty::of_parameters(&mut problem);
     let names: Vec<&'static str> = problem.looked_for().map(|p| p.name).collect();
     let fitted = names.iter().zip(certainty).map(|(name, c)| Fitted {
         name,

@@ -88,7 +88,7 @@ pub(crate) struct Param {
     pub(crate) begin: Option<f64>,
 }
 
-const fn of(
+const fn param(
     name: &'static str,
     unit: Unit,
     shows_in: ShowsIn,
@@ -110,28 +110,28 @@ const RATE: (f64, f64) = (20.0, 50_000.0);
 /// All of them.
 #[rustfmt::skip]
 pub(crate) const ALL: &[Param] = &[
-    of("command_us", Unit::Us, ShowsIn::All, US, None),
-    of("read_overhead_us", Unit::Us, ShowsIn::Reads, US, None),
-    of("read_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
-    of("read_middle_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
-    of("read_slow_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
-    of("channel_mb_per_s", Unit::MbPerS, ShowsIn::All, RATE, None),
-    of("link_mb_per_s", Unit::MbPerS, ShowsIn::All, RATE, None),
-    of("read_slots", Unit::Count, ShowsIn::Reads, (1.0, 65_536.0), None),
-    of("read_large_us", Unit::Us, ShowsIn::LargeReads, US, Some(5.0)),
-    of("read_large_overhead_us", Unit::Us, ShowsIn::LargeReads, US, Some(20.0)),
-    of("read_large_mb_per_s", Unit::MbPerS, ShowsIn::LargeReads, RATE, Some(4000.0)),
-    of("write_overhead_us", Unit::Us, ShowsIn::Writes, US, None),
-    of("write_command_us", Unit::Us, ShowsIn::Replacing, US, None),
-    of("program_us", Unit::Us, ShowsIn::Writes, US, None),
-    of("buffer_bytes", Unit::Bytes, ShowsIn::Writes, (262_144.0, 1e9), None),
-    of("erase_us", Unit::Us, ShowsIn::Replacing, US, None),
-    of("spare_pct", Unit::Percent, ShowsIn::Replacing, (1.0, 400.0), None),
-    of("filled_pct", Unit::Percent, ShowsIn::Replacing, (1.0, 100.0), None),
-    of("suspend_program_us", Unit::Us, ShowsIn::Replacing, US, None),
-    of("suspend_erase_us", Unit::Us, ShowsIn::Replacing, US, None),
-    of("gc_burst_bytes", Unit::Bytes, ShowsIn::Replacing, (65_536.0, 1e9), None),
-    of("gc_dies", Unit::Count, ShowsIn::Replacing, (1.0, 4096.0), None),
+    param("command_us", Unit::Us, ShowsIn::All, US, None),
+    param("read_overhead_us", Unit::Us, ShowsIn::Reads, US, None),
+    param("read_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
+    param("read_middle_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
+    param("read_slow_us", Unit::Us, ShowsIn::ReadsOrReplacing, US, None),
+    param("channel_mb_per_s", Unit::MbPerS, ShowsIn::All, RATE, None),
+    param("link_mb_per_s", Unit::MbPerS, ShowsIn::All, RATE, None),
+    param("read_slots", Unit::Count, ShowsIn::Reads, (1.0, 65_536.0), None),
+    param("read_large_us", Unit::Us, ShowsIn::LargeReads, US, Some(5.0)),
+    param("read_large_overhead_us", Unit::Us, ShowsIn::LargeReads, US, Some(20.0)),
+    param("read_large_mb_per_s", Unit::MbPerS, ShowsIn::LargeReads, RATE, Some(4000.0)),
+    param("write_overhead_us", Unit::Us, ShowsIn::Writes, US, None),
+    param("write_command_us", Unit::Us, ShowsIn::Replacing, US, None),
+    param("program_us", Unit::Us, ShowsIn::Writes, US, None),
+    param("buffer_bytes", Unit::Bytes, ShowsIn::Writes, (262_144.0, 1e9), None),
+    param("erase_us", Unit::Us, ShowsIn::Replacing, US, None),
+    param("spare_pct", Unit::Percent, ShowsIn::Replacing, (1.0, 400.0), None),
+    param("filled_pct", Unit::Percent, ShowsIn::Replacing, (1.0, 100.0), None),
+    param("suspend_program_us", Unit::Us, ShowsIn::Replacing, US, None),
+    param("suspend_erase_us", Unit::Us, ShowsIn::Replacing, US, None),
+    param("gc_burst_bytes", Unit::Bytes, ShowsIn::Replacing, (65_536.0, 1e9), None),
+    param("gc_dies", Unit::Count, ShowsIn::Replacing, (1.0, 4096.0), None),
 ];
 
 /// A parameter by its name; there is one.

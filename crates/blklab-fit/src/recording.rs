@@ -83,12 +83,12 @@ pub fn fit_recording(commands: &[Command]) -> Result<RecordedFit, FitError> {
     let judged = kinds.into_iter().filter(|(_, t)| t.len() >= KIND_MIN);
     let kinds = judged.map(|(name, times)| {
         let at = |part: f64| {
-            let of = |pick: fn(&(f64, f64)) -> f64| {
+            let quantile = |pick: fn(&(f64, f64)) -> f64| {
                 let mut values: Vec<f64> = times.iter().map(pick).collect();
                 values.sort_by(f64::total_cmp);
                 values[((values.len() as f64 * part) as usize).min(values.len() - 1)]
             };
-            [of(|t| t.0), of(|t| t.1)]
+            [quantile(|t| t.0), quantile(|t| t.1)]
         };
         Kind {
             name,

@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
         let mut problem =
             Problem::new(self.bench, &self.cells, Effort::Fine, &drive, &all_params());
         let mut cost = problem.cost(&drive);
-        let told = certainty::of(&mut problem);
+        let told = certainty::of_parameters(&mut problem);
         let names: Vec<&str> = problem.looked_for().map(|p| p.name).collect();
         for (name, _) in names.iter().zip(told).filter(|(_, c)| !c.is_told()) {
             let before = begun.get(name);

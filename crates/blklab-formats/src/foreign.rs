@@ -268,8 +268,8 @@ pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
     // The first line begins like all others.
     let text = [b"\n", head].concat();
     let has = |word: &&str| memchr::memmem::find(&text, word.as_bytes()).is_some();
-    let is = |known: &&Foreign| known.marks.iter().any(|set| set.iter().all(has));
-    KNOWN.iter().find(is)
+    let is_text = |known: &&Foreign| known.marks.iter().any(|set| set.iter().all(has));
+    KNOWN.iter().find(is_text)
 }
 
 /// Columns of `/proc/diskstats`: of partitions until 2.6.24, of all until 4.17, until 5.4, since.

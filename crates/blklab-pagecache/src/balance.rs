@@ -62,7 +62,7 @@ impl State {
     /// Pages after which a task of a group looks at the limits.
     fn poll_pages(&mut self, (task, group): (TaskId, u16)) -> u64 {
         let pause = self.task_dirty(task).nr_dirtied_pause;
-        if self.wbs.of(group).dirty_exceeded {
+        if self.wbs.group(group).dirty_exceeded {
             pause.min(EXCEEDED_PAGES)
         } else {
             pause
@@ -103,7 +103,7 @@ impl State {
 
     /// Updates the estimates for a throttled task of a group.
     fn update_rates(&mut self, group: u16, position: &Position, started: Jiffies, at: At) {
-        if self.wbs.of(group).update(started, Some(position), at) {
+        if self.wbs.group(group).update(started, Some(position), at) {
             let (dirty, pages) = (self.limits.dirty, position.pages);
             self.dirty_limit_follower =
                 position::follow_limit(self.dirty_limit_follower, dirty, pages);
@@ -118,7 +118,7 @@ impl State {
         position: &Position,
         At { now, hz }: At,
     ) -> Verdict {
-        let bw = self.wbs.of(group).bandwidth;
+        let bw = self.wbs.group(group).bandwidth;
         let rate = task_ratelimit(bw.dirty_ratelimit, position.ratio(bw.avg_write));
         let max_pause = position::max_pause(position.device_pages, bw.avg_write, hz);
         let target = position::target_pause(max_pause, rate, bw.dirty_ratelimit, bw.avg_write, hz);
@@ -190,7 +190,7 @@ impl<H: Host> PageCache<H> {
         let at = self.at();
         self.with(|s| {
             for group in s.wbs.groups() {
-                s.wbs.of(group).update(started, None, at);
+                s.wbs.group(group).update(started, None, at);
             }
         });
     }
@@ -226,7 +226,7 @@ impl<H: Host> PageCache<H> {
                 let pages = position::poll_interval(position.pages, position.dirty);
                 self.with(|s| {
                     s.task_dirty(task).run_free(pages, at.now);
-                    s.wbs.of(group).dirty_exceeded = false;
+                    s.wbs.group(group).dirty_exceeded = false;
                 });
                 break;
             }
@@ -235,7 +235,7 @@ impl<H: Host> PageCache<H> {
                 self.ask_flusher(0);
             }
             let verdict = self.with(|s| {
-                s.wbs.of(group).dirty_exceeded = position.exceeded();
+                s.wbs.group(group).dirty_exceeded = position.exceeded();
                 s.update_rates(group, &position, started, at);
                 s.judge((task, group), dirtied, &position, at)
             });
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(s.pages_until_poll(TASK, 0), 1);
         s.dirtied[0] = 1_250;
         assert!(s.poll_due(TASK, 0) && s.dirtied[0] == 0);
-        s.wbs.of(0).dirty_exceeded = true;
+        s.wbs.group(0).dirty_exceeded = true;
         assert_eq!(s.pages_until_poll(TASK, 0), 8);
     }
 }

@@ -153,11 +153,11 @@ impl Lru {
     /// Removes runs, and parts of runs, of pages that are cached no more, so
     /// that a page that comes back stands once in the lists. `of` names the
     /// file of a run if it may have lost pages.
-    fn forget_uncached<'a>(&mut self, of: impl Fn(&Run) -> Option<&'a File>) {
+    fn forget_uncached<'a>(&mut self, file_of: impl Fn(&Run) -> Option<&'a File>) {
         for list in [&mut self.inactive, &mut self.active] {
             let runs = std::mem::take(list);
             for run in runs {
-                let Some(file) = of(&run) else {
+                let Some(file) = file_of(&run) else {
                     list.push_back(run);
                     continue;
                 };

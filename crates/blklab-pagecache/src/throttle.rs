@@ -89,7 +89,7 @@ impl<H: Host> PageCache<H> {
                 break;
             }
             exceeded = true;
-            self.with(|s| s.wbs.of(0).dirty_exceeded = true);
+            self.with(|s| s.wbs.group(0).dirty_exceeded = true);
             let enough = if self.config.features.writes_above_limit_only {
                 now.limit
             } else {
@@ -123,7 +123,7 @@ impl<H: Host> PageCache<H> {
             } else {
                 now.pages < now.limit
             };
-            s.wbs.of(0).dirty_exceeded &= !below;
+            s.wbs.group(0).dirty_exceeded &= !below;
             let t = s.stats.throttled_mut(task);
             t.checks += 1;
             t.exceeded += u64::from(exceeded);
@@ -139,7 +139,7 @@ impl<H: Host> PageCache<H> {
 }
 
 fn check_interval(s: &mut State) -> u64 {
-    if s.wbs.of(0).dirty_exceeded {
+    if s.wbs.group(0).dirty_exceeded {
         EXCEEDED_PAGES
     } else {
         s.ratelimit

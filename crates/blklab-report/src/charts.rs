@@ -338,10 +338,10 @@ fn throughput(m: &Member, d: &Device) -> String {
 fn depth(m: &Member, d: &Device) -> String {
     let title = format!("{}: how many are under way, mean of each interval", m.label);
     let title = title.trim_start_matches(": ");
-    let of = |s: &Steps| s.means.clone();
+    let means = |s: &Steps| s.means.clone();
     let lines = [
-        ("bios, Q to C", of(&d.in_queue), 0),
-        ("at the device", of(&d.in_device), 1),
+        ("bios, Q to C", means(&d.in_queue), 0),
+        ("at the device", means(&d.in_device), 1),
     ];
     plot(title, m.span_ns, (0.0, d.in_queue.interval_ns), &lines, &[])
 }

@@ -78,17 +78,17 @@ pub(crate) fn of_metrics(metrics: &Value) -> (Vec<JobLine>, Vec<Curve>) {
         directions.sort_unstable();
         directions.dedup();
         for direction in directions {
-            let of = own().filter(|r| r["direction"] == direction);
-            let of: Vec<&Value> = of.collect();
+            let rows = own().filter(|r| r["direction"] == direction);
+            let rows: Vec<&Value> = rows.collect();
             let mut counts = Counts::default();
-            for row in &of {
+            for row in &rows {
                 bins(row).for_each(|(value, count)| counts.add(value, count));
             }
-            let max_ns = largest(&of, "clat_max_ns").map(|ns| ns as u64);
+            let max_ns = largest(&rows, "clat_max_ns").map(|ns| ns as u64);
             let curve = max_ns
                 .filter(|_| counts.count() > 0)
                 .map(|max_ns| counts.curve(name, direction, "clat", max_ns));
-            lines.push(line(name, direction, &of, curve.as_ref()));
+            lines.push(line(name, direction, &rows, curve.as_ref()));
             curves.extend(curve);
         }
     }
@@ -106,9 +106,9 @@ fn largest(rows: &[&Value], key: &str) -> Option<f64> {
 fn line(name: &str, direction: &str, rows: &[&Value], curve: Option<&Curve>) -> JobLine {
     let sum = |key| numbers(rows, key).sum::<f64>() as u64;
     // A row alone has its own numbers; of several the bins together say them.
-    let own = |key, of: fn(&Curve) -> u64| match rows {
+    let own = |key, drawn: fn(&Curve) -> u64| match rows {
         [row] => row[key].as_f64().map(|ns| ns as u64),
-        _ => curve.map(of),
+        _ => curve.map(drawn),
     };
     JobLine {
         name: name.to_owned(),

@@ -328,7 +328,7 @@ fn steps(p: Profile) -> Steps {
 fn flow(bins: Bins<Ended>, people: &People) -> Flow {
     let interval_ns = bins.interval_ns();
     let bins = bins.into_bins();
-    let column = |of: fn(&Ended) -> u64| bins.iter().map(of).collect::<Vec<u64>>();
+    let column = |count: fn(&Ended) -> u64| bins.iter().map(count).collect::<Vec<u64>>();
     let mut served = vec![vec![0_u64; bins.len()]; people.groups.len()];
     for (i, bin) in bins.iter().enumerate() {
         for (pid, bytes) in &bin.served {

@@ -58,8 +58,8 @@ const DIRECTIONS: [(Op, &str); 4] = [
 
 /// The figures of all processes, by first bio; one for each direction.
 pub fn figures(recorded: &Recorded) -> Vec<Figures> {
-    let of = |p| DIRECTIONS.iter().filter_map(move |d| of_direction(p, *d));
-    recorded.processes.iter().flat_map(of).collect()
+    let directions = |p| DIRECTIONS.iter().filter_map(move |d| of_direction(p, *d));
+    recorded.processes.iter().flat_map(directions).collect()
 }
 
 fn of_direction(p: &Process, (op, direction): (Op, &'static str)) -> Option<Figures> {

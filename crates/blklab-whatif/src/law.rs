@@ -377,8 +377,9 @@ fn line(seen: &[(Command, f64)], op: Op, rotates: bool, assumed: &mut Vec<String
 /// Fixed part in ns and slope in ps: neither is below zero.
 fn least_squares(points: &[(f64, f64, f64)]) -> (f64, f64) {
     let weight: f64 = points.iter().map(|p| p.2).sum();
-    let mean =
-        |of: fn(&(f64, f64, f64)) -> f64| points.iter().map(|p| of(p) * p.2).sum::<f64>() / weight;
+    let mean = |part: fn(&(f64, f64, f64)) -> f64| {
+        points.iter().map(|p| part(p) * p.2).sum::<f64>() / weight
+    };
     let (n, ns) = (mean(|p| p.0), mean(|p| p.1));
     let along: f64 = points.iter().map(|p| p.2 * (p.0 - n) * (p.1 - ns)).sum();
     let square: f64 = points.iter().map(|p| p.2 * (p.0 - n).powi(2)).sum();

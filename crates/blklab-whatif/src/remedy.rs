@@ -52,11 +52,11 @@ const ACTIONS: &[(&str, &str, Make)] = &[
     ("missed-merge", "submit in batches", |k| batch(k)),
     ("missed-merge", "plug around the loop", |k| batch(k)),
     ("slice", "a higher priority", |k| {
-        let of = |p: &Party| Change::Prio {
+        let raised = |p: &Party| Change::Prio {
             process: p.pid.to_string(),
             level: "0".to_owned(),
         };
-        Some(k.finding.victims.iter().take(1).map(of).collect())
+        Some(k.finding.victims.iter().take(1).map(raised).collect())
     }),
     ("reads-behind-writes", "scheduler: ", |k| {
         scheduler(if k.is_old { "cfq" } else { "mq-deadline" })
@@ -75,10 +75,10 @@ const ACTIONS: &[(&str, &str, Make)] = &[
     }),
     ("writes-starved", "fewer reads queued", |k| fewer(k)),
     ("plug-timer", "submit with the sync flag", |k| {
-        let of = |p: &Party| Change::Sync {
+        let asynchronous = |p: &Party| Change::Sync {
             process: p.pid.to_string(),
         };
-        Some(k.finding.victims.iter().map(of).collect())
+        Some(k.finding.victims.iter().map(asynchronous).collect())
     }),
     ("held-back", "try a scheduler that does not idle", |k| {
         no_idling(k)
@@ -127,16 +127,16 @@ fn enough(k: &Known<'_>) -> Option<Vec<Change>> {
     };
     let parallel = figure("a request alone")? / figure("time between completions")?.max(1.0);
     let depth = (2.0 * parallel.max(1.0)).ceil().max(4.0) as u32;
-    let of = |p: &Party| Change::Depth {
+    let at_depth = |p: &Party| Change::Depth {
         process: p.pid.to_string(),
         depth,
     };
-    Some(k.finding.victims.iter().map(of).collect())
+    Some(k.finding.victims.iter().map(at_depth).collect())
 }
 
 /// Those who cause it keep an eighth of what they have under way.
 fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
-    let of = |p: &Party| {
+    let with_less = |p: &Party| {
         let found = k.recorded.processes.iter().find(|r| r.pid == p.pid)?;
         let depth = match found.waiting {
             Waiting::Depth(n) => n,
@@ -151,7 +151,7 @@ fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
             depth: (depth / FEWER).max(1),
         })
     };
-    let changes: Vec<Change> = k.finding.causes.iter().filter_map(of).collect();
+    let changes: Vec<Change> = k.finding.causes.iter().filter_map(with_less).collect();
     (!changes.is_empty()).then_some(changes)
 }
 
@@ -164,11 +164,11 @@ fn prio(k: &Known<'_>) -> Option<Vec<Change>> {
 }
 
 fn batch(k: &Known<'_>) -> Option<Vec<Change>> {
-    let of = |p: &Party| Change::Batch {
+    let batched = |p: &Party| Change::Batch {
         process: p.pid.to_string(),
         bios: BATCH,
     };
-    let changes: Vec<Change> = k.finding.victims.iter().map(of).collect();
+    let changes: Vec<Change> = k.finding.victims.iter().map(batched).collect();
     (!changes.is_empty()).then_some(changes)
 }
 
@@ -193,8 +193,8 @@ pub(crate) fn trials<'a>(
     facts: &Facts<'_>,
     compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
 ) -> Vec<Trial> {
-    let of = |finding: &'a Finding| finding.remedies.iter().map(move |r| (finding, r));
-    let all = findings.flat_map(of);
+    let remedies = |finding: &'a Finding| finding.remedies.iter().map(move |r| (finding, r));
+    let all = findings.flat_map(remedies);
     all.map(|(finding, remedy)| trial(finding, remedy, facts, &compare))
         .collect()
 }

@@ -338,21 +338,21 @@ pub(crate) fn off(seen: &[Figures], got: &[Figures]) -> f64 {
         (a, b) if a == b => 1.0,
         _ => f64::MAX,
     };
-    let of = |f: &Figures| match got.iter().find(|g| g.is_of(f)) {
+    let farthest = |f: &Figures| match got.iter().find(|g| g.is_of(f)) {
         Some(g) => factor(f.mean_ns as f64, g.mean_ns as f64).max(factor(f.per_s, g.per_s)),
         None => f64::MAX,
     };
-    seen.iter().filter(counts).map(of).fold(1.0, f64::max)
+    seen.iter().filter(counts).map(farthest).fold(1.0, f64::max)
 }
 
 /// A row for each process and direction that is there before and after.
 pub(crate) fn rows(seen: Option<&[Figures]>, before: &[Figures], after: &[Figures]) -> Vec<Row> {
-    let of = |list: &[Figures], f: &Figures| list.iter().find(|g| g.is_of(f)).cloned();
+    let among = |list: &[Figures], f: &Figures| list.iter().find(|g| g.is_of(f)).cloned();
     let row = |f: &Figures| {
         Some(Row {
             recorded: seen.map(|_| f.clone()),
-            before: of(before, f)?,
-            after: of(after, f)?,
+            before: among(before, f)?,
+            after: among(after, f)?,
         })
     };
     seen.unwrap_or(before).iter().filter_map(row).collect()

@@ -68,8 +68,8 @@ pub fn re_enact<E>(
         Machine::Simulated(e) => Ok(vec![Stack::of_run(e, request.schedulers)]),
         Machine::Recorded(context, tries) => candidates(context, request.schedulers, tries)
             .and_then(|names| {
-                let of = |name| Stack::of_context(context, name, request.schedulers, disk);
-                names.into_iter().map(of).collect()
+                let with = |name| Stack::of_context(context, name, request.schedulers, disk);
+                names.into_iter().map(with).collect()
             }),
     };
     let stacks = match stacks {

@@ -189,11 +189,11 @@ impl<'a> Rounds<'a> {
 
     /// Cells that were asked for.
     pub fn asked(&self) -> usize {
-        let of = |cell: &&Cell| {
+        let is_asked = |cell: &&Cell| {
             let file = self.files.iter().find(|f| f.file_idx == cell.file_idx);
             file.is_some_and(|f| cell.repetition < f.asked)
         };
-        self.cells.iter().filter(of).count()
+        self.cells.iter().filter(is_asked).count()
     }
 
     /// A line for each file whose repetitions ended by a rule: which, and how well the

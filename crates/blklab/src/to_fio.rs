@@ -150,7 +150,10 @@ pub fn shown_stack(
         }
     };
     let nothing = DiskSurvey::default();
-    let disk = trace.survey.of(trace.recorded.dev).unwrap_or(&nothing);
+    let disk = trace
+        .survey
+        .found_on(trace.recorded.dev)
+        .unwrap_or(&nothing);
     let stack = Stack::of_context(&context, &scheduler, schedulers, disk)?;
     assumed.extend(stack.assumed);
     let mut experiment = stack.experiment;

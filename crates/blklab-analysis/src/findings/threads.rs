@@ -101,7 +101,7 @@ const THREADS: [Thread; 11] = [
 ];
 
 impl Thread {
-    fn is(&self, comm: &str) -> bool {
+    fn has(&self, comm: &str) -> bool {
         comm.starts_with(self.begins) && self.contains.iter().any(|part| comm.contains(part))
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn introduce(f: &mut Finding) {
     let names = f.causes.iter().filter_map(|p| p.comm.as_deref());
     let caused: Vec<(String, &Thread)> = THREADS
         .iter()
-        .filter_map(|t| Some((names.clone().find(|comm| t.is(comm))?.to_owned(), t)))
+        .filter_map(|t| Some((names.clone().find(|comm| t.has(comm))?.to_owned(), t)))
         .collect();
     for (name, thread) in caused.into_iter().rev() {
         if !f.how.is_empty() {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn names_are_told_apart() {
-        let kind = |comm: &str| THREADS.iter().filter(|t| t.is(comm)).count();
+        let kind = |comm: &str| THREADS.iter().filter(|t| t.has(comm)).count();
         for one in [
             "kswapd0",
             "md127_resync",

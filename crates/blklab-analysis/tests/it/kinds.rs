@@ -647,10 +647,10 @@ fn writes_wait_for_a_request(wait_us: u64) -> Lines {
 fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
     let cause = |context: &str| {
         let report = writes_wait_for_a_request(30_000).report(context);
-        let of = |kind| report.findings.iter().find(|f| f.kind == kind);
+        let found = |kind| report.findings.iter().find(|f| f.kind == kind);
         let f = ["wbt-likely", "cgroup-latency", "no-request-free"]
             .into_iter()
-            .find_map(of);
+            .find_map(found);
         let f = f.expect("it is found");
         assert_eq!(f.victims[0].pid, 2);
         (f.cause.clone(), f.remedies[0].to_string())

@@ -209,9 +209,9 @@ pub(crate) fn is_mergeable(state: RqState) -> bool {
 
 /// States in which a request takes no more bios.
 pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
-    .or(RqState::STARTED)
-    .or(RqState::FLUSH_SEQ)
-    .or(RqState::SPECIAL);
+    .with(RqState::STARTED)
+    .with(RqState::FLUSH_SEQ)
+    .with(RqState::SPECIAL);
 
 #[cfg(test)]
 mod tests {

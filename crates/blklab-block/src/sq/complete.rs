@@ -87,7 +87,7 @@ impl Queue {
         }
         self.core.rqs[rq]
             .state
-            .clear(RqState::STARTED.or(RqState::COUNTED));
+            .clear(RqState::STARTED.with(RqState::COUNTED));
         self.core.rqs[rq].state |= RqState::SPECIAL;
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         self.push_front(rq);

@@ -83,7 +83,7 @@ impl Core {
     /// concerned (`elv_rq_merge_ok` without the scheduler's hook).
     pub fn merge_ok(&self, id: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[id];
-        !rq.state.any(UNMERGEABLE.or(RqState::SPECIAL))
+        !rq.state.any(UNMERGEABLE.with(RqState::SPECIAL))
             && rq.op == bio.op
             && !self.cached_merges_used_up(id)
             && !(self.feat.failfast_blocks_merge
@@ -169,7 +169,7 @@ impl Core {
 
 /// States in which a request takes no more bios.
 pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
-    .or(RqState::STARTED)
-    .or(RqState::HARDBARRIER)
-    .or(RqState::SOFTBARRIER)
-    .or(RqState::FLUSH_SEQ);
+    .with(RqState::STARTED)
+    .with(RqState::HARDBARRIER)
+    .with(RqState::SOFTBARRIER)
+    .with(RqState::FLUSH_SEQ);

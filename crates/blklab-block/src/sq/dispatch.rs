@@ -16,8 +16,8 @@ impl Core {
         let boundary = self.end_sector;
         let (sector, dir) = (self.rqs[rq].sector, self.rqs[rq].data_dir());
         let fixed = RqState::STARTED
-            .or(RqState::SOFTBARRIER)
-            .or(RqState::HARDBARRIER);
+            .with(RqState::SOFTBARRIER)
+            .with(RqState::HARDBARRIER);
         let mut at = self.queue_head.back();
         while let Some(p) = at {
             let pos = &self.rqs[p];

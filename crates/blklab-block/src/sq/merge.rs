@@ -138,7 +138,7 @@ impl Core {
     fn requests_fit(&self, rq: RqId, next: RqId) -> bool {
         let (a, b) = (&self.rqs[rq], &self.rqs[next]);
         !a.state.any(UNMERGEABLE)
-            && !b.state.any(UNMERGEABLE.or(RqState::SPECIAL))
+            && !b.state.any(UNMERGEABLE.with(RqState::SPECIAL))
             && a.end() == b.sector
             && a.op == b.op
             && a.nr_sectors + b.nr_sectors <= self.limits.queue.max_sectors

@@ -45,7 +45,7 @@ fn remark(f: &Fitted) -> String {
 
 /// Errors of cells that were seen, and of those that were held out.
 fn summaries(fit: &Fit) -> Vec<String> {
-    let of = |held_out: bool| {
+    let judged = |held_out: bool| {
         let cells: Vec<&Judged> = fit
             .cells
             .iter()
@@ -57,7 +57,7 @@ fn summaries(fit: &Fit) -> Vec<String> {
         (cells.len(), errors)
     };
     let text = |held_out: bool| {
-        let (cells, errors) = of(held_out);
+        let (cells, errors) = judged(held_out);
         let what = if held_out { "held out" } else { "fitted" };
         let Some(worst) = errors.last() else {
             return format!("{what}: no loads");
@@ -96,7 +96,7 @@ pub(super) fn report(fit: &Fit) -> String {
         }
         for (i, group) in groups.iter().enumerate() {
             let name = if i == 0 { cell.name.as_str() } else { "" };
-            let of = |part: Option<f64>| {
+            let ratio = |part: Option<f64>| {
                 let is_it = |f: &&Figure| (f.stream, f.op) == *group && f.part == part;
                 let figure = cell.figures.iter().find(is_it);
                 figure.map_or("-".to_owned(), |f| format!("{:.2}", f.ours / f.measured))
@@ -112,11 +112,11 @@ pub(super) fn report(fit: &Fit) -> String {
                 "{:<34} {:<6} {:>9} {:>6} {:>6} {:>6} {:>6}",
                 cut(name, 34),
                 format!("{op}{held}"),
-                of(None),
-                of(Some(0.5)),
-                of(Some(0.95)),
-                of(Some(0.99)),
-                of(Some(0.999))
+                ratio(None),
+                ratio(Some(0.5)),
+                ratio(Some(0.95)),
+                ratio(Some(0.99)),
+                ratio(Some(0.999))
             );
         }
     }

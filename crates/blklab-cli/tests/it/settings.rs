@@ -27,7 +27,7 @@ fn a_release_lists_its_own_settings_with_its_defaults() {
             Some(default[1].as_str()?.to_owned())
         }
     };
-    let is = |text: &str| Some(text.to_owned());
+    let expected = |text: &str| Some(text.to_owned());
     for (kernel, dirty, background) in [
         ("2.6.16", "40", "10"),
         ("2.6.21", "40", "10"),
@@ -38,10 +38,10 @@ fn a_release_lists_its_own_settings_with_its_defaults() {
         ("6.18", "20", "10"),
     ] {
         let default = list(kernel);
-        assert_eq!(default("machine/dirty_ratio"), is(dirty), "{kernel}");
+        assert_eq!(default("machine/dirty_ratio"), expected(dirty), "{kernel}");
         assert_eq!(
             default("machine/dirty_background_ratio"),
-            is(background),
+            expected(background),
             "{kernel}"
         );
     }
@@ -62,9 +62,9 @@ fn a_release_lists_its_own_settings_with_its_defaults() {
         ("mq-deadline/prio_aging_expire", "5.15", "5.16", "10000"),
     ] {
         assert_eq!(list(last_without)(name), None, "{name} on {last_without}");
-        assert_eq!(list(first)(name), is(default), "{name} on {first}");
+        assert_eq!(list(first)(name), expected(default), "{name} on {first}");
     }
-    assert_eq!(list("5.0")("queue/wbt_lat_usec"), is("75000"));
+    assert_eq!(list("5.0")("queue/wbt_lat_usec"), expected("75000"));
     // Without a kernel each row says which releases it is about.
     let text = f.ok(&["list", "tunables", "machine/dirty_ratio"]);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -84,7 +84,7 @@ enum State {
 
 impl State {
     /// By the place of the word in the list of `state`.
-    fn of(values: &Values) -> State {
+    fn chosen(values: &Values) -> State {
         match values.int("state") {
             1 => State::Fresh,
             2 => State::Used,
@@ -198,7 +198,7 @@ impl Spec {
         let time_or = |name, other| Span(values.opt(name).unwrap_or(values.int(other)));
         let spare = values.real("spare_pct") / 100.0;
         let flash_slots = (capacity_sectors as f64 / SLOT_SECTORS as f64 * (1.0 + spare)) as u64;
-        let state = State::of(values);
+        let state = State::chosen(values);
         let filled = match state {
             State::Used => values.real("filled_pct") / 100.0,
             State::Fresh | State::Full => 1.0,

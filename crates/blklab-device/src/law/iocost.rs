@@ -67,7 +67,7 @@ impl Costs {
         }
     }
 
-    fn of(&self, sectors: u32, random: bool) -> u64 {
+    fn total_ps(&self, sectors: u32, random: bool) -> u64 {
         let pages = u64::from((sectors / PAGE_SECTORS).max(1));
         let base = if random { self.random } else { self.sequential };
         base + pages * self.page
@@ -99,7 +99,7 @@ impl Iocost {
             Op::Read => &self.read,
             _ => &self.write,
         };
-        let ps = self.rest_ps + costs.of(cmd.nr_sectors, random);
+        let ps = self.rest_ps + costs.total_ps(cmd.nr_sectors, random);
         self.rest_ps = ps % 1000;
         self.free = now.max(self.free) + Span(ps / 1000);
         self.free

@@ -265,7 +265,7 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         iops: values.int("burst_iops"),
         bytes_per_s: (values.real("burst_mb_per_s") * 1e6) as u64,
     };
-    let or = |burst: u64, steady: u64| if burst == 0 { steady } else { burst };
+    let unless_none = |burst: u64, steady: u64| if burst == 0 { steady } else { burst };
     let most_credits = values.int("burst_ios") * CREDIT;
     if most_credits > 0 && limits.iops == 0 {
         return Err(values.bad("burst_ios", "0 where iops sets no limit".into()));
@@ -278,8 +278,8 @@ pub(crate) fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, Devi
         io_bytes: values.int("io_bytes"),
         limits,
         burst: Limits {
-            iops: or(burst.iops, limits.iops),
-            bytes_per_s: or(burst.bytes_per_s, limits.bytes_per_s),
+            iops: unless_none(burst.iops, limits.iops),
+            bytes_per_s: unless_none(burst.bytes_per_s, limits.bytes_per_s),
         },
         credits: most_credits,
         most_credits,

@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn streams_differ_by_seed_name_and_number_and_stay_in_range() {
-        let some = |seed, name, number| {
+        let drawn = |seed, name, number| {
             let mut draw = Draw::new(seed, name, number);
             [draw.0.next_u64(), draw.0.next_u64()]
         };
-        assert_eq!(some(1, "a", 2), some(1, "a", 2));
-        for other in [some(2, "a", 2), some(1, "b", 2), some(1, "a", 3)] {
-            assert_ne!(some(1, "a", 2), other);
+        assert_eq!(drawn(1, "a", 2), drawn(1, "a", 2));
+        for other in [drawn(2, "a", 2), drawn(1, "b", 2), drawn(1, "a", 3)] {
+            assert_ne!(drawn(1, "a", 2), other);
         }
         let mut draw = Draw::new(0, "range", 0);
         let drawn: Vec<u64> = (0..1000).map(|_| draw.number(3..=7)).collect();

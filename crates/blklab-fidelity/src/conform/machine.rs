@@ -294,9 +294,9 @@ impl MachineCase {
 
     fn figures(&self, took: &[Took]) -> Vec<Figure> {
         let mut figures = Vec::new();
-        let mut add = |name, unit, measured: Option<f64>, of: &dyn Fn(&Took) -> f64, allowed| {
+        let mut add = |name, unit, measured: Option<f64>, value: &dyn Fn(&Took) -> f64, allowed| {
             let Some(measured) = measured else { return };
-            let figure = Figure::new(name, unit, measured, took.iter().map(of).collect());
+            let figure = Figure::new(name, unit, measured, took.iter().map(value).collect());
             figures.push(match allowed {
                 Some((low, high)) => figure.allowed(low, high),
                 None => figure,

@@ -45,15 +45,15 @@ fn seeds_vary_the_state_of_the_machine_where_a_study_says_so() {
     assert_ne!(varies.draw(1), varies.draw(2));
     assert_eq!(varies.draw(1), varies.draw(1));
     let plan = Plan::new(std::slice::from_ref(&study), 3).unwrap();
-    let of = |seed| {
+    let states = |seed| {
         let cells = plan.cells.iter().filter(move |c| c.experiment.seed == seed);
         cells.map(|c| (c.experiment.uptime().0, c.experiment.dirty_at_start_bytes()))
     };
-    assert!(of(0).all(|state| state == (0, 0)));
+    assert!(states(0).all(|state| state == (0, 0)));
     // All configurations of a seed are compared in the same state.
-    let first = of(1).next().unwrap();
-    assert!(first.0 > 0 && of(1).all(|state| state == first));
-    assert!(of(2).all(|state| state != first));
+    let first = states(1).next().unwrap();
+    assert!(first.0 > 0 && states(1).all(|state| state == first));
+    assert!(states(2).all(|state| state != first));
 }
 
 #[test]

@@ -260,7 +260,9 @@ impl Channel {
 
     /// What the event has under a name: its own fields first.
     pub(super) fn value(&self, is_it: impl Fn(Symbol) -> bool, scopes: &[Scope]) -> Option<&Value> {
-        let mut all = scopes.iter().flat_map(|s| self.values.of(*s).iter().rev());
+        let mut all = scopes
+            .iter()
+            .flat_map(|s| self.values.within(*s).iter().rev());
         all.find(|value| is_it(value.name))
     }
 

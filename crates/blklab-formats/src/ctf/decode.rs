@@ -41,7 +41,7 @@ impl Values {
     }
 
     /// What a part has, in its order.
-    pub(super) fn of(&self, scope: Scope) -> &[Value] {
+    pub(super) fn within(&self, scope: Scope) -> &[Value] {
         let scope = scope as usize;
         if scope > self.scope {
             return &[];
@@ -55,12 +55,12 @@ impl Values {
 
     /// The last value of a name in a part.
     pub(super) fn number(&self, scope: Scope, name: Symbol) -> Option<u64> {
-        let found = self.of(scope).iter().rev().find(|v| v.name == name);
+        let found = self.within(scope).iter().rev().find(|v| v.name == name);
         found.map(|v| v.number)
     }
 
     fn referred(&self, to: Reference) -> Option<&Value> {
-        let among = to.scope.map_or(&self.all[..], |scope| self.of(scope));
+        let among = to.scope.map_or(&self.all[..], |scope| self.within(scope));
         among.iter().rev().find(|v| v.name == to.name)
     }
 }
@@ -272,7 +272,7 @@ mod tests {
             values.begin(Scope::Fields);
             push(&mut values, 4);
             push(&mut values, 5);
-            let len = |scope| values.of(scope).len();
+            let len = |scope| values.within(scope).len();
             let lens = [
                 Scope::PacketContext,
                 Scope::EventHeader,
@@ -282,6 +282,9 @@ mod tests {
             assert_eq!(len(Scope::Fields), 2);
         }
         values.begin(Scope::PacketHeader);
-        assert_eq!((values.all.len(), values.of(Scope::Fields).len()), (0, 0));
+        assert_eq!(
+            (values.all.len(), values.within(Scope::Fields).len()),
+            (0, 0)
+        );
     }
 }

@@ -358,14 +358,14 @@ impl<'a> Parser<'a> {
             return Err(Problem::new(line, "an integer has 1 to 64 bits"));
         };
         let usual = if size % 8 == 0 { 8 } else { 1 };
-        let is = |name, words: &[&str]| matches!(said.get(name), Some(Token::Name(n)) if words.contains(n));
+        let says = |name, words: &[&str]| matches!(said.get(name), Some(Token::Name(n)) if words.contains(n));
         Ok(Int {
             size: size as u32,
             align: align_of(&said, usual, line)?,
-            signed: is("signed", &["true", "TRUE"])
+            signed: says("signed", &["true", "TRUE"])
                 || said.get("signed") == Some(&Token::Number(1)),
             big_endian: order_of(&said, line)?,
-            is_text: is("encoding", &["UTF8", "utf8", "ASCII", "ascii"]),
+            is_text: says("encoding", &["UTF8", "utf8", "ASCII", "ascii"]),
             // `map = clock.NAME.value`.
             is_clock: said.contains_key("map"),
         })

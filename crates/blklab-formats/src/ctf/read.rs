@@ -100,7 +100,7 @@ impl CtfReader {
                 problem: "no packets of a kernel's trace beside metadata",
             });
         }
-        let mut reader = CtfReader::of(traces, channels);
+        let mut reader = CtfReader::with_files(traces, channels);
         for other in others {
             let text = || format!("{}: a program's trace, left out", other.display());
             reader.counts.example(text);
@@ -122,10 +122,10 @@ impl CtfReader {
         let files = files
             .into_iter()
             .map(|file| (name.to_owned(), 0, Store::Memory(file)));
-        Ok(CtfReader::of(vec![metadata], files.collect()))
+        Ok(CtfReader::with_files(vec![metadata], files.collect()))
     }
 
-    fn of(traces: Vec<Metadata>, files: Vec<(String, usize, Store)>) -> CtfReader {
+    fn with_files(traces: Vec<Metadata>, files: Vec<(String, usize, Store)>) -> CtfReader {
         let env = |name: &str| traces.iter().find_map(|t| t.env.get(name));
         let kernel = env("kernel_release").cloned().unwrap_or_default();
         let files = files.into_iter().enumerate();

@@ -182,7 +182,7 @@ fn what_other_parts_of_the_kernel_did() {
         (said.len() as u64, counts.damaged),
         (counts.kernel_events, 0)
     );
-    let of = |name: &str| said.iter().filter(|s| s.contains(name)).count();
+    let nr_with = |name: &str| said.iter().filter(|s| s.contains(name)).count();
     for (name, nr) in [
         ("7,1 jbd2_start_commit: transaction 3", 4),
         ("7,1 jbd2_run_stats", 4),
@@ -192,7 +192,7 @@ fn what_other_parts_of_the_kernel_did() {
         ("0,0 sched_switch", 12),
         (" D => ", 5),
     ] {
-        assert_eq!(of(name), nr, "{name}: {said:#?}");
+        assert_eq!(nr_with(name), nr, "{name}: {said:#?}");
     }
     assert!(
         counts

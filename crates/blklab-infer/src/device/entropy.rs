@@ -5,7 +5,7 @@
 /// the distances between sorted values (O. Vasicek, "A test for normality based on sample
 /// entropy", J. R. Stat. Soc. B 38, 1976). Differences below `resolution` do not count. Sorts
 /// the values.
-pub(super) fn of(values: &mut [f64], resolution: f64) -> f64 {
+pub(super) fn of_values(values: &mut [f64], resolution: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len();
     // Of few values the distances say little; their range counts.

@@ -142,7 +142,7 @@ impl Explained {
         }
         let mut nats = 0.0;
         for values in kinds.values_mut() {
-            nats += values.len() as f64 * entropy::of(values, resolution) + NUMBER;
+            nats += values.len() as f64 * entropy::of_values(values, resolution) + NUMBER;
         }
         (kinds, nats)
     }

@@ -268,7 +268,7 @@ fn sizes(s: &Stream, out: &mut Section) {
         out.set("bs", bytes.max(SECTOR_BYTES));
         return;
     }
-    let of = |op: Op| {
+    let sizes_of = |op: Op| {
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for u in s.units.iter().filter(|u| u.op == op) {
             *sizes.entry(u.nr_sectors).or_insert(0) += 1;
@@ -279,7 +279,11 @@ fn sizes(s: &Stream, out: &mut Section) {
         sizes.sort_unstable();
         sizes
     };
-    let all = [of(Op::Read), of(Op::Write), of(Op::Discard)];
+    let all = [
+        sizes_of(Op::Read),
+        sizes_of(Op::Write),
+        sizes_of(Op::Discard),
+    ];
     let used: Vec<&Vec<(u64, usize)>> = all.iter().filter(|v| !v.is_empty()).collect();
     if used.iter().all(|v| v.len() == 1) && used.windows(2).all(|p| p[0][0].0 == p[1][0].0) {
         out.set("bs", used[0][0].0 * SECTOR_BYTES);

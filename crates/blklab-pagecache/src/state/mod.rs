@@ -355,7 +355,7 @@ impl State {
         conservation::all_of(run, pages, "written without having begun");
         self.nr_writeback -= pages;
         let group = file.charged_to();
-        self.wbs.of(group).nr_written += pages;
+        self.wbs.group(group).nr_written += pages;
         match &mut self.timed_shares {
             Some((timed, _)) => timed.add(usize::from(group), pages),
             None => self.completions.add(&mut self.device_share, pages),

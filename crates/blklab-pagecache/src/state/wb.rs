@@ -49,7 +49,7 @@ impl Wbs {
     }
 
     /// The part of a group.
-    pub(crate) fn of(&mut self, group: u16) -> &mut Wb {
+    pub(crate) fn group(&mut self, group: u16) -> &mut Wb {
         let at = usize::from(group);
         if self.0.len() <= at {
             self.0.resize_with(at + 1, Wb::new);
@@ -70,7 +70,7 @@ impl Wbs {
 impl State {
     /// The part of the write-back that a file belongs to.
     pub(crate) fn wb_of(&mut self, id: FileId) -> &mut Wb {
-        self.wbs.of(self.files[id.idx()].charged_to())
+        self.wbs.group(self.files[id.idx()].charged_to())
     }
 
     /// Counts clean pages of a file that became dirty.
@@ -130,7 +130,7 @@ mod tests {
         }
         assert_eq!(s.stats.pages_dirtied, 100);
         assert_eq!(
-            [0, 1, 2].map(|group| s.wbs.of(group).nr_dirtied),
+            [0, 1, 2].map(|group| s.wbs.group(group).nr_dirtied),
             [10, 30, 60]
         );
         s.start_writeback(FileId(1), 0..30);

@@ -65,20 +65,20 @@ pub(super) fn dirty(m: &Member) -> Option<(&'static str, String)> {
 /// Requests or tags of a device in use.
 pub(super) fn queue(m: &Member, device: &Device) -> Vec<(&'static str, String)> {
     let dev = device.report.dev.to_string();
-    let of = |name: &str| series(m, Some(&dev), name);
+    let series_of = |name: &str| series(m, Some(&dev), name);
     let picture =
         |file: &'static str, what: &str, lines: &[(&'static str, &str, usize)], all: &str| {
             let own: Vec<_> = lines
                 .iter()
-                .filter_map(|(label, name, colour)| Some((*label, of(name)?, *colour)))
+                .filter_map(|(label, name, colour)| Some((*label, series_of(name)?, *colour)))
                 .collect();
             let (_, first, _) = own.first()?;
             let drawn: Vec<_> = own
                 .iter()
                 .map(|(label, c, colour)| (*label, maxima(c, 1.0), *colour))
                 .collect();
-            let limit =
-                of(all).map(|c| (f64::from(c.profile.max), format!("all {}", c.profile.max)));
+            let limit = series_of(all)
+                .map(|c| (f64::from(c.profile.max), format!("all {}", c.profile.max)));
             let title = titled(m, what);
             let limits: Vec<_> = limit.into_iter().collect();
             Some((

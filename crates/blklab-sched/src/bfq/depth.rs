@@ -32,7 +32,7 @@ impl Limits {
     /// Sync reads may have all requests. Where depths are those of a word they
     /// follow the bitmap, otherwise the number of requests that the scheduler
     /// was told.
-    fn of(q: &Core, raised: bool, sync: bool, op: Op) -> Limits {
+    fn allowed(q: &Core, raised: bool, sync: bool, op: Op) -> Limits {
         let is_read = sync && op == Op::Read;
         let depth_of = |whole| depths(whole)[usize::from(raised)][usize::from(sync)];
         if q.shallow_depth_is_total() {
@@ -69,7 +69,7 @@ impl Bfq {
     /// The depth for a bio; none: no limit (`bfq_limit_depth`).
     pub(super) fn depth_for(&self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync();
-        let limits = Limits::of(q, self.wr_busy > 0, sync, bio.op);
+        let limits = Limits::allowed(q, self.wr_busy > 0, sync, bio.op);
         let is_over = self.feat.limits_allocation
             && self
                 .context_queue(bio.task, sync)

@@ -26,7 +26,7 @@ enum Fair {
 }
 
 impl Fair {
-    fn of(kernel: KernelVersion, hz: Hz) -> Fair {
+    fn by_release(kernel: KernelVersion, hz: Hz) -> Fair {
         if !kernel.since(6, 6) {
             return Fair::Cfs(Cfs::default());
         }
@@ -72,7 +72,7 @@ impl Cpu {
     /// A processor where a change of tasks takes so long.
     pub(crate) fn new(kernel: KernelVersion, hz: Hz, switch: Span) -> Cpu {
         Cpu {
-            fair: Fair::of(kernel, hz),
+            fair: Fair::by_release(kernel, hz),
             left: IdVec::default(),
             running: None,
             hz,

@@ -19,7 +19,7 @@ impl CallCost {
     }
 
     /// Of some I/Os with so many bytes in all.
-    pub(crate) fn of(self, nr_ios: usize, bytes: u64) -> Span {
+    pub(crate) fn span(self, nr_ios: usize, bytes: u64) -> Span {
         let nr_ios = nr_ios as u64;
         let further = bytes.div_ceil(PAGE_BYTES).saturating_sub(nr_ios);
         Span(self.each.ns() * nr_ios + self.page.ns() * further)
@@ -36,8 +36,8 @@ mod tests {
             each: Span(4550),
             page: Span(350),
         };
-        assert_eq!(cost.of(1, 4096), Span(4550));
-        assert_eq!(cost.of(1, 512), Span(4550));
-        assert_eq!(cost.of(2, 1 << 20), Span(9100 + 254 * 350));
+        assert_eq!(cost.span(1, 4096), Span(4550));
+        assert_eq!(cost.span(1, 512), Span(4550));
+        assert_eq!(cost.span(2, 1 << 20), Span(9100 + 254 * 350));
     }
 }

@@ -343,7 +343,7 @@ impl Runner<'_> {
 
     /// The system calls of some direct I/Os take processor time.
     async fn call(&self, nr_ios: usize, bytes: u64) {
-        let span = self.settings.call_cost.of(nr_ios, bytes);
+        let span = self.settings.call_cost.span(nr_ios, bytes);
         if span > Span::ZERO {
             self.m.compute(span).await;
         }

@@ -252,7 +252,7 @@ async fn perform(setup: &Setup, engine: &mut Engine, work: Work) -> i32 {
         overlaps.enter(m, range).await;
     }
     if setup.is_direct {
-        m.compute(setup.call_cost.of(1, work.io.length)).await;
+        m.compute(setup.call_cost.span(1, work.io.length)).await;
     }
     let mut record = work.record;
     record.issued = m.now();

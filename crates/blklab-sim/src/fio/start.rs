@@ -25,7 +25,7 @@ const PIECE: Span = Span::from_us(20);
 const PIECES: u64 = 1000;
 
 impl StartCost {
-    fn of(self, plan: &Plan) -> Span {
+    fn span(self, plan: &Plan) -> Span {
         if plan.program.is_some() {
             return self.each;
         }
@@ -39,7 +39,7 @@ impl StartCost {
 
     /// The job prepares itself.
     pub(crate) async fn spend(self, m: &Machine, plan: &Plan) {
-        let mut left = self.of(plan);
+        let mut left = self.span(plan);
         let piece = PIECE.max(Span(left.ns() / PIECES));
         while left > Span::ZERO {
             let piece = left.min(piece);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may use whom: the map in ARCHITECTURE.md beside the manifests, and
-//! modules that import each other.
+//! Who may use whom: the map in ARCHITECTURE.md beside the manifests, modules that
+//! import each other, and names that say nothing.
 
 mod circles;
+mod names;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

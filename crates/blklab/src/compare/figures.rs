@@ -120,7 +120,7 @@ impl Column {
     }
 
     /// The number over some runs; none if any lacks it.
-    pub(super) fn of(&self, runs: &[&RowFigures]) -> Option<Figure> {
+    pub(super) fn over(&self, runs: &[&RowFigures]) -> Option<Figure> {
         if runs.is_empty() {
             return None;
         }

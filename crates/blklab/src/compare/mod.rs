@@ -203,7 +203,7 @@ fn row(
     let paired = paired && rows[0].len() == rows[1].len() && rows[0].len() == samples[0].len();
     let mut changes = Vec::new();
     for column in figures::columns(key, options) {
-        if let (Some(before), Some(after)) = (column.of(&rows[0]), column.of(&rows[1])) {
+        if let (Some(before), Some(after)) = (column.over(&rows[0]), column.over(&rows[1])) {
             changes.push(changed(&column, &before, &after, paired));
         }
     }

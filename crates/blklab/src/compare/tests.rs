@@ -70,16 +70,16 @@ fn cfq_serves_readers_better_than_noop() {
     let [noop, cfq] = ["noop", "cfq"].map(|name| samples(name, 0..6));
     let rows = compared(&noop, &cfq, true);
     let reader = rows.iter().find(|r| r.who == "reader").expect("readers");
-    let of = |metric: &str| {
+    let change = |metric: &str| {
         let found = reader.changes.iter().find(|c| c.metric == metric);
         found.expect("a metric of jobs")
     };
-    let mean = of("clat_mean_ns");
+    let mean = change("clat_mean_ns");
     assert_eq!(mean.verdict, Verdict::Better, "{mean:?}");
     let [low, high] = mean.change.interval.expect("six runs");
     let ratio = mean.change.ratio.expect("latencies");
     assert!(low <= ratio && ratio <= high && high < 1.0, "{mean:?}");
-    assert_eq!(of("bandwidth_bytes_per_s").verdict, Verdict::Better);
+    assert_eq!(change("bandwidth_bytes_per_s").verdict, Verdict::Better);
     let worse = compared(&cfq, &noop, true);
     assert!(verdicts(&worse).any(|v| v == Verdict::Worse));
 }

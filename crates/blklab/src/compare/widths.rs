@@ -16,7 +16,7 @@ pub fn widths(runs: &[&RunOutput], column: &Column) -> Vec<(String, f64)> {
         .collect();
     let width = |key: WhatOf| {
         let rows: Option<Vec<&RowFigures>> = sources.iter().map(|s| s.row(&key)).collect();
-        let figure = column.of(&rows?)?;
+        let figure = column.over(&rows?)?;
         let width = half_width(figure.each(), CONFIDENCE)?;
         Some((key.to_string().trim().to_owned(), width))
     };

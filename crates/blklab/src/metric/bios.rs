@@ -89,13 +89,13 @@ const fn row(
     key: &'static str,
     unit: Unit,
     title: &'static str,
-    of: fn(&BioFigures) -> Option<f64>,
+    value: fn(&BioFigures) -> Option<f64>,
 ) -> Metric {
     Metric {
         key,
         unit,
         title,
-        source: Source::Bios(of),
+        source: Source::Bios(value),
     }
 }
 

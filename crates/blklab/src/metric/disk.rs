@@ -50,13 +50,13 @@ const fn row(
     key: &'static str,
     unit: Unit,
     title: &'static str,
-    of: fn(&DiskNumbers) -> f64,
+    value: fn(&DiskNumbers) -> f64,
 ) -> Metric {
     Metric {
         key,
         unit,
         title,
-        source: Source::Disk(of),
+        source: Source::Disk(value),
     }
 }
 
@@ -83,7 +83,8 @@ impl DiskNumbers {
         let merged = sum(run, |d| d.read.merges + d.write.merges);
         let busiest = run.disks.iter().map(|d| d.stats.busy_ns).max();
         let all = || run.disks.iter().chain(&run.array).map(|d| &d.lives);
-        let times = |of: fn(&LifeTotals) -> Times| all().map(of).fold(Times::default(), Times::and);
+        let times =
+            |part: fn(&LifeTotals) -> Times| all().map(part).fold(Times::default(), Times::and);
         let (q2c_ns, d2c_ns) = (times(|l| l.q2c).mean_ns(), times(|l| l.d2c).mean_ns());
         DiskNumbers {
             requests,

@@ -89,13 +89,13 @@ const fn row(
     key: &'static str,
     unit: Unit,
     title: &'static str,
-    of: fn(&Numbers) -> Option<f64>,
+    value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
     Metric {
         key,
         unit,
         title,
-        source: Source::Jobs(of),
+        source: Source::Jobs(value),
     }
 }
 
@@ -103,13 +103,13 @@ const fn program(
     key: &'static str,
     unit: Unit,
     title: &'static str,
-    of: fn(&Numbers) -> Option<f64>,
+    value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
     Metric {
         key,
         unit,
         title,
-        source: Source::Program(of),
+        source: Source::Program(value),
     }
 }
 

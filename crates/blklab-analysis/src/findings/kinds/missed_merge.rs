@@ -63,7 +63,7 @@ enum Limit {
 }
 
 impl Limit {
-    fn of(disk: &Disk, context: &Context) -> Limit {
+    fn found(disk: &Disk, context: &Context) -> Limit {
         if let Some(known) = context.sectors_max() {
             return Limit::Known(known);
         }
@@ -208,7 +208,7 @@ impl MissedMerges {
             .map(Request::sectors)
             .max()
             .unwrap_or(0);
-        let limit = Limit::of(disk, context);
+        let limit = Limit::found(disk, context);
         // By where they end, the latest last, with the length of the row they end.
         let mut ends: HashMap<(bool, u64), Vec<(usize, u64)>> = HashMap::new();
         let mut begun: Vec<usize> = (0..disk.requests.len()).collect();

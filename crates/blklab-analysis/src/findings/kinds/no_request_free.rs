@@ -62,7 +62,7 @@ enum For {
 }
 
 impl For {
-    fn of(r: &Request, ahead: &Ahead, context: &Context) -> For {
+    fn whom(r: &Request, ahead: &Ahead, context: &Context) -> For {
         let nr = context.queue("nr_requests");
         let are_free = nr.is_some_and(|nr| ahead.all + 1 < nr / 2);
         let wbt = context.queue("wbt_lat_usec").is_some_and(|us| us > 0);
@@ -104,7 +104,7 @@ impl Detector for NoRequestFree {
                 let Some(ahead) = w.get.as_deref() else {
                     continue;
                 };
-                if For::of(r, ahead, context) != self.what {
+                if For::whom(r, ahead, context) != self.what {
                     continue;
                 }
                 let is_own = self.what == For::Request && is_most(ahead.own, ahead.all);

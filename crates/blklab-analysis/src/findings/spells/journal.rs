@@ -79,14 +79,14 @@ impl Journals {
                 blocks_logged,
                 ..
             } => {
-                let open = self.of(e.dev, tid)?;
+                let open = self.open(e.dev, tid)?;
                 open.commit.wait_ticks = wait_ticks;
                 open.commit.logging_ticks = logging_ticks;
                 open.commit.blocks_logged = blocks_logged;
                 open.evidence.push(evidence(number, e));
             }
             Tracepoint::HandleEnd { tid, .. } => {
-                let open = self.of(e.dev, tid)?;
+                let open = self.open(e.dev, tid)?;
                 if open.commit.steps[CommitStep::Flushing as usize].is_none() {
                     // The last one counts: the commit goes on with it.
                     let ns = e.time.since(open.from).0;
@@ -144,12 +144,12 @@ impl Journals {
         None
     }
 
-    fn of(&mut self, dev: Dev, tid: u32) -> Option<&mut Open> {
+    fn open(&mut self, dev: Dev, tid: u32) -> Option<&mut Open> {
         self.commits.get_mut(&dev).filter(|o| o.commit.tid == tid)
     }
 
     fn step(&mut self, number: u64, e: &KernelEvent, step: CommitStep, tid: u32) -> Option<Spell> {
-        let is_known = self.of(e.dev, tid).is_some();
+        let is_known = self.open(e.dev, tid).is_some();
         if !is_known {
             // Of one that began before the trace the beginning is not known.
             let has_room = self.commits.len() < OPEN_MAX || self.commits.contains_key(&e.dev);
@@ -167,7 +167,7 @@ impl Journals {
             };
             self.commits.insert(e.dev, open);
         }
-        let open = self.of(e.dev, tid)?;
+        let open = self.open(e.dev, tid)?;
         open.commit.steps[step as usize] = Some(e.time);
         open.evidence.push(evidence(number, e));
         if step != CommitStep::End {

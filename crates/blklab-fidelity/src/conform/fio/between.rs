@@ -53,12 +53,12 @@ impl FioBetween {
             scheduler: scheduler.to_owned(),
             ..FioBetween::default()
         };
-        let of = |kernel: &str| {
+        let reports_of = |kernel: &str| {
             let own = reports.iter().filter(|r| r.kernel == kernel);
             let own = own.filter(|r| scheduler == "all" || r.scheduler == scheduler);
             own.map(|r| (r.id.as_str(), r)).collect::<BTreeMap<_, _>>()
         };
-        let (before, after) = (of(kernels[0]), of(kernels[1]));
+        let (before, after) = (reports_of(kernels[0]), reports_of(kernels[1]));
         for (id, report) in after {
             let Some(&earlier) = before.get(id) else {
                 continue;

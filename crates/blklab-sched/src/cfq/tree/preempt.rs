@@ -95,8 +95,8 @@ impl Cfq {
     fn is_revocable(&self, q: &Core, queue: QueueId, rq: RqId) -> bool {
         let state = q.rqs[rq].state;
         let fixed = RqState::STARTED
-            .or(RqState::SOFTBARRIER)
-            .or(RqState::HARDBARRIER);
+            .with(RqState::SOFTBARRIER)
+            .with(RqState::HARDBARRIER);
         state.has(RqState::SORTED)
             && !state.any(fixed)
             && self.of_rq.queue_if_any(rq) == Some(queue)
